@@ -1,0 +1,1 @@
+//! Inventory, desired state and jobs; the management interface over a Unix socket.

@@ -1,0 +1,1 @@
+//! Drive kinds: block device and file, memory, faulty.

@@ -1,0 +1,1 @@
+//! The array engine: volumes, arrays, stripes, rebuild, resync, scrub.

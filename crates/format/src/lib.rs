@@ -1,0 +1,1 @@
+//! The on-disk format: superblock, array record; encode, decode, verify, assemble.

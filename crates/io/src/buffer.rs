@@ -1,0 +1,317 @@
+//! Aligned buffers from a pool: unique while they are written, shared once they are frozen.
+//!
+//! A [`Pool`] is one allocation cut into pieces of one size, all made at start (D4). Taking a
+//! piece gives a [`BufMut`]: the only owner, readable and writable. [`BufMut::freeze`] makes it a
+//! [`Buf`]: any number of clones and sub-slices, read-only. The piece returns to its pool when
+//! the last owner is dropped, on whichever core that happens.
+//!
+//! Invariants
+//! - Two `BufMut` never overlap; no `BufMut` overlaps a `Buf`. So parity is only ever computed
+//!   from memory that nobody else can write.
+//! - A piece's count equals the number of `Buf` and `BufMut` into it.
+//! - The pool's memory lives until the pool and all of its pieces are gone.
+#![allow(unsafe_code)]
+
+use core::ops::{Bound, Deref, DerefMut, RangeBounds};
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::sync::{Arc, Mutex};
+
+/// Alignment of every piece: a page, enough for direct I/O.
+pub const ALIGN: usize = 4096;
+
+/// A fixed number of equal, aligned pieces of memory. Clones share them.
+#[derive(Clone)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    base: *mut u8,
+    piece_bytes: usize,
+    counts: Box<[AtomicU32]>,
+    free: Mutex<Vec<u32>>,
+}
+
+// SAFETY: `base` is only read through `Buf`/`BufMut`, whose invariants exclude data races; the
+// rest is atomics and a mutex.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn layout(&self) -> Layout {
+        Self::layout_of(self.piece_bytes, self.counts.len())
+    }
+
+    fn layout_of(piece_bytes: usize, pieces: usize) -> Layout {
+        let bytes = piece_bytes.checked_mul(pieces).expect("pool size overflows");
+        Layout::from_size_align(bytes.max(1), ALIGN).expect("pool is too large")
+    }
+
+    fn release(&self, piece: u32) {
+        // Release pairs with the acquire of the last owner, as in `Arc`.
+        if self.counts[piece as usize].fetch_sub(1, Ordering::Release) == 1 {
+            core::sync::atomic::fence(Ordering::Acquire);
+            self.free.lock().unwrap_or_else(|e| e.into_inner()).push(piece);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `Pool::new` with this layout; every owner holds an `Arc` of this,
+        // so none is left.
+        unsafe { dealloc(self.base, self.layout()) }
+    }
+}
+
+impl Pool {
+    /// Allocates `pieces` pieces of `piece_bytes` each (rounded up to [`ALIGN`]), zeroed.
+    pub fn new(piece_bytes: usize, pieces: usize) -> Self {
+        let piece_bytes = piece_bytes.next_multiple_of(ALIGN);
+        let layout = Shared::layout_of(piece_bytes, pieces);
+        // SAFETY: the layout has a size of at least 1.
+        let base = unsafe { alloc_zeroed(layout) };
+        if base.is_null() {
+            handle_alloc_error(layout);
+        }
+        let count = u32::try_from(pieces).expect("too many pieces");
+        Self {
+            shared: Arc::new(Shared {
+                base,
+                piece_bytes,
+                counts: (0..pieces).map(|_| AtomicU32::new(0)).collect(),
+                free: Mutex::new((0..count).rev().collect()),
+            }),
+        }
+    }
+
+    /// A buffer outside any pool, for set-up, records and tests. Allocates.
+    pub fn single(bytes: usize) -> BufMut {
+        let pool = Self::new(bytes, 1);
+        let mut buffer = pool.take(bytes).expect("a new pool has its piece");
+        buffer.len = bytes;
+        buffer
+    }
+
+    /// Takes a piece and shows its first `bytes`; `None` when none is free. The content is
+    /// whatever it was.
+    ///
+    /// # Panics
+    /// If `bytes` is more than a piece.
+    pub fn take(&self, bytes: usize) -> Option<BufMut> {
+        assert!(bytes <= self.shared.piece_bytes, "buffer larger than the pool's pieces");
+        let piece = self.shared.free.lock().unwrap_or_else(|e| e.into_inner()).pop()?;
+        self.shared.counts[piece as usize].store(1, Ordering::Relaxed);
+        Some(BufMut { shared: self.shared.clone(), piece, start: 0, len: bytes })
+    }
+
+    /// Bytes of a piece.
+    pub fn piece_bytes(&self) -> usize {
+        self.shared.piece_bytes
+    }
+
+    /// Pieces that are free now.
+    pub fn free(&self) -> usize {
+        self.shared.free.lock().unwrap_or_else(|e| e.into_inner()).len()
+    }
+
+    /// All pieces, free or not.
+    pub fn pieces(&self) -> usize {
+        self.shared.counts.len()
+    }
+}
+
+/// The only owner of a run of bytes.
+pub struct BufMut {
+    shared: Arc<Shared>,
+    piece: u32,
+    start: usize,
+    len: usize,
+}
+
+impl BufMut {
+    fn pointer(&self) -> *mut u8 {
+        // SAFETY: `start + len` lies within the piece, which lies within the allocation.
+        unsafe {
+            self.shared.base.add(self.piece as usize * self.shared.piece_bytes + self.start)
+        }
+    }
+
+    /// Cuts off and returns the first `at` bytes; `self` keeps the rest.
+    ///
+    /// # Panics
+    /// If `at` is past the end.
+    pub fn split_to(&mut self, at: usize) -> BufMut {
+        assert!(at <= self.len, "split past the end");
+        self.shared.counts[self.piece as usize].fetch_add(1, Ordering::Relaxed);
+        let front =
+            BufMut { shared: self.shared.clone(), piece: self.piece, start: self.start, len: at };
+        self.start += at;
+        self.len -= at;
+        front
+    }
+
+    /// Joins `back`, which must be what directly follows in the same piece.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn unsplit(&mut self, back: BufMut) {
+        assert!(
+            Arc::ptr_eq(&self.shared, &back.shared)
+                && self.piece == back.piece
+                && self.start + self.len == back.start,
+            "unsplit of buffers that are not neighbours"
+        );
+        self.len += back.len;
+    }
+
+    /// Drops all bytes behind the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Ends writing: from now on the bytes are shared and read-only.
+    pub fn freeze(self) -> Buf {
+        Buf { inner: self }
+    }
+}
+
+impl Drop for BufMut {
+    fn drop(&mut self) {
+        self.shared.release(self.piece);
+    }
+}
+
+impl Deref for BufMut {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the range is inside the allocation, initialised (zeroed at the start), and by
+        // the module's invariants nobody writes it while `self` is borrowed.
+        unsafe { core::slice::from_raw_parts(self.pointer(), self.len) }
+    }
+}
+
+impl DerefMut for BufMut {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and `&mut self` is the only way to these bytes.
+        unsafe { core::slice::from_raw_parts_mut(self.pointer(), self.len) }
+    }
+}
+
+/// A shared, read-only run of bytes.
+pub struct Buf {
+    /// Used as a counted range only; never written through, never handed out.
+    inner: BufMut,
+}
+
+impl Buf {
+    /// The same bytes, only those in `range` (relative to this buffer).
+    ///
+    /// # Panics
+    /// If the range is outside.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Buf {
+        let from = match range.start_bound() {
+            Bound::Included(n) => *n,
+            Bound::Excluded(n) => n + 1,
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(n) => n + 1,
+            Bound::Excluded(n) => *n,
+            Bound::Unbounded => self.inner.len,
+        };
+        assert!(from <= to && to <= self.inner.len, "slice outside the buffer");
+        let mut part = self.clone();
+        part.inner.start += from;
+        part.inner.len = to - from;
+        part
+    }
+
+    /// Takes the bytes back for writing if this is the piece's only owner.
+    pub fn try_thaw(self) -> Result<BufMut, Buf> {
+        let count = &self.inner.shared.counts[self.inner.piece as usize];
+        if count.load(Ordering::Acquire) == 1 { Ok(self.inner) } else { Err(self) }
+    }
+}
+
+impl Clone for Buf {
+    fn clone(&self) -> Self {
+        let BufMut { shared, piece, start, len } = &self.inner;
+        shared.counts[*piece as usize].fetch_add(1, Ordering::Relaxed);
+        Buf {
+            inner: BufMut { shared: shared.clone(), piece: *piece, start: *start, len: *len },
+        }
+    }
+}
+
+impl Deref for Buf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.inner
+    }
+}
+
+impl core::fmt::Debug for Buf {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Buf({} bytes)", self.inner.len)
+    }
+}
+
+impl core::fmt::Debug for BufMut {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "BufMut({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_aligned_and_come_back() {
+        let pool = Pool::new(8192, 3);
+        let held: Vec<_> = (0..3).map(|_| pool.take(100).unwrap()).collect();
+        assert!(pool.take(1).is_none());
+        assert!(held.iter().all(|b| b.as_ptr() as usize % ALIGN == 0 && b.len() == 100));
+        drop(held);
+        assert_eq!(pool.free(), 3);
+    }
+
+    #[test]
+    fn a_split_piece_returns_once_all_parts_are_gone() {
+        let pool = Pool::new(4096, 1);
+        let mut back = pool.take(4096).unwrap();
+        let mut front = back.split_to(1000);
+        front.fill(1);
+        back.fill(2);
+        assert_eq!((front.len(), back.len()), (1000, 3096));
+        front.unsplit(back);
+        assert_eq!(front.len(), 4096);
+        let frozen = front.freeze();
+        let part = frozen.slice(999..1001);
+        assert_eq!(&part[..], &[1, 2]);
+        let frozen = frozen.try_thaw().unwrap_err();
+        drop(frozen);
+        assert_eq!(pool.free(), 0);
+        drop(part);
+        assert_eq!(pool.free(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "not neighbours")]
+    fn strangers_do_not_join() {
+        let pool = Pool::new(4096, 2);
+        let mut a = pool.take(10).unwrap();
+        a.unsplit(pool.take(10).unwrap());
+    }
+
+    #[test]
+    fn buffers_cross_threads() {
+        let pool = Pool::new(4096, 1);
+        let buffer = pool.take(4096).unwrap().freeze();
+        std::thread::spawn(move || drop(buffer)).join().unwrap();
+        assert_eq!(pool.free(), 1);
+    }
+}

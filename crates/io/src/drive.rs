@@ -1,0 +1,80 @@
+//! The drive trait: what stores strips.
+//!
+//! A request is *submitted* by the call itself, before its ticket is first polled, so a caller
+//! starts several and then awaits them one after the other. The runtime, not the ticket, owns
+//! buffer and file handle until the drive is done with them; dropping a ticket cancels nothing.
+
+use crate::buffer::{Buf, BufMut};
+use core::fmt;
+use core::future::Future;
+
+/// Most buffers one write gathers.
+pub const GATHER_MAX: usize = 16;
+
+/// Buffers written to consecutive addresses by one request.
+pub type Gather = arrayvec::ArrayVec<Buf, GATHER_MAX>;
+
+/// What a drive says of itself; constant while it is open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DriveInfo {
+    /// Usable bytes, a multiple of `block_bytes`.
+    pub bytes: u64,
+    /// Smallest unit of I/O and of its alignment: 512 or 4096.
+    pub block_bytes: u32,
+    /// True when an acknowledged write may still be lost at power cut until flushed (D15).
+    pub volatile_cache: bool,
+    /// True when requests run to their end inside the submitting call (RAM-backed files, memory).
+    pub inline: bool,
+}
+
+/// Why a request to a drive failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriveError {
+    /// The drive could not read these blocks; others may be fine.
+    Media,
+    /// The drive refused or failed the request.
+    Fault,
+    /// The drive is gone.
+    Gone,
+    /// The operation is not offered by this drive (discard, write-zeroes).
+    Unsupported,
+    /// The request lies outside the drive or is not aligned: a mistake of ours.
+    Bounds,
+}
+
+impl fmt::Display for DriveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Media => "unreadable blocks",
+            Self::Fault => "input/output error",
+            Self::Gone => "drive is gone",
+            Self::Unsupported => "not supported",
+            Self::Bounds => "out of bounds",
+        })
+    }
+}
+
+impl core::error::Error for DriveError {}
+
+/// One core's handle to a drive. Offsets and lengths are bytes, multiples of the block size.
+pub trait Drive: Clone + 'static {
+    /// Ticket of a read: gives the buffer back with the outcome.
+    type Read: Future<Output = (Result<(), DriveError>, BufMut)> + Unpin + 'static;
+    /// Ticket of anything else.
+    type Done: Future<Output = Result<(), DriveError>> + Unpin + 'static;
+
+    /// What the drive is.
+    fn info(&self) -> &DriveInfo;
+    /// Fills the whole of `into` from `offset`. After an error its content is undefined.
+    fn read(&self, offset: u64, into: BufMut) -> Self::Read;
+    /// Writes the buffers one behind the other at `offset`; with `fua` they are durable when the
+    /// ticket is done. After an error any subset of the blocks may have been written.
+    fn write(&self, offset: u64, data: Gather, fua: bool) -> Self::Done;
+    /// Makes every write that completed before this call durable.
+    fn flush(&self) -> Self::Done;
+    /// Makes the range read as zeros, unmapping where that is cheap. Fails with `Unsupported`
+    /// rather than leaving anything else than zeros behind.
+    fn write_zeroes(&self, offset: u64, bytes: u64) -> Self::Done;
+    /// Tells the drive that the range is unused; what it reads afterwards is undefined.
+    fn discard(&self, offset: u64, bytes: u64) -> Self::Done;
+}

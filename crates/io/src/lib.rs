@@ -1,0 +1,24 @@
+//! What the engine and the front ends need of whoever runs them.
+//!
+//! Purpose: the engine does no I/O and owns no clock (decision D1). It is `async` code against
+//! the small traits of this crate. Two runtimes implement them: the real one (`runtime`,
+//! `drives`) and the deterministic one (`sim`). Neither is a mode of the other.
+//!
+//! - [`buffer`]: aligned buffers from a pool; unique while written, shared once frozen.
+//! - [`drive`]: a drive takes reads, writes, flushes and discards, and returns tickets.
+//! - [`env`]: cores, clock, tasks and mailboxes.
+//! - [`blocks`]: what front ends serve.
+//! - [`local`]: waiting between tasks of one core.
+//!
+//! Invariant: no statics, no thread-locals, no operating-system I/O; `unsafe` only in [`buffer`].
+
+pub mod blocks;
+pub mod buffer;
+pub mod drive;
+pub mod env;
+pub mod local;
+
+pub use blocks::{BlockError, Blocks};
+pub use buffer::{Buf, BufMut, Pool};
+pub use drive::{Drive, DriveError, DriveInfo, Gather};
+pub use env::{Env, Priority};

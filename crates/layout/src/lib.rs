@@ -1,0 +1,1 @@
+//! Pure maps between array addresses and strips on drives, for every level.

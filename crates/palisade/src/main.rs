@@ -1,0 +1,2 @@
+//! The palisade program: daemon and command line.
+fn main() {}

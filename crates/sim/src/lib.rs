@@ -1,0 +1,1 @@
+//! The deterministic runtime: seeded executor, simulated drives and faults, workloads, oracles.
