@@ -1,0 +1,156 @@
+//! Kernels on 32-byte vectors: AVX2 alone, and AVX2 with GFNI.
+//!
+//! Purpose: the fast path of processors without AVX-512. AVX2 alone doubles by compare and
+//! mask and multiplies by two nibble shuffles; GFNI multiplies by a bit matrix.
+//! Invariant: each `run` is compiled for exactly the features that `supported` looks for.
+#![allow(unsafe_code)]
+
+use core::arch::x86_64::*;
+
+use crate::job::Job;
+use crate::kernel::Candidate;
+use crate::sweep;
+use crate::tables::Tables;
+use crate::vector::Vector;
+
+/// AVX2 alone.
+pub(crate) const AVX2: Candidate = Candidate { name: "avx2", supported: has_avx2, run: run_avx2 };
+/// AVX2 and GFNI.
+pub(crate) const GFNI: Candidate =
+    Candidate { name: "gfni-avx2", supported: has_gfni, run: run_gfni };
+
+fn has_avx2() -> bool {
+    std::arch::is_x86_feature_detected!("avx2")
+}
+
+fn has_gfni() -> bool {
+    has_avx2() && std::arch::is_x86_feature_detected!("gfni")
+}
+
+/// See [`sweep::run`].
+#[target_feature(enable = "avx2")]
+unsafe fn run_avx2(job: Job<'_>, tables: &Tables) -> Option<usize> {
+    // SAFETY: this function's features are the vector's; the caller vouches for the job.
+    unsafe { sweep::run::<Shuffle>(job, tables) }
+}
+
+/// See [`sweep::run`].
+#[target_feature(enable = "avx2,gfni")]
+unsafe fn run_gfni(job: Job<'_>, tables: &Tables) -> Option<usize> {
+    // SAFETY: this function's features are the vector's; the caller vouches for the job.
+    unsafe { sweep::run::<Affine>(job, tables) }
+}
+
+/// 32 bytes, with AVX2.
+#[derive(Clone, Copy)]
+struct Shuffle(__m256i);
+
+/// 32 bytes, with AVX2 and GFNI.
+#[derive(Clone, Copy)]
+struct Affine(__m256i);
+
+/// The methods that need no multiplication, the same for both.
+macro_rules! common {
+    () => {
+        const BYTES: usize = 32;
+
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            // SAFETY: the caller vouches for AVX2.
+            Self(unsafe { _mm256_setzero_si256() })
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: the caller vouches for AVX2 and 32 bytes at `from`.
+            Self(unsafe { _mm256_loadu_si256(from.cast()) })
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: the caller vouches for AVX2 and 32 bytes at `to`.
+            unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+        }
+        #[inline(always)]
+        unsafe fn xor(self, other: Self) -> Self {
+            // SAFETY: the caller vouches for AVX2.
+            Self(unsafe { _mm256_xor_si256(self.0, other.0) })
+        }
+        #[inline(always)]
+        unsafe fn xor3(self, b: Self, c: Self) -> Self {
+            // SAFETY: the caller vouches for AVX2.
+            unsafe { self.xor(b).xor(c) }
+        }
+        #[inline(always)]
+        unsafe fn is_zero(self) -> bool {
+            // SAFETY: the caller vouches for AVX2.
+            unsafe { _mm256_testz_si256(self.0, self.0) == 1 }
+        }
+    };
+}
+
+// SAFETY: loads and stores are of 32 bytes.
+unsafe impl Vector for Shuffle {
+    common!();
+    /// The nibble tables, each in both 16-byte halves: products of low and of high nibbles.
+    type Factor = (__m256i, __m256i);
+
+    #[inline(always)]
+    unsafe fn double_xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for AVX2.
+        unsafe {
+            let overflow = _mm256_cmpgt_epi8(_mm256_setzero_si256(), self.0);
+            let reduce = _mm256_and_si256(overflow, _mm256_set1_epi8(0x1d));
+            let shifted = _mm256_add_epi8(self.0, self.0);
+            Self(_mm256_xor_si256(_mm256_xor_si256(shifted, reduce), other.0))
+        }
+    }
+    #[inline(always)]
+    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+        let products = tables.nibbles[constant as usize].as_ptr();
+        // SAFETY: the table has 32 bytes; the caller vouches for AVX2.
+        unsafe {
+            let both = _mm256_loadu_si256(products.cast());
+            let low = _mm256_permute2x128_si256::<0x00>(both, both);
+            let high = _mm256_permute2x128_si256::<0x11>(both, both);
+            (low, high)
+        }
+    }
+    #[inline(always)]
+    unsafe fn multiply(self, (low, high): Self::Factor) -> Self {
+        // SAFETY: the caller vouches for AVX2.
+        unsafe {
+            let mask = _mm256_set1_epi8(15);
+            let low_nibbles = _mm256_and_si256(self.0, mask);
+            let high_nibbles = _mm256_and_si256(_mm256_srli_epi64::<4>(self.0), mask);
+            Self(_mm256_xor_si256(
+                _mm256_shuffle_epi8(low, low_nibbles),
+                _mm256_shuffle_epi8(high, high_nibbles),
+            ))
+        }
+    }
+}
+
+// SAFETY: loads and stores are of 32 bytes.
+unsafe impl Vector for Affine {
+    common!();
+    /// The constant's matrix in every 8 bytes.
+    type Factor = __m256i;
+
+    #[inline(always)]
+    unsafe fn double_xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for AVX2 and GFNI.
+        unsafe {
+            let two = _mm256_set1_epi64x(crate::tables::DOUBLE as i64);
+            Self(_mm256_xor_si256(_mm256_gf2p8affine_epi64_epi8::<0>(self.0, two), other.0))
+        }
+    }
+    #[inline(always)]
+    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+        // SAFETY: the caller vouches for AVX2.
+        unsafe { _mm256_set1_epi64x(tables.matrices[constant as usize] as i64) }
+    }
+    #[inline(always)]
+    unsafe fn multiply(self, factor: Self::Factor) -> Self {
+        // SAFETY: the caller vouches for AVX2 and GFNI.
+        Self(unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(self.0, factor) })
+    }
+}

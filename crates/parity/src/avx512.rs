@@ -1,0 +1,160 @@
+//! Kernels on 64-byte vectors: AVX-512 (F and BW) alone, and with GFNI.
+//!
+//! Purpose: the fast path of newer processors. Three-way sums are one `vpternlogq`; AVX-512
+//! alone multiplies by two nibble shuffles, GFNI by a bit matrix.
+//! Invariant: each `run` is compiled for exactly the features that `supported` looks for.
+#![allow(unsafe_code)]
+
+use core::arch::x86_64::*;
+
+use crate::job::Job;
+use crate::kernel::Candidate;
+use crate::sweep;
+use crate::tables::Tables;
+use crate::vector::Vector;
+
+/// AVX-512 alone.
+pub(crate) const AVX512: Candidate =
+    Candidate { name: "avx512", supported: has_avx512, run: run_avx512 };
+/// AVX-512 and GFNI.
+pub(crate) const GFNI: Candidate =
+    Candidate { name: "gfni-avx512", supported: has_gfni, run: run_gfni };
+
+fn has_avx512() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512bw")
+}
+
+fn has_gfni() -> bool {
+    has_avx512() && std::arch::is_x86_feature_detected!("gfni")
+}
+
+/// See [`sweep::run`].
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn run_avx512(job: Job<'_>, tables: &Tables) -> Option<usize> {
+    // SAFETY: this function's features are the vector's; the caller vouches for the job.
+    unsafe { sweep::run::<Shuffle>(job, tables) }
+}
+
+/// See [`sweep::run`].
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+unsafe fn run_gfni(job: Job<'_>, tables: &Tables) -> Option<usize> {
+    // SAFETY: this function's features are the vector's; the caller vouches for the job.
+    unsafe { sweep::run::<Affine>(job, tables) }
+}
+
+/// The truth table of a ^ b ^ c.
+const XOR3: i32 = 0x96;
+
+/// 64 bytes, with AVX-512.
+#[derive(Clone, Copy)]
+struct Shuffle(__m512i);
+
+/// 64 bytes, with AVX-512 and GFNI.
+#[derive(Clone, Copy)]
+struct Affine(__m512i);
+
+/// The methods that need no multiplication, the same for both.
+macro_rules! common {
+    () => {
+        const BYTES: usize = 64;
+
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            // SAFETY: the caller vouches for AVX-512.
+            Self(unsafe { _mm512_setzero_si512() })
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: the caller vouches for AVX-512 and 64 bytes at `from`.
+            Self(unsafe { _mm512_loadu_si512(from.cast()) })
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: the caller vouches for AVX-512 and 64 bytes at `to`.
+            unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+        }
+        #[inline(always)]
+        unsafe fn xor(self, other: Self) -> Self {
+            // SAFETY: the caller vouches for AVX-512.
+            Self(unsafe { _mm512_xor_si512(self.0, other.0) })
+        }
+        #[inline(always)]
+        unsafe fn xor3(self, b: Self, c: Self) -> Self {
+            // SAFETY: the caller vouches for AVX-512.
+            Self(unsafe { _mm512_ternarylogic_epi64::<XOR3>(self.0, b.0, c.0) })
+        }
+        #[inline(always)]
+        unsafe fn is_zero(self) -> bool {
+            // SAFETY: the caller vouches for AVX-512.
+            unsafe { _mm512_test_epi64_mask(self.0, self.0) == 0 }
+        }
+    };
+}
+
+// SAFETY: loads and stores are of 64 bytes.
+unsafe impl Vector for Shuffle {
+    common!();
+    /// The nibble tables, each in all four 16-byte quarters: products of low and of high nibbles.
+    type Factor = (__m512i, __m512i);
+
+    #[inline(always)]
+    unsafe fn double_xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe {
+            let overflow = _mm512_movepi8_mask(self.0);
+            let reduce = _mm512_maskz_mov_epi8(overflow, _mm512_set1_epi8(0x1d));
+            let shifted = _mm512_add_epi8(self.0, self.0);
+            Self(_mm512_ternarylogic_epi64::<XOR3>(shifted, reduce, other.0))
+        }
+    }
+    #[inline(always)]
+    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+        let products = tables.nibbles[constant as usize].as_ptr();
+        // SAFETY: the table has 32 bytes; the caller vouches for AVX-512.
+        unsafe {
+            let low = _mm_loadu_si128(products.cast());
+            let high = _mm_loadu_si128(products.add(16).cast());
+            (_mm512_broadcast_i32x4(low), _mm512_broadcast_i32x4(high))
+        }
+    }
+    #[inline(always)]
+    unsafe fn multiply(self, (low, high): Self::Factor) -> Self {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe {
+            let mask = _mm512_set1_epi8(15);
+            let low_nibbles = _mm512_and_si512(self.0, mask);
+            let high_nibbles = _mm512_and_si512(_mm512_srli_epi64::<4>(self.0), mask);
+            Self(_mm512_xor_si512(
+                _mm512_shuffle_epi8(low, low_nibbles),
+                _mm512_shuffle_epi8(high, high_nibbles),
+            ))
+        }
+    }
+}
+
+// SAFETY: loads and stores are of 64 bytes.
+unsafe impl Vector for Affine {
+    common!();
+    /// The constant's matrix in every 8 bytes.
+    type Factor = __m512i;
+
+    #[inline(always)]
+    unsafe fn double_xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for AVX-512 and GFNI.
+        unsafe {
+            let two = _mm512_set1_epi64(crate::tables::DOUBLE as i64);
+            Self(_mm512_xor_si512(_mm512_gf2p8affine_epi64_epi8::<0>(self.0, two), other.0))
+        }
+    }
+    #[inline(always)]
+    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe { _mm512_set1_epi64(tables.matrices[constant as usize] as i64) }
+    }
+    #[inline(always)]
+    unsafe fn multiply(self, factor: Self::Factor) -> Self {
+        // SAFETY: the caller vouches for AVX-512 and GFNI.
+        Self(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(self.0, factor) })
+    }
+}

@@ -1,0 +1,203 @@
+//! Every kernel over all erasure patterns, with odd lengths and offsets.
+
+use super::{Random, each_kernel, slices, stripe};
+use crate::{Code, CodeError, recover};
+
+/// Lengths around every step width, and a whole sector.
+const LENGTHS: [usize; 12] = [0, 1, 7, 8, 31, 33, 64, 127, 255, 257, 387, 512];
+
+/// Strips at odd offsets within their allocations, so that nothing is aligned.
+struct Skewed {
+    bytes: Vec<u8>,
+    skew: usize,
+}
+
+impl Skewed {
+    fn filled(len: usize, skew: usize) -> Skewed {
+        Skewed { bytes: vec![0xa5; len + skew + 64], skew }
+    }
+
+    fn strip(&mut self) -> &mut [u8] {
+        let end = self.bytes.len() - 64;
+        &mut self.bytes[self.skew..end]
+    }
+
+    /// The strip, after a check that nothing around it was written.
+    fn finished(&self) -> &[u8] {
+        let end = self.bytes.len() - 64;
+        let around = self.bytes[..self.skew].iter().chain(&self.bytes[end..]);
+        assert!(around.copied().all(|byte| byte == 0xa5), "written outside of the strip");
+        &self.bytes[self.skew..end]
+    }
+}
+
+#[test]
+fn generate_and_verify() {
+    let mut random = Random(1);
+    for (k, len) in (1..=16).flat_map(|k| LENGTHS.map(|len| (k, len))) {
+        for m in 0..=2 {
+            let mut strips = stripe(&mut random, k, m, len);
+            let code = Code::new(k, m).unwrap();
+            for kernel in each_kernel() {
+                let mut out = [Skewed::filled(len, 1), Skewed::filled(len, 13)];
+                let mut parity: Vec<_> = out.iter_mut().take(m).map(Skewed::strip).collect();
+                code.generate_with(&kernel, &slices(&strips[..k]), &mut parity);
+                for (row, skewed) in out.iter().take(m).enumerate() {
+                    assert_eq!(skewed.finished(), strips[k + row], "{} {k}+{m}", kernel.name());
+                }
+                assert_eq!(code.verify_with(&kernel, &slices(&strips)), None);
+                if len > 0 && m > 0 {
+                    let (low, strip) = (random.next() as usize % len, random.next() as usize);
+                    let high = low + random.next() as usize % (len - low);
+                    let strip = strip % (k + m);
+                    // Two wrong bytes; the lower offset is reported.
+                    for at in [high, low] {
+                        strips[strip][at] ^= 0x80;
+                        assert_eq!(code.verify_with(&kernel, &slices(&strips)), Some(at));
+                        if low == high {
+                            break;
+                        }
+                    }
+                    strips[strip][low] ^= 0x80;
+                    if low != high {
+                        strips[strip][high] ^= 0x80;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn update_equals_generate() {
+    let mut random = Random(2);
+    for (k, len) in (1..=16).flat_map(|k| LENGTHS.map(|len| (k, len))) {
+        let before = stripe(&mut random, k, 2, len);
+        let index = random.next() as usize % k;
+        let mut after = before.clone();
+        after[index] = random.bytes(len);
+        for kernel in each_kernel() {
+            // m = 1, then m = 2 with every choice of parities.
+            for (m, wanted) in [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (2, 3)] {
+                let code = Code::new(k, m).unwrap();
+                let mut updated = before.clone();
+                let mut parity: Vec<_> = updated[k..k + m]
+                    .iter_mut()
+                    .enumerate()
+                    .map(|(row, strip)| (wanted >> row & 1 == 1).then_some(strip.as_mut_slice()))
+                    .collect();
+                code.update_with(&kernel, index, &before[index], &after[index], &mut parity);
+                let mut generated = after[k..].to_vec();
+                let slices: &mut [&mut [u8]] =
+                    &mut generated.iter_mut().map(|s| &mut s[..]).collect::<Vec<_>>();
+                let data: Vec<_> = after[..k].iter().map(|s| &s[..]).collect();
+                Code::new(k, 2).unwrap().generate_with(&kernel, &data, slices);
+                for row in 0..m {
+                    let right =
+                        if wanted >> row & 1 == 1 { &generated } else { &before[k..].to_vec() };
+                    assert_eq!(updated[k + row], right[row], "{} {index}", kernel.name());
+                }
+            }
+        }
+    }
+}
+
+/// Recovers with strips `missing` gone and those in `lost` wanted.
+fn check_recovery(strips: &[Vec<u8>], code: Code, missing: &[usize], lost: &[usize]) {
+    let len = strips[0].len();
+    let left: Vec<_> = strips
+        .iter()
+        .enumerate()
+        .map(|(i, strip)| (!missing.contains(&i)).then_some(strip.as_slice()))
+        .collect();
+    for kernel in each_kernel() {
+        let mut out: Vec<_> = lost.iter().map(|i| Skewed::filled(len, 1 + 2 * i)).collect();
+        let mut slices: Vec<_> = out.iter_mut().map(Skewed::strip).collect();
+        recover::recover(&kernel, code, &left, lost, &mut slices).unwrap();
+        for (index, skewed) in lost.iter().zip(&out) {
+            let name = kernel.name();
+            assert!(
+                skewed.finished() == strips[*index],
+                "{name}: strip {index} of {code:?} with {missing:?} missing, {len} bytes"
+            );
+        }
+    }
+}
+
+/// Recovers every subset of `missing`.
+fn check_subsets(strips: &[Vec<u8>], code: Code, missing: &[usize]) {
+    for subset in 0..1 << missing.len() {
+        let chosen = missing.iter().enumerate().filter(|(i, _)| subset >> i & 1 == 1);
+        let lost: Vec<_> = chosen.map(|(_, index)| *index).collect();
+        check_recovery(strips, code, missing, &lost);
+    }
+}
+
+#[test]
+fn recover_all_patterns() {
+    let mut random = Random(3);
+    for (k, m) in (1..=16).flat_map(|k| [(k, 1), (k, 2)]) {
+        let code = Code::new(k, m).unwrap();
+        for len in [1, 67, 383] {
+            let strips = stripe(&mut random, k, m, len);
+            check_subsets(&strips, code, &[]);
+            for x in 0..k + m {
+                check_subsets(&strips, code, &[x]);
+                for y in (x + 1..k + m).filter(|_| m == 2) {
+                    check_subsets(&strips, code, &[x, y]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn recover_wide_codes() {
+    let mut random = Random(4);
+    for k in [62, 64, 65, 254, 255] {
+        let code = Code::new(k, 2).unwrap();
+        let strips = stripe(&mut random, k, 2, 70);
+        for _ in 0..40 {
+            let mut pair = [random.next() as usize % (k + 2), random.next() as usize % (k + 2)];
+            pair.sort_unstable();
+            if pair[0] != pair[1] {
+                check_subsets(&strips, code, &pair);
+            }
+        }
+        check_subsets(&strips, code, &[0, k - 1]);
+        check_subsets(&strips, code, &[k - 1, k]);
+        check_subsets(&strips, code, &[k - 1, k + 1]);
+    }
+}
+
+#[test]
+fn too_many_losses_are_refused() {
+    let strips = [Some(&[0u8; 8][..]), None, None, None];
+    let missing = |m| Err(CodeError::TooManyMissing { missing: 3, parities: m });
+    let mut out = [0xa5; 8];
+    let code = Code::new(2, 2).unwrap();
+    assert_eq!(code.recover(&strips, &[1], &mut [&mut out]), missing(2));
+    let code = Code::new(3, 1).unwrap();
+    assert_eq!(code.recover(&strips, &[1], &mut [&mut out]), missing(1));
+    assert_eq!(out, [0xa5; 8]);
+}
+
+#[test]
+fn counts_are_bounded() {
+    assert_eq!(Code::new(0, 1), Err(CodeError::DataCount(0)));
+    assert_eq!(Code::new(256, 1), Err(CodeError::DataCount(256)));
+    assert_eq!(Code::new(4, 3), Err(CodeError::ParityCount(3)));
+    let code = Code::new(255, 2).unwrap();
+    assert_eq!((code.data(), code.parities(), Code::id()), (255, 2, 1));
+}
+
+/// P and Q of fixed bytes, worked out by hand from the definition.
+#[test]
+fn golden_parities() {
+    let data: [&[u8]; 3] = [&[0x01, 0x80, 0xff], &[0x02, 0x80, 0x00], &[0x40, 0x80, 0xff]];
+    let (mut p, mut q) = ([0; 3], [0; 3]);
+    Code::new(3, 2).unwrap().generate(&data, &mut [&mut p, &mut q]);
+    assert_eq!(p, [0x43, 0x80, 0x00]);
+    // 1 + 2·2 + 4·0x40; 0x80·(1 + 2 + 4); 0xff·(1 + 4).
+    assert_eq!(q, [0x01 ^ 0x04 ^ 0x1d, 0x80 ^ 0x1d ^ 0x3a, 0xff ^ 0xdb]);
+}
