@@ -1,0 +1,164 @@
+# Steps of script/test: run, time, count and report.
+# To be sourced by bash after lib.sh; the caller's folder is the root of the tree.
+# shellcheck shell=bash
+
+LOGS=${CARGO_TARGET_DIR:-target}/test-logs
+mkdir -p "$LOGS"
+passed=0 failed=0 skipped=0
+skips=()
+failures=()
+
+# now_ms: milliseconds since 1970.
+now_ms() { date +%s%3N; }
+
+# report WORD STEP MILLISECONDS [TEXT]: one line about a step.
+report() {
+    printf '%-7s %-12s %6s s  %s\n' "$1" "$2" "$(($3 / 1000)).$(($3 % 1000 / 100))" "${4:-}"
+}
+
+# fail WHAT WHY: counts a failure that is no test's.
+fail() {
+    failed=$((failed + 1))
+    failures+=("$1: $2")
+}
+
+# skip WHAT WHY: counts something left out.
+skip() {
+    skipped=$((skipped + 1))
+    skips+=("$1: $2")
+}
+
+# check STEP COMMAND…: a step that passes or fails as one.
+check() {
+    local step=$1 start rc=0
+    shift
+    start=$(now_ms)
+    "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
+    if [ $rc = 0 ]; then
+        passed=$((passed + 1))
+        report ok "$step" $(($(now_ms) - start)) "$(tail -n 1 "$LOGS/$step.log" | cut -c 1-100)"
+    else
+        fail "$step" "$* (status $rc)"
+        cat "$LOGS/$step.log"
+        report FAILED "$step" $(($(now_ms) - start))
+    fi
+}
+
+# component STEP PROGRAM PACKAGE COMMAND…: as check, where PROGRAM is an optional part of Rust
+# that a distribution may lack: PACKAGE is tried, then the step is skipped (in CI: fails).
+component() {
+    local step=$1 program=$2 package=$3
+    shift 3
+    # A rustup proxy exists even where its component does not: ask it.
+    if ! "$program" --version >/dev/null 2>&1 && [ -n "$package" ]; then
+        install_packages "$package"
+    fi
+    if "$program" --version >/dev/null 2>&1; then
+        check "$step" "$@"
+    elif [ "${CI:-}" = true ]; then
+        fail "$step" "this Rust has no $program"
+    else
+        skip "$step" "this Rust has no $program"
+    fi
+}
+
+# count_cargo LOG: sums up `test result:` lines and lists failed and skipped tests. A test skips
+# itself by printing `skipped: WHY`; an ignored one carries its reason in the attribute.
+count_cargo() {
+    awk '
+        /^test result:/ {
+            for (i = 1; i < NF; i++) {
+                if ($(i + 1) ~ /^passed/) passed += $i
+                if ($(i + 1) ~ /^failed/) failed += $i
+                if ($(i + 1) ~ /^ignored/) ignored += $i
+            }
+        }
+        /^test .* \.\.\. FAILED/ { print "failure " $2 }
+        /^test .* \.\.\. ignored/ {
+            name = $2; why = $0
+            if (!sub(/^.*\.\.\. ignored, /, "", why)) why = "ignored without a reason"
+            print "skip " name ": " why
+        }
+        /^---- .* stdout ----$/ { current = $2 }
+        /^skipped: / {
+            if (!(current in seen)) { print "skip " current ": " substr($0, 10); own++ }
+            seen[current] = 1
+        }
+        END { print "sum " passed - own, failed + 0, ignored + own }
+    ' "$1"
+}
+
+# take_counts: reads the lines of count_cargo or count_python into the totals.
+take_counts() {
+    local kind rest p f s
+    step_passed=0 step_failed=0 step_skipped=0
+    while read -r kind rest; do
+        case $kind in
+            failure) failures+=("$rest") ;;
+            skip) skips+=("$rest") ;;
+            sum)
+                read -r p f s <<<"$rest"
+                step_passed=$((step_passed + p)) step_failed=$((step_failed + f))
+                step_skipped=$((step_skipped + s))
+                ;;
+        esac
+    done
+    passed=$((passed + step_passed)) failed=$((failed + step_failed))
+    skipped=$((skipped + step_skipped))
+}
+
+# cargo_tests STEP ARGUMENT…: `cargo test` of the workspace, all of it even if a part fails.
+cargo_tests() {
+    local step=$1 start rc=0 word=ok
+    shift
+    start=$(now_ms)
+    cargo test --workspace --locked --no-fail-fast "$@" -- --show-output \
+        >"$LOGS/$step.log" 2>&1 || rc=$?
+    take_counts < <(count_cargo "$LOGS/$step.log")
+    if [ $rc != 0 ]; then
+        word=FAILED
+        grep -vE '^test .* \.\.\. ok$|^ +(Compiling|Downloaded|Downloading) ' "$LOGS/$step.log"
+        # A program that does not build, or dies, has no result line.
+        [ "$step_failed" -gt 0 ] || fail "$step" "cargo test ended with status $rc"
+    fi
+    report $word "$step" $(($(now_ms) - start)) \
+        "$step_passed passed, $step_failed failed, $step_skipped skipped"
+}
+
+# count_python LOG: as count_cargo, of `python3 -m unittest -v`.
+count_python() {
+    awk '
+        / \.\.\. (FAIL|ERROR)$/ { print "failure " $1; failed++ }
+        / \.\.\. skipped / { why = $0; sub(/^.*\.\.\. skipped /, "", why); print "skip " $1 ": " why; skipped++ }
+        / \.\.\. ok$/ { passed++ }
+        END { print "sum " passed + 0, failed + 0, skipped + 0 }
+    ' "$1"
+}
+
+# python_tests: every folder with test_*.py, by the standard library's runner.
+python_tests() {
+    local folder start rc word
+    while read -r folder; do
+        start=$(now_ms) rc=0 word=ok
+        python3 -m unittest discover -v -s "$folder" >"$LOGS/python.log" 2>&1 || rc=$?
+        take_counts < <(count_python "$LOGS/python.log")
+        if [ $rc != 0 ]; then
+            word=FAILED
+            cat "$LOGS/python.log"
+            [ "$step_failed" -gt 0 ] || fail python "unittest in $folder ended with status $rc"
+        fi
+        report $word python $(($(now_ms) - start)) \
+            "$folder: $step_passed passed, $step_failed failed, $step_skipped skipped"
+    done < <(find . \( -name target -o -name .git \) -prune -o -name 'test_*.py' -printf '%h\n' \
+        | sort -u)
+}
+
+# finish: what was skipped and what failed, then the sum as the last line; ends the script.
+finish() {
+    local line
+    for line in "${skips[@]}"; do printf 'skipped: %s\n' "$line"; done
+    for line in "${failures[@]}"; do printf 'failed: %s\n' "$line"; done
+    printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
+    [ "$failed" = 0 ]
+    exit
+}

@@ -1,0 +1,106 @@
+//! Documents that must agree with the tree.
+
+use super::Finding;
+use super::files::File;
+
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+fn page<'a>(files: &'a [File], path: &str) -> Option<&'a File> {
+    files.iter().find(|file| file.path == path)
+}
+
+/// Every crate is mentioned in ARCHITECTURE.md, as `` `crates/NAME` ``.
+pub fn crates_are_mentioned(files: &[File]) -> Vec<Finding> {
+    let Some(architecture) = page(files, ARCHITECTURE) else { return Vec::new() };
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|f| f.path.ends_with("/Cargo.toml")) {
+        let folder = file.path.trim_end_matches("/Cargo.toml");
+        if !architecture.text.contains(&format!("`{folder}`")) {
+            let message = format!("`{folder}` is not mentioned: add it to the code map");
+            findings.push(Finding::new(architecture, 1, message));
+        }
+    }
+    findings
+}
+
+/// Every invariant of ARCHITECTURE.md names what checks it.
+pub fn invariants_name_their_check(files: &[File]) -> Vec<Finding> {
+    let Some(architecture) = page(files, ARCHITECTURE) else { return Vec::new() };
+    let lines: Vec<&str> = architecture.text.lines().collect();
+    let mut findings = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        if !line.starts_with("- **Invariant") {
+            continue;
+        }
+        let more = lines[index + 1..].iter().take_while(|l| l.starts_with("  "));
+        let checked = std::iter::once(line).chain(more).any(|l| l.contains("*Check:*"));
+        if !checked {
+            let message =
+                "invariant without a check: end it with `*Check:*` and what keeps it true";
+            findings.push(Finding::new(architecture, index + 1, message));
+        }
+    }
+    findings
+}
+
+/// Every `` `test:NAME` `` of a page is a function of a Rust or Python source.
+pub fn named_tests_exist(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|f| f.path.ends_with(".md")) {
+        for (index, line) in file.text.lines().enumerate() {
+            for rest in line.split("`test:").skip(1) {
+                let name = rest.split('`').next().unwrap_or("");
+                let plain = !name.is_empty() && name.bytes().all(super::scan::is_word);
+                let (rust, python) = (format!("fn {name}("), format!("def {name}("));
+                let exists = files.iter().any(|f| {
+                    f.code.contains(&rust)
+                        || (!f.is_rust() && !f.path.ends_with(".md") && f.text.contains(&python))
+                });
+                if plain && name != "NAME" && !exists {
+                    let message =
+                        format!("no test `{name}`: name the test that exists, or write it");
+                    findings.push(Finding::new(file, index + 1, message));
+                }
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::expect;
+    use super::*;
+
+    #[test]
+    fn unmentioned_crates_are_found() {
+        let files = [
+            File::new(ARCHITECTURE, "- `crates/a`: first\n- crates/b in passing\n", false),
+            File::new("crates/a/Cargo.toml", "", false),
+            File::new("crates/b/Cargo.toml", "", false),
+            File::new("Cargo.toml", "", false),
+        ];
+        expect(crates_are_mentioned, &files, &["ARCHITECTURE.md:1"]);
+    }
+
+    #[test]
+    fn unchecked_invariants_are_found() {
+        let text = "- **Invariant.** One. *Check:* tidy.\n- **Invariant.** Two.\n\
+                    - **Invariant.** Three,\n  on two lines. *Check:* tests.\n";
+        expect(
+            invariants_name_their_check,
+            &[File::new(ARCHITECTURE, text, false)],
+            &["ARCHITECTURE.md:2"],
+        );
+    }
+
+    #[test]
+    fn named_tests_that_do_not_exist_are_found() {
+        let files = [
+            File::new("docs/a.md", "`test:one` and `test:two`\n`test:three` `test:four`\n", false),
+            File::new("crates/a/src/lib.rs", "fn one() {}\n// fn two() {}\n", false),
+            File::new("script/test_x.py", "def three():\n", false),
+        ];
+        expect(named_tests_exist, &files, &["docs/a.md:1", "docs/a.md:2"]);
+    }
+}
