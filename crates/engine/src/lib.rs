@@ -1,1 +1,36 @@
 //! The array engine: volumes, arrays, stripes, rebuild, resync, scrub.
+//!
+//! It does no I/O and owns no clock (D1): it is `async` code against the traits of crate `io`,
+//! run by the real runtime and by the deterministic one alike. The way of a write, each module
+//! calling the next:
+//!
+//! ```text
+//! front end → volume → array → stripe → drive
+//! ```
+//!
+//! - [`volume`]: maps a volume's blocks to the array's, checks bounds.
+//! - [`array`]: splits at strip and stripe borders, routes to drives and home cores.
+//! - [`stripe`]: who waits for a stripe; plans; carries out.
+//! - [`manage`]: the array's configuration: records, failures, replacement, tasks.
+//! - [`core`]: one core of the engine; its mail.
+//!
+//! Invariants: no statics, no thread-locals, no `unsafe`; nothing calls back upward; every limit
+//! stands in [`limits`].
+
+pub mod array;
+pub mod core;
+pub mod limits;
+pub mod mail;
+pub mod manage;
+pub mod stripe;
+pub mod volume;
+
+use io::Env;
+
+/// The environment the engine runs in: any whose mail is the engine's.
+pub trait Host: Env<Mail = mail::Mail<<Self as Env>::Shared>> {}
+
+impl<T: Env<Mail = mail::Mail<<T as Env>::Shared>>> Host for T {}
+
+pub use crate::core::Core;
+pub use volume::Volume;

@@ -1,0 +1,118 @@
+//! What the cores of an engine tell each other about arrays.
+
+use crate::array::view::View;
+use crate::stripe::table::{Origin, StripeKey};
+use io::{BlockError, Buf, BufMut};
+use std::sync::Arc;
+use units::{CoreId, Generation, GroupNo, Slot};
+
+/// Names a running array within the engine; never used again after a stop.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct ArrayId(pub u32);
+
+/// What is wanted of one stripe. Offsets are in the stripe's data: strip `i` of the data begins
+/// at `i * strip_bytes`.
+#[derive(Debug)]
+pub enum Job {
+    /// Write these bytes.
+    Write {
+        /// Where in the stripe's data.
+        at: u32,
+        /// What.
+        data: Buf,
+        /// Durable before the answer.
+        fua: bool,
+    },
+    /// Make these bytes read as zeros.
+    Zero {
+        /// Where in the stripe's data.
+        at: u32,
+        /// How many bytes.
+        bytes: u32,
+        /// Durable before the answer.
+        fua: bool,
+    },
+    /// Read a run of bytes of one strip.
+    Read {
+        /// Where in the stripe's data.
+        at: u32,
+        /// Filled whole.
+        into: BufMut,
+    },
+    /// Fill the strip on a drive that is being rebuilt.
+    Rebuild(Slot),
+    /// Compare parity (or copies) with the data.
+    Check {
+        /// Whether to write what the data says where they differ.
+        repair: bool,
+    },
+}
+
+/// What became of a checked stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Checked {
+    /// The stripe could be compared (no drive of it was missing).
+    pub compared: bool,
+    /// Parity or copies did not agree with the data.
+    pub mismatch: bool,
+    /// They do now.
+    pub repaired: bool,
+}
+
+/// The answer to a job.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Of a write, zero or rebuild.
+    Done(Result<(), BlockError>),
+    /// Of a read.
+    Read(Result<(), BlockError>, BufMut),
+    /// Of a check.
+    Checked(Result<Checked, BlockError>),
+}
+
+/// Mail about one array.
+pub enum Mail<S> {
+    /// To a stripe's home core: please do.
+    Submit {
+        /// Which stripe.
+        key: StripeKey,
+        /// What to do.
+        job: Job,
+        /// Whom to answer.
+        origin: Origin,
+    },
+    /// To a requester's core: done.
+    Answer {
+        /// The request.
+        pending: u32,
+        /// How it went.
+        outcome: Outcome,
+    },
+    /// From the manager to every core: the array is like this from now on.
+    Publish {
+        /// The new state.
+        view: Arc<View>,
+        /// The drive of each slot, where there is one.
+        drives: Vec<Option<S>>,
+        /// Answer only when every operation begun before is over.
+        drain: bool,
+    },
+    /// From the manager to every core: all cores have adopted this generation.
+    Settle(Generation),
+    /// To the manager: this core has adopted the generation.
+    Adopted {
+        /// Which core.
+        core: CoreId,
+        /// Which generation.
+        generation: Generation,
+    },
+    /// To the manager: a drive failed a request.
+    DriveFailed {
+        /// Where it was.
+        slot: Slot,
+        /// The drive's incarnation (see [`View`]), so that its replacement is not blamed.
+        incarnation: u32,
+    },
+    /// To the manager: a group is about to be written for the first time since it was clean.
+    FirstWrite(GroupNo),
+}

@@ -1,0 +1,323 @@
+//! An array on one core: splits requests at strip and stripe borders and routes them.
+//!
+//! - A read of a strip that counts goes straight to its drive, on whichever core it arrives.
+//! - Everything that changes a stripe, or must see it whole, becomes a [`message::Job`] on the
+//!   stripe's *home core*, a hash of group and band, and runs there ([`crate::stripe`]).
+//! - Levels without redundancy have no stripes to keep consistent: their writes go straight to
+//!   the drives too.
+//!
+//! Invariants
+//! - An operation that begins after a core adopted a generation follows it. A direct read that
+//!   ends under a generation in which its drive no longer counts is discarded and routed again.
+//! - A write is acknowledged only if every drive that missed it is recorded as failed, durably,
+//!   and every core has adopted that (`fail_and_wait`).
+//! - Nothing is allocated per request after warm-up.
+
+pub mod message;
+pub mod pending;
+pub mod request;
+pub mod view;
+
+use crate::Host;
+use crate::limits::{DRIVES_MAX, SCRATCH_BYTES, SCRATCH_SLICES_MIN, SLICE_BYTES_MAX, WORKERS};
+use crate::mail::Mail as EngineMail;
+use crate::stripe::execute;
+use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
+use core::cell::{Cell, RefCell};
+use io::local::{Event, Semaphore};
+use io::{BlockError, Buf, Drive, DriveError, Pool, Priority};
+use message::{ArrayId, Job, Mail};
+use pending::{Answer, Pending};
+use std::rc::Rc;
+use std::sync::Arc;
+use units::{CoreId, Generation, GroupNo, Slot, StripIndex};
+use view::{SlotState, View};
+
+/// The core that owns an array's configuration.
+pub const MANAGER: CoreId = CoreId(0);
+
+/// A snapshot with this core's handles to the drives it names.
+pub struct Bound<D> {
+    /// The snapshot.
+    pub view: Arc<View>,
+    /// The drive of each slot, where there is one.
+    pub drives: Vec<Option<D>>,
+}
+
+impl<D: Drive> Bound<D> {
+    /// The drive that holds a strip, where that strip begins on it, and its slot.
+    ///
+    /// # Panics
+    /// If the slot has no drive; only strips of drives that are not failed are asked for.
+    pub fn strip(&self, key: StripeKey, strip: usize) -> (&D, u64, Slot) {
+        let layout = &self.view.layout;
+        let slot = layout.slot(key.group, key.stripe, StripIndex(strip as u16));
+        let drive = self.drives[slot.index()].as_ref().expect("a slot in use has a drive");
+        (drive, self.view.data_offset + layout.drive_offset(key.group, key.stripe), slot)
+    }
+}
+
+/// One array on one core. Clones share it.
+pub struct Array<E: Host> {
+    inner: Rc<Inner<E>>,
+}
+
+impl<E: Host> Clone for Array<E> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+struct Inner<E: Host> {
+    env: E,
+    id: ArrayId,
+    bound: RefCell<Rc<Bound<E::Drive>>>,
+    settled: Cell<Generation>,
+    changed: Event,
+    table: StripeTable,
+    pending: Pending,
+    scratch: Pool,
+    scratch_free: Semaphore,
+    zeros: Buf,
+    /// Operations begun in even and odd phases, and which phase is now: see `adopt`.
+    active: [Cell<usize>; 2],
+    phase: Cell<usize>,
+    idle: Event,
+}
+
+/// Counts an operation from its begin to its end, so that a change can wait for it.
+pub(crate) struct Active<'a> {
+    count: &'a Cell<usize>,
+    idle: &'a Event,
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.count.set(self.count.get() - 1);
+        if self.count.get() == 0 {
+            self.idle.notify();
+        }
+    }
+}
+
+impl<E: Host> Array<E> {
+    /// Starts an array on this core: binds its drives and starts its stripe workers.
+    pub fn start(env: &E, id: ArrayId, view: Arc<View>, drives: &[Option<E::Shared>]) -> Self {
+        let strip = view.layout.strip_bytes() as usize;
+        let slice = strip.min(SLICE_BYTES_MAX);
+        let slices = (SCRATCH_BYTES / slice).clamp(SCRATCH_SLICES_MIN, 1024);
+        let bound = drives.iter().map(|d| d.as_ref().map(|d| env.bind(d))).collect();
+        let settled = view.generation;
+        let array = Self {
+            inner: Rc::new(Inner {
+                env: env.clone(),
+                id,
+                bound: RefCell::new(Rc::new(Bound { view, drives: bound })),
+                settled: Cell::new(settled),
+                changed: Event::default(),
+                table: StripeTable::default(),
+                pending: Pending::default(),
+                scratch: Pool::new(slice, slices),
+                scratch_free: Semaphore::new(slices),
+                zeros: Pool::single(strip).freeze(),
+                active: Default::default(),
+                phase: Cell::new(0),
+                idle: Event::default(),
+            }),
+        };
+        for _ in 0..WORKERS {
+            env.spawn(Priority::Last, execute::worker(array.clone()));
+        }
+        array
+    }
+
+    /// The environment of this core.
+    pub(crate) fn env(&self) -> &E {
+        &self.inner.env
+    }
+
+    /// The array's name within the engine.
+    pub fn id(&self) -> ArrayId {
+        self.inner.id
+    }
+
+    /// What holds now.
+    pub fn bound(&self) -> Rc<Bound<E::Drive>> {
+        self.inner.bound.borrow().clone()
+    }
+
+    pub(crate) fn table(&self) -> &StripeTable {
+        &self.inner.table
+    }
+
+    pub(crate) fn zeros(&self) -> &Buf {
+        &self.inner.zeros
+    }
+
+    pub(crate) fn scratch(&self) -> (&Pool, &Semaphore) {
+        (&self.inner.scratch, &self.inner.scratch_free)
+    }
+
+    /// Begins an operation; `Stopped` once the array is.
+    pub(crate) fn begin(&self) -> Result<Active<'_>, BlockError> {
+        if self.inner.bound.borrow().view.stopped {
+            return Err(BlockError::Stopped);
+        }
+        let count = &self.inner.active[self.inner.phase.get()];
+        count.set(count.get() + 1);
+        Ok(Active { count, idle: &self.inner.idle })
+    }
+
+    /// The home core of a stripe.
+    pub fn home(&self, key: StripeKey) -> CoreId {
+        let cores = self.inner.env.cores();
+        if cores == 1 {
+            return CoreId(0);
+        }
+        let band = self.inner.bound.borrow().view.layout.band(key.stripe);
+        let mixed = (band.0 ^ u64::from(key.group.0) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        CoreId((mixed >> 32) as u16 % cores)
+    }
+
+    /// Gives a job to the stripe's home core at once and returns where the answer comes.
+    pub(crate) fn request(&self, key: StripeKey, job: Job) -> Answer<'_> {
+        let pending = self.inner.pending.open();
+        let origin = Origin { core: self.inner.env.core(), pending };
+        let home = self.home(key);
+        if home == origin.core {
+            self.inner.table.submit(key, Waiting { job, origin });
+        } else {
+            self.post(home, Mail::Submit { key, job, origin });
+        }
+        Answer::new(&self.inner.pending, pending)
+    }
+
+    /// Answers a job.
+    pub(crate) fn answer(&self, origin: Origin, outcome: message::Outcome) {
+        if origin.core == self.inner.env.core() {
+            self.inner.pending.answer(origin.pending, outcome);
+        } else {
+            self.post(origin.core, Mail::Answer { pending: origin.pending, outcome });
+        }
+    }
+
+    fn post(&self, to: CoreId, mail: Mail<E::Shared>) {
+        self.inner.env.post(to, EngineMail::Array(self.inner.id, mail));
+    }
+
+    /// Takes mail about this array, except what is for its manager.
+    pub fn receive(&self, mail: Mail<E::Shared>) {
+        match mail {
+            Mail::Submit { key, job, origin } => {
+                self.inner.table.submit(key, Waiting { job, origin });
+            }
+            Mail::Answer { pending, outcome } => self.inner.pending.answer(pending, outcome),
+            Mail::Publish { view, drives, drain } => self.adopt(view, &drives, drain),
+            Mail::Settle(generation) => {
+                self.inner.settled.set(self.inner.settled.get().max(generation));
+                self.inner.changed.notify();
+            }
+            Mail::Adopted { .. } | Mail::DriveFailed { .. } | Mail::FirstWrite(_) => {
+                unreachable!("mail for the manager is sorted out by the core")
+            }
+        }
+    }
+
+    /// Follows a new snapshot from here on, and tells the manager: at once, or with `drain` when
+    /// every operation begun before is over.
+    fn adopt(&self, view: Arc<View>, drives: &[Option<E::Shared>], drain: bool) {
+        let old = self.bound();
+        assert!(view.generation > old.view.generation, "generations only grow");
+        let generation = view.generation;
+        let rebind = |slot: usize, shared: &E::Shared| match old.drives.get(slot) {
+            Some(Some(drive))
+                if old.view.slots[slot].incarnation == view.slots[slot].incarnation =>
+            {
+                drive.clone()
+            }
+            _ => self.inner.env.bind(shared),
+        };
+        let drives =
+            drives.iter().enumerate().map(|(i, d)| d.as_ref().map(|d| rebind(i, d))).collect();
+        *self.inner.bound.borrow_mut() = Rc::new(Bound { view, drives });
+        self.inner.changed.notify();
+        let core = self.inner.env.core();
+        if !drain {
+            return self.post(MANAGER, Mail::Adopted { core, generation });
+        }
+        let old_phase = self.inner.phase.replace(1 - self.inner.phase.get());
+        let array = self.clone();
+        self.inner.env.spawn(Priority::First, async move {
+            let inner = &array.inner;
+            inner.idle.wait_until(|| (inner.active[old_phase].get() == 0).then_some(())).await;
+            array.post(MANAGER, Mail::Adopted { core, generation });
+        });
+    }
+
+    /// Waits until the snapshot satisfies `done` and all cores have adopted it, or it is stopped.
+    pub(crate) async fn settled(&self, done: impl Fn(&View) -> bool) {
+        let inner = &self.inner;
+        inner
+            .changed
+            .wait_until(|| {
+                let bound = inner.bound.borrow();
+                let view = &bound.view;
+                let settled = inner.settled.get() >= view.generation;
+                (view.stopped || (settled && done(view))).then_some(())
+            })
+            .await;
+    }
+
+    /// Tells the manager that a request to a drive failed, unless only its blocks were bad.
+    pub(crate) fn report(&self, slot: Slot, error: DriveError) {
+        let bound = self.bound();
+        let slot_view = bound.view.slots[slot.index()];
+        if error != DriveError::Media && slot_view.state != SlotState::Failed {
+            let incarnation = slot_view.incarnation;
+            self.post(MANAGER, Mail::DriveFailed { slot, incarnation });
+        }
+    }
+
+    /// Has a drive failed that missed a write, and waits until that is durable and known to all.
+    pub(crate) async fn fail_and_wait(&self, slot: Slot, incarnation: u32) {
+        self.post(MANAGER, Mail::DriveFailed { slot, incarnation });
+        self.settled(|view| {
+            let now = view.slots[slot.index()];
+            now.incarnation != incarnation || now.state == SlotState::Failed
+        })
+        .await;
+    }
+
+    /// Waits until the group is recorded as unclean, durably on all drives.
+    pub(crate) async fn ensure_unclean(&self, group: GroupNo) {
+        if !self.inner.bound.borrow().view.groups[group.index()].unclean {
+            self.post(MANAGER, Mail::FirstWrite(group));
+            self.settled(|view| view.groups[group.index()].unclean).await;
+        }
+    }
+
+    /// Makes every write that completed before durable on every drive that counts (D15).
+    pub async fn flush(&self) -> Result<(), BlockError> {
+        let _active = self.begin()?;
+        let bound = self.bound();
+        let mut tickets = arrayvec::ArrayVec::<_, DRIVES_MAX>::new();
+        for (i, drive) in bound.drives.iter().enumerate() {
+            let slot = Slot(i as u16);
+            if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot)) {
+                if drive.info().volatile_cache {
+                    tickets.push((slot, drive.flush()));
+                }
+            }
+        }
+        for (slot, ticket) in tickets {
+            if ticket.await.is_err() {
+                let incarnation = bound.view.slots[slot.index()].incarnation;
+                self.fail_and_wait(slot, incarnation).await;
+            }
+        }
+        let bound = self.bound();
+        let lost = (0..bound.view.groups.len())
+            .any(|g| bound.view.lost_beyond_redundancy(GroupNo(g as u16)));
+        if lost { Err(BlockError::Unavailable) } else { Ok(()) }
+    }
+}

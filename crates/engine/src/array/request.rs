@@ -1,0 +1,250 @@
+//! Reads and writes of the array's address space: split into pieces, started together, awaited
+//! in order. Offsets and lengths are bytes, multiples of the array's block.
+
+use crate::Host;
+use crate::array::message::{Job, Outcome};
+use crate::array::pending::Answer;
+use crate::array::{Array, Bound};
+use crate::limits::PIECES;
+use crate::stripe::plan::StripSet;
+use crate::stripe::table::StripeKey;
+use arrayvec::ArrayVec;
+use io::{BlockError, Buf, BufMut, Drive, DriveError};
+use layout::{CodeKind, Place};
+use units::{Slot, StripIndex};
+
+/// A piece of a read that is on its way.
+enum Started<'a, D: Drive> {
+    Direct { ticket: D::Read, place: Place, slot: Slot, incarnation: u32 },
+    Home(Answer<'a>),
+    Refused(BufMut),
+}
+
+/// A piece of a write that is on its way.
+enum Writing<'a, D: Drive> {
+    Direct { ticket: D::Done, slot: Slot },
+    Home(Answer<'a>),
+}
+
+fn key(place: &Place) -> StripeKey {
+    StripeKey { group: place.group, stripe: place.stripe }
+}
+
+impl<E: Host> Array<E> {
+    /// Which strip to read directly: the one asked for, or any copy of it; `None` if the home
+    /// core must see to it.
+    fn direct(&self, bound: &Bound<E::Drive>, place: &Place) -> Option<StripIndex> {
+        let view = &bound.view;
+        let counts = |strip: u16| {
+            let slot = view.layout.slot(place.group, place.stripe, StripIndex(strip));
+            view.readable(slot, key(place)).then_some(StripIndex(strip))
+        };
+        if view.code(key(place)) != CodeKind::Mirror {
+            return counts(place.strip.0);
+        }
+        let copies = view.layout.m(place.group) + 1;
+        // Ahead of the resync border the copies may differ: everybody reads the same one.
+        let start = if view.trusted(key(place)) {
+            ((place.stripe.0 ^ u64::from(place.offset >> 12)) % u64::from(copies)) as u16
+        } else {
+            0
+        };
+        (0..copies).find_map(|i| counts((start + i) % copies))
+    }
+
+    fn start_read(&self, place: Place, into: BufMut) -> Started<'_, E::Drive> {
+        let bound = self.inner.bound.borrow();
+        if let Some(strip) = self.direct(&bound, &place) {
+            let (drive, at, slot) = bound.strip(key(&place), strip.index());
+            let incarnation = bound.view.slots[slot.index()].incarnation;
+            let ticket = drive.read(at + u64::from(place.offset), into);
+            return Started::Direct { ticket, place, slot, incarnation };
+        }
+        let none = bound.view.code(key(&place)) == CodeKind::None;
+        drop(bound);
+        if none { Started::Refused(into) } else { Started::Home(self.ask(place, into)) }
+    }
+
+    fn ask(&self, place: Place, into: BufMut) -> Answer<'_> {
+        let strip_bytes = self.inner.bound.borrow().view.layout.strip_bytes();
+        let at = u32::from(place.strip.0) * strip_bytes + place.offset;
+        self.request(key(&place), Job::Read { at, into })
+    }
+
+    async fn finish_read(
+        &self,
+        started: Started<'_, E::Drive>,
+    ) -> (Result<(), BlockError>, BufMut) {
+        let answer = match started {
+            Started::Refused(into) => return (Err(BlockError::Unavailable), into),
+            Started::Home(answer) => answer,
+            Started::Direct { ticket, place, slot, incarnation } => {
+                let (result, into) = ticket.await;
+                let (counts, code) = {
+                    let view = &self.inner.bound.borrow().view;
+                    let same = view.slots[slot.index()].incarnation == incarnation;
+                    (same && view.readable(slot, key(&place)), view.code(key(&place)))
+                };
+                match result {
+                    Ok(()) if counts => return (Ok(()), into),
+                    Ok(()) => {}
+                    Err(error) => self.report(slot, error),
+                }
+                if code == CodeKind::None {
+                    return (Err(BlockError::Unavailable), into);
+                }
+                self.ask(place, into)
+            }
+        };
+        match answer.await {
+            Outcome::Read(result, into) => (result, into),
+            other => unreachable!("a read is answered as a read, not {other:?}"),
+        }
+    }
+
+    /// Fills `into` from `offset`.
+    pub async fn read(&self, offset: u64, mut into: BufMut) -> (Result<(), BlockError>, BufMut) {
+        let _active = match self.begin() {
+            Ok(active) => active,
+            Err(error) => return (Err(error), into),
+        };
+        let (place, room) = self.locate(offset);
+        if into.len() <= room {
+            let started = self.start_read(place, into);
+            return self.finish_read(started).await;
+        }
+        let mut done = into.split_to(0);
+        let mut result = Ok(());
+        let mut at = offset;
+        while !into.is_empty() {
+            let mut started = ArrayVec::<_, PIECES>::new();
+            while !into.is_empty() && !started.is_full() {
+                let (place, room) = self.locate(at);
+                let piece = into.split_to(room.min(into.len()));
+                at += piece.len() as u64;
+                started.push(self.start_read(place, piece));
+            }
+            for piece in started {
+                let (outcome, piece) = self.finish_read(piece).await;
+                result = result.and(outcome);
+                done.unsplit(piece);
+            }
+        }
+        done.unsplit(into);
+        (result, done)
+    }
+
+    /// Where an address lies, and how many bytes follow it in the same strip.
+    fn locate(&self, offset: u64) -> (Place, usize) {
+        let layout = &self.inner.bound.borrow().view.layout;
+        let place = layout.locate(offset);
+        (place, (layout.strip_bytes() - place.offset) as usize)
+    }
+
+    /// How many bytes one job may cover from `place`: to the end of the stripe, or of the strip
+    /// where there is no stripe to keep consistent. And the place in the stripe's data.
+    fn job_room(&self, place: &Place) -> (u32, u32, CodeKind) {
+        let bound = self.inner.bound.borrow();
+        let layout = &bound.view.layout;
+        let at = u32::from(place.strip.0) * layout.strip_bytes() + place.offset;
+        let code = bound.view.code(key(place));
+        let room = match code {
+            CodeKind::None => layout.strip_bytes() - place.offset,
+            _ => u32::from(layout.k(place.group)) * layout.strip_bytes() - at,
+        };
+        (at, room, code)
+    }
+
+    /// Writes `data` at `offset`; durable on return with `fua`.
+    pub async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
+        let _active = self.begin()?;
+        let mut result = Ok(());
+        let mut done = 0;
+        while done < data.len() {
+            let mut started = ArrayVec::<_, PIECES>::new();
+            while done < data.len() && !started.is_full() {
+                let (place, _) = self.locate(offset + done as u64);
+                let (at, room, code) = self.job_room(&place);
+                let n = (room as usize).min(data.len() - done);
+                let part =
+                    if n == data.len() { data.clone() } else { data.slice(done..done + n) };
+                done += n;
+                if code == CodeKind::None {
+                    match self.start_write(place, part, fua) {
+                        Some(piece) => started.push(piece),
+                        None => result = Err(BlockError::Unavailable),
+                    }
+                } else {
+                    let job = Job::Write { at, data: part, fua };
+                    started.push(Writing::Home(self.request(key(&place), job)));
+                }
+            }
+            for piece in started {
+                result = result.and(self.finish_write(piece).await);
+            }
+        }
+        result
+    }
+
+    /// Starts a write to the only drive that holds it.
+    fn start_write(&self, place: Place, data: Buf, fua: bool) -> Option<Writing<'_, E::Drive>> {
+        let bound = self.inner.bound.borrow();
+        let strip = place.strip.index();
+        let state = bound.view.stripe_state(key(&place));
+        state.writable.and(StripSet::one(strip)).has(strip).then(|| {
+            let (drive, at, slot) = bound.strip(key(&place), strip);
+            let data = core::iter::once(data).collect();
+            let ticket = drive.write(at + u64::from(place.offset), data, fua);
+            Writing::Direct { ticket, slot }
+        })
+    }
+
+    async fn finish_write(&self, piece: Writing<'_, E::Drive>) -> Result<(), BlockError> {
+        match piece {
+            Writing::Home(answer) => match answer.await {
+                Outcome::Done(result) => result,
+                other => unreachable!("a write is answered as done, not {other:?}"),
+            },
+            Writing::Direct { ticket, slot } => ticket.await.map_err(|error| {
+                let error = if error == DriveError::Media { DriveError::Fault } else { error };
+                self.report(slot, error);
+                BlockError::Unavailable
+            }),
+        }
+    }
+
+    /// Makes a range read as zeros.
+    pub async fn write_zeroes(
+        &self,
+        offset: u64,
+        bytes: u64,
+        fua: bool,
+    ) -> Result<(), BlockError> {
+        let _active = self.begin()?;
+        let mut result = Ok(());
+        let mut done = 0;
+        while done < bytes {
+            let mut started = ArrayVec::<_, PIECES>::new();
+            while done < bytes && !started.is_full() {
+                let (place, _) = self.locate(offset + done);
+                let (at, room, code) = self.job_room(&place);
+                let n = (bytes - done).min(u64::from(room)) as u32;
+                done += u64::from(n);
+                if code == CodeKind::None {
+                    let zeros = self.zeros().slice(..n as usize);
+                    match self.start_write(place, zeros, fua) {
+                        Some(piece) => started.push(piece),
+                        None => result = Err(BlockError::Unavailable),
+                    }
+                } else {
+                    let job = Job::Zero { at, bytes: n, fua };
+                    started.push(Writing::Home(self.request(key(&place), job)));
+                }
+            }
+            for piece in started {
+                result = result.and(self.finish_write(piece).await);
+            }
+        }
+        result
+    }
+}

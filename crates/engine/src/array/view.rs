@@ -1,0 +1,150 @@
+//! A running array as every core sees it: an immutable snapshot with a generation (D2).
+//!
+//! The manager publishes a new snapshot for every change of routing or access; a core *adopts*
+//! it between two polls. Once all cores have adopted a generation it is *settled*, and only then
+//! may an acknowledgement depend on it.
+
+use crate::stripe::plan::{StripSet, StripeState};
+use crate::stripe::table::StripeKey;
+use layout::{CodeKind, Layout};
+use std::sync::Arc;
+use units::{Generation, Slot, StripIndex, Uuid};
+
+/// What a slot's drive is good for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotState {
+    /// Every strip counts.
+    InSync,
+    /// Strips of stripes below the durable border count (D17); above it the drive is written
+    /// but not counted on.
+    Rebuilding {
+        /// The first stripe that does not count.
+        border: u64,
+    },
+    /// Neither read nor written.
+    Failed,
+}
+
+/// One slot of the snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotView {
+    /// What its drive is good for.
+    pub state: SlotState,
+    /// Counts the drives this slot has had since the start.
+    pub incarnation: u32,
+}
+
+/// One group of the snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupView {
+    /// The record says that the group may be written.
+    pub unclean: bool,
+    /// Stripes below have trusted parity (or equal copies).
+    pub resync_border: u64,
+}
+
+/// A run of the array's address space that belongs to a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExtentView {
+    /// First byte in the array's address space.
+    pub array_start: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// One volume of the snapshot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VolumeView {
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its name, unique in the array.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Where it lies, in order.
+    pub extents: Vec<ExtentView>,
+}
+
+/// The snapshot.
+#[derive(Clone, PartialEq, Debug)]
+pub struct View {
+    /// Which snapshot; each is newer than all before.
+    pub generation: Generation,
+    /// Where everything lies.
+    pub layout: Arc<Layout>,
+    /// Smallest unit of I/O.
+    pub block_bytes: u32,
+    /// Where the data area begins on every drive, in bytes.
+    pub data_offset: u64,
+    /// Whether any drive has a volatile write cache (D15).
+    pub volatile_cache: bool,
+    /// The slots.
+    pub slots: Vec<SlotView>,
+    /// The groups.
+    pub groups: Vec<GroupView>,
+    /// The volumes.
+    pub volumes: Vec<Arc<VolumeView>>,
+    /// Nothing is served any more.
+    pub stopped: bool,
+}
+
+impl View {
+    /// Whether a slot's strip of this stripe counts.
+    pub fn readable(&self, slot: Slot, key: StripeKey) -> bool {
+        match self.slots[slot.index()].state {
+            SlotState::InSync => true,
+            SlotState::Rebuilding { border } => key.stripe.0 < border,
+            SlotState::Failed => false,
+        }
+    }
+
+    /// Whether a slot takes writes.
+    pub fn writable(&self, slot: Slot) -> bool {
+        self.slots[slot.index()].state != SlotState::Failed
+    }
+
+    /// Whether parity (or the copies) of this stripe can be trusted.
+    pub fn trusted(&self, key: StripeKey) -> bool {
+        key.stripe.0 < self.groups[key.group.index()].resync_border
+    }
+
+    /// How the stripe's redundancy is made.
+    pub fn code(&self, key: StripeKey) -> CodeKind {
+        self.layout.descriptor(key.group).code
+    }
+
+    /// What the planner wants to know of a stripe.
+    pub fn stripe_state(&self, key: StripeKey) -> StripeState {
+        let (k, m) = (self.layout.k(key.group), self.layout.m(key.group));
+        let mut readable = StripSet::default();
+        let mut writable = StripSet::default();
+        for strip in 0..k + m {
+            let slot = self.layout.slot(key.group, key.stripe, StripIndex(strip));
+            if self.writable(slot) {
+                writable = writable.or(StripSet::one(strip.into()));
+                if self.readable(slot, key) {
+                    readable = readable.or(StripSet::one(strip.into()));
+                }
+            }
+        }
+        let parity_trusted = self.trusted(key);
+        StripeState { k: k.into(), m: m.into(), readable, writable, parity_trusted }
+    }
+
+    /// The volume of this identity.
+    pub fn volume(&self, uuid: Uuid) -> Option<&Arc<VolumeView>> {
+        self.volumes.iter().find(|v| v.uuid == uuid)
+    }
+
+    /// How many slots of a stripe's group are lost beyond what redundancy covers, for the state
+    /// shown to people.
+    pub fn lost_beyond_redundancy(&self, group: units::GroupNo) -> bool {
+        let descriptor = self.layout.descriptor(group);
+        let key = StripeKey { group, stripe: units::StripeNo(0) };
+        let lost = (0..descriptor.k + descriptor.m)
+            .map(|i| self.layout.slot(group, key.stripe, StripIndex(i)))
+            .filter(|slot| self.slots[slot.index()].state == SlotState::Failed)
+            .count();
+        lost > usize::from(descriptor.m)
+    }
+}

@@ -1,0 +1,31 @@
+//! Every limit of the engine, with the relations between them asserted at compile time (D4).
+
+/// Most drives of an array.
+pub const DRIVES_MAX: usize = 32;
+/// Largest strip, in bytes.
+pub const STRIP_BYTES_MAX: usize = 1 << 20;
+/// Largest slice: what one plan reads, computes and writes of each strip at a time, in bytes.
+pub const SLICE_BYTES_MAX: usize = 128 << 10;
+/// Stripes that one core works on at the same time, per array.
+pub const WORKERS: usize = 64;
+/// Buckets of the table of stripes in flight (a power of two).
+pub const STRIPE_BUCKETS: usize = 256;
+/// Requests of one core waiting for a stripe before the table must grow.
+pub const PENDING: usize = 1024;
+/// Scratch slices per core and array; at least two plans of the widest stripe.
+pub const SCRATCH_SLICES_MIN: usize = 2 * (DRIVES_MAX + 2);
+/// Most scratch memory per core and array, in bytes, where more than the least is wanted.
+pub const SCRATCH_BYTES: usize = 16 << 20;
+/// Pieces of one request that are started before the first is awaited.
+pub const PIECES: usize = 16;
+/// Bands that a rebuild, resync or scrub works on at the same time.
+pub const TASK_BANDS: usize = 4;
+/// Stripes that a task works on at the same time within one band.
+pub const TASK_STRIPES: usize = 8;
+/// Bands between two durable borders of a task.
+pub const BORDER_BANDS: u64 = 64;
+
+const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());
+const _: () = assert!(SLICE_BYTES_MAX <= STRIP_BYTES_MAX);
+const _: () = assert!(DRIVES_MAX <= 64, "sets of strips are 64-bit masks");
+const _: () = assert!(TASK_BANDS * TASK_STRIPES <= WORKERS);

@@ -1,0 +1,327 @@
+//! What the control plane asks of the engine, and what it is told.
+//!
+//! Requests go as mail to the manager's core; each carries the function that takes its answer, so
+//! that the engine needs no channels of anybody's runtime. Answers may come much later (creation
+//! zeroes drives); nothing waits for them inside the engine.
+
+use format::{ArrayRecord, AssembleError, ExportAddress, LastScrub};
+use io::DriveError;
+use layout::{Level, LayoutError};
+use units::{Slot, Uuid};
+
+/// Takes the answer to a request.
+pub type Reply<T> = Box<dyn FnOnce(Result<T, ManageError>) + Send>;
+
+/// A drive that the control plane has opened, exclusively, for the engine.
+#[derive(Clone)]
+pub struct DriveRef<S> {
+    /// What each core makes its handle from.
+    pub shared: S,
+    /// How people name it.
+    pub path: String,
+    /// Its serial number, or what stands for one.
+    pub serial: String,
+    /// Whether it is a regular file (exempt from rounding down, D9).
+    pub is_file: bool,
+}
+
+/// What a new array shall be.
+#[derive(Clone, Debug)]
+pub struct NewArray {
+    /// Its name, unique on this host.
+    pub name: String,
+    /// Its level.
+    pub level: Level,
+    /// Strip size in bytes.
+    pub strip_bytes: u32,
+    /// Block size in bytes; `None`: the largest of its drives'.
+    pub block_bytes: Option<u32>,
+}
+
+/// How far an array may go to start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StartOptions {
+    /// Start though drives are missing that no record says failed.
+    pub start_degraded: bool,
+    /// Start though unclean and degraded: blocks being written at the crash may be wrong.
+    pub accept_loss: bool,
+}
+
+/// A request. Arrays and volumes are named as people name them.
+pub enum Request<S> {
+    /// Make an array on drives whose content may be destroyed.
+    Create(NewArray, Vec<DriveRef<S>>, Reply<ArrayStatus>),
+    /// Start the one array that these drives hold (more may be given than belong to it; with
+    /// `name`, the array of that name or identity).
+    Assemble(Option<String>, Vec<DriveRef<S>>, StartOptions, Reply<Vec<ArrayStatus>>),
+    /// Finish what runs, record a clean stop, let go of the drives.
+    Stop(String, Reply<()>),
+    /// Stop and erase the records.
+    Delete(String, Reply<()>),
+    /// Take a drive (by path, serial or `slot:N`) out of service.
+    Fail(String, String, Reply<ArrayStatus>),
+    /// Put another drive in a slot and rebuild it.
+    Replace(String, Slot, DriveRef<S>, Reply<ArrayStatus>),
+    /// Compare all parity and copies with the data; with `true` repair them.
+    Scrub(String, bool, Reply<ArrayStatus>),
+    /// Make a volume (array, name, bytes).
+    VolumeCreate(String, String, u64, Reply<VolumeStatus>),
+    /// Change a volume's size (array, name, bytes).
+    VolumeResize(String, String, u64, Reply<VolumeStatus>),
+    /// Delete a volume that has no exports (array, name).
+    VolumeDelete(String, String, Reply<()>),
+    /// Record an export of a volume (array, volume); answers with its number.
+    ExportCreate(String, String, ExportAddress, Reply<ExportStatus>),
+    /// Forget an export (array, number).
+    ExportDelete(String, u32, Reply<()>),
+    /// Tell of all arrays.
+    Status(Reply<Vec<ArrayStatus>>),
+}
+
+/// How an array is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArrayState {
+    /// All drives count.
+    Optimal,
+    /// Redundancy is less than it should be; all data is there.
+    Degraded,
+    /// Data can't be given back: more drives are missing than redundancy covers.
+    Failed,
+}
+
+/// How a slot is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotHealth {
+    /// Its drive counts.
+    InSync,
+    /// Its drive is being filled.
+    Rebuilding,
+    /// Its drive was taken out of service.
+    Failed,
+    /// Its drive was not there when the array started.
+    Missing,
+}
+
+/// One slot of an array.
+#[derive(Clone, Debug)]
+pub struct SlotStatus {
+    /// Which.
+    pub slot: Slot,
+    /// Path of its drive, if there is one.
+    pub path: Option<String>,
+    /// Serial number of its drive, as recorded.
+    pub serial: String,
+    /// How it is.
+    pub health: SlotHealth,
+}
+
+/// What a task does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskKind {
+    /// Zeroes the data areas of a new array.
+    Zero,
+    /// Fills a replaced drive.
+    Rebuild,
+    /// Makes parity and copies right after a crash.
+    Resync,
+    /// Compares parity and copies with the data.
+    Scrub,
+}
+
+/// A task that runs, or the last one that ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskStatus {
+    /// What it does.
+    pub kind: TaskKind,
+    /// Bytes (per drive) done.
+    pub done_bytes: u64,
+    /// Bytes (per drive) in all.
+    pub total_bytes: u64,
+}
+
+/// One volume of an array.
+#[derive(Clone, Debug)]
+pub struct VolumeStatus {
+    /// Its name within the array.
+    pub name: String,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// One export of an array.
+#[derive(Clone, Debug)]
+pub struct ExportStatus {
+    /// Its number, unique in the array.
+    pub id: u32,
+    /// The volume.
+    pub volume: Uuid,
+    /// The volume's name.
+    pub volume_name: String,
+    /// Where it is served.
+    pub address: ExportAddress,
+}
+
+/// Everything about one array.
+#[derive(Clone, Debug)]
+pub struct ArrayStatus {
+    /// Its name within the engine, to find it on a core.
+    pub id: crate::array::message::ArrayId,
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its level.
+    pub level: Level,
+    /// How it is.
+    pub state: ArrayState,
+    /// Strip size in bytes.
+    pub strip_bytes: u32,
+    /// Block size in bytes.
+    pub block_bytes: u32,
+    /// Usable bytes.
+    pub size_bytes: u64,
+    /// Usable bytes that no volume has.
+    pub free_bytes: u64,
+    /// The epoch's counter.
+    pub epoch: u64,
+    /// Whether any group is recorded as unclean.
+    pub unclean: bool,
+    /// The slots.
+    pub slots: Vec<SlotStatus>,
+    /// Running tasks.
+    pub tasks: Vec<TaskStatus>,
+    /// What the last finished scrub found.
+    pub last_scrub: Option<LastScrub>,
+    /// The volumes.
+    pub volumes: Vec<VolumeStatus>,
+    /// The exports.
+    pub exports: Vec<ExportStatus>,
+}
+
+/// Why a request could not be carried out. The text of each says what happened; `hint` says what
+/// to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ManageError {
+    /// No array of this name or identity runs.
+    #[error("no running array is called \"{0}\"")]
+    NoArray(String),
+    /// No volume of this name.
+    #[error("array \"{0}\" has no volume \"{1}\"")]
+    NoVolume(String, String),
+    /// No export of this number.
+    #[error("array \"{0}\" has no export {1}")]
+    NoExport(String, u32),
+    /// The name is taken.
+    #[error("the name \"{0}\" is taken")]
+    NameTaken(String),
+    /// The name can't be used.
+    #[error("\"{0}\" can't be a name: use 1 to 64 letters, digits, '-', '_' or '.'")]
+    BadName(String),
+    /// The drives can't make this array.
+    #[error("these drives can't make this array: {0}")]
+    Layout(#[from] LayoutError),
+    /// A size is no multiple of the block, or zero.
+    #[error("{0} bytes is not a whole, positive number of blocks of {1}")]
+    BadSize(u64, u32),
+    /// Not enough free bytes.
+    #[error("{wanted} bytes wanted, {free} free in the array")]
+    NoSpace {
+        /// What was asked for.
+        wanted: u64,
+        /// What there is.
+        free: u64,
+    },
+    /// The drive is not in the array.
+    #[error("array \"{0}\" has no drive \"{1}\"")]
+    NoDrive(String, String),
+    /// No such slot.
+    #[error("array \"{0}\" has no slot {1}")]
+    NoSlot(String, Slot),
+    /// The slot's drive still counts.
+    #[error("the drive in slot {0} is in use")]
+    SlotInUse(Slot),
+    /// Failing it would lose data.
+    #[error("without the drive in slot {0} the array would lose data")]
+    WouldLose(Slot),
+    /// The replacement is too small.
+    #[error("the drive has {has} usable bytes, the array needs {needs}")]
+    TooSmall {
+        /// Bytes it offers.
+        has: u64,
+        /// Bytes needed.
+        needs: u64,
+    },
+    /// Its blocks are larger than the array's.
+    #[error("the drive has blocks of {drive} bytes, the array of {array}")]
+    BlockSize {
+        /// The drive's block.
+        drive: u32,
+        /// The array's block.
+        array: u32,
+    },
+    /// Something runs that must end first.
+    #[error("a {0:?} task is running")]
+    Busy(TaskKind),
+    /// The array can't do this in its state.
+    #[error("the array is {0:?}")]
+    State(ArrayState),
+    /// The level has nothing to compare or rebuild.
+    #[error("the level has no redundancy")]
+    NoRedundancy,
+    /// The volume is exported.
+    #[error("the volume has exports")]
+    Exported,
+    /// A drive failed while the record was written.
+    #[error("drive {0}: {1}")]
+    Drive(String, DriveError),
+    /// The array can't be started.
+    #[error("{0}")]
+    Assemble(#[from] AssembleError),
+    /// No array was found.
+    #[error("no array was found on these drives")]
+    NothingFound,
+}
+
+impl ManageError {
+    /// What a person should do next, one line.
+    pub fn hint(&self) -> String {
+        let text = match self {
+            Self::NoArray(_) => "list them with: palisade array list",
+            Self::NoVolume(..) => "list them with: palisade volume list",
+            Self::NoExport(..) => "list them with: palisade export list",
+            Self::NameTaken(_) => "choose another name",
+            Self::BadName(_) => "choose such a name",
+            Self::Layout(_) => "give another number of drives, strip size or level",
+            Self::BadSize(..) => "give a multiple of the block size",
+            Self::NoSpace { .. } => "ask for less, or delete a volume",
+            Self::NoDrive(..) | Self::NoSlot(..) => "see its drives with: palisade array show NAME",
+            Self::SlotInUse(_) => "take it out first with: palisade array fail NAME --drive PATH",
+            Self::WouldLose(_) => "replace the failed drives first",
+            Self::TooSmall { .. } => "use a larger drive",
+            Self::BlockSize { .. } => "use a drive with blocks no larger than the array's",
+            Self::Busy(_) => "wait for it with: palisade array wait NAME",
+            Self::State(_) => "see what is missing with: palisade array show NAME",
+            Self::NoRedundancy => "nothing needs to be done",
+            Self::Exported => "delete its exports first with: palisade export delete ID",
+            Self::Drive(..) => "check the drive, or leave it out",
+            Self::Assemble(_) => {
+                "compare with: palisade drive inspect PATH; see --start-degraded and --accept-loss"
+            }
+            Self::NothingFound => "give the drives of an array, or make one",
+        };
+        text.to_owned()
+    }
+
+    /// Whether the request was refused to protect data, rather than failed.
+    pub fn refused_for_safety(&self) -> bool {
+        matches!(
+            self,
+            Self::WouldLose(_) | Self::SlotInUse(_) | Self::Assemble(_) | Self::Exported
+        )
+    }
+}
+
+/// A record as found on a drive, for `drive inspect`.
+pub type Inspected = ArrayRecord;

@@ -1,0 +1,459 @@
+//! The executor: a stripe worker takes all jobs of a stripe and carries them out.
+//!
+//! A batch of writes is cut into slices; each is planned, read, computed and written by one
+//! short async function (`write_slice`, `write_copies`). A plan belongs to the stripe and runs
+//! to its end; requesters only wait for it.
+//!
+//! Invariants
+//! - Nothing is written before everything the plan reads was read. A read that fails takes its
+//!   strip out of the count and the slice is planned again; nothing has changed on any drive.
+//! - Once writing has begun it goes on whatever a drive says: parity is written from memory, so
+//!   with the failed drive out the stripe is consistent. The answer waits until the failure is
+//!   durable and known to all cores.
+//! - A worker holds at most one reservation of scratch slices and takes it whole, so that
+//!   workers can't wait for each other.
+
+use crate::Host;
+use crate::array::message::{Job, Outcome};
+use crate::array::{Array, Bound};
+use crate::limits::DRIVES_MAX;
+use crate::stripe::check;
+use crate::stripe::plan::{Mode, Plan, StripSet, StripeState, plan_write};
+use crate::stripe::slice::{Batch, Fragment, coverage};
+use crate::stripe::table::{StripeKey, Waiting};
+use arrayvec::ArrayVec;
+use io::{BlockError, Buf, BufMut, Drive, DriveError, Gather};
+use layout::CodeKind;
+use parity::Code;
+use units::Slot;
+
+/// Most strips of a stripe.
+pub(crate) const STRIPS: usize = DRIVES_MAX;
+
+/// One buffer per strip of a stripe.
+pub(crate) type Columns = [Option<BufMut>; STRIPS];
+
+/// Columns without buffers.
+pub(crate) fn no_columns() -> Columns {
+    core::array::from_fn(|_| None)
+}
+
+/// A stripe and the snapshot under which it is worked on.
+pub(crate) struct Work<'a, E: Host> {
+    pub array: &'a Array<E>,
+    pub bound: &'a Bound<E::Drive>,
+    pub key: StripeKey,
+    pub state: StripeState,
+}
+
+/// Runs for ever: takes ready stripes and carries out their jobs.
+pub async fn worker<E: Host>(array: Array<E>) {
+    let mut jobs = Vec::with_capacity(8);
+    let mut batch = Batch::default();
+    let mut part = Vec::with_capacity(16);
+    loop {
+        let (at, key) = array.table().take(&mut jobs).await;
+        run(&array, key, &mut jobs, &mut batch, &mut part).await;
+        array.table().finish(at);
+    }
+}
+
+async fn run<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    jobs: &mut Vec<Waiting>,
+    batch: &mut Batch,
+    part: &mut Vec<Fragment>,
+) {
+    let strip_bytes = array.bound().view.layout.strip_bytes();
+    let mut durable = false;
+    for waiting in jobs.iter() {
+        match &waiting.job {
+            Job::Write { at, data, fua } => {
+                batch.add(*at, data, strip_bytes);
+                durable |= fua;
+            }
+            Job::Zero { at, bytes, fua } => {
+                batch.add_zeros(*at, *bytes, array.zeros(), strip_bytes);
+                durable |= fua;
+            }
+            Job::Read { .. } | Job::Rebuild(_) | Job::Check { .. } => {}
+        }
+    }
+    let written =
+        if batch.is_empty() { Ok(()) } else { write_batch(array, key, batch, part, durable).await };
+    batch.clear();
+    for Waiting { job, origin } in jobs.drain(..) {
+        let outcome = match job {
+            Job::Write { .. } | Job::Zero { .. } => Outcome::Done(written),
+            Job::Read { at, into } => {
+                let (result, into) = check::read(array, key, at, into).await;
+                Outcome::Read(result, into)
+            }
+            Job::Rebuild(slot) => Outcome::Done(check::rebuild(array, key, slot).await),
+            Job::Check { repair } => Outcome::Checked(check::check(array, key, repair).await),
+        };
+        array.answer(origin, outcome);
+    }
+}
+
+async fn write_batch<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    batch: &mut Batch,
+    part: &mut Vec<Fragment>,
+    durable: bool,
+) -> Result<(), BlockError> {
+    array.ensure_unclean(key.group).await;
+    let mut result = Ok(());
+    let count = batch.ranges().len();
+    for i in 0..count {
+        let (lo, hi) = batch.ranges()[i];
+        part.clear();
+        part.extend(batch.fragments().iter().filter_map(|f| f.within(lo, hi)));
+        let slice = Slice { lo, hi, fragments: part, durable };
+        let mirror = array.bound().view.code(key) == CodeKind::Mirror;
+        let outcome = if mirror {
+            write_copies(array, key, &slice).await
+        } else {
+            write_slice(array, key, &slice).await
+        };
+        result = result.and(outcome);
+    }
+    part.clear();
+    result
+}
+
+/// What is written of a stripe in one go: bytes `lo..hi` of every strip.
+struct Slice<'a> {
+    lo: u32,
+    hi: u32,
+    fragments: &'a [Fragment],
+    durable: bool,
+}
+
+impl Slice<'_> {
+    fn bytes(&self) -> usize {
+        (self.hi - self.lo) as usize
+    }
+
+    /// The bounding range of what is written to a strip.
+    fn span(&self, strip: usize) -> (u32, u32) {
+        let mut span = (u32::MAX, 0);
+        for f in self.fragments.iter().filter(|f| usize::from(f.strip) == strip) {
+            span = (span.0.min(f.from), span.1.max(f.to()));
+        }
+        span
+    }
+
+    /// The new bytes of a strip where they are one run over the whole slice.
+    fn single(&self, strip: usize) -> Option<&Buf> {
+        self.fragments
+            .iter()
+            .find(|f| usize::from(f.strip) == strip && f.data.len() == self.bytes())
+            .map(|f| &f.data)
+    }
+}
+
+/// Writes a slice of a stripe with parity.
+async fn write_slice<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    slice: &Slice<'_>,
+) -> Result<(), BlockError> {
+    let (touched, whole) = coverage(slice.fragments, slice.lo, slice.hi);
+    let mut unread = StripSet::default();
+    loop {
+        let bound = array.bound();
+        let mut state = bound.view.stripe_state(key);
+        state.readable = state.readable.without(unread);
+        let plan = plan_write(&state, touched, whole).ok_or(BlockError::Unavailable)?;
+        let work = Work { array, bound: &bound, key, state };
+        let assembled = match plan.mode {
+            Mode::ReadModifyWrite => 0,
+            _ => (0..state.k).filter(|s| slice.single(*s).is_none()).count(),
+        };
+        let units = plan.read.len().max(assembled) + STRIPS.min(state.m) + state.m;
+        array.scratch().1.acquire(units).await;
+        let outcome = work.write_planned(&plan, slice, touched).await;
+        array.scratch().1.release(units);
+        match outcome {
+            Ok(missed) => {
+                drop(bound);
+                return settle(array, key, &missed).await;
+            }
+            Err(failed) => unread = unread.or(failed),
+        }
+    }
+}
+
+/// Slots that missed a write, with the incarnation that did.
+pub(crate) type Missed = ArrayVec<(Slot, u32), STRIPS>;
+
+/// Waits until every drive that missed a write is out of the array, durably; the write counts
+/// if redundancy still covers what is lost.
+pub(crate) async fn settle<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    missed: &Missed,
+) -> Result<(), BlockError> {
+    for (slot, incarnation) in missed {
+        array.fail_and_wait(*slot, *incarnation).await;
+    }
+    if missed.is_empty() {
+        return Ok(());
+    }
+    let bound = array.bound();
+    let lost = bound.view.lost_beyond_redundancy(key.group);
+    if lost { Err(BlockError::Unavailable) } else { Ok(()) }
+}
+
+impl<E: Host> Work<'_, E> {
+    fn code(&self) -> Code {
+        Code::new(self.state.k, self.state.m).expect("a layout's k and m are a code's")
+    }
+
+    /// A scratch slice; the caller's reservation covers it.
+    pub fn scratch(&self, bytes: usize) -> BufMut {
+        self.array.scratch().0.take(bytes).expect("scratch slices are reserved")
+    }
+
+    /// Reads bytes `lo..hi` of the `wanted` strips, or what `span` says of each. `Err` is the
+    /// set of strips that could not be read.
+    pub async fn read_strips(
+        &self,
+        wanted: StripSet,
+        span: impl Fn(usize) -> (u32, u32),
+        columns: &mut Columns,
+    ) -> Result<(), StripSet> {
+        let mut tickets = ArrayVec::<_, STRIPS>::new();
+        for strip in wanted.iter() {
+            let (lo, hi) = span(strip);
+            let (drive, at, slot) = self.bound.strip(self.key, strip);
+            let into = self.scratch((hi - lo) as usize);
+            tickets.push((strip, slot, drive.read(at + u64::from(lo), into)));
+        }
+        let mut failed = StripSet::default();
+        for (strip, slot, ticket) in tickets {
+            let (result, column) = ticket.await;
+            columns[strip] = Some(column);
+            if let Err(error) = result {
+                self.array.report(slot, error);
+                failed = failed.or(StripSet::one(strip));
+            }
+        }
+        if failed.is_empty() { Ok(()) } else { Err(failed) }
+    }
+
+    /// Reads, computes and writes as planned. `Err`: strips that could not be read; then nothing
+    /// was written.
+    async fn write_planned(
+        &self,
+        plan: &Plan,
+        slice: &Slice<'_>,
+        touched: StripSet,
+    ) -> Result<Missed, StripSet> {
+        let mut columns = no_columns();
+        let modify = plan.mode == Mode::ReadModifyWrite;
+        let whole_slice = (slice.lo, slice.hi);
+        let span = |strip: usize| {
+            if modify && strip < self.state.k { slice.span(strip) } else { whole_slice }
+        };
+        self.read_strips(plan.read, span, &mut columns).await?;
+        let mut parity: ArrayVec<Option<Buf>, 4> = ArrayVec::new();
+        if modify {
+            self.apply_difference(slice, plan.parity, &mut columns);
+            for i in 0..self.state.m {
+                parity.push(columns[self.state.k + i].take().map(BufMut::freeze));
+            }
+        } else {
+            if plan.mode == Mode::Degraded {
+                self.recover_data(slice.bytes(), &mut columns);
+            }
+            self.compute_parity(slice, &mut columns, &mut parity);
+        }
+        drop(columns);
+        Ok(self.write_out(plan, slice, touched, &parity).await)
+    }
+
+    /// Read-modify-write: applies what changes to the parities in `columns`.
+    fn apply_difference(&self, slice: &Slice<'_>, parities: StripSet, columns: &mut Columns) {
+        if parities.is_empty() {
+            return;
+        }
+        let k = self.state.k;
+        let (data, parity) = columns.split_at_mut(k);
+        let code = self.code();
+        for fragment in slice.fragments {
+            let strip = usize::from(fragment.strip);
+            let span = slice.span(strip);
+            let old = data[strip].as_ref().expect("old data was read");
+            let old = &old[(fragment.from - span.0) as usize..(fragment.to() - span.0) as usize];
+            let range =
+                (fragment.from - slice.lo) as usize..(fragment.to() - slice.lo) as usize;
+            let mut outputs = ArrayVec::<Option<&mut [u8]>, 4>::new();
+            for column in parity.iter_mut().take(self.state.m) {
+                outputs.push(column.as_mut().map(|c| &mut c[range.clone()]));
+            }
+            code.update(strip, old, &fragment.data, &mut outputs);
+        }
+    }
+
+    /// Recovers every data strip that was not read from those that were.
+    pub fn recover_data(&self, bytes: usize, columns: &mut Columns) {
+        let lost: ArrayVec<usize, 4> =
+            (0..self.state.k).filter(|strip| columns[*strip].is_none()).collect();
+        self.recover(&lost, bytes, columns);
+    }
+
+    /// Recovers the `lost` strips into new columns.
+    pub fn recover(&self, lost: &[usize], bytes: usize, columns: &mut Columns) {
+        let mut outputs: ArrayVec<BufMut, 4> = lost.iter().map(|_| self.scratch(bytes)).collect();
+        {
+            let strips: ArrayVec<Option<&[u8]>, STRIPS> = columns[..self.state.k + self.state.m]
+                .iter()
+                .map(|c| c.as_ref().map(|c| &c[..]))
+                .collect();
+            let mut out: ArrayVec<&mut [u8], 4> =
+                outputs.iter_mut().map(|o| &mut o[..]).collect();
+            let recovered = self.code().recover(&strips, lost, &mut out);
+            recovered.expect("the planner reads enough to recover");
+        }
+        for (strip, output) in lost.iter().zip(outputs) {
+            columns[*strip] = Some(output);
+        }
+    }
+
+    /// Lays the new bytes over the old columns and computes all parities of the slice.
+    fn compute_parity(
+        &self,
+        slice: &Slice<'_>,
+        columns: &mut Columns,
+        parity: &mut ArrayVec<Option<Buf>, 4>,
+    ) {
+        let k = self.state.k;
+        for fragment in slice.fragments {
+            let strip = usize::from(fragment.strip);
+            if slice.single(strip).is_none() {
+                let column = columns[strip].get_or_insert_with(|| self.scratch(slice.bytes()));
+                let range =
+                    (fragment.from - slice.lo) as usize..(fragment.to() - slice.lo) as usize;
+                column[range].copy_from_slice(&fragment.data);
+            }
+        }
+        let data: ArrayVec<&[u8], STRIPS> = (0..k)
+            .map(|strip| match slice.single(strip) {
+                Some(new) => &new[..],
+                None => &columns[strip].as_ref().expect("read or written whole")[..],
+            })
+            .collect();
+        let mut outputs: ArrayVec<BufMut, 4> =
+            (0..self.state.m).map(|_| self.scratch(slice.bytes())).collect();
+        {
+            let mut out: ArrayVec<&mut [u8], 4> =
+                outputs.iter_mut().map(|o| &mut o[..]).collect();
+            self.code().generate(&data, &mut out);
+        }
+        parity.extend(outputs.into_iter().map(|o| Some(o.freeze())));
+    }
+
+    /// Writes the new data and the parities to every drive that takes writes.
+    async fn write_out(
+        &self,
+        plan: &Plan,
+        slice: &Slice<'_>,
+        touched: StripSet,
+        parity: &[Option<Buf>],
+    ) -> Missed {
+        let mut out = Writes::new(self);
+        let mut run = Gather::new();
+        let targets = touched.and(self.state.writable);
+        for (i, fragment) in slice.fragments.iter().enumerate() {
+            let strip = usize::from(fragment.strip);
+            if !targets.has(strip) {
+                continue;
+            }
+            run.push(fragment.data.clone());
+            let joins = slice
+                .fragments
+                .get(i + 1)
+                .is_some_and(|next| next.strip == fragment.strip && next.from == fragment.to());
+            if !joins || run.is_full() {
+                let bytes: u32 = run.iter().map(|b| b.len() as u32).sum();
+                let gathered = core::mem::take(&mut run);
+                out.push(strip, fragment.to() - bytes, gathered, slice.durable).await;
+            }
+        }
+        for (i, column) in parity.iter().enumerate() {
+            let strip = self.state.k + i;
+            if let (true, Some(column)) = (plan.parity.has(strip), column) {
+                let data = core::iter::once(column.clone()).collect();
+                out.push(strip, slice.lo, data, slice.durable).await;
+            }
+        }
+        out.finish().await
+    }
+}
+
+/// Writes under way; keeps the first failure of each slot.
+pub(crate) struct Writes<'w, 'a, E: Host> {
+    work: &'w Work<'a, E>,
+    tickets: ArrayVec<(Slot, <E::Drive as Drive>::Done), 64>,
+    missed: Missed,
+}
+
+impl<'w, 'a, E: Host> Writes<'w, 'a, E> {
+    pub fn new(work: &'w Work<'a, E>) -> Self {
+        Self { work, tickets: ArrayVec::new(), missed: Missed::new() }
+    }
+
+    /// Starts a write at `from` in a strip.
+    pub async fn push(&mut self, strip: usize, from: u32, data: Gather, fua: bool) {
+        if self.tickets.is_full() {
+            self.collect().await;
+        }
+        let (drive, at, slot) = self.work.bound.strip(self.work.key, strip);
+        self.tickets.push((slot, drive.write(at + u64::from(from), data, fua)));
+    }
+
+    async fn collect(&mut self) {
+        for (slot, ticket) in core::mem::take(&mut self.tickets) {
+            let failed: Result<(), DriveError> = ticket.await;
+            let known = self.missed.iter().any(|(s, _)| *s == slot);
+            if failed.is_err() && !known {
+                let incarnation = self.work.bound.view.slots[slot.index()].incarnation;
+                self.missed.push((slot, incarnation));
+            }
+        }
+    }
+
+    /// Waits for all of them; the slots that missed something.
+    pub async fn finish(mut self) -> Missed {
+        self.collect().await;
+        self.missed
+    }
+}
+
+/// Writes a slice of a mirrored stripe: every fragment to every copy.
+async fn write_copies<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    slice: &Slice<'_>,
+) -> Result<(), BlockError> {
+    let bound = array.bound();
+    let state = bound.view.stripe_state(key);
+    if state.readable.is_empty() {
+        return Err(BlockError::Unavailable);
+    }
+    let work = Work { array, bound: &bound, key, state };
+    let mut out = Writes::new(&work);
+    for fragment in slice.fragments {
+        for strip in state.writable.iter() {
+            let data = core::iter::once(fragment.data.clone()).collect();
+            out.push(strip, fragment.from, data, slice.durable).await;
+        }
+    }
+    let missed = out.finish().await;
+    drop(bound);
+    settle(array, key, &missed).await
+}

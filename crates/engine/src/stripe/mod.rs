@@ -1,0 +1,23 @@
+//! A stripe on its home core: who waits for it, who works on it, and what it does next.
+//!
+//! States of a stripe that somebody wants, all in [`table::StripeTable`]:
+//!
+//! | state   | meaning                              | leaves by                                     |
+//! |---------|--------------------------------------|-----------------------------------------------|
+//! | (none)  | nobody wants it                      | first job → ready                             |
+//! | ready   | jobs wait, no worker has it          | a worker takes *all* waiting jobs → busy      |
+//! | busy    | one worker carries out its jobs      | done, no job waits → none; jobs wait → ready  |
+//!
+//! Invariants
+//! - A stripe is busy with at most one worker: whatever changes a stripe, or must see it whole,
+//!   is a job of its home core. There is no other lock.
+//! - Jobs that arrive while a stripe is busy wait and are taken together (absorption).
+//! - A job is answered exactly once. Its requester may be on another core.
+//!
+//! [`plan`] decides, [`slice`] cuts a batch of writes into slices, [`execute`] carries out.
+
+pub mod check;
+pub mod execute;
+pub mod plan;
+pub mod slice;
+pub mod table;
