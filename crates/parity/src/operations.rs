@@ -67,31 +67,47 @@ unsafe fn horner_q<V: Vector>(data: &[&[u8]], at: usize) -> V {
 /// P and Q at `at` of the strips that are not gaps; `gaps` descend.
 #[inline(always)]
 unsafe fn horner<V: Vector, const G: usize>(data: &[&[u8]], gaps: [usize; G], at: usize) -> (V, V) {
-    let mut i = data.len();
+    let mut end = data.len();
     // SAFETY: indexes stay below `data.len()`; the caller vouches for the rest.
     unsafe {
         let (mut p, mut q) = (V::zero(), V::zero());
-        for gap in gaps {
-            while i > gap + 1 {
-                i -= 1;
-                let d = load::<V>(data, i, at);
-                (p, q) = (p.xor(d), q.double_xor(d));
-            }
-            i = gap;
-            q = q.double_xor(V::zero());
-        }
         if G == 0 {
-            i -= 1;
-            p = load(data, i, at);
+            end -= 1;
+            p = load(data, end, at);
             q = p;
         }
-        while i > 0 {
-            i -= 1;
-            let d = load::<V>(data, i, at);
+        for gap in gaps {
+            (p, q) = horner_run(data, gap + 1, end, at, (p, q));
+            q = q.double_xor(V::zero());
+            end = gap;
+        }
+        horner_run(data, 0, end, at, (p, q))
+    }
+}
+
+/// Carries P and Q on over strips `start..end`, from the last to the first, two at a time.
+#[inline(always)]
+unsafe fn horner_run<V: Vector>(
+    data: &[&[u8]],
+    start: usize,
+    end: usize,
+    at: usize,
+    (mut p, mut q): (V, V),
+) -> (V, V) {
+    let mut i = end;
+    // SAFETY: indexes stay in `start..end`; the caller vouches for the rest.
+    unsafe {
+        while i >= start + 2 {
+            i -= 2;
+            let (high, low) = (load::<V>(data, i + 1, at), load::<V>(data, i, at));
+            (p, q) = (p.xor3(high, low), q.double_xor(high).double_xor(low));
+        }
+        if i > start {
+            let d = load::<V>(data, start, at);
             (p, q) = (p.xor(d), q.double_xor(d));
         }
-        (p, q)
     }
+    (p, q)
 }
 
 /// The sum of the strips.

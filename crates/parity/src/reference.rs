@@ -15,7 +15,7 @@ const fn antilogarithms() -> [u8; 510] {
     while i < 255 {
         table[i] = value;
         table[i + 255] = value;
-        value = if value < 128 { value * 2 } else { (value - 128) * 2 ^ 0x1d };
+        value = if value < 128 { value * 2 } else { ((value - 128) * 2) ^ 0x1d };
         i += 1;
     }
     table

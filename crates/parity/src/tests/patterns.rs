@@ -69,6 +69,26 @@ fn generate_and_verify() {
 }
 
 #[test]
+fn inputs_at_odd_offsets() {
+    let mut random = Random(5);
+    let (k, len) = (6, 700);
+    let strips = stripe(&mut random, k, 2, len);
+    let code = Code::new(k, 2).unwrap();
+    for (kernel, skew) in each_kernel().iter().flat_map(|kernel| (1..66).map(move |s| (kernel, s)))
+    {
+        let shifted: Vec<_> = strips.iter().map(|strip| &strip[skew..]).collect();
+        assert_eq!(code.verify_with(kernel, &shifted), None);
+        let (mut x, mut y) = (vec![0; len - skew], vec![0; len - skew]);
+        code.generate_with(kernel, &shifted[..k], &mut [&mut x, &mut y]);
+        assert_eq!([&x[..], &y[..]], shifted[k..], "{} +{skew}", kernel.name());
+        let mut left: Vec<_> = shifted.iter().copied().map(Some).collect();
+        (left[1], left[4]) = (None, None);
+        recover::recover(kernel, code, &left, &[1, 4], &mut [&mut x, &mut y]).unwrap();
+        assert_eq!([&x[..], &y[..]], [shifted[1], shifted[4]], "{} +{skew}", kernel.name());
+    }
+}
+
+#[test]
 fn update_equals_generate() {
     let mut random = Random(2);
     for (k, len) in (1..=16).flat_map(|k| LENGTHS.map(|len| (k, len))) {
