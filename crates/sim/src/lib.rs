@@ -7,7 +7,7 @@
 //!
 //! - [`world`]: the executor: make a [`World`], take its [`SimEnv`]s, run futures, crash.
 //! - [`drive`]: the simulated drive and its fault model.
-//! - [`env`]: one virtual core as the engine sees it.
+//! - [`mod@env`]: one virtual core as the engine sees it.
 //! - [`rng`]: the random numbers.
 //!
 //! Invariants

@@ -298,6 +298,40 @@ fn a_hung_drive_goes_on_when_released() {
 }
 
 #[test]
+fn held_requests_run_late_while_others_go_on() {
+    for inline in [false, true] {
+        let shared = SharedSimDrive::new(DriveConfig { inline, ..DriveConfig::new(8192, 1) });
+        let world = World::<()>::new(WorldConfig::new(1));
+        let handle = world.env(CoreId(0)).bind(&shared);
+        shared.hold(1, 1);
+        let mut writes: Vec<_> =
+            (1..4).map(|byte| handle.write(0, gather(BLOCK, byte), false)).collect();
+        let held = writes.remove(1);
+        world.settle();
+        assert_eq!(shared.in_flight(), 1);
+        for write in writes {
+            assert_eq!(world.run_until(write), Ok(()));
+        }
+        assert!(block(&shared, 0) != [2; BLOCK]);
+        shared.release();
+        assert_eq!(world.run_until(held), Ok(()));
+        assert!(block(&shared, 0) == [2; BLOCK]);
+    }
+}
+
+#[test]
+fn a_pulled_drive_ends_what_hung() {
+    let shared = drive(false, 1);
+    let world = World::<()>::new(WorldConfig::new(1));
+    let handle = world.env(CoreId(0)).bind(&shared);
+    shared.hang();
+    let write = handle.write(0, gather(BLOCK, 1), false);
+    world.settle();
+    shared.vanish();
+    assert_eq!(world.run_until(write), Err(DriveError::Gone));
+}
+
+#[test]
 fn a_drive_that_loses_power_alone_answers_gone_for_what_was_in_flight() {
     let shared = drive(true, 1);
     let world = World::<()>::new(WorldConfig::new(1));

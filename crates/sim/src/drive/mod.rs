@@ -27,7 +27,8 @@
 //!   requests; a failed write has written any subset of its blocks, a failed read leaves random
 //!   bytes in the buffer, a failed flush makes nothing durable;
 //! - *vanish*: everything, in flight or new, ends with `Gone` until the drive is back;
-//! - *hang*: nothing makes progress until released or the power is cut; what hung may run late;
+//! - *hang* and *hold*: nothing, or some requests, make no progress until released or the power
+//!   is cut; what hung runs late;
 //! - *write-zeroes unsupported*;
 //! - *discard* leaves old, zero, random, or on every read different bytes.
 //!
@@ -265,9 +266,10 @@ impl SharedSimDrive {
         lock(&self.cell).faults.flushes = Countdown::new(skip, count);
     }
 
-    /// Pulls the drive: requests in flight and new ones end with `Gone`.
+    /// Pulls the drive: requests in flight, hung ones too, and new ones end with `Gone`.
     pub fn vanish(&self) {
         lock(&self.cell).vanish();
+        self.release();
     }
 
     /// Puts a pulled drive back, with its cache. For a drive that lost power while out, call
@@ -281,7 +283,14 @@ impl SharedSimDrive {
         lock(&self.cell).faults.hung = true;
     }
 
-    /// Ends [`SharedSimDrive::hang`]: what hung goes on after new random delays.
+    /// After `skip` more requests of any kind, `count` requests make no progress until the
+    /// release; others go on.
+    pub fn hold(&self, skip: u64, count: u64) {
+        lock(&self.cell).faults.holds = Countdown::new(skip, count);
+    }
+
+    /// Ends [`SharedSimDrive::hang`] and lets held requests go: what hung goes on after new
+    /// random delays.
     pub fn release(&self) {
         request::release(&self.cell);
     }

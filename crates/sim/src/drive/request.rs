@@ -168,6 +168,8 @@ struct Request {
     outcome: Outcome,
     /// Vanished while in flight.
     gone: bool,
+    /// Makes no progress until the release.
+    held: bool,
     timeline: WeakTimeline,
 }
 
@@ -202,6 +204,7 @@ pub(super) struct Faults {
     pub(super) reads: Countdown,
     pub(super) writes: Countdown,
     pub(super) flushes: Countdown,
+    pub(super) holds: Countdown,
     pub(super) gone: bool,
     pub(super) hung: bool,
 }
@@ -470,6 +473,7 @@ impl State {
         self.requests.clear();
         self.parked.clear();
         self.faults.hung = false;
+        self.faults.holds = Countdown::default();
     }
 
     /// Cuts the power of the drive alone: requests in flight will end with `Gone`.
@@ -546,9 +550,10 @@ pub(super) fn submit(cell: &DriveCell, timeline: &Timeline, mut what: Submission
     let latency = rng.between(latency_least.0, latency_most.0);
     let parts = pieces.len();
     let weak = timeline.downgrade();
-    let request = Request { what, pieces, outcome, gone: false, timeline: weak };
+    let held = state.faults.holds.fails();
+    let request = Request { what, pieces, outcome, gone: false, held, timeline: weak };
     state.requests.insert(id, request);
-    if inline && state.faults.hung {
+    if inline && (state.faults.hung || held) {
         state.parked.push((id, Phase::Complete));
         return;
     }
@@ -567,7 +572,7 @@ pub(super) fn submit(cell: &DriveCell, timeline: &Timeline, mut what: Submission
 /// Lets a request make its next step.
 pub(crate) fn progress(cell: &DriveCell, timeline: &Timeline, id: u64, phase: Phase) {
     let mut state = lock(cell);
-    if state.faults.hung {
+    if state.faults.hung || state.requests.get(&id).is_some_and(|request| request.held) {
         state.parked.push((id, phase));
         return;
     }
@@ -586,6 +591,7 @@ pub(crate) fn progress(cell: &DriveCell, timeline: &Timeline, id: u64, phase: Ph
 pub(super) fn release(cell: &DriveCell) {
     let mut state = lock(cell);
     state.faults.hung = false;
+    state.requests.values_mut().for_each(|request| request.held = false);
     let parked = core::mem::take(&mut state.parked);
     let (least, most) = (state.config.latency_least.0, state.config.latency_most.0);
     for (request, phase) in parked {
