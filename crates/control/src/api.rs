@@ -1,0 +1,525 @@
+//! The management interface: JSON over HTTP on the daemon's Unix socket, paths under [`PREFIX`].
+//!
+//! Purpose: the one place that says what daemon and clients tell each other. Every answer is an
+//! object with `"schema": 1`, sizes are bytes as integers, and a request that was not carried out
+//! is answered with an [`Error`]. The command line prints these objects as they are (`--json`).
+//!
+//! Invariant: keys are only ever added; a change of meaning is a new [`SCHEMA`].
+//!
+//! | Request | Body | Answer |
+//! |---|---|---|
+//! | `GET status` | | [`Status`] |
+//! | `GET drives` | | [`DriveList`] |
+//! | `GET arrays` | | [`ArrayList`] |
+//! | `POST arrays` | [`CreateArray`] | [`Array`], or [`Plan`] for a dry run |
+//! | `GET arrays/NAME` | | [`Array`] |
+//! | `DELETE arrays/NAME` | | [`Done`] |
+//! | `POST arrays/NAME/stop` | | [`Done`] |
+//! | `POST arrays/NAME/assemble` | [`AssembleArray`] | [`Array`] |
+//! | `POST arrays/NAME/fail` | [`FailDrive`] | [`Array`] |
+//! | `POST arrays/NAME/replace` | [`ReplaceDrive`] | [`Array`] |
+//! | `POST arrays/NAME/scrub` | [`ScrubArray`] | [`Array`] |
+//! | `GET volumes` | | [`VolumeList`] |
+//! | `POST volumes` | [`CreateVolume`] | [`Volume`] |
+//! | `POST volumes/ARRAY/VOLUME/resize` | [`ResizeVolume`] | [`Volume`] |
+//! | `DELETE volumes/ARRAY/VOLUME` | | [`Done`] |
+//! | `GET exports` | | [`ExportList`] |
+//! | `POST exports` | [`CreateExport`] | [`Export`] |
+//! | `DELETE exports/ID` | | [`Done`] |
+
+use serde::{Deserialize, Serialize};
+
+/// Version of every answer.
+pub const SCHEMA: u32 = 1;
+
+/// What every path begins with.
+pub const PREFIX: &str = "/v1";
+
+/// Where the daemon listens unless told otherwise.
+pub const DEFAULT_SOCKET: &str = "/run/palisade/palisade.sock";
+
+/// An answer: `schema` and the keys of what is answered, in one object.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Answer<T> {
+    /// Always [`SCHEMA`].
+    pub schema: u32,
+    /// The rest of the keys.
+    #[serde(flatten)]
+    pub body: T,
+}
+
+impl<T> Answer<T> {
+    /// An answer of the present version.
+    pub const fn new(body: T) -> Self {
+        Self { schema: SCHEMA, body }
+    }
+}
+
+/// Why a request was not carried out. `hint` says what to do next.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Error {
+    /// What happened, one line.
+    pub error: String,
+    /// What to do, one line.
+    pub hint: String,
+    /// What kind of failure it is.
+    pub code: ErrorCode,
+}
+
+/// The kinds of failure; each is an exit code of the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorCode {
+    /// It could not be done.
+    Failed,
+    /// The request itself is wrong.
+    Usage,
+    /// Refused to protect data.
+    Refused,
+}
+
+/// Nothing to tell but that it is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Done {
+    /// Always true.
+    pub done: bool,
+}
+
+/// Everything at a glance.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// The daemon's version.
+    pub version: String,
+    /// The daemon's process.
+    pub pid: u32,
+    /// Data cores.
+    pub cores: u16,
+    /// Whether start-up is over.
+    pub ready: bool,
+    /// All arrays, running or found.
+    pub arrays: Vec<Array>,
+}
+
+/// How an array is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrayState {
+    /// All drives count.
+    Optimal,
+    /// Redundancy is less than it should be; all data is there.
+    Degraded,
+    /// More drives are missing than redundancy covers.
+    Failed,
+    /// Found on drives, not running.
+    Stopped,
+}
+
+/// How a slot is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlotState {
+    /// Its drive counts.
+    InSync,
+    /// Its drive is being filled.
+    Rebuilding,
+    /// Its drive was taken out of service.
+    Failed,
+    /// Its drive is not there.
+    Missing,
+}
+
+/// What a task does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskKind {
+    /// Zeroes the data areas of a new array.
+    Zero,
+    /// Fills a replaced drive.
+    Rebuild,
+    /// Makes parity and copies right after a crash.
+    Resync,
+    /// Compares parity and copies with the data.
+    Scrub,
+}
+
+/// How a task is. Tasks that ended are not listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskState {
+    /// It goes on.
+    Running,
+}
+
+/// One slot of an array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SlotInfo {
+    /// Which, from 0.
+    pub slot: u16,
+    /// Path of its drive, if there is one.
+    pub drive: Option<String>,
+    /// Serial number of its drive.
+    pub serial: String,
+    /// How it is.
+    pub state: SlotState,
+}
+
+/// A running task of an array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// What it does.
+    pub kind: TaskKind,
+    /// Bytes per drive done.
+    pub done_bytes: u64,
+    /// Bytes per drive in all.
+    pub total_bytes: u64,
+    /// How it is.
+    pub state: TaskState,
+}
+
+/// What the last finished scrub found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LastScrub {
+    /// Bytes compared.
+    pub checked_bytes: u64,
+    /// Stripes whose parity or copies did not agree with the data.
+    pub mismatches: u64,
+    /// Stripes repaired.
+    pub repaired: u64,
+}
+
+/// What the daemon asked of a slot's drive since it opened it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct DriveIo {
+    /// Which slot.
+    pub slot: u16,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+/// An array, running or found.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Array {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uuid: String,
+    /// `0`, `1`, `5`, `6`, `10` or `jbod`.
+    pub level: String,
+    /// How it is.
+    pub state: ArrayState,
+    /// Strip size.
+    pub strip_bytes: u32,
+    /// Block size.
+    pub block_bytes: u32,
+    /// Usable bytes.
+    pub size_bytes: u64,
+    /// Usable bytes that no volume has.
+    pub free_bytes: u64,
+    /// The epoch's counter.
+    pub epoch: u64,
+    /// Whether writes may have been under way at the last record.
+    pub unclean: bool,
+    /// Why it does not run, when it was found and could not be started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
+    /// Its slots.
+    pub slots: Vec<SlotInfo>,
+    /// Tasks that run.
+    pub tasks: Vec<Task>,
+    /// What the last finished scrub found; null before the first.
+    pub last_scrub: Option<LastScrub>,
+    /// What was asked of the drives.
+    pub drive_io: Vec<DriveIo>,
+    /// Its volumes.
+    pub volumes: Vec<Volume>,
+    /// Its exports.
+    pub exports: Vec<Export>,
+}
+
+/// All arrays.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ArrayList {
+    /// Running and found ones.
+    pub arrays: Vec<Array>,
+}
+
+/// A request for a new array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateArray {
+    /// Its name.
+    pub name: String,
+    /// `0`, `1`, `5`, `6`, `10` or `jbod`.
+    pub level: String,
+    /// Paths of its drives, in the order of slots.
+    pub drives: Vec<String>,
+    /// Strip size.
+    pub strip_bytes: u32,
+    /// Block size; the largest of the drives' when absent.
+    #[serde(default)]
+    pub block_bytes: Option<u32>,
+    /// Drives whose foreign content may be destroyed.
+    #[serde(default)]
+    pub overwrite: Vec<String>,
+    /// Only say what would be done.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What making an array would do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Always true.
+    pub dry_run: bool,
+    /// The array's name.
+    pub name: String,
+    /// Its level.
+    pub level: String,
+    /// Strip size.
+    pub strip_bytes: u32,
+    /// Block size.
+    pub block_bytes: u32,
+    /// Usable bytes it would have.
+    pub size_bytes: u64,
+    /// The drives it would take.
+    pub drives: Vec<PlannedDrive>,
+}
+
+/// A drive that an array would take.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlannedDrive {
+    /// Its slot.
+    pub slot: u16,
+    /// Its path.
+    pub path: String,
+    /// Its serial number.
+    pub serial: String,
+    /// Its size.
+    pub bytes: u64,
+    /// What is on it and would be destroyed.
+    pub destroys: Option<String>,
+    /// True when the request would be refused because of it.
+    pub refused: bool,
+}
+
+/// A request to start an array that was stopped or could not be started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssembleArray {
+    /// Start though drives are missing that no record says failed.
+    #[serde(default)]
+    pub start_degraded: bool,
+    /// Start though unclean and degraded: blocks being written at the crash may be wrong.
+    #[serde(default)]
+    pub accept_loss: bool,
+}
+
+/// A request to take a drive out of service.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailDrive {
+    /// Its path, its serial number, or `slot:N`.
+    pub drive: String,
+}
+
+/// A request to put another drive in a slot.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceDrive {
+    /// Which slot.
+    pub slot: u16,
+    /// Path of the new drive.
+    pub with: String,
+    /// Drives whose foreign content may be destroyed.
+    #[serde(default)]
+    pub overwrite: Vec<String>,
+}
+
+/// A request to compare redundancy with the data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScrubArray {
+    /// Whether to write what the data says where they differ.
+    pub repair: bool,
+}
+
+/// A volume.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Volume {
+    /// Its array.
+    pub array: String,
+    /// Its name in the array.
+    pub name: String,
+    /// Its identity.
+    pub uuid: String,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// All volumes of running arrays.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct VolumeList {
+    /// By array, then name.
+    pub volumes: Vec<Volume>,
+}
+
+/// A request for a new volume.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateVolume {
+    /// Its array.
+    pub array: String,
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// A request to change a volume's size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResizeVolume {
+    /// The new size.
+    pub size_bytes: u64,
+}
+
+/// A volume served by a front end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Export {
+    /// Names it: `ARRAY:NUMBER`.
+    pub id: String,
+    /// The array.
+    pub array: String,
+    /// The volume's name in the array.
+    pub volume: String,
+    /// Where it is served: `ADDR:PORT` or `unix:PATH`.
+    pub nbd: String,
+    /// How clients name it: an NBD URI.
+    pub uri: String,
+    /// Whether it is served now.
+    pub serving: bool,
+    /// Why it is not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
+}
+
+/// All exports of running arrays.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ExportList {
+    /// By array, then number.
+    pub exports: Vec<Export>,
+}
+
+/// A request to serve a volume.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateExport {
+    /// The array.
+    pub array: String,
+    /// The volume's name in the array.
+    pub volume: String,
+    /// Where: `ADDR:PORT` (port 0: any free one) or `unix:PATH`.
+    pub nbd: String,
+}
+
+/// What the daemon makes of a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveState {
+    /// Part of a running array.
+    InUse,
+    /// Holds the record of an array that does not run.
+    Found,
+    /// Holds something that is not Palisade's.
+    Foreign,
+    /// Holds nothing known.
+    Free,
+    /// Can't be opened or read.
+    Unusable,
+}
+
+/// A drive that the daemon knows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Drive {
+    /// Its path.
+    pub path: String,
+    /// Its serial number.
+    pub serial: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its block.
+    pub block_bytes: u32,
+    /// What the daemon makes of it.
+    pub state: DriveState,
+    /// The array it belongs to.
+    pub array: Option<String>,
+    /// Its slot there.
+    pub slot: Option<u16>,
+    /// What is on it, if that is not Palisade's.
+    pub signature: Option<String>,
+    /// Why it can't be used.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
+}
+
+/// All drives that the daemon knows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DriveList {
+    /// By path.
+    pub drives: Vec<Drive>,
+}
+
+/// What a drive's record says (`drive inspect`, read without the daemon).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Inspected {
+    /// The drive's path.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Identity of its array.
+    pub array_uuid: String,
+    /// Name of its array.
+    pub array_name: String,
+    /// Identity of the drive in the array.
+    pub drive_uuid: String,
+    /// Its slot.
+    pub slot: u16,
+    /// `0`, `1`, `5`, `6`, `10` or `jbod`.
+    pub level: String,
+    /// Slots of the array.
+    pub drives: u16,
+    /// Strip size.
+    pub strip_bytes: u32,
+    /// Block size.
+    pub block_bytes: u32,
+    /// Where the data area begins.
+    pub data_offset: u64,
+    /// How long it is.
+    pub data_bytes: u64,
+    /// The epoch's counter.
+    pub epoch: u64,
+    /// How often records were written.
+    pub sequence: u64,
+    /// Whether the creation was finished.
+    pub zeroed: bool,
+    /// Whether any group may have had writes under way.
+    pub unclean: bool,
+    /// What the record says of each slot, in order.
+    pub slots: Vec<SlotInfo>,
+    /// The volumes.
+    pub volumes: Vec<Volume>,
+    /// What the last finished scrub found.
+    pub last_scrub: Option<LastScrub>,
+}
+
+#[cfg(test)]
+#[path = "api_tests.rs"]
+mod tests;

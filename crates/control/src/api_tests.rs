@@ -1,0 +1,94 @@
+//! Golden tests: the keys of the interface are a promise.
+
+use super::*;
+use serde_json::{json, to_value};
+
+fn array() -> Array {
+    Array {
+        name: "data".into(),
+        uuid: "0".into(),
+        level: "5".into(),
+        state: ArrayState::Degraded,
+        strip_bytes: 65536,
+        block_bytes: 512,
+        size_bytes: 10,
+        free_bytes: 4,
+        epoch: 3,
+        unclean: true,
+        problem: None,
+        slots: vec![SlotInfo {
+            slot: 0,
+            drive: None,
+            serial: "s".into(),
+            state: SlotState::InSync,
+        }],
+        tasks: vec![Task {
+            kind: TaskKind::Rebuild,
+            done_bytes: 1,
+            total_bytes: 2,
+            state: TaskState::Running,
+        }],
+        last_scrub: Some(LastScrub { checked_bytes: 1, mismatches: 2, repaired: 3 }),
+        drive_io: vec![DriveIo { slot: 0, ..DriveIo::default() }],
+        volumes: vec![],
+        exports: vec![],
+    }
+}
+
+#[test]
+fn an_array_has_the_promised_keys() {
+    let expected = json!({
+        "schema": 1, "name": "data", "uuid": "0", "level": "5", "state": "degraded",
+        "strip_bytes": 65536, "block_bytes": 512, "size_bytes": 10, "free_bytes": 4,
+        "epoch": 3, "unclean": true,
+        "slots": [{"slot": 0, "drive": null, "serial": "s", "state": "in-sync"}],
+        "tasks": [{"kind": "rebuild", "done_bytes": 1, "total_bytes": 2, "state": "running"}],
+        "last_scrub": {"checked_bytes": 1, "mismatches": 2, "repaired": 3},
+        "drive_io": [{"slot": 0, "reads": 0, "writes": 0, "flushes": 0, "read_bytes": 0,
+                      "write_bytes": 0}],
+        "volumes": [], "exports": [],
+    });
+    assert_eq!(to_value(Answer::new(array())).expect("encodes"), expected);
+}
+
+#[test]
+fn answers_round_trip() {
+    let text = serde_json::to_string(&Answer::new(array())).expect("encodes");
+    let back: Answer<Array> = serde_json::from_str(&text).expect("decodes");
+    assert_eq!(back, Answer::new(array()));
+}
+
+#[test]
+fn a_scrub_that_never_ran_is_null() {
+    let value = to_value(Array { last_scrub: None, ..array() }).expect("encodes");
+    assert_eq!(value["last_scrub"], json!(null));
+}
+
+#[test]
+fn an_error_has_a_code() {
+    let error = Error { error: "e".into(), hint: "h".into(), code: ErrorCode::Refused };
+    let expected = json!({"schema": 1, "error": "e", "hint": "h", "code": "refused"});
+    assert_eq!(to_value(Answer::new(error)).expect("encodes"), expected);
+}
+
+#[test]
+fn words_are_kebab_case() {
+    for (value, word) in [
+        (to_value(SlotState::Missing), "missing"),
+        (to_value(SlotState::Failed), "failed"),
+        (to_value(SlotState::Rebuilding), "rebuilding"),
+        (to_value(ArrayState::Optimal), "optimal"),
+        (to_value(ArrayState::Failed), "failed"),
+        (to_value(TaskKind::Resync), "resync"),
+        (to_value(TaskKind::Scrub), "scrub"),
+        (to_value(DriveState::InUse), "in-use"),
+    ] {
+        assert_eq!(value.expect("encodes"), json!(word));
+    }
+}
+
+#[test]
+fn unknown_keys_of_requests_are_refused() {
+    let text = r#"{"array":"a","name":"v","size_bytes":1,"sise":2}"#;
+    assert!(serde_json::from_str::<CreateVolume>(text).is_err());
+}
