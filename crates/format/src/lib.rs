@@ -1,1 +1,41 @@
-//! The on-disk format: superblock, array record; encode, decode, verify, assemble.
+//! The on-disk format: array record, record slots, foreign signatures, assembly.
+//!
+//! Purpose: the code of `docs/format.md`, which is the format; where they differ the page is
+//! right. Everything here is a function of bytes and values: no I/O, no clock, no randomness.
+//!
+//! - [`record`]: what an array record says.
+//! - [`encode`] and [`decode`]: a record slot's bytes, each integer written explicitly.
+//! - [`slots`]: where record slots are, which record counts, which slot is written next.
+//! - [`assemble`]: which drives make an array, and why others do not.
+//! - [`foreign_signature`]: what else a drive may hold.
+//! - [`size`]: how much of a drive is used.
+//!
+//! Invariant: bytes from drives are not trusted. No input makes `decode`, `newest`, `assemble` or
+//! `foreign_signature` panic, loop for long, or allocate more than a few times its own size.
+
+mod assemble;
+mod check;
+mod codec;
+mod decode;
+mod encode;
+mod error;
+pub mod limits;
+pub mod record;
+mod signature;
+pub mod size;
+pub mod slots;
+
+pub use assemble::{
+    AssembleError, AssembleOptions, Assembly, Found, Missing, StaleReason, assemble,
+};
+pub use decode::decode;
+pub use encode::encode;
+pub use error::FormatError;
+pub use limits::{AREA_BYTES, DATA_OFFSET, FORMAT_VERSION, MAGIC, SLOT_BYTES};
+pub use record::{
+    ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord, LastScrub,
+    Owner, SlotRecord, SlotState, VolumeRecord,
+};
+pub use signature::{Signature, foreign_signature};
+pub use size::{data_bytes, usable_bytes};
+pub use slots::{newest, next_slot, slot_offsets, tail_offset};

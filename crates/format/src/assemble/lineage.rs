@@ -1,0 +1,125 @@
+//! Histories: which record is the newest, and where each drive stands to it.
+//!
+//! A drive is, relative to the newest record, one of: *current* (same epoch), *behind by one*
+//! (the epoch before: the newest one had not reached it yet), *out* (recorded as failed, replaced
+//! or older), or *diverged* (it took part in an epoch that the newest history does not have).
+
+use super::{AssembleError, Found, StaleReason};
+use crate::record::{ArrayRecord, SlotState};
+use crate::slots::tail_offset;
+use units::{MIB, Slot};
+
+/// The newest record and the path of its drive.
+#[derive(Clone, Copy)]
+pub struct Newest<'a> {
+    pub path: &'a str,
+    pub record: &'a ArrayRecord,
+}
+
+fn readable(found: &[Found]) -> impl Iterator<Item = Newest<'_>> + Clone {
+    found.iter().filter_map(|drive| {
+        let record = drive.record.as_ref().ok()?;
+        Some(Newest { path: &drive.path, record })
+    })
+}
+
+/// The newest record of drives that are all of one array and none twice.
+pub fn newest(found: &[Found]) -> Result<Newest<'_>, AssembleError> {
+    // Of equal records that of the lowest slot, so that the order of finding does not matter.
+    let age = |d: &Newest<'_>| {
+        let r = d.record;
+        (r.epoch.counter, r.sequence, core::cmp::Reverse((r.this_slot, r.this_drive)))
+    };
+    let newest = readable(found).max_by_key(age).ok_or(AssembleError::NoRecord)?;
+    for (number, drive) in readable(found).enumerate() {
+        let (first, second) = (newest.path.to_owned(), drive.path.to_owned());
+        if drive.record.array != newest.record.array {
+            return Err(AssembleError::Foreign { first, second });
+        }
+        let id = drive.record.this_drive;
+        if let Some(twin) = readable(found).take(number).find(|d| d.record.this_drive == id) {
+            let first = twin.path.to_owned();
+            return Err(AssembleError::Cloned { first, second, drive: id });
+        }
+    }
+    Ok(newest)
+}
+
+/// Refuses drives whose history is not part of the newest one's, all of them by name.
+pub fn check_histories(found: &[Found], newest: Newest<'_>) -> Result<(), AssembleError> {
+    let (others, same): (Vec<_>, Vec<_>) =
+        readable(found).partition(|drive| diverged(drive.record, newest.record));
+    if others.is_empty() {
+        return Ok(());
+    }
+    let epoch = newest.record.epoch;
+    let current = same.iter().filter(|drive| drive.record.epoch == epoch);
+    Err(AssembleError::Diverged {
+        newest: current.map(|drive| drive.path.to_owned()).collect(),
+        others: others.iter().map(|drive| drive.path.to_owned()).collect(),
+    })
+}
+
+fn diverged(drive: &ArrayRecord, newest: &ArrayRecord) -> bool {
+    let epoch = drive.epoch;
+    if epoch.counter == newest.epoch.counter {
+        return epoch != newest.epoch;
+    }
+    if epoch.counter + 1 == newest.epoch.counter && epoch.id != newest.epoch.previous {
+        return true;
+    }
+    newest.slots.iter().any(|slot| {
+        let out = slot.drive == drive.this_drive && slot.state == SlotState::Failed;
+        let later = epoch.counter > slot.last.counter;
+        out && (later || epoch.counter == slot.last.counter && epoch.id != slot.last.id)
+    })
+}
+
+/// The slot the drive takes in the array, or why it is left out.
+pub fn place(
+    drive: &Found,
+    newest: Newest<'_>,
+) -> Result<Result<Slot, StaleReason>, AssembleError> {
+    let own = match &drive.record {
+        Ok(record) => record,
+        Err(problem) => return Ok(Err(StaleReason::NoRecord(problem.clone()))),
+    };
+    let path = || drive.path.clone();
+    let record = newest.record;
+    let named = record.slots.iter().position(|slot| slot.drive == own.this_drive);
+    let Some(named) = named.map(|at| Slot(at as u16)) else {
+        return Ok(Err(StaleReason::Replaced));
+    };
+    if record.slots[named.index()].state == SlotState::Failed {
+        return Ok(Err(StaleReason::Failed));
+    }
+    let (epoch, last) = (own.epoch.counter, record.epoch.counter);
+    if epoch + 1 < last {
+        return Ok(Err(StaleReason::Stale { epoch, newest: last }));
+    }
+    if named != own.this_slot {
+        return Err(AssembleError::Swapped { path: path(), own: own.this_slot, named });
+    }
+    if own.read_only {
+        return Err(AssembleError::ReadOnly { path: path() });
+    }
+    if !same_array(own, record) {
+        return Err(AssembleError::Inconsistent { path: path(), newest: newest.path.to_owned() });
+    }
+    let needed = record.data_offset + record.data_bytes;
+    if tail_offset(drive.bytes) < needed {
+        return Ok(Err(StaleReason::TooSmall { bytes: drive.bytes, needed: needed + MIB }));
+    }
+    Ok(Ok(named))
+}
+
+/// True when both records describe the same array: what no update within an epoch changes.
+fn same_array(a: &ArrayRecord, b: &ArrayRecord) -> bool {
+    let drives = |r: &ArrayRecord| r.slots.iter().map(|slot| slot.drive).collect::<Vec<_>>();
+    a.level == b.level
+        && a.block_bytes == b.block_bytes
+        && a.data_offset == b.data_offset
+        && a.data_bytes == b.data_bytes
+        && a.ranges == b.ranges
+        && (a.epoch.counter != b.epoch.counter || drives(a) == drives(b))
+}

@@ -1,0 +1,117 @@
+//! The rules of the format beyond the bytes: what every valid record keeps.
+
+use crate::FormatError;
+use crate::limits::{ADDRESS_MAX, EXPORTS_MAX, EXTENTS_MAX, NAME_MAX, SERIAL_MAX, VOLUMES_MAX};
+use crate::record::{ArrayRecord, ExportAddress, Extent, SlotState};
+use layout::Layout;
+use std::collections::BTreeSet;
+use units::{GroupNo, MIB, Uuid};
+
+type Rule = Result<(), FormatError>;
+
+fn rule(holds: bool, otherwise: &'static str) -> Rule {
+    if holds { Ok(()) } else { Err(FormatError::Invalid(otherwise)) }
+}
+
+/// Checks all rules of `docs/format.md`, section "The array record".
+pub fn check(record: &ArrayRecord) -> Rule {
+    rule(record.array != Uuid::NIL, "the array has no UUID")?;
+    rule(name_fits(&record.name), "the array's name is not possible")?;
+    rule(record.epoch.counter != 0, "its epoch is 0")?;
+    rule(matches!(record.block_bytes, 512 | 4096), "its block is neither 512 nor 4096 bytes")?;
+    let aligned = record.data_offset != 0 && record.data_offset.is_multiple_of(MIB);
+    rule(aligned && record.data_offset < 1 << 60, "its data area begins at an impossible place")?;
+    let layout = record.layout()?;
+    slots(record, &layout)?;
+    rule(record.groups.len() == usize::from(layout.groups()), "its groups do not fit its ranges")?;
+    for (number, group) in (0u16..).zip(&record.groups) {
+        let stripes = layout.stripes(GroupNo(number));
+        rule(group.resync_border <= stripes, "a resync border lies outside its group")?;
+    }
+    volumes(record, &layout)?;
+    exports(record)
+}
+
+fn name_fits(name: &str) -> bool {
+    (1..=NAME_MAX).contains(&name.len()) && text_fits(name) && !name.contains('/')
+}
+
+fn text_fits(text: &str) -> bool {
+    !text.chars().any(char::is_control)
+}
+
+fn slots(record: &ArrayRecord, layout: &Layout) -> Rule {
+    rule(record.slots.len() == usize::from(layout.drives()), "its slots do not fit its ranges")?;
+    let strips = layout.data_bytes() / u64::from(layout.strip_bytes());
+    let mut drives = BTreeSet::new();
+    for slot in &record.slots {
+        let known = slot.drive != Uuid::NIL && drives.insert(slot.drive);
+        rule(known, "a slot has no drive of its own")?;
+        let serial = slot.serial.len() <= SERIAL_MAX && text_fits(&slot.serial);
+        rule(serial, "a serial number is not possible")?;
+        let inside = !matches!(slot.state, SlotState::Rebuilding { border } if border > strips);
+        rule(inside, "a rebuild border lies outside the data area")?;
+        let in_step = match slot.state {
+            SlotState::Failed => slot.last.counter < record.epoch.counter,
+            _ => slot.last == record.epoch.mark(),
+        };
+        rule(in_step, "the last epoch of a slot does not fit the record's")?;
+    }
+    let this = record.slots.get(record.this_slot.index());
+    rule(this.is_some_and(|s| s.drive == record.this_drive), "it is not of the drive it names")
+}
+
+fn volumes(record: &ArrayRecord, layout: &Layout) -> Rule {
+    rule(record.volumes.len() <= VOLUMES_MAX, "there are too many volumes")?;
+    let mut names = BTreeSet::new();
+    let mut uuids = BTreeSet::new();
+    let mut extents: Vec<Extent> = Vec::new();
+    for volume in &record.volumes {
+        rule(name_fits(&volume.name), "the name of a volume is not possible")?;
+        let own = names.insert(&volume.name) && uuids.insert(volume.uuid);
+        rule(own && volume.uuid != Uuid::NIL, "two volumes have one name or UUID")?;
+        extents.extend(&volume.extents);
+        rule(extents.len() <= EXTENTS_MAX, "there are too many extents")?;
+        let space = volume.extents.iter().try_fold(0u64, |sum, e| sum.checked_add(e.bytes));
+        let block = u64::from(record.block_bytes);
+        let size = volume.bytes != 0 && volume.bytes.is_multiple_of(block);
+        let fits = space.is_some_and(|space| volume.bytes <= space);
+        rule(size && fits, "the size of a volume does not fit its extents")?;
+    }
+    extents.sort_by_key(|extent| extent.array_start);
+    let mut end = 0;
+    for extent in extents {
+        rule(extent.array_start >= end, "two extents share array addresses")?;
+        end = extent_end(layout, extent)?;
+    }
+    Ok(())
+}
+
+/// The end of an extent, which is made of whole rows within the array.
+fn extent_end(layout: &Layout, extent: Extent) -> Result<u64, FormatError> {
+    let end = extent.array_start.checked_add(extent.bytes);
+    let end = end.filter(|end| *end <= layout.array_bytes() && extent.bytes != 0);
+    let end = end.ok_or(FormatError::Invalid("an extent lies outside the array"))?;
+    let whole = |address: u64, inside: u64| {
+        let row = layout.row_bytes(inside);
+        let range = layout.ranges().iter().rfind(|range| range.array_start <= inside);
+        range.is_some_and(|range| (address - range.array_start).is_multiple_of(row))
+    };
+    let rows = whole(extent.array_start, extent.array_start) && whole(end, end - 1);
+    rule(rows, "an extent is not made of whole rows")?;
+    Ok(end)
+}
+
+fn exports(record: &ArrayRecord) -> Rule {
+    rule(record.exports.len() <= EXPORTS_MAX, "there are too many exports")?;
+    let mut ids = BTreeSet::new();
+    for export in &record.exports {
+        rule(ids.insert(export.id), "two exports have one id")?;
+        let known = record.volumes.iter().any(|volume| volume.uuid == export.volume);
+        rule(known, "an export serves no volume of the array")?;
+        let (ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address)) = &export.address;
+        let fits = (1..=ADDRESS_MAX).contains(&address.len()) && text_fits(address);
+        rule(fits, "the address of an export is not possible")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Little-endian bytes in and out. Reading never panics and never allocates by a number read.
+
+use crate::FormatError;
+use units::Uuid;
+
+/// CRC-32C (Castagnoli, RFC 3720).
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+/// Appends to a record.
+#[derive(Default)]
+pub struct Writer(pub Vec<u8>);
+
+impl Writer {
+    pub fn u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+    pub fn u16(&mut self, value: u16) {
+        self.0.extend(value.to_le_bytes());
+    }
+    pub fn u32(&mut self, value: u32) {
+        self.0.extend(value.to_le_bytes());
+    }
+    pub fn u64(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+    pub fn uuid(&mut self, value: Uuid) {
+        self.0.extend(value.0);
+    }
+    pub fn text(&mut self, value: &str) {
+        self.0.extend(value.as_bytes());
+    }
+    pub fn zeros(&mut self, count: usize) {
+        self.0.resize(self.0.len() + count, 0);
+    }
+    /// The length of a list or text as a count. Longer ones were refused before.
+    pub fn count(&mut self, len: usize) {
+        self.u16(u16::try_from(len).expect("checked before encoding"));
+    }
+}
+
+/// Reads a record from front to back.
+pub struct Reader<'a>(pub &'a [u8]);
+
+const SHORT: FormatError = FormatError::Invalid("it ends in the middle of an entry");
+
+impl<'a> Reader<'a> {
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(SHORT)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(SHORT)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+    pub fn u8(&mut self) -> Result<u8, FormatError> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+    pub fn u16(&mut self) -> Result<u16, FormatError> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+    pub fn u32(&mut self) -> Result<u32, FormatError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    pub fn u64(&mut self) -> Result<u64, FormatError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+    pub fn uuid(&mut self) -> Result<Uuid, FormatError> {
+        Ok(Uuid(self.array()?))
+    }
+    /// Text of `len` bytes, at most `max`.
+    pub fn text(&mut self, len: usize, max: usize) -> Result<String, FormatError> {
+        if len > max {
+            return Err(FormatError::Invalid("a text is too long"));
+        }
+        let text = core::str::from_utf8(self.bytes(len)?);
+        Ok(text.map_err(|_| FormatError::Invalid("a text is not UTF-8"))?.to_owned())
+    }
+    /// Reserved bytes, all zero.
+    pub fn zeros(&mut self, count: usize) -> Result<(), FormatError> {
+        if self.bytes(count)?.iter().any(|byte| *byte != 0) {
+            return Err(FormatError::Invalid("reserved bytes are not zero"));
+        }
+        Ok(())
+    }
+    /// A flag byte, 0 or 1.
+    pub fn flag(&mut self) -> Result<bool, FormatError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(FormatError::Invalid("a flag is neither 0 nor 1")),
+        }
+    }
+}

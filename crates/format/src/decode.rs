@@ -1,0 +1,272 @@
+//! From the bytes of a record slot to a record. The bytes are not trusted.
+
+use crate::FormatError;
+use crate::codec::{Reader, crc32c};
+use crate::encode::{STATE_OWNED, STATE_SCRUBBED, STATE_STARTED_DEGRADED, STATE_ZEROED};
+use crate::limits::{
+    ADDRESS_MAX, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES, FORMAT_VERSION, HEADER_BYTES,
+    MAGIC, NAME_MAX, RECORD_MAX, SERIAL_MAX, VOLUMES_MAX,
+};
+use crate::record::{
+    ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord, LastScrub,
+    Owner, SlotRecord, SlotState, VolumeRecord,
+};
+use layout::{CodeKind, Descriptor, Level, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, Range, Rotation};
+use units::Slot;
+
+const fn invalid<T>(problem: &'static str) -> Result<T, FormatError> {
+    Err(FormatError::Invalid(problem))
+}
+
+/// What the header of a slot says.
+pub struct Header {
+    /// The record's sequence number.
+    pub sequence: u64,
+    version: u32,
+    header_bytes: u32,
+    compat: u32,
+    read_only: u32,
+    incompat: u32,
+    record_bytes: usize,
+    record_crc: u32,
+}
+
+/// Reads the header of a slot and verifies its CRC; judges nothing else.
+pub fn header(image: &[u8]) -> Result<Header, FormatError> {
+    if !image.starts_with(&MAGIC) {
+        return Err(FormatError::NoMagic);
+    }
+    let bytes = image.get(..HEADER_BYTES).ok_or(FormatError::HeaderDamaged)?;
+    let (covered, crc) = bytes.split_at(HEADER_BYTES - 4);
+    if crc != crc32c(covered).to_le_bytes() {
+        return Err(FormatError::HeaderDamaged);
+    }
+    let mut from = Reader(&covered[MAGIC.len()..]);
+    Ok(Header {
+        version: from.u32()?,
+        header_bytes: from.u32()?,
+        compat: from.u32()?,
+        read_only: from.u32()?,
+        incompat: from.u32()?,
+        record_bytes: from.u32()? as usize,
+        sequence: from.u64()?,
+        record_crc: from.u32()?,
+    })
+}
+
+/// Reads the record of a slot's bytes (the slot, or as much of it as holds the record). Every
+/// rule of the format holds for what it returns.
+pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
+    let header = header(image)?;
+    if header.version != FORMAT_VERSION || header.header_bytes as usize != HEADER_BYTES {
+        return Err(FormatError::Version(header.version));
+    }
+    if header.incompat != 0 {
+        return Err(FormatError::Incompatible(header.incompat));
+    }
+    if header.record_bytes > RECORD_MAX {
+        return invalid("its length is larger than a slot");
+    }
+    let body = image[HEADER_BYTES..].get(..header.record_bytes);
+    let body = body.ok_or(FormatError::RecordDamaged)?;
+    if crc32c(body) != header.record_crc {
+        return Err(FormatError::RecordDamaged);
+    }
+    Reader(&image[44..HEADER_BYTES - 4]).zeros(HEADER_BYTES - 48)?;
+    let mut from = Reader(body);
+    let mut record = fixed_and_lists(&mut from)?;
+    if !from.0.is_empty() && header.compat == 0 && header.read_only == 0 {
+        return invalid("there are bytes behind its lists");
+    }
+    record.sequence = header.sequence;
+    record.read_only = header.read_only != 0;
+    record.check()?;
+    Ok(record)
+}
+
+/// Numbers of list entries; bounded when read.
+struct Counts {
+    ranges: usize,
+    slots: usize,
+    groups: usize,
+    volumes: usize,
+    exports: usize,
+    name: usize,
+}
+
+fn fixed_and_lists(from: &mut Reader<'_>) -> Result<ArrayRecord, FormatError> {
+    let mut fixed_part = Reader(from.bytes(FIXED_BYTES)?);
+    let (mut record, counts) = fixed(&mut fixed_part)?;
+    record.name = from.text(counts.name, NAME_MAX)?;
+    record.ranges = (0..counts.ranges).map(|_| range(from)).collect::<Result<_, _>>()?;
+    record.slots = (0..counts.slots).map(|_| slot(from)).collect::<Result<_, _>>()?;
+    record.groups = (0..counts.groups).map(|_| group(from)).collect::<Result<_, _>>()?;
+    record.volumes = (0..counts.volumes).map(|_| volume(from)).collect::<Result<_, _>>()?;
+    record.exports = (0..counts.exports).map(|_| export(from)).collect::<Result<_, _>>()?;
+    Ok(record)
+}
+
+fn fixed(from: &mut Reader<'_>) -> Result<(ArrayRecord, Counts), FormatError> {
+    let array = from.uuid()?;
+    let this_drive = from.uuid()?;
+    let this_slot = Slot(from.u16()?);
+    let level = level(from.u8()?)?;
+    let state = from.u8()?;
+    if state & !(STATE_ZEROED | STATE_STARTED_DEGRADED | STATE_SCRUBBED | STATE_OWNED) != 0 {
+        return invalid("it has unknown state bits");
+    }
+    let record = ArrayRecord {
+        array,
+        name: String::new(),
+        sequence: 0,
+        this_slot,
+        this_drive,
+        block_bytes: from.u32()?,
+        level,
+        data_offset: from.u64()?,
+        data_bytes: from.u64()?,
+        epoch: Epoch { counter: from.u64()?, id: from.u64()?, previous: from.u64()? },
+        heartbeat: from.u64()?,
+        owner: owner(from, state & STATE_OWNED != 0)?,
+        last_scrub: last_scrub(from, state & STATE_SCRUBBED != 0)?,
+        ranges: Vec::new(),
+        slots: Vec::new(),
+        groups: Vec::new(),
+        volumes: Vec::new(),
+        exports: Vec::new(),
+        started_degraded: state & STATE_STARTED_DEGRADED != 0,
+        zeroed: state & STATE_ZEROED != 0,
+        read_only: false,
+    };
+    let mut count = |max: usize| match usize::from(from.u16()?) {
+        count if count <= max => Ok(count),
+        _ => invalid("a list is too long"),
+    };
+    let counts = Counts {
+        ranges: count(MAX_RANGES)?,
+        slots: count(MAX_DRIVES.into())?,
+        groups: count(MAX_GROUPS.into())?,
+        volumes: count(VOLUMES_MAX)?,
+        exports: count(EXPORTS_MAX)?,
+        name: count(NAME_MAX)?,
+    };
+    from.zeros(from.0.len())?;
+    Ok((record, counts))
+}
+
+fn owner(from: &mut Reader<'_>, present: bool) -> Result<Option<Owner>, FormatError> {
+    if !present {
+        from.zeros(32)?;
+        return Ok(None);
+    }
+    Ok(Some(Owner { host: from.uuid()?, boot: from.uuid()? }))
+}
+
+fn last_scrub(from: &mut Reader<'_>, present: bool) -> Result<Option<LastScrub>, FormatError> {
+    if !present {
+        from.zeros(32)?;
+        return Ok(None);
+    }
+    Ok(Some(LastScrub {
+        checked_bytes: from.u64()?,
+        mismatches: from.u64()?,
+        repaired: from.u64()?,
+        unix_seconds: from.u64()?,
+    }))
+}
+
+fn level(byte: u8) -> Result<Level, FormatError> {
+    Ok(match byte {
+        0 => Level::Raid0,
+        1 => Level::Raid1,
+        5 => Level::Raid5,
+        6 => Level::Raid6,
+        10 => Level::Raid10,
+        255 => Level::Jbod,
+        _ => return invalid("its level is not known"),
+    })
+}
+
+pub(crate) fn range(from: &mut Reader<'_>) -> Result<Range, FormatError> {
+    let (array_start, array_bytes, drive_start) = (from.u64()?, from.u64()?, from.u64()?);
+    let (first_slot, first_group) = (from.u16()?, from.u16()?);
+    let version = from.u16()?;
+    let code = match from.u8()? {
+        0 => CodeKind::None,
+        1 => CodeKind::Mirror,
+        2 => CodeKind::Parity,
+        _ => return invalid("the kind of a range is not known"),
+    };
+    let rotation = match from.u8()? {
+        0 => Rotation::None,
+        1 => Rotation::LeftSymmetric,
+        _ => return invalid("the rotation of a range is not known"),
+    };
+    let descriptor = Descriptor {
+        code,
+        version,
+        rotation,
+        k: from.u16()?,
+        m: from.u16()?,
+        width: from.u16()?,
+        groups: from.u16()?,
+        spare_strips: from.u16()?,
+        code_id: from.u16()?,
+        strip_bytes: from.u32()?,
+        seed: from.u64()?,
+    };
+    from.zeros(8)?;
+    Ok(Range { array_start, array_bytes, first_slot, first_group, drive_start, descriptor })
+}
+
+fn slot(from: &mut Reader<'_>) -> Result<SlotRecord, FormatError> {
+    let drive = from.uuid()?;
+    let state = from.u8()?;
+    let serial = usize::from(from.u8()?);
+    from.zeros(6)?;
+    let border = from.u64()?;
+    let state = match (state, border) {
+        (0, 0) => SlotState::InSync,
+        (1, border) => SlotState::Rebuilding { border },
+        (2, 0) => SlotState::Failed,
+        _ => return invalid("the state of a slot is not known"),
+    };
+    let last = EpochMark { counter: from.u64()?, id: from.u64()? };
+    Ok(SlotRecord { drive, state, last, serial: from.text(serial, SERIAL_MAX)? })
+}
+
+fn group(from: &mut Reader<'_>) -> Result<GroupRecord, FormatError> {
+    let unclean = from.flag()?;
+    from.zeros(7)?;
+    Ok(GroupRecord { unclean, resync_border: from.u64()? })
+}
+
+fn volume(from: &mut Reader<'_>) -> Result<VolumeRecord, FormatError> {
+    let (uuid, bytes) = (from.uuid()?, from.u64()?);
+    let extents = usize::from(from.u16()?);
+    let name = usize::from(from.u8()?);
+    from.zeros(5)?;
+    let name = from.text(name, NAME_MAX)?;
+    if extents > EXTENTS_MAX {
+        return invalid("a volume has too many extents");
+    }
+    let mut extents = Reader(from.bytes(extents * EXTENT_BYTES)?);
+    let mut list = Vec::with_capacity(extents.0.len() / EXTENT_BYTES);
+    while !extents.0.is_empty() {
+        list.push(Extent { array_start: extents.u64()?, bytes: extents.u64()? });
+    }
+    Ok(VolumeRecord { uuid, name, bytes, extents: list })
+}
+
+fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
+    let (volume, id, kind) = (from.uuid()?, from.u32()?, from.u8()?);
+    from.zeros(1)?;
+    let len = usize::from(from.u16()?);
+    let address = from.text(len, ADDRESS_MAX)?;
+    let address = match kind {
+        1 => ExportAddress::NbdTcp(address),
+        2 => ExportAddress::NbdUnix(address),
+        _ => return invalid("the kind of an export is not known"),
+    };
+    Ok(ExportRecord { id, volume, address })
+}

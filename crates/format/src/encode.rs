@@ -1,0 +1,172 @@
+//! From a record to the bytes of a record slot.
+
+use crate::codec::{Writer, crc32c};
+use crate::limits::{FIXED_BYTES, FORMAT_VERSION, HEADER_BYTES, IMAGE_ALIGN, MAGIC};
+use crate::record::{
+    ArrayRecord, ExportAddress, ExportRecord, SlotRecord, SlotState, VolumeRecord,
+};
+use layout::{CodeKind, Level, Range, Rotation};
+use units::Uuid;
+
+/// State bit: data areas were zeroed.
+pub const STATE_ZEROED: u8 = 1;
+/// State bit: started degraded.
+pub const STATE_STARTED_DEGRADED: u8 = 2;
+/// State bit: the last scrub is there.
+pub const STATE_SCRUBBED: u8 = 4;
+/// State bit: the owner is there.
+pub const STATE_OWNED: u8 = 8;
+
+/// The bytes of a record slot: header, record, zeros up to a multiple of 4096. Panics when the
+/// record breaks a rule of the format ([`ArrayRecord::check`]) or must not be written.
+pub fn encode(record: &ArrayRecord) -> Vec<u8> {
+    if let Err(problem) = record.check() {
+        panic!("a record of ours is wrong: {problem}");
+    }
+    assert!(!record.read_only, "a record that this release may only read is never written");
+    let body = body(record);
+    let mut image = Writer::default();
+    image.0.extend(MAGIC);
+    image.u32(FORMAT_VERSION);
+    image.u32(HEADER_BYTES as u32);
+    image.zeros(12); // no flags
+    image.u32(u32::try_from(body.len()).expect("limits.rs bounds a record"));
+    image.u64(record.sequence);
+    image.u32(crc32c(&body));
+    image.zeros(HEADER_BYTES - 4 - image.0.len());
+    image.u32(crc32c(&image.0));
+    image.0.extend(body);
+    let bytes = image.0.len().next_multiple_of(IMAGE_ALIGN);
+    image.0.resize(bytes, 0);
+    image.0
+}
+
+fn body(record: &ArrayRecord) -> Vec<u8> {
+    let mut out = Writer::default();
+    fixed(&mut out, record);
+    out.text(&record.name);
+    record.ranges.iter().for_each(|r| range(&mut out, r));
+    record.slots.iter().for_each(|s| slot(&mut out, s));
+    for group in &record.groups {
+        out.u8(group.unclean.into());
+        out.zeros(7);
+        out.u64(group.resync_border);
+    }
+    record.volumes.iter().for_each(|v| volume(&mut out, v));
+    record.exports.iter().for_each(|e| export(&mut out, e));
+    out.0
+}
+
+fn fixed(out: &mut Writer, record: &ArrayRecord) {
+    out.uuid(record.array);
+    out.uuid(record.this_drive);
+    out.u16(record.this_slot.0);
+    out.u8(level(record.level));
+    let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+    out.u8(bit(record.zeroed, STATE_ZEROED)
+        | bit(record.started_degraded, STATE_STARTED_DEGRADED)
+        | bit(record.last_scrub.is_some(), STATE_SCRUBBED)
+        | bit(record.owner.is_some(), STATE_OWNED));
+    out.u32(record.block_bytes);
+    out.u64(record.data_offset);
+    out.u64(record.data_bytes);
+    out.u64(record.epoch.counter);
+    out.u64(record.epoch.id);
+    out.u64(record.epoch.previous);
+    out.u64(record.heartbeat);
+    out.uuid(record.owner.map_or(Uuid::NIL, |owner| owner.host));
+    out.uuid(record.owner.map_or(Uuid::NIL, |owner| owner.boot));
+    let scrub = record.last_scrub;
+    out.u64(scrub.map_or(0, |s| s.checked_bytes));
+    out.u64(scrub.map_or(0, |s| s.mismatches));
+    out.u64(scrub.map_or(0, |s| s.repaired));
+    out.u64(scrub.map_or(0, |s| s.unix_seconds));
+    out.count(record.ranges.len());
+    out.count(record.slots.len());
+    out.count(record.groups.len());
+    out.count(record.volumes.len());
+    out.count(record.exports.len());
+    out.count(record.name.len());
+    out.zeros(FIXED_BYTES - out.0.len());
+}
+
+fn level(level: Level) -> u8 {
+    match level {
+        Level::Raid0 => 0,
+        Level::Raid1 => 1,
+        Level::Raid5 => 5,
+        Level::Raid6 => 6,
+        Level::Raid10 => 10,
+        Level::Jbod => 255,
+    }
+}
+
+pub(crate) fn range(out: &mut Writer, range: &Range) {
+    let d = &range.descriptor;
+    out.u64(range.array_start);
+    out.u64(range.array_bytes);
+    out.u64(range.drive_start);
+    out.u16(range.first_slot);
+    out.u16(range.first_group);
+    out.u16(d.version);
+    out.u8(match d.code {
+        CodeKind::None => 0,
+        CodeKind::Mirror => 1,
+        CodeKind::Parity => 2,
+    });
+    out.u8(match d.rotation {
+        Rotation::None => 0,
+        Rotation::LeftSymmetric => 1,
+    });
+    out.u16(d.k);
+    out.u16(d.m);
+    out.u16(d.width);
+    out.u16(d.groups);
+    out.u16(d.spare_strips);
+    out.u16(d.code_id);
+    out.u32(d.strip_bytes);
+    out.u64(d.seed);
+    out.zeros(8);
+}
+
+fn slot(out: &mut Writer, slot: &SlotRecord) {
+    let (state, border) = match slot.state {
+        SlotState::InSync => (0, 0),
+        SlotState::Rebuilding { border } => (1, border),
+        SlotState::Failed => (2, 0),
+    };
+    out.uuid(slot.drive);
+    out.u8(state);
+    out.u8(u8::try_from(slot.serial.len()).expect("checked before encoding"));
+    out.zeros(6);
+    out.u64(border);
+    out.u64(slot.last.counter);
+    out.u64(slot.last.id);
+    out.text(&slot.serial);
+}
+
+fn volume(out: &mut Writer, volume: &VolumeRecord) {
+    out.uuid(volume.uuid);
+    out.u64(volume.bytes);
+    out.count(volume.extents.len());
+    out.u8(u8::try_from(volume.name.len()).expect("checked before encoding"));
+    out.zeros(5);
+    out.text(&volume.name);
+    for extent in &volume.extents {
+        out.u64(extent.array_start);
+        out.u64(extent.bytes);
+    }
+}
+
+fn export(out: &mut Writer, export: &ExportRecord) {
+    let (kind, address) = match &export.address {
+        ExportAddress::NbdTcp(address) => (1, address),
+        ExportAddress::NbdUnix(path) => (2, path),
+    };
+    out.uuid(export.volume);
+    out.u32(export.id);
+    out.u8(kind);
+    out.zeros(1);
+    out.count(address.len());
+    out.text(address);
+}

@@ -1,0 +1,62 @@
+//! Every constant of the format, under the names of `docs/format.md`, and how they relate.
+
+use units::MIB;
+
+/// First bytes of a record slot.
+pub const MAGIC: [u8; 8] = *b"PALISADE";
+/// Version in the slot header.
+pub const FORMAT_VERSION: u32 = 1;
+/// Bytes of the head area, and of the tail area.
+pub const AREA_BYTES: u64 = MIB;
+/// Bytes of one record slot.
+pub const SLOT_BYTES: u64 = 256 << 10;
+/// Bytes of a slot's header.
+pub const HEADER_BYTES: usize = 128;
+/// Bytes of the fixed part of the array record.
+pub const FIXED_BYTES: usize = 192;
+/// Bytes of one address range.
+pub const RANGE_BYTES: usize = 64;
+/// Bytes of a slot entry without its serial.
+pub const SLOT_ENTRY_BYTES: usize = 48;
+/// Bytes of a group entry.
+pub const GROUP_ENTRY_BYTES: usize = 16;
+/// Bytes of a volume entry without name and extents.
+pub const VOLUME_ENTRY_BYTES: usize = 32;
+/// Bytes of an extent.
+pub const EXTENT_BYTES: usize = 16;
+/// Bytes of an export entry without its address.
+pub const EXPORT_ENTRY_BYTES: usize = 24;
+/// Where new arrays put their data area.
+pub const DATA_OFFSET: u64 = AREA_BYTES;
+/// Most bytes of a name.
+pub const NAME_MAX: usize = 64;
+/// Most bytes of a serial number.
+pub const SERIAL_MAX: usize = 64;
+/// Most bytes of an export's address.
+pub const ADDRESS_MAX: usize = 256;
+/// Most volumes of an array.
+pub const VOLUMES_MAX: usize = 256;
+/// Most extents of all volumes of an array together.
+pub const EXTENTS_MAX: usize = 4096;
+/// Most exports of an array.
+pub const EXPORTS_MAX: usize = 256;
+/// A slot image is a multiple of this, whatever the block size.
+pub const IMAGE_ALIGN: usize = 4096;
+
+/// Most bytes of an array record.
+pub const RECORD_MAX: usize = SLOT_BYTES as usize - HEADER_BYTES;
+
+const LARGEST: usize = FIXED_BYTES
+    + NAME_MAX
+    + layout::MAX_RANGES * RANGE_BYTES
+    + layout::MAX_DRIVES as usize * (SLOT_ENTRY_BYTES + SERIAL_MAX)
+    + layout::MAX_GROUPS as usize * GROUP_ENTRY_BYTES
+    + VOLUMES_MAX * (VOLUME_ENTRY_BYTES + NAME_MAX)
+    + EXTENTS_MAX * EXTENT_BYTES
+    + EXPORTS_MAX * (EXPORT_ENTRY_BYTES + ADDRESS_MAX);
+
+// The largest record that the limits allow fits its slot, and two slots fit an area.
+const _: () = assert!(LARGEST <= RECORD_MAX);
+const _: () = assert!(2 * SLOT_BYTES <= AREA_BYTES);
+const _: () = assert!(DATA_OFFSET >= AREA_BYTES && DATA_OFFSET.is_multiple_of(MIB));
+const _: () = assert!((SLOT_BYTES as usize).is_multiple_of(IMAGE_ALIGN));

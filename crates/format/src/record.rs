@@ -1,0 +1,275 @@
+//! What an array record says: plain values, the same on all drives of an array but for
+//! `this_slot` and `this_drive`.
+//!
+//! The epoch changes only through [`ArrayRecord::next_epoch`], which keeps each slot's last epoch
+//! in step; that is how assembly tells a stale drive from one that went its own way.
+
+use crate::FormatError;
+use layout::{Layout, Level, Range};
+use units::{Slot, Uuid};
+
+/// An epoch's counter and random id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct EpochMark {
+    /// Grows by one with every epoch.
+    pub counter: u64,
+    /// Random, so that two histories with equal counters differ.
+    pub id: u64,
+}
+
+/// The epoch of a record, with its predecessor's id (D8).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Epoch {
+    /// Grows by one with every epoch; the first is 1.
+    pub counter: u64,
+    /// Random, so that two histories with equal counters differ.
+    pub id: u64,
+    /// The id of the epoch before; 0 in the first.
+    pub previous: u64,
+}
+
+impl Epoch {
+    /// The first epoch of a new array.
+    pub const fn first(id: u64) -> Self {
+        Self { counter: 1, id, previous: 0 }
+    }
+
+    /// Counter and id.
+    pub const fn mark(self) -> EpochMark {
+        EpochMark { counter: self.counter, id: self.id }
+    }
+}
+
+/// What a slot's drive is worth. *Missing* is not recorded; assembly derives it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SlotState {
+    /// Every strip is right.
+    InSync,
+    /// Strips are right below the border (D17).
+    Rebuilding {
+        /// Durable border in strips of the data area: stripes of the slot's group.
+        border: u64,
+    },
+    /// The drive is out.
+    Failed,
+}
+
+/// One slot of an array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlotRecord {
+    /// The drive that is, or was, in the slot.
+    pub drive: Uuid,
+    /// Its serial number, at most 64 bytes; may be empty.
+    pub serial: String,
+    /// What it is worth.
+    pub state: SlotState,
+    /// The last epoch it took part in; kept by [`ArrayRecord::next_epoch`].
+    pub last: EpochMark,
+}
+
+/// State of one group.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct GroupRecord {
+    /// Writes may have been under way: a resync of all stripes is owed.
+    pub unclean: bool,
+    /// Stripes below have redundancy that can be trusted, unless unclean; the group's number of
+    /// stripes when nothing is owed.
+    pub resync_border: u64,
+}
+
+/// A run of array addresses that belongs to a volume; whole rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Extent {
+    /// First array address, bytes.
+    pub array_start: u64,
+    /// Length, bytes.
+    pub bytes: u64,
+}
+
+/// One volume: its extents one behind the other, cut at `bytes`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VolumeRecord {
+    /// Identity.
+    pub uuid: Uuid,
+    /// Name within the array: 1 to 64 bytes, no `/`, no control characters.
+    pub name: String,
+    /// Size hosts see, bytes.
+    pub bytes: u64,
+    /// Where it lies.
+    pub extents: Vec<Extent>,
+}
+
+/// Where an export listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ExportAddress {
+    /// NBD over TCP, `HOST:PORT`.
+    NbdTcp(String),
+    /// NBD over a Unix socket, its path.
+    NbdUnix(String),
+}
+
+/// One export.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExportRecord {
+    /// Number, different in every export of the array.
+    pub id: u32,
+    /// The volume it serves.
+    pub volume: Uuid,
+    /// Where it listens.
+    pub address: ExportAddress,
+}
+
+/// How the last finished scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LastScrub {
+    /// Bytes of array data whose redundancy was checked.
+    pub checked_bytes: u64,
+    /// Stripes that did not match.
+    pub mismatches: u64,
+    /// Stripes made right.
+    pub repaired: u64,
+    /// When it ended, seconds since 1970.
+    pub unix_seconds: u64,
+}
+
+/// Which running system has the array.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Owner {
+    /// The host.
+    pub host: Uuid,
+    /// The host's boot.
+    pub boot: Uuid,
+}
+
+/// The array record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayRecord {
+    /// Identity of the array.
+    pub array: Uuid,
+    /// Name of the array: 1 to 64 bytes, no `/`, no control characters.
+    pub name: String,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Counts writes of records; the same on all drives (in the slot header).
+    pub sequence: u64,
+    /// The slot of the drive that holds this copy.
+    pub this_slot: Slot,
+    /// That drive.
+    pub this_drive: Uuid,
+    /// The array's block, bytes: 512 or 4096.
+    pub block_bytes: u32,
+    /// Its level.
+    pub level: Level,
+    /// Where the data area begins on each drive, bytes.
+    pub data_offset: u64,
+    /// Bytes of each drive's data area.
+    pub data_bytes: u64,
+    /// Its address ranges.
+    pub ranges: Vec<Range>,
+    /// Its slots, in order.
+    pub slots: Vec<SlotRecord>,
+    /// Its groups, in order.
+    pub groups: Vec<GroupRecord>,
+    /// Its volumes.
+    pub volumes: Vec<VolumeRecord>,
+    /// Its exports.
+    pub exports: Vec<ExportRecord>,
+    /// The last finished scrub.
+    pub last_scrub: Option<LastScrub>,
+    /// Who has it.
+    pub owner: Option<Owner>,
+    /// Counted up by the owner while it has the array.
+    pub heartbeat: u64,
+    /// It was last started with `--start-degraded`.
+    pub started_degraded: bool,
+    /// The data areas were zeroed: creation finished. Without it the array can only be wiped.
+    pub zeroed: bool,
+    /// A later release forbids this one to write (unknown read-only-compat flag). Such a record
+    /// is never encoded.
+    pub read_only: bool,
+}
+
+impl ArrayRecord {
+    /// The record of a new array, everything in sync, not yet zeroed, without volumes. `drives`
+    /// are UUIDs and serial numbers in the order of the slots; there are `layout.drives()`.
+    pub fn new(
+        array: Uuid,
+        name: &str,
+        epoch_id: u64,
+        block_bytes: u32,
+        layout: &Layout,
+        drives: &[(Uuid, String)],
+    ) -> Self {
+        let epoch = Epoch::first(epoch_id);
+        let slots = drives.iter().map(|(drive, serial)| SlotRecord {
+            drive: *drive,
+            serial: serial.clone(),
+            state: SlotState::InSync,
+            last: epoch.mark(),
+        });
+        let groups = (0..layout.groups()).map(|group| GroupRecord {
+            unclean: false,
+            resync_border: layout.stripes(units::GroupNo(group)),
+        });
+        Self {
+            array,
+            name: name.to_owned(),
+            epoch,
+            sequence: 1,
+            this_slot: Slot(0),
+            this_drive: drives.first().map_or(Uuid::NIL, |(drive, _)| *drive),
+            block_bytes,
+            level: layout.level(),
+            data_offset: crate::DATA_OFFSET,
+            data_bytes: layout.data_bytes(),
+            ranges: layout.ranges().to_vec(),
+            slots: slots.collect(),
+            groups: groups.collect(),
+            volumes: Vec::new(),
+            exports: Vec::new(),
+            last_scrub: None,
+            owner: None,
+            heartbeat: 0,
+            started_degraded: false,
+            zeroed: false,
+            read_only: false,
+        }
+    }
+
+    /// The layout that the ranges describe. Cannot fail for a record that was decoded or checked.
+    pub fn layout(&self) -> Result<Layout, FormatError> {
+        Ok(Layout::from_ranges(self.level, self.ranges.clone(), self.data_bytes)?)
+    }
+
+    /// Whether the record keeps every rule of the format.
+    pub fn check(&self) -> Result<(), FormatError> {
+        crate::check::check(self)
+    }
+
+    /// Begins the next epoch; `id` is random. Set the slots' states before: the slots that are
+    /// not failed then take part in the new epoch, the failed ones keep their last.
+    pub fn next_epoch(&mut self, id: u64) {
+        self.epoch = Epoch { counter: self.epoch.counter + 1, id, previous: self.epoch.id };
+        let mark = self.epoch.mark();
+        for slot in &mut self.slots {
+            if slot.state != SlotState::Failed {
+                slot.last = mark;
+            }
+        }
+    }
+
+    /// The copy for the drive in `slot`. Panics when there is no such slot.
+    pub fn for_slot(&self, slot: Slot) -> Self {
+        let mut copy = self.clone();
+        copy.this_slot = slot;
+        copy.this_drive = self.slots[slot.index()].drive;
+        copy
+    }
+
+    /// True when the group owes a resync.
+    pub fn owes_resync(&self, layout: &Layout, group: units::GroupNo) -> bool {
+        let record = self.groups[group.index()];
+        let owed = record.unclean || record.resync_border < layout.stripes(group);
+        owed && layout.m(group) > 0
+    }
+}

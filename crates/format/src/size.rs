@@ -1,0 +1,56 @@
+//! How much of a drive an array uses (D9): rounded down, so that the next vendor's drive fits.
+
+use crate::AREA_BYTES;
+use units::{GIB, MIB};
+
+/// Block devices below this are treated like files.
+pub const ROUNDED_FROM: u64 = 16 * GIB;
+
+/// Bytes of a drive that an array may use, head and tail area included. Files and small block
+/// devices are rounded down to a MiB; others to 1 GiB, or to the largest power of two that is at
+/// most a thousandth of the drive where that is more. Never grows when `drive_bytes` shrinks.
+pub fn usable_bytes(drive_bytes: u64, block_device: bool) -> u64 {
+    let unit = if block_device && drive_bytes >= ROUNDED_FROM {
+        let thousandth = drive_bytes / 1000;
+        (1 << thousandth.ilog2()).max(GIB)
+    } else {
+        MIB
+    };
+    drive_bytes - drive_bytes % unit
+}
+
+/// Bytes of the data area that a drive can offer to a new array: whole bands; 0 when the drive
+/// is too small.
+pub fn data_bytes(drive_bytes: u64, block_device: bool) -> u64 {
+    usable_bytes(drive_bytes, block_device).saturating_sub(2 * AREA_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_of_a_class_agree() {
+        // "1.92 TB" of three vendors.
+        let sizes = [1_920_383_410_176, 1_920_000_000_000, 1_919_850_381_312];
+        let used: Vec<u64> = sizes.iter().map(|bytes| usable_bytes(*bytes, true)).collect();
+        assert_eq!(used[0], 1788 * GIB);
+        assert_eq!(used[1], 1788 * GIB);
+        assert_eq!(used[2], 1787 * GIB);
+        assert_eq!(usable_bytes(7_681_501_126_656, true) % (4 * GIB), 0);
+        assert_eq!(usable_bytes(130 * MIB + 5, false), 130 * MIB);
+        assert_eq!(usable_bytes(GIB + 5, true), GIB);
+        assert_eq!(data_bytes(MIB, true), 0);
+        assert_eq!(data_bytes(10 * MIB, false), 8 * MIB);
+    }
+
+    #[test]
+    fn a_smaller_drive_never_offers_more() {
+        let mut last = 0;
+        for step in 0..200_000u64 {
+            let used = usable_bytes(15 * GIB + step * (37 * MIB + 512), true);
+            assert!(used >= last);
+            last = used;
+        }
+    }
+}
