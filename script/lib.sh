@@ -45,6 +45,15 @@ missing_packages() {
     done | sort -u
 }
 
+APT_GET=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o=Dpkg::Use-Pty=0)
+
+# update_packages: refreshes apt's lists, once a run.
+update_packages() {
+    [ -z "${APT_UPDATED:-}" ] || return 0
+    APT_UPDATED=1
+    as_root "${APT_GET[@]}" update </dev/null >&2 || say "warning: apt-get update failed"
+}
+
 # install_packages PACKAGE…: installs them by apt; says how where it can't. Never removes any.
 install_packages() {
     [ $# -gt 0 ] || return 0
@@ -53,12 +62,8 @@ install_packages() {
         return 1
     fi
     say "installing: $*"
-    local quiet=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o=Dpkg::Use-Pty=0)
-    if [ -z "${APT_UPDATED:-}" ]; then
-        as_root "${quiet[@]}" update </dev/null >&2 || say "warning: apt-get update failed"
-        APT_UPDATED=1
-    fi
-    as_root "${quiet[@]}" install --yes --no-remove --no-install-recommends "$@" \
+    update_packages
+    as_root "${APT_GET[@]}" install --yes --no-remove --no-install-recommends "$@" \
         </dev/null >&2 && return 0
     say "could not install: $*; as root, run: apt-get install $*"
     return 1
@@ -73,7 +78,9 @@ install_tools() {
 
 # new_enough VERSION: true if a version such as 1.96.0+dfsg1 is at least RUST_MINIMUM.
 new_enough() {
-    [ -n "$1" ] && [ "$(printf '%s\n%s\n' "$RUST_MINIMUM" "$1" | sort -V | head -n 1)" = "$RUST_MINIMUM" ]
+    local least
+    least=$(printf '%s\n%s\n' "$RUST_MINIMUM" "$1" | sort -V | head -n 1)
+    [ -n "$1" ] && [ "$least" = "$RUST_MINIMUM" ]
 }
 
 # usable_rust FOLDER: true if the cargo and rustc there run and are new enough.
@@ -102,7 +109,7 @@ choose_rust() {
 
 # rust_packages: the distribution's package pairs that could be new enough, best first.
 rust_packages() {
-    local pair candidate
+    local pair candidate version
     # Debian 12 and 13 keep a newer Rust for browsers; Ubuntu has versioned packages.
     for pair in "rustc-web cargo-web" \
         $(apt-cache pkgnames cargo-1. 2>/dev/null | grep -x 'cargo-1\.[0-9]*' | sort -rV \
@@ -111,7 +118,8 @@ rust_packages() {
         pair=${pair/_/ }
         candidate=$(apt-cache policy "${pair##* }" 2>/dev/null | awk '/Candidate:/ {print $2}')
         # The candidate of Ubuntu's "cargo" can carry an epoch.
-        new_enough "$(printf '%s' "${candidate#*:}" | grep -o '^[0-9][0-9.]*')" && printf '%s\n' "$pair"
+        version=$(printf '%s' "${candidate#*:}" | grep -o '^[0-9][0-9.]*')
+        new_enough "$version" && printf '%s\n' "$pair"
     done
     return 0
 }
@@ -120,11 +128,7 @@ rust_packages() {
 install_rust() {
     choose_rust && return 0
     if command -v apt-get >/dev/null 2>&1; then
-        if [ -z "${APT_UPDATED:-}" ]; then
-            as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update </dev/null >&2 \
-                || say "warning: apt-get update failed"
-            APT_UPDATED=1
-        fi
+        update_packages
         local pair
         while read -r pair; do
             # shellcheck disable=SC2086 # two packages
@@ -135,8 +139,9 @@ install_rust() {
     return 1
 }
 
-# install_build: a linker and a Rust.
+# install_build: a linker, a Rust, and the certificates that cargo checks downloads with.
 install_build() {
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || install_packages ca-certificates || return 1
     install_tools "${BUILD_TOOLS[@]}" || return 1
     links || install_packages gcc libc6-dev || return 1
     install_rust
