@@ -67,10 +67,58 @@ pub fn named_tests_exist(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// Every relative link of a page leads to a file or folder of the tree.
+pub fn links_lead_somewhere(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|f| f.path.ends_with(".md")) {
+        let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for (index, line) in file.text.lines().enumerate() {
+            for rest in line.split("](").skip(1) {
+                let target = rest.split([')', '#']).next().unwrap_or("");
+                let outside = target.is_empty() || target.contains(':') || target.contains(' ');
+                let path = joined(folder, target);
+                let inside = format!("{path}/");
+                let exists = files.iter().any(|f| f.path == path || f.path.starts_with(&inside));
+                if !outside && !exists {
+                    let message = format!("`{target}` does not exist: mend the link");
+                    findings.push(Finding::new(file, index + 1, message));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// The path from the root of a link `target` in a page of `folder`.
+fn joined(folder: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::expect;
     use super::*;
+
+    #[test]
+    fn dead_links_are_found() {
+        let text =
+            "[a](b.md) [c](../LICENSE#x) [d](https://e.example)\n[f](gone.md) [g](../src/)\n";
+        let files = [
+            File::new("docs/a.md", text, false),
+            File::new("docs/b.md", "", false),
+            File::new("LICENSE", "", false),
+            File::new("src/x.rs", "", false),
+        ];
+        expect(links_lead_somewhere, &files, &["docs/a.md:2"]);
+    }
 
     #[test]
     fn unmentioned_crates_are_found() {

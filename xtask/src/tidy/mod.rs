@@ -43,7 +43,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -59,6 +59,7 @@ const RULES: [Rule; 16] = [
     docs::crates_are_mentioned,
     docs::invariants_name_their_check,
     docs::named_tests_exist,
+    docs::links_lead_somewhere,
     scripts::runnable,
 ];
 
