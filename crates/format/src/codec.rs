@@ -95,3 +95,40 @@ impl<'a> Reader<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use layout::{CodeKind, Descriptor, Range};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The bytes of a range carry any descriptor, also those of later versions (D9): a
+        /// declustered layout needs nothing that is not there.
+        #[test]
+        fn ranges_carry_any_descriptor(long in any::<[u64; 4]>(), short in any::<[u16; 9]>(),
+                strip_bytes in any::<u32>()) {
+            let descriptor = Descriptor {
+                version: short[0],
+                width: short[1],
+                spare_strips: short[2],
+                code_id: short[3],
+                seed: long[3],
+                ..Descriptor::new(CodeKind::Parity, short[4] / 2, short[5] / 2, short[6],
+                    strip_bytes)
+            };
+            let range = Range {
+                array_start: long[0],
+                array_bytes: long[1],
+                drive_start: long[2],
+                first_slot: short[7],
+                first_group: short[8],
+                descriptor,
+            };
+            let mut out = Writer::default();
+            crate::encode::range(&mut out, &range);
+            prop_assert_eq!(out.0.len(), crate::limits::RANGE_BYTES);
+            prop_assert_eq!(crate::decode::range(&mut Reader(&out.0)), Ok(range));
+        }
+    }
+}

@@ -61,9 +61,6 @@ pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     if header.version != FORMAT_VERSION || header.header_bytes as usize != HEADER_BYTES {
         return Err(FormatError::Version(header.version));
     }
-    if header.incompat != 0 {
-        return Err(FormatError::Incompatible(header.incompat));
-    }
     if header.record_bytes > RECORD_MAX {
         return invalid("its length is larger than a slot");
     }
@@ -71,6 +68,9 @@ pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     let body = body.ok_or(FormatError::RecordDamaged)?;
     if crc32c(body) != header.record_crc {
         return Err(FormatError::RecordDamaged);
+    }
+    if header.incompat != 0 {
+        return Err(FormatError::Incompatible(header.incompat));
     }
     Reader(&image[44..HEADER_BYTES - 4]).zeros(HEADER_BYTES - 48)?;
     let mut from = Reader(body);

@@ -34,9 +34,8 @@ mod tests {
         // "1.92 TB" of three vendors.
         let sizes = [1_920_383_410_176, 1_920_000_000_000, 1_919_850_381_312];
         let used: Vec<u64> = sizes.iter().map(|bytes| usable_bytes(*bytes, true)).collect();
-        assert_eq!(used[0], 1788 * GIB);
-        assert_eq!(used[1], 1788 * GIB);
-        assert_eq!(used[2], 1787 * GIB);
+        assert_eq!(used, [1788 * GIB; 3]);
+        assert_eq!(usable_bytes(sizes[2] - 1, true), 1787 * GIB);
         assert_eq!(usable_bytes(7_681_501_126_656, true) % (4 * GIB), 0);
         assert_eq!(usable_bytes(130 * MIB + 5, false), 130 * MIB);
         assert_eq!(usable_bytes(GIB + 5, true), GIB);

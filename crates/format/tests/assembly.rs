@@ -1,0 +1,299 @@
+//! Assembly: every way in which drives can be wrong, stale, foreign, cloned, swapped,
+//! half-updated, missing or split.
+
+mod common;
+
+use common::{plain, uuid};
+use layout::Level;
+use palisade_format::{
+    ArrayRecord, AssembleError, AssembleOptions, Assembly, FormatError, Found, SlotState,
+    StaleReason, assemble,
+};
+use units::{GroupNo, MIB, Slot};
+
+const NO: AssembleOptions = AssembleOptions { start_degraded: false, accept_loss: false };
+const DEGRADED: AssembleOptions = AssembleOptions { start_degraded: true, accept_loss: false };
+const LOSS: AssembleOptions = AssembleOptions { start_degraded: false, accept_loss: true };
+
+/// A drive as it lies on the shelf.
+fn drive(record: &ArrayRecord, slot: u16) -> Found {
+    let record = Ok(record.for_slot(Slot(slot)));
+    Found { path: format!("/dev/d{slot}"), record, bytes: 10 * MIB }
+}
+
+fn shelf(record: &ArrayRecord) -> Vec<Found> {
+    (0..record.slots.len() as u16).map(|slot| drive(record, slot)).collect()
+}
+
+/// The record after `slot` failed in epoch `id`.
+fn failed(record: &ArrayRecord, slot: usize, id: u64) -> ArrayRecord {
+    let mut next = record.clone();
+    next.slots[slot].state = SlotState::Failed;
+    next.sequence += 1;
+    next.next_epoch(id);
+    next
+}
+
+fn bumped(record: &ArrayRecord, id: u64) -> ArrayRecord {
+    let mut next = record.clone();
+    next.sequence += 1;
+    next.next_epoch(id);
+    next
+}
+
+/// Assembles in this order and in the other; both must say the same.
+fn both_ways(found: &[Found], options: AssembleOptions) -> Result<Assembly, AssembleError> {
+    let forward = assemble(found, options);
+    let reversed: Vec<Found> = found.iter().rev().cloned().collect();
+    let backward = assemble(&reversed, options);
+    match (&forward, &backward) {
+        (Ok(a), Ok(b)) => {
+            assert_eq!(a.record, b.record);
+            let paths = |assembly: &Assembly, found: &[Found]| -> Vec<Option<String>> {
+                assembly.slots.iter().map(|s| s.map(|at| found[at].path.clone())).collect()
+            };
+            assert_eq!(paths(a, found), paths(b, &reversed));
+        }
+        (Err(a), Err(b)) => {
+            assert_eq!(core::mem::discriminant(a), core::mem::discriminant(b));
+            assert!(!a.to_string().is_empty() && !a.advice().is_empty());
+        }
+        _ => panic!("the order of drives matters: {forward:?}, {backward:?}"),
+    }
+    forward
+}
+
+#[test]
+fn a_whole_array_assembles_in_any_order() {
+    for (level, drives) in common::SHAPES {
+        let record = plain(level, drives);
+        let assembly = both_ways(&shelf(&record), NO).unwrap();
+        assert_eq!(assembly.record, record);
+        assert!(assembly.slots.iter().enumerate().all(|(n, slot)| *slot == Some(n)));
+        assert!(assembly.stale.is_empty() && assembly.missing.is_empty());
+        assert!(assembly.resync_needed.is_empty());
+        let begun = assembly.begin(5);
+        assert_eq!((begun.epoch.counter, begun.epoch.previous), (2, record.epoch.id));
+        assert_eq!(begun.check(), Ok(()));
+    }
+}
+
+#[test]
+fn a_missing_drive_starts_by_itself_only_in_a_wide_group() {
+    let starts = |level, drives| {
+        let mut found = shelf(&plain(level, drives));
+        found.remove(1);
+        both_ways(&found, NO)
+    };
+    let wide = starts(Level::Raid5, 4).unwrap();
+    assert_eq!(wide.missing.len(), 1);
+    let begun = wide.begin(9);
+    assert_eq!(begun.slots[1].state, SlotState::Failed);
+    assert_eq!(begun.slots[1].last.counter, 1);
+    assert!(begun.started_degraded && begun.check().is_ok());
+    assert!(starts(Level::Raid6, 5).is_ok());
+    for (level, drives) in [(Level::Raid6, 4), (Level::Raid1, 2), (Level::Raid10, 6)] {
+        let refused = starts(level, drives).unwrap_err();
+        assert!(matches!(refused, AssembleError::NeedsStartDegraded { .. }), "{refused}");
+        assert!(refused.to_string().contains("S0001"), "{refused}");
+        let mut found = shelf(&plain(level, drives));
+        found.remove(1);
+        assert!(both_ways(&found, DEGRADED).is_ok());
+    }
+    for (level, drives) in [(Level::Raid0, 2), (Level::Jbod, 3)] {
+        let mut found = shelf(&plain(level, drives));
+        found.remove(1);
+        let refused = both_ways(&found, DEGRADED).unwrap_err();
+        assert!(matches!(refused, AssembleError::TooManyMissing { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_drive_recorded_as_failed_is_out_and_needs_no_consent() {
+    let old = plain(Level::Raid1, 2);
+    let new = failed(&old, 1, 22);
+    let assembly = both_ways(&[drive(&new, 0), drive(&old, 1)], NO).unwrap();
+    assert_eq!(assembly.slots, [Some(0), None]);
+    assert_eq!(assembly.stale, [(1, StaleReason::Failed)]);
+    let later = bumped(&bumped(&new, 33), 44);
+    let assembly = both_ways(&[drive(&later, 0), drive(&old, 1)], NO).unwrap();
+    assert_eq!(assembly.stale, [(1, StaleReason::Failed)]);
+}
+
+#[test]
+fn half_updated_drives_all_take_part() {
+    let old = plain(Level::Raid5, 4);
+    let new = bumped(&old, 22);
+    for reached in 1..4 {
+        let found: Vec<Found> =
+            (0..4).map(|n| drive(if n < reached { &new } else { &old }, n)).collect();
+        let assembly = both_ways(&found, NO).unwrap();
+        assert_eq!(assembly.record.epoch, new.epoch);
+        assert!(assembly.slots.iter().all(Option::is_some));
+    }
+    // Within an epoch the larger sequence number counts.
+    let mut update = new.clone();
+    update.sequence += 1;
+    update.groups[0].unclean = true;
+    let found = [drive(&new, 0), drive(&new, 1), drive(&update, 2), drive(&new, 3)];
+    assert_eq!(both_ways(&found, NO).unwrap().resync_needed, [GroupNo(0)]);
+}
+
+#[test]
+fn a_rolled_back_drive_is_stale() {
+    let old = plain(Level::Raid5, 4);
+    let new = bumped(&bumped(&old, 22), 33);
+    let mut found = shelf(&new);
+    found[2] = drive(&old, 2);
+    let assembly = both_ways(&found, NO).unwrap();
+    assert_eq!(assembly.stale, [(2, StaleReason::Stale { epoch: 1, newest: 3 })]);
+    assert_eq!(assembly.missing[0].slot, Slot(2));
+    let two = failed(&bumped(&plain(Level::Raid1, 3), 2), 0, 3);
+    let found = [drive(&two, 1), drive(&plain(Level::Raid1, 3), 2)];
+    assert!(matches!(both_ways(&found, NO), Err(AssembleError::NeedsStartDegraded { .. })));
+}
+
+#[test]
+fn histories_that_diverged_are_refused_by_name() {
+    let base = plain(Level::Raid1, 2);
+    let left = failed(&base, 1, 100);
+    let mut right = failed(&base, 0, 200);
+    // Both halves went on: once each, and one of them several times.
+    for more in 0..4 {
+        let refused = both_ways(&[drive(&left, 0), drive(&right, 1)], DEGRADED).unwrap_err();
+        assert!(matches!(refused, AssembleError::Diverged { .. }), "{more}: {refused}");
+        let text = refused.to_string();
+        assert!(text.contains("/dev/d0") && text.contains("/dev/d1"), "{text}");
+        right = bumped(&right, 300 + more);
+    }
+    // The left half went on for longer than the right one.
+    let left = bumped(&bumped(&left, 101), 102);
+    let right = bumped(&failed(&base, 0, 200), 201);
+    let refused = both_ways(&[drive(&left, 0), drive(&right, 1)], DEGRADED).unwrap_err();
+    assert!(matches!(refused, AssembleError::Diverged { .. }), "{refused}");
+    // One epoch apart, but not its predecessor.
+    let other = bumped(&bumped(&base, 7), 8);
+    let mut found = shelf(&other);
+    found[1] = drive(&bumped(&base, 9), 1);
+    assert!(matches!(both_ways(&found, NO), Err(AssembleError::Diverged { .. })));
+}
+
+#[test]
+fn split_halves_never_both_start() {
+    for (level, drives) in [
+        (Level::Raid5, 3),
+        (Level::Raid6, 4),
+        (Level::Raid6, 6),
+        (Level::Raid1, 4),
+        (Level::Raid10, 4),
+    ] {
+        let whole = shelf(&plain(level, drives));
+        for mask in 0u32..1 << drives {
+            let half = |side: bool| -> Vec<Found> {
+                let inside = |n: usize| (mask >> n & 1 == 1) == side;
+                let drives = whole.iter().enumerate().filter(|(n, _)| inside(*n));
+                drives.map(|(_, found)| found.clone()).collect()
+            };
+            let starts = |side| assemble(&half(side), NO).is_ok();
+            assert!(!(starts(true) && starts(false)), "{level} {drives} {mask:b}");
+        }
+    }
+}
+
+#[test]
+fn cloned_swapped_and_foreign_drives_are_refused() {
+    let record = plain(Level::Raid5, 4);
+    let mut found = shelf(&record);
+    found.push(Found { path: "/dev/copy".into(), ..drive(&record, 2) });
+    let refused = both_ways(&found, NO).unwrap_err();
+    assert!(matches!(refused, AssembleError::Cloned { .. }));
+    assert!(refused.to_string().contains("/dev/copy"), "{refused}");
+
+    // Cables may be swapped as anybody likes: slots are in the records.
+    let mut found = shelf(&record);
+    found.swap(0, 3);
+    assert_eq!(both_ways(&found, NO).unwrap().slots, [Some(3), Some(1), Some(2), Some(0)]);
+    // A record that names another slot than the newest one is not ours.
+    let mut wrong = record.clone();
+    let mut other = record.clone();
+    wrong.slots.swap(0, 1);
+    other.sequence += 1;
+    let found = [drive(&wrong, 0), drive(&other, 0), drive(&other, 2), drive(&other, 3)];
+    let refused = both_ways(&found, NO).unwrap_err();
+    assert!(matches!(refused, AssembleError::Swapped { .. }), "{refused}");
+
+    let mut stranger = record.clone();
+    stranger.array = uuid(0xa1);
+    stranger.slots[3].drive = uuid(0xd3);
+    let mut found = shelf(&record);
+    found[3] = drive(&stranger, 3);
+    assert!(matches!(both_ways(&found, NO), Err(AssembleError::Foreign { .. })));
+}
+
+#[test]
+fn wrong_drives_are_left_out_or_refused() {
+    let record = plain(Level::Raid5, 4);
+    let mut found = shelf(&record);
+    found[1].record = Err(FormatError::RecordDamaged);
+    let assembly = both_ways(&found, NO).unwrap();
+    assert_eq!(assembly.stale, [(1, StaleReason::NoRecord(FormatError::RecordDamaged))]);
+
+    let mut found = shelf(&record);
+    found[1].bytes -= 1;
+    let small = both_ways(&found, NO).unwrap();
+    assert!(matches!(small.stale[..], [(1, StaleReason::TooSmall { .. })]));
+
+    let mut replaced = record.clone();
+    replaced.slots[1].drive = uuid(0xd1);
+    replaced.sequence += 1;
+    replaced.next_epoch(22);
+    let mut found = shelf(&replaced);
+    found.push(Found { path: "/dev/old".into(), ..drive(&record, 1) });
+    assert_eq!(both_ways(&found, NO).unwrap().stale, [(4, StaleReason::Replaced)]);
+
+    let mut other = record.clone();
+    other.block_bytes = 512;
+    let mut found = shelf(&record);
+    found[2] = drive(&other, 2);
+    assert!(matches!(both_ways(&found, NO), Err(AssembleError::Inconsistent { .. })));
+    let mut later = record.clone();
+    later.read_only = true;
+    let refused = both_ways(&shelf(&later), NO).unwrap_err();
+    assert!(matches!(refused, AssembleError::ReadOnly { .. }));
+    let mut early = record.clone();
+    early.zeroed = false;
+    let refused = both_ways(&shelf(&early), NO).unwrap_err();
+    assert!(matches!(refused, AssembleError::CreationInterrupted { .. }));
+    assert_eq!(both_ways(&[], NO), Err(AssembleError::NoRecord));
+}
+
+#[test]
+fn unclean_and_degraded_needs_consent_where_parity_is_needed() {
+    for (level, risky) in [(Level::Raid5, true), (Level::Raid6, true), (Level::Raid1, false)] {
+        let mut record = failed(&plain(level, 6), 2, 22);
+        record.groups[0].unclean = true;
+        let mut found = shelf(&record);
+        found.remove(2);
+        let result = both_ways(&found, NO);
+        assert_eq!(matches!(result, Err(AssembleError::NeedsAcceptLoss { .. })), risky);
+        let assembly = both_ways(&found, LOSS).unwrap();
+        assert_eq!(assembly.resync_needed, [GroupNo(0)]);
+        assert_eq!(assembly.begin(1).groups[0].resync_border, 0);
+    }
+    let mut border = failed(&plain(Level::Raid5, 3), 2, 22);
+    border.groups[0].resync_border -= 1;
+    let found = [drive(&border, 0), drive(&border, 1)];
+    assert!(matches!(both_ways(&found, NO), Err(AssembleError::NeedsAcceptLoss { .. })));
+}
+
+#[test]
+fn a_rebuilding_drive_is_no_redundancy() {
+    let mut record = failed(&plain(Level::Raid5, 4), 1, 22);
+    record.slots[1].state = SlotState::Rebuilding { border: 5 };
+    record.next_epoch(33);
+    assert!(both_ways(&shelf(&record), NO).unwrap().slots[1].is_some());
+    let mut found = shelf(&record);
+    found.remove(3);
+    let refused = both_ways(&found, DEGRADED).unwrap_err();
+    assert!(matches!(refused, AssembleError::TooManyMissing { .. }), "{refused}");
+}

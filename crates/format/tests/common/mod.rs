@@ -1,0 +1,76 @@
+//! Records for the tests.
+#![allow(dead_code)]
+
+use layout::{Layout, Level};
+use palisade_format::{
+    ArrayRecord, ExportAddress, ExportRecord, Extent, LastScrub, Owner, SlotState, VolumeRecord,
+};
+use units::{GroupNo, MIB, Uuid};
+
+pub fn uuid(n: u8) -> Uuid {
+    Uuid::from_random([n; 16])
+}
+
+/// A clean array of `drives` drives of 8 MiB data area, made in epoch 1.
+pub fn plain(level: Level, drives: u16) -> ArrayRecord {
+    let layout = Layout::new(level, drives, 64 << 10, 8 * MIB).unwrap();
+    let slots: Vec<_> = (0..drives).map(|n| (uuid(n as u8 + 1), format!("S{n:04}"))).collect();
+    let mut record = ArrayRecord::new(uuid(0xa0), "tank", 0x1111, 4096, &layout, &slots);
+    record.zeroed = true;
+    record
+}
+
+/// An array in which everything that can be recorded is: a failed and a rebuilding drive, an
+/// unclean group, two volumes, exports, a scrub, an owner.
+pub fn eventful(level: Level, drives: u16) -> ArrayRecord {
+    let mut record = plain(level, drives);
+    let layout = record.layout().unwrap();
+    record.slots[1].state = SlotState::Failed;
+    record.next_epoch(0x2222);
+    record.slots[0].state = SlotState::Rebuilding { border: 17 };
+    record.next_epoch(0x3333);
+    record.sequence = 77;
+    record.groups[0].unclean = true;
+    record.groups[0].resync_border = layout.stripes(GroupNo(0)) / 2;
+    let row = layout.row_bytes(0);
+    let extent = |n: u64| Extent { array_start: n * row, bytes: row };
+    record.volumes = vec![
+        VolumeRecord {
+            uuid: uuid(0xb0),
+            name: "data".into(),
+            bytes: 2 * row - 4096,
+            extents: vec![extent(3), extent(1)],
+        },
+        VolumeRecord {
+            uuid: uuid(0xb1),
+            name: "Zürich".into(),
+            bytes: row,
+            extents: vec![extent(0)],
+        },
+    ];
+    let export = |id, volume, address| ExportRecord { id, volume, address };
+    record.exports = vec![
+        export(1, uuid(0xb0), ExportAddress::NbdTcp("127.0.0.1:10809".into())),
+        export(7, uuid(0xb1), ExportAddress::NbdUnix("/run/palisade/nbd.sock".into())),
+    ];
+    record.last_scrub = Some(LastScrub {
+        checked_bytes: 123 << 20,
+        mismatches: 2,
+        repaired: 1,
+        unix_seconds: 1_790_000_000,
+    });
+    record.owner = Some(Owner { host: uuid(0xc0), boot: uuid(0xc1) });
+    record.heartbeat = 99;
+    record.started_degraded = true;
+    record
+}
+
+/// Levels and widths that stand for all.
+pub const SHAPES: [(Level, u16); 6] = [
+    (Level::Jbod, 3),
+    (Level::Raid0, 2),
+    (Level::Raid1, 3),
+    (Level::Raid5, 8),
+    (Level::Raid6, 32),
+    (Level::Raid10, 6),
+];

@@ -1,0 +1,303 @@
+//! Records as bytes: round trips, damage, hostile bytes, record slots, the document's constants.
+
+mod common;
+
+use common::{SHAPES, eventful, plain, uuid};
+use layout::Level;
+use palisade_format::{
+    ArrayRecord, FormatError, SlotState, decode, encode, limits, newest, next_slot, slot_offsets,
+};
+use proptest::prelude::*;
+use units::{MIB, Slot};
+
+#[test]
+fn records_round_trip() {
+    for (level, drives) in SHAPES {
+        for record in [plain(level, drives), eventful(level, drives)] {
+            for slot in (0..drives).map(Slot) {
+                let copy = record.for_slot(slot);
+                let image = encode(&copy);
+                assert_eq!(image.len() % 4096, 0);
+                assert_eq!(decode(&image), Ok(copy));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_refused_or_changes_nothing() {
+    let record = eventful(Level::Raid6, 5);
+    let mut image = encode(&record);
+    let used =
+        limits::HEADER_BYTES + u32::from_le_bytes(image[28..32].try_into().unwrap()) as usize;
+    for bit in 0..image.len() * 8 {
+        image[bit / 8] ^= 1 << (bit % 8);
+        match decode(&image) {
+            Err(problem) => assert!(problem.is_torn() && bit / 8 < used, "bit {bit}: {problem}"),
+            Ok(other) => assert!(other == record && bit / 8 >= used, "bit {bit}"),
+        }
+        image[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
+fn every_shortened_image_is_refused() {
+    let image = encode(&eventful(Level::Raid5, 3));
+    let used =
+        limits::HEADER_BYTES + u32::from_le_bytes(image[28..32].try_into().unwrap()) as usize;
+    for len in 0..used {
+        assert!(decode(&image[..len]).is_err_and(|problem| problem.is_torn()), "{len}");
+    }
+    assert!(decode(&image[..used]).is_ok());
+}
+
+/// Makes both CRCs right again after the image was changed.
+fn seal(image: &mut [u8]) {
+    let crc = |bytes: &[u8]| {
+        // Bit by bit, after the document, so that the test does not trust the code's CRC.
+        let mut crc = u32::MAX;
+        for byte in bytes {
+            crc ^= u32::from(*byte);
+            for _ in 0..8 {
+                crc = if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
+            }
+        }
+        (!crc).to_le_bytes()
+    };
+    assert_eq!(crc(b"123456789"), 0xe306_9283_u32.to_le_bytes());
+    let len = u32::from_le_bytes(image[28..32].try_into().unwrap()) as usize;
+    let end = (limits::HEADER_BYTES + len).min(image.len());
+    let body = crc(&image[limits::HEADER_BYTES..end]);
+    image[40..44].copy_from_slice(&body);
+    let header = crc(&image[..124]);
+    image[124..128].copy_from_slice(&header);
+}
+
+fn altered(change: impl FnOnce(&mut Vec<u8>)) -> Result<ArrayRecord, FormatError> {
+    let mut image = encode(&eventful(Level::Raid5, 4));
+    change(&mut image);
+    seal(&mut image);
+    decode(&image)
+}
+
+const RECORD: usize = limits::HEADER_BYTES;
+
+#[test]
+fn versions_and_flags_are_obeyed() {
+    assert_eq!(altered(|_| ()), Ok(eventful(Level::Raid5, 4)));
+    assert_eq!(altered(|i| i[8] = 2), Err(FormatError::Version(2)));
+    assert_eq!(altered(|i| i[26] = 1), Err(FormatError::Incompatible(1 << 16)));
+    assert_eq!(altered(|i| i[16] = 4), Ok(eventful(Level::Raid5, 4)));
+    assert!(altered(|i| i[20] = 4).unwrap().read_only);
+    let longer = |i: &mut Vec<u8>| {
+        let len = u32::from_le_bytes(i[28..32].try_into().unwrap()) + 3;
+        i[28..32].copy_from_slice(&len.to_le_bytes());
+    };
+    assert!(matches!(altered(longer), Err(FormatError::Invalid(_))));
+    assert!(
+        altered(|i| {
+            longer(i);
+            i[17] = 1
+        })
+        .is_ok(),
+        "a later release may add"
+    );
+}
+
+#[test]
+fn rules_hold_behind_right_checksums() {
+    let refused = |offset: usize, bytes: &[u8]| {
+        let result = altered(|i| i[RECORD + offset..][..bytes.len()].copy_from_slice(bytes));
+        assert!(result.is_err(), "offset {offset}: {bytes:?}");
+    };
+    refused(0, &[0; 16]); // array UUID
+    refused(16, &[9; 16]); // this drive is not the slot's
+    refused(32, &[3]); // this slot is another drive's
+    refused(32, &[0xff, 0xff]);
+    refused(34, &[4]); // level
+    refused(34, &[6]); // not this layout
+    refused(35, &[0x80]);
+    refused(36, &[0; 4]); // block
+    refused(40, &[0; 8]); // data offset
+    refused(48, &[0xff; 8]); // data bytes
+    refused(56, &[0; 8]); // epoch
+    for list in (152..164).step_by(2) {
+        refused(list, &[0xff, 0xff]);
+        refused(list, &[0, 0]);
+    }
+    refused(164, &[1]); // reserved
+    refused(192, b"a/b"); // name
+    refused(192, b"a\nb");
+    refused(192, &[0xc3, 0x28]);
+    let range = 192 + 4;
+    for field in 0..64 {
+        refused(range + field, &[0xfe]);
+    }
+    let slot = range + limits::RANGE_BYTES;
+    refused(slot + 16, &[3]);
+    refused(slot + 17, &[0xff]);
+    refused(slot + 24, &[0xff; 8]);
+    refused(slot + 32, &[0; 8]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn hostile_bytes_never_panic(
+            changes in prop::collection::vec((any::<u16>(), any::<u8>()), 1..8),
+            start in any::<bool>()) {
+        let mut image = encode(&eventful(Level::Raid10, 6));
+        for (at, value) in changes {
+            let at = usize::from(at) % (if start { 400 } else { image.len() });
+            image[at] = value;
+        }
+        image[..8].copy_from_slice(b"PALISADE");
+        seal(&mut image);
+        if let Ok(record) = decode(&image) {
+            prop_assert!(record.check().is_ok());
+            if !record.read_only {
+                let again = encode(&record);
+                prop_assert_eq!(decode(&again), Ok(record));
+            }
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
+        prop_assert!(decode(&bytes).is_err());
+        let mut image = b"PALISADE".to_vec();
+        image.extend(&bytes);
+        image.resize(image.len().max(256), 0);
+        seal(&mut image);
+        prop_assert!(decode(&image).is_err());
+    }
+
+    #[test]
+    fn torn_writes_leave_the_older_record(cut in 0usize..4096, keep_tail in any::<bool>(),
+            turns in 1usize..9) {
+        let mut slots = vec![vec![0u8; 8192]; 4];
+        let mut record = eventful(Level::Raid5, 5);
+        let mut at = 0;
+        for _ in 0..turns {
+            record.sequence += 1;
+            let image = encode(&record);
+            slots[at].fill(0x5a);
+            slots[at][..image.len()].copy_from_slice(&image);
+            prop_assert_eq!(best(&slots), Ok((at, record.clone())));
+            at = next_slot(at);
+        }
+        let mut next = record.clone();
+        next.sequence += 1;
+        next.heartbeat += 1;
+        let image = encode(&next);
+        let cut = cut.min(image.len());
+        let part = if keep_tail { cut..image.len() } else { 0..cut };
+        slots[at][part.clone()].copy_from_slice(&image[part]);
+        let (_, found) = best(&slots).unwrap();
+        prop_assert!(found == record || found == next);
+    }
+}
+
+fn best(slots: &[Vec<u8>]) -> Result<(usize, ArrayRecord), FormatError> {
+    newest([&slots[0], &slots[1], &slots[2], &slots[3]])
+}
+
+#[test]
+fn slots_alternate_between_head_and_tail() {
+    let order: Vec<usize> =
+        std::iter::successors(Some(0), |at| Some(next_slot(*at))).take(5).collect();
+    assert_eq!(order, [0, 2, 1, 3, 0]);
+    let tail = 127 * MIB;
+    assert_eq!(slot_offsets(128 * MIB + 4096), [0, 256 << 10, tail, tail + (256 << 10)]);
+    assert_eq!(slot_offsets(0)[2], 0);
+}
+
+#[test]
+fn nobody_falls_back_from_a_record_of_a_later_release() {
+    let mut old = plain(Level::Raid5, 3);
+    let mut slots = vec![Vec::new(); 4];
+    assert_eq!(best(&slots), Err(FormatError::NoMagic));
+    slots[0] = encode(&old);
+    old.sequence += 1;
+    slots[2] = encode(&old);
+    slots[2][24] = 1;
+    seal(&mut slots[2]);
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(1)));
+    slots[2][200] ^= 1;
+    assert_eq!(best(&slots).map(|(slot, _)| slot), Ok(0), "torn, so the older one counts");
+    slots[0][200] ^= 1;
+    assert_eq!(best(&slots), Err(FormatError::RecordDamaged));
+}
+
+#[test]
+#[should_panic(expected = "the last epoch of a slot")]
+fn a_failure_without_a_new_epoch_is_our_mistake() {
+    let mut record = plain(Level::Raid5, 3);
+    record.slots[2].state = SlotState::Failed;
+    encode(&record);
+}
+
+#[test]
+fn volumes_are_whole_rows_that_nobody_shares() {
+    let good = eventful(Level::Raid5, 4);
+    let refused = |change: fn(&mut ArrayRecord)| {
+        let mut record = good.clone();
+        change(&mut record);
+        assert!(record.check().is_err());
+    };
+    assert_eq!(good.check(), Ok(()));
+    refused(|r| r.volumes[0].extents[0].array_start += 1 << 20);
+    refused(|r| r.volumes[0].extents[0].bytes = 1 << 20);
+    refused(|r| r.volumes[0].extents[0].array_start = 0);
+    refused(|r| r.volumes[0].extents[0].array_start = u64::MAX - 5);
+    refused(|r| r.volumes[0].bytes += 8192);
+    refused(|r| r.volumes[0].bytes += 1);
+    refused(|r| r.volumes[0].name = "Zürich".into());
+    refused(|r| r.volumes[0].name = "a/b".into());
+    refused(|r| r.volumes[0].extents.clear());
+    refused(|r| r.exports[0].id = 7);
+    refused(|r| r.exports[0].volume = uuid(9));
+    refused(|r| r.name = "x".repeat(65));
+}
+
+/// The table of constants in docs/format.md says what the code does.
+#[test]
+fn document_and_code_agree() {
+    let page = include_str!("../../../docs/format.md");
+    let value = |name: &str| {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        row.unwrap_or_else(|| panic!("{name} is not in docs/format.md"))
+            .split('|')
+            .nth(2)
+            .map(|cell| cell.trim().to_owned())
+            .unwrap()
+    };
+    assert_eq!(value("MAGIC").as_bytes(), limits::MAGIC);
+    let numbers = [
+        ("FORMAT_VERSION", u64::from(limits::FORMAT_VERSION)),
+        ("AREA_BYTES", limits::AREA_BYTES),
+        ("SLOT_BYTES", limits::SLOT_BYTES),
+        ("HEADER_BYTES", limits::HEADER_BYTES as u64),
+        ("FIXED_BYTES", limits::FIXED_BYTES as u64),
+        ("RANGE_BYTES", limits::RANGE_BYTES as u64),
+        ("SLOT_ENTRY_BYTES", limits::SLOT_ENTRY_BYTES as u64),
+        ("GROUP_ENTRY_BYTES", limits::GROUP_ENTRY_BYTES as u64),
+        ("VOLUME_ENTRY_BYTES", limits::VOLUME_ENTRY_BYTES as u64),
+        ("EXTENT_BYTES", limits::EXTENT_BYTES as u64),
+        ("EXPORT_ENTRY_BYTES", limits::EXPORT_ENTRY_BYTES as u64),
+        ("DATA_OFFSET", limits::DATA_OFFSET),
+        ("NAME_MAX", limits::NAME_MAX as u64),
+        ("SERIAL_MAX", limits::SERIAL_MAX as u64),
+        ("ADDRESS_MAX", limits::ADDRESS_MAX as u64),
+        ("VOLUMES_MAX", limits::VOLUMES_MAX as u64),
+        ("EXTENTS_MAX", limits::EXTENTS_MAX as u64),
+        ("EXPORTS_MAX", limits::EXPORTS_MAX as u64),
+        ("MAX_DRIVES", layout::MAX_DRIVES.into()),
+        ("MAX_RANGES", layout::MAX_RANGES as u64),
+        ("MAX_GROUPS", layout::MAX_GROUPS.into()),
+    ];
+    for (name, number) in numbers {
+        assert_eq!(value(name), number.to_string(), "{name}");
+    }
+}
