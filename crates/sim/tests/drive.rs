@@ -179,8 +179,8 @@ fn overlapping_requests_take_effect_in_either_order() {
 
 #[test]
 fn a_flush_covers_only_what_was_acknowledged_before() {
-    let mut lost = 0;
-    for seed in 0..300 {
+    let (mut overtaken, mut lost) = (0, 0);
+    for seed in 0..600 {
         let shared = drive(true, seed);
         let (world, ()) = with(seed, &shared, |d| async move {
             let write = d.write(0, gather(BLOCK, 1), false);
@@ -189,9 +189,27 @@ fn a_flush_covers_only_what_was_acknowledged_before() {
             flush.await.unwrap();
         });
         world.crash();
-        lost += u32::from(block(&shared, 0) != [1; BLOCK]);
+        // The write ended within the flush: acknowledged, but not before the flush began.
+        if shared.log().last().is_some_and(|entry| entry.kind == OpKind::Flush) {
+            overtaken += 1;
+            lost += u32::from(block(&shared, 0) != [1; BLOCK]);
+        }
     }
-    assert!(lost > 50, "lost {lost}");
+    assert!(overtaken > 100 && lost > 50, "overtaken {overtaken}, lost {lost}");
+}
+
+#[test]
+fn a_failed_write_leaves_any_subset_of_its_blocks() {
+    let mut counts = [0u32; 5];
+    for seed in 0..200 {
+        let shared = drive(false, seed);
+        shared.fail_writes(0, 1);
+        let (_world, ()) = with(seed, &shared, |d| async move {
+            d.write(0, gather(4 * BLOCK, 1), true).await.unwrap_err();
+        });
+        counts[(0..4).filter(|n| block(&shared, *n) == [1; BLOCK]).count()] += 1;
+    }
+    assert!(counts.iter().all(|n| *n > 2), "{counts:?}");
 }
 
 #[test]

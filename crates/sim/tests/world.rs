@@ -107,6 +107,17 @@ fn mail_keeps_its_order_when_asked_to() {
 }
 
 #[test]
+fn a_box_gives_letters_in_order_of_arrival() {
+    let config = WorldConfig { mail_in_order: true, ..WorldConfig::new(1) };
+    let world = World::<u64>::new(config);
+    let env = world.env(CoreId(0));
+    (0..20).for_each(|n| env.post(CoreId(0), n));
+    world.settle();
+    let got = world.run_until(gather_mail(env, 20));
+    assert!(got.is_sorted() && got.len() == 20, "{got:?}");
+}
+
+#[test]
 fn ready_tasks_run_in_random_order_but_last_ones_last() {
     let mut orders = Vec::new();
     for seed in 0..50 {
