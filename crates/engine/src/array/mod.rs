@@ -131,9 +131,10 @@ impl<E: Host> Array<E> {
         array
     }
 
-    /// The environment of this core.
-    pub(crate) fn env(&self) -> &E {
-        &self.inner.env
+    /// Ends the stripe workers of an array that nothing uses any more.
+    pub(crate) fn close(&self) {
+        assert_eq!(self.inner.table.in_flight(), 0, "an array is drained before it is closed");
+        self.inner.table.close();
     }
 
     /// The array's name within the engine.

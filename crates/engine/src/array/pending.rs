@@ -27,8 +27,7 @@ pub struct Pending {
 
 impl Default for Pending {
     fn default() -> Self {
-        let slab =
-            Slab { states: Vec::with_capacity(PENDING), free: Vec::with_capacity(PENDING) };
+        let slab = Slab { states: Vec::with_capacity(PENDING), free: Vec::with_capacity(PENDING) };
         Self { slab: RefCell::new(slab) }
     }
 }

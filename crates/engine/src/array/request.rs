@@ -166,8 +166,7 @@ impl<E: Host> Array<E> {
                 let (place, _) = self.locate(offset + done as u64);
                 let (at, room, code) = self.job_room(&place);
                 let n = (room as usize).min(data.len() - done);
-                let part =
-                    if n == data.len() { data.clone() } else { data.slice(done..done + n) };
+                let part = if n == data.len() { data.clone() } else { data.slice(done..done + n) };
                 done += n;
                 if code == CodeKind::None {
                     match self.start_write(place, part, fua) {
@@ -214,12 +213,7 @@ impl<E: Host> Array<E> {
     }
 
     /// Makes a range read as zeros.
-    pub async fn write_zeroes(
-        &self,
-        offset: u64,
-        bytes: u64,
-        fua: bool,
-    ) -> Result<(), BlockError> {
+    pub async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
         let _active = self.begin()?;
         let mut result = Ok(());
         let mut done = 0;

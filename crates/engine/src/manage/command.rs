@@ -6,7 +6,7 @@
 
 use format::{ArrayRecord, AssembleError, ExportAddress, LastScrub};
 use io::DriveError;
-use layout::{Level, LayoutError};
+use layout::{LayoutError, Level};
 use units::{Slot, Uuid};
 
 /// Takes the answer to a request.
@@ -316,10 +316,7 @@ impl ManageError {
 
     /// Whether the request was refused to protect data, rather than failed.
     pub fn refused_for_safety(&self) -> bool {
-        matches!(
-            self,
-            Self::WouldLose(_) | Self::SlotInUse(_) | Self::Assemble(_) | Self::Exported
-        )
+        matches!(self, Self::WouldLose(_) | Self::SlotInUse(_) | Self::Assemble(_) | Self::Exported)
     }
 }
 

@@ -255,8 +255,7 @@ impl<E: Host> Work<'_, E> {
         self.read_strips(present, |_| span, &mut columns).await?;
         let bytes = (span.1 - span.0) as usize;
         let differ = self.differing(bytes, present, &mut columns);
-        let mut checked =
-            Checked { compared: true, mismatch: !differ.is_empty(), repaired: false };
+        let mut checked = Checked { compared: true, mismatch: !differ.is_empty(), repaired: false };
         let mut out = Writes::new(self);
         for strip in differ.iter().filter(|_| repair) {
             let column = columns[strip].take().expect("computed").freeze();

@@ -46,13 +46,12 @@ pub(crate) struct Work<'a, E: Host> {
     pub state: StripeState,
 }
 
-/// Runs for ever: takes ready stripes and carries out their jobs.
+/// Takes ready stripes and carries out their jobs until the table is closed.
 pub async fn worker<E: Host>(array: Array<E>) {
     let mut jobs = Vec::with_capacity(8);
     let mut batch = Batch::default();
     let mut part = Vec::with_capacity(16);
-    loop {
-        let (at, key) = array.table().take(&mut jobs).await;
+    while let Some((at, key)) = array.table().take(&mut jobs).await {
         run(&array, key, &mut jobs, &mut batch, &mut part).await;
         array.table().finish(at);
     }
@@ -289,8 +288,7 @@ impl<E: Host> Work<'_, E> {
             let span = slice.span(strip);
             let old = data[strip].as_ref().expect("old data was read");
             let old = &old[(fragment.from - span.0) as usize..(fragment.to() - span.0) as usize];
-            let range =
-                (fragment.from - slice.lo) as usize..(fragment.to() - slice.lo) as usize;
+            let range = (fragment.from - slice.lo) as usize..(fragment.to() - slice.lo) as usize;
             let mut outputs = ArrayVec::<Option<&mut [u8]>, 4>::new();
             for column in parity.iter_mut().take(self.state.m) {
                 outputs.push(column.as_mut().map(|c| &mut c[range.clone()]));
@@ -314,8 +312,7 @@ impl<E: Host> Work<'_, E> {
                 .iter()
                 .map(|c| c.as_ref().map(|c| &c[..]))
                 .collect();
-            let mut out: ArrayVec<&mut [u8], 4> =
-                outputs.iter_mut().map(|o| &mut o[..]).collect();
+            let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
             let recovered = self.code().recover(&strips, lost, &mut out);
             recovered.expect("the planner reads enough to recover");
         }
@@ -350,8 +347,7 @@ impl<E: Host> Work<'_, E> {
         let mut outputs: ArrayVec<BufMut, 4> =
             (0..self.state.m).map(|_| self.scratch(slice.bytes())).collect();
         {
-            let mut out: ArrayVec<&mut [u8], 4> =
-                outputs.iter_mut().map(|o| &mut o[..]).collect();
+            let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
             self.code().generate(&data, &mut out);
         }
         parity.extend(outputs.into_iter().map(|o| Some(o.freeze())));

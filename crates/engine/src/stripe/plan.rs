@@ -19,6 +19,11 @@
 //! - Without a plan, more strips are lost than the parities cover, or what is lost hangs on
 //!   untrusted parity: the caller reports the blocks as unavailable and writes nothing.
 
+/// The mask of strips `0..n`.
+const fn below(n: usize) -> u64 {
+    if n >= 64 { u64::MAX } else { (1 << n) - 1 }
+}
+
 /// A set of strip indexes of one stripe, as a bit mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StripSet(pub u64);
@@ -26,8 +31,7 @@ pub struct StripSet(pub u64);
 impl StripSet {
     /// The strips `from..to`.
     pub const fn range(from: usize, to: usize) -> Self {
-        let upto = |n: usize| if n >= 64 { u64::MAX } else { (1 << n) - 1 };
-        Self(upto(to) & !upto(from))
+        Self(below(to) & !below(from))
     }
     /// The set of one strip.
     pub const fn one(strip: usize) -> Self {
@@ -150,15 +154,13 @@ pub fn plan_write(state: &StripeState, touched: StripSet, whole: StripSet) -> Op
     }
     let reconstruct = rest.without(state.readable).is_empty();
     let old = if parity.is_empty() { StripSet::default() } else { touched.or(parity) };
-    let modify = old.without(state.readable).is_empty()
-        && (state.parity_trusted || parity.is_empty());
+    let modify =
+        old.without(state.readable).is_empty() && (state.parity_trusted || parity.is_empty());
     match (modify, reconstruct) {
         (true, true) if old.len() <= rest.len() => Some(with(Mode::ReadModifyWrite, old)),
         (true, false) => Some(with(Mode::ReadModifyWrite, old)),
         (_, true) => Some(with(Mode::ReconstructWrite, rest)),
-        (false, false) => {
-            state.sources(state.data()).map(|read| with(Mode::Degraded, read))
-        }
+        (false, false) => state.sources(state.data()).map(|read| with(Mode::Degraded, read)),
     }
 }
 

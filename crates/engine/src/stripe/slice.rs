@@ -97,8 +97,7 @@ impl Batch {
         let mut at = 0;
         while at < self.fragments.len() {
             let old = &self.fragments[at];
-            let apart =
-                old.strip != new.strip || old.to() <= new.from || new.to() <= old.from;
+            let apart = old.strip != new.strip || old.to() <= new.from || new.to() <= old.from;
             if apart {
                 at += 1;
                 continue;
@@ -218,7 +217,10 @@ mod tests {
         let mut batch = Batch::default();
         let limit = SLICE_BYTES_MAX as u32;
         batch.add(100, &buf(2 * SLICE_BYTES_MAX, 1), 4 * limit);
-        assert_eq!(batch.ranges(), [(100, limit), (limit, 2 * limit), (2 * limit, 2 * limit + 100)]);
+        assert_eq!(
+            batch.ranges(),
+            [(100, limit), (limit, 2 * limit), (2 * limit, 2 * limit + 100)]
+        );
         let (touched, whole) = coverage(batch.fragments(), 100, 2 * limit + 100);
         assert_eq!((touched, whole), (StripSet::one(0), StripSet::one(0)));
     }

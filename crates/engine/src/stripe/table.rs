@@ -38,8 +38,8 @@ pub struct StripeKey {
 
 impl StripeKey {
     fn bucket(self) -> usize {
-        let mixed = (self.stripe.0 ^ u64::from(self.group.0) << 40)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed =
+            (self.stripe.0 ^ u64::from(self.group.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as usize & (STRIPE_BUCKETS - 1)
     }
 }
@@ -61,6 +61,7 @@ struct Tables {
     ready: VecDeque<u32>,
     idle_workers: Vec<Waker>,
     in_flight: usize,
+    closed: bool,
 }
 
 /// All stripes of an array that somebody waits for on this core. See the module above.
@@ -78,6 +79,7 @@ impl Default for StripeTable {
                 ready: VecDeque::with_capacity(STRIPE_BUCKETS),
                 idle_workers: Vec::with_capacity(crate::limits::WORKERS),
                 in_flight: 0,
+                closed: false,
             }),
         }
     }
@@ -150,12 +152,14 @@ impl StripeTable {
         }
     }
 
-    /// Waits for a ready stripe, makes it busy and moves all of its jobs into `jobs`.
-    pub async fn take(&self, jobs: &mut Vec<Waiting>) -> (u32, StripeKey) {
+    /// Waits for a ready stripe, makes it busy and moves all of its jobs into `jobs`; `None` once
+    /// the table is closed.
+    pub async fn take(&self, jobs: &mut Vec<Waiting>) -> Option<(u32, StripeKey)> {
         let at = poll_fn(|cx| {
             let tables = &mut *self.tables.borrow_mut();
             match tables.ready.pop_front() {
-                Some(at) => Poll::Ready(at),
+                Some(at) => Poll::Ready(Some(at)),
+                None if tables.closed => Poll::Ready(None),
                 None => {
                     if !tables.idle_workers.iter().any(|w| w.will_wake(cx.waker())) {
                         tables.idle_workers.push(cx.waker().clone());
@@ -164,13 +168,13 @@ impl StripeTable {
                 }
             }
         })
-        .await;
+        .await?;
         let tables = &mut *self.tables.borrow_mut();
         let entry = &mut tables.entries[at as usize];
         assert!(!entry.busy && jobs.is_empty(), "a ready stripe is not busy");
         entry.busy = true;
         core::mem::swap(jobs, &mut entry.jobs);
-        (at, entry.key)
+        Some((at, entry.key))
     }
 
     /// Ends the work on a busy stripe: ready again if jobs came meanwhile, else forgotten.
@@ -183,6 +187,15 @@ impl StripeTable {
             tables.remove(at);
         } else {
             tables.make_ready(at);
+        }
+    }
+
+    /// Ends all workers as soon as they find nothing to do.
+    pub fn close(&self) {
+        let tables = &mut *self.tables.borrow_mut();
+        tables.closed = true;
+        for waker in tables.idle_workers.drain(..) {
+            waker.wake();
         }
     }
 

@@ -1,0 +1,92 @@
+//! One core of the engine: the arrays that run on it, and its mail.
+
+use crate::Host;
+use crate::array::message::{ArrayId, Mail as ArrayMail};
+use crate::array::{Array, MANAGER};
+use crate::mail::Mail;
+use crate::manage::Manager;
+use core::cell::RefCell;
+use io::Priority;
+use std::rc::Rc;
+
+/// The engine on one core. Clones share it.
+pub struct Core<E: Host> {
+    inner: Rc<Inner<E>>,
+}
+
+impl<E: Host> Clone for Core<E> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+struct Inner<E: Host> {
+    env: E,
+    arrays: RefCell<Vec<Array<E>>>,
+    manager: Option<Manager<E>>,
+}
+
+impl<E: Host> Core<E> {
+    /// Starts the engine on this core. Once a core, at its start.
+    pub fn start(env: E) -> Self {
+        let manager = (env.core() == MANAGER).then(|| Manager::new(env.clone()));
+        let arrays = RefCell::new(Vec::new());
+        let core = Self { inner: Rc::new(Inner { env: env.clone(), arrays, manager }) };
+        let receiver = core.clone();
+        env.spawn(Priority::First, async move {
+            loop {
+                let mail = receiver.inner.env.receive().await;
+                receiver.receive(mail);
+            }
+        });
+        core
+    }
+
+    /// The array of this name within the engine, if it runs here.
+    pub fn array(&self, id: ArrayId) -> Option<Array<E>> {
+        self.inner.arrays.borrow().iter().find(|a| a.id() == id).cloned()
+    }
+
+    fn manager(&self) -> &Manager<E> {
+        self.inner.manager.as_ref().expect("mail for the manager goes to its core")
+    }
+
+    fn receive(&self, mail: Mail<E::Shared>) {
+        match mail {
+            Mail::Array(array, mail) => self.receive_array(array, mail),
+            Mail::Start { array, view, drives } => {
+                let started = Array::start(&self.inner.env, array, view, &drives);
+                if let Some(manager) = &self.inner.manager {
+                    manager.attach(started.clone());
+                }
+                self.inner.arrays.borrow_mut().push(started);
+                let core = self.inner.env.core();
+                self.inner.env.post(MANAGER, Mail::Started { core, array });
+            }
+            Mail::Started { array, .. } => self.manager().started(array),
+            Mail::Forget(array) => {
+                let mut arrays = self.inner.arrays.borrow_mut();
+                if let Some(at) = arrays.iter().position(|a| a.id() == array) {
+                    arrays.remove(at).close();
+                }
+            }
+            Mail::Request(request) => self.manager().request(request),
+        }
+    }
+
+    fn receive_array(&self, id: ArrayId, mail: ArrayMail<E::Shared>) {
+        match mail {
+            ArrayMail::Adopted { generation, .. } => self.manager().adopted(id, generation),
+            ArrayMail::DriveFailed { slot, incarnation } => {
+                self.manager().drive_failed(id, slot, incarnation);
+            }
+            ArrayMail::FirstWrite(group) => self.manager().first_write(id, group),
+            mail => {
+                // Mail that was under way when its array was forgotten has no reader any more.
+                if let Some(array) = self.array(id) {
+                    array.receive(mail);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Making, starting, stopping and deleting arrays.
+
+use crate::Host;
+use crate::array::message::ArrayId;
+use crate::manage::Manager;
+use crate::manage::command::{
+    ArrayStatus, DriveRef, ManageError, NewArray, StartOptions, TaskKind, TaskStatus,
+};
+use crate::manage::managed::Managed;
+use crate::manage::store::{self, NextSlot};
+use crate::manage::tasks;
+use core::cell::Cell;
+use format::{ArrayRecord, AssembleOptions, Found, SlotState};
+use io::local::Event;
+use io::{Drive, DriveError, Priority};
+use layout::Layout;
+use std::rc::Rc;
+use units::{Slot, Uuid};
+
+/// What people may call arrays and volumes.
+pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
+        return Err(ManageError::BadName(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// What was found on one drive.
+struct Candidate<E: Host> {
+    reference: DriveRef<E::Shared>,
+    drive: E::Drive,
+    next: NextSlot,
+    record: ArrayRecord,
+}
+
+impl<E: Host> Manager<E> {
+    fn new_id(&self) -> ArrayId {
+        let id = self.inner.next_id.get();
+        self.inner.next_id.set(id + 1);
+        ArrayId(id)
+    }
+
+    fn name_is_free(&self, name: &str) -> Result<(), ManageError> {
+        match self.named(name) {
+            Ok(_) => Err(ManageError::NameTaken(name.to_owned())),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Makes an array: erases what was there, writes the first records, zeroes the data areas,
+    /// and only then calls the array usable.
+    pub(super) async fn create(
+        &self,
+        new: NewArray,
+        references: Vec<DriveRef<E::Shared>>,
+    ) -> Result<ArrayStatus, ManageError> {
+        check_name(&new.name)?;
+        self.name_is_free(&new.name)?;
+        let drives: Vec<E::Drive> = references.iter().map(|r| self.env().bind(&r.shared)).collect();
+        let sizes = references
+            .iter()
+            .zip(&drives)
+            .map(|(r, d)| format::data_bytes(d.info().bytes, !r.is_file));
+        let data_bytes = sizes.min().unwrap_or(0);
+        let largest = drives.iter().map(|d| d.info().block_bytes).max().unwrap_or(512);
+        let block = new.block_bytes.unwrap_or(largest);
+        if largest > block {
+            return Err(ManageError::BlockSize { drive: largest, array: block });
+        }
+        let layout = Layout::new(new.level, drives.len() as u16, new.strip_bytes, data_bytes)?;
+        let identities: Vec<(Uuid, String)> =
+            references.iter().map(|r| (self.uuid(), short(&r.serial))).collect();
+        let (array, epoch) = (self.uuid(), self.env().random());
+        let record = ArrayRecord::new(array, &new.name, epoch, block, &layout, &identities);
+        for (reference, drive) in references.iter().zip(&drives) {
+            let failed = |e| ManageError::Drive(reference.path.clone(), e);
+            store::erase(drive).await.map_err(failed)?;
+        }
+        let seats = references.into_iter().zip(drives);
+        let seats = seats.map(|(r, d)| Some((r, d, NextSlot::default()))).collect();
+        let id = self.new_id();
+        let managed = Rc::new(Managed::new(self.env().clone(), id, record, seats));
+        self.inner.arrays.borrow_mut().push(managed.clone());
+        let outcome = self.finish_create(&managed).await;
+        if outcome.is_err() {
+            self.inner.arrays.borrow_mut().retain(|a| a.id() != id);
+        }
+        outcome
+    }
+
+    async fn finish_create(&self, managed: &Rc<Managed<E>>) -> Result<ArrayStatus, ManageError> {
+        managed.commit(false, |_| ()).await?;
+        zero_drives(managed).await?;
+        managed.commit(false, |r| r.zeroed = true).await?;
+        if managed.record().slots.iter().any(|s| s.state != SlotState::InSync) {
+            return Err(ManageError::State(super::command::ArrayState::Degraded));
+        }
+        managed.start_on_cores().await;
+        tasks::start(managed.clone());
+        Ok(managed.status())
+    }
+
+    /// Starts the arrays that these drives hold, or the one called `name`.
+    pub(super) async fn assemble(
+        &self,
+        name: Option<String>,
+        references: Vec<DriveRef<E::Shared>>,
+        options: StartOptions,
+    ) -> Result<Vec<ArrayStatus>, ManageError> {
+        let mut candidates = Vec::new();
+        for reference in references {
+            let drive = self.env().bind(&reference.shared);
+            if let Ok(Ok((next, record))) = store::read(&drive).await {
+                candidates.push(Candidate::<E> { reference, drive, next, record });
+            }
+        }
+        let wanted = |record: &ArrayRecord| match &name {
+            Some(name) => record.name == *name || name.parse() == Ok(record.array),
+            None => true,
+        };
+        let mut arrays: Vec<Uuid> = Vec::new();
+        for candidate in &candidates {
+            if wanted(&candidate.record) && !arrays.contains(&candidate.record.array) {
+                arrays.push(candidate.record.array);
+            }
+        }
+        if arrays.is_empty() {
+            return Err(ManageError::NothingFound);
+        }
+        let mut started = Vec::new();
+        for uuid in arrays {
+            let mine = |c: &Candidate<E>| c.record.array == uuid;
+            let (found, rest) = candidates.into_iter().partition(mine);
+            candidates = rest;
+            started.push(self.start_found(found, options).await?);
+        }
+        Ok(started)
+    }
+
+    async fn start_found(
+        &self,
+        found: Vec<Candidate<E>>,
+        options: StartOptions,
+    ) -> Result<ArrayStatus, ManageError> {
+        self.name_is_free(&found[0].record.name)?;
+        let as_found = |c: &Candidate<E>| Found {
+            path: c.reference.path.clone(),
+            record: Ok(c.record.clone()),
+            bytes: c.drive.info().bytes,
+        };
+        let list: Vec<Found> = found.iter().map(as_found).collect();
+        let StartOptions { start_degraded, accept_loss } = options;
+        let assembly = format::assemble(&list, AssembleOptions { start_degraded, accept_loss })?;
+        let mut record = assembly.begin(self.env().random());
+        let layout = record.layout().expect("an assembled record has a layout");
+        for (g, group) in record.groups.iter_mut().enumerate() {
+            // From here on a crash without a write owes no more than is owed now.
+            group.unclean = false;
+            let group_no = units::GroupNo(g as u16);
+            let lacking = layout.slots(group_no).any(|s| {
+                assembly.slots[s.index()].is_none()
+                    || assembly.record.slots[s.index()].state != SlotState::InSync
+            });
+            if accept_loss && lacking {
+                group.resync_border = layout.stripes(group_no);
+            }
+        }
+        let mut found: Vec<Option<Candidate<E>>> = found.into_iter().map(Some).collect();
+        let mut seat = |index: &Option<usize>| {
+            let c = found[(*index)?].take()?;
+            Some((c.reference, c.drive, c.next))
+        };
+        let seats = assembly.slots.iter().map(&mut seat).collect();
+        let id = self.new_id();
+        let managed = Rc::new(Managed::new(self.env().clone(), id, record, seats));
+        managed.commit(false, |_| ()).await?;
+        self.inner.arrays.borrow_mut().push(managed.clone());
+        managed.start_on_cores().await;
+        tasks::start(managed.clone());
+        Ok(managed.status())
+    }
+
+    /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
+    pub(super) async fn stop(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
+        tasks::end(managed).await;
+        managed.lock.acquire(1).await;
+        managed.publish_stopped().await;
+        let slots = managed.seats.borrow().len();
+        let mut flushed = true;
+        for slot in (0..slots).map(|i| Slot(i as u16)) {
+            let counts = managed.record().slots[slot.index()].state != SlotState::Failed;
+            if counts && !managed.flush_slot(slot).await {
+                flushed = false;
+            }
+        }
+        let dropped = managed.seats.borrow().iter().any(|s| s.dropped);
+        let outcome = if flushed && !dropped {
+            managed.commit(true, |r| r.groups.iter_mut().for_each(|g| g.unclean = false)).await
+        } else {
+            Ok(())
+        };
+        self.inner.arrays.borrow_mut().retain(|a| a.id() != managed.id());
+        managed.lock.release(1);
+        outcome
+    }
+
+    /// Stops an array and erases its records.
+    pub(super) async fn delete(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
+        self.stop(managed).await?;
+        let drives: Vec<_> = {
+            let seats = managed.seats.borrow();
+            seats.iter().filter_map(|s| s.drive.clone()).collect()
+        };
+        for (reference, drive) in drives {
+            let failed = |e| ManageError::Drive(reference.path.clone(), e);
+            store::erase(&drive).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Zeroes the data areas of all drives at once, with progress.
+async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
+    let (start, bytes) = {
+        let record = managed.record();
+        (record.data_offset, record.data_bytes)
+    };
+    let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
+    let state = Rc::new((Cell::new(drives.len()), Cell::new(None), Event::default()));
+    let progress: Rc<[Cell<u64>]> = drives.iter().map(|_| Cell::new(0)).collect();
+    let show =
+        move |done_bytes| Some(TaskStatus { kind: TaskKind::Zero, done_bytes, total_bytes: bytes });
+    managed.tasks.show(show(0));
+    for (i, (reference, drive)) in drives.into_iter().enumerate() {
+        let (state, progress, managed) = (state.clone(), progress.clone(), managed.clone());
+        managed.clone().env().spawn(Priority::First, async move {
+            let outcome = store::zero_data(&drive, start, bytes, |done| {
+                progress[i].set(done);
+                let least = progress.iter().map(Cell::get).min().unwrap_or(0);
+                managed.tasks.show(show(least));
+            });
+            if let Err(error) = outcome.await {
+                state.1.set(Some((reference.path, error)));
+            }
+            state.0.set(state.0.get() - 1);
+            state.2.notify();
+        });
+    }
+    state.2.wait_until(|| (state.0.get() == 0).then_some(())).await;
+    managed.tasks.show(None);
+    let failed: Option<(String, DriveError)> = state.1.take();
+    failed.map_or(Ok(()), |(path, error)| Err(ManageError::Drive(path, error)))
+}
+
+/// A serial number cut to what a record holds.
+pub(super) fn short(serial: &str) -> String {
+    let mut end = serial.len().min(format::limits::SERIAL_MAX);
+    while !serial.is_char_boundary(end) {
+        end -= 1;
+    }
+    serial[..end].to_owned()
+}

@@ -1,0 +1,377 @@
+//! One array as its manager has it: the record, the drives, and how a change becomes durable
+//! and known.
+//!
+//! Invariants
+//! - `record` is what the newest record slots of all drives that take part say, except while
+//!   `commit` runs.
+//! - A drive is recorded as failed only if the others still hold all data. Otherwise it is
+//!   `dropped`: out of the snapshot, so that requests fail loudly, but not out of the record, so
+//!   that the array starts again when its drives are back. No write that missed a dropped drive
+//!   is acknowledged.
+//! - The sequence number grows with every commit; the epoch with every change of who takes part.
+
+use crate::Host;
+use crate::array::message::{ArrayId, Mail as ArrayMail};
+use crate::array::view::{
+    ExtentView, GroupView, SlotState as ViewState, SlotView, View, VolumeView,
+};
+use crate::array::{Array, MANAGER};
+use crate::mail::Mail;
+use crate::manage::command::{DriveRef, ManageError};
+use crate::manage::store::{self, NextSlot};
+use crate::manage::tasks::Tasks;
+use core::cell::{Cell, Ref, RefCell};
+use format::{ArrayRecord, SlotState};
+use io::Drive;
+use io::local::{Event, Semaphore};
+use layout::Layout;
+use std::sync::Arc;
+use units::{CoreId, Generation, GroupNo, Slot};
+
+/// What the manager knows of a slot beyond the record.
+pub(super) struct Seat<E: Host> {
+    /// Its drive, if there is one.
+    pub drive: Option<(DriveRef<E::Shared>, E::Drive)>,
+    /// Where its next record goes.
+    pub next: NextSlot,
+    /// Counts its drives since the start.
+    pub incarnation: u32,
+    /// Out of the snapshot though not recorded as failed.
+    pub dropped: bool,
+}
+
+/// A running array.
+pub(super) struct Managed<E: Host> {
+    env: E,
+    id: ArrayId,
+    layout: Arc<Layout>,
+    record: RefCell<ArrayRecord>,
+    pub(super) seats: RefCell<Vec<Seat<E>>>,
+    /// One change of configuration at a time.
+    pub(super) lock: Semaphore,
+    /// One change of volumes at a time; taken before `lock`.
+    pub(super) volume_lock: Semaphore,
+    pub(super) tasks: Tasks,
+    local: RefCell<Option<Array<E>>>,
+    generation: Cell<Generation>,
+    stopped: Cell<bool>,
+    waiting_for: Cell<u16>,
+    answered: Event,
+}
+
+impl<E: Host> Managed<E> {
+    pub fn new(
+        env: E,
+        id: ArrayId,
+        record: ArrayRecord,
+        drives: Vec<Option<(DriveRef<E::Shared>, E::Drive, NextSlot)>>,
+    ) -> Self {
+        let layout = Arc::new(record.layout().expect("a checked record has a layout"));
+        let seat = |drive: Option<(DriveRef<E::Shared>, E::Drive, NextSlot)>| match drive {
+            Some((reference, drive, next)) => {
+                Seat { drive: Some((reference, drive)), next, incarnation: 0, dropped: false }
+            }
+            None => Seat { drive: None, next: NextSlot::default(), incarnation: 0, dropped: false },
+        };
+        Self {
+            env,
+            id,
+            layout,
+            record: RefCell::new(record),
+            seats: RefCell::new(drives.into_iter().map(seat).collect()),
+            lock: Semaphore::new(1),
+            volume_lock: Semaphore::new(1),
+            tasks: Tasks::default(),
+            local: RefCell::default(),
+            generation: Cell::new(Generation(1)),
+            stopped: Cell::new(false),
+            waiting_for: Cell::new(0),
+            answered: Event::default(),
+        }
+    }
+
+    pub fn id(&self) -> ArrayId {
+        self.id
+    }
+
+    pub fn env(&self) -> &E {
+        &self.env
+    }
+
+    pub fn record(&self) -> Ref<'_, ArrayRecord> {
+        self.record.borrow()
+    }
+
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The array on the manager's own core, once it runs.
+    pub fn local(&self) -> Option<Array<E>> {
+        self.local.borrow().clone()
+    }
+
+    /// The array runs on the manager's core.
+    pub fn attach(&self, array: Array<E>) {
+        *self.local.borrow_mut() = Some(array);
+    }
+
+    pub fn stopped(&self) -> bool {
+        self.stopped.get()
+    }
+
+    /// The slots that take part: not failed, with a drive, not dropped.
+    fn taking_part(&self, record: &ArrayRecord) -> Vec<Slot> {
+        let seats = self.seats.borrow();
+        let takes = |i: &usize| {
+            let seat = &seats[*i];
+            record.slots[*i].state != SlotState::Failed && seat.drive.is_some() && !seat.dropped
+        };
+        (0..record.slots.len()).filter(takes).map(|i| Slot(i as u16)).collect()
+    }
+
+    /// Whether the group of `slot` keeps all data with that slot's drive gone too.
+    pub fn survives_without(&self, slot: Slot) -> bool {
+        let record = self.record.borrow();
+        let seats = self.seats.borrow();
+        self.layout.groups_of(slot).all(|group| {
+            let lost = self
+                .layout
+                .slots(group)
+                .filter(|s| {
+                    let i = s.index();
+                    *s == slot
+                        || record.slots[i].state != SlotState::InSync
+                        || seats[i].dropped
+                        || seats[i].drive.is_none()
+                })
+                .count();
+            lost <= usize::from(self.layout.m(group))
+        })
+    }
+
+    /// Makes a changed record durable on every drive that takes part. With `epoch`, as the next
+    /// epoch. A drive that fails meanwhile is failed by the same commit.
+    pub async fn commit(
+        &self,
+        epoch: bool,
+        change: impl FnOnce(&mut ArrayRecord),
+    ) -> Result<(), ManageError> {
+        let mut record = self.record.borrow().clone();
+        change(&mut record);
+        if epoch {
+            record.next_epoch(self.env.random());
+        }
+        loop {
+            record.sequence += 1;
+            let failed = self.write_records(&record).await;
+            *self.record.borrow_mut() = record.clone();
+            if failed.is_empty() {
+                return Ok(());
+            }
+            for slot in failed {
+                if self.survives_without(slot) {
+                    record.slots[slot.index()].state = SlotState::Failed;
+                } else {
+                    self.seats.borrow_mut()[slot.index()].dropped = true;
+                }
+            }
+            if self.taking_part(&record).is_empty() {
+                return Err(ManageError::State(super::command::ArrayState::Failed));
+            }
+            record.next_epoch(self.env.random());
+        }
+    }
+
+    /// Writes a record to every drive that takes part, all at once; the slots that failed.
+    async fn write_records(&self, record: &ArrayRecord) -> Vec<Slot> {
+        let slots = self.taking_part(record);
+        let pending = std::rc::Rc::new((Cell::new(slots.len()), Event::default()));
+        let failed = std::rc::Rc::new(RefCell::new(Vec::new()));
+        let moved = std::rc::Rc::new(RefCell::new(Vec::new()));
+        for slot in slots {
+            let (drive, next) = {
+                let seats = self.seats.borrow();
+                let seat = &seats[slot.index()];
+                (seat.drive.as_ref().expect("takes part").1.clone(), seat.next)
+            };
+            let copy = record.for_slot(slot);
+            let (pending, failed, moved) = (pending.clone(), failed.clone(), moved.clone());
+            self.env.spawn(io::Priority::First, async move {
+                match store::write(&drive, next, &copy).await {
+                    Ok(next) => moved.borrow_mut().push((slot, next)),
+                    Err(_) => failed.borrow_mut().push(slot),
+                }
+                pending.0.set(pending.0.get() - 1);
+                pending.1.notify();
+            });
+        }
+        pending.1.wait_until(|| (pending.0.get() == 0).then_some(())).await;
+        for (slot, next) in moved.borrow_mut().drain(..) {
+            self.seats.borrow_mut()[slot.index()].next = next;
+        }
+        failed.take()
+    }
+
+    /// The present snapshot.
+    pub fn view(&self) -> View {
+        let record = self.record.borrow();
+        let seats = self.seats.borrow();
+        let slot = |i: usize| {
+            let state = match record.slots[i].state {
+                _ if seats[i].dropped || seats[i].drive.is_none() => ViewState::Failed,
+                SlotState::Failed => ViewState::Failed,
+                SlotState::InSync => ViewState::InSync,
+                SlotState::Rebuilding { border } => ViewState::Rebuilding { border },
+            };
+            SlotView { state, incarnation: seats[i].incarnation }
+        };
+        let extent = |e: &format::Extent| ExtentView { array_start: e.array_start, bytes: e.bytes };
+        let volume = |v: &format::VolumeRecord| {
+            Arc::new(VolumeView {
+                uuid: v.uuid,
+                name: v.name.clone(),
+                bytes: v.bytes,
+                extents: v.extents.iter().map(extent).collect(),
+            })
+        };
+        let caches = |s: &Seat<E>| s.drive.as_ref().is_some_and(|d| d.1.info().volatile_cache);
+        View {
+            generation: self.generation.get(),
+            layout: self.layout.clone(),
+            block_bytes: record.block_bytes,
+            data_offset: record.data_offset,
+            volatile_cache: seats.iter().any(caches),
+            slots: (0..seats.len()).map(slot).collect(),
+            groups: record
+                .groups
+                .iter()
+                .map(|g| GroupView { unclean: g.unclean, resync_border: g.resync_border })
+                .collect(),
+            volumes: record.volumes.iter().map(volume).collect(),
+            stopped: self.stopped.get(),
+        }
+    }
+
+    /// What each core binds its handles from; a failed drive is let go.
+    pub fn shared_drives(&self) -> Vec<Option<E::Shared>> {
+        let view = self.view();
+        let seats = self.seats.borrow();
+        let used = |(i, seat): (usize, &Seat<E>)| {
+            let used = view.slots[i].state != ViewState::Failed;
+            seat.drive.as_ref().filter(|_| used).map(|d| d.0.shared.clone())
+        };
+        seats.iter().enumerate().map(used).collect()
+    }
+
+    fn to_all(&self, mail: impl Fn() -> ArrayMail<E::Shared>) {
+        for core in 0..self.env.cores() {
+            self.env.post(CoreId(core), Mail::Array(self.id, mail()));
+        }
+    }
+
+    async fn all_answered(&self) {
+        self.answered.wait_until(|| (self.waiting_for.get() == 0).then_some(())).await;
+    }
+
+    /// Starts the array on every core.
+    pub async fn start_on_cores(&self) {
+        self.waiting_for.set(self.env.cores());
+        let view = Arc::new(self.view());
+        for core in 0..self.env.cores() {
+            let (array, view, drives) = (self.id, view.clone(), self.shared_drives());
+            self.env.post(CoreId(core), Mail::Start { array, view, drives });
+        }
+        self.all_answered().await;
+    }
+
+    /// Publishes the present state and settles it. With `drain`, every operation begun before is
+    /// over on return.
+    pub async fn publish(&self, drain: bool) {
+        let generation = Generation(self.generation.get().0 + 1);
+        self.generation.set(generation);
+        let view = Arc::new(self.view());
+        self.waiting_for.set(self.env.cores());
+        self.to_all(|| ArrayMail::Publish {
+            view: view.clone(),
+            drives: self.shared_drives(),
+            drain,
+        });
+        self.all_answered().await;
+        self.to_all(|| ArrayMail::Settle(generation));
+    }
+
+    /// Ends all service: nothing is in flight on return.
+    pub async fn publish_stopped(&self) {
+        self.stopped.set(true);
+        self.publish(true).await;
+        for core in 0..self.env.cores() {
+            self.env.post(CoreId(core), Mail::Forget(self.id));
+        }
+    }
+
+    pub fn core_started(&self) {
+        self.waiting_for.set(self.waiting_for.get() - 1);
+        self.answered.notify();
+    }
+
+    pub fn core_adopted(&self, generation: Generation) {
+        assert_eq!(generation, self.generation.get(), "one change at a time");
+        self.core_started();
+    }
+
+    /// Takes a drive out that failed a request, unless it is out already.
+    pub async fn drive_failed(&self, slot: Slot, incarnation: u32) {
+        self.lock.acquire(1).await;
+        let current = {
+            let seats = self.seats.borrow();
+            let seat = &seats[slot.index()];
+            seat.incarnation == incarnation && !seat.dropped
+        };
+        let failed = self.record.borrow().slots[slot.index()].state == SlotState::Failed;
+        if current && !failed && !self.stopped.get() {
+            self.take_out(slot).await;
+        }
+        self.lock.release(1);
+    }
+
+    /// Fails a drive: durably if the others hold all data, else only in the snapshot.
+    pub async fn take_out(&self, slot: Slot) {
+        let rebuilding =
+            matches!(self.record.borrow().slots[slot.index()].state, SlotState::Rebuilding { .. });
+        if rebuilding || self.survives_without(slot) {
+            let out = |r: &mut ArrayRecord| r.slots[slot.index()].state = SlotState::Failed;
+            // Without a drive to write to, the snapshot below says all there is to say.
+            let _ = self.commit(true, out).await;
+        } else {
+            self.seats.borrow_mut()[slot.index()].dropped = true;
+        }
+        self.publish(false).await;
+        self.tasks.changed.notify();
+    }
+
+    /// Records that a group may be written.
+    pub async fn first_write(&self, group: GroupNo) {
+        self.lock.acquire(1).await;
+        let unclean = self.record.borrow().groups[group.index()].unclean;
+        if !unclean && !self.stopped.get() {
+            let mark = |r: &mut ArrayRecord| r.groups[group.index()].unclean = true;
+            if self.commit(false, mark).await.is_ok() {
+                self.publish(false).await;
+            }
+        }
+        self.lock.release(1);
+    }
+
+    /// Flushes a slot's drive; takes it out if that fails.
+    pub async fn flush_slot(&self, slot: Slot) -> bool {
+        let drive = self.seats.borrow()[slot.index()].drive.as_ref().map(|d| d.1.clone());
+        match drive {
+            Some(drive) => drive.flush().await.is_ok(),
+            None => false,
+        }
+    }
+}
+
+/// The manager runs where its arrays' mail goes.
+const _: () = assert!(MANAGER.0 == 0);

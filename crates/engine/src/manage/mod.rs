@@ -1,0 +1,196 @@
+//! The manager: configuration of all arrays of an engine. It runs on one core.
+//!
+//! It alone writes records, publishes snapshots and runs tasks. Requests of the control plane
+//! and reports of the cores each run as a task of their own; whatever changes an array's
+//! configuration holds that array's `lock` from the first decision to the settled snapshot, so
+//! changes happen one after the other.
+//!
+//! Every change goes through the same three steps ([`managed`]):
+//! 1. *commit*: the changed record is durable on every drive that takes part;
+//! 2. *publish*: every core adopts the new snapshot;
+//! 3. *settle*: every core learns that all have.
+//!
+//! Acknowledgements that depend on the change wait for step 3 (D2).
+
+pub mod command;
+mod create;
+mod managed;
+mod status;
+mod store;
+mod tasks;
+mod volumes;
+
+use crate::Host;
+use crate::array::Array;
+use crate::array::message::ArrayId;
+use command::{ManageError, Reply, Request};
+use core::cell::{Cell, RefCell};
+use core::future::Future;
+use io::Priority;
+use managed::Managed;
+use std::rc::Rc;
+use units::{Generation, GroupNo, Slot, Uuid};
+
+/// The manager of an engine. Clones share it.
+pub struct Manager<E: Host> {
+    inner: Rc<Inner<E>>,
+}
+
+impl<E: Host> Clone for Manager<E> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+struct Inner<E: Host> {
+    env: E,
+    arrays: RefCell<Vec<Rc<Managed<E>>>>,
+    next_id: Cell<u32>,
+}
+
+impl<E: Host> Manager<E> {
+    /// The manager of the engine whose first core is `env`.
+    pub fn new(env: E) -> Self {
+        let arrays = RefCell::default();
+        Self { inner: Rc::new(Inner { env, arrays, next_id: Cell::new(1) }) }
+    }
+
+    fn env(&self) -> &E {
+        &self.inner.env
+    }
+
+    fn uuid(&self) -> Uuid {
+        let (a, b) = (self.env().random(), self.env().random());
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&a.to_le_bytes());
+        bytes[8..].copy_from_slice(&b.to_le_bytes());
+        Uuid::from_random(bytes)
+    }
+
+    /// The running array of this name or identity.
+    fn named(&self, name: &str) -> Result<Rc<Managed<E>>, ManageError> {
+        let uuid = name.parse::<Uuid>().ok();
+        let arrays = self.inner.arrays.borrow();
+        let found = arrays.iter().find(|a| {
+            let record = a.record();
+            record.name == name || Some(record.array) == uuid
+        });
+        found.cloned().ok_or_else(|| ManageError::NoArray(name.to_owned()))
+    }
+
+    fn by_id(&self, id: ArrayId) -> Option<Rc<Managed<E>>> {
+        self.inner.arrays.borrow().iter().find(|a| a.id() == id).cloned()
+    }
+
+    /// The manager's own core runs the array.
+    pub fn attach(&self, local: Array<E>) {
+        if let Some(array) = self.by_id(local.id()) {
+            array.attach(local);
+        }
+    }
+
+    /// A core runs the array.
+    pub fn started(&self, id: ArrayId) {
+        if let Some(array) = self.by_id(id) {
+            array.core_started();
+        }
+    }
+
+    /// A core has adopted a generation of the array.
+    pub fn adopted(&self, id: ArrayId, generation: Generation) {
+        if let Some(array) = self.by_id(id) {
+            array.core_adopted(generation);
+        }
+    }
+
+    /// A drive failed a request that redundancy must make up for.
+    pub fn drive_failed(&self, id: ArrayId, slot: Slot, incarnation: u32) {
+        if let Some(array) = self.by_id(id) {
+            self.env().spawn(Priority::First, async move {
+                array.drive_failed(slot, incarnation).await;
+            });
+        }
+    }
+
+    /// A group is about to be written.
+    pub fn first_write(&self, id: ArrayId, group: GroupNo) {
+        if let Some(array) = self.by_id(id) {
+            self.env().spawn(Priority::First, async move { array.first_write(group).await });
+        }
+    }
+
+    /// Runs a request as a task of its own and gives its answer to `reply`.
+    fn run<T: 'static>(
+        &self,
+        reply: Reply<T>,
+        work: impl Future<Output = Result<T, ManageError>> + 'static,
+    ) {
+        self.env().spawn(Priority::First, async move { reply(work.await) });
+    }
+
+    /// Runs a request on a named array.
+    fn on<T: 'static, F: Future<Output = Result<T, ManageError>> + 'static>(
+        &self,
+        name: &str,
+        reply: Reply<T>,
+        work: impl FnOnce(Rc<Managed<E>>) -> F,
+    ) {
+        match self.named(name) {
+            Ok(array) => self.run(reply, work(array)),
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Takes a request of the control plane.
+    pub fn request(&self, request: Request<E::Shared>) {
+        let me = self.clone();
+        match request {
+            Request::Create(new, drives, reply) => {
+                self.run(reply, async move { me.create(new, drives).await });
+            }
+            Request::Assemble(name, drives, options, reply) => {
+                self.run(reply, async move { me.assemble(name, drives, options).await });
+            }
+            Request::Stop(name, reply) => {
+                self.on(&name, reply, |array| async move { me.stop(&array).await });
+            }
+            Request::Delete(name, reply) => {
+                self.on(&name, reply, |array| async move { me.delete(&array).await });
+            }
+            Request::Fail(name, drive, reply) => {
+                self.on(&name, reply, |a| async move { a.fail(&drive).await });
+            }
+            Request::Replace(name, slot, drive, reply) => {
+                let uuid = self.uuid();
+                self.on(&name, reply, |a| async move { a.replace(slot, drive, uuid).await });
+            }
+            Request::Scrub(name, repair, reply) => {
+                self.on(&name, reply, |a| async move { a.start_scrub(repair).await });
+            }
+            Request::VolumeCreate(name, volume, bytes, reply) => {
+                let uuid = self.uuid();
+                self.on(
+                    &name,
+                    reply,
+                    |a| async move { a.create_volume(&volume, bytes, uuid).await },
+                );
+            }
+            Request::VolumeResize(name, volume, bytes, reply) => {
+                self.on(&name, reply, |a| async move { a.resize_volume(&volume, bytes).await });
+            }
+            Request::VolumeDelete(name, volume, reply) => {
+                self.on(&name, reply, |a| async move { a.delete_volume(&volume).await });
+            }
+            Request::ExportCreate(name, volume, address, reply) => {
+                self.on(&name, reply, |a| async move { a.create_export(&volume, address).await });
+            }
+            Request::ExportDelete(name, id, reply) => {
+                self.on(&name, reply, |a| async move { a.delete_export(id).await });
+            }
+            Request::Status(reply) => {
+                let arrays = self.inner.arrays.borrow();
+                reply(Ok(arrays.iter().map(|a| a.status()).collect()));
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the manager tells of an array.
+
+use crate::Host;
+use crate::array::view::SlotState as ViewState;
+use crate::manage::command::{
+    ArrayState, ArrayStatus, ExportStatus, SlotHealth, SlotStatus, VolumeStatus,
+};
+use crate::manage::managed::Managed;
+use format::SlotState;
+use units::{GroupNo, Slot};
+
+impl<E: Host> Managed<E> {
+    /// How the array is.
+    pub fn state(&self) -> ArrayState {
+        let view = self.view();
+        let layout = self.layout();
+        let mut state = ArrayState::Optimal;
+        for group in (0..layout.groups()).map(GroupNo) {
+            let counting = |s: &Slot| view.slots[s.index()].state == ViewState::InSync;
+            let lacking = layout.slots(group).filter(|s| !counting(s)).count();
+            if lacking > usize::from(layout.m(group)) {
+                return ArrayState::Failed;
+            }
+            if lacking > 0 {
+                state = ArrayState::Degraded;
+            }
+        }
+        state
+    }
+
+    /// Usable bytes that no volume has.
+    pub fn free_bytes(&self) -> u64 {
+        let record = self.record();
+        let used: u64 =
+            record.volumes.iter().flat_map(|v| &v.extents).map(|extent| extent.bytes).sum();
+        self.layout().array_bytes() - used
+    }
+
+    /// Everything about the array.
+    pub fn status(&self) -> ArrayStatus {
+        let record = self.record();
+        let seats = self.seats.borrow();
+        let slot = |i: usize| SlotStatus {
+            slot: Slot(i as u16),
+            path: seats[i].drive.as_ref().map(|d| d.0.path.clone()),
+            serial: record.slots[i].serial.clone(),
+            health: match record.slots[i].state {
+                _ if seats[i].drive.is_none() => SlotHealth::Missing,
+                _ if seats[i].dropped => SlotHealth::Failed,
+                SlotState::Failed => SlotHealth::Failed,
+                SlotState::InSync => SlotHealth::InSync,
+                SlotState::Rebuilding { .. } => SlotHealth::Rebuilding,
+            },
+        };
+        let volume = |v: &format::VolumeRecord| VolumeStatus {
+            name: v.name.clone(),
+            uuid: v.uuid,
+            bytes: v.bytes,
+        };
+        let export = |e: &format::ExportRecord| ExportStatus {
+            id: e.id,
+            volume: e.volume,
+            volume_name: record
+                .volumes
+                .iter()
+                .find(|v| v.uuid == e.volume)
+                .map_or_else(String::new, |v| v.name.clone()),
+            address: e.address.clone(),
+        };
+        ArrayStatus {
+            id: self.id(),
+            name: record.name.clone(),
+            uuid: record.array,
+            level: record.level,
+            state: self.state(),
+            strip_bytes: self.layout().strip_bytes(),
+            block_bytes: record.block_bytes,
+            size_bytes: self.layout().array_bytes(),
+            free_bytes: self.free_bytes(),
+            epoch: record.epoch.counter,
+            unclean: record.groups.iter().any(|g| g.unclean),
+            slots: (0..seats.len()).map(slot).collect(),
+            tasks: self.tasks.shown().into_iter().collect(),
+            last_scrub: record.last_scrub,
+            volumes: record.volumes.iter().map(volume).collect(),
+            exports: record.exports.iter().map(export).collect(),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Record slots of one drive: read, write, erase, through the drive trait (D8).
+//!
+//! Invariant: the newest valid record of a drive is never overwritten; a write goes to the slot
+//! that follows it in the order head, tail, head, tail, and is durable when the call returns.
+
+use format::{ArrayRecord, FormatError, SLOT_BYTES};
+use io::{Drive, DriveError, Pool};
+use units::MIB;
+
+/// Where the next record of a drive goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NextSlot(pub usize);
+
+/// Reads a drive's newest record; with it, where the next one goes. The outer error is the
+/// drive's, the inner one the format's.
+pub async fn read<D: Drive>(
+    drive: &D,
+) -> Result<Result<(NextSlot, ArrayRecord), FormatError>, DriveError> {
+    let mut images = Vec::new();
+    for offset in format::slot_offsets(drive.info().bytes) {
+        let (result, image) = drive.read(offset, Pool::single(SLOT_BYTES as usize)).await;
+        result?;
+        images.push(image);
+    }
+    let newest = format::newest([&images[0], &images[1], &images[2], &images[3]]);
+    Ok(newest.map(|(at, record)| (NextSlot(format::next_slot(at)), record)))
+}
+
+/// Writes a record to the slot `next`, durably, and tells where the one after it goes.
+pub async fn write<D: Drive>(
+    drive: &D,
+    next: NextSlot,
+    record: &ArrayRecord,
+) -> Result<NextSlot, DriveError> {
+    let image = format::encode(record);
+    let mut buffer = Pool::single(image.len());
+    buffer.copy_from_slice(&image);
+    let offset = format::slot_offsets(drive.info().bytes)[next.0];
+    drive.write(offset, core::iter::once(buffer.freeze()).collect(), true).await?;
+    Ok(NextSlot(format::next_slot(next.0)))
+}
+
+/// Overwrites head and tail area with zeros, durably: no record and no signature is left.
+pub async fn erase<D: Drive>(drive: &D) -> Result<(), DriveError> {
+    let zeros = Pool::single(MIB as usize).freeze();
+    for offset in [0, format::tail_offset(drive.info().bytes)] {
+        drive.write(offset, core::iter::once(zeros.clone()).collect(), true).await?;
+    }
+    Ok(())
+}
+
+/// Bytes zeroed by one request.
+const ZERO_STEP: u64 = 64 * MIB;
+
+/// Makes a drive's data area read as zeros, durably; tells after every step how far it is.
+pub async fn zero_data<D: Drive>(
+    drive: &D,
+    start: u64,
+    bytes: u64,
+    mut progress: impl FnMut(u64),
+) -> Result<(), DriveError> {
+    let mut done = 0;
+    while done < bytes {
+        let n = ZERO_STEP.min(bytes - done);
+        match drive.write_zeroes(start + done, n).await {
+            Err(DriveError::Unsupported) => write_zeros(drive, start + done, n).await?,
+            result => result?,
+        }
+        done += n;
+        progress(done);
+    }
+    drive.flush().await
+}
+
+async fn write_zeros<D: Drive>(drive: &D, start: u64, bytes: u64) -> Result<(), DriveError> {
+    let zeros = Pool::single(MIB as usize).freeze();
+    let mut done = 0;
+    while done < bytes {
+        let n = MIB.min(bytes - done);
+        let part = core::iter::once(zeros.slice(..n as usize)).collect();
+        drive.write(start + done, part, false).await?;
+        done += n;
+    }
+    Ok(())
+}

@@ -1,0 +1,337 @@
+//! Drives, volumes and exports of a running array, changed on request.
+//!
+//! Volumes lie on whole rows (one band of every group of a range). A new volume's rows read as
+//! zeros: they are zeroed before the volume is recorded. A volume that shrinks or goes gives its
+//! rows back only after a drained publication, so that no request under way can still reach them.
+
+use crate::Host;
+use crate::manage::command::{
+    ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, VolumeStatus,
+};
+use crate::manage::create::{check_name, short};
+use crate::manage::managed::{Managed, Seat};
+use crate::manage::store::{self, NextSlot};
+use format::{ExportAddress, ExportRecord, Extent, SlotRecord, SlotState, VolumeRecord};
+use io::Drive;
+use std::rc::Rc;
+use units::{Slot, Uuid};
+
+impl<E: Host> Managed<E> {
+    /// The slot whose drive has this path or serial number, or is named `slot:N`.
+    fn slot_of(&self, drive: &str) -> Result<Slot, ManageError> {
+        let by_number = drive.strip_prefix("slot:").and_then(|n| n.parse::<u16>().ok());
+        let found = self.status().slots.into_iter().find(|s| {
+            Some(s.slot.0) == by_number || s.path.as_deref() == Some(drive) || s.serial == drive
+        });
+        let missing = || ManageError::NoDrive(self.record().name.clone(), drive.to_owned());
+        found.map(|s| s.slot).ok_or_else(missing)
+    }
+
+    /// Takes a drive out of service.
+    pub async fn fail(self: Rc<Self>, drive: &str) -> Result<ArrayStatus, ManageError> {
+        let slot = self.slot_of(drive)?;
+        self.lock.acquire(1).await;
+        let health = self.status().slots[slot.index()].health;
+        let rebuilding = health == SlotHealth::Rebuilding;
+        let result = if self.stopped() {
+            Err(ManageError::NoArray(self.record().name.clone()))
+        } else if matches!(health, SlotHealth::Failed | SlotHealth::Missing) {
+            Ok(())
+        } else if rebuilding || self.survives_without(slot) {
+            self.take_out(slot).await;
+            Ok(())
+        } else {
+            Err(ManageError::WouldLose(slot))
+        };
+        self.lock.release(1);
+        result.map(|()| self.status())
+    }
+
+    /// Puts another drive in a slot; the keeper rebuilds it.
+    pub async fn replace(
+        self: Rc<Self>,
+        slot: Slot,
+        reference: DriveRef<E::Shared>,
+        uuid: Uuid,
+    ) -> Result<ArrayStatus, ManageError> {
+        self.lock.acquire(1).await;
+        let result = self.replace_locked(slot, reference, uuid).await;
+        self.lock.release(1);
+        self.tasks.changed.notify();
+        result.map(|()| self.status())
+    }
+
+    async fn replace_locked(
+        &self,
+        slot: Slot,
+        reference: DriveRef<E::Shared>,
+        uuid: Uuid,
+    ) -> Result<(), ManageError> {
+        if self.stopped() {
+            return Err(ManageError::NoArray(self.record().name.clone()));
+        }
+        let (block, data_bytes, state) = {
+            let record = self.record();
+            let state = record.slots.get(slot.index()).map(|s| s.state);
+            let missing = || ManageError::NoSlot(record.name.clone(), slot);
+            (record.block_bytes, record.data_bytes, state.ok_or_else(missing)?)
+        };
+        if self.layout().groups_of(slot).any(|g| self.layout().m(g) == 0) {
+            return Err(ManageError::NoRedundancy);
+        }
+        if state != SlotState::Failed {
+            return Err(ManageError::SlotInUse(slot));
+        }
+        let drive = self.env().bind(&reference.shared);
+        let info = drive.info();
+        if info.block_bytes > block {
+            return Err(ManageError::BlockSize { drive: info.block_bytes, array: block });
+        }
+        // A replacement may use what rounding down left on its predecessors.
+        let has = format::data_bytes(info.bytes, false);
+        if has < data_bytes {
+            return Err(ManageError::TooSmall { has, needs: data_bytes });
+        }
+        let failed = |e| ManageError::Drive(reference.path.clone(), e);
+        store::erase(&drive).await.map_err(failed)?;
+        let serial = short(&reference.serial);
+        {
+            let mut seats = self.seats.borrow_mut();
+            let seat = &mut seats[slot.index()];
+            let incarnation = seat.incarnation + 1;
+            let drive = Some((reference, drive));
+            *seat = Seat { drive, next: NextSlot::default(), incarnation, dropped: false };
+        }
+        let state = SlotState::Rebuilding { border: 0 };
+        self.commit(true, |r| {
+            let last = r.epoch.mark();
+            r.slots[slot.index()] = SlotRecord { drive: uuid, serial, state, last };
+        })
+        .await?;
+        self.publish(false).await;
+        Ok(())
+    }
+
+    fn volume_status(&self, name: &str) -> Result<VolumeStatus, ManageError> {
+        let missing = || ManageError::NoVolume(self.record().name.clone(), name.to_owned());
+        self.status().volumes.into_iter().find(|v| v.name == name).ok_or_else(missing)
+    }
+
+    fn check_size(&self, bytes: u64) -> Result<(), ManageError> {
+        let block = self.record().block_bytes;
+        if bytes == 0 || bytes % u64::from(block) != 0 {
+            return Err(ManageError::BadSize(bytes, block));
+        }
+        Ok(())
+    }
+
+    /// Free rows for at least `bytes`, first fit, neighbours joined.
+    fn free_extents(&self, bytes: u64) -> Result<Vec<Extent>, ManageError> {
+        let layout = self.layout();
+        let mut used: Vec<Extent> =
+            self.record().volumes.iter().flat_map(|v| v.extents.clone()).collect();
+        used.sort_by_key(|e| e.array_start);
+        used.push(Extent { array_start: layout.array_bytes(), bytes: 0 });
+        let (mut found, mut wanted, mut at) = (Vec::new(), bytes, 0);
+        for taken in used {
+            while at < taken.array_start && wanted > 0 {
+                let row = layout.row_bytes(at);
+                match found.last_mut() {
+                    Some(Extent { array_start, bytes }) if *array_start + *bytes == at => {
+                        *bytes += row;
+                    }
+                    _ => found.push(Extent { array_start: at, bytes: row }),
+                }
+                wanted = wanted.saturating_sub(row);
+                at += row;
+            }
+            at = at.max(taken.array_start + taken.bytes);
+        }
+        if wanted > 0 {
+            return Err(ManageError::NoSpace { wanted: bytes, free: self.free_bytes() });
+        }
+        Ok(found)
+    }
+
+    /// Makes rows read as zeros, whatever was in them.
+    async fn zero_extents(&self, extents: &[Extent]) -> Result<(), ManageError> {
+        let array = self.local().ok_or(ManageError::State(self.state()))?;
+        for extent in extents {
+            let zeroed = array.write_zeroes(extent.array_start, extent.bytes, false).await;
+            zeroed.map_err(|_| ManageError::State(self.state()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a volume that reads as zeros.
+    pub async fn create_volume(
+        self: Rc<Self>,
+        name: &str,
+        bytes: u64,
+        uuid: Uuid,
+    ) -> Result<VolumeStatus, ManageError> {
+        check_name(name)?;
+        self.check_size(bytes)?;
+        self.volume_lock.acquire(1).await;
+        let result = self.create_volume_locked(name, bytes, uuid).await;
+        self.volume_lock.release(1);
+        result
+    }
+
+    async fn create_volume_locked(
+        &self,
+        name: &str,
+        bytes: u64,
+        uuid: Uuid,
+    ) -> Result<VolumeStatus, ManageError> {
+        if self.volume_status(name).is_ok() {
+            return Err(ManageError::NameTaken(name.to_owned()));
+        }
+        let extents = self.free_extents(bytes)?;
+        // The first write of zeros may need the configuration lock: it is not held here.
+        self.zero_extents(&extents).await?;
+        let owned = name.to_owned();
+        let new = VolumeRecord { uuid, name: owned, bytes, extents };
+        self.change(false, |r| r.volumes.push(new)).await?;
+        self.volume_status(name)
+    }
+
+    /// Commits and publishes a change under the configuration lock.
+    async fn change(
+        &self,
+        drain: bool,
+        change: impl FnOnce(&mut format::ArrayRecord),
+    ) -> Result<(), ManageError> {
+        self.lock.acquire(1).await;
+        let mut result = Err(ManageError::NoArray(self.record().name.clone()));
+        if !self.stopped() {
+            result = self.commit(false, change).await;
+        }
+        if result.is_ok() {
+            self.publish(drain).await;
+        }
+        self.lock.release(1);
+        result
+    }
+
+    /// Changes a volume's size. What it gains reads as zeros; what it loses is gone.
+    pub async fn resize_volume(
+        self: Rc<Self>,
+        name: &str,
+        bytes: u64,
+    ) -> Result<VolumeStatus, ManageError> {
+        self.check_size(bytes)?;
+        self.volume_lock.acquire(1).await;
+        let result = self.resize_volume_locked(name, bytes).await;
+        self.volume_lock.release(1);
+        result
+    }
+
+    async fn resize_volume_locked(
+        &self,
+        name: &str,
+        bytes: u64,
+    ) -> Result<VolumeStatus, ManageError> {
+        let volume = self.volume_status(name)?;
+        let (old, has) = {
+            let record = self.record();
+            let volume = record.volumes.iter().find(|v| v.uuid == volume.uuid);
+            let extents = &volume.expect("it was just found").extents;
+            (extents.clone(), extents.iter().map(|e| e.bytes).sum::<u64>())
+        };
+        let more = bytes.saturating_sub(has);
+        let new = if more > 0 { self.free_extents(more)? } else { Vec::new() };
+        if bytes > volume.bytes {
+            self.zero_extents(&new).await?;
+            self.zero_tail(&old, volume.bytes, bytes.min(has)).await?;
+        }
+        let kept = self.kept_extents(&old, bytes.min(has));
+        self.change(true, |r| {
+            for v in r.volumes.iter_mut().filter(|v| v.uuid == volume.uuid) {
+                v.bytes = bytes;
+                v.extents = kept.iter().chain(&new).copied().collect();
+            }
+        })
+        .await?;
+        self.volume_status(name)
+    }
+
+    /// Zeroes the part of a volume's extents behind its old end.
+    async fn zero_tail(&self, extents: &[Extent], from: u64, to: u64) -> Result<(), ManageError> {
+        let mut start = 0;
+        for extent in extents {
+            let (lo, hi) = (from.max(start), to.min(start + extent.bytes));
+            if lo < hi {
+                let array_start = extent.array_start + (lo - start);
+                self.zero_extents(&[Extent { array_start, bytes: hi - lo }]).await?;
+            }
+            start += extent.bytes;
+        }
+        Ok(())
+    }
+
+    /// The first rows of the extents that cover `bytes`.
+    fn kept_extents(&self, extents: &[Extent], bytes: u64) -> Vec<Extent> {
+        let (mut kept, mut left) = (Vec::new(), bytes);
+        for extent in extents {
+            let mut keep = 0;
+            while left > 0 && keep < extent.bytes {
+                let row = self.layout().row_bytes(extent.array_start + keep);
+                keep += row;
+                left = left.saturating_sub(row);
+            }
+            if keep > 0 {
+                kept.push(Extent { array_start: extent.array_start, bytes: keep });
+            }
+        }
+        kept
+    }
+
+    /// Deletes a volume that nobody is served.
+    pub async fn delete_volume(self: Rc<Self>, name: &str) -> Result<(), ManageError> {
+        self.volume_lock.acquire(1).await;
+        let result = self.delete_volume_locked(name).await;
+        self.volume_lock.release(1);
+        result
+    }
+
+    async fn delete_volume_locked(&self, name: &str) -> Result<(), ManageError> {
+        let volume = self.volume_status(name)?;
+        if self.record().exports.iter().any(|e| e.volume == volume.uuid) {
+            return Err(ManageError::Exported);
+        }
+        self.change(true, |r| r.volumes.retain(|v| v.uuid != volume.uuid)).await
+    }
+
+    /// Records an export; serving it is the control plane's business.
+    pub async fn create_export(
+        self: Rc<Self>,
+        volume: &str,
+        address: ExportAddress,
+    ) -> Result<ExportStatus, ManageError> {
+        self.volume_lock.acquire(1).await;
+        let result = self.create_export_locked(volume, address).await;
+        self.volume_lock.release(1);
+        result
+    }
+
+    async fn create_export_locked(
+        &self,
+        volume: &str,
+        address: ExportAddress,
+    ) -> Result<ExportStatus, ManageError> {
+        let volume = self.volume_status(volume)?;
+        let id = self.record().exports.iter().map(|e| e.id).max().unwrap_or(0) + 1;
+        let export = ExportRecord { id, volume: volume.uuid, address: address.clone() };
+        self.change(false, |r| r.exports.push(export)).await?;
+        Ok(ExportStatus { id, volume: volume.uuid, volume_name: volume.name, address })
+    }
+
+    /// Forgets an export.
+    pub async fn delete_export(self: Rc<Self>, id: u32) -> Result<(), ManageError> {
+        if !self.record().exports.iter().any(|e| e.id == id) {
+            return Err(ManageError::NoExport(self.record().name.clone(), id));
+        }
+        self.change(false, |r| r.exports.retain(|e| e.id != id)).await
+    }
+}
