@@ -1,1 +1,33 @@
-//! Drive kinds: block device and file, memory, faulty.
+//! Drive kinds: block device and file, memory, and *faulty*, which puts faults in front of
+//! another drive.
+//!
+//! Purpose: a [`SharedDrive`] is opened once and belongs to the process; every core binds its
+//! own handle, [`BoundDrive`], which implements [`io::Drive`].
+//!
+//! - RAM-backed files (tmpfs, ramfs) and memory run requests to their end inside the submitting
+//!   call; everything else goes through the core's reactor.
+//! - Every request's bounds and alignment are checked first (`DriveError::Bounds`).
+//! - [`IoCounts`] counts what was asked of the drive, over all cores.
+//!
+//! Invariants: no `unsafe`; a request that was started is finished, whether or not its ticket
+//! lives.
+
+mod bound;
+mod counts;
+mod faulty;
+mod file;
+mod memory;
+mod open;
+mod ranges;
+mod shared;
+mod ticket;
+
+pub use bound::BoundDrive;
+pub use counts::IoCounts;
+pub use faulty::{Faults, Op};
+pub use open::{Direct, OpenError, OpenOptions};
+pub use shared::SharedDrive;
+pub use ticket::{DoneTicket, ReadTicket};
+
+/// One core with these drives; `M` is its mail.
+pub type Env<M> = runtime::CoreEnv<M, SharedDrive>;

@@ -1,1 +1,36 @@
-//! The real runtime: one single-threaded executor per core, io_uring, timers, mailboxes.
+//! The real runtime: one single-threaded executor per core, io_uring, timers, mailboxes, sockets.
+//!
+//! Purpose: implements [`io::Env`] on Linux. Every core is one OS thread with its own executor
+//! and its own [`Reactor`]; cores share nothing but mailboxes and doorbells.
+//!
+//! - [`Runtime`], [`Handle`], [`run_single`]: starting, stopping, talking to cores from outside.
+//! - [`CoreEnv`]: one core as its tasks see it.
+//! - [`Reactor`]: I/O on files, readiness of sockets, timers; io_uring, or epoll with a small
+//!   blocking pool where io_uring is switched off (`PALISADE_IO=blocking`, or set-up fails).
+//! - [`Socket`], [`Listener`]: TCP and Unix streams.
+//!
+//! A core's turn: all ready `First` tasks until none is ready, the ready `Last` tasks once each,
+//! then submissions, completions, mail and timers; if nothing is ready it looks around for a
+//! bounded time ([`Config::spin`]) and then sleeps in the kernel.
+//!
+//! Invariants
+//! - The reactor owns buffers and file handles from submission to completion; dropping a ticket
+//!   cancels nothing.
+//! - After warm-up a file I/O, a wake, a timer and a piece of mail allocate nothing.
+//! - `unsafe` only in `sys`, `reactor::slab`, `reactor::uring` and `reactor::pool` (D12).
+
+mod config;
+mod cores;
+mod doorbell;
+mod env;
+mod reactor;
+mod socket;
+mod sys;
+mod task;
+mod timer;
+
+pub use config::Config;
+pub use cores::{Call, Handle, Runtime, run_single, run_single_with};
+pub use env::{Bind, CoreEnv, NoDrive};
+pub use reactor::{Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode};
+pub use socket::{Listener, Socket};

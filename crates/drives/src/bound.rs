@@ -1,0 +1,230 @@
+//! One core's handle to a drive.
+
+use crate::counts::Registered;
+use crate::faulty::BoundFaulty;
+use crate::file::{FileDrive, ZeroBy};
+use crate::memory::MemoryDrive;
+use crate::shared::{Kind, SharedDrive, write_memory};
+use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
+use io::drive::GATHER_MAX;
+use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather};
+use runtime::{Descriptor, Reactor, ZeroMode};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Bytes of the buffer that zeros are written from.
+const ZEROS: usize = 256 << 10;
+
+/// One core's handle to a drive. Clones share it.
+#[derive(Clone)]
+pub struct BoundDrive(Rc<Bound>);
+
+struct Bound {
+    info: DriveInfo,
+    reactor: Reactor,
+    how: How,
+}
+
+enum How {
+    /// A RAM-backed file: in the calling thread.
+    Inline(Arc<FileDrive>, Arc<Registered>),
+    /// Through the reactor.
+    Kernel(Box<Kernel>),
+    Memory(Arc<MemoryDrive>, Arc<Registered>),
+    Faulty(BoundFaulty),
+}
+
+struct Kernel {
+    drive: Arc<FileDrive>,
+    file: Descriptor,
+    buffered: Option<Descriptor>,
+    zeros: Option<Buf>,
+    counted: Arc<Registered>,
+}
+
+impl Kernel {
+    fn new(drive: &Arc<FileDrive>) -> Self {
+        let writing = drive.zero_by == ZeroBy::Writing;
+        Self {
+            file: Descriptor::file(drive.file.clone()),
+            buffered: drive.buffered.clone().map(Descriptor::file),
+            zeros: writing.then(|| io::Pool::single(ZEROS).freeze()),
+            counted: drive.counts.register(),
+            drive: drive.clone(),
+        }
+    }
+
+    fn file_for(&self, address: usize) -> &Descriptor {
+        match &self.buffered {
+            Some(buffered) if !self.drive.takes(address) => buffered,
+            _ => &self.file,
+        }
+    }
+
+    fn file_for_all(&self, data: &Gather) -> &Descriptor {
+        let unaligned = data.iter().find(|b| !self.drive.takes(b.as_ptr().addr()));
+        unaligned.map_or(&self.file, |b| self.file_for(b.as_ptr().addr()))
+    }
+
+    fn write_zeroes(&self, reactor: &Reactor, offset: u64, bytes: u64) -> Doing {
+        let mode = match self.drive.zero_by {
+            ZeroBy::Punch => ZeroMode::Punch,
+            ZeroBy::ZeroRange => ZeroMode::Zero,
+            ZeroBy::Writing => return self.write_zeros(reactor, offset, bytes),
+        };
+        Doing::Kernel(reactor.fallocate(&self.file, mode, offset, bytes))
+    }
+
+    /// Starts writes of zeros over the whole range.
+    fn write_zeros(&self, reactor: &Reactor, offset: u64, bytes: u64) -> Doing {
+        let Some(zeros) = &self.zeros else { unreachable!("made when zeros are written") };
+        let mut tickets = Vec::new();
+        let mut done = 0;
+        while done < bytes {
+            let mut data = Gather::new();
+            let at = offset + done;
+            while done < bytes && data.len() < GATHER_MAX {
+                let part = (bytes - done).min(ZEROS as u64);
+                data.push(zeros.slice(..part as usize));
+                done += part;
+            }
+            tickets.push(reactor.write(&self.file, at, data, false));
+        }
+        Doing::Pieces(tickets, Ok(()))
+    }
+}
+
+impl BoundDrive {
+    pub(crate) fn new(shared: &SharedDrive, reactor: &Reactor) -> Self {
+        let how = match &shared.kind {
+            Kind::File(file) if file.info.inline => {
+                How::Inline(file.clone(), file.counts.register())
+            }
+            Kind::File(file) => How::Kernel(Box::new(Kernel::new(file))),
+            Kind::Memory(memory, counts) => How::Memory(memory.clone(), counts.register()),
+            Kind::Faulty(faulty) => How::Faulty(BoundFaulty::new(faulty, reactor)),
+        };
+        Self(Rc::new(Bound { info: shared.info().clone(), reactor: reactor.clone(), how }))
+    }
+
+    fn done(&self, result: Result<(), DriveError>) -> DoneTicket {
+        DoneTicket::ready(&self.0.reactor, result)
+    }
+}
+
+impl Drive for BoundDrive {
+    type Read = ReadTicket;
+    type Done = DoneTicket;
+
+    fn info(&self) -> &DriveInfo {
+        &self.0.info
+    }
+
+    #[inline]
+    fn read(&self, offset: u64, mut into: BufMut) -> ReadTicket {
+        let bound = &*self.0;
+        let bytes = into.len() as u64;
+        if let Err(error) = SharedDrive::check(&bound.info, offset, bytes) {
+            return ReadTicket::ready(&bound.reactor, Err(error), into);
+        }
+        let result = match &bound.how {
+            How::Inline(file, counted) => {
+                counted.counts.read(bytes);
+                file.read_now(offset, &mut into)
+            }
+            How::Kernel(kernel) => {
+                kernel.counted.counts.read(bytes);
+                let file = kernel.file_for(into.as_ptr().addr());
+                return ReadTicket(Reading::Kernel(bound.reactor.read(file, offset, into)));
+            }
+            How::Memory(memory, counted) => {
+                counted.counts.read(bytes);
+                memory.read(offset, &mut into)
+            }
+            How::Faulty(faulty) => return faulty.read(offset, into),
+        };
+        ReadTicket::ready(&bound.reactor, result, into)
+    }
+
+    #[inline]
+    fn write(&self, offset: u64, data: Gather, fua: bool) -> DoneTicket {
+        let bound = &*self.0;
+        let bytes = data.iter().map(|b| b.len()).sum::<usize>() as u64;
+        if let Err(error) = SharedDrive::check(&bound.info, offset, bytes) {
+            return self.done(Err(error));
+        }
+        match &bound.how {
+            How::Inline(file, counted) => {
+                counted.counts.write(bytes);
+                self.done(file.gather_now(offset, &data))
+            }
+            How::Kernel(kernel) => {
+                kernel.counted.counts.write(bytes);
+                let file = kernel.file_for_all(&data);
+                DoneTicket(Doing::Kernel(bound.reactor.write(file, offset, data, fua)))
+            }
+            How::Memory(memory, counted) => {
+                counted.counts.write(bytes);
+                self.done(write_memory(memory, offset, &data))
+            }
+            How::Faulty(faulty) => faulty.write(offset, data, fua),
+        }
+    }
+
+    fn flush(&self) -> DoneTicket {
+        match &self.0.how {
+            How::Inline(file, counted) => {
+                counted.counts.flush();
+                self.done(file.flush_now())
+            }
+            How::Kernel(kernel) => {
+                kernel.counted.counts.flush();
+                DoneTicket(Doing::Kernel(self.0.reactor.sync(&kernel.file)))
+            }
+            How::Memory(_, counted) => {
+                counted.counts.flush();
+                self.done(Ok(()))
+            }
+            How::Faulty(faulty) => faulty.flush(),
+        }
+    }
+
+    fn write_zeroes(&self, offset: u64, bytes: u64) -> DoneTicket {
+        let checked = SharedDrive::check(&self.0.info, offset, bytes);
+        if checked.is_err() || bytes == 0 {
+            return self.done(checked);
+        }
+        match &self.0.how {
+            How::Inline(file, counted) => {
+                counted.counts.write(0);
+                self.done(file.zero_now(offset, bytes))
+            }
+            How::Kernel(kernel) => {
+                kernel.counted.counts.write(0);
+                DoneTicket(kernel.write_zeroes(&self.0.reactor, offset, bytes))
+            }
+            How::Memory(memory, counted) => {
+                counted.counts.write(0);
+                self.done(memory.zero(offset, bytes))
+            }
+            How::Faulty(faulty) => faulty.write_zeroes(offset, bytes),
+        }
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> DoneTicket {
+        let checked = SharedDrive::check(&self.0.info, offset, bytes);
+        if checked.is_err() || bytes == 0 {
+            return self.done(checked);
+        }
+        match &self.0.how {
+            How::Inline(file, _) => self.done(file.discard_now(offset, bytes)),
+            How::Kernel(kernel) => {
+                let reactor = &self.0.reactor;
+                let punch = reactor.fallocate(&kernel.file, ZeroMode::Punch, offset, bytes);
+                DoneTicket(Doing::Kernel(punch))
+            }
+            How::Memory(memory, _) => self.done(memory.zero(offset, bytes)),
+            How::Faulty(faulty) => faulty.discard(offset, bytes),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What was asked of a drive, counted without shared writes: every core's handle has counters of
+//! its own, summed when somebody looks.
+//!
+//! Invariant: a [`CoreCounts`] has one writing thread, so that plain loads and stores suffice.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+/// Requests and bytes since the drive was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IoCounts {
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests; write-zeroes count as writes of no bytes.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes asked for.
+    pub read_bytes: u64,
+    /// Bytes given.
+    pub write_bytes: u64,
+}
+
+/// One core's counters of one drive.
+#[derive(Default)]
+pub(crate) struct CoreCounts {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    flushes: AtomicU64,
+    read_bytes: AtomicU64,
+    write_bytes: AtomicU64,
+}
+
+/// Adds without a locked instruction: there is one writer.
+fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+impl CoreCounts {
+    pub(crate) fn read(&self, bytes: u64) {
+        add(&self.reads, 1);
+        add(&self.read_bytes, bytes);
+    }
+
+    pub(crate) fn write(&self, bytes: u64) {
+        add(&self.writes, 1);
+        add(&self.write_bytes, bytes);
+    }
+
+    pub(crate) fn flush(&self) {
+        add(&self.flushes, 1);
+    }
+
+    fn add_to(&self, sum: &mut IoCounts) {
+        sum.reads += self.reads.load(Ordering::Relaxed);
+        sum.writes += self.writes.load(Ordering::Relaxed);
+        sum.flushes += self.flushes.load(Ordering::Relaxed);
+        sum.read_bytes += self.read_bytes.load(Ordering::Relaxed);
+        sum.write_bytes += self.write_bytes.load(Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    /// What handles that are gone had counted.
+    past: IoCounts,
+    cores: Vec<Weak<Registered>>,
+}
+
+/// All counters of one drive.
+#[derive(Clone, Default)]
+pub(crate) struct Counts(Arc<Mutex<Sum>>);
+
+/// A core's counters and where they go in the end.
+pub(crate) struct Registered {
+    pub(crate) counts: CoreCounts,
+    all: Counts,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut sum = self.all.0.lock().unwrap_or_else(|e| e.into_inner());
+        self.counts.add_to(&mut sum.past);
+    }
+}
+
+impl Counts {
+    /// Counters for one more handle.
+    pub(crate) fn register(&self) -> Arc<Registered> {
+        let core = Arc::new(Registered { counts: CoreCounts::default(), all: self.clone() });
+        let mut sum = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        sum.cores.retain(|c| c.strong_count() > 0);
+        sum.cores.push(Arc::downgrade(&core));
+        core
+    }
+
+    /// The sum over all handles.
+    pub(crate) fn sum(&self) -> IoCounts {
+        // The last owner's `drop` takes the lock, so handles are let go after it is released.
+        let mut living = Vec::new();
+        let sum = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        living.extend(sum.cores.iter().filter_map(Weak::upgrade));
+        let mut total = sum.past;
+        drop(sum);
+        for core in &living {
+            core.counts.add_to(&mut total);
+        }
+        total
+    }
+}

@@ -1,0 +1,187 @@
+//! Files and block devices: what is known of an open one, and I/O on it in the calling thread.
+//!
+//! Invariant: requests reach this module after their bounds were checked.
+
+use crate::counts::Counts;
+use io::{DriveError, DriveInfo, Gather};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What lies behind the path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    File,
+    BlockDevice,
+}
+
+/// How a range is made zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ZeroBy {
+    /// Punching a hole (files).
+    Punch,
+    /// `FALLOC_FL_ZERO_RANGE`: on block devices the kernel writes zeros where the device can't.
+    ZeroRange,
+    /// Writing zeros.
+    Writing,
+}
+
+/// An open file or block device.
+pub(crate) struct FileDrive {
+    pub(crate) path: PathBuf,
+    /// Direct if the file system takes it.
+    pub(crate) file: Arc<File>,
+    /// Beside a direct one: through the page cache, for unaligned memory.
+    pub(crate) buffered: Option<Arc<File>>,
+    pub(crate) info: DriveInfo,
+    pub(crate) kind: Kind,
+    pub(crate) zero_by: ZeroBy,
+    pub(crate) serial: String,
+    pub(crate) counts: Counts,
+}
+
+/// A drive error for what the kernel said to a read.
+pub(crate) fn read_error(errno: i32) -> DriveError {
+    if errno == Errno::IO.raw_os_error() || errno == Errno::ILSEQ.raw_os_error() {
+        return DriveError::Media;
+    }
+    // No data: `BLK_STS_MEDIUM` of block devices, or the file was cut short.
+    if errno == Errno::NODATA.raw_os_error() {
+        return DriveError::Media;
+    }
+    other_error(errno)
+}
+
+/// A drive error for what the kernel said to anything else.
+pub(crate) fn other_error(errno: i32) -> DriveError {
+    match Errno::from_raw_os_error(errno) {
+        Errno::NODEV | Errno::NXIO | Errno::SHUTDOWN => DriveError::Gone,
+        Errno::OPNOTSUPP | Errno::NOSYS => DriveError::Unsupported,
+        _ => DriveError::Fault,
+    }
+}
+
+impl FileDrive {
+    pub(crate) fn new(
+        path: PathBuf,
+        file: Arc<File>,
+        buffered: Option<Arc<File>>,
+        info: DriveInfo,
+        kind: Kind,
+        zero_by: ZeroBy,
+        serial: String,
+    ) -> Self {
+        Self { path, file, buffered, info, kind, zero_by, serial, counts: Counts::default() }
+    }
+
+    /// True if memory at `address` can be used for direct I/O, or there is none.
+    pub(crate) fn takes(&self, address: usize) -> bool {
+        self.buffered.is_none() || address.is_multiple_of(self.info.block_bytes as usize)
+    }
+
+    fn file_for(&self, address: usize) -> &File {
+        match &self.buffered {
+            Some(buffered) if !self.takes(address) => buffered,
+            _ => &self.file,
+        }
+    }
+
+    /// Fills `into` in the calling thread.
+    #[inline]
+    pub(crate) fn read_now(&self, offset: u64, into: &mut [u8]) -> Result<(), DriveError> {
+        let file = self.file_for(into.as_ptr().addr());
+        let mut done = 0;
+        loop {
+            match rustix::io::pread(file, &mut into[done..], offset + done as u64) {
+                Ok(0) if done < into.len() => return Err(DriveError::Media),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(read_error(errno.raw_os_error())),
+            }
+            if done == into.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes `data` in the calling thread.
+    #[inline]
+    pub(crate) fn write_now(&self, offset: u64, data: &[u8]) -> Result<(), DriveError> {
+        let file = self.file_for(data.as_ptr().addr());
+        let mut done = 0;
+        while done < data.len() {
+            match rustix::io::pwrite(file, &data[done..], offset + done as u64) {
+                Ok(0) => return Err(DriveError::Fault),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(other_error(errno.raw_os_error())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the buffers one behind the other in the calling thread.
+    pub(crate) fn gather_now(&self, offset: u64, data: &Gather) -> Result<(), DriveError> {
+        if let [one] = data.as_slice() {
+            return self.write_now(offset, one);
+        }
+        let slices: arrayvec::ArrayVec<_, { io::drive::GATHER_MAX }> =
+            data.iter().map(|b| std::io::IoSlice::new(b)).collect();
+        let total: usize = data.iter().map(|b| b.len()).sum();
+        let whole = data.iter().all(|b| self.takes(b.as_ptr().addr()));
+        if whole && rustix::io::pwritev(&self.file, &slices, offset) == Ok(total) {
+            return Ok(());
+        }
+        // Short, interrupted or failed: one by one, which also finds the reason.
+        let mut at = offset;
+        for buffer in data {
+            self.write_now(at, buffer)?;
+            at += buffer.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes completed writes durable.
+    pub(crate) fn flush_now(&self) -> Result<(), DriveError> {
+        rustix::fs::fdatasync(&self.file).map_err(|e| other_error(e.raw_os_error()))
+    }
+
+    /// Makes a range zero in the calling thread.
+    pub(crate) fn zero_now(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
+        let how = match self.zero_by {
+            ZeroBy::Punch => FallocateFlags::PUNCH_HOLE,
+            ZeroBy::ZeroRange => FallocateFlags::ZERO_RANGE,
+            ZeroBy::Writing => return self.write_zeros_now(offset, bytes),
+        };
+        self.fallocate_now(how, offset, bytes)
+    }
+
+    /// Gives a range up in the calling thread.
+    pub(crate) fn discard_now(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
+        self.fallocate_now(FallocateFlags::PUNCH_HOLE, offset, bytes)
+    }
+
+    fn fallocate_now(
+        &self,
+        how: FallocateFlags,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(), DriveError> {
+        let flags = how | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(&self.file, flags, offset, bytes)
+            .map_err(|e| other_error(e.raw_os_error()))
+    }
+
+    fn write_zeros_now(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
+        let zeros = io::Pool::single(1 << 18);
+        let mut done = 0;
+        while done < bytes {
+            let part = (bytes - done).min(1 << 18);
+            self.write_now(offset + done, &zeros[..part as usize])?;
+            done += part;
+        }
+        Ok(())
+    }
+}

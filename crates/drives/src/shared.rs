@@ -1,0 +1,170 @@
+//! A drive as the whole process has it.
+
+use crate::bound::BoundDrive;
+use crate::counts::{Counts, IoCounts};
+use crate::faulty::{Faults, FaultyDrive};
+use crate::file::{FileDrive, Kind as FileKind};
+use crate::memory::MemoryDrive;
+use crate::open::{self, OpenError, OpenOptions};
+use core::fmt;
+use io::{BufMut, DriveError, DriveInfo, Gather};
+use runtime::{Bind, Reactor};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open drive, shared by all cores. Clones are the same drive; it closes when the last clone
+/// and the last bound handle are gone.
+#[derive(Clone)]
+pub struct SharedDrive {
+    pub(crate) kind: Kind,
+}
+
+/// The kinds.
+#[derive(Clone)]
+pub(crate) enum Kind {
+    File(Arc<FileDrive>),
+    Memory(Arc<MemoryDrive>, Counts),
+    Faulty(Arc<FaultyDrive>),
+}
+
+impl SharedDrive {
+    /// Opens a file or block device.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenError> {
+        let file = open::open(path.as_ref(), options)?;
+        Ok(Self { kind: Kind::File(Arc::new(file)) })
+    }
+
+    /// A drive of zeros in memory. `volatile_cache` is what it says of itself.
+    pub fn memory(bytes: u64, block_bytes: u32, volatile_cache: bool) -> Self {
+        let drive = MemoryDrive::new(bytes, block_bytes, volatile_cache);
+        Self { kind: Kind::Memory(Arc::new(drive), Counts::default()) }
+    }
+
+    /// This drive behind switches that make it fail.
+    pub fn faulty(&self) -> (Self, Faults) {
+        let drive = Arc::new(FaultyDrive::new(self.clone()));
+        (Self { kind: Kind::Faulty(drive.clone()) }, Faults::new(drive))
+    }
+
+    /// What the drive is.
+    pub fn info(&self) -> &DriveInfo {
+        match &self.kind {
+            Kind::File(file) => &file.info,
+            Kind::Memory(memory, _) => &memory.info,
+            Kind::Faulty(faulty) => faulty.inner().info(),
+        }
+    }
+
+    /// What tells this drive from others, as text that stays: a device's serial number, a
+    /// file's device and inode.
+    pub fn serial(&self) -> String {
+        match &self.kind {
+            Kind::File(file) => file.serial.clone(),
+            Kind::Memory(memory, _) => format!("memory:{:p}", Arc::as_ptr(memory)),
+            Kind::Faulty(faulty) => faulty.inner().serial(),
+        }
+    }
+
+    /// The path it was opened by; empty for memory.
+    pub fn path(&self) -> &Path {
+        match &self.kind {
+            Kind::File(file) => &file.path,
+            Kind::Memory(..) => Path::new(""),
+            Kind::Faulty(faulty) => faulty.inner().path(),
+        }
+    }
+
+    /// True for a file, false for a block device or memory.
+    pub fn is_file(&self) -> bool {
+        match &self.kind {
+            Kind::File(file) => file.kind == FileKind::File,
+            Kind::Memory(..) => false,
+            Kind::Faulty(faulty) => faulty.inner().is_file(),
+        }
+    }
+
+    /// What was asked of the drive so far, over all cores' handles.
+    pub fn io_counts(&self) -> IoCounts {
+        match &self.kind {
+            Kind::File(file) => file.counts.sum(),
+            Kind::Memory(_, counts) => counts.sum(),
+            Kind::Faulty(faulty) => faulty.inner().io_counts(),
+        }
+    }
+
+    /// Checks that a request lies within the drive and on its blocks.
+    pub(crate) fn check(info: &DriveInfo, offset: u64, bytes: u64) -> Result<(), DriveError> {
+        let mask = u64::from(info.block_bytes) - 1;
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= info.bytes);
+        if inside && (offset | bytes) & mask == 0 { Ok(()) } else { Err(DriveError::Bounds) }
+    }
+
+    /// Reads in the calling thread: for tools and examination, not for cores.
+    pub fn read_blocking(&self, offset: u64, into: &mut BufMut) -> Result<(), DriveError> {
+        Self::check(self.info(), offset, into.len() as u64)?;
+        match &self.kind {
+            Kind::File(file) => file.read_now(offset, into),
+            Kind::Memory(memory, _) => memory.read(offset, into),
+            Kind::Faulty(faulty) => faulty.inner().read_blocking(offset, into),
+        }
+    }
+
+    /// Writes in the calling thread; durable after [`SharedDrive::flush_blocking`].
+    pub fn write_blocking(&self, offset: u64, data: &Gather) -> Result<(), DriveError> {
+        let bytes: usize = data.iter().map(|b| b.len()).sum();
+        Self::check(self.info(), offset, bytes as u64)?;
+        match &self.kind {
+            Kind::File(file) => file.gather_now(offset, data),
+            Kind::Memory(memory, _) => write_memory(memory, offset, data),
+            Kind::Faulty(faulty) => faulty.inner().write_blocking(offset, data),
+        }
+    }
+
+    /// Makes completed writes durable, in the calling thread.
+    pub fn flush_blocking(&self) -> Result<(), DriveError> {
+        match &self.kind {
+            Kind::File(file) => file.flush_now(),
+            Kind::Memory(..) => Ok(()),
+            Kind::Faulty(faulty) => faulty.inner().flush_blocking(),
+        }
+    }
+
+    /// Makes a range zero, in the calling thread.
+    pub fn zero_blocking(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
+        Self::check(self.info(), offset, bytes)?;
+        match &self.kind {
+            _ if bytes == 0 => Ok(()),
+            Kind::File(file) => file.zero_now(offset, bytes),
+            Kind::Memory(memory, _) => memory.zero(offset, bytes),
+            Kind::Faulty(faulty) => faulty.inner().zero_blocking(offset, bytes),
+        }
+    }
+}
+
+/// Writes the buffers one behind the other.
+pub(crate) fn write_memory(
+    memory: &MemoryDrive,
+    offset: u64,
+    data: &Gather,
+) -> Result<(), DriveError> {
+    let mut at = offset;
+    for buffer in data {
+        memory.write(at, buffer)?;
+        at += buffer.len() as u64;
+    }
+    Ok(())
+}
+
+impl fmt::Debug for SharedDrive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedDrive({}, {:?})", self.serial(), self.info())
+    }
+}
+
+impl Bind for SharedDrive {
+    type Bound = BoundDrive;
+
+    fn bind(&self, reactor: &Reactor) -> BoundDrive {
+        BoundDrive::new(self, reactor)
+    }
+}

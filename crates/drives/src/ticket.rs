@@ -1,0 +1,110 @@
+//! Tickets of drive requests.
+//!
+//! States: *ready* (the request ran inside the call), *kernel* (with the reactor), *pieces*
+//! (several requests, all started), *held* (by a faulty drive), *late* (done, but told later).
+//! None of them cancels anything when dropped.
+
+use crate::faulty::Held;
+use crate::file::{other_error, read_error};
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use io::{BufMut, DriveError};
+use runtime::{Errno, Reactor, Sleep};
+use std::sync::Arc;
+
+type ReadResult = (Result<(), DriveError>, BufMut);
+
+/// Ticket of a read: gives the buffer back with the outcome.
+pub struct ReadTicket(pub(crate) Reading);
+
+pub(crate) enum Reading {
+    Ready(Reactor, Option<ReadResult>),
+    Kernel(runtime::ReadTicket),
+    Held(Arc<Held>),
+    Late(Sleep, Box<ReadTicket>),
+}
+
+/// Ticket of anything else.
+pub struct DoneTicket(pub(crate) Doing);
+
+pub(crate) enum Doing {
+    Ready(Reactor, Result<(), DriveError>),
+    Kernel(runtime::DoneTicket),
+    Pieces(Vec<runtime::DoneTicket>, Result<(), DriveError>),
+    Held(Arc<Held>),
+    Late(Sleep, Box<DoneTicket>),
+}
+
+impl ReadTicket {
+    pub(crate) fn ready(reactor: &Reactor, result: Result<(), DriveError>, into: BufMut) -> Self {
+        Self(Reading::Ready(reactor.clone(), Some((result, into))))
+    }
+}
+
+impl DoneTicket {
+    pub(crate) fn ready(reactor: &Reactor, result: Result<(), DriveError>) -> Self {
+        Self(Doing::Ready(reactor.clone(), result))
+    }
+}
+
+impl Future for ReadTicket {
+    type Output = ReadResult;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ReadResult> {
+        match &mut self.0 {
+            Reading::Ready(reactor, result) => match reactor.poll_budget(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(()) => Poll::Ready(result.take().expect("ticket polled after its end")),
+            },
+            Reading::Kernel(ticket) => Pin::new(ticket)
+                .poll(cx)
+                .map(|(result, into)| (result.map_err(|Errno(errno)| read_error(errno)), into)),
+            Reading::Held(held) => held
+                .poll(cx)
+                .map(|(result, into)| (result, into.expect("a held read gives its buffer back"))),
+            Reading::Late(sleep, ticket) => match Pin::new(sleep).poll(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(()) => Pin::new(&mut **ticket).poll(cx),
+            },
+        }
+    }
+}
+
+impl Future for DoneTicket {
+    type Output = Result<(), DriveError>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Doing::Ready(reactor, result) => reactor.poll_budget(cx).map(|()| *result),
+            Doing::Kernel(ticket) => {
+                Pin::new(ticket).poll(cx).map_err(|Errno(errno)| other_error(errno))
+            }
+            Doing::Pieces(tickets, result) => poll_pieces(tickets, result, cx),
+            Doing::Held(held) => held.poll(cx).map(|(result, _)| result),
+            Doing::Late(sleep, ticket) => match Pin::new(sleep).poll(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(()) => Pin::new(&mut **ticket).poll(cx),
+            },
+        }
+    }
+}
+
+/// Done when the last piece is; the first error found counts.
+fn poll_pieces(
+    tickets: &mut Vec<runtime::DoneTicket>,
+    result: &mut Result<(), DriveError>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), DriveError>> {
+    while let Some(ticket) = tickets.last_mut() {
+        match Pin::new(ticket).poll(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(Errno(errno))) => *result = result.and(Err(other_error(errno))),
+        }
+        tickets.pop();
+    }
+    Poll::Ready(*result)
+}

@@ -1,0 +1,264 @@
+//! The same contract for every kind of drive, on both back ends of the runtime.
+
+use io::{Buf, BufMut, Drive, DriveError, Env as _, Gather, Pool};
+use palisade_drives::{Env, Faults, Op, OpenError, OpenOptions, SharedDrive};
+use runtime::Config;
+use std::path::Path;
+use std::time::Duration;
+use units::Nanos;
+
+const BYTES: u64 = 8 << 20;
+
+fn pattern(bytes: usize, seed: u8) -> Buf {
+    let mut buffer = Pool::single(bytes);
+    for (n, byte) in buffer.iter_mut().enumerate() {
+        *byte = (n as u8).wrapping_mul(31).wrapping_add((n >> 8) as u8).wrapping_add(seed);
+    }
+    buffer.freeze()
+}
+
+fn gather(parts: &[Buf]) -> Gather {
+    parts.iter().cloned().collect()
+}
+
+async fn read(drive: &impl Drive, offset: u64, bytes: usize) -> Result<BufMut, DriveError> {
+    let mut into = Pool::single(bytes);
+    into.fill(0xee);
+    let (result, into) = drive.read(offset, into).await;
+    result.map(|()| into)
+}
+
+/// Both back ends.
+fn configs() -> [Config; 2] {
+    [Config::default(), Config { blocking: true, ..Config::default() }]
+}
+
+/// A file of non-zero bytes.
+fn file_in(dir: &Path) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new_in(dir).unwrap();
+    std::fs::write(file.path(), vec![0xa5; BYTES as usize]).unwrap();
+    file
+}
+
+fn run(config: Config, f: impl AsyncFnOnce(Env<()>) + 'static) {
+    runtime::run_single_with(config, f);
+}
+
+/// Runs `test` on every kind of drive and both back ends.
+fn on_every_drive(test: impl AsyncFn(Env<()>, SharedDrive) + Copy + 'static) {
+    for config in configs() {
+        for dir in ["/dev/shm", env!("CARGO_TARGET_TMPDIR")] {
+            let file = file_in(Path::new(dir));
+            let drive = SharedDrive::open(file.path(), &OpenOptions::default()).unwrap();
+            assert_eq!(drive.info().inline, dir == "/dev/shm");
+            assert_eq!(drive.info().volatile_cache, dir != "/dev/shm");
+            assert!(drive.is_file() && drive.path() == file.path());
+            let (faulty, _) = drive.faulty();
+            run(config.clone(), async move |env| test(env, drive).await);
+            run(config.clone(), async move |env| test(env, faulty).await);
+        }
+        for block in [512, 4096] {
+            let drive = SharedDrive::memory(BYTES, block, true);
+            run(config.clone(), async move |env| test(env, drive).await);
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    on_every_drive(async |env, shared| {
+        let drive = env.bind(&shared);
+        let block = drive.info().block_bytes as usize;
+        let whole = pattern(5 * 4096, 1);
+        let parts =
+            [whole.slice(..4096), whole.slice(4096..4096 + block), whole.slice(4096 + block..)];
+        drive.write(8192, gather(&parts), false).await.unwrap();
+        assert_eq!(read(&drive, 8192, whole.len()).await.unwrap()[..], whole[..]);
+        drive.flush().await.unwrap();
+        let one = pattern(block, 9);
+        drive.write(BYTES - block as u64, gather(std::slice::from_ref(&one)), true).await.unwrap();
+        let end = read(&drive, BYTES - block as u64, block).await.unwrap();
+        assert_eq!(end[..], one[..]);
+        let counts = shared.io_counts();
+        assert_eq!((counts.reads, counts.writes, counts.flushes), (2, 2, 1));
+        assert_eq!(counts.write_bytes, (whole.len() + block) as u64);
+    });
+}
+
+#[test]
+fn zeroes_read_as_zeros_and_leave_neighbours_alone() {
+    on_every_drive(async |env, shared| {
+        let drive = env.bind(&shared);
+        drive.write(0, gather(&[pattern(1 << 20, 3)]), false).await.unwrap();
+        let block = u64::from(drive.info().block_bytes);
+        drive.write_zeroes(block, 3 * block + 65536).await.unwrap();
+        let got = read(&drive, 0, 1 << 20).await.unwrap();
+        let (from, to) = (block as usize, (4 * block) as usize + 65536);
+        let expected = pattern(1 << 20, 3);
+        assert!(got[from..to].iter().all(|b| *b == 0));
+        assert_eq!(got[..from], expected[..from]);
+        assert_eq!(got[to..], expected[to..]);
+        match drive.discard(0, 1 << 16).await {
+            Ok(()) | Err(DriveError::Unsupported) => {}
+            Err(error) => panic!("discard: {error}"),
+        }
+    });
+}
+
+#[test]
+fn requests_outside_or_unaligned_are_refused() {
+    on_every_drive(async |env, shared| {
+        let drive = env.bind(&shared);
+        let block = u64::from(drive.info().block_bytes);
+        for (offset, bytes) in [(BYTES, block), (BYTES - block, 2 * block), (1, block), (0, 1)] {
+            let refused = Err(DriveError::Bounds);
+            assert_eq!(read(&drive, offset, bytes as usize).await.map(drop), refused);
+            let data = gather(&[pattern(bytes as usize, 0)]);
+            assert_eq!(drive.write(offset, data, false).await, refused);
+            assert_eq!(drive.write_zeroes(offset, bytes).await, refused);
+            assert_eq!(drive.discard(offset, bytes).await, refused);
+        }
+        assert_eq!(
+            read(&drive, u64::MAX - block + 1, 512).await.map(drop),
+            Err(DriveError::Bounds)
+        );
+    });
+}
+
+#[test]
+fn many_requests_in_flight_and_dropped_tickets_are_finished() {
+    on_every_drive(async |env, shared| {
+        let drive = env.bind(&shared);
+        let mut tickets = Vec::new();
+        for n in 0..1000u64 {
+            let ticket = drive.write(n * 4096, gather(&[pattern(4096, n as u8)]), false);
+            // Every second ticket is dropped at once: the write happens nevertheless.
+            if n % 2 == 0 {
+                tickets.push(ticket);
+            }
+        }
+        for ticket in tickets {
+            ticket.await.unwrap();
+        }
+        let mut reads = Vec::new();
+        for n in 0..1000u64 {
+            while n % 2 == 1
+                && read(&drive, n * 4096, 4096).await.unwrap()[..] != pattern(4096, n as u8)[..]
+            {
+                env.sleep(Nanos::from_millis(1)).await;
+            }
+            reads.push((n, drive.read(n * 4096, Pool::single(4096))));
+        }
+        for (n, ticket) in reads {
+            let (result, got) = ticket.await;
+            result.unwrap();
+            assert_eq!(got[..], pattern(4096, n as u8)[..], "block {n}");
+        }
+    });
+}
+
+#[test]
+fn memory_that_direct_io_cannot_take_works() {
+    on_every_drive(async |env, shared| {
+        let drive = env.bind(&shared);
+        let data = pattern(3 * 4096, 7).slice(100..100 + 8192);
+        drive.write(4096, gather(std::slice::from_ref(&data)), true).await.unwrap();
+        let mut into = Pool::single(3 * 4096);
+        drop(into.split_to(60));
+        into.truncate(8192);
+        let (result, got) = drive.read(4096, into).await;
+        result.unwrap();
+        assert_eq!(got[..], data[..]);
+        assert_eq!(read(&drive, 4096, 8192).await.unwrap()[..], data[..]);
+    });
+}
+
+/// Runs `test` on a faulty drive over memory and over files.
+fn on_faulty(test: impl AsyncFn(Env<()>, SharedDrive, Faults) + Copy + 'static) {
+    for config in configs() {
+        for dir in ["/dev/shm", env!("CARGO_TARGET_TMPDIR"), ""] {
+            let file = (!dir.is_empty()).then(|| file_in(Path::new(dir)));
+            let inner = match &file {
+                Some(file) => SharedDrive::open(file.path(), &OpenOptions::default()).unwrap(),
+                None => SharedDrive::memory(BYTES, 512, false),
+            };
+            let (drive, faults) = inner.faulty();
+            run(config.clone(), async move |env| test(env, drive, faults).await);
+        }
+    }
+}
+
+#[test]
+fn ranges_fail_and_latent_errors_heal_by_writing() {
+    on_faulty(async |env, shared, faults| {
+        let drive = env.bind(&shared);
+        faults.fail(Op::Read, 4096..8192, DriveError::Fault);
+        faults.fail(Op::Write, 0..4096, DriveError::Gone);
+        assert_eq!(read(&drive, 0, 8192).await.map(drop), Err(DriveError::Fault));
+        assert!(read(&drive, 0, 4096).await.is_ok());
+        let data = gather(&[pattern(4096, 1)]);
+        assert_eq!(drive.write(0, data.clone(), false).await, Err(DriveError::Gone));
+        assert!(drive.write(4096, data.clone(), false).await.is_ok());
+        faults.fail(Op::Flush, 0..0, DriveError::Fault);
+        assert_eq!(drive.flush().await, Err(DriveError::Fault));
+        faults.clear();
+        faults.lose(8192..16384);
+        assert_eq!(read(&drive, 4096, 8192).await.map(drop), Err(DriveError::Media));
+        drive.write(8192, data.clone(), false).await.unwrap();
+        assert!(read(&drive, 8192, 4096).await.is_ok());
+        assert_eq!(read(&drive, 12288, 4096).await.map(drop), Err(DriveError::Media));
+        faults.vanish();
+        assert_eq!(drive.write(0, data, false).await, Err(DriveError::Gone));
+        assert_eq!(drive.flush().await, Err(DriveError::Gone));
+    });
+}
+
+#[test]
+fn held_requests_wait_and_reach_the_drive_when_released() {
+    on_faulty(async |env, shared, faults| {
+        let drive = env.bind(&shared);
+        drive.write(0, gather(&[pattern(8192, 1)]), false).await.unwrap();
+        faults.hold();
+        drop(drive.write(0, gather(&[pattern(4096, 2)]), false));
+        let write = drive.write(4096, gather(&[pattern(4096, 3)]), true);
+        let reading = drive.read(4096, Pool::single(4096));
+        assert_eq!(faults.held(), 3);
+        let before = pattern(8192, 1);
+        let mut now = Pool::single(8192);
+        shared.read_blocking(0, &mut now).unwrap();
+        assert_eq!(now[..], before[..], "a held write has not happened");
+        let from_outside = faults.clone();
+        std::thread::spawn(move || from_outside.release());
+        write.await.unwrap();
+        let (result, got) = reading.await;
+        result.unwrap();
+        assert_eq!(got[..], pattern(4096, 3)[..]);
+        assert_eq!(read(&drive, 0, 4096).await.unwrap()[..], pattern(4096, 2)[..]);
+        faults.hold();
+        let lost = drive.flush();
+        faults.vanish();
+        assert_eq!(lost.await, Err(DriveError::Gone));
+        faults.release();
+        faults.clear();
+        faults.delay(Duration::from_millis(3));
+        let start = env.now();
+        read(&drive, 0, 4096).await.unwrap();
+        assert!(env.now().since(start) >= Nanos::from_millis(3));
+    });
+}
+
+#[test]
+fn a_claimed_drive_is_refused() {
+    let file = file_in(Path::new("/dev/shm"));
+    let first = SharedDrive::open(file.path(), &OpenOptions::default()).unwrap();
+    let second = SharedDrive::open(file.path(), &OpenOptions::default());
+    assert!(matches!(second, Err(OpenError::InUse { .. })), "{second:?}");
+    let looking = OpenOptions { read_only: true, exclusive: false, ..Default::default() };
+    let looker = SharedDrive::open(file.path(), &looking).unwrap();
+    assert_eq!(looker.serial(), first.serial());
+    drop(first);
+    SharedDrive::open(file.path(), &OpenOptions::default()).unwrap();
+    let missing = SharedDrive::open("/dev/shm/no-such-drive", &looking);
+    assert!(matches!(missing, Err(OpenError::System { .. })));
+    assert!(matches!(SharedDrive::open("/dev/null", &looking), Err(OpenError::NotADrive { .. })));
+}

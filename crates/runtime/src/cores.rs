@@ -1,0 +1,317 @@
+//! Starting cores, stopping them, and talking to them from other threads.
+//!
+//! Life of a core: starting (its reactor is made, `main` called) → running (turns) → stopping
+//! (tasks dropped, requests in flight awaited for a bounded time) → gone (thread joined).
+
+use crate::config::Config;
+use crate::doorbell::Doorbell;
+use crate::env::{Bind, CoreEnv};
+use crate::reactor::{BlockingPool, Reactor};
+use crate::sys;
+use crate::task::Executor;
+use core::cell::Cell;
+use core::time::Duration;
+use io::{Env, Priority};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Once};
+use std::thread::JoinHandle;
+use std::time::Instant;
+use units::{CoreId, Nanos};
+
+/// A function to run on a core; see [`Handle::run_on`].
+pub type Call<M, S> = Box<dyn FnOnce(&CoreEnv<M, S>) + Send>;
+
+/// One core's boxes.
+pub(crate) struct Post<M, S> {
+    pub(crate) doorbell: Arc<Doorbell>,
+    pub(crate) mail: Mutex<VecDeque<M>>,
+    calls: Mutex<VecDeque<Call<M, S>>>,
+}
+
+impl<M, S> Post<M, S> {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            doorbell: Arc::new(Doorbell::new()?),
+            mail: Mutex::new(VecDeque::with_capacity(64)),
+            calls: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn take_call(&self) -> Option<Call<M, S>> {
+        self.calls.lock().unwrap_or_else(|e| e.into_inner()).pop_front()
+    }
+}
+
+/// What all cores of a runtime share.
+pub(crate) struct Shared<M, S> {
+    posts: Box<[Post<M, S>]>,
+    stop: AtomicBool,
+    config: Config,
+    start: Instant,
+    pool: Option<Arc<BlockingPool>>,
+}
+
+impl<M: Send + 'static, S: Bind> Shared<M, S> {
+    fn new(config: Config) -> std::io::Result<Arc<Self>> {
+        assert!(config.cores > 0, "a runtime has at least one core");
+        let pool = match use_blocking(&config) {
+            true => Some(Arc::new(BlockingPool::new(config.blocking_threads)?)),
+            false => None,
+        };
+        let posts = (0..config.cores).map(|_| Post::new()).collect::<Result<_, _>>()?;
+        let (stop, start) = (AtomicBool::new(false), Instant::now());
+        Ok(Arc::new(Self { posts, stop, config, start, pool }))
+    }
+
+    pub(crate) fn post_of(&self, core: CoreId) -> &Post<M, S> {
+        &self.posts[core.index()]
+    }
+
+    pub(crate) fn cores(&self) -> u16 {
+        self.config.cores
+    }
+
+    pub(crate) fn post(&self, to: CoreId, mail: M) {
+        let post = self.post_of(to);
+        post.mail.lock().unwrap_or_else(|e| e.into_inner()).push_back(mail);
+        post.doorbell.ring();
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        for post in &self.posts {
+            post.doorbell.ring();
+        }
+    }
+
+    /// Makes the calling thread core `id`.
+    fn enter(self: &Arc<Self>, id: CoreId) -> std::io::Result<CoreEnv<M, S>> {
+        let doorbell = self.post_of(id).doorbell.clone();
+        let reactor = Reactor::new(&self.config, self.pool.clone(), doorbell.clone(), self.start)?;
+        Ok(CoreEnv::new(id, self.clone(), reactor, Executor::new(doorbell)))
+    }
+}
+
+/// Decides between io_uring and its replacement; warns once when it has to be the latter.
+fn use_blocking(config: &Config) -> bool {
+    static WARNED: Once = Once::new();
+    if config.wants_blocking() {
+        return true;
+    }
+    let Err(error) = Reactor::probe(config) else { return false };
+    WARNED.call_once(|| {
+        eprintln!(
+            "palisade: io_uring can't be used ({error}); falling back to blocking threads, \
+             which is slower. Allow io_uring (seccomp, kernel.io_uring_disabled) to get it back."
+        );
+    });
+    true
+}
+
+/// Runs turns until `done` says so.
+fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool) {
+    let spin = env.shared().config.spin_time();
+    let reactor = env.reactor();
+    loop {
+        env.executor().run(|| reactor.reset_budget());
+        reactor.turn();
+        env.collect();
+        if done() {
+            return;
+        }
+        if !env.executor().has_ready() && !spin_for_news(env, spin) {
+            sleep(env);
+        }
+    }
+}
+
+/// Looks around for at most `spin`; true if something came.
+fn spin_for_news<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, spin: Duration) -> bool {
+    let reactor = env.reactor();
+    let doorbell = &env.shared().post_of(env.core()).doorbell;
+    if spin.is_zero() {
+        return false;
+    }
+    let end = env.now().after(Nanos(spin.as_nanos() as u64));
+    loop {
+        if reactor.has_news() || doorbell.pending() {
+            return true;
+        }
+        if env.now() >= end {
+            return false;
+        }
+        core::hint::spin_loop();
+        reactor.refresh_now();
+    }
+}
+
+fn sleep<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>) {
+    let doorbell = &env.shared().post_of(env.core()).doorbell;
+    if doorbell.begin_sleep() {
+        env.reactor().wait(env.reactor().until_timer());
+        doorbell.end_sleep();
+    }
+}
+
+/// Drops the core's tasks and waits a bounded time for what the kernel still does for it.
+fn leave<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>) {
+    env.executor().clear();
+    env.reactor().drain();
+}
+
+/// Talks to the cores of a runtime from any thread. Clones talk to the same runtime.
+pub struct Handle<M, S> {
+    shared: Arc<Shared<M, S>>,
+}
+
+impl<M, S> Clone for Handle<M, S> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<M: Send + 'static, S: Bind> Handle<M, S> {
+    /// How many cores there are.
+    pub fn cores(&self) -> u16 {
+        self.shared.cores()
+    }
+
+    /// Puts mail into a core's box. Mail to a stopped runtime is dropped with it.
+    pub fn post(&self, core: CoreId, mail: M) {
+        self.shared.post(core, mail);
+    }
+
+    /// Runs a function on a core, between two batches of tasks. Dropped unrun if the runtime
+    /// stops first.
+    pub fn run_on(&self, core: CoreId, call: Call<M, S>) {
+        let post = self.shared.post_of(core);
+        post.calls.lock().unwrap_or_else(|e| e.into_inner()).push_back(call);
+        post.doorbell.ring();
+    }
+}
+
+/// Running cores. Dropping it stops them.
+pub struct Runtime<M: Send + 'static, S: Bind> {
+    shared: Arc<Shared<M, S>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl<M: Send + 'static, S: Bind> Runtime<M, S> {
+    /// Starts `cores` threads and calls `main` once on each to spawn its tasks.
+    ///
+    /// # Panics
+    /// If threads or their descriptors cannot be made.
+    pub fn start(
+        cores: u16,
+        pin: bool,
+        main: impl Fn(CoreEnv<M, S>) + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_with(Config { cores, pin, ..Config::default() }, main)
+            .unwrap_or_else(|error| panic!("the runtime can't start: {error}"))
+    }
+
+    /// As [`Runtime::start`], with all choices and with errors returned.
+    pub fn start_with(
+        config: Config,
+        main: impl Fn(CoreEnv<M, S>) + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
+        let shared = Shared::new(config)?;
+        let main = Arc::new(main);
+        let mut runtime = Self { shared, threads: Vec::new() };
+        for core in 0..runtime.shared.cores() {
+            let (shared, main) = (runtime.shared.clone(), main.clone());
+            let builder = std::thread::Builder::new().name(format!("palisade-{core}"));
+            let thread = builder.spawn(move || thread_main(&shared, CoreId(core), &*main))?;
+            runtime.threads.push(thread);
+        }
+        Ok(runtime)
+    }
+
+    /// Something to talk to the cores with.
+    pub fn handle(&self) -> Handle<M, S> {
+        Handle { shared: self.shared.clone() }
+    }
+
+    /// Stops all cores and joins their threads; their tasks are dropped.
+    ///
+    /// # Panics
+    /// If a core panicked.
+    pub fn stop(mut self) {
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+impl<M: Send + 'static, S: Bind> Drop for Runtime<M, S> {
+    fn drop(&mut self) {
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            // `stop` is the way to learn of a panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn thread_main<M: Send + 'static, S: Bind>(
+    shared: &Arc<Shared<M, S>>,
+    id: CoreId,
+    main: &dyn Fn(CoreEnv<M, S>),
+) {
+    if shared.config.pin
+        && let Err(error) = sys::pin_to(id.index())
+    {
+        eprintln!("palisade: core {id} can't be pinned to a CPU: {error}");
+    }
+    let env = match shared.enter(id) {
+        Ok(env) => env,
+        Err(error) => panic!("core {id} can't start: {error}"),
+    };
+    main(env.clone());
+    run(&env, || shared.stop.load(Ordering::SeqCst));
+    leave(&env);
+}
+
+/// Runs one core on the calling thread until the future that `f` makes is done. For tests,
+/// benches and tools.
+///
+/// # Panics
+/// If the core cannot start, or one runs on this thread already.
+pub fn run_single<M: Send + 'static, S: Bind, T: 'static>(
+    f: impl AsyncFnOnce(CoreEnv<M, S>) -> T + 'static,
+) -> T {
+    run_single_with(Config::default(), f)
+}
+
+/// As [`run_single`], with choices; `cores` counts as 1.
+///
+/// # Panics
+/// As [`run_single`].
+pub fn run_single_with<M: Send + 'static, S: Bind, T: 'static>(
+    config: Config,
+    f: impl AsyncFnOnce(CoreEnv<M, S>) -> T + 'static,
+) -> T {
+    let shared = Shared::new(Config { cores: 1, ..config });
+    let env = match shared.and_then(|shared| shared.enter(CoreId(0))) {
+        Ok(env) => env,
+        Err(error) => panic!("the core can't start: {error}"),
+    };
+    let (result, main_env) = (Rc::new(Cell::new(None)), env.clone());
+    let (slot, finished) = (result.clone(), Rc::new(Cell::new(false)));
+    let flag = finished.clone();
+    env.spawn(Priority::First, async move {
+        slot.set(Some(f(main_env).await));
+        flag.set(true);
+    });
+    run(&env, || finished.get());
+    leave(&env);
+    match result.take() {
+        Some(value) => value,
+        None => unreachable!("the loop ends when the result is there"),
+    }
+}

@@ -1,0 +1,164 @@
+//! TCP and Unix streams: try the system call first, wait for readiness only if it would block.
+//!
+//! Clones of a [`Socket`] share the connection, so that one task reads while another writes.
+//! Dropping a future of a socket at any time loses nothing but the bytes it had moved.
+
+use crate::reactor::{Descriptor, Reactor};
+use crate::sys;
+use core::future::poll_fn;
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+/// Most slices one call sends.
+const SLICES: usize = 64;
+
+/// Runs `attempt` until it does not block, waiting for `events` between attempts.
+async fn retry<T>(
+    reactor: &Reactor,
+    on: &Descriptor,
+    events: i16,
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    poll_fn(|cx| reactor.poll_budget(cx)).await;
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                reactor.ready(on, events).await.map_err(io::Error::from)?;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// A connection. Clones share it; it closes when the last one is gone.
+#[derive(Clone)]
+pub struct Socket {
+    reactor: Reactor,
+    fd: Descriptor,
+}
+
+impl Socket {
+    /// Takes a connected stream socket over; small messages of TCP go out at once.
+    pub fn from_fd(reactor: &Reactor, fd: OwnedFd) -> io::Result<Self> {
+        sys::set_nonblocking(fd.as_fd())?;
+        sys::no_delay(fd.as_fd());
+        Ok(Self { reactor: reactor.clone(), fd: Descriptor::socket(fd) })
+    }
+
+    /// Takes a TCP connection over.
+    pub fn from_tcp(reactor: &Reactor, stream: TcpStream) -> io::Result<Self> {
+        Self::from_fd(reactor, stream.into())
+    }
+
+    /// Takes a Unix connection over.
+    pub fn from_unix(reactor: &Reactor, stream: UnixStream) -> io::Result<Self> {
+        Self::from_fd(reactor, stream.into())
+    }
+
+    /// Receives at least a byte; 0 at the end of the stream or for an empty buffer.
+    pub async fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let attempt = || sys::receive(self.fd.as_fd(), into);
+        retry(&self.reactor, &self.fd, libc::POLLIN, attempt).await
+    }
+
+    /// Fills `into`; `UnexpectedEof` if the stream ends before.
+    pub async fn read_exact(&self, mut into: &mut [u8]) -> io::Result<()> {
+        while !into.is_empty() {
+            let count = self.read(into).await?;
+            if count == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            into = &mut into[count..];
+        }
+        Ok(())
+    }
+
+    /// Sends all of `data`.
+    pub async fn write_all(&self, data: &[u8]) -> io::Result<()> {
+        self.write_vectored_all(&[IoSlice::new(data)]).await
+    }
+
+    /// Sends all slices, one behind the other, with as few system calls as the kernel allows.
+    pub async fn write_vectored_all(&self, data: &[IoSlice<'_>]) -> io::Result<()> {
+        let mut next = 0;
+        // Bytes of slice `next` that are sent already.
+        let mut sent = 0;
+        while next < data.len() {
+            let count = {
+                let mut slices = [IoSlice::new(&[]); SLICES];
+                let batch = &data[next..data.len().min(next + SLICES)];
+                for (to, from) in slices.iter_mut().zip(batch) {
+                    *to = IoSlice::new(from);
+                }
+                slices[0] = IoSlice::new(&data[next][sent..]);
+                let slices = &slices[..batch.len()];
+                let attempt = || sys::send(self.fd.as_fd(), slices);
+                retry(&self.reactor, &self.fd, libc::POLLOUT, attempt).await?
+            };
+            sent += count;
+            while next < data.len() && sent >= data[next].len() {
+                sent -= data[next].len();
+                next += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends both directions; a reader of a clone sees the end of the stream.
+    pub fn shutdown(&self) -> io::Result<()> {
+        sys::shutdown(self.fd.as_fd())
+    }
+}
+
+/// A listening socket of one core.
+pub struct Listener {
+    reactor: Reactor,
+    fd: Descriptor,
+}
+
+impl Listener {
+    /// Listens on a TCP address.
+    pub fn tcp(reactor: &Reactor, address: SocketAddr) -> io::Result<Self> {
+        Self::from_tcp(reactor, TcpListener::bind(address)?)
+    }
+
+    /// Listens on a Unix socket, which must not exist yet.
+    pub fn unix(reactor: &Reactor, path: &Path) -> io::Result<Self> {
+        Self::from_unix(reactor, UnixListener::bind(path)?)
+    }
+
+    /// Takes a TCP listener over; several cores may take clones of one.
+    pub fn from_tcp(reactor: &Reactor, listener: TcpListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let fd = Descriptor::socket(listener.into());
+        Ok(Self { reactor: reactor.clone(), fd })
+    }
+
+    /// Takes a Unix listener over; several cores may take clones of one.
+    pub fn from_unix(reactor: &Reactor, listener: UnixListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let fd = Descriptor::socket(listener.into());
+        Ok(Self { reactor: reactor.clone(), fd })
+    }
+
+    /// Waits for a connection, to be served on this core.
+    pub async fn accept(&self) -> io::Result<Socket> {
+        Socket::from_fd(&self.reactor, self.accept_fd().await?)
+    }
+
+    /// Waits for a connection, to be served on any core: see [`Socket::from_fd`].
+    pub async fn accept_fd(&self) -> io::Result<OwnedFd> {
+        loop {
+            let attempt = || sys::accept(self.fd.as_fd());
+            match retry(&self.reactor, &self.fd, libc::POLLIN, attempt).await {
+                // The peer was gone before we took it.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                other => return other,
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Thin, safe wrappers of the system calls that the standard library does not offer.
+//!
+//! Invariant: every function takes borrowed descriptors and slices, so that nothing outlives the
+//! call; errors are `io::Error` with the kernel's number.
+#![allow(unsafe_code)]
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// The kernel's answer as a result.
+fn check(answer: isize) -> io::Result<usize> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer.unsigned_abs()) }
+}
+
+/// Takes ownership of a descriptor that the kernel just made.
+fn own(answer: libc::c_int) -> io::Result<OwnedFd> {
+    check(answer as isize)?;
+    // SAFETY: the kernel returned a new descriptor and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer) })
+}
+
+/// A non-blocking eventfd.
+pub(crate) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    own(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+}
+
+/// Makes an eventfd readable.
+pub(crate) fn eventfd_write(fd: &OwnedFd) {
+    let one = 1u64;
+    // SAFETY: 8 readable bytes.
+    unsafe { libc::write(fd.as_raw_fd(), (&raw const one).cast(), 8) };
+}
+
+/// Makes an eventfd unreadable.
+pub(crate) fn eventfd_read(fd: &OwnedFd) {
+    let mut count = 0u64;
+    // SAFETY: 8 writable bytes.
+    unsafe { libc::read(fd.as_raw_fd(), (&raw mut count).cast(), 8) };
+}
+
+/// An epoll instance.
+pub(crate) fn epoll() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    own(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+}
+
+/// `epoll_ctl`; `events` 0 with `EPOLL_CTL_DEL`.
+pub(crate) fn epoll_ctl(
+    epoll: &OwnedFd,
+    op: libc::c_int,
+    fd: RawFd,
+    events: u32,
+) -> io::Result<()> {
+    let mut event = libc::epoll_event { events, u64: fd as u64 };
+    // SAFETY: `event` lives through the call.
+    let answer = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), op, fd, &mut event) };
+    check(answer as isize).map(drop)
+}
+
+/// `epoll_pwait2`'s job with a nanosecond timeout rounded up to milliseconds; `None` waits
+/// for ever. Interruptions return no events.
+pub(crate) fn epoll_wait(
+    epoll: &OwnedFd,
+    events: &mut [libc::epoll_event],
+    timeout: Option<u64>,
+) -> usize {
+    let millis = timeout.map_or(-1, |n| n.div_ceil(1_000_000).min(i32::MAX as u64) as i32);
+    // SAFETY: the pointer and the count describe `events`.
+    let answer = unsafe {
+        libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, millis)
+    };
+    check(answer as isize).unwrap_or(0)
+}
+
+/// Receives what is there; `WouldBlock` if nothing is.
+pub(crate) fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the pointer and the length describe `into`.
+    check(unsafe {
+        libc::recv(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), libc::MSG_DONTWAIT)
+    })
+}
+
+/// Sends what fits, without a signal on a broken pipe; `WouldBlock` if nothing does.
+pub(crate) fn send(fd: BorrowedFd<'_>, data: &[IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: an all-zero `msghdr` is valid.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    message.msg_iov = data.as_ptr().cast_mut().cast();
+    message.msg_iovlen = data.len().min(libc::UIO_MAXIOV as usize) as _;
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: `IoSlice` has `iovec`'s layout; the kernel only reads through `msg_iov`.
+    check(unsafe { libc::sendmsg(fd.as_raw_fd(), &message, flags) })
+}
+
+/// Accepts a connection, non-blocking and closed on exec.
+pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: null addresses are allowed.
+    own(unsafe {
+        libc::accept4(fd.as_raw_fd(), core::ptr::null_mut(), core::ptr::null_mut(), flags)
+    })
+}
+
+/// Sends small messages at once (TCP_NODELAY); other sockets refuse, which is fine.
+pub(crate) fn no_delay(fd: BorrowedFd<'_>) {
+    let on: libc::c_int = 1;
+    // SAFETY: the pointer and the size describe `on`.
+    unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_NODELAY,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as _,
+        )
+    };
+}
+
+/// Ends both directions of a connection.
+pub(crate) fn shutdown(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) } as isize).map(drop)
+}
+
+/// Makes a descriptor non-blocking.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers.
+    let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) } as isize)?;
+    let flags = flags as libc::c_int | libc::O_NONBLOCK;
+    // SAFETY: no pointers.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags) } as isize).map(drop)
+}
+
+/// A random number from the kernel.
+pub(crate) fn random() -> u64 {
+    let mut value = 0u64;
+    // SAFETY: 8 writable bytes.
+    let got = unsafe { libc::getrandom((&raw mut value).cast(), 8, 0) };
+    assert_eq!(got, 8, "the kernel gives random numbers");
+    value
+}
+
+/// Pins the calling thread to the `nth` of the CPUs it may use (counted round and round).
+pub(crate) fn pin_to(nth: usize) -> io::Result<()> {
+    // SAFETY: an all-zero set is valid and empty.
+    let mut allowed: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: `allowed` is `size` writable bytes.
+    check(unsafe { libc::sched_getaffinity(0, size, &mut allowed) } as isize)?;
+    // SAFETY: every index is below CPU_SETSIZE.
+    let is_set = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &allowed) };
+    let cpus: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(is_set).collect();
+    // SAFETY: as above.
+    let mut one: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    // SAFETY: the index came from a set of the same size.
+    unsafe { libc::CPU_SET(cpus[nth % cpus.len()], &mut one) };
+    // SAFETY: `one` is `size` readable bytes.
+    check(unsafe { libc::sched_setaffinity(0, size, &one) } as isize).map(drop)
+}
