@@ -116,8 +116,10 @@ fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool)
     let reactor = env.reactor();
     loop {
         env.executor().run(|| reactor.reset_budget());
-        reactor.turn();
+        // The doorbell is answered before the turn: what is reported after the turn has looked
+        // rings again, so that the core does not sleep over it.
         env.collect();
+        reactor.turn();
         if done() {
             return;
         }

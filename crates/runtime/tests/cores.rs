@@ -1,0 +1,266 @@
+//! Tasks, priorities, mail, wakes from other threads, timers and sockets, on both back ends.
+
+use io::{Env as _, Priority};
+use palisade_runtime::{Config, CoreEnv, Listener, NoDrive, Runtime, Socket, run_single_with};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use units::{CoreId, Nanos};
+
+type Env = CoreEnv<u64, NoDrive>;
+
+fn configs() -> [Config; 3] {
+    let plain = Config::default();
+    let sleepy = Config { spin: Some(Duration::ZERO), ..Config::default() };
+    let blocking = Config { blocking: true, ..Config::default() };
+    [plain, sleepy, blocking]
+}
+
+/// Lets other ready tasks run first.
+async fn give_way() {
+    let mut asked = false;
+    poll_fn(|cx| {
+        if core::mem::replace(&mut asked, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[test]
+fn last_tasks_run_when_no_first_task_is_ready() {
+    let order = run_single_with(Config::default(), async |env: Env| {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        for (name, priority) in [("last", Priority::Last), ("first", Priority::First)] {
+            let order = order.clone();
+            env.spawn(priority, async move {
+                for _ in 0..3 {
+                    order.borrow_mut().push(name);
+                    give_way().await;
+                }
+            });
+        }
+        env.sleep(Nanos::from_millis(1)).await;
+        order.take()
+    });
+    assert_eq!(order, ["first", "first", "first", "last", "last", "last"]);
+}
+
+#[test]
+fn timers_fire_in_order_and_not_early() {
+    for config in configs() {
+        run_single_with(config, async |env: Env| {
+            let (start, clock) = (env.now(), Instant::now());
+            let (order, mut spans) = (Rc::new(RefCell::new(Vec::new())), vec![9, 3, 6, 1]);
+            for span in spans.clone() {
+                let (env, order) = (env.clone(), order.clone());
+                env.clone().spawn(Priority::First, async move {
+                    env.sleep(Nanos::from_millis(span)).await;
+                    assert!(env.now().since(start) >= Nanos::from_millis(span));
+                    order.borrow_mut().push(span);
+                });
+            }
+            // A timer that is dropped does not keep the core awake or wake anybody.
+            drop(env.sleep(Nanos::from_millis(2)));
+            env.sleep(Nanos::from_millis(12)).await;
+            assert!(clock.elapsed() >= Duration::from_millis(12));
+            spans.sort_unstable();
+            assert_eq!(*order.borrow(), spans);
+        });
+    }
+}
+
+#[test]
+fn mail_goes_round_between_cores_and_none_is_lost() {
+    const ROUNDS: u64 = 20_000;
+    for config in configs() {
+        let (done, finished) = mpsc::channel();
+        let main = move |env: Env| {
+            let done = done.clone();
+            let here = env.core();
+            env.clone().spawn(Priority::First, async move {
+                let other = CoreId(1 - here.0);
+                let mut sum = 0;
+                for _ in 0..ROUNDS {
+                    let mail = env.receive().await;
+                    sum += mail;
+                    if mail < ROUNDS {
+                        env.post(other, mail + 1);
+                    }
+                }
+                done.send(sum).unwrap();
+            });
+        };
+        let config = Config { cores: 2, ..config };
+        let runtime = Runtime::start_with(config, main).unwrap();
+        let handle = runtime.handle();
+        assert_eq!(handle.cores(), 2);
+        // Two letters to one core, then each goes to and fro.
+        handle.post(CoreId(0), 1);
+        handle.post(CoreId(1), 1);
+        let limit = Duration::from_secs(60);
+        let sums = [(); 2].map(|()| finished.recv_timeout(limit).unwrap());
+        assert_eq!(sums.iter().sum::<u64>(), ROUNDS * (ROUNDS + 1));
+        runtime.stop();
+    }
+}
+
+#[test]
+fn a_waker_works_from_another_thread() {
+    for config in configs() {
+        run_single_with(config, async |_: Env| {
+            for round in 0..200u64 {
+                let flag = Arc::new(AtomicBool::new(false));
+                let mut thread = None;
+                poll_fn(|cx| {
+                    if flag.load(Ordering::Acquire) {
+                        return Poll::Ready(());
+                    }
+                    if thread.is_none() {
+                        let (flag, waker) = (flag.clone(), cx.waker().clone());
+                        thread = Some(std::thread::spawn(move || {
+                            for _ in 0..round * 500 {
+                                core::hint::spin_loop();
+                            }
+                            flag.store(true, Ordering::Release);
+                            waker.wake();
+                        }));
+                    }
+                    Poll::Pending
+                })
+                .await;
+                thread.unwrap().join().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn functions_run_on_the_core_they_are_sent_to() {
+    let runtime = Runtime::<u64, NoDrive>::start(2, true, |_| {});
+    let (answer, answers) = mpsc::channel();
+    for core in [1, 0, 1] {
+        let answer = answer.clone();
+        let call = Box::new(move |env: &Env| answer.send(env.core()).unwrap());
+        runtime.handle().run_on(CoreId(core), call);
+        assert_eq!(answers.recv_timeout(Duration::from_secs(10)).unwrap(), CoreId(core));
+    }
+    runtime.stop();
+}
+
+#[test]
+fn stopping_drops_tasks_that_wait_for_ever() {
+    let alive = Arc::new(());
+    let held = alive.clone();
+    let runtime = Runtime::<u64, NoDrive>::start(2, false, move |env| {
+        let held = held.clone();
+        env.clone().spawn(Priority::Last, async move {
+            env.sleep(Nanos(u64::MAX)).await;
+            drop(held);
+        });
+    });
+    runtime.stop();
+    assert_eq!(Arc::strong_count(&alive), 1);
+}
+
+/// Sends back what it gets, in a task of its own for each direction.
+fn echo(env: &Env, socket: Socket) {
+    let queue = Rc::new(RefCell::new(Vec::new()));
+    let event = Rc::new(io::local::Event::default());
+    let (reader, to, more) = (socket.clone(), queue.clone(), event.clone());
+    env.spawn(Priority::First, async move {
+        let mut buffer = vec![0; 65536];
+        loop {
+            let count = reader.read(&mut buffer).await.unwrap();
+            to.borrow_mut().push(buffer[..count].to_vec());
+            more.notify();
+            if count == 0 {
+                return;
+            }
+        }
+    });
+    env.spawn(Priority::First, async move {
+        loop {
+            let batch: Vec<Vec<u8>> =
+                event.wait_until(|| Some(queue.take()).filter(|batch| !batch.is_empty())).await;
+            let slices: Vec<_> = batch.iter().map(|part| IoSlice::new(part)).collect();
+            socket.write_vectored_all(&slices).await.unwrap();
+            if batch.last().unwrap().is_empty() {
+                return socket.shutdown().unwrap();
+            }
+        }
+    });
+}
+
+/// Sends 8 MiB from one thread and reads it back in another.
+fn check_echo(stream: TcpStream) {
+    let data: Vec<u8> = (0..8 << 20).map(|n: u32| (n.wrapping_mul(n) >> 7) as u8).collect();
+    let (mut sending, sent) = (stream.try_clone().unwrap(), data.clone());
+    let sender = std::thread::spawn(move || {
+        sending.write_all(&sent).unwrap();
+        sending.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    let (mut got, mut stream) = (Vec::new(), stream);
+    stream.read_to_end(&mut got).unwrap();
+    sender.join().unwrap();
+    assert!(got == data);
+}
+
+#[test]
+fn sockets_echo_in_both_directions_at_once() {
+    for config in configs() {
+        run_single_with(config, async |env: Env| {
+            let std_listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = std_listener.local_addr().unwrap();
+            let listener = Listener::from_tcp(env.reactor(), std_listener).unwrap();
+            let clients: Vec<_> = (0..3)
+                .map(|_| {
+                    std::thread::spawn(move || check_echo(TcpStream::connect(address).unwrap()))
+                })
+                .collect();
+            for _ in 0..3 {
+                echo(&env, listener.accept().await.unwrap());
+            }
+            while !clients.iter().all(|client| client.is_finished()) {
+                env.sleep(Nanos::from_millis(1)).await;
+            }
+            clients.into_iter().for_each(|client| client.join().unwrap());
+        });
+    }
+}
+
+#[test]
+fn a_dropped_read_leaves_the_socket_usable() {
+    for config in configs() {
+        run_single_with(config, async |env: Env| {
+            let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+            let socket = Socket::from_unix(env.reactor(), ours).unwrap();
+            let mut byte = [0];
+            for n in 0..50 {
+                {
+                    let mut reading = std::pin::pin!(socket.read(&mut byte));
+                    poll_fn(|cx| {
+                        assert!(reading.as_mut().poll(cx).is_pending());
+                        Poll::Ready(())
+                    })
+                    .await;
+                }
+                theirs.write_all(&[n]).unwrap();
+                socket.read_exact(&mut byte).await.unwrap();
+                assert_eq!(byte, [n]);
+            }
+            drop(socket);
+            // The close reaches the peer although polls of the socket were cancelled.
+            env.sleep(Nanos::from_millis(1)).await;
+            assert_eq!(theirs.read(&mut byte).unwrap(), 0);
+        });
+    }
+}
