@@ -187,7 +187,7 @@ impl Reactor {
     /// Starts to write the buffers one behind the other at byte `offset`; with `fua` they are
     /// durable when the ticket is done.
     pub fn write(&self, on: &Descriptor, offset: u64, data: Gather, fua: bool) -> DoneTicket {
-        DoneTicket(self.start(on, Work::Write { offset, data, fua }))
+        DoneTicket(self.start_with(on, Work::Write { offset, fua }, data))
     }
 
     /// Starts to make all completed writes durable (`fdatasync`).
@@ -246,8 +246,12 @@ impl Reactor {
     }
 
     fn start(&self, on: &Descriptor, work: Work) -> Ticket {
+        self.start_with(on, work, Gather::new())
+    }
+
+    fn start_with(&self, on: &Descriptor, work: Work, data: Gather) -> Ticket {
         let request = Request { on: on.clone(), work };
-        let (index, fd, call) = self.inner.slab.borrow_mut().start(request);
+        let (index, fd, call) = self.inner.slab.borrow_mut().start(request, data);
         self.inner.backend.borrow_mut().start(index, fd, call);
         Ticket { reactor: self.clone(), index: Some(index) }
     }

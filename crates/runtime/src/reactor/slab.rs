@@ -57,12 +57,11 @@ impl AsFd for Descriptor {
     }
 }
 
-/// What is asked of the kernel. Owns the memory it needs.
-// A box for the large variant would be an allocation per write.
-#[allow(clippy::large_enum_variant)]
+/// What is asked of the kernel. Owns the memory it needs, but for a write's buffers, which go
+/// from the caller straight to the slot: they are too large to be moved about.
 pub(crate) enum Work {
     Read { offset: u64, into: BufMut },
-    Write { offset: u64, data: Gather, fua: bool },
+    Write { offset: u64, fua: bool },
     Sync,
     Fallocate { mode: i32, offset: u64, bytes: u64 },
     Poll { events: u32 },
@@ -98,6 +97,8 @@ struct Slot {
     state: State,
     waker: Option<Waker>,
     request: Option<Request>,
+    /// The buffers of a write, empty for other work.
+    data: Gather,
     /// Bytes transferred by earlier, short attempts.
     moved: usize,
     vectors: [libc::iovec; GATHER_MAX],
@@ -110,6 +111,7 @@ impl Slot {
             state: State::Free,
             waker: None,
             request: None,
+            data: Gather::new(),
             moved: 0,
             vectors: [none; GATHER_MAX],
         })
@@ -119,7 +121,7 @@ impl Slot {
     fn remaining(&self) -> Option<usize> {
         let whole = match &self.request.as_ref()?.work {
             Work::Read { into, .. } => into.len(),
-            Work::Write { data, .. } => data.iter().map(|b| b.len()).sum(),
+            Work::Write { .. } => self.data.iter().map(|b| b.len()).sum(),
             _ => return None,
         };
         Some(whole - self.moved)
@@ -135,10 +137,10 @@ impl Slot {
                 let bytes = rest.len();
                 Call::Read { to: rest.as_mut_ptr(), bytes, offset: *offset + moved as u64 }
             }
-            Work::Write { offset, data, fua } => {
+            Work::Write { offset, fua } => {
                 let flags = if *fua { libc::RWF_DSYNC } else { 0 };
                 let offset = *offset + moved as u64;
-                let count = fill_vectors(&mut self.vectors, data, moved);
+                let count = fill_vectors(&mut self.vectors, &self.data, moved);
                 match count {
                     1 => {
                         let one = self.vectors[0];
@@ -174,8 +176,6 @@ fn fill_vectors(to: &mut [libc::iovec; GATHER_MAX], data: &Gather, mut skip: usi
 }
 
 /// What is to be done after a completion.
-// As above: no box on the data path.
-#[allow(clippy::large_enum_variant)]
 pub(crate) enum Next {
     /// Hand this call to the kernel again: it moved a part only.
     Again(RawFd, Call),
@@ -197,7 +197,7 @@ pub(crate) struct Slab {
 
 impl Slab {
     /// Takes a slot for a request and says what to ask of the kernel.
-    pub(crate) fn start(&mut self, request: Request) -> (u32, RawFd, Call) {
+    pub(crate) fn start(&mut self, request: Request, data: Gather) -> (u32, RawFd, Call) {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::new());
             // One place for each slot, so that freeing never allocates.
@@ -209,6 +209,7 @@ impl Slab {
         slot.state = State::Pending;
         slot.moved = 0;
         slot.request = Some(request);
+        slot.data.extend(data);
         self.in_flight += 1;
         let (fd, call) = slot.call();
         (index, fd, call)
@@ -237,6 +238,8 @@ impl Slab {
             _ => result,
         };
         self.in_flight -= 1;
+        // Gives the pieces back to their pool, which takes no borrow of ours.
+        slot.data.clear();
         if slot.state == State::Orphan {
             slot.state = State::Free;
             self.free.push(index);
