@@ -63,8 +63,13 @@ install_packages() {
     fi
     say "installing: $*"
     update_packages
+    local log rc=0
+    log=$(mktemp) || return 1
     as_root "${APT_GET[@]}" install --yes --no-remove --no-install-recommends "$@" \
-        </dev/null >&2 && return 0
+        </dev/null >"$log" 2>&1 || rc=$?
+    [ $rc = 0 ] || tail -n 20 "$log" >&2
+    rm -f "$log"
+    [ $rc != 0 ] || return 0
     say "could not install: $*; as root, run: apt-get install $*"
     return 1
 }
