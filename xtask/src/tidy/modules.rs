@@ -55,7 +55,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/parity/src/avx2.rs", "vector instructions"),
     ("crates/parity/src/avx512.rs", "vector instructions"),
     ("crates/parity/src/neon.rs", "vector instructions"),
-    ("/tests/counting_allocator.rs", "an allocator that counts, for tests"),
+    ("/tests/allocations.rs", "an allocator that counts, for tests"),
 ];
 
 /// `unsafe` only at its address.
@@ -165,7 +165,7 @@ mod tests {
             rust("crates/io/src/buffer.rs", text),
             rust("crates/io/src/env.rs", text),
             rust("crates/runtime/src/reactor.rs", text),
-            rust("crates/engine/tests/counting_allocator.rs", text),
+            rust("crates/engine/tests/allocations.rs", text),
             rust("xtask/src/main.rs", text),
         ];
         expect(unsafe_address, &files, &["crates/io/src/env.rs:4", "xtask/src/main.rs:4"]);
