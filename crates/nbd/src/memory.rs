@@ -1,0 +1,254 @@
+//! Payload memory: what a core's connections share, and what each may hold of it.
+//!
+//! All of it is allocated at start. Pieces come in three sizes, so that 4 KiB requests do not
+//! touch large ones. Besides its share of these, every connection has one piece in *reserve*:
+//! a client that stops sending a payload or reading its replies keeps the pieces it has (at most
+//! [`CONNECTION_BYTES`]), but can't stop the others.
+//!
+//! Invariants
+//! - A [`Lease`] stands for one piece charged to a connection; it is given back after the piece
+//!   was dropped, and then those who wait look again.
+//! - A connection holds at most one reserve piece, and there is one for each connection.
+//!
+//! A volume may keep a piece it was given a little longer than the request (a drive that does
+//! not answer). Its return is not announced, so who waits also looks again every
+//! [`LOOK_AGAIN`].
+
+use crate::limits::{CONNECTION_BYTES, LARGE_BYTES, MEDIUM_BYTES, SMALL_BYTES};
+use core::cell::Cell;
+use core::future::{Future, poll_fn};
+use core::pin::{Pin, pin};
+use core::task::Poll;
+use io::local::Event;
+use io::{BufMut, Env, Pool};
+use std::rc::Rc;
+use units::Nanos;
+
+/// How often a connection without memory looks for pieces whose return nobody announced.
+const LOOK_AGAIN: Nanos = Nanos::from_millis(1);
+
+/// How much memory the connections of one core get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemorySize {
+    /// Connections at the same time; each has 64 KiB in reserve.
+    pub connections: usize,
+    /// Pieces of 4 KiB.
+    pub small: usize,
+    /// Pieces of 64 KiB.
+    pub medium: usize,
+    /// Pieces of 1 MiB.
+    pub large: usize,
+}
+
+impl Default for MemorySize {
+    /// 128 connections and 60 MiB.
+    fn default() -> Self {
+        Self { connections: 128, small: 1024, medium: 256, large: 32 }
+    }
+}
+
+/// The payload memory of all connections of one core.
+pub struct ConnectionMemory {
+    small: Pool,
+    medium: Pool,
+    large: Pool,
+    reserve: Pool,
+    connections: Cell<usize>,
+    freed: Event,
+}
+
+impl ConnectionMemory {
+    /// Allocates it.
+    pub fn new(size: MemorySize) -> Rc<Self> {
+        Rc::new(Self {
+            small: Pool::new(SMALL_BYTES, size.small),
+            medium: Pool::new(MEDIUM_BYTES, size.medium),
+            large: Pool::new(LARGE_BYTES, size.large),
+            reserve: Pool::new(MEDIUM_BYTES, size.connections),
+            connections: Cell::new(0),
+            freed: Event::default(),
+        })
+    }
+
+    /// True if every piece is free and no connection is open.
+    pub fn is_idle(&self) -> bool {
+        let pools = [&self.small, &self.medium, &self.large, &self.reserve];
+        self.connections.get() == 0 && pools.iter().all(|pool| pool.free() == pool.pieces())
+    }
+
+    /// Connections open now.
+    pub fn connections(&self) -> usize {
+        self.connections.get()
+    }
+}
+
+/// One connection's claim on the memory.
+pub(crate) struct Share {
+    memory: Rc<ConnectionMemory>,
+    held: Cell<usize>,
+    reserve_used: Cell<bool>,
+}
+
+impl Share {
+    /// Opens a connection's share; `None` if there are as many connections as reserve pieces.
+    pub fn open(memory: &Rc<ConnectionMemory>) -> Option<Rc<Self>> {
+        let connections = memory.connections.get();
+        if connections >= memory.reserve.pieces() {
+            return None;
+        }
+        memory.connections.set(connections + 1);
+        Some(Rc::new(Self {
+            memory: memory.clone(),
+            held: Cell::new(0),
+            reserve_used: Cell::new(false),
+        }))
+    }
+
+    /// A piece for up to `want` bytes, shorter if `want` is more than a piece or only smaller
+    /// pieces are free.
+    fn try_take(self: &Rc<Self>, want: usize) -> Option<(BufMut, Lease)> {
+        let ConnectionMemory { small, medium, large, reserve, .. } = &*self.memory;
+        let pools = if want <= SMALL_BYTES {
+            [small, medium]
+        } else if want <= MEDIUM_BYTES {
+            [medium, large]
+        } else {
+            [large, medium]
+        };
+        for pool in pools {
+            let bytes = pool.piece_bytes();
+            if self.held.get() + bytes > CONNECTION_BYTES {
+                continue;
+            }
+            if let Some(piece) = pool.take(want.min(bytes)) {
+                self.held.set(self.held.get() + bytes);
+                return Some((piece, Lease { share: self.clone(), held: bytes }));
+            }
+        }
+        if self.reserve_used.get() {
+            return None;
+        }
+        let piece = reserve.take(want.min(MEDIUM_BYTES))?;
+        self.reserve_used.set(true);
+        Some((piece, Lease { share: self.clone(), held: 0 }))
+    }
+
+    /// Takes a piece as [`Share::try_take`] does, waiting for one.
+    pub async fn take<E: Env>(self: &Rc<Self>, env: &E, want: usize) -> (BufMut, Lease) {
+        loop {
+            if let Some(taken) = self.try_take(want) {
+                return taken;
+            }
+            let freed = self.memory.freed.wait_until(|| self.try_take(want));
+            if let Some(taken) = or_timeout(pin!(freed), env.sleep(LOOK_AGAIN)).await {
+                return taken;
+            }
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.memory.connections.set(self.memory.connections.get() - 1);
+    }
+}
+
+/// Waits for `first`, or for `sleep` and then gives `None`.
+async fn or_timeout<T>(
+    mut first: Pin<&mut impl Future<Output = T>>,
+    mut sleep: impl Future<Output = ()> + Unpin,
+) -> Option<T> {
+    poll_fn(|cx| match first.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Pin::new(&mut sleep).poll(cx).map(|()| None),
+    })
+    .await
+}
+
+/// A piece's charge to its connection. Drop it after the piece.
+pub(crate) struct Lease {
+    share: Rc<Share>,
+    /// Bytes charged; 0 for the reserve piece.
+    held: usize,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.held == 0 {
+            self.share.reserve_used.set(false);
+        } else {
+            self.share.held.set(self.share.held.get() - self.held);
+        }
+        self.share.memory.freed.notify();
+    }
+}
+
+/// Bytes of the next piece of a request of `left` bytes at `offset`, when a piece has room for
+/// `room`: pieces end at stripe borders where they can, so that long writes stay full-stripe.
+pub(crate) fn piece_bytes(offset: u64, left: u64, room: usize, stripe_bytes: u32) -> usize {
+    let room = room as u64;
+    if left <= room {
+        return left as usize;
+    }
+    let end = offset + room;
+    let border = end - end % u64::from(stripe_bytes.max(1));
+    if border > offset { (border - offset) as usize } else { room as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(small: usize, medium: usize, large: usize) -> Rc<ConnectionMemory> {
+        ConnectionMemory::new(MemorySize { connections: 2, small, medium, large })
+    }
+
+    #[test]
+    fn connections_are_counted_and_refused() {
+        let memory = memory(1, 1, 1);
+        let first = Share::open(&memory);
+        let second = Share::open(&memory);
+        assert!(first.is_some() && second.is_some() && Share::open(&memory).is_none());
+        drop(first);
+        assert!(Share::open(&memory).is_some());
+    }
+
+    #[test]
+    fn pieces_fit_and_fall_back_to_the_reserve() {
+        let memory = memory(1, 1, 1);
+        let share = Share::open(&memory).unwrap();
+        let sizes = [4096, 4096, 4096, 4096];
+        let got: Vec<_> = sizes.iter().map(|want| share.try_take(*want)).collect();
+        // Small, medium, reserve, none: small requests leave the large piece alone.
+        assert_eq!(got.iter().filter(|taken| taken.is_some()).count(), 3);
+        assert_eq!(memory.large.free(), 1);
+        assert_eq!(share.try_take(1 << 20).unwrap().0.len(), 1 << 20);
+        drop(got);
+        drop(share);
+        assert!(memory.is_idle());
+    }
+
+    #[test]
+    fn a_connection_is_bounded_and_others_go_on() {
+        let memory = memory(0, 0, 64);
+        let greedy = Share::open(&memory).unwrap();
+        let mut got = Vec::new();
+        while let Some(taken) = greedy.try_take(1 << 20) {
+            got.push(taken);
+        }
+        assert_eq!(got.len(), CONNECTION_BYTES / LARGE_BYTES + 1);
+        assert_eq!(got.last().unwrap().0.len(), MEDIUM_BYTES);
+        let other = Share::open(&memory).unwrap();
+        assert!(other.try_take(1 << 20).is_some());
+    }
+
+    #[test]
+    fn pieces_end_at_stripe_borders() {
+        let stripe = 7 << 16;
+        assert_eq!(piece_bytes(0, 4096, 1 << 20, stripe), 4096);
+        assert_eq!(piece_bytes(0, 4 << 20, 1 << 20, stripe), 2 * 7 << 16);
+        assert_eq!(piece_bytes(4096, 4 << 20, 1 << 20, stripe), (2 * 7 << 16) - 4096);
+        assert_eq!(piece_bytes(0, 4 << 20, 1 << 16, stripe), 1 << 16);
+        assert_eq!(piece_bytes(5 << 20, 4 << 20, 1 << 20, 8 << 20), 1 << 20);
+    }
+}
