@@ -49,8 +49,8 @@ pub(crate) struct Work<'a, E: Host> {
 /// Takes ready stripes and carries out their jobs until the table is closed.
 pub async fn worker<E: Host>(array: Array<E>) {
     let mut jobs = Vec::with_capacity(8);
-    let mut batch = Batch::default();
-    let mut part = Vec::with_capacity(16);
+    let mut batch = Batch::with_room();
+    let mut part = Vec::with_capacity(64);
     while let Some((at, key)) = array.table().take(&mut jobs).await {
         run(&array, key, &mut jobs, &mut batch, &mut part).await;
         array.table().finish(at);

@@ -48,6 +48,11 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// An empty batch with room for the usual.
+    pub fn with_room() -> Self {
+        Self { fragments: Vec::with_capacity(64), ranges: Vec::with_capacity(64) }
+    }
+
     /// Forgets everything, keeps the memory.
     pub fn clear(&mut self) {
         self.fragments.clear();
