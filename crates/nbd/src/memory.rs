@@ -246,8 +246,8 @@ mod tests {
     fn pieces_end_at_stripe_borders() {
         let stripe = 7 << 16;
         assert_eq!(piece_bytes(0, 4096, 1 << 20, stripe), 4096);
-        assert_eq!(piece_bytes(0, 4 << 20, 1 << 20, stripe), 2 * 7 << 16);
-        assert_eq!(piece_bytes(4096, 4 << 20, 1 << 20, stripe), (2 * 7 << 16) - 4096);
+        assert_eq!(piece_bytes(0, 4 << 20, 1 << 20, stripe), (2 * 7) << 16);
+        assert_eq!(piece_bytes(4096, 4 << 20, 1 << 20, stripe), ((2 * 7) << 16) - 4096);
         assert_eq!(piece_bytes(0, 4 << 20, 1 << 16, stripe), 1 << 16);
         assert_eq!(piece_bytes(5 << 20, 4 << 20, 1 << 20, 8 << 20), 1 << 20);
     }
