@@ -48,8 +48,12 @@ pub trait Blocks: Clone + 'static {
         into: BufMut,
     ) -> impl Future<Output = (Result<(), BlockError>, BufMut)>;
     /// Writes the buffer; with `fua` it is durable on return.
-    fn write(&self, offset: u64, data: Buf, fua: bool)
-    -> impl Future<Output = Result<(), BlockError>>;
+    fn write(
+        &self,
+        offset: u64,
+        data: Buf,
+        fua: bool,
+    ) -> impl Future<Output = Result<(), BlockError>>;
     /// Makes the range read as zeros.
     fn write_zeroes(
         &self,

@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 use core::ops::{Bound, Deref, DerefMut, RangeBounds};
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::{Arc, Mutex};
@@ -49,12 +50,8 @@ impl Shared {
         Layout::from_size_align(bytes.max(1), ALIGN).expect("pool is too large")
     }
 
-    fn release(&self, piece: u32) {
-        // Release pairs with the acquire of the last owner, as in `Arc`.
-        if self.counts[piece as usize].fetch_sub(1, Ordering::Release) == 1 {
-            core::sync::atomic::fence(Ordering::Acquire);
-            self.free.lock().unwrap_or_else(|e| e.into_inner()).push(piece);
-        }
+    fn put_back(&self, piece: u32) {
+        self.free.lock().unwrap_or_else(|e| e.into_inner()).push(piece);
     }
 }
 
@@ -70,6 +67,7 @@ impl Pool {
     /// Allocates `pieces` pieces of `piece_bytes` each (rounded up to [`ALIGN`]), zeroed.
     pub fn new(piece_bytes: usize, pieces: usize) -> Self {
         let piece_bytes = piece_bytes.next_multiple_of(ALIGN);
+        assert!(u32::try_from(piece_bytes).is_ok(), "a piece is below 4 GiB");
         let layout = Shared::layout_of(piece_bytes, pieces);
         // SAFETY: the layout has a size of at least 1.
         let base = unsafe { alloc_zeroed(layout) };
@@ -90,9 +88,7 @@ impl Pool {
     /// A buffer outside any pool, for set-up, records and tests. Allocates.
     pub fn single(bytes: usize) -> BufMut {
         let pool = Self::new(bytes, 1);
-        let mut buffer = pool.take(bytes).expect("a new pool has its piece");
-        buffer.len = bytes;
-        buffer
+        pool.take(bytes).expect("a new pool has its piece")
     }
 
     /// Takes a piece and shows its first `bytes`; `None` when none is free. The content is
@@ -104,7 +100,10 @@ impl Pool {
         assert!(bytes <= self.shared.piece_bytes, "buffer larger than the pool's pieces");
         let piece = self.shared.free.lock().unwrap_or_else(|e| e.into_inner()).pop()?;
         self.shared.counts[piece as usize].store(1, Ordering::Relaxed);
-        Some(BufMut { shared: self.shared.clone(), piece, start: 0, len: bytes })
+        let shared = Arc::into_raw(self.shared.clone()).cast_mut();
+        // SAFETY: `Arc::into_raw` never gives null.
+        let shared = unsafe { NonNull::new_unchecked(shared) };
+        Some(BufMut { shared, piece, start: 0, len: bytes as u32 })
     }
 
     /// Bytes of a piece.
@@ -125,18 +124,39 @@ impl Pool {
 
 /// The only owner of a run of bytes.
 pub struct BufMut {
-    shared: Arc<Shared>,
+    /// The pool; a piece that is not free holds one count of its `Arc`, whoever owns parts of it.
+    shared: NonNull<Shared>,
     piece: u32,
-    start: usize,
-    len: usize,
+    start: u32,
+    len: u32,
 }
 
+// SAFETY: a `BufMut` is the only way to its bytes, as a `Vec` is; `Shared` is `Send` and `Sync`.
+unsafe impl Send for BufMut {}
+// SAFETY: through `&BufMut` the bytes can only be read.
+unsafe impl Sync for BufMut {}
+
 impl BufMut {
+    fn shared(&self) -> &Shared {
+        // SAFETY: the piece is not free, so its count of the `Arc` keeps the pool alive.
+        unsafe { self.shared.as_ref() }
+    }
+
+    fn count(&self) -> &AtomicU32 {
+        &self.shared().counts[self.piece as usize]
+    }
+
     fn pointer(&self) -> *mut u8 {
+        let shared = self.shared();
+        let offset = self.piece as usize * shared.piece_bytes + self.start as usize;
         // SAFETY: `start + len` lies within the piece, which lies within the allocation.
-        unsafe {
-            self.shared.base.add(self.piece as usize * self.shared.piece_bytes + self.start)
-        }
+        unsafe { shared.base.add(offset) }
+    }
+
+    /// Another owner of the same piece.
+    fn share(&self, start: u32, len: u32) -> BufMut {
+        self.count().fetch_add(1, Ordering::Relaxed);
+        BufMut { shared: self.shared, piece: self.piece, start, len }
     }
 
     /// Cuts off and returns the first `at` bytes; `self` keeps the rest.
@@ -144,12 +164,10 @@ impl BufMut {
     /// # Panics
     /// If `at` is past the end.
     pub fn split_to(&mut self, at: usize) -> BufMut {
-        assert!(at <= self.len, "split past the end");
-        self.shared.counts[self.piece as usize].fetch_add(1, Ordering::Relaxed);
-        let front =
-            BufMut { shared: self.shared.clone(), piece: self.piece, start: self.start, len: at };
-        self.start += at;
-        self.len -= at;
+        assert!(at <= self.len as usize, "split past the end");
+        let front = self.share(self.start, at as u32);
+        self.start += at as u32;
+        self.len -= at as u32;
         front
     }
 
@@ -159,7 +177,7 @@ impl BufMut {
     /// If it is not.
     pub fn unsplit(&mut self, back: BufMut) {
         assert!(
-            Arc::ptr_eq(&self.shared, &back.shared)
+            self.shared == back.shared
                 && self.piece == back.piece
                 && self.start + self.len == back.start,
             "unsplit of buffers that are not neighbours"
@@ -169,7 +187,7 @@ impl BufMut {
 
     /// Drops all bytes behind the first `len`.
     pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+        self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
     /// Ends writing: from now on the bytes are shared and read-only.
@@ -180,7 +198,15 @@ impl BufMut {
 
 impl Drop for BufMut {
     fn drop(&mut self) {
-        self.shared.release(self.piece);
+        // Release pairs with the acquire of the last owner, as in `Arc`.
+        if self.count().fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        core::sync::atomic::fence(Ordering::Acquire);
+        self.shared().put_back(self.piece);
+        // SAFETY: `Pool::take` left one count of the `Arc` to the piece; this gives it back, and
+        // nothing uses the pool through this piece afterwards.
+        drop(unsafe { Arc::from_raw(self.shared.as_ptr()) });
     }
 }
 
@@ -189,14 +215,14 @@ impl Deref for BufMut {
     fn deref(&self) -> &[u8] {
         // SAFETY: the range is inside the allocation, initialised (zeroed at the start), and by
         // the module's invariants nobody writes it while `self` is borrowed.
-        unsafe { core::slice::from_raw_parts(self.pointer(), self.len) }
+        unsafe { core::slice::from_raw_parts(self.pointer(), self.len as usize) }
     }
 }
 
 impl DerefMut for BufMut {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `deref`, and `&mut self` is the only way to these bytes.
-        unsafe { core::slice::from_raw_parts_mut(self.pointer(), self.len) }
+        unsafe { core::slice::from_raw_parts_mut(self.pointer(), self.len as usize) }
     }
 }
 
@@ -220,29 +246,21 @@ impl Buf {
         let to = match range.end_bound() {
             Bound::Included(n) => n + 1,
             Bound::Excluded(n) => *n,
-            Bound::Unbounded => self.inner.len,
+            Bound::Unbounded => self.inner.len as usize,
         };
-        assert!(from <= to && to <= self.inner.len, "slice outside the buffer");
-        let mut part = self.clone();
-        part.inner.start += from;
-        part.inner.len = to - from;
-        part
+        assert!(from <= to && to <= self.inner.len as usize, "slice outside the buffer");
+        Buf { inner: self.inner.share(self.inner.start + from as u32, (to - from) as u32) }
     }
 
     /// Takes the bytes back for writing if this is the piece's only owner.
     pub fn try_thaw(self) -> Result<BufMut, Buf> {
-        let count = &self.inner.shared.counts[self.inner.piece as usize];
-        if count.load(Ordering::Acquire) == 1 { Ok(self.inner) } else { Err(self) }
+        if self.inner.count().load(Ordering::Acquire) == 1 { Ok(self.inner) } else { Err(self) }
     }
 }
 
 impl Clone for Buf {
     fn clone(&self) -> Self {
-        let BufMut { shared, piece, start, len } = &self.inner;
-        shared.counts[*piece as usize].fetch_add(1, Ordering::Relaxed);
-        Buf {
-            inner: BufMut { shared: shared.clone(), piece: *piece, start: *start, len: *len },
-        }
+        Buf { inner: self.inner.share(self.inner.start, self.inner.len) }
     }
 }
 

@@ -95,10 +95,7 @@ impl Event {
     }
 
     /// Waits until `ready` says something, asking now and after every [`Event::notify`].
-    pub fn wait_until<T>(
-        &self,
-        mut ready: impl FnMut() -> Option<T>,
-    ) -> impl Future<Output = T> {
+    pub fn wait_until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> impl Future<Output = T> {
         let mut seen = None;
         poll_fn(move |cx| {
             if let Some(value) = ready() {

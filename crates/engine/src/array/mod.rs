@@ -125,8 +125,8 @@ impl<E: Host> Array<E> {
                 idle: Event::default(),
             }),
         };
-        for _ in 0..WORKERS {
-            env.spawn(Priority::Last, execute::worker(array.clone()));
+        for number in 0..WORKERS as u32 {
+            env.spawn(Priority::Last, execute::worker(array.clone(), number));
         }
         array
     }

@@ -178,7 +178,7 @@ impl<E: Host> Array<E> {
                     started.push(Writing::Home(self.request(key(&place), job)));
                 }
             }
-            for piece in started {
+            for piece in &mut started {
                 result = result.and(self.finish_write(piece).await);
             }
         }
@@ -198,7 +198,7 @@ impl<E: Host> Array<E> {
         })
     }
 
-    async fn finish_write(&self, piece: Writing<'_, E::Drive>) -> Result<(), BlockError> {
+    async fn finish_write(&self, piece: &mut Writing<'_, E::Drive>) -> Result<(), BlockError> {
         match piece {
             Writing::Home(answer) => match answer.await {
                 Outcome::Done(result) => result,
@@ -206,7 +206,7 @@ impl<E: Host> Array<E> {
             },
             Writing::Direct { ticket, slot } => ticket.await.map_err(|error| {
                 let error = if error == DriveError::Media { DriveError::Fault } else { error };
-                self.report(slot, error);
+                self.report(*slot, error);
                 BlockError::Unavailable
             }),
         }
@@ -235,7 +235,7 @@ impl<E: Host> Array<E> {
                     started.push(Writing::Home(self.request(key(&place), job)));
                 }
             }
-            for piece in started {
+            for piece in &mut started {
                 result = result.and(self.finish_write(piece).await);
             }
         }

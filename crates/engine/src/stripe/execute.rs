@@ -47,11 +47,11 @@ pub(crate) struct Work<'a, E: Host> {
 }
 
 /// Takes ready stripes and carries out their jobs until the table is closed.
-pub async fn worker<E: Host>(array: Array<E>) {
+pub async fn worker<E: Host>(array: Array<E>, number: u32) {
     let mut jobs = Vec::with_capacity(8);
     let mut batch = Batch::with_room();
     let mut part = Vec::with_capacity(64);
-    while let Some((at, key)) = array.table().take(&mut jobs).await {
+    while let Some((at, key)) = array.table().take(number, &mut jobs).await {
         run(&array, key, &mut jobs, &mut batch, &mut part).await;
         array.table().finish(at);
     }
@@ -233,11 +233,11 @@ impl<E: Host> Work<'_, E> {
             tickets.push((strip, slot, drive.read(at + u64::from(lo), into)));
         }
         let mut failed = StripSet::default();
-        for (strip, slot, ticket) in tickets {
-            let (result, column) = ticket.await;
+        for (strip, slot, ticket) in &mut tickets {
+            let (strip, (result, column)) = (*strip, ticket.await);
             columns[strip] = Some(column);
             if let Err(error) = result {
-                self.array.report(slot, error);
+                self.array.report(*slot, error);
                 failed = failed.or(StripSet::one(strip));
             }
         }
@@ -413,20 +413,20 @@ impl<'w, 'a, E: Host> Writes<'w, 'a, E> {
     }
 
     async fn collect(&mut self) {
-        for (slot, ticket) in core::mem::take(&mut self.tickets) {
+        for (slot, ticket) in &mut self.tickets {
             let failed: Result<(), DriveError> = ticket.await;
-            let known = self.missed.iter().any(|(s, _)| *s == slot);
-            if failed.is_err() && !known {
+            if failed.is_err() && !self.missed.iter().any(|(s, _)| s == slot) {
                 let incarnation = self.work.bound.view.slots[slot.index()].incarnation;
-                self.missed.push((slot, incarnation));
+                self.missed.push((*slot, incarnation));
             }
         }
+        self.tickets.clear();
     }
 
     /// Waits for all of them; the slots that missed something.
-    pub async fn finish(mut self) -> Missed {
+    pub async fn finish(&mut self) -> Missed {
         self.collect().await;
-        self.missed
+        core::mem::take(&mut self.missed)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Entries are recycled, never freed: after warm-up the table allocates nothing.
 
 use crate::array::message::Job;
-use crate::limits::STRIPE_BUCKETS;
+use crate::limits::{STRIPE_BUCKETS, WORKERS};
 use core::cell::RefCell;
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
@@ -59,7 +59,11 @@ struct Tables {
     entries: Vec<Entry>,
     free: Vec<u32>,
     ready: VecDeque<u32>,
-    idle_workers: Vec<Waker>,
+    /// The workers that wait for a ready stripe, and their wakers.
+    idle: Vec<u32>,
+    wakers: Vec<Option<Waker>>,
+    /// A worker was woken and has not looked yet.
+    waking: bool,
     in_flight: usize,
     closed: bool,
 }
@@ -77,7 +81,9 @@ impl Default for StripeTable {
                 entries: Vec::new(),
                 free: Vec::new(),
                 ready: VecDeque::with_capacity(STRIPE_BUCKETS),
-                idle_workers: Vec::with_capacity(crate::limits::WORKERS),
+                idle: Vec::with_capacity(WORKERS),
+                wakers: vec![None; WORKERS],
+                waking: false,
                 in_flight: 0,
                 closed: false,
             }),
@@ -132,9 +138,44 @@ impl Tables {
 
     fn make_ready(&mut self, at: u32) {
         self.ready.push_back(at);
-        if let Some(waker) = self.idle_workers.pop() {
-            waker.wake();
+        self.wake_one();
+    }
+
+    /// Wakes one idle worker, unless one was woken that has not looked yet: it wakes the next
+    /// when it has taken a stripe and more are ready. So a worker whose drives answer at once
+    /// takes one stripe after the other, and the others stay asleep.
+    fn wake_one(&mut self) {
+        if self.waking || self.ready.is_empty() {
+            return;
         }
+        if let Some(worker) = self.idle.pop() {
+            self.waking = true;
+            if let Some(waker) = &self.wakers[worker as usize] {
+                waker.wake_by_ref();
+            }
+        }
+    }
+
+    /// What a worker that looks for a stripe gets; `None`: it is idle now.
+    fn look(&mut self, worker: u32, waker: &Waker, woken: &mut bool) -> Option<u32> {
+        if core::mem::take(woken) {
+            match self.idle.iter().position(|w| *w == worker) {
+                Some(at) => _ = self.idle.swap_remove(at),
+                None => self.waking = false,
+            }
+        }
+        let at = self.ready.pop_front();
+        if at.is_some() {
+            self.wake_one();
+            return at;
+        }
+        let known = &mut self.wakers[worker as usize];
+        if !known.as_ref().is_some_and(|w| w.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+        self.idle.push(worker);
+        *woken = true;
+        None
     }
 }
 
@@ -152,20 +193,16 @@ impl StripeTable {
         }
     }
 
-    /// Waits for a ready stripe, makes it busy and moves all of its jobs into `jobs`; `None` once
+    /// Has `worker` (one of [`WORKERS`]) wait for a ready stripe, makes it busy and moves all of its jobs into `jobs`; `None` once
     /// the table is closed.
-    pub async fn take(&self, jobs: &mut Vec<Waiting>) -> Option<(u32, StripeKey)> {
+    pub async fn take(&self, worker: u32, jobs: &mut Vec<Waiting>) -> Option<(u32, StripeKey)> {
+        let mut woken = false;
         let at = poll_fn(|cx| {
             let tables = &mut *self.tables.borrow_mut();
-            match tables.ready.pop_front() {
+            match tables.look(worker, cx.waker(), &mut woken) {
                 Some(at) => Poll::Ready(Some(at)),
                 None if tables.closed => Poll::Ready(None),
-                None => {
-                    if !tables.idle_workers.iter().any(|w| w.will_wake(cx.waker())) {
-                        tables.idle_workers.push(cx.waker().clone());
-                    }
-                    Poll::Pending
-                }
+                None => Poll::Pending,
             }
         })
         .await?;
@@ -194,8 +231,9 @@ impl StripeTable {
     pub fn close(&self) {
         let tables = &mut *self.tables.borrow_mut();
         tables.closed = true;
-        for waker in tables.idle_workers.drain(..) {
-            waker.wake();
+        tables.idle.clear();
+        for waker in tables.wakers.iter().flatten() {
+            waker.wake_by_ref();
         }
     }
 
