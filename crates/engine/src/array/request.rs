@@ -122,9 +122,10 @@ impl<E: Host> Array<E> {
                 let (place, room) = self.locate(at);
                 let piece = into.split_to(room.min(into.len()));
                 at += piece.len() as u64;
-                started.push(self.start_read(place, piece));
+                started.push(Some(self.start_read(place, piece)));
             }
-            for piece in started {
+            // Taken in place: moving the list as a whole costs more than a small read's overhead.
+            for piece in started.iter_mut().filter_map(Option::take) {
                 let (outcome, piece) = self.finish_read(piece).await;
                 result = result.and(outcome);
                 done.unsplit(piece);
