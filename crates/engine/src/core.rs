@@ -77,6 +77,7 @@ impl<E: Host> Core<E> {
     fn receive_array(&self, id: ArrayId, mail: ArrayMail<E::Shared>) {
         match mail {
             ArrayMail::Adopted { generation, .. } => self.manager().adopted(id, generation),
+            ArrayMail::Drained { .. } => self.manager().drained(id),
             ArrayMail::DriveFailed { slot, incarnation } => {
                 self.manager().drive_failed(id, slot, incarnation);
             }

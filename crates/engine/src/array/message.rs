@@ -94,7 +94,7 @@ pub enum Mail<S> {
         view: Arc<View>,
         /// The drive of each slot, where there is one.
         drives: Vec<Option<S>>,
-        /// Answer only when every operation begun before is over.
+        /// Say also when every operation begun before is over.
         drain: bool,
     },
     /// From the manager to every core: all cores have adopted this generation.
@@ -105,6 +105,11 @@ pub enum Mail<S> {
         core: CoreId,
         /// Which generation.
         generation: Generation,
+    },
+    /// To the manager: every operation begun before the last draining publication is over.
+    Drained {
+        /// Which core.
+        core: CoreId,
     },
     /// To the manager: a drive failed a request.
     DriveFailed {

@@ -218,14 +218,18 @@ impl<E: Host> Array<E> {
                 self.inner.settled.set(self.inner.settled.get().max(generation));
                 self.inner.changed.notify();
             }
-            Mail::Adopted { .. } | Mail::DriveFailed { .. } | Mail::FirstWrite(_) => {
+            Mail::Adopted { .. }
+            | Mail::Drained { .. }
+            | Mail::DriveFailed { .. }
+            | Mail::FirstWrite(_) => {
                 unreachable!("mail for the manager is sorted out by the core")
             }
         }
     }
 
-    /// Follows a new snapshot from here on, and tells the manager: at once, or with `drain` when
-    /// every operation begun before is over.
+    /// Follows a new snapshot from here on and tells the manager; with `drain` tells it again
+    /// when every operation begun before is over. Those operations may need further snapshots
+    /// to end, so nobody holds the configuration lock for them. One drain at a time.
     fn adopt(&self, view: Arc<View>, drives: &[Option<E::Shared>], drain: bool) {
         let old = self.bound();
         assert!(view.generation > old.view.generation, "generations only grow");
@@ -243,19 +247,21 @@ impl<E: Host> Array<E> {
         *self.inner.bound.borrow_mut() = Rc::new(Bound { view, drives });
         self.inner.changed.notify();
         let core = self.inner.env.core();
+        self.post(MANAGER, Mail::Adopted { core, generation });
         if !drain {
-            return self.post(MANAGER, Mail::Adopted { core, generation });
+            return;
         }
         let old_phase = self.inner.phase.replace(1 - self.inner.phase.get());
         let array = self.clone();
         self.inner.env.spawn(Priority::First, async move {
             let inner = &array.inner;
             inner.idle.wait_until(|| (inner.active[old_phase].get() == 0).then_some(())).await;
-            array.post(MANAGER, Mail::Adopted { core, generation });
+            array.post(MANAGER, Mail::Drained { core });
         });
     }
 
-    /// Waits until the snapshot satisfies `done` and all cores have adopted it, or it is stopped.
+    /// Waits until the snapshot satisfies `done` and all cores have adopted it. Also while the
+    /// array stops: what is under way then ends as it would otherwise.
     pub(crate) async fn settled(&self, done: impl Fn(&View) -> bool) {
         let inner = &self.inner;
         inner
@@ -264,17 +270,17 @@ impl<E: Host> Array<E> {
                 let bound = inner.bound.borrow();
                 let view = &bound.view;
                 let settled = inner.settled.get() >= view.generation;
-                (view.stopped || (settled && done(view))).then_some(())
+                (settled && done(view)).then_some(())
             })
             .await;
     }
 
-    /// Tells the manager that a request to a drive failed, unless only its blocks were bad.
-    pub(crate) fn report(&self, slot: Slot, error: DriveError) {
-        let bound = self.bound();
-        let slot_view = bound.view.slots[slot.index()];
-        if error != DriveError::Media && slot_view.state != SlotState::Failed {
-            let incarnation = slot_view.incarnation;
+    /// Tells the manager that a request to a drive failed, unless only its blocks were bad or
+    /// the drive is out already.
+    pub(crate) fn report(&self, slot: Slot, incarnation: u32, error: DriveError) {
+        let now = self.inner.bound.borrow().view.slots[slot.index()];
+        let counts = now.incarnation == incarnation && now.state != SlotState::Failed;
+        if error != DriveError::Media && counts {
             self.post(MANAGER, Mail::DriveFailed { slot, incarnation });
         }
     }
@@ -316,9 +322,7 @@ impl<E: Host> Array<E> {
                 self.fail_and_wait(slot, incarnation).await;
             }
         }
-        let bound = self.bound();
-        let lost = (0..bound.view.groups.len())
-            .any(|g| bound.view.lost_beyond_redundancy(GroupNo(g as u16)));
+        let lost = self.bound().view.slots.iter().any(|slot| slot.dropped);
         if lost { Err(BlockError::Unavailable) } else { Ok(()) }
     }
 }

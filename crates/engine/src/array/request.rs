@@ -82,13 +82,13 @@ impl<E: Host> Array<E> {
                 let (result, into) = ticket.await;
                 let (counts, code) = {
                     let view = &self.inner.bound.borrow().view;
-                    let same = view.slots[slot.index()].incarnation == incarnation;
-                    (same && view.readable(slot, key(&place)), view.code(key(&place)))
+                    let counts = view.still_readable(slot, incarnation, key(&place));
+                    (counts, view.code(key(&place)))
                 };
                 match result {
                     Ok(()) if counts => return (Ok(()), into),
                     Ok(()) => {}
-                    Err(error) => self.report(slot, error),
+                    Err(error) => self.report(slot, incarnation, error),
                 }
                 if code == CodeKind::None {
                     return (Err(BlockError::Unavailable), into);

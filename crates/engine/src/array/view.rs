@@ -32,6 +32,9 @@ pub struct SlotView {
     pub state: SlotState,
     /// Counts the drives this slot has had since the start.
     pub incarnation: u32,
+    /// Failed here though no record says so: its groups take no writes until the array is
+    /// assembled again, because the drive would come back as in sync.
+    pub dropped: bool,
 }
 
 /// One group of the snapshot.
@@ -136,15 +139,14 @@ impl View {
         self.volumes.iter().find(|v| v.uuid == uuid)
     }
 
-    /// How many slots of a stripe's group are lost beyond what redundancy covers, for the state
-    /// shown to people.
-    pub fn lost_beyond_redundancy(&self, group: units::GroupNo) -> bool {
-        let descriptor = self.layout.descriptor(group);
-        let key = StripeKey { group, stripe: units::StripeNo(0) };
-        let lost = (0..descriptor.k + descriptor.m)
-            .map(|i| self.layout.slot(group, key.stripe, StripIndex(i)))
-            .filter(|slot| self.slots[slot.index()].state == SlotState::Failed)
-            .count();
-        lost > usize::from(descriptor.m)
+    /// Whether a drive of the group is out that no record calls failed: then a write that misses
+    /// it must not be acknowledged.
+    pub fn frozen(&self, group: units::GroupNo) -> bool {
+        self.layout.slots(group).any(|slot| self.slots[slot.index()].dropped)
+    }
+
+    /// Whether a strip still counts that was read when its slot had this incarnation.
+    pub fn still_readable(&self, slot: Slot, incarnation: u32, key: StripeKey) -> bool {
+        self.slots[slot.index()].incarnation == incarnation && self.readable(slot, key)
     }
 }
