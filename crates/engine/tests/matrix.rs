@@ -50,8 +50,8 @@ fn load(aligned: bool) -> Load {
 
 fn run(case: &Case, seed: u64, cores: u16, aligned: bool) {
     let rig = Rig::new(seed, cores);
-    let disks = drives(case.width + case.lose, seed, seed % 2 == 0);
-    let made = rig.create(case.level, &disks[..case.width], case.strip).unwrap();
+    let machine = drives(case.width + case.lose, seed, seed % 2 == 0);
+    let made = rig.create(case.level, &machine[..case.width], case.strip).unwrap();
     let bytes = made.size_bytes.min(6 * MIB) - 8 * 512;
     let volumes = rig.volume(bytes);
     let model = Model::new(bytes);
@@ -64,7 +64,7 @@ fn run(case: &Case, seed: u64, cores: u16, aligned: bool) {
         model.start(&rig, &volumes, load(aligned), seed + 1);
         rig.world.run_for(units::Nanos::from_micros(200));
         let slot = (seed as usize + lost) % case.width;
-        disks[slot].vanish();
+        machine[slot].vanish();
         model.finish(&rig);
         model.verify(&rig, &volumes[0]);
     }
@@ -72,7 +72,7 @@ fn run(case: &Case, seed: u64, cores: u16, aligned: bool) {
         // Rebuilding: the replacement fills while requests go on.
         let slot = (seed as usize + lost) % case.width;
         let _ = rig.ask(|r| Request::Fail("a".into(), format!("slot:{slot}"), r)).unwrap();
-        let spare = reference(&disks[case.width + lost], case.width + lost);
+        let spare = reference(&machine[case.width + lost], case.width + lost);
         rig.ask(|r| Request::Replace("a".into(), Slot(slot as u16), spare, r)).unwrap();
         model.start(&rig, &volumes, load(aligned), seed + 2);
         model.finish(&rig);

@@ -26,7 +26,7 @@ unsafe fn run(job: Job<'_>, tables: &Tables) -> Option<usize> {
 
 /// `byte` in all eight lanes.
 const fn splat(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
+    u64::from_le_bytes([byte; 8])
 }
 
 // SAFETY: loads and stores are of 8 bytes; no processor feature is used.

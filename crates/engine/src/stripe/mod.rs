@@ -2,11 +2,11 @@
 //!
 //! States of a stripe that somebody wants, all in [`table::StripeTable`]:
 //!
-//! | state   | meaning                              | leaves by                                     |
-//! |---------|--------------------------------------|-----------------------------------------------|
-//! | (none)  | nobody wants it                      | first job → ready                             |
-//! | ready   | jobs wait, no worker has it          | a worker takes *all* waiting jobs → busy      |
-//! | busy    | one worker carries out its jobs      | done, no job waits → none; jobs wait → ready  |
+//! | state  | meaning                        | leaves by                                    |
+//! |--------|--------------------------------|----------------------------------------------|
+//! | (none) | nobody wants it                | first job → ready                            |
+//! | ready  | jobs wait, no worker has it    | a worker takes *all* waiting jobs → busy     |
+//! | busy   | one worker carries out its jobs| done: no job waits → none; else → ready      |
 //!
 //! Invariants
 //! - A stripe is busy with at most one worker: whatever changes a stripe, or must see it whole,

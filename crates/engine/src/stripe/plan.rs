@@ -4,12 +4,12 @@
 //! strips the waiting writes cover in it and what can be read and written, and answers with the
 //! plan that needs the fewest reads:
 //!
-//! | mode               | reads                                   | needs                          |
-//! |--------------------|-----------------------------------------|--------------------------------|
-//! | full               | none                                    | every data strip covered whole |
-//! | read-modify-write  | old data written over, old parity       | trusted parity                 |
-//! | reconstruct-write  | data strips not covered whole           | those strips readable          |
-//! | degraded           | enough strips to recover all lost data  | trusted parity                 |
+//! | mode              | reads                                | needs                        |
+//! |-------------------|--------------------------------------|------------------------------|
+//! | full              | none                                 | all data strips covered whole|
+//! | read-modify-write | old data written over, old parity    | trusted parity               |
+//! | reconstruct-write | data strips not covered whole        | those strips readable        |
+//! | degraded          | enough strips to recover lost data   | trusted parity               |
 //!
 //! Invariants
 //! - A plan never derives anything from parity that is not trusted (after a crash, ahead of the

@@ -193,8 +193,8 @@ impl StripeTable {
         }
     }
 
-    /// Has `worker` (one of [`WORKERS`]) wait for a ready stripe, makes it busy and moves all of its jobs into `jobs`; `None` once
-    /// the table is closed.
+    /// Has `worker` (one of [`WORKERS`]) wait for a ready stripe, makes that busy and moves all
+    /// of its jobs into `jobs`; `None` once the table is closed.
     pub async fn take(&self, worker: u32, jobs: &mut Vec<Waiting>) -> Option<(u32, StripeKey)> {
         let mut woken = false;
         let at = poll_fn(|cx| {
