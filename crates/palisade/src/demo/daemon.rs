@@ -1,0 +1,177 @@
+//! The daemon as a child process, and the command line as its client.
+//!
+//! The demo knows nothing of them but what a user sees: arguments, standard output, exit status.
+
+use super::bar::Bar;
+use super::child::{self, Interrupt, Running};
+use super::error::DemoError;
+use super::place::{MARK, Place};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest that the daemon may take to start.
+const START: Duration = Duration::from_secs(20);
+/// Longest that the daemon may take to stop.
+const STOP: Duration = Duration::from_secs(30);
+/// How often a task's progress is asked for.
+const POLL: Duration = Duration::from_millis(50);
+/// Longest that a task may stand still.
+const STILL: Duration = Duration::from_secs(60);
+
+/// The array's name.
+pub const ARRAY: &str = "demo";
+/// The volume's name.
+pub const VOLUME: &str = "demo/vol";
+
+/// A running daemon; killed when dropped.
+#[derive(Debug)]
+pub struct Daemon {
+    running: Running,
+    program: PathBuf,
+    socket: PathBuf,
+    log: PathBuf,
+    interrupt: Interrupt,
+}
+
+impl Daemon {
+    /// Writes the configuration, starts the daemon and waits until it is ready.
+    ///
+    /// # Errors
+    /// If it does not become ready.
+    pub fn start(place: &Place, interrupt: &Interrupt) -> Result<Self, DemoError> {
+        let config = place.config();
+        // A JSON string is a TOML string too.
+        let cores = thread::available_parallelism().map_or(1, |n| n.get().min(2));
+        let text = format!(
+            "{MARK}\nsocket = {}\ncores = {cores}\ndrives = [{}]\n",
+            Value::from(place.socket().to_string_lossy()),
+            Value::from(place.drives_pattern()),
+        );
+        fs::write(&config, text).map_err(DemoError::file(&config))?;
+        let log = File::create(place.log()).map_err(DemoError::file(&place.log()))?;
+        let program = std::env::current_exe().map_err(DemoError::file(&config))?;
+        let mut command = Command::new(&program);
+        command.arg("serve").arg("--config").arg(&config).env(super::PARENT, "1");
+        let mut running = Running::start(command.stdout(Stdio::piped()).stderr(log))?;
+        let ready = watch_ready(running.child().stdout.take());
+        let mut daemon = Self {
+            running,
+            program,
+            socket: place.socket(),
+            log: place.log(),
+            interrupt: interrupt.clone(),
+        };
+        daemon.await_ready(&ready)?;
+        Ok(daemon)
+    }
+
+    fn await_ready(&mut self, ready: &mpsc::Receiver<()>) -> Result<(), DemoError> {
+        let start = Instant::now();
+        while ready.recv_timeout(POLL).is_err() {
+            self.interrupt.check()?;
+            if let Some(problem) = self.ended() {
+                return Err(problem);
+            }
+            if start.elapsed() > START {
+                let ended = format!("was not ready within {} s", START.as_secs());
+                return Err(self.running.failure(ended, self.said()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of a daemon that has ended, if it has.
+    pub fn ended(&mut self) -> Option<DemoError> {
+        let status = self.running.ended()?;
+        Some(self.running.failure(child::how(status), self.said()))
+    }
+
+    fn said(&self) -> String {
+        child::tail(&fs::read(&self.log).unwrap_or_default())
+    }
+
+    /// Runs a command of the command line with `--json` and returns what it printed.
+    ///
+    /// # Errors
+    /// If it fails, or prints no object.
+    pub fn call(&self, words: &[&str]) -> Result<Value, DemoError> {
+        let mut command = Command::new(&self.program);
+        command.args(words).arg("--json").env("PALISADE_SOCKET", &self.socket);
+        let output = child::run(&mut command, &self.interrupt)?;
+        serde_json::from_slice(&output).map_err(|error| {
+            let text = String::from_utf8_lossy(&output);
+            DemoError::Wrong(format!("`palisade {}` printed {text:?}: {error}", words.join(" ")))
+        })
+    }
+
+    /// `array show`.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn show(&self) -> Result<Value, DemoError> {
+        self.call(&["array", "show", ARRAY])
+    }
+
+    /// Waits until the array has no task left, under a progress bar; then its state must be `state`.
+    ///
+    /// # Errors
+    /// If it is not, or a task stands still.
+    pub fn settle(&self, label: &'static str, state: &str) -> Result<Value, DemoError> {
+        let mut bar = Bar::new(label);
+        let (mut before, mut moved) = (Value::Null, Instant::now());
+        loop {
+            let shown = self.show()?;
+            let Some(task) = shown["tasks"].get(0) else {
+                drop(bar);
+                return match shown["state"] == state {
+                    true => Ok(shown),
+                    false => Err(DemoError::Wrong(format!(
+                        "after {label} the array is {}, not {state}",
+                        shown["state"]
+                    ))),
+                };
+            };
+            let numbers = ["done_bytes", "total_bytes"].map(|key| task[key].as_u64().unwrap_or(0));
+            bar.draw(numbers[0], numbers[1]);
+            if *task != before {
+                (before, moved) = (task.clone(), Instant::now());
+            } else if moved.elapsed() > STILL {
+                return Err(DemoError::Wrong(format!("the task stands still: {task}")));
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Stops the daemon as an administrator would, by SIGTERM; it must end well.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn stop(mut self) -> Result<(), DemoError> {
+        self.running.ask_to_end();
+        let status = self.running.wait(None, STOP)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(self.running.failure(child::how(status), self.said()))
+    }
+}
+
+/// Tells when the line `ready` came; reads on until the pipe ends, so that the daemon never waits.
+fn watch_ready(pipe: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receiver<()> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = pipe.map(|pipe| BufReader::new(pipe).lines());
+        for line in lines.into_iter().flatten().map_while(Result::ok) {
+            if line.trim() == "ready" {
+                let _ = tell.send(());
+            }
+        }
+    });
+    told
+}

@@ -1,0 +1,70 @@
+//! Why the demo ended early. Each message says what happened; [`DemoError::advice`] what to do.
+
+use std::path::{Path, PathBuf};
+
+/// What went wrong.
+#[derive(Debug)]
+pub enum DemoError {
+    /// The options can't be carried out.
+    Usage(String),
+    /// Programs of other people that the demo needs are not there: `program (package)` each.
+    Missing(Vec<String>),
+    /// A program ended with a failure: its command line, how it ended, what it said.
+    Command {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        ended: String,
+        /// Its standard error.
+        said: String,
+    },
+    /// A file can't be used.
+    File(PathBuf, std::io::Error),
+    /// What came back is not what went in, or not what it should be.
+    Wrong(String),
+    /// Somebody asked the demo to end.
+    Interrupted,
+}
+
+impl DemoError {
+    /// For `map_err`: a failed operation on `path`.
+    pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::File(path, error)
+    }
+
+    /// What to do next, one line.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::Usage(_) => "see `palisade demo --help`".into(),
+            Self::Missing(_) => {
+                "install them, or start script/demo, which does; Debian and Ubuntu: \
+                 apt-get install libnbd-bin qemu-utils e2fsprogs"
+                    .into()
+            }
+            Self::File(..) => "choose a folder with --dir that can be written".into(),
+            Self::Command { .. } | Self::Wrong(_) => {
+                "repeat it with --dir DIR to keep the drives, and report it with this text".into()
+            }
+            Self::Interrupted => "start it again".into(),
+        }
+    }
+}
+
+impl std::fmt::Display for DemoError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Usage(problem) | Self::Wrong(problem) => f.write_str(problem),
+            Self::Missing(programs) => write!(f, "programs are missing: {}", programs.join(", ")),
+            Self::Command { command, ended, said } => {
+                write!(
+                    f,
+                    "`{command}` {ended}: {}",
+                    if said.is_empty() { "no message" } else { said }
+                )
+            }
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `palisade demo`: the main job, played with separate processes as a user would.
+//!
+//! Purpose: show that an array serves real clients and outlives its drives. This module calls the
+//! program's own daemon and command line, and `nbdinfo`, `nbdcopy`, `qemu-img`, `e2fsck` and
+//! `script/read-array` of other people or other make; it knows nothing of drives or engine and
+//! compares only what clients read.
+//!
+//! - [`play`]: the steps; [`serve`]: an array to play with; [`plan`]: what the options mean.
+//! - [`daemon`], [`tools`], [`child`], [`stream`]: the processes.
+//! - [`place`], [`image`], [`random`]: the files. [`report`], [`bar`]: what is shown.
+//!
+//! Invariant: every process and every temporary file it makes is gone when it ends, however it
+//! ends; only SIGKILL leaves files behind.
+
+mod bar;
+mod child;
+mod daemon;
+mod error;
+mod image;
+mod place;
+mod plan;
+mod play;
+mod random;
+mod report;
+mod serve;
+mod stream;
+mod tools;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Set in the environment of a daemon that must not outlive who started it.
+const PARENT: &str = "PALISADE_END_WITH_PARENT";
+
+/// What `palisade demo` takes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    /// RAID level
+    #[arg(long, default_value = "5", value_parser = ["0", "1", "5", "6", "10"])]
+    pub level: String,
+    /// How many drives [default: 8; with --serve and level 1: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=32))]
+    pub drives: Option<u16>,
+    /// Size of each drive [default: 128M; with --serve enough for a volume of 512M]
+    #[arg(long, value_name = "SIZE")]
+    pub drive_size: Option<String>,
+    /// Strip size
+    #[arg(long, value_name = "SIZE")]
+    pub strip: Option<String>,
+    /// Keep drives and image in this folder
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Only make array and volume, say how to connect, and serve until SIGTERM
+    #[arg(long)]
+    pub serve: bool,
+    /// Where to serve [default: 127.0.0.1:10809, or a free port if that is taken]
+    #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
+    pub nbd: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Plays the demo, or serves. The status is 0 when all went well, 1 when a step failed, 2 when the
+/// options can't be carried out.
+pub fn run(options: &Options) -> ExitCode {
+    let result = prepare(options);
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(None) => ExitCode::FAILURE,
+        Err(Some(error)) => {
+            eprintln!("palisade demo: {error}\n{}", error.advice());
+            ExitCode::from(if matches!(error, error::DemoError::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+/// The error is none where it was told already.
+fn prepare(options: &Options) -> Result<(), Option<error::DemoError>> {
+    let plan = plan::Plan::new(options)?;
+    tools::check()?;
+    let interrupt = child::Interrupt::watch()
+        .map_err(|error| error::DemoError::Wrong(format!("signals: {error}")))?;
+    let place = place::Place::new(options.dir.as_deref())?;
+    place.needs(plan.disk_bytes())?;
+    if options.serve {
+        return Ok(serve::serve(&plan, &place, &interrupt)?);
+    }
+    play::play(plan, &place, &interrupt)
+}
+
+/// To be called by the daemon first of all: if the demo started it, it ends with the demo, even
+/// where that is killed.
+pub fn end_with_parent() {
+    if std::env::var_os(PARENT).is_some() {
+        let _ =
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+    }
+}

@@ -1,0 +1,231 @@
+//! Where the demo's files are.
+//!
+//! Without `--dir` a folder of the demo's own in the system's temporary one, removed with all in it
+//! when [`Place`] is dropped; with it the given folder, where drives and image stay. A folder with
+//! other things in it is refused, so that nothing but an earlier demo's files is ever replaced.
+
+use super::error::DemoError;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Longest path of a Unix socket that surely fits (`sun_path` holds 108 bytes).
+const SOCKET_PATH_MAX: usize = 100;
+
+/// Names of what the demo makes besides drives.
+const OWN: &[&str] =
+    &["palisade.toml", "image.ext4", "read-back.img", "daemon.log", "palisade.sock", "nbd.sock"];
+
+/// First line of the demo's configuration: a folder that has it may be used again.
+pub const MARK: &str = "# Made by `palisade demo`.";
+
+/// A folder that is removed with all in it when this is dropped.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes one in the system's temporary folder; only this user may enter it.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    pub fn new() -> Result<Self, DemoError> {
+        Self::in_folder(&std::env::temp_dir())
+    }
+
+    fn in_folder(parent: &Path) -> Result<Self, DemoError> {
+        for number in 0.. {
+            let path = parent.join(format!("palisade-demo-{}-{number}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(DemoError::File(path, error)),
+            }
+        }
+        unreachable!("numbers don't end")
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The demo's folder.
+#[derive(Debug)]
+pub struct Place {
+    dir: PathBuf,
+    keep: bool,
+    /// The folder itself, where it is temporary.
+    _own: Option<Scratch>,
+    /// For the sockets, where the folder's path is too long for them.
+    sockets: Option<Scratch>,
+}
+
+impl Place {
+    /// Makes the folder, or empties the given one of what an earlier demo left.
+    ///
+    /// # Errors
+    /// If it can't be made, or holds something that is not the demo's.
+    pub fn new(given: Option<&Path>) -> Result<Self, DemoError> {
+        let (dir, own) = match given {
+            Some(dir) => {
+                fs::create_dir_all(dir).map_err(DemoError::file(dir))?;
+                (fs::canonicalize(dir).map_err(DemoError::file(dir))?, None)
+            }
+            None => {
+                let own = Scratch::new()?;
+                (own.path().to_owned(), Some(own))
+            }
+        };
+        let mut place = Self { dir, keep: own.is_none(), _own: own, sockets: None };
+        if place.keep {
+            place.clear().inspect_err(|_| place.keep = false)?;
+        }
+        if place.socket().as_os_str().len() > SOCKET_PATH_MAX {
+            place.sockets = Some(Scratch::in_folder(Path::new("/tmp"))?);
+        }
+        Ok(place)
+    }
+
+    fn clear(&self) -> Result<(), DemoError> {
+        let entries = fs::read_dir(&self.dir).map_err(DemoError::file(&self.dir))?;
+        let found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        if let Some(other) = found.iter().find(|path| !is_own(path)) {
+            let problem = format!("{} is not the demo's: choose an empty folder", other.display());
+            return Err(DemoError::Usage(problem));
+        }
+        let marked = fs::read_to_string(self.config()).is_ok_and(|text| text.starts_with(MARK));
+        if !found.is_empty() && !marked {
+            let problem = format!("{} is not empty and no demo made it", self.dir.display());
+            return Err(DemoError::Usage(problem));
+        }
+        found.iter().try_for_each(|path| fs::remove_file(path).map_err(DemoError::file(path)))
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The daemon's configuration.
+    pub fn config(&self) -> PathBuf {
+        self.dir.join("palisade.toml")
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.sockets().join("palisade.sock")
+    }
+
+    /// The NBD export's socket.
+    pub fn nbd_socket(&self) -> PathBuf {
+        self.sockets().join("nbd.sock")
+    }
+
+    fn sockets(&self) -> &Path {
+        self.sockets.as_ref().map_or(&self.dir, Scratch::path)
+    }
+
+    /// What the daemon says.
+    pub fn log(&self) -> PathBuf {
+        self.dir.join("daemon.log")
+    }
+
+    /// The file of a drive; those of slots count from 0, replacements go on behind them.
+    pub fn drive(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("drive-{number:02}.img"))
+    }
+
+    /// What the configuration says of drives.
+    pub fn drives_pattern(&self) -> String {
+        self.dir.join("drive-*.img").to_string_lossy().into_owned()
+    }
+
+    /// The file system image.
+    pub fn image(&self) -> PathBuf {
+        self.dir.join("image.ext4")
+    }
+
+    /// Where a client copies the volume to.
+    pub fn read_back(&self) -> PathBuf {
+        self.dir.join("read-back.img")
+    }
+
+    /// Fails if fewer than `bytes` are free.
+    ///
+    /// # Errors
+    /// [`DemoError::Usage`] that names the folder and what is free.
+    pub fn needs(&self, bytes: u64) -> Result<(), DemoError> {
+        let free = rustix::fs::statvfs(&self.dir)
+            .map_err(|error| DemoError::File(self.dir.clone(), error.into()))?;
+        let free = free.f_bavail * free.f_frsize;
+        if free >= bytes {
+            return Ok(());
+        }
+        Err(DemoError::Usage(format!(
+            "{} has {} free and the demo needs {}: choose another folder with --dir, or smaller \
+             drives with --drive-size",
+            self.dir.display(),
+            units::format_size(free),
+            units::format_size(bytes),
+        )))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.keep {
+            for path in [self.read_back(), self.socket(), self.nbd_socket()] {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn is_own(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or("");
+    let number = name.strip_prefix("drive-").and_then(|rest| rest.strip_suffix(".img"));
+    OWN.contains(&name) || number.is_some_and(|text| text.parse::<u16>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_folder_is_removed_and_a_given_one_kept() {
+        let place = Place::new(None).expect("made");
+        let dir = place.dir().to_owned();
+        fs::write(place.drive(0), "x").expect("written");
+        drop(place);
+        assert!(!dir.exists());
+        let given = tempfile::tempdir().expect("a directory");
+        let place = Place::new(Some(given.path())).expect("taken");
+        fs::write(place.drive(0), "x").expect("written");
+        fs::write(place.config(), format!("{MARK}\n")).expect("written");
+        fs::write(place.read_back(), "x").expect("written");
+        let (drive, back) = (place.drive(0), place.read_back());
+        drop(place);
+        assert!(drive.exists() && !back.exists());
+        drop(Place::new(Some(given.path())).expect("an earlier demo's folder"));
+        assert!(!drive.exists());
+    }
+
+    #[test]
+    fn a_folder_with_other_things_is_refused_and_left_alone() {
+        for name in ["letter.txt", "drive-of-mine.img", "drive-00.img", "palisade.toml"] {
+            let given = tempfile::tempdir().expect("a directory");
+            let path = given.path().join(name);
+            fs::write(&path, "x").expect("written");
+            assert!(matches!(Place::new(Some(given.path())), Err(DemoError::Usage(_))));
+            assert!(path.exists());
+        }
+    }
+}

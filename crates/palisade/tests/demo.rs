@@ -1,0 +1,213 @@
+//! The demo as a user starts it: small, at every level, with real clients.
+//!
+//! Where a client is missing a test skips itself and says so, but fails where the environment
+//! says `PALISADE_REQUIRE_TOOLS=1` or `CI=true`.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Programs that the demo or this test calls.
+const TOOLS: &[&str] = &["nbdinfo", "nbdcopy", "qemu-img", "mke2fs", "e2fsck", "python3"];
+
+/// Steps of every demo of an array that has redundancy, in order.
+const STEPS: &[&str] = &[
+    "fill",
+    "create",
+    "export",
+    "image",
+    "copy-in",
+    "read-back",
+    "pull",
+    "read-degraded",
+    "rebuild",
+    "pull-again",
+    "read-degraded-again",
+    "rebuild-again",
+    "scrub",
+    "e2fsck",
+    "qemu-compare",
+    "stop",
+    "outside-check",
+    "outside-read",
+];
+
+fn tools_are_there() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    dirs.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    let absent: Vec<&&str> =
+        TOOLS.iter().filter(|tool| !dirs.iter().any(|dir| dir.join(tool).is_file())).collect();
+    if absent.is_empty() {
+        return true;
+    }
+    let says = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
+    let required = says("PALISADE_REQUIRE_TOOLS", "1") || says("CI", "true");
+    assert!(!required, "missing: {absent:?}; script/test installs them");
+    println!("skipped: missing {absent:?}");
+    false
+}
+
+/// `palisade demo` whose temporary files go to `temporary`.
+fn demo(temporary: &Path) -> Command {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../script/read-array");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    command.arg("demo").env("TMPDIR", temporary).env("PALISADE_READ_ARRAY", script);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn small(temporary: &Path, level: &str) -> Command {
+    let mut command = demo(temporary);
+    command.args(["--level", level, "--drives", "4", "--drive-size", "32M", "--json"]);
+    command
+}
+
+fn is_empty(dir: &Path) -> bool {
+    std::fs::read_dir(dir).expect("listed").next().is_none()
+}
+
+/// Runs a small demo; returns its object after looking at what all have.
+fn play(level: &str, steps: &[&str]) {
+    if !tools_are_there() {
+        return;
+    }
+    let temporary = tempfile::tempdir().expect("a directory");
+    let output = small(temporary.path(), level).output().expect("started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["ok"], true);
+    assert_eq!(report["level"], level);
+    assert_eq!(report["drives"], 4);
+    let found = report["steps"].as_array().expect("steps");
+    let names: Vec<&str> = found.iter().map(|step| step["step"].as_str().expect("text")).collect();
+    assert_eq!(names, steps);
+    for step in found {
+        assert!(step["bytes"].is_u64() && step["verified"] == true, "{step}");
+        assert!(step["seconds"].is_f64() && step["mb_per_s"].is_f64(), "{step}");
+    }
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+#[test]
+fn level_0() {
+    let pulls = ["pull", "read-degraded", "rebuild", "scrub"];
+    let kept = |step: &&str| !pulls.contains(&step.trim_end_matches("-again"));
+    play("0", &STEPS.iter().copied().filter(kept).collect::<Vec<_>>());
+}
+
+#[test]
+fn level_1() {
+    play("1", STEPS);
+}
+
+#[test]
+fn level_5() {
+    play("5", STEPS);
+}
+
+#[test]
+fn level_6() {
+    play("6", STEPS);
+}
+
+#[test]
+fn level_10() {
+    play("10", STEPS);
+}
+
+#[test]
+fn a_folder_keeps_drives_and_image_and_can_be_used_again() {
+    if !tools_are_there() {
+        return;
+    }
+    let temporary = tempfile::tempdir().expect("a directory");
+    let kept = tempfile::tempdir().expect("a directory");
+    for _ in 0..2 {
+        let mut command = small(temporary.path(), "0");
+        let output = command.arg("--dir").arg(kept.path()).output().expect("started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(is_empty(temporary.path()), "temporary files are left");
+        for name in ["drive-00.img", "drive-03.img", "image.ext4", "palisade.toml"] {
+            assert!(kept.path().join(name).exists(), "{name}");
+        }
+        assert!(!kept.path().join("read-back.img").exists());
+    }
+}
+
+#[test]
+fn a_step_that_fails_is_told_and_ends_the_demo() {
+    if !tools_are_there() {
+        return;
+    }
+    let temporary = tempfile::tempdir().expect("a directory");
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let script = elsewhere.path().join("read-array");
+    std::fs::write(&script, "import sys\nsys.exit('stripe 7 differs')\n").expect("written");
+    let mut command = small(temporary.path(), "5");
+    let output = command.env("PALISADE_READ_ARRAY", &script).output().expect("started");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stripe 7 differs"));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(report["ok"], false);
+    let last = report["steps"].as_array().expect("steps").last().expect("one");
+    assert_eq!((&last["step"], &last["verified"]), (&"outside-check".into(), &false.into()));
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+/// Lines of a child's standard output.
+fn lines(child: &mut Child) -> impl Iterator<Item = String> {
+    BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok)
+}
+
+#[test]
+fn a_signal_ends_it_and_leaves_nothing() {
+    if !tools_are_there() {
+        return;
+    }
+    let temporary = tempfile::tempdir().expect("a directory");
+    let mut command = demo(temporary.path());
+    command.args(["--drives", "4", "--drive-size", "32M"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+    let mut lines = lines(&mut child);
+    assert!(lines.any(|line| line.contains("nbdcopy")), "it never copied");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
+    for _ in lines {}
+    assert_eq!(child.wait().expect("ended").code(), Some(1));
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+#[test]
+fn served_until_sigterm() {
+    if !tools_are_there() {
+        return;
+    }
+    let temporary = tempfile::tempdir().expect("a directory");
+    let mut command = demo(temporary.path());
+    command.args(["--serve", "--level", "0", "--drives", "2", "--nbd", "127.0.0.1:0"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("started");
+    let mut lines = lines(&mut child);
+    let mut ways: Vec<String> = Vec::new();
+    while !ways.last().is_some_and(|line| line.starts_with("until")) {
+        ways.push(lines.next().expect("another line"));
+    }
+    let way = |program: &str| {
+        let found = ways.iter().find(|line| line.trim_start().starts_with(program));
+        found.unwrap_or_else(|| panic!("no way by {program}: {ways:?}")).trim().to_owned()
+    };
+    let words = way("nbdinfo");
+    let uri = words.split_whitespace().nth(1).expect("a URI");
+    let size = Command::new("nbdinfo").args(["--size", uri]).output().expect("started");
+    let size: u64 = String::from_utf8_lossy(&size.stdout).trim().parse().expect("a number");
+    assert!(size >= 512 << 20, "{size}");
+    for program in ["nbdcopy", "qemu-img", "nbd-client"] {
+        way(program);
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
+    assert!(child.wait().expect("ended").success());
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
