@@ -64,6 +64,7 @@ fn a_broken_client_that_does_not_read_is_thrown_out() {
     world.core.block_on(async move { client.enter(true).await });
     pipe.set_stuck(true);
     pipe.send(&request(READ, 0, 1, 0, 65536));
+    world.core.run();
     pipe.send(&[0; 28]);
     world.core.run();
     assert_eq!(end.get(), Some(EndReason::Violation(Violation::RequestMagic)));

@@ -2,13 +2,15 @@
 
 mod support;
 
-use io::BlockError;
+use io::{BlockError, Env};
 use palisade_nbd::EndReason;
 use support::World;
 use support::client::{
     Client, DF, DISC, FLUSH, FUA, READ, STATUS, TRIM, WRITE, ZEROES, u32_at, u64_at,
 };
+use support::executor::TestEnv;
 use support::volume::{MemoryVolume, Op};
+use units::Nanos;
 
 const EINVAL: u32 = 22;
 const MIB: usize = 1 << 20;
@@ -79,6 +81,7 @@ fn a_long_read_is_split_at_stripes() {
 #[test]
 fn a_long_simple_read_is_in_order_and_not_interleaved() {
     on(false, |client, volume| async move {
+        client.pipe.step.set(10_000);
         client.request(READ, 0, 1, 0, 7 << 20);
         (2..20).for_each(|cookie| client.request(READ, 0, cookie, 4096, 4096));
         let mut cookies = Vec::new();
@@ -379,7 +382,7 @@ fn memory_kept_by_the_volume_is_waited_for() {
         support::Shelf(vec![("vol".into(), volume.clone())]),
         palisade_nbd::MemorySize { connections: 1, small: 1, medium: 0, large: 0 },
     );
-    let given = volume.clone();
+    let (given, env) = (volume.clone(), TestEnv(world.core.clone()));
     world.run(move |client| async move {
         client.enter(true).await;
         given.0.keep.set(true);
@@ -390,8 +393,9 @@ fn memory_kept_by_the_volume_is_waited_for() {
         given.0.keep.set(false);
         client.write(0, 3, 0, &[2; 4096]);
         // No piece is left and nobody will announce one; the volume lets go without a word.
-        let volume = given.clone();
-        volume.0.kept.borrow_mut().clear();
+        env.sleep(Nanos::from_micros(10)).await;
+        assert_eq!(client.pipe.unread(), 4096);
+        given.0.kept.borrow_mut().clear();
         assert_eq!(client.simple().await, (3, 0));
     });
 }
