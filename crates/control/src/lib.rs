@@ -1,5 +1,25 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
-//! - [`api`]: what daemon and clients tell each other.
+//! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
+//! - [`server`]: the daemon. `manager` and `served`: what it does for its clients.
+//! - `inventory` and [`probe`]: drives, and what is on them. `pattern`: which paths are meant.
+//! - `exports` and `address`: what is served where.
+//! - `data` and `connection`: the data path, reached from here one way only.
+//!
+//! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
+//! it runs on one thread of its own and never on a data core, but for `connection`.
 
+mod address;
 pub mod api;
+pub mod config;
+mod connection;
+mod convert;
+mod data;
+mod exports;
+mod failure;
+mod inventory;
+mod manager;
+mod pattern;
+pub mod probe;
+mod served;
+pub mod server;

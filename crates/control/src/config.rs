@@ -1,0 +1,98 @@
+//! The daemon's configuration: a TOML file with `socket`, `cores` and `drives`.
+//!
+//! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
+//! known is an error, so that a typing mistake is not a silent default.
+
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Most data cores.
+pub const CORES_MAX: u16 = 64;
+
+/// What the file says.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the daemon listens; [`crate::api::DEFAULT_SOCKET`] when absent.
+    pub socket: Option<PathBuf>,
+    /// Data cores, at least 1.
+    #[serde(default = "one")]
+    pub cores: u16,
+    /// Paths of drives; `*` and `?` match within a component.
+    #[serde(default)]
+    pub drives: Vec<String>,
+}
+
+const fn one() -> u16 {
+    1
+}
+
+/// Why a configuration can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("{0}: {1}")]
+    Read(PathBuf, std::io::Error),
+    /// It is no TOML, or has a key that is unknown or of the wrong kind.
+    #[error("{0}: {1}")]
+    Parse(PathBuf, String),
+}
+
+impl Config {
+    /// Reads a file. Relative paths in it count from the daemon's working directory.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Read(path.to_owned(), error))?;
+        Self::parse(&text).map_err(|problem| ConfigError::Parse(path.to_owned(), problem))
+    }
+
+    /// Reads a file's text; the error is one line for people.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let config: Self = toml::from_str(text).map_err(|error| one_line(text, &error))?;
+        if !(1..=CORES_MAX).contains(&config.cores) {
+            return Err(format!("cores must be 1 to {CORES_MAX}, not {}", config.cores));
+        }
+        Ok(config)
+    }
+}
+
+fn one_line(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', ", ");
+    match error.span() {
+        Some(span) => {
+            let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
+            format!("line {line}: {message}")
+        }
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_all_three_keys() {
+        let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n";
+        let config = Config::parse(text).expect("valid");
+        assert_eq!(config.socket, Some("/tmp/s".into()));
+        assert_eq!(config.cores, 2);
+        assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
+    }
+
+    #[test]
+    fn everything_has_a_default() {
+        let config = Config { socket: None, cores: 1, drives: vec![] };
+        assert_eq!(Config::parse(""), Ok(config));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        let problem = Config::parse("cores = 1\ndrivs = []\n").expect_err("unknown key");
+        assert!(problem.contains("line 2") && problem.contains("drivs"), "{problem}");
+        assert!(!problem.contains('\n'), "{problem}");
+        let problem = Config::parse("cores = \"two\"").expect_err("wrong kind");
+        assert!(problem.contains("line 1"), "{problem}");
+        assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));
+    }
+}

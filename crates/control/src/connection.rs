@@ -1,0 +1,208 @@
+//! One core's NBD connections: a socket as the front end wants it, the exports it may choose
+//! from, and a list of what is connected, so that connections can be ended.
+//!
+//! States of a connection: shaking hands (no export opened; ended after [`HANDSHAKE`]) → serving
+//! an export → ended (by the client, by a mistake of the client, or because the export went).
+//!
+//! Invariant: a connection is in its core's list from before its first byte until its task ends.
+
+use crate::data::{Core, CoreEnv};
+use core::cell::{Cell, RefCell};
+use engine::Volume;
+use engine::array::message::ArrayId;
+use io::{Env, Priority};
+use nbd::{Closed, ConnectionMemory, Exports, Transport};
+use runtime::Socket;
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use units::{Nanos, Uuid};
+
+/// How long a client may take to choose an export.
+const HANDSHAKE: Nanos = Nanos::from_millis(60_000);
+
+/// Bytes read ahead: headers are 28 bytes, so that one call brings many.
+const AHEAD: usize = 16 << 10;
+
+/// What an export serves.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Names the export: `ARRAY:NUMBER`.
+    pub export: String,
+    /// The running array.
+    pub array: ArrayId,
+    /// The volume.
+    pub volume: Uuid,
+}
+
+/// The exports of one address by the names that clients use, shared by all cores.
+#[derive(Default, Debug)]
+pub struct Table {
+    targets: Mutex<BTreeMap<String, Target>>,
+}
+
+impl Table {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Target>> {
+        self.targets.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Adds an export; false if the name is taken.
+    pub fn add(&self, name: &str, target: Target) -> bool {
+        let mut targets = self.lock();
+        let free = !targets.contains_key(name);
+        if free {
+            targets.insert(name.to_owned(), target);
+        }
+        free
+    }
+
+    /// Removes an export; true if none is left.
+    pub fn remove(&self, export: &str) -> bool {
+        let mut targets = self.lock();
+        targets.retain(|_, target| target.export != export);
+        targets.is_empty()
+    }
+}
+
+/// A socket that reads ahead.
+struct Stream {
+    socket: Socket,
+    /// Bytes read ahead; taken out while a read is under way.
+    ahead: Cell<Option<Ahead>>,
+}
+
+struct Ahead {
+    bytes: Box<[u8]>,
+    from: usize,
+    to: usize,
+}
+
+impl Stream {
+    fn new(socket: Socket) -> Self {
+        let bytes = vec![0; AHEAD].into_boxed_slice();
+        Self { socket, ahead: Cell::new(Some(Ahead { bytes, from: 0, to: 0 })) }
+    }
+
+    async fn fill(&self, ahead: &mut Ahead, mut into: &mut [u8]) -> Result<(), Closed> {
+        loop {
+            let count = into.len().min(ahead.to - ahead.from);
+            into[..count].copy_from_slice(&ahead.bytes[ahead.from..ahead.from + count]);
+            ahead.from += count;
+            into = &mut into[count..];
+            if into.is_empty() {
+                return Ok(());
+            }
+            if into.len() >= AHEAD {
+                return self.socket.read_exact(into).await.map_err(|_| Closed);
+            }
+            (ahead.from, ahead.to) = (0, 0);
+            match self.socket.read(&mut ahead.bytes).await {
+                Ok(count) if count > 0 => ahead.to = count,
+                _ => return Err(Closed),
+            }
+        }
+    }
+}
+
+impl Transport for Stream {
+    async fn read_exact(&self, into: &mut [u8]) -> Result<(), Closed> {
+        let mut ahead = self.ahead.take().expect("one reader at a time");
+        let outcome = self.fill(&mut ahead, into).await;
+        self.ahead.set(Some(ahead));
+        outcome
+    }
+
+    async fn write_all(&self, parts: &mut [IoSlice<'_>]) -> Result<(), Closed> {
+        self.socket.write_vectored_all(parts).await.map_err(|_| Closed)
+    }
+
+    fn close(&self) {
+        // A connection that is gone already is as closed as it can be.
+        let _ = self.socket.shutdown();
+    }
+}
+
+/// What one connection may choose from; remembers what it chose.
+struct Choice {
+    core: Core,
+    table: Arc<Table>,
+    open: Rc<Open>,
+}
+
+impl Exports for Choice {
+    type Volume = Volume<CoreEnv>;
+
+    fn list(&self) -> Vec<String> {
+        self.table.lock().keys().cloned().collect()
+    }
+
+    fn open(&self, name: &str) -> Option<Self::Volume> {
+        let target = self.table.lock().get(name).cloned()?;
+        let array = self.core.array(target.array)?;
+        *self.open.export.borrow_mut() = Some(target.export);
+        Some(Volume::new(array, target.volume))
+    }
+}
+
+/// A connection that is there.
+struct Open {
+    stream: Rc<Stream>,
+    table: Arc<Table>,
+    export: RefCell<Option<String>>,
+    ended: Cell<bool>,
+}
+
+/// The connections of one core.
+pub struct Connections {
+    core: Core,
+    memory: Rc<ConnectionMemory>,
+    open: RefCell<Vec<Rc<Open>>>,
+}
+
+impl Connections {
+    /// None yet; allocates their memory.
+    pub fn new(core: Core) -> Rc<Self> {
+        let memory = ConnectionMemory::new(nbd::MemorySize::default());
+        Rc::new(Self { core, memory, open: RefCell::default() })
+    }
+
+    /// Serves a connection on this core.
+    pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, table: Arc<Table>) {
+        // A connection that can't be taken over is closed; the client sees that.
+        let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
+        let stream = Rc::new(Stream::new(socket));
+        let open = Rc::new(Open {
+            stream: stream.clone(),
+            table: table.clone(),
+            export: RefCell::default(),
+            ended: Cell::new(false),
+        });
+        self.open.borrow_mut().push(open.clone());
+        let choice = Choice { core: self.core.clone(), table, open: open.clone() };
+        let (me, late) = (self.clone(), open.clone());
+        let own_env = env.clone();
+        env.spawn(Priority::First, async move {
+            nbd::serve_connection(own_env, stream, choice, me.memory.clone()).await;
+            open.ended.set(true);
+            me.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, &open));
+        });
+        let patience = env.sleep(HANDSHAKE);
+        env.spawn(Priority::First, async move {
+            patience.await;
+            if !late.ended.get() && late.export.borrow().is_none() {
+                late.stream.close();
+            }
+        });
+    }
+
+    /// Ends the connections of an export, or with `None` all of an address.
+    pub fn end(&self, table: &Arc<Table>, export: Option<&str>) {
+        for open in self.open.borrow().iter().filter(|open| Arc::ptr_eq(&open.table, table)) {
+            if export.is_none() || open.export.borrow().as_deref() == export {
+                open.stream.close();
+            }
+        }
+    }
+}

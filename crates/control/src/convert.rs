@@ -1,0 +1,199 @@
+//! The engine's words in the interface's.
+
+use crate::address;
+use crate::api;
+use crate::exports::Exports;
+use crate::inventory::{Inventory, Known};
+use crate::probe;
+use drives::SharedDrive;
+use engine::manage::command::{
+    ArrayState, ArrayStatus, ExportStatus, SlotHealth, TaskKind, TaskStatus, VolumeStatus,
+};
+use format::ArrayRecord;
+use std::collections::BTreeMap;
+use units::Uuid;
+
+/// Names an export: its array's name and its number.
+pub fn export_id(array: &str, number: u32) -> String {
+    format!("{array}:{number}")
+}
+
+/// A running array.
+pub fn array(status: &ArrayStatus, inventory: &Inventory, exports: &Exports) -> api::Array {
+    api::Array {
+        name: status.name.clone(),
+        uuid: status.uuid.to_string(),
+        level: status.level.to_string(),
+        state: match status.state {
+            ArrayState::Optimal => api::ArrayState::Optimal,
+            ArrayState::Degraded => api::ArrayState::Degraded,
+            ArrayState::Failed => api::ArrayState::Failed,
+        },
+        strip_bytes: status.strip_bytes,
+        block_bytes: status.block_bytes,
+        size_bytes: status.size_bytes,
+        free_bytes: status.free_bytes,
+        epoch: status.epoch,
+        unclean: status.unclean,
+        problem: None,
+        slots: slots(status),
+        tasks: status.tasks.iter().map(task).collect(),
+        last_scrub: status.last_scrub.map(probe::last_scrub),
+        drive_io: drive_io(status, inventory),
+        volumes: status.volumes.iter().map(|v| volume(&status.name, v)).collect(),
+        exports: status.exports.iter().map(|e| export(&status.name, e, exports)).collect(),
+    }
+}
+
+fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
+    let slot = |slot: &engine::manage::command::SlotStatus| api::SlotInfo {
+        slot: slot.slot.0,
+        drive: slot.path.clone(),
+        serial: slot.serial.clone(),
+        state: match slot.health {
+            SlotHealth::InSync => api::SlotState::InSync,
+            SlotHealth::Rebuilding => api::SlotState::Rebuilding,
+            SlotHealth::Failed => api::SlotState::Failed,
+            SlotHealth::Missing => api::SlotState::Missing,
+        },
+    };
+    status.slots.iter().map(slot).collect()
+}
+
+fn task(task: &TaskStatus) -> api::Task {
+    api::Task {
+        kind: match task.kind {
+            TaskKind::Zero => api::TaskKind::Zero,
+            TaskKind::Rebuild => api::TaskKind::Rebuild,
+            TaskKind::Resync => api::TaskKind::Resync,
+            TaskKind::Scrub => api::TaskKind::Scrub,
+        },
+        done_bytes: task.done_bytes,
+        total_bytes: task.total_bytes,
+        state: api::TaskState::Running,
+    }
+}
+
+fn drive_io(status: &ArrayStatus, inventory: &Inventory) -> Vec<api::DriveIo> {
+    let slots = status.slots.iter().filter_map(|slot| {
+        let counts = inventory.find(slot.path.as_deref()?)?.drive.as_ref()?.io_counts();
+        Some(api::DriveIo {
+            slot: slot.slot.0,
+            reads: counts.reads,
+            writes: counts.writes,
+            flushes: counts.flushes,
+            read_bytes: counts.read_bytes,
+            write_bytes: counts.write_bytes,
+        })
+    });
+    slots.collect()
+}
+
+/// A volume of the array called `array`.
+pub fn volume(array: &str, status: &VolumeStatus) -> api::Volume {
+    api::Volume {
+        array: array.to_owned(),
+        name: status.name.clone(),
+        uuid: status.uuid.to_string(),
+        size_bytes: status.bytes,
+    }
+}
+
+/// An export of the array called `array`.
+pub fn export(array: &str, status: &ExportStatus, exports: &Exports) -> api::Export {
+    let id = export_id(array, status.id);
+    api::Export {
+        array: array.to_owned(),
+        volume: status.volume_name.clone(),
+        nbd: address::text(&status.address),
+        uri: address::uri(&status.address, &format!("{array}/{}", status.volume_name)),
+        serving: exports.serves(&id),
+        problem: exports.problem(&id).cloned(),
+        id,
+    }
+}
+
+/// The newest record of every array on drives that `idle` says nobody uses.
+pub fn found_records(
+    inventory: &Inventory,
+    idle: impl Fn(&Known) -> bool,
+) -> BTreeMap<Uuid, ArrayRecord> {
+    let mut newest: BTreeMap<Uuid, ArrayRecord> = BTreeMap::new();
+    let records = inventory.iter().filter(|k| idle(k)).filter_map(|k| k.content.record.as_ref());
+    for record in records {
+        let age = |r: &ArrayRecord| (r.epoch.counter, r.sequence);
+        match newest.get(&record.array) {
+            Some(known) if age(known) >= age(record) => {}
+            _ => {
+                newest.insert(record.array, record.clone());
+            }
+        }
+    }
+    newest
+}
+
+/// An array that was found and does not run.
+pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String>) -> api::Array {
+    let here = |slot: units::Slot| {
+        let wanted = record.slots[slot.index()].drive;
+        let holds = |k: &&Known| {
+            let own = k.content.record.as_ref();
+            own.is_some_and(|r| r.array == record.array && r.this_drive == wanted)
+        };
+        inventory.iter().find(holds).map(|k| k.path.clone())
+    };
+    let mut slots = probe::recorded_slots(record, here);
+    for slot in &mut slots {
+        if slot.drive.is_none() && slot.state != api::SlotState::Failed {
+            slot.state = api::SlotState::Missing;
+        }
+    }
+    let size_bytes = record.layout().map_or(0, |layout| layout.array_bytes());
+    let used: u64 = record.volumes.iter().flat_map(|v| &v.extents).map(|e| e.bytes).sum();
+    api::Array {
+        name: record.name.clone(),
+        uuid: record.array.to_string(),
+        level: record.level.to_string(),
+        state: api::ArrayState::Stopped,
+        strip_bytes: probe::strip_bytes(record),
+        block_bytes: record.block_bytes,
+        size_bytes,
+        free_bytes: size_bytes.saturating_sub(used),
+        epoch: record.epoch.counter,
+        unclean: record.groups.iter().any(|group| group.unclean),
+        problem,
+        slots,
+        tasks: Vec::new(),
+        last_scrub: record.last_scrub.map(probe::last_scrub),
+        drive_io: Vec::new(),
+        volumes: probe::recorded_volumes(record),
+        exports: Vec::new(),
+    }
+}
+
+/// Where running arrays use drives: path to array and slot. A failed drive is not used.
+pub fn in_use(arrays: &[ArrayStatus]) -> BTreeMap<String, (String, u16)> {
+    let mut used = BTreeMap::new();
+    for array in arrays {
+        for slot in &array.slots {
+            if let (Some(path), SlotHealth::InSync | SlotHealth::Rebuilding) =
+                (&slot.path, slot.health)
+            {
+                used.insert(path.clone(), (array.name.clone(), slot.slot.0));
+            }
+        }
+    }
+    used
+}
+
+/// A drive that a new array would take.
+pub fn planned(slot: u16, known: &Known, drive: &SharedDrive, refused: bool) -> api::PlannedDrive {
+    api::PlannedDrive {
+        slot,
+        path: known.path.clone(),
+        serial: drive.serial(),
+        bytes: drive.info().bytes,
+        destroys: known.content.signature.clone(),
+        refused,
+    }
+}

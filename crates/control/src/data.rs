@@ -1,0 +1,111 @@
+//! The data path as the control plane sees it: cores that run the engine and NBD connections.
+//!
+//! Control and data talk one way only: requests go in as mail or as functions run on a core,
+//! answers come back through a one-shot channel. Nothing on a core ever waits for the control
+//! plane.
+//!
+//! Invariant: what a core owns stays in that core's own registry (a thread-local, outside the
+//! engine), which functions run on the core reach.
+
+use crate::api::Error;
+use crate::connection::{Connections, Table};
+use core::cell::RefCell;
+use drives::SharedDrive;
+use engine::array::MANAGER;
+use engine::mail::Mail;
+use engine::manage::command::{Reply, Request};
+use runtime::{Handle, Runtime};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use tokio::sync::oneshot;
+use units::CoreId;
+
+/// One core.
+pub type CoreEnv = runtime::CoreEnv<Mail<SharedDrive>, SharedDrive>;
+/// The engine on one core.
+pub type Core = engine::Core<CoreEnv>;
+
+thread_local! {
+    /// The connections of the core that this thread is.
+    static CONNECTIONS: RefCell<Option<Rc<Connections>>> = const { RefCell::new(None) };
+}
+
+fn connections() -> Option<Rc<Connections>> {
+    CONNECTIONS.with_borrow(Clone::clone)
+}
+
+/// Talks to the cores. Clones talk to the same.
+#[derive(Clone)]
+pub struct Data {
+    handle: Handle<Mail<SharedDrive>, SharedDrive>,
+    next: Arc<AtomicU16>,
+}
+
+/// Starts the cores, and the engine on each. Dropping the runtime stops them.
+pub fn start(cores: u16) -> std::io::Result<(Runtime<Mail<SharedDrive>, SharedDrive>, Data)> {
+    let config = runtime::Config { cores, ..runtime::Config::default() };
+    let runtime = Runtime::start_with(config, |env: CoreEnv| {
+        let core = Core::start(env);
+        CONNECTIONS.set(Some(Connections::new(core)));
+    })?;
+    let data = Data { handle: runtime.handle(), next: Arc::default() };
+    Ok((runtime, data))
+}
+
+impl Data {
+    /// Data cores.
+    pub fn cores(&self) -> u16 {
+        self.handle.cores()
+    }
+
+    /// Sends the engine a request and waits for its answer.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        make: impl FnOnce(Reply<T>) -> Request<SharedDrive>,
+    ) -> Result<T, Error> {
+        let (sender, receiver) = oneshot::channel();
+        let reply: Reply<T> = Box::new(move |answer| {
+            // Nobody waits any more when the client has gone.
+            let _ = sender.send(answer);
+        });
+        self.handle.post(MANAGER, Mail::Request(make(reply)));
+        match receiver.await {
+            Ok(answer) => answer.map_err(Error::from),
+            Err(_) => Err(Error::failed("the engine stopped", "look at the daemon's messages")),
+        }
+    }
+
+    /// Serves a connection on the next core in turn.
+    pub fn serve(&self, fd: OwnedFd, table: Arc<Table>) {
+        let core = CoreId(self.next.fetch_add(1, Ordering::Relaxed) % self.cores());
+        self.handle.run_on(
+            core,
+            Box::new(move |env| {
+                if let Some(connections) = connections() {
+                    connections.serve(env, fd, table);
+                }
+            }),
+        );
+    }
+
+    /// Ends the connections of an export, or with `None` all of an address, on every core.
+    pub async fn end_connections(&self, table: &Arc<Table>, export: Option<&str>) {
+        for core in (0..self.cores()).map(CoreId) {
+            let (sender, receiver) = oneshot::channel();
+            let (table, export) = (table.clone(), export.map(str::to_owned));
+            self.handle.run_on(
+                core,
+                Box::new(move |_| {
+                    if let Some(connections) = connections() {
+                        connections.end(&table, export.as_deref());
+                    }
+                    let _ = sender.send(());
+                }),
+            );
+            // An error means that the core stopped, and its connections with it.
+            let _ = receiver.await;
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What is on a drive: its record, or what else it holds. Reads in the calling thread.
+
+use crate::api;
+use drives::SharedDrive;
+use format::{ArrayRecord, FormatError, SlotState};
+use io::{BufMut, Pool};
+use units::{MIB, Slot};
+
+/// What a drive holds.
+#[derive(Clone, Debug, Default)]
+pub struct Content {
+    /// Its record, if one counts.
+    pub record: Option<ArrayRecord>,
+    /// Anything known on it, for people; a Palisade array too.
+    pub signature: Option<String>,
+    /// Why nothing can be told.
+    pub problem: Option<String>,
+}
+
+fn read(drive: &SharedDrive, offset: u64, bytes: u64) -> Result<BufMut, io::DriveError> {
+    let mut buffer = Pool::single(usize::try_from(bytes).expect("a few MiB"));
+    drive.read_blocking(offset, &mut buffer)?;
+    Ok(buffer)
+}
+
+/// The record that counts on a drive.
+///
+/// # Errors
+/// Outer: the drive can't be read. Inner: there is no record, or none that is understood.
+pub fn read_record(
+    drive: &SharedDrive,
+) -> Result<Result<ArrayRecord, FormatError>, io::DriveError> {
+    let bytes = drive.info().bytes;
+    if bytes < 2 * MIB {
+        return Ok(Err(FormatError::NoMagic));
+    }
+    let mut images = Vec::with_capacity(format::slots::SLOTS);
+    for offset in format::slot_offsets(bytes) {
+        images.push(read(drive, offset, format::SLOT_BYTES)?);
+    }
+    let slots = core::array::from_fn(|i| &images[i][..]);
+    Ok(format::newest(slots).map(|(_, record)| record))
+}
+
+/// Looks at head and tail of a drive.
+pub fn content(drive: &SharedDrive) -> Content {
+    look(drive).unwrap_or_else(|error| Content {
+        problem: Some(format!("can't be read: {error}")),
+        ..Content::default()
+    })
+}
+
+fn look(drive: &SharedDrive) -> Result<Content, io::DriveError> {
+    let bytes = drive.info().bytes;
+    let block = u64::from(drive.info().block_bytes);
+    let part = bytes.min(MIB);
+    // Behind the tail area less than a MiB may follow; all of it is looked at.
+    let tail_part = bytes.min(2 * MIB);
+    let head = read(drive, 0, part)?;
+    let tail = read(drive, bytes - tail_part - (bytes - tail_part) % block, tail_part)?;
+    let (record, problem) = match read_record(drive)? {
+        Ok(record) => (Some(record), None),
+        Err(FormatError::NoMagic) => (None, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let signature = match (&record, format::foreign_signature(&head, &tail)) {
+        (Some(record), _) => Some(format!("Palisade array \"{}\"", record.name)),
+        (None, Some(seen)) => Some(format!("{} ({})", seen.what, seen.detail)),
+        (None, None) => None,
+    };
+    Ok(Content { record, signature, problem })
+}
+
+/// What `drive inspect` tells.
+pub fn inspected(path: &str, bytes: u64, record: &ArrayRecord) -> api::Inspected {
+    api::Inspected {
+        path: path.to_owned(),
+        bytes,
+        array_uuid: record.array.to_string(),
+        array_name: record.name.clone(),
+        drive_uuid: record.this_drive.to_string(),
+        slot: record.this_slot.0,
+        level: record.level.to_string(),
+        drives: record.slots.len() as u16,
+        strip_bytes: strip_bytes(record),
+        block_bytes: record.block_bytes,
+        data_offset: record.data_offset,
+        data_bytes: record.data_bytes,
+        epoch: record.epoch.counter,
+        sequence: record.sequence,
+        zeroed: record.zeroed,
+        unclean: record.groups.iter().any(|group| group.unclean),
+        slots: recorded_slots(record, |_| None),
+        volumes: recorded_volumes(record),
+        last_scrub: record.last_scrub.map(last_scrub),
+    }
+}
+
+/// What a record says of its volumes.
+pub fn recorded_volumes(record: &ArrayRecord) -> Vec<api::Volume> {
+    let volume = |volume: &format::VolumeRecord| api::Volume {
+        array: record.name.clone(),
+        name: volume.name.clone(),
+        uuid: volume.uuid.to_string(),
+        size_bytes: volume.bytes,
+    };
+    record.volumes.iter().map(volume).collect()
+}
+
+/// The strip of a record's ranges, which is the same in all.
+pub fn strip_bytes(record: &ArrayRecord) -> u32 {
+    record.ranges.first().map_or(0, |range| range.descriptor.strip_bytes)
+}
+
+/// What a record says of its slots; `path` tells where a slot's drive is now.
+pub fn recorded_slots(
+    record: &ArrayRecord,
+    path: impl Fn(Slot) -> Option<String>,
+) -> Vec<api::SlotInfo> {
+    let slots = (0u16..).zip(&record.slots);
+    let info = |(slot, entry): (u16, &format::SlotRecord)| api::SlotInfo {
+        slot,
+        drive: path(Slot(slot)),
+        serial: entry.serial.clone(),
+        state: match entry.state {
+            SlotState::InSync => api::SlotState::InSync,
+            SlotState::Rebuilding { .. } => api::SlotState::Rebuilding,
+            SlotState::Failed => api::SlotState::Failed,
+        },
+    };
+    slots.map(info).collect()
+}
+
+/// The result of a scrub for the interface.
+pub fn last_scrub(scrub: format::LastScrub) -> api::LastScrub {
+    api::LastScrub {
+        checked_bytes: scrub.checked_bytes,
+        mismatches: scrub.mismatches,
+        repaired: scrub.repaired,
+    }
+}
+
+/// Why a drive can't be wiped.
+#[derive(Debug, thiserror::Error)]
+pub enum WipeError {
+    /// It can't be opened alone.
+    #[error(transparent)]
+    Open(#[from] drives::OpenError),
+    /// It failed a request.
+    #[error("the drive failed: {0}")]
+    Drive(#[from] io::DriveError),
+}
+
+/// Erases the records of a drive that was opened exclusively. Answers with what was on it.
+pub fn wipe(path: &std::path::Path) -> Result<Content, WipeError> {
+    let drive = SharedDrive::open(path, &drives::OpenOptions::default())?;
+    let seen = content(&drive);
+    erase(&drive)?;
+    Ok(seen)
+}
+
+/// Zeroes head area, tail area and what lies behind it (`docs/format.md`, "Wiping").
+pub fn erase(drive: &SharedDrive) -> Result<(), io::DriveError> {
+    let bytes = drive.info().bytes;
+    let tail = format::tail_offset(bytes);
+    drive.zero_blocking(0, bytes.min(format::AREA_BYTES))?;
+    drive.zero_blocking(tail, bytes - tail)?;
+    drive.flush_blocking()
+}

@@ -1,0 +1,279 @@
+//! The daemon: the management interface on a Unix socket, from start-up to a clean stop.
+//!
+//! States: starting (socket taken, so that a second daemon is refused; drives opened, arrays
+//! started, requests answered already) → ready (said on standard output) → stopping (SIGTERM or
+//! SIGINT: arrays stopped cleanly) → gone (socket removed).
+//!
+//! Invariant: a change that was begun is carried to its end, whether or not the client stays.
+
+use crate::api::{self, Answer, Done, Error, ErrorCode};
+use crate::config::Config;
+use crate::manager::Manager;
+use crate::{address, data};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use core::future::Future;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+type Shared = State<Arc<Manager>>;
+
+/// Runs the daemon until it is told to stop.
+///
+/// # Errors
+/// What kept it from starting. Arrays that can't be started do not; they are reported.
+pub fn serve(config: Config) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| cannot_start(&error))?;
+    runtime.block_on(run(config))
+}
+
+fn cannot_start(error: &std::io::Error) -> Error {
+    Error::failed(format!("the daemon can't start: {error}"), "look at the limits of its account")
+}
+
+async fn run(config: Config) -> Result<(), Error> {
+    let socket = config.socket.unwrap_or_else(|| api::DEFAULT_SOCKET.into());
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
+    let listener = listen(&socket).await?;
+    let (cores, data) = data::start(config.cores).map_err(|e| cannot_start(&e))?;
+    let manager = Arc::new(Manager::new(data, config.drives));
+    let server = tokio::spawn(axum::serve(listener, router(manager.clone())).into_future());
+    let starting = tokio::spawn({
+        let manager = manager.clone();
+        async move {
+            report(&manager.start().await);
+            say_ready();
+        }
+    });
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    // What was being started is started first, so that it can be stopped.
+    let _ = starting.await;
+    let problems = manager.shut_down().await;
+    report(&problems);
+    server.abort();
+    cores.stop();
+    // Someone may have removed it before.
+    let _ = std::fs::remove_file(&socket);
+    match problems.into_iter().next() {
+        None => Ok(()),
+        Some(problem) => Err(problem),
+    }
+}
+
+fn report(problems: &[Error]) {
+    for problem in problems {
+        eprintln!("palisade: {}\n  {}", problem.error, problem.hint);
+    }
+}
+
+fn say_ready() {
+    // Nobody may be listening; the daemon serves all the same.
+    let mut out = std::io::stdout();
+    let _ = out.write_all(b"ready\n").and_then(|()| out.flush());
+}
+
+/// Takes the management socket: its directory is made, a socket that nobody answers on replaced.
+async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::AddrInUse => Error::failed(
+            format!("another daemon answers on {}", path.display()),
+            "stop it, or name another socket with --socket",
+        ),
+        _ => Error::failed(
+            format!("can't listen on {}: {error}", path.display()),
+            "name a socket in a directory of yours with --socket, or run as root",
+        ),
+    };
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    let listener = address::unix_listener(path).await.map_err(failed)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
+    Ok(listener)
+}
+
+fn router(manager: Arc<Manager>) -> Router {
+    let v1 = Router::new()
+        .route("/status", get(status))
+        .route("/drives", get(drives))
+        .route("/arrays", get(arrays).post(create_array))
+        .route("/arrays/{name}", get(array).delete(delete_array))
+        .route("/arrays/{name}/stop", post(stop_array))
+        .route("/arrays/{name}/assemble", post(assemble_array))
+        .route("/arrays/{name}/fail", post(fail_drive))
+        .route("/arrays/{name}/replace", post(replace_drive))
+        .route("/arrays/{name}/scrub", post(scrub_array))
+        .route("/volumes", get(volumes).post(create_volume))
+        .route("/volumes/{array}/{volume}/resize", post(resize_volume))
+        .route("/volumes/{array}/{volume}", delete(delete_volume))
+        .route("/exports", get(exports).post(create_export))
+        .route("/exports/{id}", delete(delete_export))
+        .method_not_allowed_fallback(no_such_request)
+        .fallback(no_such_request);
+    Router::new().nest(api::PREFIX, v1).fallback(no_such_request).with_state(manager)
+}
+
+async fn no_such_request() -> Response {
+    answer::<Done>(Err(Error::usage(
+        "the daemon knows no such request",
+        "use a client of the same release as the daemon",
+    )))
+}
+
+fn answer<T: Serialize>(outcome: Result<T, Error>) -> Response {
+    let (status, body) = match outcome {
+        Ok(body) => (StatusCode::OK, serde_json::to_vec(&Answer::new(body))),
+        Err(error) => {
+            let status = match error.code {
+                ErrorCode::Failed => StatusCode::CONFLICT,
+                ErrorCode::Usage => StatusCode::BAD_REQUEST,
+                ErrorCode::Refused => StatusCode::FORBIDDEN,
+            };
+            (status, serde_json::to_vec(&Answer::new(error)))
+        }
+    };
+    let body = body.expect("the interface's types always encode");
+    (status, [("content-type", "application/json")], body).into_response()
+}
+
+/// Reads a request's body; an empty one counts as `{}`.
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Error> {
+    let text: &[u8] = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(text).map_err(|error| {
+        Error::usage(
+            format!("the request is not understood: {error}"),
+            "use a client of the same release as the daemon",
+        )
+    })
+}
+
+/// Carries a change to its end, whether or not the client stays.
+async fn change<T, F>(work: F) -> Response
+where
+    T: Serialize + Send + 'static,
+    F: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    match tokio::spawn(work).await {
+        Ok(outcome) => answer(outcome),
+        Err(_) => answer::<T>(Err(Error::failed("the daemon is stopping", "start it again"))),
+    }
+}
+
+const DONE: Done = Done { done: true };
+
+async fn status(State(manager): Shared) -> Response {
+    answer(manager.status().await)
+}
+
+async fn drives(State(manager): Shared) -> Response {
+    answer(manager.drives().await.map(|drives| api::DriveList { drives }))
+}
+
+async fn arrays(State(manager): Shared) -> Response {
+    answer(manager.arrays().await.map(|arrays| api::ArrayList { arrays }))
+}
+
+async fn array(State(manager): Shared, Path(name): Path<String>) -> Response {
+    answer(manager.array(&name).await)
+}
+
+async fn create_array(State(manager): Shared, body: Bytes) -> Response {
+    let request: api::CreateArray = match parse(&body) {
+        Ok(request) => request,
+        Err(error) => return answer::<Done>(Err(error)),
+    };
+    if request.dry_run {
+        return answer(manager.plan(&request).await);
+    }
+    change(async move { manager.create(&request).await }).await
+}
+
+async fn delete_array(State(manager): Shared, Path(name): Path<String>) -> Response {
+    change(async move { manager.delete(&name).await.map(|()| DONE) }).await
+}
+
+async fn stop_array(State(manager): Shared, Path(name): Path<String>) -> Response {
+    change(async move { manager.stop(&name).await.map(|()| DONE) }).await
+}
+
+async fn assemble_array(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
+    change(async move { manager.assemble(&name, parse(&body)?).await }).await
+}
+
+async fn fail_drive(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
+    change(async move {
+        let request: api::FailDrive = parse(&body)?;
+        manager.fail(&name, &request.drive).await
+    })
+    .await
+}
+
+async fn replace_drive(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
+    change(async move {
+        let request: api::ReplaceDrive = parse(&body)?;
+        manager.replace(&name, &request).await
+    })
+    .await
+}
+
+async fn scrub_array(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
+    change(async move {
+        let request: api::ScrubArray = parse(&body)?;
+        manager.scrub(&name, request.repair).await
+    })
+    .await
+}
+
+async fn volumes(State(manager): Shared) -> Response {
+    answer(manager.volumes().await.map(|volumes| api::VolumeList { volumes }))
+}
+
+async fn create_volume(State(manager): Shared, body: Bytes) -> Response {
+    change(async move { manager.create_volume(&parse(&body)?).await }).await
+}
+
+async fn resize_volume(
+    State(manager): Shared,
+    Path((array, volume)): Path<(String, String)>,
+    body: Bytes,
+) -> Response {
+    change(async move {
+        let request: api::ResizeVolume = parse(&body)?;
+        manager.resize_volume(&array, &volume, request.size_bytes).await
+    })
+    .await
+}
+
+async fn delete_volume(
+    State(manager): Shared,
+    Path((array, volume)): Path<(String, String)>,
+) -> Response {
+    change(async move { manager.delete_volume(&array, &volume).await.map(|()| DONE) }).await
+}
+
+async fn exports(State(manager): Shared) -> Response {
+    answer(manager.exports().await.map(|exports| api::ExportList { exports }))
+}
+
+async fn create_export(State(manager): Shared, body: Bytes) -> Response {
+    change(async move { manager.create_export(&parse(&body)?).await }).await
+}
+
+async fn delete_export(State(manager): Shared, Path(id): Path<String>) -> Response {
+    change(async move { manager.delete_export(&id).await.map(|()| DONE) }).await
+}
