@@ -22,7 +22,9 @@ pub const PIECES: usize = 16;
 pub const TASK_BANDS: usize = 4;
 /// Stripes that a task works on at the same time within one band.
 pub const TASK_STRIPES: usize = 8;
-/// Bands between two durable borders of a task.
+/// Least durable borders of a task on the way, where the group has that many bands.
+pub const BORDERS_MIN: u64 = 16;
+/// Most bands between two durable borders of a task.
 pub const BORDER_BANDS: u64 = 64;
 
 const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());

@@ -2,6 +2,8 @@
 //!
 //! Invariant: every request is mapped by the extents of one snapshot; a request that does not lie
 //! wholly inside the volume of that snapshot, or is not aligned to its blocks, touches nothing.
+//! A request counts as one operation of the array from that mapping to its end, so that rows given
+//! back by a shrinking volume are never reached by a later part of it.
 
 use crate::Host;
 use crate::array::Array;
@@ -108,6 +110,10 @@ impl<E: Host> Blocks for Volume<E> {
         if into.len() as u64 <= room {
             return self.array.read(at, into).await;
         }
+        let _active = match self.array.begin() {
+            Ok(active) => active,
+            Err(error) => return (Err(error), into),
+        };
         let mut done = into.split_to(0);
         let (mut result, mut offset) = (Ok(()), offset);
         while !into.is_empty() {
@@ -124,6 +130,7 @@ impl<E: Host> Blocks for Volume<E> {
 
     async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
         let volume = self.check(offset, data.len() as u64)?;
+        let _active = self.array.begin()?;
         let (mut result, mut done) = (Ok(()), 0usize);
         while done < data.len() {
             let (at, room) = place(&volume, offset + done as u64);
@@ -137,6 +144,7 @@ impl<E: Host> Blocks for Volume<E> {
 
     async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
         let volume = self.check(offset, bytes)?;
+        let _active = self.array.begin()?;
         let (mut result, mut done) = (Ok(()), 0u64);
         while done < bytes {
             let (at, room) = place(&volume, offset + done);

@@ -285,6 +285,30 @@ impl<E: Host> Array<E> {
         }
     }
 
+    /// What a read is worth that began under `bound`: an error is reported, and bytes of a drive
+    /// that no longer counts are as good as none (D2).
+    pub(crate) fn believe(
+        &self,
+        bound: &Bound<E::Drive>,
+        key: StripeKey,
+        slot: Slot,
+        result: Result<(), DriveError>,
+    ) -> Result<(), ()> {
+        let incarnation = bound.view.slots[slot.index()].incarnation;
+        match result {
+            Ok(()) => {
+                let now = self.inner.bound.borrow();
+                let same = now.view.generation == bound.view.generation;
+                let counts = same || now.view.still_readable(slot, incarnation, key);
+                counts.then_some(()).ok_or(())
+            }
+            Err(error) => {
+                self.report(slot, incarnation, error);
+                Err(())
+            }
+        }
+    }
+
     /// Has a drive failed that missed a write, and waits until that is durable and known to all.
     pub(crate) async fn fail_and_wait(&self, slot: Slot, incarnation: u32) {
         self.post(MANAGER, Mail::DriveFailed { slot, incarnation });

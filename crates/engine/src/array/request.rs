@@ -207,7 +207,8 @@ impl<E: Host> Array<E> {
             },
             Writing::Direct { ticket, slot } => ticket.await.map_err(|error| {
                 let error = if error == DriveError::Media { DriveError::Fault } else { error };
-                self.report(*slot, error);
+                let incarnation = self.bound().view.slots[slot.index()].incarnation;
+                self.report(*slot, incarnation, error);
                 BlockError::Unavailable
             }),
         }

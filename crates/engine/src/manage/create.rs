@@ -10,12 +10,12 @@ use crate::manage::managed::Managed;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks;
 use core::cell::Cell;
-use format::{ArrayRecord, AssembleOptions, Found, SlotState};
+use format::{ArrayRecord, AssembleOptions, Assembly, Found, SlotState};
 use io::local::Event;
 use io::{Drive, DriveError, Priority};
-use layout::Layout;
+use layout::{CodeKind, Layout};
 use std::rc::Rc;
-use units::{Slot, Uuid};
+use units::{GroupNo, Slot, Uuid};
 
 /// What people may call arrays and volumes.
 pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
@@ -152,20 +152,6 @@ impl<E: Host> Manager<E> {
         let list: Vec<Found> = found.iter().map(as_found).collect();
         let StartOptions { start_degraded, accept_loss } = options;
         let assembly = format::assemble(&list, AssembleOptions { start_degraded, accept_loss })?;
-        let mut record = assembly.begin(self.env().random());
-        let layout = record.layout().expect("an assembled record has a layout");
-        for (g, group) in record.groups.iter_mut().enumerate() {
-            // From here on a crash without a write owes no more than is owed now.
-            group.unclean = false;
-            let group_no = units::GroupNo(g as u16);
-            let lacking = layout.slots(group_no).any(|s| {
-                assembly.slots[s.index()].is_none()
-                    || assembly.record.slots[s.index()].state != SlotState::InSync
-            });
-            if accept_loss && lacking {
-                group.resync_border = layout.stripes(group_no);
-            }
-        }
         let mut found: Vec<Option<Candidate<E>>> = found.into_iter().map(Some).collect();
         let mut seat = |index: &Option<usize>| {
             let c = found[(*index)?].take()?;
@@ -173,8 +159,16 @@ impl<E: Host> Manager<E> {
         };
         let seats = assembly.slots.iter().map(&mut seat).collect();
         let id = self.new_id();
+        let record = assembly.record.clone();
         let managed = Rc::new(Managed::new(self.env().clone(), id, record, seats));
-        managed.commit(false, |_| ()).await?;
+        // No drive may fall behind by two epochs, however often a start is cut short: all have
+        // the newest before the next one is begun.
+        let newest = |at: &usize| list[*at].record.as_ref().map(|r| r.epoch);
+        if assembly.slots.iter().flatten().any(|at| newest(at) != Ok(assembly.record.epoch)) {
+            managed.commit(false, |_| ()).await?;
+        }
+        let epoch_id = self.env().random();
+        managed.commit(false, |r| *r = begun(&assembly, r, epoch_id, accept_loss)).await?;
         self.inner.arrays.borrow_mut().push(managed.clone());
         managed.start_on_cores().await;
         tasks::start(managed.clone());
@@ -184,16 +178,23 @@ impl<E: Host> Manager<E> {
     /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
     pub(super) async fn stop(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         tasks::end(managed).await;
-        managed.lock.acquire(1).await;
+        managed.volume_lock.acquire(1).await;
+        if managed.stopped() {
+            managed.volume_lock.release(1);
+            return Err(ManageError::NoArray(managed.record().name.clone()));
+        }
         managed.publish_stopped().await;
+        managed.lock.acquire(1).await;
         let slots = managed.seats.borrow().len();
         let mut flushed = true;
         for slot in (0..slots).map(|i| Slot(i as u16)) {
             let counts = managed.record().slots[slot.index()].state != SlotState::Failed;
             if counts && !managed.flush_slot(slot).await {
-                flushed = false;
+                // Without it the array is clean only if the failure could be recorded.
+                flushed &= managed.record().slots[slot.index()].state == SlotState::Failed;
             }
         }
+        managed.close();
         let dropped = managed.seats.borrow().iter().any(|s| s.dropped);
         let outcome = if flushed && !dropped {
             managed.commit(true, |r| r.groups.iter_mut().for_each(|g| g.unclean = false)).await
@@ -202,6 +203,7 @@ impl<E: Host> Manager<E> {
         };
         self.inner.arrays.borrow_mut().retain(|a| a.id() != managed.id());
         managed.lock.release(1);
+        managed.volume_lock.release(1);
         outcome
     }
 
@@ -251,6 +253,24 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
     managed.tasks.show(None);
     let failed: Option<(String, DriveError)> = state.1.take();
     failed.map_or(Ok(()), |(path, error)| Err(ManageError::Drive(path, error)))
+}
+
+/// The record with which an assembled array starts, made of its present one.
+fn begun(assembly: &Assembly, now: &ArrayRecord, epoch_id: u64, accept_loss: bool) -> ArrayRecord {
+    let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(epoch_id);
+    let layout = record.layout().expect("an assembled record has a layout");
+    for (g, group) in record.groups.iter_mut().enumerate() {
+        // From here on a crash without a write owes no more than is owed now.
+        group.unclean = false;
+        let group_no = GroupNo(g as u16);
+        let in_sync = |s: Slot| record.slots[s.index()].state == SlotState::InSync;
+        let lacking = !layout.slots(group_no).all(in_sync);
+        let parity = layout.descriptor(group_no).code == CodeKind::Parity;
+        if accept_loss && lacking && parity {
+            group.resync_border = layout.stripes(group_no);
+        }
+    }
+    record
 }
 
 /// A serial number cut to what a record holds.

@@ -55,7 +55,9 @@ pub(super) struct Managed<E: Host> {
     local: RefCell<Option<Array<E>>>,
     generation: Cell<Generation>,
     stopped: Cell<bool>,
+    closed: Cell<bool>,
     waiting_for: Cell<u16>,
+    draining: Cell<u16>,
     answered: Event,
 }
 
@@ -85,7 +87,9 @@ impl<E: Host> Managed<E> {
             local: RefCell::default(),
             generation: Cell::new(Generation(1)),
             stopped: Cell::new(false),
+            closed: Cell::new(false),
             waiting_for: Cell::new(0),
+            draining: Cell::new(0),
             answered: Event::default(),
         }
     }
@@ -116,6 +120,7 @@ impl<E: Host> Managed<E> {
         *self.local.borrow_mut() = Some(array);
     }
 
+    /// No new operation is served, no change but those that operations under way need.
     pub fn stopped(&self) -> bool {
         self.stopped.get()
     }
@@ -132,7 +137,11 @@ impl<E: Host> Managed<E> {
 
     /// Whether the group of `slot` keeps all data with that slot's drive gone too.
     pub fn survives_without(&self, slot: Slot) -> bool {
-        let record = self.record.borrow();
+        self.survives(&self.record.borrow(), slot)
+    }
+
+    /// Whether it does by a record that is about to be written.
+    fn survives(&self, record: &ArrayRecord, slot: Slot) -> bool {
         let seats = self.seats.borrow();
         self.layout.groups_of(slot).all(|group| {
             let lost = self
@@ -169,9 +178,11 @@ impl<E: Host> Managed<E> {
             if failed.is_empty() {
                 return Ok(());
             }
+            let mut out = false;
             for slot in failed {
-                if self.survives_without(slot) {
+                if self.survives(&record, slot) {
                     record.slots[slot.index()].state = SlotState::Failed;
+                    out = true;
                 } else {
                     self.seats.borrow_mut()[slot.index()].dropped = true;
                 }
@@ -179,7 +190,11 @@ impl<E: Host> Managed<E> {
             if self.taking_part(&record).is_empty() {
                 return Err(ManageError::State(super::command::ArrayState::Failed));
             }
-            record.next_epoch(self.env.random());
+            // A dropped drive takes part again at the next start, so it must not fall behind by
+            // more than one epoch: only a drive that is out for good makes a new one.
+            if out {
+                record.next_epoch(self.env.random());
+            }
         }
     }
 
@@ -224,7 +239,8 @@ impl<E: Host> Managed<E> {
                 SlotState::InSync => ViewState::InSync,
                 SlotState::Rebuilding { border } => ViewState::Rebuilding { border },
             };
-            SlotView { state, incarnation: seats[i].incarnation }
+            let Seat { incarnation, dropped, .. } = seats[i];
+            SlotView { state, incarnation, dropped }
         };
         let extent = |e: &format::Extent| ExtentView { array_start: e.array_start, bytes: e.bytes };
         let volume = |v: &format::VolumeRecord| {
@@ -285,13 +301,17 @@ impl<E: Host> Managed<E> {
         self.all_answered().await;
     }
 
-    /// Publishes the present state and settles it. With `drain`, every operation begun before is
-    /// over on return.
+    /// Publishes the present state and settles it. With `drain`, `drained` tells when every
+    /// operation begun before is over.
     pub async fn publish(&self, drain: bool) {
         let generation = Generation(self.generation.get().0 + 1);
         self.generation.set(generation);
         let view = Arc::new(self.view());
         self.waiting_for.set(self.env.cores());
+        if drain {
+            assert_eq!(self.draining.get(), 0, "one drain at a time: the volume lock is held");
+            self.draining.set(self.env.cores());
+        }
         self.to_all(|| ArrayMail::Publish {
             view: view.clone(),
             drives: self.shared_drives(),
@@ -301,10 +321,25 @@ impl<E: Host> Managed<E> {
         self.to_all(|| ArrayMail::Settle(generation));
     }
 
-    /// Ends all service: nothing is in flight on return.
+    /// Waits until every operation is over that began before the last draining publication. The
+    /// configuration lock must be free: those operations may need changes to end (a drive that
+    /// fails, a first write).
+    pub async fn drained(&self) {
+        self.answered.wait_until(|| (self.draining.get() == 0).then_some(())).await;
+    }
+
+    /// Ends all service: nothing is in flight on return. The volume lock is held.
     pub async fn publish_stopped(&self) {
+        self.lock.acquire(1).await;
         self.stopped.set(true);
         self.publish(true).await;
+        self.lock.release(1);
+        self.drained().await;
+    }
+
+    /// Ends the array on all cores: no change is made any more.
+    pub fn close(&self) {
+        self.closed.set(true);
         for core in 0..self.env.cores() {
             self.env.post(CoreId(core), Mail::Forget(self.id));
         }
@@ -312,6 +347,11 @@ impl<E: Host> Managed<E> {
 
     pub fn core_started(&self) {
         self.waiting_for.set(self.waiting_for.get() - 1);
+        self.answered.notify();
+    }
+
+    pub fn core_drained(&self) {
+        self.draining.set(self.draining.get() - 1);
         self.answered.notify();
     }
 
@@ -329,7 +369,7 @@ impl<E: Host> Managed<E> {
             seat.incarnation == incarnation && !seat.dropped
         };
         let failed = self.record.borrow().slots[slot.index()].state == SlotState::Failed;
-        if current && !failed && !self.stopped.get() {
+        if current && !failed && !self.closed.get() {
             self.take_out(slot).await;
         }
         self.lock.release(1);
@@ -354,22 +394,27 @@ impl<E: Host> Managed<E> {
     pub async fn first_write(&self, group: GroupNo) {
         self.lock.acquire(1).await;
         let unclean = self.record.borrow().groups[group.index()].unclean;
-        if !unclean && !self.stopped.get() {
+        if !unclean && !self.closed.get() {
             let mark = |r: &mut ArrayRecord| r.groups[group.index()].unclean = true;
-            if self.commit(false, mark).await.is_ok() {
-                self.publish(false).await;
-            }
+            // Without a drive left to write to, the snapshot says so, and the write fails.
+            let _ = self.commit(false, mark).await;
+            self.publish(false).await;
         }
         self.lock.release(1);
     }
 
-    /// Flushes a slot's drive; takes it out if that fails.
+    /// Flushes a slot's drive; takes it out if that fails (D15). The lock is held.
     pub async fn flush_slot(&self, slot: Slot) -> bool {
-        let drive = self.seats.borrow()[slot.index()].drive.as_ref().map(|d| d.1.clone());
-        match drive {
-            Some(drive) => drive.flush().await.is_ok(),
-            None => false,
+        let seat = |s: &Seat<E>| s.drive.as_ref().filter(|_| !s.dropped).map(|d| d.1.clone());
+        let drive = seat(&self.seats.borrow()[slot.index()]);
+        let Some(drive) = drive else {
+            return false;
+        };
+        let flushed = drive.flush().await.is_ok();
+        if !flushed {
+            self.take_out(slot).await;
         }
+        flushed
     }
 }
 

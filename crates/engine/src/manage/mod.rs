@@ -103,6 +103,13 @@ impl<E: Host> Manager<E> {
         }
     }
 
+    /// A core has ended every operation begun before the last draining publication.
+    pub fn drained(&self, id: ArrayId) {
+        if let Some(array) = self.by_id(id) {
+            array.core_drained();
+        }
+    }
+
     /// A drive failed a request that redundancy must make up for.
     pub fn drive_failed(&self, id: ArrayId, slot: Slot, incarnation: u32) {
         if let Some(array) = self.by_id(id) {

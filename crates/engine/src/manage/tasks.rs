@@ -18,7 +18,7 @@
 use crate::Host;
 use crate::array::Array;
 use crate::array::message::{Checked, Job, Outcome};
-use crate::limits::{BORDER_BANDS, TASK_BANDS, TASK_STRIPES};
+use crate::limits::{BORDER_BANDS, BORDERS_MIN, TASK_BANDS, TASK_STRIPES};
 use crate::manage::command::{ArrayStatus, ManageError, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
 use crate::stripe::table::StripeKey;
@@ -111,7 +111,8 @@ async fn keep<E: Host>(managed: Rc<Managed<E>>) {
         };
         managed.tasks.show(None);
         if !finished {
-            stuck_at = Some(managed.view().generation);
+            // If something changed meanwhile, what was impossible may be possible now.
+            stuck_at = Some(now);
         }
     }
     managed.tasks.ended.set(true);
@@ -226,8 +227,9 @@ impl Sum {
 /// The windows of a group from `border` on.
 fn windows<E: Host>(managed: &Managed<E>, group: GroupNo, border: u64) -> Vec<Range<u64>> {
     let layout = managed.layout();
-    let step = BORDER_BANDS * layout.stripes_per_band();
     let end = layout.stripes(group);
+    let bands = end / layout.stripes_per_band();
+    let step = BORDER_BANDS.min((bands / BORDERS_MIN).max(1)) * layout.stripes_per_band();
     let mut windows = Vec::new();
     let mut at = border;
     while at < end {
@@ -275,12 +277,12 @@ async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo, border: u64) 
             let counts = managed.record().slots[slot.index()].state != SlotState::Failed;
             flushed &= !counts || managed.flush_slot(slot).await;
         }
-        let done = flushed
-            && managed
-                .commit(false, |r| r.groups[group.index()].resync_border = stripes.end)
-                .await
-                .is_ok();
-        if done {
+        let moved = |r: &mut format::ArrayRecord| {
+            r.groups[group.index()].resync_border = stripes.end;
+        };
+        let mut done = flushed;
+        if flushed {
+            done = managed.commit(false, moved).await.is_ok();
             managed.publish(false).await;
         }
         managed.lock.release(1);
@@ -331,11 +333,9 @@ async fn advance<E: Host>(
     }
     let whole = border == total;
     let state = if whole { SlotState::InSync } else { SlotState::Rebuilding { border } };
-    if managed.commit(whole, |r| r.slots[slot.index()].state = state).await.is_err() {
-        return false;
-    }
+    let recorded = managed.commit(whole, |r| r.slots[slot.index()].state = state).await.is_ok();
     managed.publish(false).await;
-    true
+    recorded
 }
 
 async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: bool) -> bool {
@@ -364,6 +364,8 @@ async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: bool) -> bool {
     };
     managed.lock.acquire(1).await;
     let done = managed.commit(false, |r| r.last_scrub = Some(scrub)).await.is_ok();
+    // The commit may have met a drive that failed.
+    managed.publish(false).await;
     managed.lock.release(1);
     done
 }

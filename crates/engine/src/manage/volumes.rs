@@ -37,7 +37,7 @@ impl<E: Host> Managed<E> {
             Err(ManageError::NoArray(self.record().name.clone()))
         } else if matches!(health, SlotHealth::Failed | SlotHealth::Missing) {
             Ok(())
-        } else if rebuilding || self.survives_without(slot) {
+        } else if rebuilding || (self.survives_without(slot) && !self.needed_by_resync(slot)) {
             self.take_out(slot).await;
             Ok(())
         } else {
@@ -45,6 +45,16 @@ impl<E: Host> Managed<E> {
         };
         self.lock.release(1);
         result.map(|()| self.status())
+    }
+
+    /// Whether blocks ahead of a resync border have no copy but on this drive: parity there is
+    /// not trusted.
+    fn needed_by_resync(&self, slot: Slot) -> bool {
+        let (layout, record) = (self.layout(), self.record());
+        layout.groups_of(slot).any(|g| {
+            let parity = layout.descriptor(g).code == layout::CodeKind::Parity;
+            parity && record.groups[g.index()].resync_border < layout.stripes(g)
+        })
     }
 
     /// Puts another drive in a slot; the keeper rebuilds it.
@@ -82,6 +92,13 @@ impl<E: Host> Managed<E> {
         if state != SlotState::Failed {
             return Err(ManageError::SlotInUse(slot));
         }
+        if let Some(user) = self.user_of(&reference.path) {
+            return Err(ManageError::SlotInUse(user));
+        }
+        // A new epoch would leave dropped drives behind, and nothing could be rebuilt.
+        if self.seats.borrow().iter().any(|seat| seat.dropped) {
+            return Err(ManageError::State(self.state()));
+        }
         let drive = self.env().bind(&reference.shared);
         let info = drive.info();
         if info.block_bytes > block {
@@ -110,6 +127,17 @@ impl<E: Host> Managed<E> {
         .await?;
         self.publish(false).await;
         Ok(())
+    }
+
+    /// The slot that still uses the drive of this path.
+    fn user_of(&self, path: &str) -> Option<Slot> {
+        let record = self.record();
+        let seats = self.seats.borrow();
+        let uses = |i: &usize| {
+            let same = seats[*i].drive.as_ref().is_some_and(|d| d.0.path == path);
+            same && record.slots[*i].state != SlotState::Failed
+        };
+        (0..seats.len()).find(uses).map(|i| Slot(i as u16))
     }
 
     fn volume_status(&self, name: &str) -> Result<VolumeStatus, ManageError> {
@@ -160,7 +188,8 @@ impl<E: Host> Managed<E> {
             let zeroed = array.write_zeroes(extent.array_start, extent.bytes, false).await;
             zeroed.map_err(|_| ManageError::State(self.state()))?;
         }
-        Ok(())
+        // The record that shows these rows to hosts is durable: so must the zeros be.
+        array.flush().await.map_err(|_| ManageError::State(self.state()))
     }
 
     /// Makes a volume that reads as zeros.
@@ -196,7 +225,8 @@ impl<E: Host> Managed<E> {
         self.volume_status(name)
     }
 
-    /// Commits and publishes a change under the configuration lock.
+    /// Commits and publishes a change under the configuration lock. With `drain`, what began
+    /// before is over on return; the volume lock is held.
     async fn change(
         &self,
         drain: bool,
@@ -206,11 +236,12 @@ impl<E: Host> Managed<E> {
         let mut result = Err(ManageError::NoArray(self.record().name.clone()));
         if !self.stopped() {
             result = self.commit(false, change).await;
-        }
-        if result.is_ok() {
             self.publish(drain).await;
         }
         self.lock.release(1);
+        if drain {
+            self.drained().await;
+        }
         result
     }
 

@@ -53,9 +53,8 @@ async fn read_piece<E: Host>(
             let (drive, at, slot) = bound.strip(key, source);
             let (result, back) = drive.read(at + u64::from(from), into).await;
             into = back;
-            match result {
-                Ok(()) => return (Ok(()), into),
-                Err(error) => array.report(slot, error),
+            if array.believe(&bound, key, slot, result).is_ok() {
+                return (Ok(()), into);
             }
             unread = unread.or(StripSet::one(source));
             continue;

@@ -5,8 +5,9 @@
 //! to its end; requesters only wait for it.
 //!
 //! Invariants
-//! - Nothing is written before everything the plan reads was read. A read that fails takes its
-//!   strip out of the count and the slice is planned again; nothing has changed on any drive.
+//! - Nothing is written before everything the plan reads was read. A read that fails, or whose
+//!   drive was taken out before it ended (D2), takes its strip out of the count and the slice is
+//!   planned again; nothing has changed on any drive.
 //! - Once writing has begun it goes on whatever a drive says: parity is written from memory, so
 //!   with the failed drive out the stripe is consistent. The answer waits until the failure is
 //!   durable and known to all cores.
@@ -164,6 +165,9 @@ async fn write_slice<E: Host>(
     let mut unread = StripSet::default();
     loop {
         let bound = array.bound();
+        if bound.view.frozen(key.group) {
+            return Err(BlockError::Unavailable);
+        }
         let mut state = bound.view.stripe_state(key);
         state.readable = state.readable.without(unread);
         let plan = plan_write(&state, touched, whole).ok_or(BlockError::Unavailable)?;
@@ -189,8 +193,8 @@ async fn write_slice<E: Host>(
 /// Slots that missed a write, with the incarnation that did.
 pub(crate) type Missed = ArrayVec<(Slot, u32), STRIPS>;
 
-/// Waits until every drive that missed a write is out of the array, durably; the write counts
-/// if redundancy still covers what is lost.
+/// Waits until every drive that missed a write is out of the array. The write counts if all of
+/// them are recorded as failed, durably; a dropped one would come back without it.
 pub(crate) async fn settle<E: Host>(
     array: &Array<E>,
     key: StripeKey,
@@ -202,9 +206,8 @@ pub(crate) async fn settle<E: Host>(
     if missed.is_empty() {
         return Ok(());
     }
-    let bound = array.bound();
-    let lost = bound.view.lost_beyond_redundancy(key.group);
-    if lost { Err(BlockError::Unavailable) } else { Ok(()) }
+    let frozen = array.bound().view.frozen(key.group);
+    if frozen { Err(BlockError::Unavailable) } else { Ok(()) }
 }
 
 impl<E: Host> Work<'_, E> {
@@ -236,8 +239,7 @@ impl<E: Host> Work<'_, E> {
         for (strip, slot, ticket) in &mut tickets {
             let (strip, (result, column)) = (*strip, ticket.await);
             columns[strip] = Some(column);
-            if let Err(error) = result {
-                self.array.report(*slot, error);
+            if self.array.believe(self.bound, self.key, *slot, result).is_err() {
                 failed = failed.or(StripSet::one(strip));
             }
         }
@@ -438,7 +440,7 @@ async fn write_copies<E: Host>(
 ) -> Result<(), BlockError> {
     let bound = array.bound();
     let state = bound.view.stripe_state(key);
-    if state.readable.is_empty() {
+    if state.readable.is_empty() || bound.view.frozen(key.group) {
         return Err(BlockError::Unavailable);
     }
     let work = Work { array, bound: &bound, key, state };
