@@ -1,1 +1,31 @@
-//! Load generator, procedures and reports.
+//! Load generator, procedures and reports: what this machine gives, measured here.
+//!
+//! Purpose: every number is a comparison inside one run. Two sides take turns in short slices,
+//! order alternating, and a result is the median of the rounds' ratios with the smallest and the
+//! largest round beside it. Both sides go through the same generator, buffers and reactor.
+//!
+//! - [`array`]: the procedure of `palisade bench array`.
+//! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
+//!   check of what is read back.
+//! - [`rig`]: cores with an engine on them; [`files`]: drives in memory; [`fio`]: the yardstick
+//!   of the raw side.
+//! - [`stats`], [`report`]: medians; JSON and table.
+//!
+//! Invariants
+//! - Nothing is generated, checked or allocated on the measured path on one side only.
+//! - A result whose condition does not hold is left out, and the report says why.
+//! - The drives are files without a name: they are gone when the process is, however it ends.
+
+pub mod array;
+pub mod error;
+pub mod files;
+pub mod fio;
+pub mod load;
+pub mod record;
+pub mod report;
+pub mod rig;
+pub mod stats;
+
+pub use array::{ArrayBench, bench_array};
+pub use error::BenchError;
+pub use report::{Machine, Metric, Report};

@@ -1,0 +1,443 @@
+//! `palisade bench array`: what an array costs over its raw drives.
+//!
+//! RAID 5 over files in memory that were filled with random bytes. Side A is the raw drives,
+//! side B a volume over the whole array; both sides' tasks run on the data core and go through
+//! the same reactor. Raw reads use the array's own files; raw writes use a second set of the
+//! same size, since they would destroy the array. In the end the array is stopped, started again
+//! by new cores from newly opened files, scrubbed and read back against the record: without that
+//! there is no report.
+//!
+//! With two cores a second array is made on the second set, by two cores, and its CPU time per
+//! request compared with the first one's.
+
+use crate::error::BenchError;
+use crate::files::{Files, check_room};
+use crate::fio;
+use crate::load::{Load, Op, Order, Until};
+use crate::record::Record;
+use crate::report::{Goal, Report};
+use crate::rig::{Aim, Rig};
+use crate::stats::{Round, Sample, Spread, cpu_ratio, rate_ratio};
+use drives::{OpenOptions, SharedDrive};
+use engine::array::message::ArrayId;
+use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Request, StartOptions};
+use layout::Level;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{MIB, Uuid};
+
+const NAME: &str = "bench";
+const STRIP_BYTES: u32 = 64 << 10;
+/// Turns that each side has within a round.
+const TURNS: u32 = 4;
+/// Rounds against fio, at most.
+const FIO_ROUNDS: usize = 5;
+/// What the raw side must reach of fio's rate.
+const FIO_GOAL: f64 = 0.90;
+/// What two cores may cost per request, of one core's cost.
+const CORES_GOAL: f64 = 1.15;
+
+/// What is measured, and how long.
+#[derive(Clone, Debug)]
+pub struct ArrayBench {
+    /// Rounds of each workload, at least 1.
+    pub rounds: usize,
+    /// Time of each side in a round.
+    pub span: Duration,
+    /// 1, or 2 to compare two data cores with one as well.
+    pub cores: u16,
+    /// Drives, 3 to 32.
+    pub drives: usize,
+    /// Bytes of each drive.
+    pub drive_bytes: u64,
+    /// A directory in a RAM-backed file system.
+    pub dir: PathBuf,
+}
+
+impl Default for ArrayBench {
+    fn default() -> Self {
+        Self {
+            rounds: 15,
+            span: Duration::from_secs(1),
+            cores: 1,
+            drives: 5,
+            drive_bytes: units::GIB,
+            dir: "/dev/shm".into(),
+        }
+    }
+}
+
+impl ArrayBench {
+    fn check(&self) -> Result<(), BenchError> {
+        let problem = if self.rounds == 0 || self.span.is_zero() {
+            "at least one round of some time is needed"
+        } else if !(1..=2).contains(&self.cores) {
+            "give one or two cores"
+        } else if !(3..=32).contains(&self.drives) {
+            "give 3 to 32 drives"
+        } else if self.drive_bytes < 16 * MIB || !self.drive_bytes.is_multiple_of(MIB) {
+            "give drives of at least 16 MiB and of whole MiB"
+        } else {
+            return check_room(&self.dir, 2 * self.drives as u64 * self.drive_bytes);
+        };
+        Err(BenchError::Usage(problem.to_owned()))
+    }
+}
+
+struct Workload {
+    name: &'static str,
+    op: Op,
+    order: Order,
+    bytes: usize,
+    depth: usize,
+    goal: f64,
+}
+
+const WORKLOADS: [Workload; 4] = [
+    Workload {
+        name: "4k-random-read",
+        op: Op::Read,
+        order: Order::Random,
+        bytes: 4 << 10,
+        depth: 32,
+        goal: 0.90,
+    },
+    Workload {
+        name: "128k-sequential-read",
+        op: Op::Read,
+        order: Order::Sequential,
+        bytes: 128 << 10,
+        depth: 8,
+        goal: 0.95,
+    },
+    Workload {
+        name: "4k-random-write",
+        op: Op::Write,
+        order: Order::Random,
+        bytes: 4 << 10,
+        depth: 32,
+        goal: 0.30,
+    },
+    Workload {
+        name: "128k-sequential-write",
+        op: Op::Write,
+        order: Order::Sequential,
+        bytes: 128 << 10,
+        depth: 8,
+        goal: 0.65,
+    },
+];
+
+impl Workload {
+    fn load(&self, record: &Arc<Record>) -> Load {
+        Load::new(self.op, self.order, self.bytes, self.depth, record)
+    }
+}
+
+/// A side of a comparison: who runs it, at what, with which record.
+struct Side<'a> {
+    rig: &'a Rig,
+    aim: Aim,
+    record: Arc<Record>,
+}
+
+impl Side<'_> {
+    fn run(&self, load: &Load, span: Duration, seed: u64) -> Result<Sample, BenchError> {
+        Ok(self.rig.run(&self.aim, load, Until::Elapsed(span), seed)?.0)
+    }
+}
+
+/// An array on its own cores, with a volume over all of it.
+struct Bay {
+    rig: Rig,
+    cores: u16,
+    paths: Vec<PathBuf>,
+    drives: Vec<SharedDrive>,
+    array: ArrayId,
+    volume: Uuid,
+    record: Arc<Record>,
+}
+
+fn open(paths: &[PathBuf]) -> Result<Vec<SharedDrive>, BenchError> {
+    let options = OpenOptions::default();
+    Ok(paths.iter().map(|p| SharedDrive::open(p, &options)).collect::<Result<_, _>>()?)
+}
+
+fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
+    let reference = |drive: &SharedDrive| DriveRef {
+        shared: drive.clone(),
+        path: drive.path().display().to_string(),
+        serial: drive.serial(),
+        is_file: drive.is_file(),
+    };
+    drives.iter().map(reference).collect()
+}
+
+impl Bay {
+    /// Makes the array and writes all of it once.
+    fn create(files: &Files, cores: u16) -> Result<Self, BenchError> {
+        let (rig, paths) = (Rig::start(cores)?, files.paths());
+        let drives = open(&paths)?;
+        let new = NewArray {
+            name: NAME.to_owned(),
+            level: Level::Raid5,
+            strip_bytes: STRIP_BYTES,
+            block_bytes: None,
+        };
+        let references = references(&drives);
+        let made: ArrayStatus = rig.ask(|reply| Request::Create(new, references, reply))?;
+        let volume = rig.ask(|reply| {
+            Request::VolumeCreate(NAME.to_owned(), "all".to_owned(), made.free_bytes, reply)
+        })?;
+        let record = Arc::new(Record::new(volume.bytes));
+        let (array, volume) = (made.id, volume.uuid);
+        let bay = Self { rig, cores, paths, drives, array, volume, record };
+        bay.pass(Op::Write)?;
+        Ok(bay)
+    }
+
+    fn aim(&self) -> Aim {
+        Aim::Volume { array: self.array, volume: self.volume }
+    }
+
+    fn side(&self) -> Side<'_> {
+        Side { rig: &self.rig, aim: self.aim(), record: self.record.clone() }
+    }
+
+    /// Writes or verifies the whole volume once.
+    fn pass(&self, op: Op) -> Result<(), BenchError> {
+        let load = Load::new(op, Order::Sequential, 128 << 10, 8, &self.record);
+        let (_, parts) = self.rig.run(&self.aim(), &load, Until::Once, 0)?;
+        let blocks = parts.iter().map(|p| p.wrong.0).sum();
+        match parts.iter().filter_map(|p| p.wrong.1).min() {
+            Some(first) => Err(BenchError::Wrong { blocks, first }),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops the array, starts it again on new cores from newly opened files, scrubs it and
+    /// reads everything back.
+    fn verify(self) -> Result<(), BenchError> {
+        self.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
+        let Self { rig, cores, paths, drives, volume, record, .. } = self;
+        drop((rig, drives));
+        let (rig, drives) = (Rig::start(cores)?, open(&paths)?);
+        let (found, options) = (references(&drives), StartOptions::default());
+        let started = rig.ask(|reply| Request::Assemble(None, found, options, reply))?;
+        let array = started[0].id;
+        let bay = Self { rig, cores, paths, drives, array, volume, record };
+        bay.scrub()?;
+        bay.pass(Op::Verify)?;
+        bay.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))
+    }
+
+    fn scrub(&self) -> Result<(), BenchError> {
+        self.rig.ask(|reply| Request::Scrub(NAME.to_owned(), false, reply))?;
+        loop {
+            let status = self.rig.ask(Request::Status)?;
+            if let Some(found) = status[0].last_scrub {
+                let all = found.checked_bytes >= status[0].size_bytes;
+                return match found.mismatches {
+                    0 if all => Ok(()),
+                    mismatches => Err(BenchError::Scrub(mismatches)),
+                };
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Takes turns: rounds of `span` for each side, cut into turns, order alternating.
+fn compare(
+    options: &ArrayBench,
+    workload: &Workload,
+    a: &Side<'_>,
+    b: &Side<'_>,
+) -> Result<Vec<Round>, BenchError> {
+    let (load_a, load_b) = (workload.load(&a.record), workload.load(&b.record));
+    let span = options.span / TURNS;
+    let mut rounds = Vec::new();
+    // A first turn that does not count: memory and tables are warm afterwards.
+    a.run(&load_a, span, 0)?;
+    b.run(&load_b, span, 0)?;
+    for round in 0..options.rounds as u64 {
+        let mut sums = Round::default();
+        for turn in 0..u64::from(TURNS) {
+            let seed = 1 + round * u64::from(TURNS) + turn;
+            if (round + turn) % 2 == 0 {
+                sums.a = sums.a.and(a.run(&load_a, span, seed)?);
+                sums.b = sums.b.and(b.run(&load_b, span, seed)?);
+            } else {
+                sums.b = sums.b.and(b.run(&load_b, span, seed)?);
+                sums.a = sums.a.and(a.run(&load_a, span, seed)?);
+            }
+        }
+        rounds.push(sums);
+    }
+    Ok(rounds)
+}
+
+/// Adds one side's rate and CPU time.
+fn add_side(
+    report: &mut Report,
+    workload: &Workload,
+    side: &str,
+    samples: impl Iterator<Item = Sample> + Clone,
+) {
+    let name = workload.name;
+    let rate = Spread::of(samples.clone().map(|s| s.rate()));
+    if workload.order == Order::Random {
+        report.add(&format!("{name}-{side}-iops"), "iops", rate, None);
+    } else {
+        let rate = rate.map(|r| r.scaled(workload.bytes as f64 / 1e9));
+        report.add(&format!("{name}-{side}-gbps"), "GB/s", rate, None);
+    }
+    let cpu = Spread::of(samples.map(|s| s.cpu_micros()));
+    report.add(&format!("{name}-{side}-cpu-us"), "us", cpu, None);
+}
+
+/// The raw drives as a side.
+fn raw_side<'a>(rig: &'a Rig, drives: &[SharedDrive]) -> Side<'a> {
+    let bytes = drives.iter().map(|d| format::data_bytes(d.info().bytes, false)).min();
+    let (start, bytes) = (format::limits::DATA_OFFSET, bytes.unwrap_or(0));
+    let record = Arc::new(Record::new(bytes * drives.len() as u64));
+    Side { rig, aim: Aim::Drives { drives: drives.to_vec(), start, bytes }, record }
+}
+
+/// Measures the raw side against fio, in turns; whether the raw side counts.
+fn against_fio(
+    options: &ArrayBench,
+    workload: &Workload,
+    raw: &Side<'_>,
+    paths: &[PathBuf],
+    report: &mut Report,
+) -> Result<bool, BenchError> {
+    let name = match workload.op {
+        Op::Write => "raw-vs-fio-4k-write",
+        Op::Read | Op::Verify => "raw-vs-fio-4k-read",
+    };
+    if !fio::available() {
+        report.missing.push(format!("{name}: there is no fio"));
+        return Ok(true);
+    }
+    let load = workload.load(&raw.record);
+    let (mut ratios, mut rates) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for round in 0..options.rounds.min(FIO_ROUNDS) {
+        let ours = raw.run(&load, options.span, round as u64)?.rate();
+        let mut best = 0.0f64;
+        for (engine, rates) in fio::ENGINES.iter().zip(&mut rates) {
+            match fio::random_4k(engine, workload.op, workload.depth, paths, options.span) {
+                Ok(rate) => {
+                    best = best.max(rate);
+                    rates.push(rate);
+                }
+                Err(error) => {
+                    report.missing.push(format!("{name}: {engine}: {error}"));
+                    return Ok(true);
+                }
+            }
+        }
+        ratios.push(ours / best);
+    }
+    let spread = Spread::of(ratios);
+    report.add(name, "ratio", spread, Some(Goal::AtLeast(FIO_GOAL)));
+    for (engine, rates) in fio::ENGINES.iter().zip(rates) {
+        let name = format!("{}-fio-{engine}-iops", workload.name);
+        report.add(&name, "iops", Spread::of(rates), None);
+    }
+    Ok(spread.is_some_and(|s| s.median >= FIO_GOAL))
+}
+
+/// All workloads of the array against the raw drives.
+fn against_raw(
+    options: &ArrayBench,
+    bay: &Bay,
+    second: &Files,
+    report: &mut Report,
+    progress: &dyn Fn(&str),
+) -> Result<(), BenchError> {
+    let second_drives = open(&second.paths())?;
+    let mut counts = true;
+    for workload in &WORKLOADS {
+        let (drives, paths) = match workload.op {
+            Op::Write => (&second_drives, second.paths()),
+            Op::Read | Op::Verify => (&bay.drives, bay.paths.clone()),
+        };
+        let raw = raw_side(&bay.rig, drives);
+        if workload.order == Order::Random {
+            progress(&format!("{}: raw drives against fio", workload.name));
+            counts = against_fio(options, workload, &raw, &paths, report)?;
+        }
+        progress(&format!("{}: array against raw drives", workload.name));
+        let rounds = compare(options, workload, &raw, &bay.side())?;
+        if counts {
+            let goal = Some(Goal::AtLeast(workload.goal));
+            report.add(workload.name, "ratio", rate_ratio(&rounds), goal);
+        } else {
+            let reason = "the raw side did not reach 0.90 of fio";
+            report.missing.push(format!("{}: {reason}", workload.name));
+        }
+        add_side(report, workload, "array", rounds.iter().map(|r| r.b));
+        add_side(report, workload, "raw", rounds.iter().map(|r| r.a));
+    }
+    Ok(())
+}
+
+/// CPU time per request of two cores against one.
+fn against_one_core(
+    options: &ArrayBench,
+    one: &Bay,
+    two: &Bay,
+    report: &mut Report,
+    progress: &dyn Fn(&str),
+) -> Result<(), BenchError> {
+    let mut worst: Option<Spread> = None;
+    let goal = Some(Goal::AtMost(CORES_GOAL));
+    for workload in WORKLOADS.iter().filter(|w| w.order == Order::Random) {
+        progress(&format!("{}: two cores against one", workload.name));
+        let rounds = compare(options, workload, &one.side(), &two.side())?;
+        let ratio = cpu_ratio(&rounds);
+        report.add(&format!("cores-2-{}-cpu-ratio", workload.name), "ratio", ratio, goal);
+        let samples = rounds.iter().map(|r| r.b);
+        add_side(report, workload, "array-cores-2", samples);
+        worst = match (worst, ratio) {
+            (Some(worst), Some(ratio)) if worst.median >= ratio.median => Some(worst),
+            (_, ratio) => ratio,
+        };
+    }
+    report.add("cores-2-cpu-ratio", "ratio", worst, goal);
+    Ok(())
+}
+
+/// Carries the benchmark out. `version` and `command` go into the report; `progress` is told
+/// what happens, a line each.
+///
+/// # Errors
+/// When it can't be carried out, or what the array gives back afterwards is not what was
+/// written: then nothing of it counts.
+pub fn bench_array(
+    options: &ArrayBench,
+    version: &str,
+    command: &str,
+    progress: &dyn Fn(&str),
+) -> Result<Report, BenchError> {
+    options.check()?;
+    let mut report = Report::new(version, command);
+    progress("making and filling the drives");
+    let first = Files::new(&options.dir, options.drives, options.drive_bytes, 1)?;
+    let second = Files::new(&options.dir, options.drives, options.drive_bytes, 2)?;
+    let bay = Bay::create(&first, 1)?;
+    against_raw(options, &bay, &second, &mut report, progress)?;
+    let mut bays = vec![bay];
+    if options.cores == 2 {
+        let two = Bay::create(&second, 2)?;
+        against_one_core(options, &bays[0], &two, &mut report, progress)?;
+        bays.push(two);
+    }
+    for bay in bays {
+        progress("stopping, starting, scrubbing, reading back");
+        bay.verify()?;
+    }
+    Ok(report)
+}

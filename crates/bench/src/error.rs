@@ -1,0 +1,58 @@
+//! Why a benchmark could not be carried out.
+
+use drives::OpenError;
+use engine::manage::command::ManageError;
+use std::path::PathBuf;
+
+/// Why there is no report. The text says what happened and, where it helps, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The command does not make sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A file or the system refused.
+    #[error("{path}: {error}")]
+    System {
+        /// What was used.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The directory has too little room.
+    #[error("{path}: {wanted} bytes wanted, {free} free; give --drive-size or --dir")]
+    Room {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes needed.
+        wanted: u64,
+        /// Bytes there are.
+        free: u64,
+    },
+    /// A drive could not be opened.
+    #[error("{0}")]
+    Open(#[from] OpenError),
+    /// The engine refused.
+    #[error("{0}")]
+    Manage(#[from] ManageError),
+    /// A request of the load failed.
+    #[error("{0} requests of the load failed")]
+    Failed(u64),
+    /// A core ended before it answered.
+    #[error("a core of the run ended early")]
+    CoreGone,
+    /// fio could not be used.
+    #[error("fio: {0}")]
+    Fio(String),
+    /// The scrub after the writes found stripes whose parity is wrong.
+    #[error("the scrub found {0} mismatches: no result counts")]
+    Scrub(u64),
+    /// Reading back found blocks that are not what was written last.
+    #[error("{blocks} blocks read back wrong, the first is {first}: no result counts")]
+    Wrong {
+        /// How many.
+        blocks: u64,
+        /// The first of them, counted in 4 KiB from the volume's start.
+        first: u64,
+    },
+}

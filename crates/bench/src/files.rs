@@ -1,0 +1,78 @@
+//! Drives in memory: files without a name in a RAM-backed file system.
+//!
+//! They are made with `O_TMPFILE` and reached through `/proc/PID/fd`, so that fio can use them
+//! too and nothing is left behind when the process is killed.
+
+use crate::error::BenchError;
+use crate::record::Random;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A set of files of one size.
+pub struct Files {
+    files: Vec<File>,
+}
+
+impl Files {
+    /// Makes `count` files of `bytes` in `dir`, filled with random bytes.
+    pub fn new(dir: &Path, count: usize, bytes: u64, seed: u64) -> Result<Self, BenchError> {
+        let system = |error| BenchError::System { path: dir.to_owned(), error };
+        let mut random = Random::new(seed);
+        let mut piece = vec![0u8; 1 << 20];
+        let mut files = Vec::new();
+        for _ in 0..count {
+            let mut options = File::options();
+            options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
+            let file = options.open(dir).map_err(system)?;
+            let mut at = 0;
+            while at < bytes {
+                let part = (bytes - at).min(piece.len() as u64) as usize;
+                random.fill(&mut piece[..part]);
+                file.write_all_at(&piece[..part], at).map_err(system)?;
+                at += part as u64;
+            }
+            files.push(file);
+        }
+        Ok(Self { files })
+    }
+
+    /// Where this process and its children can open them.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let pid = std::process::id();
+        let path = |file: &File| format!("/proc/{pid}/fd/{}", file.as_raw_fd()).into();
+        self.files.iter().map(path).collect()
+    }
+}
+
+/// Checks that `dir` has room for `wanted` bytes.
+pub fn check_room(dir: &Path, wanted: u64) -> Result<(), BenchError> {
+    let status = rustix::fs::statvfs(dir)
+        .map_err(|error| BenchError::System { path: dir.to_owned(), error: error.into() })?;
+    let free = status.f_bavail.saturating_mul(status.f_frsize);
+    if free < wanted {
+        return Err(BenchError::Room { path: dir.to_owned(), wanted, free });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_filled_and_leave_nothing() {
+        let dir = Path::new("/dev/shm");
+        let bytes = (1 << 20) + 4096;
+        let files = Files::new(dir, 2, bytes, 7).unwrap();
+        let paths = files.paths();
+        let contents: Vec<Vec<u8>> = paths.iter().map(|p| std::fs::read(p).unwrap()).collect();
+        assert!(contents.iter().all(|c| c.len() as u64 == bytes));
+        assert_ne!(contents[0], contents[1]);
+        assert!(contents[0].chunks(4096).all(|c| c.iter().any(|b| *b != 0)));
+        drop(files);
+        assert!(paths.iter().all(|p| std::fs::read(p).map_or(true, |c| !contents.contains(&c))));
+        assert!(check_room(dir, u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,290 @@
+//! The load: a number of tasks, each with one request in flight, against raw drives or a volume.
+//!
+//! The same code makes both sides' requests: same addresses, buffers, stamps and records; only
+//! [`Target`] differs. Tasks run on the data core itself, so the generator's cost is part of
+//! both sides.
+
+use crate::record::{BLOCK, Random, Record};
+use core::cell::Cell;
+use core::future::Future;
+use io::local::Event;
+use io::{Blocks, Buf, BufMut, Drive, Env, Gather, Pool, Priority};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use units::Nanos;
+
+/// Where requests go. A request's outcome is whether it succeeded.
+pub trait Target: Clone + 'static {
+    /// Bytes of the address space.
+    fn bytes(&self) -> u64;
+    /// Fills the buffer from `at`.
+    fn read(&self, at: u64, into: BufMut) -> impl Future<Output = (bool, BufMut)>;
+    /// Writes the buffer at `at`.
+    fn write(&self, at: u64, data: Buf) -> impl Future<Output = bool>;
+}
+
+/// A volume, or whatever else is served.
+#[derive(Clone)]
+pub struct Served<B>(pub B);
+
+impl<B: Blocks> Target for Served<B> {
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    async fn read(&self, at: u64, into: BufMut) -> (bool, BufMut) {
+        let (result, into) = self.0.read(at, into).await;
+        (result.is_ok(), into)
+    }
+
+    async fn write(&self, at: u64, data: Buf) -> bool {
+        self.0.write(at, data, false).await.is_ok()
+    }
+}
+
+/// Bytes of one drive before the next one's turn: the largest request, so that none is split and
+/// sequential requests use all drives.
+const TURN: u64 = 128 << 10;
+
+/// The data areas of bare drives, one address space.
+#[derive(Clone)]
+pub struct Raw<D> {
+    drives: Rc<[D]>,
+    start: u64,
+    bytes: u64,
+}
+
+impl<D: Drive> Raw<D> {
+    /// The `bytes` from `start` on of each drive.
+    pub fn new(drives: Vec<D>, start: u64, bytes: u64) -> Self {
+        Self { drives: drives.into(), start, bytes: bytes / TURN * TURN }
+    }
+
+    #[inline]
+    fn place(&self, at: u64) -> (&D, u64) {
+        let (turn, within) = (at / TURN, at % TURN);
+        let count = self.drives.len() as u64;
+        let drive = &self.drives[(turn % count) as usize];
+        (drive, self.start + turn / count * TURN + within)
+    }
+}
+
+impl<D: Drive> Target for Raw<D> {
+    fn bytes(&self) -> u64 {
+        self.bytes * self.drives.len() as u64
+    }
+
+    async fn read(&self, at: u64, into: BufMut) -> (bool, BufMut) {
+        let (drive, at) = self.place(at);
+        let (result, into) = drive.read(at, into).await;
+        (result.is_ok(), into)
+    }
+
+    async fn write(&self, at: u64, data: Buf) -> bool {
+        let (drive, at) = self.place(at);
+        let mut gather = Gather::new();
+        gather.push(data);
+        drive.write(at, gather, false).await.is_ok()
+    }
+}
+
+/// What a request does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// Reads; the content is not looked at.
+    Read,
+    /// Reads and compares with the record.
+    Verify,
+    /// Writes the next version.
+    Write,
+}
+
+/// In which order addresses are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Each as likely as any other.
+    Random,
+    /// One behind the other, from the start again at the end.
+    Sequential,
+}
+
+/// When a load ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// After this time; requests in flight are finished.
+    Elapsed(Duration),
+    /// After one pass over the address space.
+    Once,
+}
+
+/// A kind of load on one side. Clones continue the same sequence and record.
+#[derive(Clone)]
+pub struct Load {
+    /// What is done.
+    pub op: Op,
+    /// Where.
+    pub order: Order,
+    /// Bytes of a request, a multiple of 4096.
+    pub bytes: usize,
+    /// Requests in flight, over all cores.
+    pub depth: usize,
+    record: Arc<Record>,
+    cursor: Arc<AtomicU64>,
+    buffers: Pool,
+}
+
+/// What a load came to on one core.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Requests completed.
+    pub operations: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Blocks that are not as recorded, and the first of them.
+    pub wrong: (u64, Option<u64>),
+    /// When the first request was made.
+    pub start: Instant,
+    /// When the last one was done.
+    pub end: Instant,
+}
+
+impl Load {
+    /// A load whose writes go into `record`, which covers the target's address space.
+    pub fn new(op: Op, order: Order, bytes: usize, depth: usize, record: &Arc<Record>) -> Self {
+        // Who was just answered may ask again before the last reference to its payload is gone.
+        let buffers = record.payloads(bytes, 2 * depth + 16);
+        let (record, cursor) = (record.clone(), Arc::default());
+        Self { op, order, bytes, depth, record, cursor, buffers }
+    }
+
+    /// Runs this core's share of the load: `depth` of its tasks.
+    pub async fn run<E: Env, T: Target>(
+        self,
+        env: E,
+        target: T,
+        depth: usize,
+        until: Until,
+        seed: u64,
+    ) -> Part {
+        assert!(
+            self.record.blocks() * BLOCK as u64 >= target.bytes(),
+            "the record covers the target"
+        );
+        let requests = target.bytes() / self.bytes as u64;
+        let start = Instant::now();
+        let (end, limit) = match until {
+            Until::Elapsed(span) => (env.now().after(Nanos(span.as_nanos() as u64)), u64::MAX),
+            Until::Once => (Nanos(u64::MAX), requests),
+        };
+        let tally = Rc::new(Tally::default());
+        tally.running.set(depth);
+        for task in 0..depth as u64 {
+            let random = Random::new(seed ^ task << 32);
+            let load = self.clone();
+            let (target, tally) = (target.clone(), tally.clone());
+            let work = Work { env: env.clone(), target, load, requests, end, limit, random, tally };
+            env.spawn(Priority::First, work.run());
+        }
+        tally.ended.wait_until(|| (tally.running.get() == 0).then_some(())).await;
+        let (operations, failed) = (tally.operations.get(), tally.failed.get());
+        Part { operations, failed, wrong: tally.wrong.get(), start, end: Instant::now() }
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    operations: Cell<u64>,
+    failed: Cell<u64>,
+    wrong: Cell<(u64, Option<u64>)>,
+    running: Cell<usize>,
+    ended: Event,
+}
+
+/// One task of a load.
+struct Work<E, T> {
+    env: E,
+    target: T,
+    load: Load,
+    requests: u64,
+    end: Nanos,
+    limit: u64,
+    random: Random,
+    tally: Rc<Tally>,
+}
+
+impl<E: Env, T: Target> Work<E, T> {
+    async fn run(mut self) {
+        match self.load.op {
+            Op::Read | Op::Verify => self.read_all().await,
+            Op::Write => self.write_all().await,
+        }
+        self.tally.running.set(self.tally.running.get() - 1);
+        self.tally.ended.notify();
+    }
+
+    /// The next address; `None` when the load is over.
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        if self.env.now() >= self.end {
+            return None;
+        }
+        let request = match self.load.order {
+            Order::Random => self.random.below(self.requests),
+            Order::Sequential => {
+                let count = self.load.cursor.fetch_add(1, Ordering::Relaxed);
+                if count >= self.limit {
+                    return None;
+                }
+                count % self.requests
+            }
+        };
+        Some(request * self.load.bytes as u64)
+    }
+
+    #[inline]
+    fn count(&self, done: bool) {
+        let counter = if done { &self.tally.operations } else { &self.tally.failed };
+        counter.set(counter.get() + 1);
+    }
+
+    fn buffer(&self) -> BufMut {
+        self.load.buffers.take(self.load.bytes).expect("a load's buffers cover its depth")
+    }
+
+    async fn read_all(&mut self) {
+        let mut buffer = self.buffer();
+        while let Some(at) = self.next() {
+            let done;
+            (done, buffer) = self.target.read(at, buffer).await;
+            self.count(done);
+            if done && self.load.op == Op::Verify {
+                self.compare(at, &buffer);
+            }
+        }
+    }
+
+    fn compare(&self, at: u64, content: &[u8]) {
+        let (count, first) = self.load.record.compare(at / BLOCK as u64, content);
+        let (known, known_first) = self.tally.wrong.get();
+        let first = known_first.into_iter().chain(first).min();
+        self.tally.wrong.set((known + count, first));
+    }
+
+    async fn write_all(&mut self) {
+        let blocks = (self.load.bytes / BLOCK) as u64;
+        while let Some(at) = self.next() {
+            let first = at / BLOCK as u64;
+            if !self.load.record.claim(first) {
+                // Another task writes it right now: which of the two came last nobody could say.
+                continue;
+            }
+            let mut payload = self.buffer();
+            self.load.record.stamp(first, &mut payload);
+            let done = self.target.write(at, payload.freeze()).await;
+            self.load.record.written(first, blocks);
+            self.count(done);
+        }
+    }
+}

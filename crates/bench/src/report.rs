@@ -1,0 +1,227 @@
+//! What a benchmark found: as JSON for programs, as a table for people.
+//!
+//! The JSON's keys and their meaning are a contract (schema 1): `schema`, `machine`, `version`,
+//! `command`, `results`; each result has `name`, `value`, `unit`, `low`, `high`, `goal`, `met`.
+//! `goal` and `met` are null where there is no goal. What could not be measured is not in the
+//! list, and [`Report::missing`] says why.
+
+use crate::stats::Spread;
+use core::fmt::Write as _;
+use serde::Serialize;
+
+/// Which way a goal points.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Goal {
+    /// The value must be at least this.
+    AtLeast(f64),
+    /// The value must be at most this.
+    AtMost(f64),
+}
+
+/// One result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Metric {
+    /// What was measured, in words joined by `-`.
+    pub name: String,
+    /// The median round.
+    pub value: f64,
+    /// `ratio`, `iops`, `GB/s` (10^9 bytes) or `us`.
+    pub unit: &'static str,
+    /// The smallest round.
+    pub low: f64,
+    /// The largest round.
+    pub high: f64,
+    /// What it should reach; a value to stay under where less is better.
+    pub goal: Option<f64>,
+    /// Whether it does.
+    pub met: Option<bool>,
+}
+
+impl Metric {
+    /// A result with its goal, if it has one.
+    pub fn new(name: String, unit: &'static str, spread: Spread, goal: Option<Goal>) -> Self {
+        let met = goal.map(|goal| match goal {
+            Goal::AtLeast(least) => spread.median >= least,
+            Goal::AtMost(most) => spread.median <= most,
+        });
+        let goal = goal.map(|(Goal::AtLeast(goal) | Goal::AtMost(goal))| goal);
+        let Spread { median, low, high } = spread;
+        Self { name, value: median, unit, low, high, goal, met }
+    }
+}
+
+/// The machine, without its name.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Machine {
+    /// The CPU's model.
+    pub cpu: String,
+    /// CPUs this process may use.
+    pub cpus: usize,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+impl Machine {
+    /// This machine; what the system does not tell is empty or 0.
+    pub fn here() -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        Self {
+            cpu: field(&read("/proc/cpuinfo"), "model name").to_owned(),
+            cpus: std::thread::available_parallelism().map_or(0, |n| n.get()),
+            memory_bytes: kibibytes(field(&read("/proc/meminfo"), "MemTotal")),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+        }
+    }
+}
+
+/// What follows `name:` in a text of the proc file system.
+fn field<'a>(text: &'a str, name: &str) -> &'a str {
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(key, _)| key.trim() == name).map_or("", |(_, value)| value.trim())
+}
+
+fn kibibytes(text: &str) -> u64 {
+    let number = text.strip_suffix("kB").unwrap_or(text).trim();
+    number.parse().map_or(0, |kib: u64| kib * units::KIB)
+}
+
+/// A benchmark's findings.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// Version of this report's form.
+    pub schema: u32,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// Version of the program.
+    pub version: String,
+    /// The command that measured it.
+    pub command: String,
+    /// What was measured.
+    pub results: Vec<Metric>,
+    /// What could not be measured, and why; not part of the JSON.
+    #[serde(skip)]
+    pub missing: Vec<String>,
+}
+
+impl Report {
+    /// A report of this machine without results.
+    pub fn new(version: &str, command: &str) -> Self {
+        Self {
+            schema: 1,
+            machine: Machine::here(),
+            version: version.to_owned(),
+            command: command.to_owned(),
+            results: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// Adds a result, or notes that it could not be measured.
+    pub fn add(
+        &mut self,
+        name: &str,
+        unit: &'static str,
+        spread: Option<Spread>,
+        goal: Option<Goal>,
+    ) {
+        match spread {
+            Some(spread) => self.results.push(Metric::new(name.to_owned(), unit, spread, goal)),
+            None => self.missing.push(format!("{name}: nothing was completed in some round")),
+        }
+    }
+
+    /// One JSON object on one line per result, ending in a newline.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a report has no map keys");
+        text.push('\n');
+        text
+    }
+
+    /// A table for people.
+    pub fn to_table(&self) -> String {
+        let machine = &self.machine;
+        let memory = units::format_size(machine.memory_bytes);
+        let mut text = format!(
+            "{}\n{}, {} CPUs, {memory} memory, Linux {}\n\n",
+            self.command, machine.cpu, machine.cpus, machine.kernel
+        );
+        let width = self.results.iter().map(|r| r.name.len()).max().unwrap_or(0).max(6);
+        let _ = writeln!(
+            text,
+            "{:width$}  {:>10}  {:5}  {:>10}  {:>10}  {:>5}",
+            "result", "value", "unit", "low", "high", "goal"
+        );
+        for r in &self.results {
+            let goal = r.goal.map_or(String::new(), |goal| format!("{goal:.2}"));
+            let met = match r.met {
+                Some(true) => "  met",
+                Some(false) => "  missed",
+                None => "",
+            };
+            let (value, low, high) =
+                (number(r.value, r.unit), number(r.low, r.unit), number(r.high, r.unit));
+            let _ = writeln!(
+                text,
+                "{:width$}  {value:>10}  {:5}  {low:>10}  {high:>10}  {goal:>5}{met}",
+                r.name, r.unit
+            );
+        }
+        text
+    }
+}
+
+fn number(value: f64, unit: &str) -> String {
+    if unit == "iops" { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let mut report = Report::new("1.2.3", "palisade bench array");
+        let spread = Spread { median: 0.5, low: 0.25, high: 0.75 };
+        report.add("4k-random-read", "ratio", Some(spread), Some(Goal::AtLeast(0.9)));
+        report.add("cores-2-cpu-ratio", "ratio", Some(spread), Some(Goal::AtMost(1.15)));
+        report.add("raw-iops", "iops", Some(spread.scaled(1e6)), None);
+        report.add("nothing", "iops", None, None);
+        report
+    }
+
+    #[test]
+    fn json_has_the_promised_shape() {
+        let json: serde_json::Value = serde_json::from_str(&report().to_json()).unwrap();
+        let keys: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["command", "machine", "results", "schema", "version"]);
+        assert_eq!(json["schema"], 1);
+        assert_eq!(json["version"], "1.2.3");
+        let results = json["results"].as_array().unwrap();
+        assert_eq!(results.len(), 3, "what was not measured is left out");
+        for result in results {
+            let keys: Vec<_> = result.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(keys, ["goal", "high", "low", "met", "name", "unit", "value"]);
+        }
+        assert_eq!((&results[0]["goal"], &results[0]["met"]), (&0.9.into(), &false.into()));
+        assert_eq!((&results[1]["goal"], &results[1]["met"]), (&1.15.into(), &true.into()));
+        assert!(results[2]["goal"].is_null() && results[2]["met"].is_null());
+        assert_eq!(results[2]["value"], 500_000.0);
+    }
+
+    #[test]
+    fn the_table_says_what_was_missed() {
+        let table = report().to_table();
+        let line = table.lines().find(|l| l.starts_with("4k-random-read")).unwrap();
+        assert!(line.ends_with("0.90  missed") && line.contains("0.500"), "{line}");
+        assert!(table.lines().any(|l| l.starts_with("cores-2") && l.ends_with("met")));
+    }
+
+    #[test]
+    fn the_machine_is_read_from_proc() {
+        assert_eq!(field("a: 1\nmodel name\t: Some CPU\n", "model name"), "Some CPU");
+        assert_eq!(kibibytes("1024 kB"), units::MIB);
+        let here = Machine::here();
+        assert!(here.cpus > 0 && here.memory_bytes > 0 && !here.kernel.is_empty());
+    }
+}

@@ -1,0 +1,198 @@
+//! Cores with an engine on them, driven from the outside.
+//!
+//! Each core runs an *agent*: a task that takes jobs out of its inbox and starts them with the
+//! core's engine at hand.
+
+use crate::error::BenchError;
+use crate::load::{Load, Part, Raw, Served, Until};
+use crate::stats::Sample;
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+use drives::SharedDrive;
+use engine::manage::command::{Reply, Request};
+use engine::{Core, Volume};
+use io::{Env as _, Priority};
+use runtime::{Config, Handle, Runtime};
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use units::{CoreId, Uuid};
+
+/// The mail of the engine's cores.
+pub type Mail = engine::mail::Mail<SharedDrive>;
+/// One core.
+pub type Env = drives::Env<Mail>;
+
+type Job = Box<dyn FnOnce(&Env, &Core<Env>) + Send>;
+
+#[derive(Default)]
+struct Inbox {
+    state: Mutex<(VecDeque<Job>, Option<Waker>)>,
+}
+
+impl Inbox {
+    fn put(&self, job: Job) {
+        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        state.0.push_back(job);
+        if let Some(waker) = state.1.take() {
+            waker.wake();
+        }
+    }
+
+    async fn next(&self) -> Job {
+        poll_fn(|cx| {
+            let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+            match state.0.pop_front() {
+                Some(job) => Poll::Ready(job),
+                None => {
+                    state.1 = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// What a load is aimed at.
+#[derive(Clone)]
+pub enum Aim {
+    /// Bytes `start..start + bytes` of each of these drives.
+    Drives {
+        /// The drives.
+        drives: Vec<SharedDrive>,
+        /// First byte of each.
+        start: u64,
+        /// Bytes of each.
+        bytes: u64,
+    },
+    /// A volume of a running array.
+    Volume {
+        /// The array.
+        array: engine::array::message::ArrayId,
+        /// The volume.
+        volume: Uuid,
+    },
+}
+
+/// Running cores with an engine. Dropping it stops them.
+pub struct Rig {
+    _runtime: Runtime<Mail, SharedDrive>,
+    handle: Handle<Mail, SharedDrive>,
+    inboxes: Arc<[Inbox]>,
+}
+
+impl Rig {
+    /// Starts `cores` cores, each pinned to a CPU of its own.
+    pub fn start(cores: u16) -> Result<Self, BenchError> {
+        let inboxes: Arc<[Inbox]> = (0..cores).map(|_| Inbox::default()).collect();
+        let boxes = inboxes.clone();
+        let config = Config { cores, pin: true, ..Config::default() };
+        let runtime = Runtime::start_with(config, move |env: Env| {
+            let core = Core::start(env.clone());
+            let (boxes, agent) = (boxes.clone(), env.clone());
+            env.spawn(Priority::First, async move {
+                let inbox = &boxes[agent.core().index()];
+                loop {
+                    let job = inbox.next().await;
+                    job(&agent, &core);
+                }
+            });
+        });
+        let system = |error| BenchError::System { path: "the runtime".into(), error };
+        let runtime = runtime.map_err(system)?;
+        let handle = runtime.handle();
+        Ok(Self { _runtime: runtime, handle, inboxes })
+    }
+
+    /// Asks the engine for something and waits for its answer.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Request<SharedDrive>,
+    ) -> Result<T, BenchError> {
+        let (sender, answer) = mpsc::channel();
+        let reply = Box::new(move |result| {
+            // Nobody listens any more only when the run was given up.
+            let _ = sender.send(result);
+        });
+        self.handle.post(CoreId(0), Mail::Request(request(reply)));
+        Ok(answer.recv().map_err(|_| BenchError::CoreGone)??)
+    }
+
+    /// Runs a load, spread over the cores; what it came to and what it found wrong.
+    pub fn run(
+        &self,
+        aim: &Aim,
+        load: &Load,
+        until: Until,
+        seed: u64,
+    ) -> Result<(Sample, Vec<Part>), BenchError> {
+        let (sender, answers) = mpsc::channel();
+        let cores = self.inboxes.len();
+        let before = cpu_time();
+        for (core, inbox) in self.inboxes.iter().enumerate() {
+            let depth = load.depth / cores + usize::from(core < load.depth % cores);
+            let seed = seed.wrapping_mul(31).wrapping_add(core as u64);
+            let (aim, load, sender) = (aim.clone(), load.clone(), sender.clone());
+            inbox.put(Box::new(move |env, core| {
+                start_load(env, core, aim, load, depth, until, seed, sender);
+            }));
+        }
+        drop(sender);
+        let mut parts: Vec<Part> = Vec::new();
+        for _ in 0..cores {
+            parts.push(answers.recv().map_err(|_| BenchError::CoreGone)?);
+        }
+        let cpu = cpu_time().saturating_sub(before);
+        let failed: u64 = parts.iter().map(|p| p.failed).sum();
+        if failed > 0 {
+            return Err(BenchError::Failed(failed));
+        }
+        Ok((together(&parts, cpu), parts))
+    }
+}
+
+fn together(parts: &[Part], cpu: Duration) -> Sample {
+    let operations = parts.iter().map(|p| p.operations).sum();
+    let start = parts.iter().map(|p| p.start).min();
+    let end = parts.iter().map(|p| p.end).max();
+    let elapsed = start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start);
+    Sample { operations, elapsed, cpu }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn start_load(
+    env: &Env,
+    core: &Core<Env>,
+    aim: Aim,
+    load: Load,
+    depth: usize,
+    until: Until,
+    seed: u64,
+    sender: mpsc::Sender<Part>,
+) {
+    let own = env.clone();
+    match aim {
+        Aim::Drives { drives, start, bytes } => {
+            let drives = drives.iter().map(|d| env.bind(d)).collect();
+            let target = Raw::new(drives, start, bytes);
+            env.spawn(Priority::First, async move {
+                let _ = sender.send(load.run(own, target, depth, until, seed).await);
+            });
+        }
+        Aim::Volume { array, volume } => {
+            let array = core.array(array).expect("the array runs while it is loaded");
+            let target = Served(Volume::new(array, volume));
+            env.spawn(Priority::First, async move {
+                let _ = sender.send(load.run(own, target, depth, until, seed).await);
+            });
+        }
+    }
+}
+
+/// CPU time of the process so far: all threads, the kernel's workers for it included.
+fn cpu_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}

@@ -1,0 +1,98 @@
+//! `palisade bench`: measures this machine and prints what it gives.
+//!
+//! Status 0: everything was measured (whether or not goals were met); 1: something was left out,
+//! or nothing could be measured. Results go to the standard output, everything else to the
+//! standard error.
+
+use bench::{ArrayBench, Report, bench_array};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Measures this machine.
+#[derive(clap::Args, Debug)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    /// An array against its raw drives, in memory: RAID 5 over files of random bytes.
+    Array(ArrayArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct ArrayArgs {
+    /// Prints JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Rounds of each workload; each round runs both sides.
+    #[arg(long, default_value_t = 15)]
+    rounds: usize,
+    /// Seconds of each side in a round.
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// With 2: compares the CPU time per request of two data cores with one's, too.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=2))]
+    cores: u16,
+    /// Drives of the array.
+    #[arg(long, default_value_t = 5)]
+    drives: usize,
+    /// Size of each drive; twice as many are made.
+    #[arg(long, default_value = "1G", value_parser = size)]
+    drive_size: u64,
+    /// A directory in a RAM-backed file system.
+    #[arg(long, default_value = "/dev/shm")]
+    dir: PathBuf,
+    /// Writes the JSON to this file as well.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let fine = |s: &f64| (0.001..=3600.0).contains(s);
+    text.parse().ok().filter(fine).ok_or_else(|| "give 0.001 to 3600 seconds".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text).ok_or_else(|| "give a size like 1G".to_owned())
+}
+
+/// Carries `palisade bench …` out.
+pub fn run(args: BenchArgs) -> ExitCode {
+    let What::Array(args) = args.what;
+    let options = ArrayBench {
+        rounds: args.rounds,
+        span: Duration::from_secs_f64(args.seconds),
+        cores: args.cores,
+        drives: args.drives,
+        drive_bytes: args.drive_size,
+        dir: args.dir.clone(),
+    };
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let command = format!("palisade {}", words.join(" "));
+    let progress = |line: &str| eprintln!("{line}");
+    match bench_array(&options, env!("CARGO_PKG_VERSION"), &command, &progress) {
+        Ok(report) => print(&report, &args),
+        Err(error) => {
+            eprintln!("palisade: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(report: &Report, args: &ArrayArgs) -> ExitCode {
+    let json = report.to_json();
+    print!("{}", if args.json { json.clone() } else { report.to_table() });
+    for missing in &report.missing {
+        eprintln!("not measured: {missing}");
+    }
+    if let Some(path) = &args.out
+        && let Err(error) = std::fs::write(path, json)
+    {
+        eprintln!("palisade: {}: {error}", path.display());
+        return ExitCode::FAILURE;
+    }
+    if report.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
