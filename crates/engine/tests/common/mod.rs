@@ -4,6 +4,8 @@
 //! are in flight apart, so that every read has exactly one right answer.
 #![allow(dead_code, missing_docs)]
 
+pub mod oracle;
+
 use engine::core::Core;
 use engine::mail::Mail;
 use engine::manage::command::{
@@ -12,14 +14,16 @@ use engine::manage::command::{
 use engine::volume::Volume;
 use io::{Blocks, Env, Pool, Priority};
 use layout::Level;
-use sim::{DriveConfig, Rng, SharedSimDrive, SimEnv, World, WorldConfig};
+use sim::{DriveConfig, Rng, SharedSimDrive, SimEnv, Stopped, World, WorldConfig};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use units::{CoreId, MIB, Nanos};
+use units::{CoreId, MIB, Nanos, Slot};
 
 pub type Message = Mail<SharedSimDrive>;
 pub type Machine = SimEnv<Message>;
+/// Where the answer to a request comes.
+pub type Answer<T> = Arc<Mutex<Option<Result<T, ManageError>>>>;
 
 /// Bytes of every simulated drive: head, four bands of data, tail.
 pub const DRIVE_BYTES: u64 = 6 * MIB;
@@ -43,6 +47,22 @@ pub fn references(drives: &[SharedSimDrive]) -> Vec<DriveRef<SharedSimDrive>> {
     drives.iter().enumerate().map(|(i, d)| reference(d, i)).collect()
 }
 
+/// Agrees to everything.
+pub const FORCE: StartOptions = StartOptions { start_degraded: true, accept_loss: true };
+
+/// The record that counts on a drive.
+pub fn record(drive: &SharedSimDrive) -> format::ArrayRecord {
+    let bytes = format::SLOT_BYTES;
+    let image = |offset| drive.peek(offset, bytes);
+    let images = format::slot_offsets(drive.info().bytes).map(image);
+    format::newest([&images[0], &images[1], &images[2], &images[3]]).unwrap().1
+}
+
+/// Drives with the same content, for another course of events.
+pub fn duplicates(drives: &[SharedSimDrive]) -> Vec<SharedSimDrive> {
+    drives.iter().map(SharedSimDrive::duplicate).collect()
+}
+
 impl Rig {
     pub fn new(seed: u64, cores: u16) -> Self {
         let world = World::new(WorldConfig::new(seed).with_cores(cores));
@@ -59,12 +79,17 @@ impl Rig {
         &self,
         request: impl FnOnce(Reply<T>) -> Request<SharedSimDrive>,
     ) -> Result<T, ManageError> {
-        let answer = Arc::new(Mutex::new(None));
-        let slot = answer.clone();
-        let reply = Box::new(move |result| *slot.lock().unwrap() = Some(result));
+        self.try_ask(request).unwrap_or_else(|stopped| panic!("{stopped}"))
+    }
+
+    /// The same on a machine whose power may fail.
+    pub fn try_ask<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Request<SharedSimDrive>,
+    ) -> Result<Result<T, ManageError>, Stopped> {
+        let answer = self.send(request);
         let env = self.env();
-        env.post(CoreId(0), Mail::Request(request(reply)));
-        self.world.block_on(CoreId(0), async move {
+        self.world.try_block_on(CoreId(0), async move {
             loop {
                 if let Some(result) = answer.lock().unwrap().take() {
                     return result;
@@ -72,6 +97,38 @@ impl Rig {
                 env.sleep(Nanos::from_micros(50)).await;
             }
         })
+    }
+
+    /// Sends a request and does not wait for its answer.
+    pub fn send<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Request<SharedSimDrive>,
+    ) -> Answer<T> {
+        let answer = Arc::new(Mutex::new(None));
+        let slot = answer.clone();
+        let reply = Box::new(move |result| *slot.lock().unwrap() = Some(result));
+        self.env().post(CoreId(0), Mail::Request(request(reply)));
+        answer
+    }
+
+    /// Runs the machine until a request that was sent is answered.
+    pub fn answered<T>(&self, answer: &Answer<T>) -> Result<T, ManageError> {
+        for _ in 0..100_000 {
+            if let Some(result) = answer.lock().unwrap().take() {
+                return result;
+            }
+            self.world.run_for(Nanos::from_micros(100));
+        }
+        panic!("seed {}: a request is never answered", self.world.seed());
+    }
+
+    pub fn fail(&self, slot: usize) -> Result<ArrayStatus, ManageError> {
+        self.ask(|r| Request::Fail("a".into(), format!("slot:{slot}"), r))
+    }
+
+    pub fn replace(&self, slot: usize, with: &SharedSimDrive) -> Result<ArrayStatus, ManageError> {
+        let spare = reference(with, 90 + slot);
+        self.ask(|r| Request::Replace("a".into(), Slot(slot as u16), spare, r))
     }
 
     pub fn create(

@@ -1,0 +1,180 @@
+//! Power cuts: under load, during resync, again and again, and at every single request of a
+//! start and two writes. Afterwards every acknowledged write reads back, whatever was under way
+//! is old or new block by block, parity agrees, and any tolerated number of drives may go.
+
+mod common;
+
+use common::oracle::{Mix, Oracle};
+use common::{Rig, drives, duplicates, record, references};
+use engine::manage::command::StartOptions;
+use io::Blocks;
+use layout::Level;
+use sim::{Rng, SharedSimDrive};
+use std::rc::Rc;
+use units::{CoreId, Nanos};
+
+struct Case {
+    level: Level,
+    width: usize,
+    /// Drives it may lose, the worst choice.
+    lose: usize,
+    strip: u32,
+}
+
+const CASES: &[Case] = &[
+    Case { level: Level::Raid1, width: 2, lose: 1, strip: 64 << 10 },
+    Case { level: Level::Raid5, width: 4, lose: 1, strip: 64 << 10 },
+    Case { level: Level::Raid6, width: 5, lose: 2, strip: 16 << 10 },
+    Case { level: Level::Raid10, width: 4, lose: 1, strip: 64 << 10 },
+    Case { level: Level::Raid1, width: 3, lose: 2, strip: 64 << 10 },
+];
+
+/// Seeds of each case; those that once failed stay here.
+const SEEDS: core::ops::Range<u64> = 0..6;
+
+const MIX: Mix = Mix { tasks: 6, operations: 1000, blocks_most: 300, read_percent: 25 };
+const BYTES: u64 = 2 << 20;
+
+/// Waits for the resync, compares everything, and takes any tolerated number of drives away.
+fn recovered(case: &Case, rig: Rig, oracle: &Rc<Oracle>, drives: &[SharedSimDrive], seed: u64) {
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+    rig.wait();
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+    assert_eq!(rig.scrub(false).mismatches, 0, "seed {seed}");
+    rig.stop();
+    let found = record(&drives[0]);
+    let layout = found.layout().unwrap();
+    for (g, group) in found.groups.iter().enumerate() {
+        let stripes = layout.stripes(units::GroupNo(g as u16));
+        assert!(!group.unclean && group.resync_border == stripes, "seed {seed}: resync is over");
+    }
+    let mut rng = Rng::new(seed);
+    let mut left = duplicates(drives);
+    for _ in 0..case.lose {
+        left.remove(rng.index(left.len()));
+    }
+    let rig = Rig::new(seed + 77, 1);
+    let options = StartOptions { start_degraded: true, accept_loss: false };
+    rig.assemble(&references(&left), options).unwrap();
+    oracle.verify(&rig, &rig.open_volume()[0], false);
+}
+
+fn under_load(case: &Case, seed: u64) {
+    let (cache, cores) = (seed % 2 == 0, 1 + (seed / 2 % 2) as u16);
+    println!("{} of {}: seed {seed}", case.level, case.width);
+    let mut rng = Rng::new(seed + 500);
+    let drives = drives(case.width, seed, cache);
+    let oracle = Oracle::new(BYTES, cache);
+    let rig = Rig::new(seed, cores);
+    rig.create(case.level, &drives, case.strip).unwrap();
+    let volumes = rig.volume(BYTES);
+    oracle.start(&rig, &volumes, MIX, seed);
+    rig.world.run_for(Nanos::from_micros(200 + rng.below(20_000)));
+    rig.world.crash();
+    drop(volumes);
+    oracle.crashed();
+    for round in 0..2 {
+        // Again, somewhere in the start or the resync.
+        let rig = Rig::new(seed + 10 + round, cores);
+        rig.world.power_fails_after(rng.below(400));
+        let list = references(&drives);
+        let start = |r| {
+            let options = StartOptions::default();
+            engine::manage::command::Request::Assemble(None, list, options, r)
+        };
+        if rig.try_ask(start).is_ok() && rng.coin() {
+            rig.world.run_for(Nanos::from_micros(rng.below(5_000)));
+        }
+        rig.world.crash();
+    }
+    let rig = Rig::new(seed + 20, cores);
+    rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+    if seed % 3 > 0 {
+        let volumes = rig.open_volume();
+        let short = Mix { operations: 60, ..MIX };
+        oracle.start(&rig, &volumes, short, seed + 1);
+        oracle.finish(&rig);
+        if seed % 3 == 2 {
+            oracle.start(&rig, &volumes, MIX, seed + 2);
+            rig.world.run_for(Nanos::from_micros(rng.below(10_000)));
+            rig.world.crash();
+            drop(volumes);
+            oracle.crashed();
+            let rig = Rig::new(seed + 30, cores);
+            rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+            return recovered(case, rig, &oracle, &drives, seed);
+        }
+    }
+    recovered(case, rig, &oracle, &drives, seed);
+}
+
+/// Cuts the power at every request of a start and two writes.
+fn every_request(case: &Case, cache: bool) {
+    let seed = 900 + case.width as u64;
+    let image = drives(case.width, seed, cache);
+    let before = Oracle::new(BYTES / 4, cache);
+    let rig = Rig::new(seed, 1);
+    rig.create(case.level, &image, case.strip).unwrap();
+    let volumes = rig.volume(BYTES / 4);
+    before.start(&rig, &volumes, Mix { operations: 10, read_percent: 0, ..MIX }, seed);
+    before.finish(&rig);
+    rig.stop();
+    for submits in 0.. {
+        let (drives, oracle) = (duplicates(&image), before.fork());
+        let over = cut_at(submits, seed, &drives, &oracle);
+        let rig = Rig::new(seed + 1 + submits, 1 + (submits % 2) as u16);
+        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        recovered(case, rig, &oracle, &drives, seed + submits);
+        if over {
+            assert!(submits > 5 * case.width as u64, "the writes were reached");
+            return;
+        }
+    }
+}
+
+/// Whether all was done before the power failed.
+fn cut_at(submits: u64, seed: u64, drives: &[SharedSimDrive], oracle: &Rc<Oracle>) -> bool {
+    let rig = Rig::new(seed + submits, 1);
+    rig.world.power_fails_after(submits);
+    let list = references(drives);
+    let options = StartOptions::default();
+    let start = |r| engine::manage::command::Request::Assemble(None, list, options, r);
+    let mut over = false;
+    if let Ok(started) = rig.try_ask(start) {
+        let core = &rig.cores[0];
+        let status = started.unwrap().remove(0);
+        let volume = engine::Volume::new(core.array(status.id).unwrap(), status.volumes[0].uuid);
+        let model = oracle.clone();
+        let writes = async move {
+            let strip = u64::from(volume.strip_bytes());
+            model.write(&volume, 512, 1024, false).await.unwrap();
+            model.write(&volume, strip - 1536, 2048, true).await.unwrap();
+            model.flush(&volume).await.unwrap();
+        };
+        over = rig.world.try_block_on(CoreId(0), writes).is_ok();
+    }
+    rig.world.crash();
+    oracle.crashed();
+    over
+}
+
+macro_rules! cases {
+    ($($load:ident, $each:ident = $index:expr;)*) => {$(
+        #[test]
+        fn $load() {
+            SEEDS.for_each(|seed| under_load(&CASES[$index], seed + 10 * $index));
+        }
+        #[test]
+        fn $each() {
+            every_request(&CASES[$index], $index % 2 == 0);
+        }
+    )*};
+}
+
+cases! {
+    raid1_of_2_under_load, raid1_of_2_at_every_request = 0;
+    raid5_under_load, raid5_at_every_request = 1;
+    raid6_under_load, raid6_at_every_request = 2;
+    raid10_under_load, raid10_at_every_request = 3;
+    raid1_of_3_under_load, raid1_of_3_at_every_request = 4;
+}
