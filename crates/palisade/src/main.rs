@@ -1,26 +1,92 @@
-//! The palisade program: daemon and command line.
+//! The palisade program: daemon and command line; wiring only.
+//!
+//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`status`]), each a client
+//! of the daemon ([`serve`]) through [`client`]; [`output`] prints. `demo` and `bench` are
+//! programs of their own behind the same name.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
+mod array;
 mod bench;
+mod client;
+mod demo;
+mod drive;
+mod export;
+mod output;
+mod serve;
+mod status;
+mod volume;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
+use client::Client;
+use output::Problem;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Software RAID in user space.
-#[derive(Parser, Debug)]
+#[derive(Debug, Parser)]
 #[command(name = "palisade", version)]
 struct Arguments {
+    /// The daemon's socket [default: PALISADE_SOCKET, else /run/palisade/palisade.sock]
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
 
-#[derive(clap::Subcommand, Debug)]
+#[derive(Debug, Subcommand)]
 enum Command {
-    /// Measures this machine.
+    /// Run the daemon
+    Serve(serve::Arguments),
+    /// Everything at a glance
+    Status(status::Arguments),
+    /// Groups of drives that store as one
+    #[command(subcommand)]
+    Array(array::Command),
+    /// What hosts see as one
+    #[command(subcommand)]
+    Volume(volume::Command),
+    /// Serving volumes
+    #[command(subcommand)]
+    Export(export::Command),
+    /// What arrays are made of
+    #[command(subcommand)]
+    Drive(drive::Command),
+    /// Play the main job with files, from creation to a lost drive's rebuild
+    Demo(demo::Options),
+    /// Measure this machine
     Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Bench(args) => bench::run(args),
-    }
+    demo::end_with_parent();
+    let Arguments { socket, command } = Arguments::parse();
+    let outcome = match command {
+        Command::Demo(options) => return demo::run(&options),
+        Command::Bench(arguments) => return bench::run(arguments),
+        Command::Serve(arguments) => serve::run(&arguments, socket).map(|()| ExitCode::SUCCESS),
+        command => ask(&command, &Client::new(client::socket_or_default(socket))),
+    };
+    outcome.unwrap_or_else(|problem| problem.report())
+}
+
+/// Carries out what needs the daemon, or may.
+fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Problem::failed(format!("can't start: {error}"), "look at the limits of your account")
+    })?;
+    runtime.block_on(async {
+        match command {
+            Command::Array(command) => return array::run(command, client).await,
+            Command::Status(arguments) => status::run(arguments, client).await?,
+            Command::Volume(command) => volume::run(command, client).await?,
+            Command::Export(command) => export::run(command, client).await?,
+            Command::Drive(command) => drive::run(command, client).await?,
+            Command::Serve(_) | Command::Demo(_) | Command::Bench(_) => {
+                unreachable!("carried out by `main`")
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
 }

@@ -1,0 +1,397 @@
+//! `palisade array`: groups of drives that store as one.
+
+use crate::client::Client;
+use crate::output::{Output, Problem, percent, state, table, word_of};
+use crate::volume::size;
+use crate::{export, status, volume};
+use clap::Subcommand;
+use control::api::{self, Answer};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use units::format_size;
+
+/// How often `wait` and progress look.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What `array create` takes.
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// Its name
+    name: String,
+    /// 0, 1, 5, 6, 10 or jbod
+    #[arg(long, value_parser = ["0", "1", "5", "6", "10", "jbod"])]
+    level: String,
+    /// Files or block devices, in the order of slots
+    #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
+    drives: Vec<PathBuf>,
+    /// Strip size, 4K to 1M
+    #[arg(long, default_value = "64K", value_parser = strip)]
+    strip: u32,
+    /// Block size; the largest of the drives' unless said
+    #[arg(long, value_name = "512|4096", value_parser = block)]
+    block: Option<u32>,
+    /// A drive of these whose content may be destroyed
+    #[arg(long, value_name = "PATH")]
+    overwrite: Vec<PathBuf>,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+fn strip(text: &str) -> Result<u32, String> {
+    u32::try_from(size(text)?).map_err(|_| "give 4K to 1M".to_owned())
+}
+
+fn block(text: &str) -> Result<u32, String> {
+    match size(text)? {
+        512 => Ok(512),
+        4096 => Ok(4096),
+        _ => Err("give 512 or 4096".to_owned()),
+    }
+}
+
+/// What can be done with arrays.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make an array; its drives are zeroed first
+    Create(Create),
+    /// List all arrays
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Show everything about an array
+    Show {
+        /// Its name or UUID
+        name: String,
+        /// Exit with 0 if it is optimal, 1 degraded, 2 failed or stopped
+        #[arg(long)]
+        exit_state: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Stop an array cleanly; its exports end
+    Stop {
+        /// Its name or UUID
+        name: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Start an array that was stopped or could not be started
+    Assemble {
+        /// Its name or UUID
+        name: String,
+        /// Start though drives are missing that are not known to have failed
+        #[arg(long)]
+        start_degraded: bool,
+        /// Start though unclean and degraded: blocks being written at the crash may be wrong
+        #[arg(long)]
+        accept_loss: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Delete an array and everything in it
+    Delete {
+        /// Its name or UUID
+        name: String,
+        /// Really
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Take a drive out of service
+    Fail {
+        /// The array's name or UUID
+        name: String,
+        /// Path, serial number or slot:N
+        #[arg(long)]
+        drive: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Put another drive in a slot and rebuild it
+    Replace {
+        /// The array's name or UUID
+        name: String,
+        /// The slot
+        #[arg(long, value_name = "N")]
+        slot: u16,
+        /// File or block device
+        #[arg(long, value_name = "PATH")]
+        with: PathBuf,
+        /// The same drive, if its content may be destroyed
+        #[arg(long, value_name = "PATH")]
+        overwrite: Vec<PathBuf>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Compare parity and copies with the data, beside other work
+    Scrub(Scrub),
+    /// Wait until no task runs
+    Wait {
+        /// Its name or UUID
+        name: String,
+        /// Give up after this long
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        timeout: Option<Duration>,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// What `array scrub` takes.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("mode").required(true).args(["check", "repair"]))]
+pub struct Scrub {
+    /// Its name or UUID
+    name: String,
+    /// Only count what does not agree
+    #[arg(long)]
+    check: bool,
+    /// Write what the data says where they do not agree
+    #[arg(long)]
+    repair: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    seconds.ok_or_else(|| "give a number of seconds".to_owned())
+}
+
+/// Carries a command out; the exit code is that of `--exit-state`.
+pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
+    match command {
+        Command::Create(create) => self::create(create, client).await?,
+        Command::List { output } => {
+            let answer: Answer<api::ArrayList> = client.get(&["arrays"]).await?;
+            output.print(&answer, |list| status::arrays(&list.arrays));
+        }
+        Command::Show { name, exit_state, output } => {
+            let answer: Answer<api::Array> = client.get(&["arrays", name]).await?;
+            output.print(&answer, text);
+            if *exit_state {
+                return Ok(exit_code(answer.body.state));
+            }
+        }
+        Command::Stop { name, output } => {
+            let answer = client.post(&["arrays", name, "stop"], &Empty {}).await?;
+            output.print(&answer, |_: &api::Done| format!("{name} is stopped"));
+        }
+        Command::Assemble { name, start_degraded, accept_loss, output } => {
+            let (start_degraded, accept_loss) = (*start_degraded, *accept_loss);
+            let request = api::AssembleArray { start_degraded, accept_loss };
+            output.print(&client.post(&["arrays", name, "assemble"], &request).await?, text);
+        }
+        Command::Delete { name, yes, output } => {
+            if !yes {
+                let what = format!("this deletes array {name} and everything in it");
+                return Err(Problem::unconfirmed(&what));
+            }
+            let answer = client.delete(&["arrays", name]).await?;
+            output.print(&answer, |_| format!("{name} is deleted"));
+        }
+        other => change(other, client).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The commands about an array's drives and tasks.
+async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
+    match command {
+        Command::Fail { name, drive, output } => {
+            let request = api::FailDrive { drive: drive_name(drive) };
+            output.print(&client.post(&["arrays", name, "fail"], &request).await?, text);
+        }
+        Command::Replace { name, slot, with, overwrite, output } => {
+            let (with, overwrite) = (absolute(with), overwrite.iter().map(|p| absolute(p)));
+            let request = api::ReplaceDrive { slot: *slot, with, overwrite: overwrite.collect() };
+            output.print(&client.post(&["arrays", name, "replace"], &request).await?, text);
+        }
+        Command::Scrub(scrub) => {
+            let request = api::ScrubArray { repair: scrub.repair };
+            let answer = client.post(&["arrays", &scrub.name, "scrub"], &request).await?;
+            scrub.output.print(&answer, text);
+        }
+        Command::Wait { name, timeout, output } => {
+            output.print(&wait(name, *timeout, client).await?, text);
+        }
+        _ => unreachable!("carried out by `run`"),
+    }
+    Ok(())
+}
+
+#[derive(serde::Serialize)]
+struct Empty {}
+
+fn exit_code(state: api::ArrayState) -> ExitCode {
+    ExitCode::from(match state {
+        api::ArrayState::Optimal => 0,
+        api::ArrayState::Degraded => 1,
+        api::ArrayState::Failed | api::ArrayState::Stopped => 2,
+    })
+}
+
+/// Paths count from here, not from where the daemon is.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
+}
+
+/// A drive by path, unless it can't be one.
+fn drive_name(drive: &str) -> String {
+    let other = drive.starts_with("slot:") || (!drive.contains('/') && !Path::new(drive).exists());
+    if other { drive.to_owned() } else { absolute(Path::new(drive)) }
+}
+
+async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
+    let request = api::CreateArray {
+        name: create.name.clone(),
+        level: create.level.clone(),
+        drives: create.drives.iter().map(|path| absolute(path)).collect(),
+        strip_bytes: create.strip,
+        block_bytes: create.block,
+        overwrite: create.overwrite.iter().map(|path| absolute(path)).collect(),
+        dry_run: create.dry_run,
+    };
+    if create.dry_run {
+        create.output.print(&client.post(&["arrays"], &request).await?, plan);
+        return Ok(());
+    }
+    let made = client.post(&["arrays"], &request);
+    tokio::pin!(made);
+    let shown = !create.output.json && std::io::stderr().is_terminal();
+    let answer = loop {
+        tokio::select! {
+            answer = &mut made => break answer,
+            () = tokio::time::sleep(POLL), if shown => show_zeroing(&create.name, client).await,
+        }
+    };
+    if shown {
+        // To the left edge, and clear the line (ECMA-48: EL).
+        let _ = write!(std::io::stderr(), "\r\x1b[K");
+    }
+    create.output.print(&answer?, text);
+    Ok(())
+}
+
+/// Shows how far the zeroing of a new array is, if it has begun.
+async fn show_zeroing(name: &str, client: &Client) {
+    let answer: Result<Answer<api::Array>, _> = client.get(&["arrays", name]).await;
+    if let Ok(Answer { body, .. }) = answer
+        && let Some(task) = body.tasks.first()
+    {
+        // Progress is a courtesy.
+        let _ = write!(std::io::stderr(), "\rzeroing {} ", percent(task));
+    }
+}
+
+async fn wait(
+    name: &str,
+    timeout: Option<Duration>,
+    client: &Client,
+) -> Result<Answer<api::Array>, Problem> {
+    let start = Instant::now();
+    loop {
+        let answer: Answer<api::Array> = client.get(&["arrays", name]).await?;
+        let Some(task) = answer.body.tasks.first() else { return Ok(answer) };
+        if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
+            return Err(Problem::failed(
+                format!("{} of {name} is at {}", word_of(&task.kind), percent(task)),
+                "wait longer, or watch it with: palisade status --watch",
+            ));
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+fn plan(plan: &api::Plan) -> String {
+    let row = |drive: &api::PlannedDrive| {
+        let destroys = drive.destroys.clone().unwrap_or_default();
+        let word = match (drive.refused, destroys.is_empty()) {
+            (true, _) => "refused without --overwrite",
+            (false, false) => "destroyed",
+            (false, true) => "",
+        };
+        vec![
+            drive.slot.to_string(),
+            drive.path.clone(),
+            drive.serial.clone(),
+            format_size(drive.bytes),
+            destroys,
+            word.to_owned(),
+        ]
+    };
+    let rows: Vec<_> = plan.drives.iter().map(row).collect();
+    format!(
+        "would make {}: level {}, strip {}, block {} bytes, {} usable; its drives are zeroed\n\n{}",
+        plan.name,
+        plan.level,
+        format_size(plan.strip_bytes.into()),
+        plan.block_bytes,
+        format_size(plan.size_bytes),
+        table(&["SLOT", "DRIVE", "SERIAL", "SIZE", "HOLDS", ""], &rows)
+    )
+}
+
+/// An array for people.
+fn text(array: &api::Array) -> String {
+    let mut text = format!(
+        "{}  {}\nlevel {}, strip {}, block {} bytes, {} usable, {} free, epoch {}\n{}\n",
+        array.name,
+        state(&array.state),
+        array.level,
+        format_size(array.strip_bytes.into()),
+        array.block_bytes,
+        format_size(array.size_bytes),
+        format_size(array.free_bytes),
+        array.epoch,
+        array.uuid,
+    );
+    if let Some(problem) = &array.problem {
+        text.push_str(&format!("does not run: {problem}\n"));
+    }
+    for task in &array.tasks {
+        let (done, total) = (format_size(task.done_bytes), format_size(task.total_bytes));
+        let kind = word_of(&task.kind);
+        text.push_str(&format!("{kind} {} ({done} of {total} per drive)\n", percent(task)));
+    }
+    if let Some(scrub) = &array.last_scrub {
+        text.push_str(&format!(
+            "last scrub: {} checked, {} mismatches, {} repaired\n",
+            format_size(scrub.checked_bytes),
+            scrub.mismatches,
+            scrub.repaired
+        ));
+    }
+    text.push_str(&format!("\n{}", slots(array)));
+    if !array.volumes.is_empty() {
+        text.push_str(&format!("\n{}", volume::volumes(&array.volumes)));
+    }
+    if !array.exports.is_empty() {
+        text.push_str(&format!("\n{}", export::exports(&array.exports)));
+    }
+    text
+}
+
+fn slots(array: &api::Array) -> String {
+    let row = |slot: &api::SlotInfo| {
+        let io = array.drive_io.iter().find(|io| io.slot == slot.slot);
+        let moved = |bytes: Option<u64>| bytes.map_or(String::new(), format_size);
+        vec![
+            slot.slot.to_string(),
+            slot.drive.clone().unwrap_or_else(|| "-".to_owned()),
+            slot.serial.clone(),
+            state(&slot.state),
+            moved(io.map(|io| io.read_bytes)),
+            moved(io.map(|io| io.write_bytes)),
+        ]
+    };
+    let rows: Vec<_> = array.slots.iter().map(row).collect();
+    table(&["SLOT", "DRIVE", "SERIAL", "STATE", "READ", "WRITTEN"], &rows)
+}

@@ -1,0 +1,148 @@
+//! `palisade drive`: what drives there are, what is on one, and emptying one.
+
+use crate::client::Client;
+use crate::output::{Output, Problem, say, state, table};
+use clap::Subcommand;
+use control::api::{self, Answer};
+use control::probe::{self, WipeError};
+use drives::{OpenError, OpenOptions, SharedDrive};
+use std::path::{Path, PathBuf};
+use units::format_size;
+
+/// What can be done with drives.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the drives that the daemon knows
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Read a drive's record; needs no daemon
+    Inspect {
+        /// File or block device
+        path: PathBuf,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Erase a drive's records, so that it belongs to no array; needs no daemon
+    Wipe {
+        /// File or block device
+        path: PathBuf,
+        /// Really
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// Carries a command out.
+pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
+    match command {
+        Command::List { output } => {
+            let answer: Answer<api::DriveList> = client.get(&["drives"]).await?;
+            output.print(&answer, list);
+            Ok(())
+        }
+        Command::Inspect { path, output } => inspect(path, *output),
+        Command::Wipe { path, yes, output } => wipe(path, *yes, *output),
+    }
+}
+
+fn list(list: &api::DriveList) -> String {
+    let row = |drive: &api::Drive| {
+        let what = match (&drive.array, &drive.signature, &drive.problem) {
+            (Some(array), ..) => {
+                format!("{array} slot {}", drive.slot.map_or("-".into(), |s| s.to_string()))
+            }
+            (None, Some(signature), _) => signature.clone(),
+            (None, None, Some(problem)) => problem.clone(),
+            _ => String::new(),
+        };
+        let size = format_size(drive.bytes);
+        vec![drive.path.clone(), drive.serial.clone(), size, state(&drive.state), what]
+    };
+    let rows: Vec<_> = list.drives.iter().map(row).collect();
+    table(&["DRIVE", "SERIAL", "SIZE", "STATE", "HOLDS"], &rows)
+}
+
+fn not_opened(error: &OpenError) -> Problem {
+    match error {
+        OpenError::InUse { .. } => Problem::refused(
+            error.to_string(),
+            "delete its array, or stop the daemon or whatever else has it",
+        ),
+        _ => Problem::failed(error.to_string(), "name an existing file or block device"),
+    }
+}
+
+fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
+    let options = OpenOptions { read_only: true, exclusive: false, ..OpenOptions::default() };
+    let drive = SharedDrive::open(path, &options).map_err(|error| not_opened(&error))?;
+    let content = probe::content(&drive);
+    let Some(record) = content.record else {
+        let name = path.display();
+        let holds = content.signature.map_or("nothing known".to_owned(), |s| s);
+        return Err(match content.problem {
+            Some(problem) => Problem::failed(
+                format!("{name}: {problem}"),
+                "leave the drive out, or erase it with: palisade drive wipe",
+            ),
+            None => Problem::failed(
+                format!("{name}: no Palisade record; the drive holds {holds}"),
+                "name a drive of an array",
+            ),
+        });
+    };
+    let bytes = drive.info().bytes;
+    let answer = Answer::new(probe::inspected(&path.to_string_lossy(), bytes, &record));
+    output.print(&answer, record_text);
+    Ok(())
+}
+
+fn record_text(record: &api::Inspected) -> String {
+    let yes = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
+    let size = |bytes: u64| format!("{} ({bytes} bytes)", format_size(bytes));
+    let lines = [
+        ("array", format!("{} ({})", record.array_name, record.array_uuid)),
+        ("level", format!("{} over {} drives", record.level, record.drives)),
+        ("slot", format!("{} (drive {})", record.slot, record.drive_uuid)),
+        ("strip", format_size(record.strip_bytes.into())),
+        ("block", format!("{} bytes", record.block_bytes)),
+        ("data", format!("{} at {}", size(record.data_bytes), format_size(record.data_offset))),
+        ("epoch", format!("{} (record {})", record.epoch, record.sequence)),
+        ("zeroed", yes(record.zeroed)),
+        ("unclean", yes(record.unclean)),
+    ];
+    let mut text: String = lines.iter().map(|(key, value)| format!("{key:<10}{value}\n")).collect();
+    let slots: Vec<_> = record
+        .slots
+        .iter()
+        .map(|s| vec![s.slot.to_string(), s.serial.clone(), state(&s.state)])
+        .collect();
+    text.push_str(&format!("\n{}", table(&["SLOT", "SERIAL", "STATE"], &slots)));
+    let volumes: Vec<_> =
+        record.volumes.iter().map(|v| vec![v.name.clone(), size(v.size_bytes)]).collect();
+    if !volumes.is_empty() {
+        text.push_str(&format!("\n{}", table(&["VOLUME", "SIZE"], &volumes)));
+    }
+    text
+}
+
+fn wipe(path: &Path, yes: bool, output: Output) -> Result<(), Problem> {
+    let name = path.display();
+    if !yes {
+        return Err(Problem::unconfirmed(&format!("this erases the records on {name}")));
+    }
+    let content = probe::wipe(path).map_err(|error| match &error {
+        WipeError::Open(error) => not_opened(error),
+        WipeError::Drive(_) => Problem::failed(format!("{name}: {error}"), "check the drive"),
+    })?;
+    if output.json {
+        output.print(&Answer::new(api::Done { done: true }), |_| String::new());
+    } else {
+        let held = content.signature.map_or("nothing known".to_owned(), |s| s);
+        say(&format!("{name} is erased; it held {held}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! What the command line prints: tables for people, JSON for programs, errors for both.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
+//!
+//! Invariants: results go to the standard output, errors to the standard error, an error is one
+//! line of what happened and one of what to do; colours only on a terminal and without
+//! `NO_COLOR`; a reader that went away is no error.
+
+use control::api::{self, Answer, ErrorCode};
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Why a command did not do what it should.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    error: String,
+    hint: String,
+    exit: u8,
+}
+
+impl Problem {
+    /// It could not be done.
+    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), exit: 1 }
+    }
+
+    /// Refused for safety.
+    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), exit: 3 }
+    }
+
+    /// Nobody answers.
+    pub fn no_daemon(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), exit: 4 }
+    }
+
+    /// Refused because `--yes` was not said.
+    pub fn unconfirmed(what: &str) -> Self {
+        Self::refused(what, "if that is meant, say it again with --yes")
+    }
+
+    /// Tells it on the standard error; the exit code it means.
+    pub fn report(&self) -> ExitCode {
+        // Without a standard error there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "palisade: {}\n  {}", self.error, self.hint);
+        ExitCode::from(self.exit)
+    }
+}
+
+impl From<api::Error> for Problem {
+    fn from(error: api::Error) -> Self {
+        let exit = match error.code {
+            ErrorCode::Failed => 1,
+            ErrorCode::Usage => 2,
+            ErrorCode::Refused => 3,
+        };
+        Self { error: error.error, hint: error.hint, exit }
+    }
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Output {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Output {
+    /// Prints an answer: as it is, or as `text` makes of it.
+    pub fn print<T: Serialize>(self, answer: &Answer<T>, text: impl FnOnce(&T) -> String) {
+        if self.json {
+            let object = serde_json::to_string_pretty(answer);
+            say(&object.expect("the interface's types always encode"));
+        } else {
+            say(text(&answer.body).trim_end_matches('\n'));
+        }
+    }
+}
+
+/// Prints a line, or several.
+pub fn say(text: &str) {
+    if !text.is_empty() {
+        // A reader that went away has seen enough.
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
+}
+
+/// A colour of the terminal's own sixteen.
+#[derive(Clone, Copy)]
+enum Colour {
+    Green = 32,
+    Yellow = 33,
+    Red = 31,
+}
+
+fn colours() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}
+
+/// The word of a state, coloured by how good it is.
+pub fn state(word: &impl Serialize) -> String {
+    let text = word_of(word);
+    let colour = match text.as_str() {
+        "optimal" | "in-sync" | "yes" => Colour::Green,
+        "degraded" | "rebuilding" | "missing" | "stopped" => Colour::Yellow,
+        "failed" | "no" | "unusable" => Colour::Red,
+        _ => return text,
+    };
+    match colours() {
+        true => format!("\x1b[{}m{text}\x1b[0m", colour as u8),
+        false => text,
+    }
+}
+
+/// The word that the interface has for a value.
+pub fn word_of(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+/// Columns under headings, wide enough for what is in them.
+pub fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = headings.iter().map(|h| width(h)).collect();
+    for row in rows {
+        for (column, cell) in widths.iter_mut().zip(row) {
+            *column = (*column).max(width(cell));
+        }
+    }
+    let headings = headings.iter().map(|h| (*h).to_owned()).collect();
+    let mut text = String::new();
+    for row in core::iter::once(&headings).chain(rows) {
+        let mut line = String::new();
+        for (cell, column) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            line.extend(core::iter::repeat_n(' ', column - width(cell) + 2));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Columns that a text takes on a terminal; colours take none.
+fn width(text: &str) -> usize {
+    let mut count = 0;
+    let mut hidden = false;
+    for c in text.chars() {
+        match c {
+            '\x1b' => hidden = true,
+            'm' if hidden => hidden = false,
+            _ if !hidden => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// How far a task is, in per cent.
+pub fn percent(task: &api::Task) -> String {
+    let total = task.total_bytes.max(1);
+    let tenths = u128::from(task.done_bytes) * 1000 / u128::from(total);
+    format!("{}.{}%", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_whatever_their_colour() {
+        let rows = [
+            vec!["a".to_owned(), "\x1b[32mok\x1b[0m".to_owned(), "x".to_owned()],
+            vec!["long".to_owned(), "bad-one".to_owned(), "y".to_owned()],
+        ];
+        let text = table(&["N", "STATE", "Z"], &rows);
+        let plain = text.replace("\x1b[32m", "").replace("\x1b[0m", "");
+        assert_eq!(plain, "N     STATE    Z\na     ok       x\nlong  bad-one  y\n");
+    }
+
+    #[test]
+    fn progress_is_cut_not_rounded() {
+        let task = |done_bytes, total_bytes| api::Task {
+            kind: api::TaskKind::Scrub,
+            done_bytes,
+            total_bytes,
+            state: api::TaskState::Running,
+        };
+        assert_eq!(percent(&task(999_999, 1_000_000)), "99.9%");
+        assert_eq!(percent(&task(0, 0)), "0.0%");
+        assert_eq!(percent(&task(5, 5)), "100.0%");
+    }
+}

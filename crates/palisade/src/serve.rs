@@ -1,0 +1,23 @@
+//! `palisade serve`: the daemon.
+
+use crate::client::socket_or_default;
+use crate::output::Problem;
+use control::config::Config;
+use std::path::PathBuf;
+
+/// What `palisade serve` takes.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// TOML with socket, cores and drives = ["path or glob", …]
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Serves until SIGTERM or SIGINT. `socket` overrules the configuration's.
+pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
+    let mut config = Config::read(&arguments.config).map_err(|error| {
+        Problem::failed(error.to_string(), "the keys are socket, cores and drives = [\"path\", …]")
+    })?;
+    config.socket = socket.or(config.socket).or_else(|| Some(socket_or_default(None)));
+    Ok(control::server::serve(config)?)
+}

@@ -1,0 +1,132 @@
+//! `palisade volume`: what hosts see as one.
+
+use crate::client::Client;
+use crate::output::{Output, Problem, table};
+use clap::Subcommand;
+use control::api::{self, Answer};
+use units::format_size;
+
+/// A volume as people name it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Name {
+    /// Its array.
+    pub array: String,
+    /// Its name there.
+    pub volume: String,
+}
+
+impl core::str::FromStr for Name {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('/') {
+            Some((array, volume)) if !array.is_empty() && !volume.is_empty() => {
+                Ok(Self { array: array.to_owned(), volume: volume.to_owned() })
+            }
+            _ => Err("name array and volume: ARRAY/VOLUME"),
+        }
+    }
+}
+
+/// Reads a size for the command line.
+pub fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text).ok_or_else(|| "give a size like 64K, 10G or 1.5T".to_owned())
+}
+
+/// What can be done with volumes.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a volume
+    Create {
+        /// ARRAY/VOLUME
+        name: Name,
+        /// Its size: K, M, G, T are binary
+        #[arg(long, value_parser = size)]
+        size: u64,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// List all volumes
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Change a volume's size
+    Resize {
+        /// ARRAY/VOLUME
+        name: Name,
+        /// The new size; less than now gives up what is behind it
+        #[arg(long, value_parser = size)]
+        size: u64,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Delete a volume and what is in it
+    Delete {
+        /// ARRAY/VOLUME
+        name: Name,
+        /// Really
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// Carries a command out.
+pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
+    match command {
+        Command::Create { name, size, output } => {
+            let Name { array, volume } = name.clone();
+            let request = api::CreateVolume { array, name: volume, size_bytes: *size };
+            let answer = client.post(&["volumes"], &request).await?;
+            output.print(&answer, one);
+        }
+        Command::List { output } => {
+            let answer: Answer<api::VolumeList> = client.get(&["volumes"]).await?;
+            output.print(&answer, |list| volumes(&list.volumes));
+        }
+        Command::Resize { name, size, output } => {
+            let parts = ["volumes", &name.array, &name.volume, "resize"];
+            let request = api::ResizeVolume { size_bytes: *size };
+            output.print(&client.post(&parts, &request).await?, one);
+        }
+        Command::Delete { name, yes, output } => {
+            let Name { array, volume } = name;
+            if !yes {
+                let what = format!("this deletes volume {array}/{volume} and what is in it");
+                return Err(Problem::unconfirmed(&what));
+            }
+            let answer = client.delete(&["volumes", array, volume]).await?;
+            output.print(&answer, |_| format!("{array}/{volume} is deleted"));
+        }
+    }
+    Ok(())
+}
+
+fn one(volume: &api::Volume) -> String {
+    volumes(core::slice::from_ref(volume))
+}
+
+/// A table of volumes.
+pub fn volumes(volumes: &[api::Volume]) -> String {
+    let row = |v: &api::Volume| {
+        vec![format!("{}/{}", v.array, v.name), format_size(v.size_bytes), v.uuid.clone()]
+    };
+    let rows: Vec<_> = volumes.iter().map(row).collect();
+    table(&["VOLUME", "SIZE", "UUID"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_named_with_its_array() {
+        let name = Name { array: "a".into(), volume: "v".into() };
+        assert_eq!("a/v".parse(), Ok(name));
+        for text in ["", "a", "/v", "a/", "/"] {
+            assert!(text.parse::<Name>().is_err(), "{text}");
+        }
+    }
+}
