@@ -110,6 +110,13 @@ impl Oracle {
         (0..blocks.len()).filter(open).map(|i| (i as u64 * BLOCK, BLOCK)).collect()
     }
 
+    /// Blocks with one possible content are certain, whatever was cut off elsewhere.
+    pub fn settle_single(&self) {
+        for block in self.blocks.borrow_mut().iter_mut().filter(|b| b.allowed.len() == 1) {
+            (block.certain, block.acknowledged) = (true, block.allowed[0]);
+        }
+    }
+
     fn claim(&self, from: u64, bytes: u64) -> bool {
         let mut blocks = self.blocks.borrow_mut();
         let range = (from / BLOCK) as usize..((from + bytes) / BLOCK) as usize;
