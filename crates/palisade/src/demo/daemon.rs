@@ -118,7 +118,7 @@ impl Daemon {
         self.call(&["array", "show", ARRAY])
     }
 
-    /// Waits until the array has no task left, under a progress bar; then its state must be `state`.
+    /// Waits, under a progress bar, until the array has no task; its state must then be `state`.
     ///
     /// # Errors
     /// If it is not, or a task stands still.

@@ -1,6 +1,6 @@
 //! The steps of the demo, in order.
 //!
-//! States of the array: made → full → (drives pulled → read degraded → rebuilt) twice → checked →
+//! States of the array: made → full → (drives pulled → read → rebuilt) twice → checked →
 //! stopped → read from outside. Each step ends with a check of its own; the first that fails ends
 //! the demo. Level 0 has no redundancy: nothing is pulled, and it says so.
 
@@ -140,8 +140,10 @@ impl<'a> Show<'a> {
             |show| show.pull(daemon, slots),
         )?;
         self.step(names[1], "reading everything by a fresh client", Self::read_back)?;
+        let drives: Vec<PathBuf> =
+            slots.iter().map(|_| self.new_drive()).collect::<Result<_, _>>()?;
         self.step(names[2], &format!("rebuilding slot {list} on a replacement"), |show| {
-            show.rebuild(daemon, slots)
+            show.rebuild(daemon, slots, drives)
         })
     }
 
@@ -274,9 +276,13 @@ impl<'a> Show<'a> {
         })
     }
 
-    fn rebuild(&mut self, daemon: &Daemon, slots: &[usize]) -> Result<u64, DemoError> {
-        for slot in slots {
-            let path = self.new_drive()?;
+    fn rebuild(
+        &mut self,
+        daemon: &Daemon,
+        slots: &[usize],
+        drives: Vec<PathBuf>,
+    ) -> Result<u64, DemoError> {
+        for (slot, path) in slots.iter().zip(drives) {
             let (number, text) = (slot.to_string(), path.to_string_lossy().into_owned());
             daemon.call(&["array", "replace", ARRAY, "--slot", &number, "--with", &text])?;
             self.slots[*slot] = path;

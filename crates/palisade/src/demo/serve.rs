@@ -38,7 +38,7 @@ pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), De
             "drives": plan.drives, "size_bytes": bytes, "uri": uri, "socket": socket});
         format!("{serving}\n")
     } else {
-        ways(plan, place, bytes, &address, &uri)
+        ways(plan, place, bytes, &uri)
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -54,8 +54,7 @@ pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), De
 }
 
 /// One line for each way to connect, and for a look.
-fn ways(plan: &Plan, place: &Place, bytes: u64, address: &str, uri: &str) -> String {
-    let (host, port) = address.rsplit_once(':').unwrap_or((address, "10809"));
+fn ways(plan: &Plan, place: &Place, bytes: u64, uri: &str) -> String {
     let socket = place.socket();
     let socket = socket.display();
     let (size, level, drives) = (format_size(bytes), &plan.level, plan.drives);
@@ -65,7 +64,10 @@ fn ways(plan: &Plan, place: &Place, bytes: u64, address: &str, uri: &str) -> Str
     way(&format!("nbdcopy --flush IMAGE {uri}"), "copy an image in");
     way(&format!("nbdcopy {uri} IMAGE"), "copy it out");
     way(&format!("qemu-img info {uri}"), "as QEMU sees it");
-    if !address.starts_with("unix:") {
+    // A URI without a port means NBD's own; the client takes them apart.
+    let address = uri.strip_prefix("nbd://").and_then(|rest| rest.split('/').next());
+    if let Some(address) = address {
+        let (host, port) = address.rsplit_once(':').unwrap_or((address, "10809"));
         way(&format!("nbd-client -N {VOLUME} {host} {port} /dev/nbd0"), "a block device");
     }
     way(&format!("export PALISADE_SOCKET={socket}"), "for the command line:");
