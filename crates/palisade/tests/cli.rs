@@ -1,0 +1,488 @@
+//! The command line against the real daemon, with drives that are files of random bytes.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+const DRIVE_BYTES: usize = 12 << 20;
+
+/// A directory with drives, and perhaps a daemon.
+struct Place {
+    dir: tempfile::TempDir,
+    daemon: Option<Child>,
+}
+
+impl Place {
+    fn new(drives: usize) -> Self {
+        let place = Self { dir: tempfile::tempdir().expect("a directory"), daemon: None };
+        for number in 0..drives {
+            std::fs::write(place.drive(number), random(number as u64)).expect("written");
+        }
+        let text = format!(
+            "socket = {:?}\ncores = 2\ndrives = [\"{}/drive*.img\"]\n",
+            place.socket(),
+            place.dir.path().display()
+        );
+        std::fs::write(place.config(), text).expect("written");
+        place
+    }
+
+    fn running(drives: usize) -> Self {
+        let mut place = Self::new(drives);
+        place.start();
+        place
+    }
+
+    fn config(&self) -> PathBuf {
+        self.dir.path().join("config.toml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("run/palisade.sock")
+    }
+
+    fn drive(&self, number: usize) -> PathBuf {
+        self.dir.path().join(format!("drive{number}.img"))
+    }
+
+    fn name(&self, number: usize) -> String {
+        self.drive(number).to_str().expect("is text").to_owned()
+    }
+
+    /// Starts the daemon and waits until it says that it is ready.
+    fn start(&mut self) {
+        let log = std::fs::File::create(self.log()).expect("created");
+        let mut child = program(&["serve", "--config", self.config().to_str().expect("text")])
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("started");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("is piped");
+        BufReader::new(out).read_line(&mut line).expect("read");
+        self.daemon = Some(child);
+        assert_eq!(line, "ready\n", "{}", self.said());
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.path().join("daemon.log")
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    /// Ends the daemon with a signal; its exit code, if it had the chance to give one.
+    fn end(&mut self, signal: rustix::process::Signal) -> Option<i32> {
+        let mut child = self.daemon.take().expect("runs");
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, signal).expect("signalled");
+        child.wait().expect("ended").code()
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        program(words).env("PALISADE_SOCKET", self.socket()).output().expect("ran")
+    }
+
+    /// Runs a command that must do what it should; its JSON.
+    fn json(&self, words: &[&str]) -> Value {
+        let mut words = words.to_vec();
+        words.push("--json");
+        let output = self.run(&words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", errors(&output));
+        let value: Value = serde_json::from_slice(&output.stdout).expect("prints JSON");
+        assert_eq!(value["schema"], 1, "{words:?}");
+        value
+    }
+
+    /// Runs a command that must fail with this exit code; what it said.
+    fn fails(&self, code: i32, words: &[&str]) -> String {
+        let output = self.run(words);
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        said
+    }
+
+    /// As [`Place::fails`]; the error is one line of what happened and one of what to do.
+    fn refuses(&self, code: i32, words: &[&str]) -> String {
+        let said = self.fails(code, words);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines.len(), 2, "{words:?}: {said}");
+        assert!(lines[0].starts_with("palisade: ") && lines[1].starts_with("  "), "{said}");
+        assert!(lines.iter().all(|line| line.trim().len() > 8), "{said}");
+        said
+    }
+
+    fn create(&self, name: &str, level: &str, drives: &[usize]) -> Value {
+        let paths: Vec<String> = drives.iter().map(|number| self.name(*number)).collect();
+        let mut words = vec!["array", "create", name, "--level", level, "--drives"];
+        words.extend(paths.iter().map(String::as_str));
+        self.json(&words)
+    }
+
+    fn state(&self, name: &str) -> String {
+        self.json(&["array", "show", name])["state"].as_str().expect("text").to_owned()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.daemon.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn program(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    command.args(words).env_remove("PALISADE_SOCKET").stdin(Stdio::null());
+    command
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Bytes of a drive: xorshift64 of a seed (Marsaglia, "Xorshift RNGs", 2003).
+fn random(seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(DRIVE_BYTES);
+    while bytes.len() < DRIVE_BYTES {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes
+}
+
+/// Overwrites part of a file.
+fn scribble(path: &Path, offset: u64, bytes: &[u8]) {
+    let mut file = std::fs::File::options().write(true).open(path).expect("opened");
+    file.seek(SeekFrom::Start(offset)).expect("found");
+    file.write_all(bytes).expect("written");
+    file.sync_all().expect("written through");
+}
+
+/// Connects to an NBD server and reads its greeting (proto.md, "Newstyle negotiation").
+fn greeted(address: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("connects");
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting).expect("greets");
+    assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
+    stream
+}
+
+#[test]
+fn without_a_daemon_commands_exit_with_4() {
+    let place = Place::new(0);
+    for words in [&["status"][..], &["array", "list"], &["volume", "list"], &["drive", "list"]] {
+        assert!(place.refuses(4, words).contains("palisade serve"));
+    }
+    let other = place.dir.path().join("other.sock");
+    let said = place.refuses(4, &["--socket", other.to_str().expect("text"), "status"]);
+    assert!(said.contains("other.sock"), "--socket goes before PALISADE_SOCKET: {said}");
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    let place = Place::running(3);
+    for words in [
+        &[][..],
+        &["array"],
+        &["array", "create", "a", "--level", "7", "--drives", "x"],
+        &["array", "create", "a", "--level", "5"],
+        &["array", "create", "a", "--level", "5", "--drives", "x", "--strip", "big"],
+        &["array", "scrub", "a"],
+        &["array", "scrub", "a", "--check", "--repair"],
+        &["volume", "create", "novolume", "--size", "1M"],
+        &["volume", "create", "a/v", "--size", "-1"],
+        &["array", "wait", "a", "--timeout", "soon"],
+    ] {
+        assert!(!place.fails(2, words).is_empty());
+    }
+    let (a, b) = (&place.name(0), &place.name(1));
+    let create = ["array", "create", "a", "--level"];
+    let with = |more: &[&str]| place.refuses(2, &[&create[..], more].concat());
+    assert!(with(&["5", "--drives", a, b]).contains("2 drives"));
+    assert!(with(&["1", "--drives", a, a]).contains("twice"));
+    assert!(with(&["1", "--drives", a, b, "--strip", "5000"]).contains("5000"));
+    assert!(with(&["1", "--drives", a, b, "--overwrite", &place.name(2)]).contains("none of"));
+    let said = place.refuses(2, &["array", "create", "a b", "--level", "1", "--drives", a, b]);
+    assert!(said.contains("a b"), "{said}");
+}
+
+#[test]
+fn what_is_not_there_exits_with_1() {
+    let place = Place::running(2);
+    for words in [
+        &["array", "show", "none"][..],
+        &["array", "stop", "no/ne"],
+        &["array", "wait", "none"],
+        &["array", "assemble", "none"],
+        &["array", "delete", "none", "--yes"],
+        &["array", "fail", "none", "--drive", "slot:0"],
+        &["array", "scrub", "none", "--check"],
+        &["volume", "create", "none/v", "--size", "1M"],
+        &["volume", "delete", "none/v", "--yes"],
+        &["export", "create", "none/v", "--nbd", "127.0.0.1:0"],
+        &["export", "delete", "none:1"],
+        &["export", "delete", "1"],
+        &["drive", "inspect", "/no/such/drive"],
+        &["drive", "inspect", &place.name(0)],
+        &["array", "create", "a", "--level", "1", "--drives", "/no/such/drive", "/nor/this"],
+        &["serve", "--config", "/no/such/file"],
+    ] {
+        place.refuses(1, words);
+    }
+    std::fs::write(place.config(), "sockets = \"/x\"\n").expect("written");
+    let config = place.config();
+    let said = place.refuses(1, &["serve", "--config", config.to_str().expect("text")]);
+    assert!(said.contains("sockets") && said.contains("line 1"), "{said}");
+}
+
+#[test]
+fn an_array_lives_through_the_loss_of_a_drive() {
+    let place = Place::running(5);
+    let made = place.create("data", "5", &[0, 1, 2, 3]);
+    assert_eq!((&made["name"], &made["level"]), (&"data".into(), &"5".into()));
+    assert_eq!((&made["state"], &made["strip_bytes"]), (&"optimal".into(), &65536.into()));
+    assert_eq!(made["size_bytes"], 3 * (10 << 20));
+    assert_eq!(made["slots"][2]["drive"], place.name(2));
+    assert_eq!(made["drive_io"].as_array().expect("a list").len(), 4);
+    assert!(made["last_scrub"].is_null() && made["tasks"].as_array().expect("list").is_empty());
+
+    let failed = place.json(&["array", "fail", "data", "--drive", &place.name(1)]);
+    assert_eq!(
+        (&failed["state"], &failed["slots"][1]["state"]),
+        (&"degraded".into(), &"failed".into())
+    );
+    place.fails(1, &["array", "show", "data", "--exit-state"]);
+    assert!(place.refuses(3, &["array", "fail", "data", "--drive", "slot:2"]).contains("slot 2"));
+    assert!(
+        place
+            .refuses(3, &["array", "replace", "data", "--slot", "0", "--with", &place.name(4)])
+            .contains("slot 0")
+    );
+    let epoch = failed["epoch"].as_u64().expect("a number");
+    assert!(epoch > made["epoch"].as_u64().expect("a number"));
+
+    // The pulled drive's content is gone; the daemon may not care.
+    std::fs::write(place.drive(1), random(99)).expect("written");
+    place.json(&["array", "replace", "data", "--slot", "1", "--with", &place.name(4)]);
+    let whole = place.json(&["array", "wait", "data", "--timeout", "60"]);
+    assert_eq!(
+        (&whole["state"], &whole["slots"][1]["state"]),
+        (&"optimal".into(), &"in-sync".into())
+    );
+    assert_eq!(whole["slots"][1]["drive"], place.name(4));
+    assert_eq!(place.run(&["array", "show", "data", "--exit-state"]).status.code(), Some(0));
+
+    place.json(&["array", "scrub", "data", "--check"]);
+    let checked = place.json(&["array", "wait", "data", "--timeout", "60"]);
+    assert_eq!(checked["last_scrub"]["mismatches"], 0);
+    assert_eq!(checked["last_scrub"]["checked_bytes"], checked["size_bytes"]);
+}
+
+#[test]
+fn a_scrub_finds_and_repairs_what_does_not_agree() {
+    let mut place = Place::running(3);
+    place.create("data", "5", &[0, 1, 2]);
+    place.json(&["array", "stop", "data"]);
+    assert_eq!(place.state("data"), "stopped");
+    place.fails(2, &["array", "show", "data", "--exit-state"]);
+    // Two stripes of 64 KiB, behind the head area of 1 MiB.
+    scribble(&place.drive(0), (1 << 20) + 65536 + 17, b"wrong");
+    scribble(&place.drive(2), (1 << 20) + 5 * 65536, b"wrong too");
+    place.json(&["array", "assemble", "data"]);
+    let scrub = |mode: &str| {
+        place.json(&["array", "scrub", "data", mode]);
+        place.json(&["array", "wait", "data", "--timeout", "60"])["last_scrub"].clone()
+    };
+    assert_eq!(
+        (&scrub("--check")["mismatches"], &scrub("--check")["repaired"]),
+        (&2.into(), &0.into())
+    );
+    assert_eq!(scrub("--repair")["repaired"], 2);
+    assert_eq!(scrub("--check")["mismatches"], 0);
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+}
+
+#[test]
+fn volumes_and_exports_come_and_go() {
+    let place = Place::running(2);
+    place.create("data", "1", &[0, 1]);
+    let volume = place.json(&["volume", "create", "data/v", "--size", "4M"]);
+    assert_eq!((&volume["name"], &volume["size_bytes"]), (&"v".into(), &(4 << 20).into()));
+    place.refuses(1, &["volume", "create", "data/v", "--size", "1M"]);
+    assert!(place.refuses(1, &["volume", "create", "data/w", "--size", "1G"]).contains("free"));
+    place.refuses(2, &["volume", "create", "data/w", "--size", "100"]);
+    let grown = place.json(&["volume", "resize", "data/v", "--size", "6M"]);
+    assert_eq!(grown["size_bytes"], 6 << 20);
+    assert_eq!(place.json(&["volume", "list"])["volumes"][0]["size_bytes"], 6 << 20);
+
+    let export = place.json(&["export", "create", "data/v", "--nbd", "127.0.0.1:0"]);
+    let address = export["nbd"].as_str().expect("text").to_owned();
+    assert_eq!(export["uri"], format!("nbd://{address}/data/v"));
+    assert_eq!(export["serving"], true);
+    let mut client = greeted(&address);
+    place.refuses(1, &["export", "create", "data/v", "--nbd", &address]);
+    place.refuses(2, &["export", "create", "data/v", "--nbd", "here"]);
+    // A second volume at the same address, and one at a Unix socket.
+    place.json(&["volume", "create", "data/w", "--size", "1M"]);
+    place.json(&["export", "create", "data/w", "--nbd", &address]);
+    let socket = place.dir.path().join("nbd.sock");
+    let unix = format!("unix:{}", socket.display());
+    let third = place.json(&["export", "create", "data/w", "--nbd", &unix]);
+    assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    assert_eq!(place.json(&["export", "list"])["exports"].as_array().expect("list").len(), 3);
+
+    assert!(place.refuses(3, &["volume", "delete", "data/v", "--yes"]).contains("exports"));
+    place.json(&["export", "delete", third["id"].as_str().expect("text")]);
+    assert!(!socket.exists());
+    place.json(&["export", "delete", "data:1"]);
+    greeted(&address);
+    place.json(&["export", "delete", "data:2"]);
+    assert!(TcpStream::connect(&address).is_err(), "nobody listens any more");
+    assert_eq!(client.read(&mut [0; 64]).expect("ends"), 0, "its listener took it along");
+
+    assert!(place.refuses(3, &["volume", "delete", "data/v"]).contains("--yes"));
+    place.json(&["volume", "delete", "data/v", "--yes"]);
+    assert!(place.refuses(3, &["array", "delete", "data"]).contains("--yes"));
+    place.json(&["array", "delete", "data", "--yes"]);
+    assert_eq!(place.json(&["array", "list"])["arrays"], Value::Array(vec![]));
+    let drives = place.json(&["drive", "list"]);
+    assert_eq!(drives["drives"][0]["state"], "free");
+}
+
+#[test]
+fn a_daemon_that_was_killed_finds_everything_again() {
+    let mut place = Place::running(3);
+    place.create("data", "5", &[0, 1, 2]);
+    place.json(&["volume", "create", "data/v", "--size", "4M"]);
+    let export = place.json(&["export", "create", "data/v", "--nbd", "127.0.0.1:0"]);
+    let address = export["nbd"].as_str().expect("text").to_owned();
+    assert_eq!(place.end(rustix::process::Signal::KILL), None);
+    place.refuses(4, &["status"]);
+    place.start();
+    let status = place.json(&["status"]);
+    assert_eq!(status["ready"], true);
+    assert_eq!(status["arrays"][0]["volumes"][0]["name"], "v");
+    greeted(&address);
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    assert_eq!(place.state("data"), "optimal");
+
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+    assert!(!place.socket().exists());
+    let record = place.json(&["drive", "inspect", &place.name(1)]);
+    assert_eq!((&record["array_name"], &record["slot"]), (&"data".into(), &1.into()));
+    assert_eq!((&record["level"], &record["drives"]), (&"5".into(), &3.into()));
+    assert_eq!(
+        (&record["data_offset"], &record["data_bytes"]),
+        (&(1 << 20).into(), &(10 << 20).into())
+    );
+    assert_eq!((&record["unclean"], &record["strip_bytes"]), (&false.into(), &65536.into()));
+    assert_eq!(record["volumes"][0]["name"], "v");
+    assert!(record["epoch"].as_u64() > status["arrays"][0]["epoch"].as_u64());
+}
+
+#[test]
+fn foreign_content_is_destroyed_only_where_it_is_named() {
+    let place = Place::new(4);
+    // Swap space: its signature ends the first page (mkswap(8)).
+    scribble(&place.drive(1), 4086, b"SWAPSPACE2");
+    let mut place = place;
+    place.start();
+    let paths = [place.name(0), place.name(1)];
+    let create = ["array", "create", "data", "--level", "1", "--drives", &paths[0], &paths[1]];
+    let said = place.refuses(3, &create);
+    assert!(said.contains(&paths[1]) && said.contains("swap") && said.contains("--overwrite"));
+    assert_eq!(place.json(&["drive", "list"])["drives"][1]["state"], "foreign");
+
+    let plan = place.json(&[&create[..], &["--dry-run"]].concat());
+    assert_eq!((&plan["dry_run"], &plan["size_bytes"]), (&true.into(), &(10 << 20).into()));
+    assert!(plan["drives"][1]["destroys"].as_str().expect("text").contains("swap"));
+    assert!(plan["drives"][0]["destroys"].is_null());
+    assert_eq!(plan["drives"][1]["refused"], true);
+    assert_eq!(place.json(&["array", "list"])["arrays"], Value::Array(vec![]));
+
+    place.json(&[&create[..], &["--overwrite", &paths[1]]].concat());
+    // Drives of a running array are never taken, named or not.
+    let other = ["array", "create", "other", "--level", "1", "--drives", &paths[1]];
+    let third = place.name(2);
+    let said = place.refuses(3, &[&other[..], &[&third, "--overwrite", &paths[1]]].concat());
+    assert!(said.contains("in use"), "{said}");
+    // Nor is another array's drive for a replacement, unless it is named.
+    place.create("second", "1", &[2, 3]);
+    place.json(&["array", "stop", "second"]);
+    place.json(&["array", "fail", "data", "--drive", "slot:0"]);
+    let replace = ["array", "replace", "data", "--slot", "0", "--with", &third];
+    assert!(place.refuses(3, &replace).contains("second"));
+    place.json(&[&replace[..], &["--overwrite", &third]].concat());
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    assert_eq!(place.state("data"), "optimal");
+}
+
+#[test]
+fn a_drive_that_failed_may_come_back_to_its_own_array() {
+    let place = Place::running(2);
+    place.create("data", "1", &[0, 1]);
+    place.json(&["array", "fail", "data", "--drive", "slot:1"]);
+    place.json(&["array", "replace", "data", "--slot", "1", "--with", &place.name(1)]);
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    assert_eq!(place.state("data"), "optimal");
+}
+
+#[test]
+fn half_a_mirror_starts_only_on_request() {
+    let mut place = Place::running(2);
+    place.create("data", "1", &[0, 1]);
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+    let away = place.dir.path().join("away");
+    std::fs::rename(place.drive(1), &away).expect("moved");
+    place.start();
+    assert!(place.said().contains("data") && place.said().contains("--start-degraded"));
+    let found = place.json(&["array", "show", "data"]);
+    assert_eq!(
+        (&found["state"], &found["slots"][1]["state"]),
+        (&"stopped".into(), &"missing".into())
+    );
+    assert!(found["problem"].as_str().expect("text").contains("slot 1"));
+    place.refuses(1, &["volume", "create", "data/v", "--size", "1M"]);
+    assert!(place.refuses(3, &["array", "assemble", "data"]).contains("slot 1"));
+    place.json(&["array", "assemble", "data", "--start-degraded"]);
+    assert_eq!(place.state("data"), "degraded");
+    place.refuses(1, &["array", "assemble", "data"]);
+}
+
+#[test]
+fn one_daemon_a_socket_and_one_owner_a_drive() {
+    let mut place = Place::running(2);
+    place.create("data", "1", &[0, 1]);
+    let config = place.config();
+    let serve = ["serve", "--config", config.to_str().expect("text")];
+    assert!(place.refuses(1, &serve).contains("another daemon"));
+    let path = place.name(0);
+    assert!(place.refuses(3, &["drive", "wipe", &path]).contains("--yes"));
+    assert!(place.refuses(3, &["drive", "wipe", &path, "--yes"]).contains("in use"));
+    place.json(&["drive", "inspect", &path]);
+    assert_eq!(place.end(rustix::process::Signal::INT), Some(0));
+    place.json(&["drive", "wipe", &path, "--yes"]);
+    place.refuses(1, &["drive", "inspect", &path]);
+    assert!(!String::from_utf8_lossy(&std::fs::read(&path).expect("read")).contains("PALISADE"));
+}
+
+#[test]
+fn people_get_tables_without_colours_in_files() {
+    let place = Place::running(2);
+    place.create("data", "0", &[0, 1]);
+    let output = place.run(&["status"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("ARRAY") && lines[1].starts_with("data"), "{text}");
+    assert!(lines[1].contains("optimal") && lines[1].contains("2/2"), "{text}");
+    assert!(!text.contains('\x1b'), "{text:?}");
+}
