@@ -82,7 +82,7 @@ fn prepare(options: &Options) -> Result<(), Option<error::DemoError>> {
     let interrupt = child::Interrupt::watch()
         .map_err(|error| error::DemoError::Wrong(format!("signals: {error}")))?;
     let place = place::Place::new(options.dir.as_deref())?;
-    place.needs(plan.disk_bytes())?;
+    place.needs(plan.file_bytes())?;
     if options.serve {
         return Ok(serve::serve(&plan, &place, &interrupt)?);
     }

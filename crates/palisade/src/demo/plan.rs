@@ -101,7 +101,7 @@ impl Plan {
     }
 
     /// What all files together take, in bytes, with room for the copied files.
-    pub fn disk_bytes(&self) -> u64 {
+    pub fn file_bytes(&self) -> u64 {
         let replacements: usize = self.pulls().iter().map(Vec::len).sum();
         let drives = (self.drives + replacements) as u64 * self.drive_bytes;
         drives + 3 * self.data_drives() * self.drive_bytes
