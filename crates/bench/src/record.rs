@@ -147,7 +147,7 @@ mod tests {
         let record = Record::new(8 * BLOCK as u64);
         let pool = record.payloads(2 * BLOCK, 1);
         let mut image = vec![0u8; 8 * BLOCK];
-        let mut write = |image: &mut [u8], first: u64| {
+        let write = |image: &mut [u8], first: u64| {
             assert!(record.claim(first) && record.claim(first + 1));
             assert!(!record.claim(first), "one write at a time");
             let mut payload = pool.take(2 * BLOCK).unwrap();
