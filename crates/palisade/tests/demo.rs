@@ -160,7 +160,7 @@ fn a_step_that_fails_is_told_and_ends_the_demo() {
 }
 
 /// Lines of a child's standard output.
-fn lines(child: &mut Child) -> impl Iterator<Item = String> {
+fn lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok)
 }
 
