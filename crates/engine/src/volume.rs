@@ -58,7 +58,7 @@ impl<E: Host> Volume<E> {
         let volume = self.now().ok_or(BlockError::Stopped)?;
         let block = u64::from(self.block_bytes());
         let end = offset.checked_add(bytes).ok_or(BlockError::Bounds)?;
-        if end > volume.bytes || offset % block != 0 || bytes % block != 0 {
+        if end > volume.bytes || !offset.is_multiple_of(block) || !bytes.is_multiple_of(block) {
             return Err(BlockError::Bounds);
         }
         Ok(volume)

@@ -334,10 +334,10 @@ impl<E: Host> Array<E> {
         let mut tickets = arrayvec::ArrayVec::<_, DRIVES_MAX>::new();
         for (i, drive) in bound.drives.iter().enumerate() {
             let slot = Slot(i as u16);
-            if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot)) {
-                if drive.info().volatile_cache {
-                    tickets.push((slot, drive.flush()));
-                }
+            if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot))
+                && drive.info().volatile_cache
+            {
+                tickets.push((slot, drive.flush()));
             }
         }
         for (slot, ticket) in tickets {

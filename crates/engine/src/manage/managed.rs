@@ -40,6 +40,9 @@ pub(super) struct Seat<E: Host> {
     pub dropped: bool,
 }
 
+/// A drive that an array starts with, and where its next record goes.
+pub(super) type Taken<E> = (DriveRef<<E as io::Env>::Shared>, <E as io::Env>::Drive, NextSlot);
+
 /// A running array.
 pub(super) struct Managed<E: Host> {
     env: E,
@@ -62,14 +65,9 @@ pub(super) struct Managed<E: Host> {
 }
 
 impl<E: Host> Managed<E> {
-    pub fn new(
-        env: E,
-        id: ArrayId,
-        record: ArrayRecord,
-        drives: Vec<Option<(DriveRef<E::Shared>, E::Drive, NextSlot)>>,
-    ) -> Self {
+    pub fn new(env: E, id: ArrayId, record: ArrayRecord, drives: Vec<Option<Taken<E>>>) -> Self {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
-        let seat = |drive: Option<(DriveRef<E::Shared>, E::Drive, NextSlot)>| match drive {
+        let seat = |drive: Option<Taken<E>>| match drive {
             Some((reference, drive, next)) => {
                 Seat { drive: Some((reference, drive)), next, incarnation: 0, dropped: false }
             }

@@ -22,7 +22,7 @@ use crate::limits::{BORDER_BANDS, BORDERS_MIN, TASK_BANDS, TASK_STRIPES};
 use crate::manage::command::{ArrayStatus, ManageError, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
 use crate::stripe::table::StripeKey;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::ops::Range;
 use format::{LastScrub, SlotState};
 use io::local::Event;
@@ -158,7 +158,7 @@ async fn window<E: Host>(
         next: Cell::new(stripes.start),
         end: stripes.end,
         lanes: Cell::new(lanes),
-        sum: RefCell::new(Sum::default()),
+        sum: Cell::new(Sum::default()),
         over: Event::default(),
     });
     for _ in 0..lanes {
@@ -170,15 +170,14 @@ async fn window<E: Host>(
         });
     }
     state.over.wait_until(|| (state.lanes.get() == 0).then_some(())).await;
-    let sum = *state.sum.borrow();
-    sum
+    state.sum.get()
 }
 
 struct Window {
     next: Cell<u64>,
     end: u64,
     lanes: Cell<usize>,
-    sum: RefCell<Sum>,
+    sum: Cell<Sum>,
     over: Event,
 }
 
@@ -191,18 +190,20 @@ async fn lane<E: Host>(
 ) {
     loop {
         let stripe = state.next.get();
-        let over = stripe >= state.end || state.sum.borrow().stuck;
+        let over = stripe >= state.end || state.sum.get().stuck;
         if over || managed.tasks.ending.get() {
             return;
         }
         state.next.set(stripe + 1);
         let Ok(_active) = array.begin() else {
-            state.sum.borrow_mut().stuck = true;
+            state.sum.set(Sum { stuck: true, ..state.sum.get() });
             return;
         };
         let key = StripeKey { group, stripe: StripeNo(stripe) };
         let outcome = array.request(key, job()).await;
-        state.sum.borrow_mut().add(outcome);
+        let mut sum = state.sum.get();
+        sum.add(outcome);
+        state.sum.set(sum);
     }
 }
 

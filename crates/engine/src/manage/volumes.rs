@@ -147,7 +147,7 @@ impl<E: Host> Managed<E> {
 
     fn check_size(&self, bytes: u64) -> Result<(), ManageError> {
         let block = self.record().block_bytes;
-        if bytes == 0 || bytes % u64::from(block) != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(u64::from(block)) {
             return Err(ManageError::BadSize(bytes, block));
         }
         Ok(())
