@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 const DRIVE_BYTES: usize = 12 << 20;
 
@@ -170,6 +171,8 @@ fn scribble(path: &Path, offset: u64, bytes: &[u8]) {
 /// Connects to an NBD server and reads its greeting (proto.md, "Newstyle negotiation").
 fn greeted(address: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("connects");
+    // Well below the time after which a client that says nothing is sent away.
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
     let mut greeting = [0; 18];
     stream.read_exact(&mut greeting).expect("greets");
     assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
