@@ -31,7 +31,7 @@ impl Random {
 
     /// The next number.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -42,13 +42,13 @@ impl Random {
     /// A number below `limit`, each as likely as any other to within `limit` / 2^64.
     #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        ((u128::from(self.number()) * u128::from(limit)) >> 64) as u64
     }
 
     /// Fills `bytes`.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for part in bytes.chunks_mut(8) {
-            part.copy_from_slice(&self.next().to_le_bytes()[..part.len()]);
+            part.copy_from_slice(&self.number().to_le_bytes()[..part.len()]);
         }
     }
 }
