@@ -1,0 +1,211 @@
+//! A directory with drives, and the daemon that serves arrays on them.
+
+use super::{LIMIT, MIB, Rng, end, output, program, random_file, run, succeeded, wait};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long the daemon may take to be ready, and to end.
+const TURN: Duration = Duration::from_secs(60);
+
+/// Drives of one test, in a directory in memory where there is one.
+pub struct Place {
+    dir: TempDir,
+    /// Seeded once per test.
+    pub rng: Rng,
+    drive_bytes: u64,
+    made: usize,
+}
+
+impl Place {
+    /// A place whose drives will have `drive_mib` MiB.
+    pub fn new(what: &str, drive_mib: u64) -> Self {
+        let memory = Path::new("/dev/shm");
+        let builder = tempfile::Builder::new().prefix("palisade-").to_owned();
+        let dir = match memory.is_dir() {
+            true => builder.tempdir_in(memory),
+            false => builder.tempdir(),
+        };
+        let rng = Rng::of_this_run(what);
+        Self { dir: dir.expect("a directory"), rng, drive_bytes: drive_mib * MIB, made: 0 }
+    }
+
+    /// A file here.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A new drive, full of random bytes.
+    pub fn drive(&mut self) -> String {
+        let path = self.file(&format!("drive-{:02}.img", self.made));
+        self.made += 1;
+        random_file(&path, self.drive_bytes, &mut self.rng);
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Several of them.
+    pub fn drives(&mut self, count: usize) -> Vec<String> {
+        (0..count).map(|_| self.drive()).collect()
+    }
+
+    /// Overwrites a drive with other random bytes: what a pulled drive leaves behind.
+    pub fn spoil(&mut self, drive: &str) {
+        random_file(Path::new(drive), self.drive_bytes, &mut self.rng);
+    }
+
+    /// What `script/read-array` prints with these arguments.
+    pub fn read_array(words: &[&str], drives: &[String]) -> String {
+        run(read_array().args(words).args(drives))
+    }
+
+    /// A volume as the outside reader sees it, in a file here.
+    pub fn read_volume(&self, volume: &str, drives: &[String]) -> PathBuf {
+        let image = self.file("read-array.img");
+        let mut command = read_array();
+        command.args(["--volume", volume]).args(drives).stdin(Stdio::null());
+        command.stdout(File::create(&image).expect("a file")).stderr(Stdio::piped());
+        let child = command.spawn().expect("started");
+        succeeded("read-array", &wait(child, LIMIT, "read-array"));
+        image
+    }
+}
+
+fn read_array() -> Command {
+    let mut command = program("python3");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../script/read-array"));
+    command
+}
+
+/// A running daemon; killed when dropped, and what it said is shown if the test failed.
+pub struct Daemon {
+    child: Child,
+    socket: PathBuf,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts it with so many data cores and waits until it is ready.
+    pub fn start(place: &Place, cores: u16) -> Self {
+        let (socket, config, log) =
+            (place.file("socket"), place.file("palisade.toml"), place.file("daemon.log"));
+        // A JSON string is a TOML string too.
+        let text = format!(
+            "socket = {}\ncores = {cores}\ndrives = [{}]\n",
+            Value::from(socket.to_string_lossy()),
+            Value::from(place.file("drive-*.img").to_string_lossy()),
+        );
+        std::fs::write(&config, text).expect("written");
+        let told = OpenOptions::new().append(true).create(true).open(&log).expect("a log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+        command.args(["serve", "--config"]).arg(&config).stdin(Stdio::null());
+        let child = command.stdout(Stdio::piped()).stderr(told).spawn().expect("started");
+        let mut daemon = Self { child, socket, log };
+        let (tell, ready) = mpsc::channel();
+        let pipe = daemon.child.stdout.take().expect("piped");
+        thread::spawn(move || {
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                if line.trim() == "ready" {
+                    let _ = tell.send(());
+                }
+            }
+        });
+        let failed = ready.recv_timeout(TURN).err();
+        assert!(failed.is_none(), "not ready: {failed:?}, {:?}", daemon.child.try_wait());
+        daemon
+    }
+
+    /// What it wrote to its standard error, all daemons of the place together.
+    pub fn said(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+        command.args(words).arg("--json").env("PALISADE_SOCKET", &self.socket);
+        command
+    }
+
+    /// Runs a command of the command line that must succeed; its object.
+    pub fn call(&self, words: &[&str]) -> Value {
+        let output = output(&mut self.command(words));
+        let text = succeeded(&format!("palisade {}", words.join(" ")), &output);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {text}: {error}"))
+    }
+
+    /// Makes an array.
+    pub fn create(&self, name: &str, level: &str, drives: &[String], more: &[&str]) -> Value {
+        let mut words = vec!["array", "create", name, "--level", level, "--drives"];
+        words.extend(drives.iter().map(String::as_str));
+        words.extend(more);
+        self.call(&words)
+    }
+
+    /// Makes a volume and serves it on a socket in the place; where clients find it.
+    pub fn volume(&self, place: &Place, name: &str, size: &str) -> Served {
+        self.call(&["volume", "create", name, "--size", size]);
+        let socket = place.file(&format!("{}.nbd", name.replace('/', "-")));
+        let nbd = format!("unix:{}", socket.display());
+        let export = self.call(&["export", "create", name, "--nbd", &nbd]);
+        let uri = export["uri"].as_str().expect("a URI").to_owned();
+        Served { name: name.to_owned(), socket, uri }
+    }
+
+    /// `array show`.
+    pub fn show(&self, array: &str) -> Value {
+        self.call(&["array", "show", array])
+    }
+
+    /// Waits until no task runs; the array as it is then.
+    pub fn settle(&self, array: &str) -> Value {
+        self.call(&["array", "wait", array, "--timeout", "100"]);
+        self.show(array)
+    }
+
+    /// `array scrub --check` to its end: everything must agree.
+    pub fn scrub(&self, array: &str) {
+        self.call(&["array", "scrub", array, "--check"]);
+        let scrub = &self.settle(array)["last_scrub"];
+        assert_eq!(scrub["mismatches"], 0, "{scrub}");
+        assert!(scrub["checked_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{scrub}");
+    }
+
+    /// Stops it as an administrator would; it must end well.
+    pub fn stop(mut self) {
+        let status = end(&mut self.child, Signal::TERM, TURN);
+        assert!(status.success(), "the daemon ended with {status}");
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("waited for");
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            eprintln!("the daemon said:\n{}", self.said());
+        }
+    }
+}
+
+/// A volume and where it is served.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// `ARRAY/VOLUME`, also the export's name.
+    pub name: String,
+    /// The NBD socket.
+    pub socket: PathBuf,
+    /// An NBD URI.
+    pub uri: String,
+}
