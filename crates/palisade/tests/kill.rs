@@ -11,7 +11,7 @@ mod common;
 use common::blocks::Blocks;
 use common::nbd::Client;
 use common::place::{Daemon, Place, Served};
-use common::{MIB, end, program, start, succeeded, tools_are_there, wait};
+use common::{MIB, end, program, start, succeeded, tools_are_there, until, wait};
 use rustix::process::Signal;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -28,6 +28,8 @@ const REPLIES: u64 = 600;
 const REPLIES_HURRIED: u64 = 40;
 /// Most milliseconds between the last counted reply and a kill.
 const LATER: u64 = 4;
+/// How long fio may take to begin, and to end.
+const FIO: Duration = Duration::from_secs(20);
 /// The volume of each load, in MiB.
 const VOLUME: u64 = 64;
 
@@ -50,9 +52,15 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Loads the daemon and kills it at a random moment.
-    fn kill(&mut self, daemon: Daemon, most: u64) {
+    /// Loads the daemon and kills it at a random moment; a hurried kill must meet the resync.
+    fn kill(&mut self, daemon: Daemon, hurried: bool) {
+        let written = daemon.written("a");
         let mut fio = Fio(start(&mut fio(&self.served[1], &["--time_based", "--runtime=60"])));
+        if !hurried {
+            // Nothing else writes.
+            until("fio writes", FIO, || (daemon.written("a") > written).then_some(()));
+        }
+        let most = if hurried { REPLIES_HURRIED } else { REPLIES };
         let rng = &mut self.place.rng;
         let last = 1 + rng.below(most);
         let later = Duration::from_micros(rng.below(LATER * 1000));
@@ -74,7 +82,7 @@ impl Round<'_> {
         });
         assert!(victim.is_none(), "the daemon broke the connection after {replies} replies");
         println!("killed after {replies} replies, {:?}", begun.elapsed());
-        let _ = end(&mut fio.0, Signal::TERM, Duration::from_secs(20));
+        let _ = end(&mut fio.0, Signal::TERM, FIO);
     }
 
     /// Starts it again; acknowledged blocks must be there at once, and all parity be made right.
@@ -132,7 +140,7 @@ fn killed_at_random_moments(level: &str, cores: u16) {
     for kill in 1..=KILLS / 2 {
         // The kill after one that nobody waited for meets its resync.
         let hurried = kill > 1 && (kill - 1).is_multiple_of(HURRIED);
-        round.kill(daemon, if hurried { REPLIES_HURRIED } else { REPLIES });
+        round.kill(daemon, hurried);
         daemon = round.recover(kill);
         if kill % OUTSIDE == 1 {
             daemon = round.outside(daemon, &drives);

@@ -162,6 +162,13 @@ impl Daemon {
         self.call(&["array", "show", array])
     }
 
+    /// How often the drives of an array were written to.
+    pub fn written(&self, array: &str) -> u64 {
+        let shown = self.show(array);
+        let drives = shown["drive_io"].as_array().expect("a list");
+        drives.iter().map(|drive| drive["writes"].as_u64().expect("a number")).sum()
+    }
+
     /// Waits until no task runs; the array as it is then.
     pub fn settle(&self, array: &str) -> Value {
         self.call(&["array", "wait", array, "--timeout", "100"]);

@@ -1,0 +1,221 @@
+//! A mounted file system in real use on a volume, through a drive's loss and rebuild.
+//!
+//! `qemu-storage-daemon` shows the NBD export as a file by FUSE, `losetup` makes that file a block
+//! device, ext4 is mounted from it, and SQLite works on a database in it all the time. At the end
+//! its own check, the row count, `e2fsck` and the outside reader must agree.
+
+mod common;
+
+use common::place::{Daemon, Place, Served};
+use common::{end, output, program, run, skip, start, tools_are_there, until};
+use rustix::process::Signal;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const TOOLS: &[&str] = &[
+    "qemu-storage-daemon",
+    "fusermount3",
+    "losetup",
+    "mke2fs",
+    "e2fsck",
+    "mount",
+    "umount",
+    "sqlite3",
+    "python3",
+];
+/// How long one stage may take.
+const STAGE: Duration = Duration::from_secs(60);
+/// Transactions that must be seen between two events.
+const TRANSACTIONS: u64 = 5;
+/// Rows that a transaction adds.
+const ROWS: u64 = 20;
+
+/// Whether this machine lets us mount: root, FUSE and loop devices.
+fn can_mount() -> bool {
+    let why = if !rustix::process::geteuid().is_root() {
+        "mounting needs root"
+    } else if std::fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
+        "no /dev/fuse"
+    } else if !output(program("losetup").arg("--find")).status.success() {
+        "no loop device"
+    } else {
+        return true;
+    };
+    skip(why);
+    false
+}
+
+/// The export as a file.
+struct Fuse {
+    child: Child,
+    file: PathBuf,
+}
+
+impl Fuse {
+    fn new(place: &Place, served: &Served, bytes: u64) -> Self {
+        let file = place.file("volume");
+        std::fs::write(&file, b"").expect("a file");
+        let export = &served.name;
+        let server = format!("server.type=unix,server.path={}", served.socket.display());
+        let child = start(
+            program("qemu-storage-daemon")
+                .arg("--blockdev")
+                .arg(format!("driver=nbd,node-name=n,{server},export={export},discard=unmap"))
+                .arg("--export")
+                .arg(format!(
+                    "type=fuse,id=f,node-name=n,writable=on,mountpoint={}",
+                    file.display()
+                )),
+        );
+        let mut fuse = Self { child, file };
+        until("the FUSE file", STAGE, || {
+            let ended = fuse.child.try_wait().expect("asked");
+            if let (Some(status), Some(pipe)) = (ended, &mut fuse.child.stderr) {
+                let mut said = String::new();
+                let _ = pipe.read_to_string(&mut said);
+                panic!("qemu-storage-daemon: {status}: {said}");
+            }
+            let size = std::fs::metadata(&fuse.file).map(|about| about.len());
+            (size.is_ok_and(|size| size == bytes)).then_some(())
+        });
+        fuse
+    }
+}
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        end(&mut self.child, Signal::TERM, STAGE);
+        // Already gone, unless it was killed.
+        output(program("fusermount3").args(["-u", "-q", "-z"]).arg(&self.file));
+    }
+}
+
+/// A block device made of a file.
+struct Loop(String);
+
+impl Loop {
+    fn new(file: &Path) -> Self {
+        Self(run(program("losetup").args(["--find", "--show"]).arg(file)).trim().to_owned())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        output(program("losetup").args(["--detach", &self.0]));
+    }
+}
+
+/// A mounted file system.
+struct Mount(PathBuf);
+
+impl Mount {
+    fn new(device: &Loop, at: PathBuf) -> Self {
+        std::fs::create_dir_all(&at).expect("a directory");
+        run(program("mount").args(["-t", "ext4", &device.0]).arg(&at));
+        Self(at)
+    }
+
+    fn end(self) {
+        run(program("umount").arg(&self.0));
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            output(program("umount").arg("--lazy").arg(&self.0));
+        }
+    }
+}
+
+fn sqlite(database: &Path, words: &str) -> String {
+    let limit = ["-bail", "-batch"];
+    run(program("sqlite3").args(limit).arg(database).arg(words)).trim().to_owned()
+}
+
+/// Adds, changes and removes rows, transaction after transaction, until told to stop.
+fn work(database: &Path, stop: &AtomicBool, done: &AtomicU64) {
+    let add = format!(
+        "INSERT INTO rows SELECT NULL, randomblob(100 + abs(random()) % 9000), 0 \
+         FROM generate_series(1, {ROWS});"
+    );
+    while !stop.load(Ordering::Relaxed) {
+        sqlite(
+            database,
+            &format!(
+                "PRAGMA synchronous=FULL; BEGIN; {add} \
+                 UPDATE rows SET data = randomblob(length(data)), changed = changed + 1 \
+                 WHERE id % 7 = abs(random()) % 7; COMMIT;"
+            ),
+        );
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Loses a drive of slot 1, replaces it and waits for the rebuild, while transactions go on.
+fn lose_and_rebuild(
+    daemon: &Daemon,
+    place: &mut Place,
+    drives: &mut [String],
+    progress: impl Fn(),
+) {
+    progress();
+    daemon.call(&["array", "fail", "a", "--drive", &drives[1]]);
+    place.spoil(&drives[1]);
+    assert_eq!(daemon.show("a")["state"], "degraded");
+    progress();
+    std::fs::remove_file(&drives[1]).expect("removed");
+    drives[1] = place.drive();
+    daemon.call(&["array", "replace", "a", "--slot", "1", "--with", &drives[1]]);
+    daemon.settle("a");
+    progress();
+    assert_eq!(daemon.show("a")["state"], "optimal");
+}
+
+#[test]
+fn a_database_outlives_a_drive() {
+    if !tools_are_there(TOOLS) || !can_mount() {
+        return;
+    }
+    let mut place = Place::new("file system", 64);
+    let mut drives = place.drives(5);
+    let daemon = Daemon::start(&place, 2);
+    daemon.create("a", "5", &drives, &[]);
+    let served = daemon.volume(&place, "a/v", "192M");
+    let fuse = Fuse::new(&place, &served, 192 << 20);
+    let device = Loop::new(&fuse.file);
+    run(program("mke2fs").args(["-q", "-t", "ext4", &device.0]));
+    let mount = Mount::new(&device, place.file("mounted"));
+    let database = mount.0.join("rows.sqlite");
+    sqlite(&database, "CREATE TABLE rows (id INTEGER PRIMARY KEY, data BLOB, changed INTEGER);");
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| work(&database, &stop, &done));
+        let progress = || {
+            let before = done.load(Ordering::Relaxed);
+            until("transactions", STAGE, || {
+                assert!(!worker.is_finished(), "the database gave up");
+                (done.load(Ordering::Relaxed) >= before + TRANSACTIONS).then_some(())
+            });
+        };
+        lose_and_rebuild(&daemon, &mut place, &mut drives, progress);
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(sqlite(&database, "PRAGMA integrity_check;"), "ok");
+    let rows = done.load(Ordering::Relaxed) * ROWS;
+    let count = sqlite(&database, "SELECT count(*) FROM rows;");
+    assert_eq!(count, rows.to_string());
+    mount.end();
+    run(program("e2fsck").args(["-f", "-n", &device.0]));
+    drop(device);
+    drop(fuse);
+    daemon.scrub("a");
+    daemon.stop();
+    Place::read_array(&["--check"], &drives);
+    let image = place.read_volume("v", &drives);
+    run(program("e2fsck").arg("-fn").arg(&image));
+    println!("{rows} rows");
+}
