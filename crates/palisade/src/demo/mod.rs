@@ -41,7 +41,7 @@ pub struct Options {
     /// How many drives [default: 8; with --serve and level 1: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=32))]
     pub drives: Option<u16>,
-    /// Size of each drive [default: 128M; with --serve enough for a volume of 512M]
+    /// Size of each drive [default: 128M; with --serve what a volume of 512M needs]
     #[arg(long, value_name = "SIZE")]
     pub drive_size: Option<String>,
     /// Strip size

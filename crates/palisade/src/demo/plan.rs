@@ -63,15 +63,17 @@ impl Plan {
         if options.serve {
             let share = SERVED.div_ceil(plan.data_drives());
             // Every slot of a stripe carries whole bands: leave room for the last one.
-            plan.drive_bytes = DRIVE_BYTES.max((share + RECORDS).next_multiple_of(MIB));
+            plan.drive_bytes = (share + RECORDS).next_multiple_of(MIB).max(DRIVE_MIN);
         }
         if let Some(text) = &options.drive_size {
             plan.drive_bytes = drive_size(text)?;
         }
-        if let Some(text) = &options.strip
-            && parse_size(text).is_none()
-        {
-            return Err(DemoError::Usage(format!("--strip {text}: not a size")));
+        if let Some(text) = &options.strip {
+            let bytes = parse_size(text).unwrap_or(0);
+            if !bytes.is_power_of_two() || !(4096..=MIB).contains(&bytes) {
+                let problem = format!("--strip {text}: a power of two from 4K to 1M");
+                return Err(DemoError::Usage(problem));
+            }
         }
         Ok(plan)
     }
@@ -166,6 +168,10 @@ mod tests {
         for size in ["1M", "much"] {
             let wrong = Options { drive_size: Some(size.into()), ..options("5") };
             assert!(matches!(Plan::new(&wrong), Err(DemoError::Usage(_))));
+        }
+        for strip in ["3K", "2K", "2M", "wide"] {
+            let wrong = Options { strip: Some(strip.into()), ..options("5") };
+            assert!(matches!(Plan::new(&wrong), Err(DemoError::Usage(_))), "{strip}");
         }
     }
 }
