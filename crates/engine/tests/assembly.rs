@@ -171,9 +171,11 @@ fn half_updated_drives_take_part() {
 fn starts_cut_short_leave_no_drive_behind() {
     for seed in 0..12 {
         let (drives, oracle) = stopped(Level::Raid5, 4, 30 + seed);
-        for attempt in 0..8 {
-            let rig = Rig::new(seed * 10 + attempt, 1);
-            rig.world.power_fails_after(16 + (seed + attempt * 3) % 10);
+        let mut rng = sim::Rng::new(seed);
+        for attempt in 0..12 {
+            let rig = Rig::new(seed * 20 + attempt, 1);
+            // Sixteen reads find the records; then those of the start are written.
+            rig.world.power_fails_after(17 + rng.below(if seed % 2 == 0 { 4 } else { 8 }));
             let list = references(&drives);
             let start = |r| Request::Assemble(None, list, StartOptions::default(), r);
             if rig.try_ask(start).is_ok() {

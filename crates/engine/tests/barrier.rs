@@ -4,12 +4,11 @@
 mod common;
 
 use common::oracle::{Mix, Oracle};
-use common::{DRIVE_BYTES, Machine, Message, Rig, drives, references};
-use engine::core::Core;
+use common::{DRIVE_BYTES, Rig, drives, references};
 use engine::manage::command::StartOptions;
 use layout::Level;
 use sim::drive::{OpKind, Stage};
-use sim::{Rng, SharedSimDrive, World, WorldConfig};
+use sim::{Rng, SharedSimDrive};
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{CoreId, MIB, Nanos};
@@ -17,16 +16,6 @@ use units::{CoreId, MIB, Nanos};
 const STRIP: u32 = 16 << 10;
 const BYTES: u64 = MIB;
 const MIX: Mix = Mix { tasks: 12, operations: 40, blocks_most: 60, read_percent: 60 };
-
-/// A machine of two cores whose mail is slow, and whose steps are late.
-fn slow(seed: u64) -> Rig {
-    let mut config = WorldConfig::new(seed).with_cores(2);
-    config.mail_delay_most = Nanos::from_micros([20, 200, 1_000][seed as usize % 3]);
-    config.late_percent = 20;
-    let world = World::<Message>::new(config);
-    let cores = world.envs().into_iter().map(Core::<Machine>::start).collect();
-    Rig { world, cores }
-}
 
 fn overwrite(drive: &SharedSimDrive, seed: u64) {
     let mut random = vec![0; DRIVE_BYTES as usize];
@@ -38,7 +27,7 @@ fn overwrite(drive: &SharedSimDrive, seed: u64) {
 /// missed it is, its bytes change.
 fn pulled(level: Level, width: usize, seed: u64) {
     let drives = drives(width, seed, false);
-    let rig = slow(seed);
+    let rig = Rig::slow(seed);
     rig.create(level, &drives, STRIP).unwrap();
     let volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, false);
@@ -74,7 +63,7 @@ fn a_drive_that_is_out_is_heard_no_more() {
 /// A write that missed a drive is acknowledged: from then on no core reads that drive.
 fn missed(level: Level, width: usize, seed: u64) {
     let drives = drives(width, seed, false);
-    let rig = slow(seed);
+    let rig = Rig::slow(seed);
     rig.create(level, &drives, STRIP).unwrap();
     let volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, false);
@@ -139,6 +128,7 @@ fn flush_order(level: Level, width: usize, seed: u64) {
                 let began = clock.sequence();
                 model.flush(&volume).await.unwrap();
                 seen.borrow_mut().push(Seen { began, ended: clock.sequence(), flush: true });
+                io::Env::sleep(&clock, Nanos::from_micros(100)).await;
             }
         });
     }

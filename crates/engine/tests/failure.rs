@@ -246,6 +246,45 @@ fn stop_and_resize_do_not_lose_a_failure() {
     }
 }
 
+/// The array stops between the failure of a write and its acknowledgement, and mail is late: the
+/// drive must not be in sync at the next start.
+#[test]
+fn a_stop_waits_for_failures_under_way() {
+    for seed in 0..20 {
+        let (level, width) = if seed % 2 == 0 { (Level::Raid5, 4) } else { (Level::Raid1, 2) };
+        let drives = drives(width, seed, false);
+        let rig = Rig::slow(seed);
+        rig.create(level, &drives, STRIP).unwrap();
+        let (volumes, oracle) = filled(&rig, false, seed);
+        let slot = seed as usize % width;
+        for (i, drive) in drives.iter().enumerate() {
+            let most = if i == slot { 5 } else { 3_000 };
+            drive.set_latency(Nanos::from_micros(most / 2), Nanos::from_micros(most));
+        }
+        oracle.errors.set(true);
+        oracle.start(&rig, &volumes, Mix { read_percent: 0, ..MIX }, seed + 1);
+        drives[slot].fail_writes(seed % 5, 1);
+        let errors = drives[slot].counters().errors;
+        while drives[slot].counters().errors == errors {
+            rig.world.step();
+        }
+        let stopped = rig.send(|r| Request::Stop("a".into(), r));
+        rig.answered(&stopped).unwrap();
+        oracle.finish(&rig);
+        drop((volumes, rig));
+        let rig = Rig::new(seed + 1, 1);
+        let status = rig
+            .assemble(
+                &references(&drives),
+                StartOptions { start_degraded: true, ..StartOptions::default() },
+            )
+            .unwrap();
+        assert_eq!(status.slots[slot].health, SlotHealth::Missing, "seed {seed}");
+        oracle.crashed();
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+    }
+}
+
 #[test]
 fn two_drives_that_fail_one_record_are_not_both_called_failed() {
     let drives = drives(4, 3, false);

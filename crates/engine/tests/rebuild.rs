@@ -132,9 +132,9 @@ fn cut_short(at: usize, seed: u64) -> bool {
 
 #[test]
 fn a_rebuild_cut_short_goes_on_from_its_border() {
-    for at in 0..LEVELS.len() {
+    for (at, (level, ..)) in LEVELS.iter().enumerate() {
         let went_on = (0..8).filter(|seed| cut_short(at, *seed + 20 * at as u64)).count();
-        assert!(went_on > 0, "{}: never between", LEVELS[at].0);
+        assert!(went_on > 0, "{level}: never between");
     }
 }
 

@@ -162,6 +162,30 @@ fn the_border_survives_a_clean_stop() {
     assert!(between > 0);
 }
 
+/// A copy that fails during the resync does not keep the others from being made equal.
+#[test]
+fn a_resync_of_mirrors_goes_on_without_a_failed_copy() {
+    for seed in 0..8 {
+        let (drives, oracle) = unclean(Level::Raid1, 3, seed);
+        let rig = Rig::new(seed + 1, 1 + (seed % 2) as u16);
+        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        rig.world.run_for(Nanos::from_micros(seed * 500));
+        let victim = (seed / 2) as usize % 3;
+        drives[victim].vanish();
+        rig.world.run_for(Nanos::from_millis(2));
+        rig.wait();
+        let _ = rig.fail(victim);
+        rig.wait();
+        let found = record(&drives[(victim + 1) % 3]);
+        let stripes = found.layout().unwrap().stripes(GroupNo(0));
+        assert_eq!(found.groups[0].resync_border, stripes, "seed {seed}");
+        drives[(victim + 1) % 3].vanish();
+        if victim > 0 {
+            oracle.verify(&rig, &rig.open_volume()[0], true);
+        }
+    }
+}
+
 #[test]
 fn volumes_tell_what_they_are() {
     let drives = drives(4, 1, true);

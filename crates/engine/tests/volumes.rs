@@ -70,8 +70,10 @@ fn volumes_change_beside_each_other_under_load() {
             filled.finish(&rig);
             filled.verify(&rig, &two[0], false);
             filled.errors.set(true);
-            filled.start(&rig, &two, MIX, seed + round);
-            rig.world.run_for(Nanos::from_micros(300));
+            // Requests of many stripes, whose later parts begin late.
+            let long = Mix { operations: 5, blocks_most: 6000, read_percent: 0, ..MIX };
+            filled.start(&rig, &two, long, seed + round);
+            rig.world.run_for(Nanos::from_micros(100));
             rig.ask(|r| Request::VolumeResize("a".into(), "two".into(), 4096, r)).unwrap();
             // What it gave up is another's at once, whatever still runs.
             create(&rig, "three", row * 2).unwrap();

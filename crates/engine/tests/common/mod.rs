@@ -70,6 +70,16 @@ impl Rig {
         Self { world, cores }
     }
 
+    /// A machine of two cores whose mail is slow, and whose steps are late.
+    pub fn slow(seed: u64) -> Self {
+        let mut config = WorldConfig::new(seed).with_cores(2);
+        config.mail_delay_most = Nanos::from_micros([20, 200, 1_000][seed as usize % 3]);
+        config.late_percent = 20;
+        let world = World::new(config);
+        let cores = world.envs().into_iter().map(Core::start).collect();
+        Self { world, cores }
+    }
+
     pub fn env(&self) -> Machine {
         self.world.env(CoreId(0))
     }
