@@ -136,7 +136,16 @@ fn sqlite(database: &Path, words: &str) -> String {
     run(program("sqlite3").args(limit).arg(database).arg(words)).trim().to_owned()
 }
 
-/// Adds, changes and removes rows, transaction after transaction, until told to stop.
+/// Tells the worker to stop, also when the test fails: its scope waits for it.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Adds and changes rows, transaction after transaction, until told to stop.
 fn work(database: &Path, stop: &AtomicBool, done: &AtomicU64) {
     let add = format!(
         "INSERT INTO rows SELECT NULL, randomblob(100 + abs(random()) % 9000), 0 \
@@ -194,6 +203,7 @@ fn a_database_outlives_a_drive() {
     let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| work(&database, &stop, &done));
+        let _stop = Stop(&stop);
         let progress = || {
             let before = done.load(Ordering::Relaxed);
             until("transactions", STAGE, || {
@@ -202,7 +212,6 @@ fn a_database_outlives_a_drive() {
             });
         };
         lose_and_rebuild(&daemon, &mut place, &mut drives, progress);
-        stop.store(true, Ordering::Relaxed);
     });
     assert_eq!(sqlite(&database, "PRAGMA integrity_check;"), "ok");
     let rows = done.load(Ordering::Relaxed) * ROWS;

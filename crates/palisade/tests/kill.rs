@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::blocks::Blocks;
+use common::blocks::{BLOCK, Blocks};
 use common::nbd::Client;
 use common::place::{Daemon, Place, Served};
 use common::{MIB, end, program, start, succeeded, tools_are_there, until, wait};
@@ -159,4 +159,30 @@ fn level_5_of_one_core_killed_at_random_moments() {
 #[test]
 fn level_6_of_two_cores_killed_at_random_moments() {
     killed_at_random_moments("6", 2);
+}
+
+/// A volume of four blocks in a file, as the account says it is but for `change`.
+fn look_at(change: impl FnOnce(&mut Vec<u8>)) {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let mut bytes = vec![0; 4 * BLOCK];
+    change(&mut bytes);
+    std::fs::write(file.path(), bytes).expect("written");
+    Blocks::new(4 * BLOCK as u64).verify_file(file.path());
+}
+
+#[test]
+fn the_account_takes_what_was_written() {
+    look_at(|_| ());
+}
+
+#[test]
+#[should_panic(expected = "block 3 is corrupt")]
+fn the_account_notices_one_wrong_byte() {
+    look_at(|bytes| bytes[4 * BLOCK - 1] = 1);
+}
+
+#[test]
+#[should_panic(expected = "block 1 is corrupt")]
+fn the_account_notices_a_write_that_never_was() {
+    look_at(|bytes| bytes[BLOCK..2 * BLOCK].copy_from_slice(&Blocks::content(1, 7)));
 }

@@ -53,7 +53,7 @@ impl Blocks {
     }
 
     /// Bytes of a block: two words that name it, then noise from them.
-    fn content(block: usize, version: u64) -> [u8; BLOCK] {
+    pub fn content(block: usize, version: u64) -> [u8; BLOCK] {
         let mut bytes = [0; BLOCK];
         let number = block as u64;
         Rng(number.rotate_left(40) ^ version).fill(&mut bytes);
