@@ -174,7 +174,7 @@ fn discarded_blocks_are_zero_whatever_drives_return() {
             let volume = rig.volume(MIB).remove(0);
             let oracle = Oracle::new(MIB, false);
             let mix = Mix { operations: 10, read_percent: 0, ..MIX };
-            oracle.start(&rig, &[volume.clone()], mix, i as u64);
+            oracle.start(&rig, core::slice::from_ref(&volume), mix, i as u64);
             oracle.finish(&rig);
             let v = volume.clone();
             rig.world.block_on(CoreId(0), async move {
