@@ -257,20 +257,18 @@ fn a_stop_waits_for_failures_under_way() {
         rig.create(level, &drives, STRIP).unwrap();
         let (volumes, oracle) = filled(&rig, false, seed);
         let slot = seed as usize % width;
-        for (i, drive) in drives.iter().enumerate() {
-            let most = if i == slot { 5 } else { 3_000 };
-            drive.set_latency(Nanos::from_micros(most / 2), Nanos::from_micros(most));
-        }
-        oracle.errors.set(true);
-        oracle.start(&rig, &volumes, Mix { read_percent: 0, ..MIX }, seed + 1);
-        drives[slot].fail_writes(seed % 5, 1);
-        let errors = drives[slot].counters().errors;
-        while drives[slot].counters().errors == errors {
+        // It answers last, when all else has stopped.
+        drives[slot].set_latency(Nanos::from_micros(2_500), Nanos::from_micros(3_000));
+        drives[slot].fail_writes(0, 1);
+        let (model, volume) = (oracle.clone(), volumes[seed as usize / 2 % 2].clone());
+        io::Env::spawn(&rig.env(), io::Priority::First, async move {
+            let _ = model.write(&volume, seed * 512, 48 << 10, false).await;
+        });
+        while drives[slot].in_flight() == 0 {
             rig.world.step();
         }
         let stopped = rig.send(|r| Request::Stop("a".into(), r));
         rig.answered(&stopped).unwrap();
-        oracle.finish(&rig);
         drop((volumes, rig));
         let rig = Rig::new(seed + 1, 1);
         let status = rig
