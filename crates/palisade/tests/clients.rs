@@ -181,7 +181,13 @@ fn fio(served: &Served, offset: &str, size: &str, seed: u64) -> Child {
     let mut fio = program("fio");
     fio.args(["--name=load", "--ioengine=nbd", "--iodepth=16", "--rw=randrw", "--loops=200"]);
     fio.args(["--bsrange=4k-256k", "--blockalign=4k", "--verify=crc32c", "--verify_fatal=1"]);
-    fio.args(["--do_verify=1", "--verify_backlog=64", "--time_based", "--runtime=6"]);
+    fio.args([
+        "--verify_state_save=0",
+        "--do_verify=1",
+        "--verify_backlog=64",
+        "--time_based",
+        "--runtime=6",
+    ]);
     fio.arg(format!("--uri={}", served.uri)).arg(format!("--randseed={seed}"));
     start(fio.arg(format!("--offset={offset}")).arg(format!("--size={size}")))
 }

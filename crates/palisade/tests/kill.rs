@@ -36,7 +36,12 @@ const VOLUME: u64 = 64;
 fn fio(served: &Served, more: &[&str]) -> Command {
     let mut command = program("fio");
     command.args(["--name=load", "--ioengine=nbd", "--iodepth=16", "--rw=randwrite"]);
-    command.args(["--bsrange=4k-256k", "--blockalign=4k", "--verify=crc32c"]);
+    command.args([
+        "--bsrange=4k-256k",
+        "--blockalign=4k",
+        "--verify=crc32c",
+        "--verify_state_save=0",
+    ]);
     command.arg(format!("--uri={}", served.uri)).args(more);
     command
 }
