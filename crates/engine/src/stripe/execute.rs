@@ -109,14 +109,9 @@ async fn write_batch<E: Host>(
     let count = batch.ranges().len();
     for i in 0..count {
         let (lo, hi) = batch.ranges()[i];
-        let fragments = if count == 1 {
-            batch.fragments()
-        } else {
-            part.clear();
-            part.extend(batch.fragments().iter().filter_map(|f| f.within(lo, hi)));
-            part
-        };
-        let slice = Slice { lo, hi, fragments, durable };
+        part.clear();
+        part.extend(batch.fragments().iter().filter_map(|f| f.within(lo, hi)));
+        let slice = Slice { lo, hi, fragments: part, durable };
         let mirror = array.bound().view.code(key) == CodeKind::Mirror;
         let outcome = if mirror {
             write_copies(array, key, &slice).await
