@@ -6,7 +6,6 @@ use crate::array::message::{Job, Outcome};
 use crate::array::pending::Answer;
 use crate::array::{Array, Bound};
 use crate::limits::PIECES;
-use crate::stripe::plan::StripSet;
 use crate::stripe::table::StripeKey;
 use arrayvec::ArrayVec;
 use io::{BlockError, Buf, BufMut, Drive, DriveError};
@@ -158,25 +157,45 @@ impl<E: Host> Array<E> {
 
     /// Writes `data` at `offset`; durable on return with `fua`.
     pub async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
+        let whole = data.len();
+        self.change(offset, whole as u64, |at, from, n| {
+            let (from, n) = (from as usize, n as usize);
+            let data = if n == whole { data.clone() } else { data.slice(from..from + n) };
+            Job::Write { at, data, fua }
+        })
+        .await
+    }
+
+    /// Makes a range read as zeros.
+    pub async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
+        self.change(offset, bytes, |at, _, n| Job::Zero { at, bytes: n, fua }).await
+    }
+
+    /// Carries out the jobs that `job` makes of a range: of where in the stripe's data each
+    /// begins, where in the range, and how many bytes it covers.
+    async fn change(
+        &self,
+        offset: u64,
+        bytes: u64,
+        job: impl Fn(u32, u64, u32) -> Job,
+    ) -> Result<(), BlockError> {
         let _active = self.begin()?;
         let mut result = Ok(());
         let mut done = 0;
-        while done < data.len() {
+        while done < bytes {
             let mut started = ArrayVec::<_, PIECES>::new();
-            while done < data.len() && !started.is_full() {
-                let (place, _) = self.locate(offset + done as u64);
+            while done < bytes && !started.is_full() {
+                let (place, _) = self.locate(offset + done);
                 let (at, room, code) = self.job_room(&place);
-                let n = (room as usize).min(data.len() - done);
-                let part = if n == data.len() { data.clone() } else { data.slice(done..done + n) };
-                done += n;
-                if code == CodeKind::None {
-                    match self.start_write(place, part, fua) {
-                        Some(piece) => started.push(piece),
-                        None => result = Err(BlockError::Unavailable),
-                    }
-                } else {
-                    let job = Job::Write { at, data: part, fua };
+                let n = (bytes - done).min(u64::from(room)) as u32;
+                let job = job(at, done, n);
+                done += u64::from(n);
+                if code != CodeKind::None {
                     started.push(Writing::Home(self.request(key(&place), job)));
+                } else if let Some(piece) = self.start_write(place, job) {
+                    started.push(piece);
+                } else {
+                    result = Err(BlockError::Unavailable);
                 }
             }
             for piece in &mut started {
@@ -186,13 +205,17 @@ impl<E: Host> Array<E> {
         result
     }
 
-    /// Starts a write to the only drive that holds it.
-    fn start_write(&self, place: Place, data: Buf, fua: bool) -> Option<Writing<'_, E::Drive>> {
+    /// Starts a job's write to the only drive that holds it; `None` if that takes no writes.
+    fn start_write(&self, place: Place, job: Job) -> Option<Writing<'_, E::Drive>> {
+        let (data, fua) = match job {
+            Job::Write { data, fua, .. } => (data, fua),
+            Job::Zero { bytes, fua, .. } => (self.zeros().slice(..bytes as usize), fua),
+            other => unreachable!("a change writes, not {other:?}"),
+        };
         let bound = self.inner.bound.borrow();
-        let strip = place.strip.index();
-        let state = bound.view.stripe_state(key(&place));
-        state.writable.and(StripSet::one(strip)).has(strip).then(|| {
-            let (drive, at, slot) = bound.strip(key(&place), strip);
+        let slot = bound.view.layout.slot(place.group, place.stripe, place.strip);
+        bound.view.writable(slot).then(|| {
+            let (drive, at, slot) = bound.strip(key(&place), place.strip.index());
             let data = core::iter::once(data).collect();
             let ticket = drive.write(at + u64::from(place.offset), data, fua);
             Writing::Direct { ticket, slot }
@@ -212,35 +235,5 @@ impl<E: Host> Array<E> {
                 BlockError::Unavailable
             }),
         }
-    }
-
-    /// Makes a range read as zeros.
-    pub async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
-        let _active = self.begin()?;
-        let mut result = Ok(());
-        let mut done = 0;
-        while done < bytes {
-            let mut started = ArrayVec::<_, PIECES>::new();
-            while done < bytes && !started.is_full() {
-                let (place, _) = self.locate(offset + done);
-                let (at, room, code) = self.job_room(&place);
-                let n = (bytes - done).min(u64::from(room)) as u32;
-                done += u64::from(n);
-                if code == CodeKind::None {
-                    let zeros = self.zeros().slice(..n as usize);
-                    match self.start_write(place, zeros, fua) {
-                        Some(piece) => started.push(piece),
-                        None => result = Err(BlockError::Unavailable),
-                    }
-                } else {
-                    let job = Job::Zero { at, bytes: n, fua };
-                    started.push(Writing::Home(self.request(key(&place), job)));
-                }
-            }
-            for piece in &mut started {
-                result = result.and(self.finish_write(piece).await);
-            }
-        }
-        result
     }
 }
