@@ -70,6 +70,17 @@ macro_rules! common {
             unsafe { _mm256_storeu_si256(to.cast(), self.0) }
         }
         #[inline(always)]
+        unsafe fn store_streaming(self, to: *mut u8) {
+            debug_assert!(to.addr().is_multiple_of(32));
+            // SAFETY: the caller vouches for AVX2, 32 bytes at `to`, its alignment and `fence`.
+            unsafe { _mm256_stream_si256(to.cast(), self.0) }
+        }
+        #[inline(always)]
+        unsafe fn fence() {
+            // SAFETY: every x86-64 processor has SSE.
+            unsafe { _mm_sfence() }
+        }
+        #[inline(always)]
         unsafe fn xor(self, other: Self) -> Self {
             // SAFETY: the caller vouches for AVX2.
             Self(unsafe { _mm256_xor_si256(self.0, other.0) })

@@ -75,6 +75,17 @@ macro_rules! common {
             unsafe { _mm512_storeu_si512(to.cast(), self.0) }
         }
         #[inline(always)]
+        unsafe fn store_streaming(self, to: *mut u8) {
+            debug_assert!(to.addr().is_multiple_of(64));
+            // SAFETY: the caller vouches for AVX-512, 64 bytes at `to`, its alignment and `fence`.
+            unsafe { _mm512_stream_si512(to.cast(), self.0) }
+        }
+        #[inline(always)]
+        unsafe fn fence() {
+            // SAFETY: every x86-64 processor has SSE.
+            unsafe { _mm_sfence() }
+        }
+        #[inline(always)]
         unsafe fn xor(self, other: Self) -> Self {
             // SAFETY: the caller vouches for AVX-512.
             Self(unsafe { _mm512_xor_si512(self.0, other.0) })

@@ -49,6 +49,14 @@ unsafe impl Vector for u64 {
         // SAFETY: the caller vouches for 8 bytes at `to`.
         unsafe { to.cast::<u64>().write_unaligned(self) }
     }
+    /// Plain stores: there are no others without processor features.
+    #[inline(always)]
+    unsafe fn store_streaming(self, to: *mut u8) {
+        // SAFETY: as for `store`.
+        unsafe { self.store(to) }
+    }
+    #[inline(always)]
+    unsafe fn fence() {}
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         self ^ other
@@ -110,6 +118,14 @@ unsafe impl Vector for u8 {
         // SAFETY: the caller vouches for the byte at `to`.
         unsafe { to.write(self) }
     }
+    /// Plain stores: there are no others without processor features.
+    #[inline(always)]
+    unsafe fn store_streaming(self, to: *mut u8) {
+        // SAFETY: as for `store`.
+        unsafe { self.store(to) }
+    }
+    #[inline(always)]
+    unsafe fn fence() {}
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         self ^ other

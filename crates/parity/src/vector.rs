@@ -28,6 +28,13 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn load(from: *const u8) -> Self;
     /// Stores `BYTES` bytes at `to`, which needs no alignment.
     unsafe fn store(self, to: *mut u8);
+    /// As `store` past the caches where the machine can; `to` is a multiple of `BYTES`, or of
+    /// one element's `BYTES` for an array. Other threads may see it only after `fence`, and so
+    /// may this one.
+    unsafe fn store_streaming(self, to: *mut u8);
+    /// Orders all `store_streaming` of this thread before whatever follows; called once after
+    /// the last of a job.
+    unsafe fn fence();
     /// The sum in the field.
     unsafe fn xor(self, other: Self) -> Self;
     /// The sum of three.
@@ -68,6 +75,18 @@ unsafe impl<V: Vector, const N: usize> Vector for [V; N] {
             // SAFETY: the caller vouches for `N * V::BYTES` bytes at `to`.
             unsafe { one.store(to.add(i * V::BYTES)) };
         }
+    }
+    #[inline(always)]
+    unsafe fn store_streaming(self, to: *mut u8) {
+        for (i, one) in self.into_iter().enumerate() {
+            // SAFETY: the caller vouches for `N * V::BYTES` bytes at `to` and its alignment.
+            unsafe { one.store_streaming(to.add(i * V::BYTES)) };
+        }
+    }
+    #[inline(always)]
+    unsafe fn fence() {
+        // SAFETY: the caller vouches for the processor.
+        unsafe { V::fence() }
     }
     #[inline(always)]
     unsafe fn xor(mut self, other: Self) -> Self {
