@@ -2,22 +2,27 @@
 //!
 //! Purpose: the fast path of processors without AVX-512. AVX2 alone doubles by compare and
 //! mask and multiplies by two nibble shuffles; GFNI multiplies by a bit matrix.
-//! Invariant: each `run` is compiled for exactly the features that `supported` looks for.
+//! Invariants: each `run` is compiled for exactly the features that `supported` looks for; the
+//! tests run the same source over `model`, whatever the processor has.
 #![allow(unsafe_code)]
-
-use core::arch::x86_64::*;
 
 use crate::job::Job;
 use crate::kernel::Candidate;
 use crate::sweep;
 use crate::tables::Tables;
-use crate::vector::Vector;
 
 /// AVX2 alone.
 pub(crate) const AVX2: Candidate = Candidate { name: "avx2", supported: has_avx2, run: run_avx2 };
 /// AVX2 and GFNI.
 pub(crate) const GFNI: Candidate =
     Candidate { name: "gfni-avx2", supported: has_gfni, run: run_gfni };
+
+/// The same kernels over the model of their instructions.
+#[cfg(test)]
+pub(crate) const MODELS: [Candidate; 2] = [
+    crate::model::candidate::<modelled::Shuffle>("avx2-model"),
+    crate::model::candidate::<modelled::Affine>("gfni-avx2-model"),
+];
 
 fn has_avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2")
@@ -31,25 +36,113 @@ fn has_gfni() -> bool {
 #[target_feature(enable = "avx2")]
 unsafe fn run_avx2(job: Job<'_>, tables: &Tables) -> Option<usize> {
     // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<Shuffle>(job, tables) }
+    unsafe { sweep::run::<native::Shuffle>(job, tables) }
 }
 
 /// See [`sweep::run`].
 #[target_feature(enable = "avx2,gfni")]
 unsafe fn run_gfni(job: Job<'_>, tables: &Tables) -> Option<usize> {
     // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<Affine>(job, tables) }
+    unsafe { sweep::run::<native::Affine>(job, tables) }
 }
 
-/// 32 bytes, with AVX2.
-#[derive(Clone, Copy)]
-struct Shuffle(__m256i);
+/// The vectors over an instruction set: a module with the intrinsics' own names.
+macro_rules! vectors {
+    ($($isa:tt)+) => {
+        use crate::tables::{self, Tables};
+        use crate::vector::Vector;
+        use $($isa)+::*;
 
-/// 32 bytes, with AVX2 and GFNI.
-#[derive(Clone, Copy)]
-struct Affine(__m256i);
+        /// 32 bytes, with AVX2.
+        #[derive(Clone, Copy)]
+        pub(super) struct Shuffle(__m256i);
 
-/// The methods that need no multiplication, the same for both.
+        /// 32 bytes, with AVX2 and GFNI.
+        #[derive(Clone, Copy)]
+        pub(super) struct Affine(__m256i);
+
+        // SAFETY: loads and stores are of 32 bytes.
+        unsafe impl Vector for Shuffle {
+            common!();
+            /// The nibble tables, each in both 16-byte halves: products of low and of high
+            /// nibbles.
+            type Factor = (__m256i, __m256i);
+
+            #[inline(always)]
+            unsafe fn double_xor(self, other: Self) -> Self {
+                // SAFETY: the caller vouches for AVX2.
+                unsafe {
+                    let overflow = _mm256_cmpgt_epi8(_mm256_setzero_si256(), self.0);
+                    let reduce = _mm256_and_si256(overflow, _mm256_set1_epi8(0x1d));
+                    let shifted = _mm256_add_epi8(self.0, self.0);
+                    Self(_mm256_xor_si256(_mm256_xor_si256(shifted, reduce), other.0))
+                }
+            }
+            #[inline(always)]
+            unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+                let products = tables.nibbles[constant as usize].as_ptr();
+                // SAFETY: the table has 32 bytes; the caller vouches for AVX2.
+                unsafe {
+                    let both = _mm256_loadu_si256(products.cast());
+                    let low = _mm256_permute2x128_si256::<0x00>(both, both);
+                    let high = _mm256_permute2x128_si256::<0x11>(both, both);
+                    (low, high)
+                }
+            }
+            #[inline(always)]
+            unsafe fn multiply(self, (low, high): Self::Factor) -> Self {
+                // SAFETY: the caller vouches for AVX2.
+                unsafe {
+                    let mask = _mm256_set1_epi8(15);
+                    let low_nibbles = _mm256_and_si256(self.0, mask);
+                    let high_nibbles = _mm256_and_si256(_mm256_srli_epi64::<4>(self.0), mask);
+                    Self(_mm256_xor_si256(
+                        _mm256_shuffle_epi8(low, low_nibbles),
+                        _mm256_shuffle_epi8(high, high_nibbles),
+                    ))
+                }
+            }
+        }
+
+        // SAFETY: loads and stores are of 32 bytes.
+        unsafe impl Vector for Affine {
+            common!();
+            /// The constant's matrix in every 8 bytes.
+            type Factor = __m256i;
+
+            #[inline(always)]
+            unsafe fn double_xor(self, other: Self) -> Self {
+                // SAFETY: the caller vouches for AVX2 and GFNI.
+                unsafe {
+                    let two = _mm256_set1_epi64x(tables::DOUBLE as i64);
+                    let doubled = _mm256_gf2p8affine_epi64_epi8::<0>(self.0, two);
+                    Self(_mm256_xor_si256(doubled, other.0))
+                }
+            }
+            #[inline(always)]
+            unsafe fn quadruple_xor(self, other: Self) -> Self {
+                // SAFETY: the caller vouches for AVX2 and GFNI.
+                unsafe {
+                    let four = _mm256_set1_epi64x(tables::TABLES.matrices[4] as i64);
+                    let quadrupled = _mm256_gf2p8affine_epi64_epi8::<0>(self.0, four);
+                    Self(_mm256_xor_si256(quadrupled, other.0))
+                }
+            }
+            #[inline(always)]
+            unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+                // SAFETY: the caller vouches for AVX2.
+                unsafe { _mm256_set1_epi64x(tables.matrices[constant as usize] as i64) }
+            }
+            #[inline(always)]
+            unsafe fn multiply(self, factor: Self::Factor) -> Self {
+                // SAFETY: the caller vouches for AVX2 and GFNI.
+                Self(unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(self.0, factor) })
+            }
+        }
+    };
+}
+
+/// The methods that need no multiplication, the same for both vectors.
 macro_rules! common {
     () => {
         const BYTES: usize = 32;
@@ -98,70 +191,13 @@ macro_rules! common {
     };
 }
 
-// SAFETY: loads and stores are of 32 bytes.
-unsafe impl Vector for Shuffle {
-    common!();
-    /// The nibble tables, each in both 16-byte halves: products of low and of high nibbles.
-    type Factor = (__m256i, __m256i);
-
-    #[inline(always)]
-    unsafe fn double_xor(self, other: Self) -> Self {
-        // SAFETY: the caller vouches for AVX2.
-        unsafe {
-            let overflow = _mm256_cmpgt_epi8(_mm256_setzero_si256(), self.0);
-            let reduce = _mm256_and_si256(overflow, _mm256_set1_epi8(0x1d));
-            let shifted = _mm256_add_epi8(self.0, self.0);
-            Self(_mm256_xor_si256(_mm256_xor_si256(shifted, reduce), other.0))
-        }
-    }
-    #[inline(always)]
-    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
-        let products = tables.nibbles[constant as usize].as_ptr();
-        // SAFETY: the table has 32 bytes; the caller vouches for AVX2.
-        unsafe {
-            let both = _mm256_loadu_si256(products.cast());
-            let low = _mm256_permute2x128_si256::<0x00>(both, both);
-            let high = _mm256_permute2x128_si256::<0x11>(both, both);
-            (low, high)
-        }
-    }
-    #[inline(always)]
-    unsafe fn multiply(self, (low, high): Self::Factor) -> Self {
-        // SAFETY: the caller vouches for AVX2.
-        unsafe {
-            let mask = _mm256_set1_epi8(15);
-            let low_nibbles = _mm256_and_si256(self.0, mask);
-            let high_nibbles = _mm256_and_si256(_mm256_srli_epi64::<4>(self.0), mask);
-            Self(_mm256_xor_si256(
-                _mm256_shuffle_epi8(low, low_nibbles),
-                _mm256_shuffle_epi8(high, high_nibbles),
-            ))
-        }
-    }
+/// Over the processor's instructions.
+mod native {
+    vectors!(core::arch::x86_64);
 }
 
-// SAFETY: loads and stores are of 32 bytes.
-unsafe impl Vector for Affine {
-    common!();
-    /// The constant's matrix in every 8 bytes.
-    type Factor = __m256i;
-
-    #[inline(always)]
-    unsafe fn double_xor(self, other: Self) -> Self {
-        // SAFETY: the caller vouches for AVX2 and GFNI.
-        unsafe {
-            let two = _mm256_set1_epi64x(crate::tables::DOUBLE as i64);
-            Self(_mm256_xor_si256(_mm256_gf2p8affine_epi64_epi8::<0>(self.0, two), other.0))
-        }
-    }
-    #[inline(always)]
-    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
-        // SAFETY: the caller vouches for AVX2.
-        unsafe { _mm256_set1_epi64x(tables.matrices[constant as usize] as i64) }
-    }
-    #[inline(always)]
-    unsafe fn multiply(self, factor: Self::Factor) -> Self {
-        // SAFETY: the caller vouches for AVX2 and GFNI.
-        Self(unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(self.0, factor) })
-    }
+/// Over the model's.
+#[cfg(test)]
+mod modelled {
+    vectors!(crate::model);
 }

@@ -2,16 +2,14 @@
 //!
 //! Purpose: the fast path of newer processors. Three-way sums are one `vpternlogq`; AVX-512
 //! alone multiplies by two nibble shuffles, GFNI by a bit matrix.
-//! Invariant: each `run` is compiled for exactly the features that `supported` looks for.
+//! Invariants: each `run` is compiled for exactly the features that `supported` looks for; the
+//! tests run the same source over `model`, whatever the processor has.
 #![allow(unsafe_code)]
-
-use core::arch::x86_64::*;
 
 use crate::job::Job;
 use crate::kernel::Candidate;
 use crate::sweep;
 use crate::tables::Tables;
-use crate::vector::Vector;
 
 /// AVX-512 alone.
 pub(crate) const AVX512: Candidate =
@@ -19,6 +17,13 @@ pub(crate) const AVX512: Candidate =
 /// AVX-512 and GFNI.
 pub(crate) const GFNI: Candidate =
     Candidate { name: "gfni-avx512", supported: has_gfni, run: run_gfni };
+
+/// The same kernels over the model of their instructions.
+#[cfg(test)]
+pub(crate) const MODELS: [Candidate; 2] = [
+    crate::model::candidate::<modelled::Shuffle>("avx512-model"),
+    crate::model::candidate::<modelled::Affine>("gfni-avx512-model"),
+];
 
 fn has_avx512() -> bool {
     std::arch::is_x86_feature_detected!("avx512f")
@@ -33,28 +38,131 @@ fn has_gfni() -> bool {
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn run_avx512(job: Job<'_>, tables: &Tables) -> Option<usize> {
     // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<Shuffle>(job, tables) }
+    unsafe { sweep::run::<native::Shuffle>(job, tables) }
 }
 
 /// See [`sweep::run`].
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 unsafe fn run_gfni(job: Job<'_>, tables: &Tables) -> Option<usize> {
     // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<Affine>(job, tables) }
+    unsafe { sweep::run::<native::Affine>(job, tables) }
 }
 
 /// The truth table of a ^ b ^ c.
 const XOR3: i32 = 0x96;
 
-/// 64 bytes, with AVX-512.
-#[derive(Clone, Copy)]
-struct Shuffle(__m512i);
+/// The vectors over an instruction set: a module with the intrinsics' own names.
+macro_rules! vectors {
+    ($($isa:tt)+) => {
+        use super::XOR3;
+        use crate::tables::{self, Tables};
+        use crate::vector::Vector;
+        use $($isa)+::*;
 
-/// 64 bytes, with AVX-512 and GFNI.
-#[derive(Clone, Copy)]
-struct Affine(__m512i);
+        /// 64 bytes, with AVX-512.
+        #[derive(Clone, Copy)]
+        pub(super) struct Shuffle(__m512i);
 
-/// The methods that need no multiplication, the same for both.
+        /// 64 bytes, with AVX-512 and GFNI.
+        #[derive(Clone, Copy)]
+        pub(super) struct Affine(__m512i);
+
+        // SAFETY: loads and stores are of 64 bytes.
+        unsafe impl Vector for Shuffle {
+            common!();
+            /// The nibble tables, each in all four 16-byte quarters: products of low and of
+            /// high nibbles.
+            type Factor = (__m512i, __m512i);
+
+            #[inline(always)]
+            unsafe fn double_xor(self, other: Self) -> Self {
+                // SAFETY: the caller vouches for AVX-512.
+                unsafe {
+                    let overflow = _mm512_movepi8_mask(self.0);
+                    let reduce = _mm512_maskz_mov_epi8(overflow, _mm512_set1_epi8(0x1d));
+                    let shifted = _mm512_add_epi8(self.0, self.0);
+                    Self(_mm512_ternarylogic_epi64::<XOR3>(shifted, reduce, other.0))
+                }
+            }
+            #[inline(always)]
+            unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+                let products = tables.nibbles[constant as usize].as_ptr();
+                // SAFETY: the table has 32 bytes; the caller vouches for AVX-512.
+                unsafe {
+                    let low = _mm_loadu_si128(products.cast());
+                    let high = _mm_loadu_si128(products.add(16).cast());
+                    (_mm512_broadcast_i32x4(low), _mm512_broadcast_i32x4(high))
+                }
+            }
+            #[inline(always)]
+            unsafe fn multiply(self, factor: Self::Factor) -> Self {
+                // SAFETY: the caller vouches for AVX-512.
+                unsafe {
+                    let (low, high) = halves(self.0, factor);
+                    Self(_mm512_xor_si512(low, high))
+                }
+            }
+            #[inline(always)]
+            unsafe fn multiply_xor(self, factor: Self::Factor, other: Self) -> Self {
+                // SAFETY: the caller vouches for AVX-512.
+                unsafe {
+                    let (low, high) = halves(self.0, factor);
+                    Self(_mm512_ternarylogic_epi64::<XOR3>(low, high, other.0))
+                }
+            }
+        }
+
+        /// The products of the low nibbles and of the high nibbles.
+        #[inline(always)]
+        unsafe fn halves(bytes: __m512i, (low, high): (__m512i, __m512i)) -> (__m512i, __m512i) {
+            // SAFETY: the caller vouches for AVX-512.
+            unsafe {
+                let mask = _mm512_set1_epi8(15);
+                let low_nibbles = _mm512_and_si512(bytes, mask);
+                let high_nibbles = _mm512_and_si512(_mm512_srli_epi64::<4>(bytes), mask);
+                (_mm512_shuffle_epi8(low, low_nibbles), _mm512_shuffle_epi8(high, high_nibbles))
+            }
+        }
+
+        // SAFETY: loads and stores are of 64 bytes.
+        unsafe impl Vector for Affine {
+            common!();
+            /// The constant's matrix in every 8 bytes.
+            type Factor = __m512i;
+
+            #[inline(always)]
+            unsafe fn double_xor(self, other: Self) -> Self {
+                // SAFETY: the caller vouches for AVX-512 and GFNI.
+                unsafe {
+                    let two = _mm512_set1_epi64(tables::DOUBLE as i64);
+                    let doubled = _mm512_gf2p8affine_epi64_epi8::<0>(self.0, two);
+                    Self(_mm512_xor_si512(doubled, other.0))
+                }
+            }
+            #[inline(always)]
+            unsafe fn quadruple_xor(self, other: Self) -> Self {
+                // SAFETY: the caller vouches for AVX-512 and GFNI.
+                unsafe {
+                    let four = _mm512_set1_epi64(tables::TABLES.matrices[4] as i64);
+                    let quadrupled = _mm512_gf2p8affine_epi64_epi8::<0>(self.0, four);
+                    Self(_mm512_xor_si512(quadrupled, other.0))
+                }
+            }
+            #[inline(always)]
+            unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+                // SAFETY: the caller vouches for AVX-512.
+                unsafe { _mm512_set1_epi64(tables.matrices[constant as usize] as i64) }
+            }
+            #[inline(always)]
+            unsafe fn multiply(self, factor: Self::Factor) -> Self {
+                // SAFETY: the caller vouches for AVX-512 and GFNI.
+                Self(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(self.0, factor) })
+            }
+        }
+    };
+}
+
+/// The methods that need no multiplication, the same for both vectors.
 macro_rules! common {
     () => {
         const BYTES: usize = 64;
@@ -77,7 +185,7 @@ macro_rules! common {
         #[inline(always)]
         unsafe fn store_streaming(self, to: *mut u8) {
             debug_assert!(to.addr().is_multiple_of(64));
-            // SAFETY: the caller vouches for AVX-512, 64 bytes at `to`, its alignment and `fence`.
+            // SAFETY: the caller vouches for AVX-512, 64 bytes at `to`, its alignment, `fence`.
             unsafe { _mm512_stream_si512(to.cast(), self.0) }
         }
         #[inline(always)]
@@ -103,69 +211,13 @@ macro_rules! common {
     };
 }
 
-// SAFETY: loads and stores are of 64 bytes.
-unsafe impl Vector for Shuffle {
-    common!();
-    /// The nibble tables, each in all four 16-byte quarters: products of low and of high nibbles.
-    type Factor = (__m512i, __m512i);
-
-    #[inline(always)]
-    unsafe fn double_xor(self, other: Self) -> Self {
-        // SAFETY: the caller vouches for AVX-512.
-        unsafe {
-            let overflow = _mm512_movepi8_mask(self.0);
-            let reduce = _mm512_maskz_mov_epi8(overflow, _mm512_set1_epi8(0x1d));
-            let shifted = _mm512_add_epi8(self.0, self.0);
-            Self(_mm512_ternarylogic_epi64::<XOR3>(shifted, reduce, other.0))
-        }
-    }
-    #[inline(always)]
-    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
-        let products = tables.nibbles[constant as usize].as_ptr();
-        // SAFETY: the table has 32 bytes; the caller vouches for AVX-512.
-        unsafe {
-            let low = _mm_loadu_si128(products.cast());
-            let high = _mm_loadu_si128(products.add(16).cast());
-            (_mm512_broadcast_i32x4(low), _mm512_broadcast_i32x4(high))
-        }
-    }
-    #[inline(always)]
-    unsafe fn multiply(self, (low, high): Self::Factor) -> Self {
-        // SAFETY: the caller vouches for AVX-512.
-        unsafe {
-            let mask = _mm512_set1_epi8(15);
-            let low_nibbles = _mm512_and_si512(self.0, mask);
-            let high_nibbles = _mm512_and_si512(_mm512_srli_epi64::<4>(self.0), mask);
-            Self(_mm512_xor_si512(
-                _mm512_shuffle_epi8(low, low_nibbles),
-                _mm512_shuffle_epi8(high, high_nibbles),
-            ))
-        }
-    }
+/// Over the processor's instructions.
+mod native {
+    vectors!(core::arch::x86_64);
 }
 
-// SAFETY: loads and stores are of 64 bytes.
-unsafe impl Vector for Affine {
-    common!();
-    /// The constant's matrix in every 8 bytes.
-    type Factor = __m512i;
-
-    #[inline(always)]
-    unsafe fn double_xor(self, other: Self) -> Self {
-        // SAFETY: the caller vouches for AVX-512 and GFNI.
-        unsafe {
-            let two = _mm512_set1_epi64(crate::tables::DOUBLE as i64);
-            Self(_mm512_xor_si512(_mm512_gf2p8affine_epi64_epi8::<0>(self.0, two), other.0))
-        }
-    }
-    #[inline(always)]
-    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
-        // SAFETY: the caller vouches for AVX-512.
-        unsafe { _mm512_set1_epi64(tables.matrices[constant as usize] as i64) }
-    }
-    #[inline(always)]
-    unsafe fn multiply(self, factor: Self::Factor) -> Self {
-        // SAFETY: the caller vouches for AVX-512 and GFNI.
-        Self(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(self.0, factor) })
-    }
+/// Over the model's.
+#[cfg(test)]
+mod modelled {
+    vectors!(crate::model);
 }

@@ -70,12 +70,18 @@ mod avx512;
 mod code;
 mod job;
 mod kernel;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod model;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod operations;
 mod portable;
 mod recover;
 mod reference;
 mod select;
 mod selftest;
+#[cfg(target_arch = "x86_64")]
+mod ssse3;
 mod sweep;
 mod tables;
 mod vector;

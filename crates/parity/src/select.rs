@@ -23,9 +23,12 @@ const CANDIDATES: &[Candidate] = &[
     crate::avx512::AVX512,
     crate::avx2::GFNI,
     crate::avx2::AVX2,
+    crate::ssse3::SSSE3,
     portable::CANDIDATE,
 ];
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+const CANDIDATES: &[Candidate] = &[crate::neon::EOR3, crate::neon::NEON, portable::CANDIDATE];
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const CANDIDATES: &[Candidate] = &[portable::CANDIDATE];
 
 /// What became of a kernel at start.
@@ -153,10 +156,19 @@ pub fn standings() -> &'static [(&'static str, Standing)] {
     &selection().standings
 }
 
-/// Every kernel this processor can run, tested or not.
+/// Every kernel this processor can run, tested or not, and those that run on the model.
 #[cfg(test)]
 pub(crate) fn all_supported() -> Vec<Kernel> {
-    CANDIDATES.iter().filter_map(|&c| Kernel::probe(c, &TABLES)).collect()
+    CANDIDATES.iter().chain(models()).filter_map(|&c| Kernel::probe(c, &TABLES)).collect()
+}
+
+/// The kernels over the model of their instructions; their names end in `-model`.
+#[cfg(test)]
+pub(crate) fn models() -> impl Iterator<Item = &'static Candidate> {
+    #[cfg(target_arch = "x86_64")]
+    return crate::avx512::MODELS.iter().chain(&crate::avx2::MODELS);
+    #[cfg(not(target_arch = "x86_64"))]
+    core::iter::empty()
 }
 
 #[cfg(test)]

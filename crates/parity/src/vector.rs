@@ -41,10 +41,22 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn xor3(self, b: Self, c: Self) -> Self;
     /// 2·self ^ other: one step of Horner's rule.
     unsafe fn double_xor(self, other: Self) -> Self;
+    /// 4·self ^ other: one step of Horner's rule for the squares of the coefficients.
+    #[inline(always)]
+    unsafe fn quadruple_xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        unsafe { self.double_xor(Self::zero()).double_xor(other) }
+    }
     /// Prepares `constant` for `multiply`.
     unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor;
     /// Every lane times the prepared constant.
     unsafe fn multiply(self, factor: Self::Factor) -> Self;
+    /// The product ^ other.
+    #[inline(always)]
+    unsafe fn multiply_xor(self, factor: Self::Factor, other: Self) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        unsafe { self.multiply(factor).xor(other) }
+    }
     /// Whether all lanes are 0.
     unsafe fn is_zero(self) -> bool;
 }
@@ -113,6 +125,14 @@ unsafe impl<V: Vector, const N: usize> Vector for [V; N] {
         self
     }
     #[inline(always)]
+    unsafe fn quadruple_xor(mut self, other: Self) -> Self {
+        for i in 0..N {
+            // SAFETY: the caller vouches for the processor.
+            self[i] = unsafe { self[i].quadruple_xor(other[i]) };
+        }
+        self
+    }
+    #[inline(always)]
     unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
         // SAFETY: the caller vouches for the processor.
         unsafe { V::factor(tables, constant) }
@@ -122,6 +142,14 @@ unsafe impl<V: Vector, const N: usize> Vector for [V; N] {
         for one in &mut self {
             // SAFETY: the caller vouches for the processor.
             *one = unsafe { one.multiply(factor) };
+        }
+        self
+    }
+    #[inline(always)]
+    unsafe fn multiply_xor(mut self, factor: Self::Factor, other: Self) -> Self {
+        for i in 0..N {
+            // SAFETY: the caller vouches for the processor.
+            self[i] = unsafe { self[i].multiply_xor(factor, other[i]) };
         }
         self
     }
