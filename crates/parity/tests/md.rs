@@ -152,10 +152,14 @@ impl Array {
             let ours = self.ours(&layout, stripe);
             let theirs = self.theirs(&layout, stripe);
             for slot in 0..self.drives {
-                let strip = layout.strip(GROUP, StripeNo(stripe as u64), Slot(slot as u16));
-                let index = strip.expect("a slot of the group").index();
+                let (number, at) = (StripeNo(stripe as u64), Slot(slot as u16));
+                let strip = layout.strip(GROUP, number, at).expect("a slot of the group");
+                let index = strip.index();
                 let place =
                     format!("{}: stripe {stripe}, drive {slot}, our strip {index}", self.name);
+                if layout.slot(GROUP, number, strip) != at {
+                    return Err(format!("{place}: our map has it elsewhere"));
+                }
                 if digest(&ours[index]) != self.digests[stripe][slot] {
                     return Err(format!("{place}: md holds other bytes"));
                 }
