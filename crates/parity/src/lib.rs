@@ -87,7 +87,9 @@ mod tables;
 mod vector;
 
 pub use code::{Code, CodeError};
-pub use select::{SelectError, Standing, VARIABLE, kernels, select_kernel, selected, standings};
+pub use select::{
+    SelectError, Standing, VARIABLE, kernels, select_kernel, selected, standings, warnings,
+};
 
 #[cfg(test)]
 mod tests;

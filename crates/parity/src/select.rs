@@ -2,7 +2,9 @@
 //!
 //! Purpose: at first use, look for each candidate's processor features, run its known-answer
 //! test, and keep the first that passes in the order of `CANDIDATES`: wider vectors before
-//! narrower, a bit matrix before shuffles. `PALISADE_PARITY=name` picks one by name instead.
+//! narrower, a bit matrix before shuffles. The rule is fixed and nothing is timed, so that the
+//! same machine always picks the same kernel, even when it is busy at start.
+//! `PALISADE_PARITY=name` picks one by name instead.
 //! Invariants: a kernel that failed its test never runs a caller's job; the choice never
 //! changes while the process lives. The one static of the crate is here.
 
@@ -10,7 +12,7 @@ use core::fmt;
 use std::sync::OnceLock;
 
 use crate::kernel::{Candidate, Kernel};
-use crate::tables::TABLES;
+use crate::tables::{TABLES, Tables};
 use crate::{portable, selftest};
 
 /// The environment variable that forces a kernel.
@@ -82,12 +84,15 @@ struct Selection {
 static SELECTION: OnceLock<Selection> = OnceLock::new();
 
 fn selection() -> &'static Selection {
-    SELECTION.get_or_init(|| select(std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())))
+    SELECTION.get_or_init(|| {
+        let forced = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
+        select(CANDIDATES, &TABLES, forced)
+    })
 }
 
 /// Tests every candidate and picks one: the one called `forced`, else the first usable.
-fn select(forced: Option<String>) -> Selection {
-    let tested: Vec<_> = CANDIDATES.iter().map(|&c| (c.name, Kernel::probe(c, &TABLES))).collect();
+fn select(candidates: &[Candidate], tables: &'static Tables, forced: Option<String>) -> Selection {
+    let tested: Vec<_> = candidates.iter().map(|&c| (c.name, Kernel::probe(c, tables))).collect();
     let standings: Vec<_> =
         tested.iter().map(|(name, kernel)| (*name, standing(kernel.as_ref()))).collect();
     let chosen = match forced {
@@ -150,8 +155,25 @@ pub fn kernels() -> Vec<&'static str> {
     usable.map(|(name, _)| *name).collect()
 }
 
-/// What became of every kernel of this architecture, best first. A [`Standing::Failed`] in it
-/// deserves a loud message: the machine computes wrongly.
+/// One line for each kernel that computes wrongly on this machine and is fenced off; a program
+/// prints them where its operator looks.
+pub fn warnings() -> Vec<String> {
+    warnings_of(standings())
+}
+
+fn warnings_of(standings: &[(&'static str, Standing)]) -> Vec<String> {
+    let failed = standings.iter().filter(|(_, standing)| *standing == Standing::Failed);
+    failed
+        .map(|(name, _)| {
+            format!(
+                "parity kernel {name} failed its known-answer test and is not used: \
+                 this processor or its hypervisor computes wrongly"
+            )
+        })
+        .collect()
+}
+
+/// What became of every kernel of this architecture, best first; see also [`warnings`].
 pub fn standings() -> &'static [(&'static str, Standing)] {
     &selection().standings
 }
