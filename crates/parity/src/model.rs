@@ -6,11 +6,13 @@
 //! from "Operation" in Intel's Software Developer's Manual, volume 2, a byte or a word at a
 //! time, and shares nothing with the kernels.
 //! Invariants: only what the kernels use is here, and all of it is compared. A streaming store
-//! that is misaligned, or that no fence follows before the job's end, panics.
+//! that is misaligned, or that no fence follows before the job's end, panics; for that, one
+//! thread at a time runs jobs here.
 #![allow(unsafe_code, non_camel_case_types)]
 
 use core::array::from_fn;
-use std::cell::Cell;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::job::Job;
 use crate::kernel::Candidate;
@@ -18,9 +20,16 @@ use crate::sweep;
 use crate::tables::Tables;
 use crate::vector::Vector;
 
-thread_local! {
-    /// Whether this thread streamed a store that no fence has followed.
-    static UNFENCED: Cell<bool> = const { Cell::new(false) };
+/// Held while a job runs.
+static TURN: Mutex<()> = Mutex::new(());
+/// Whether whoever has the turn streamed a store that no fence has followed.
+static UNFENCED: AtomicBool = AtomicBool::new(false);
+
+/// Waits for the turn. A job that panicked leaves nothing behind.
+fn turn() -> MutexGuard<'static, ()> {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    UNFENCED.store(false, Relaxed);
+    turn
 }
 
 /// A kernel over vectors of the model.
@@ -30,9 +39,10 @@ pub(crate) const fn candidate<V: Vector>(name: &'static str) -> Candidate {
 
 /// See [`sweep::run`].
 unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usize> {
+    let _turn = turn();
     // SAFETY: the model needs no processor feature; the caller vouches for the job.
     let answer = unsafe { sweep::run::<V>(job, tables) };
-    assert!(!UNFENCED.get(), "a job ended without a fence after its streaming stores");
+    assert!(!UNFENCED.load(Relaxed), "a job ended without a fence after its streaming stores");
     answer
 }
 
@@ -81,12 +91,12 @@ fn affine<const N: usize>(x: [u8; N], a: [u8; N], immediate: i32) -> [u8; N] {
 /// What a streaming store demands.
 fn stream(to: usize, width: usize) {
     assert!(to.is_multiple_of(width), "a streaming store is not aligned");
-    UNFENCED.set(true);
+    UNFENCED.store(true, Relaxed);
 }
 
 /// SFENCE.
 pub(crate) unsafe fn _mm_sfence() {
-    UNFENCED.set(false);
+    UNFENCED.store(false, Relaxed);
 }
 
 /// MOVDQU.

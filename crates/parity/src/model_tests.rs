@@ -8,7 +8,7 @@
 use core::arch::x86_64 as real;
 use core::mem::transmute;
 
-use super::{_mm_sfence, _mm256_set1_epi8, _mm256_stream_si256, UNFENCED};
+use super::{_mm_sfence, _mm256_set1_epi8, _mm256_stream_si256, Relaxed, UNFENCED, turn};
 use crate::model;
 use crate::tests::Random;
 
@@ -76,6 +76,7 @@ macro_rules! same_store {
         #[repr(align(64))]
         struct Line([u8; 64]);
         let (mut ours, mut theirs) = (Line([0xa5; 64]), Line([0xa5; 64]));
+        let _turn = turn();
         // SAFETY: both lines are aligned, and as wide as the widest register.
         unsafe { model::$name(ours.0.as_mut_ptr().cast(), transmute($argument)) };
         // SAFETY: the same, and the test has looked for the feature; a fence follows.
@@ -208,21 +209,23 @@ fn every_function_is_compared() {
 
 #[test]
 fn fence_is_demanded() {
+    let _turn = turn();
     let mut line = [0u64; 8];
     let start = line.as_mut_ptr().cast::<u8>();
     let start = start.wrapping_add(start.align_offset(32)).cast();
-    assert!(!UNFENCED.get());
+    assert!(!UNFENCED.load(Relaxed));
     // SAFETY: 32 aligned bytes are within the 64.
     unsafe { _mm256_stream_si256(start, _mm256_set1_epi8(1)) };
-    assert!(UNFENCED.get());
+    assert!(UNFENCED.load(Relaxed));
     // SAFETY: the model's fence touches no memory.
     unsafe { _mm_sfence() };
-    assert!(!UNFENCED.get());
+    assert!(!UNFENCED.load(Relaxed));
 }
 
 #[test]
 #[should_panic(expected = "not aligned")]
 fn alignment_is_demanded() {
+    let _turn = turn();
     let mut line = [0u64; 8];
     let start = line.as_mut_ptr().cast::<u8>();
     let start = start.wrapping_add(start.align_offset(32) + 1).cast();

@@ -55,6 +55,9 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/parity/src/avx2.rs", "vector instructions"),
     ("crates/parity/src/avx512.rs", "vector instructions"),
     ("crates/parity/src/neon.rs", "vector instructions"),
+    ("crates/parity/src/ssse3.rs", "vector instructions"),
+    ("crates/parity/src/model.rs", "a model of vector instructions, for tests"),
+    ("crates/parity/src/model_tests.rs", "the model against the instructions"),
     ("/tests/allocations.rs", "an allocator that counts, for tests"),
 ];
 
