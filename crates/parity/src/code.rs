@@ -5,26 +5,68 @@
 
 use core::fmt;
 
-use crate::job::Job;
+use crate::job::{Job, Outputs};
 use crate::kernel::Kernel;
+use crate::locate;
 use crate::recover;
 use crate::select::kernel;
-use crate::tables::power;
+use crate::tables::TABLES;
 
-/// A systematic erasure code: `data` strips and up to two parities, P and Q.
+/// A systematic erasure code: `data` strips and up to 32 parities.
 ///
-/// Strip indexes count the data strips from 0, then P, then Q.
+/// Strip indexes count the data strips from 0, then the parities: P, Q, and so on.
+///
+/// All slices of one call have one length: they are the same range of bytes of their strips,
+/// any range, since each offset stands for itself. Nothing outside of it is read or computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Code {
     data: u8,
     parities: u8,
 }
 
+/// Who reads the result next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stores {
+    /// This processor, soon: results go to the caches.
+    Cached,
+    /// A drive, or nobody soon: results go past the caches to memory where the machine can, and
+    /// leave the caches to others. They are visible to other processors and devices when the
+    /// call returns.
+    Streaming,
+}
+
+/// The change of one data strip.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// The data strip.
+    pub index: usize,
+    /// What the parities were computed from.
+    pub old: &'a [u8],
+    /// What they shall stand for.
+    pub new: &'a [u8],
+}
+
+/// Which strip disagrees with all others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Located {
+    /// None: the parities are the data's.
+    Clean,
+    /// Only this one: with it recovered from the others, all agree.
+    Strip(usize),
+    /// More than one, or the code has fewer than two parities.
+    Unknown,
+}
+
 /// Why a code cannot be, or cannot recover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CodeError {
-    /// The number of data strips is not in `1..=Code::MAX_DATA`.
-    DataCount(usize),
+    /// The number of data strips is 0 or more than [`Code::max_data`] of its parities.
+    DataCount {
+        /// Data strips asked for.
+        data: usize,
+        /// Parities asked for.
+        parities: usize,
+    },
     /// The number of parities is more than `Code::MAX_PARITIES`.
     ParityCount(usize),
     /// More strips are missing than the code has parities.
@@ -38,9 +80,10 @@ pub enum CodeError {
 
 impl fmt::Display for CodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CodeError::DataCount(n) => {
-                write!(f, "{n} data strips; a code has 1 to {}", Code::MAX_DATA)
+        match *self {
+            CodeError::DataCount { data, parities } => {
+                let most = Code::max_data(parities);
+                write!(f, "{data} data strips; a code of {parities} parities has 1 to {most}")
             }
             CodeError::ParityCount(n) => {
                 write!(f, "{n} parities; a code has at most {}", Code::MAX_PARITIES)
@@ -55,10 +98,17 @@ impl fmt::Display for CodeError {
 impl std::error::Error for CodeError {}
 
 impl Code {
-    /// Most data strips: the generator has 255 different powers.
+    /// Most data strips of any code: the generator has 255 different powers.
     pub const MAX_DATA: usize = 255;
     /// Most parities.
-    pub const MAX_PARITIES: usize = 2;
+    pub const MAX_PARITIES: usize = 32;
+
+    /// Most data strips of a code of `parities` parities: 255 up to three, then 257 less the
+    /// parities. `parities` is at most [`Code::MAX_PARITIES`].
+    pub const fn max_data(parities: usize) -> usize {
+        assert!(parities <= Code::MAX_PARITIES, "more parities than a code can have");
+        if parities <= 3 { Code::MAX_DATA } else { 257 - parities }
+    }
 
     /// A code of `data` data strips and `parities` parities.
     ///
@@ -66,19 +116,32 @@ impl Code {
     ///
     /// [`CodeError::DataCount`] or [`CodeError::ParityCount`] if a count is out of bounds.
     pub const fn new(data: usize, parities: usize) -> Result<Code, CodeError> {
-        if data == 0 || data > Code::MAX_DATA {
-            return Err(CodeError::DataCount(data));
-        }
         if parities > Code::MAX_PARITIES {
             return Err(CodeError::ParityCount(parities));
+        }
+        if data == 0 || data > Code::max_data(parities) {
+            return Err(CodeError::DataCount { data, parities });
         }
         Ok(Code { data: data as u8, parities: parities as u8 })
     }
 
-    /// Identifies polynomial 0x11d, generator 2 and coefficients g^(row·index) in an array's
-    /// record. A code with other coefficients gets another id.
-    pub const fn id() -> u16 {
-        1
+    /// Identifies the coefficients in an array's record; see the crate's documentation.
+    ///
+    /// 1, up to three parities: g^(parity·data). 2, from four on: ones, then
+    /// 1 / (x(parity) + g^-data). Both over polynomial 0x11d with generator g = 2. P and Q are
+    /// the same in both. A code with other coefficients gets another id.
+    pub const fn id(&self) -> u16 {
+        if self.parities <= 3 { 1 } else { 2 }
+    }
+
+    /// What data strip `data` is multiplied by in parity `parity`, both counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// If the code has no such strip.
+    pub const fn coefficient(&self, parity: usize, data: usize) -> u8 {
+        assert!(data < self.data(), "no such data strip");
+        TABLES.row(self.parities(), parity)[data]
     }
 
     /// Data strips.
@@ -91,13 +154,27 @@ impl Code {
         self.parities as usize
     }
 
+    /// All strips.
+    pub const fn strips(&self) -> usize {
+        self.data() + self.parities()
+    }
+
     /// Computes all parities of the data strips.
     ///
     /// # Panics
     ///
     /// If the counts are not the code's or the lengths differ.
     pub fn generate(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) {
-        self.generate_with(kernel(), data, parity);
+        self.generate_with(kernel(), data, parity, Stores::Cached);
+    }
+
+    /// As [`Code::generate`], with results stored as `stores` says.
+    ///
+    /// # Panics
+    ///
+    /// As [`Code::generate`].
+    pub fn generate_to(&self, data: &[&[u8]], parity: &mut [&mut [u8]], stores: Stores) {
+        self.generate_with(kernel(), data, parity, stores);
     }
 
     /// Carries a change of data strip `index` from `old` to `new` over to the parities, in one
@@ -107,7 +184,17 @@ impl Code {
     ///
     /// If the index or the counts are not the code's or the lengths differ.
     pub fn update(&self, index: usize, old: &[u8], new: &[u8], parity: &mut [Option<&mut [u8]>]) {
-        self.update_with(kernel(), index, old, new, parity);
+        self.update_with(kernel(), &[Change { index, old, new }], parity);
+    }
+
+    /// As [`Code::update`] for several data strips that change together: each parity is read
+    /// and written once.
+    ///
+    /// # Panics
+    ///
+    /// As [`Code::update`].
+    pub fn update_many(&self, changes: &[Change<'_>], parity: &mut [Option<&mut [u8]>]) {
+        self.update_with(kernel(), changes, parity);
     }
 
     /// Computes missing strips. `strips` has one entry for each strip, `None` where it is
@@ -129,7 +216,26 @@ impl Code {
         lost: &[usize],
         out: &mut [&mut [u8]],
     ) -> Result<(), CodeError> {
-        recover::recover(kernel(), *self, strips, lost, out)
+        recover::recover(kernel(), *self, strips, lost, out, Stores::Cached)
+    }
+
+    /// As [`Code::recover`], with results stored as `stores` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Code::recover`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Code::recover`].
+    pub fn recover_to(
+        &self,
+        strips: &[Option<&[u8]>],
+        lost: &[usize],
+        out: &mut [&mut [u8]],
+        stores: Stores,
+    ) -> Result<(), CodeError> {
+        recover::recover(kernel(), *self, strips, lost, out, stores)
     }
 
     /// Checks the parities, the last entries of `strips`, against the data: the offset of the
@@ -142,41 +248,100 @@ impl Code {
         self.verify_with(kernel(), strips)
     }
 
-    pub(crate) fn generate_with(&self, kernel: &Kernel, data: &[&[u8]], parity: &mut [&mut [u8]]) {
+    /// As [`Code::verify`], and if something differs, which single strip explains it all.
+    ///
+    /// With m parities, up to m - 1 bad strips at one offset are never taken for another single
+    /// one; more may be.
+    ///
+    /// # Panics
+    ///
+    /// As [`Code::verify`].
+    pub fn locate(&self, strips: &[&[u8]]) -> Located {
+        locate::locate(kernel(), *self, strips)
+    }
+
+    pub(crate) fn generate_with(
+        &self,
+        kernel: &Kernel,
+        data: &[&[u8]],
+        parity: &mut [&mut [u8]],
+        stores: Stores,
+    ) {
         assert_eq!(data.len(), self.data(), "one slice for each data strip");
         assert_eq!(parity.len(), self.parities(), "one slice for each parity");
         match parity {
-            [p, q] => kernel.run(Job::Pq { data, p, q }),
-            [p] => kernel.run(Job::P { data, p }),
-            _ => None,
-        };
+            [] => {}
+            [p] => drop(kernel.run(Job::P { data, p, stores })),
+            [p, q] => drop(kernel.run(Job::Pq { data, p, q, stores })),
+            [p, q, r] => drop(kernel.run(Job::Pqr { data, p, q, r, stores })),
+            many => {
+                let rows = self.rows(kernel);
+                let rows = &rows[..many.len()];
+                let outputs = &Outputs::new(many.iter_mut().map(|strip| &mut **strip));
+                kernel.run(Job::Dot { inputs: data, rows, sum: true, outputs, stores });
+            }
+        }
     }
 
     pub(crate) fn update_with(
         &self,
         kernel: &Kernel,
-        index: usize,
-        old: &[u8],
-        new: &[u8],
+        changes: &[Change<'_>],
         parity: &mut [Option<&mut [u8]>],
     ) {
-        assert!(index < self.data(), "strip {index} is not a data strip");
+        assert!(changes.iter().all(|c| c.index < self.data()), "an index is not a data strip's");
         assert_eq!(parity.len(), self.parities(), "one entry for each parity");
-        let factor = power(index);
-        match parity {
-            [Some(p), Some(q)] => kernel.run(Job::DeltaPq { old, new, p, q, factor }),
-            [Some(p)] | [Some(p), None] => kernel.run(Job::DeltaP { old, new, p }),
-            [None, Some(q)] => kernel.run(Job::DeltaQ { old, new, q, factor }),
-            _ => None,
-        };
+        match (changes, &mut *parity) {
+            ([], _) | (_, []) => return,
+            ([Change { old, new, .. }], [Some(p)] | [Some(p), None]) => {
+                kernel.run(Job::DeltaP { old, new, p });
+                return;
+            }
+            ([Change { index, old, new }], [p, Some(q)]) => {
+                let factor = kernel.tables().coefficients[1][*index];
+                kernel.run(match p {
+                    Some(p) => Job::DeltaPq { old, new, p, q, factor },
+                    None => Job::DeltaQ { old, new, q, factor },
+                });
+                return;
+            }
+            _ => {}
+        }
+        let all = self.rows(kernel);
+        let mut rows: [&[u8]; Code::MAX_PARITIES] = [&[]; _];
+        let mut count = 0;
+        for (row, _) in all.iter().zip(&*parity).filter(|(_, strip)| strip.is_some()) {
+            rows[count] = row;
+            count += 1;
+        }
+        let sum = parity[0].is_some();
+        let wanted = parity.iter_mut().filter_map(|strip| strip.as_deref_mut());
+        let outputs = &Outputs::new(wanted);
+        if count > 0 {
+            kernel.run(Job::Deltas { changes, rows: &rows[..count], sum, outputs });
+        }
     }
 
     pub(crate) fn verify_with(&self, kernel: &Kernel, strips: &[&[u8]]) -> Option<usize> {
-        assert_eq!(strips.len(), self.data() + self.parities(), "one slice for each strip");
+        assert_eq!(strips.len(), self.strips(), "one slice for each strip");
         match strips.split_at(self.data()) {
-            (data, [p, q]) => kernel.run(Job::CheckPq { data, p, q }),
+            (_, []) => None,
             (data, [p]) => kernel.run(Job::CheckP { data, p }),
-            _ => None,
+            (data, [p, q]) => kernel.run(Job::CheckPq { data, p, q }),
+            (inputs, expected) => {
+                let rows = self.rows(kernel);
+                let rows = &rows[..expected.len()];
+                kernel.run(Job::CheckDot { inputs, rows, sum: true, expected })
+            }
         }
+    }
+
+    /// The coefficients of each parity by data strip; empty past the last parity.
+    pub(crate) fn rows(&self, kernel: &Kernel) -> [&'static [u8]; Code::MAX_PARITIES] {
+        let mut rows: [&[u8]; Code::MAX_PARITIES] = [&[]; _];
+        for (parity, row) in rows.iter_mut().enumerate().take(self.parities()) {
+            *row = kernel.tables().row(self.parities(), parity);
+        }
+        rows
     }
 }

@@ -37,6 +37,11 @@ impl Kernel {
         self.candidate.name
     }
 
+    /// The tables it looks things up in.
+    pub(crate) fn tables(&self) -> &'static Tables {
+        self.tables
+    }
+
     /// Does `job`; a check answers the first offset that differs, every other job `None`.
     ///
     /// # Panics

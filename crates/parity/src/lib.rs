@@ -68,8 +68,11 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod code;
+mod dot;
 mod job;
 mod kernel;
+mod locate;
+mod matrix;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod model;
 #[cfg(target_arch = "aarch64")]
@@ -86,7 +89,7 @@ mod sweep;
 mod tables;
 mod vector;
 
-pub use code::{Code, CodeError};
+pub use code::{Change, Code, CodeError, Located, Stores};
 pub use select::{
     SelectError, Standing, VARIABLE, kernels, select_kernel, selected, standings, warnings,
 };

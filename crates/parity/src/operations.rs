@@ -182,6 +182,42 @@ impl Operation for Pq<'_> {
     }
 }
 
+/// The three sums.
+pub(crate) struct Pqr<'a> {
+    pub(crate) data: &'a [&'a [u8]],
+    pub(crate) p: *mut u8,
+    pub(crate) q: *mut u8,
+    pub(crate) r: *mut u8,
+}
+
+impl Operation for Pqr<'_> {
+    type Prepared<V: Vector> = ();
+
+    #[inline(always)]
+    unsafe fn prepare<V: Vector>(&self) {}
+    #[inline(always)]
+    unsafe fn step<V: Vector>(&self, (): (), at: usize) -> bool {
+        let mut i = self.data.len() - 1;
+        // SAFETY: indexes stay below `data.len()`; the caller vouches for the processor and for
+        // `V::BYTES` bytes at `at`.
+        unsafe {
+            let mut p = load::<V>(self.data, i, at);
+            let (mut q, mut r) = (p, p);
+            while i > 0 {
+                i -= 1;
+                let d = load(self.data, i, at);
+                p = p.xor(d);
+                q = q.double_xor(d);
+                r = r.quadruple_xor(d);
+            }
+            p.store(self.p.add(at));
+            q.store(self.q.add(at));
+            r.store(self.r.add(at));
+            false
+        }
+    }
+}
+
 /// Adds the change of one strip to P.
 pub(crate) struct DeltaP<'a> {
     pub(crate) old: &'a [u8],

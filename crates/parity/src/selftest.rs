@@ -5,7 +5,7 @@
 //! 255 coefficients on all 256 byte values, so every table entry is read.
 //! Invariant: expected bytes come from `reference` only.
 
-use crate::Code;
+use crate::code::{Code, Stores};
 use crate::job::Job;
 use crate::kernel::Kernel;
 use crate::recover;
@@ -81,10 +81,10 @@ fn generates(kernel: &Kernel) -> bool {
         let refs: [&[u8]; STRIPS + 2] = core::array::from_fn(|i| &strips[i][..]);
         let (data, right_p, right_q) = (&refs[..k], refs[k], refs[k + 1]);
         let (mut p, mut q) = ([0; LEN], [0; LEN]);
-        kernel.run(Job::Pq { data, p: &mut p, q: &mut q });
+        kernel.run(Job::Pq { data, p: &mut p, q: &mut q, stores: Stores::Cached });
         let together = p == right_p && q == right_q;
-        kernel.run(Job::P { data, p: &mut q });
-        kernel.run(Job::Q { data, q: &mut p });
+        kernel.run(Job::P { data, p: &mut q, stores: Stores::Cached });
+        kernel.run(Job::Q { data, q: &mut p, stores: Stores::Cached });
         let apart = q == right_p && p == right_q;
         together
             && apart
@@ -118,7 +118,7 @@ fn recovers(kernel: &Kernel) -> bool {
                 core::array::from_fn(|i| (i != x && i != y).then_some(&strips[i][..]));
             let (mut a, mut b) = ([0; LEN], [0; LEN]);
             let out: &mut [&mut [u8]] = &mut [&mut a, &mut b];
-            recover::recover(kernel, code, &left, &[x, y], out).is_ok()
+            recover::recover(kernel, code, &left, &[x, y], out, Stores::Cached).is_ok()
                 && a == strips[x]
                 && b == strips[y]
         })

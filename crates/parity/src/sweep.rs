@@ -6,8 +6,10 @@
 //! were loaded (the deltas read what they store); no step touches a byte at or past `len`.
 #![allow(unsafe_code)]
 
+use crate::code::Stores;
+use crate::dot::{Add, Compare, Dot, Store};
 use crate::job::Job;
-use crate::operations::{CheckP, CheckPq, DeltaP, DeltaPq, DeltaQ, P, Pq, Q, Two, ViaP, ViaQ};
+use crate::operations::{CheckP, CheckPq, DeltaP, DeltaPq, DeltaQ, P, Pq, Pqr, Q, Two, ViaP, ViaQ};
 use crate::tables::Tables;
 use crate::vector::Vector;
 
@@ -27,6 +29,16 @@ pub(crate) trait Operation {
     ///
     /// As `prepare`, and all strips have that many bytes.
     unsafe fn step<V: Vector>(&self, prepared: Self::Prepared<V>, at: usize) -> bool;
+    /// As `step`, where `V` is not a group of vectors.
+    ///
+    /// # Safety
+    ///
+    /// As `step`.
+    #[inline(always)]
+    unsafe fn step_one<V: Vector>(&self, prepared: Self::Prepared<V>, at: usize) -> bool {
+        // SAFETY: as the caller says.
+        unsafe { self.step::<V>(prepared, at) }
+    }
 }
 
 /// Does `job` with vectors `V`.
@@ -40,11 +52,26 @@ pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usi
     // borrows that live as long as the job.
     unsafe {
         match job {
-            Job::P { data, p } => sweep::<V, _>(&P { data, p: p.as_mut_ptr() }, p.len()),
-            Job::Q { data, q } => sweep::<V, _>(&Q { data, q: q.as_mut_ptr() }, q.len()),
-            Job::Pq { data, p, q } => {
-                let len = p.len();
-                sweep::<V, _>(&Pq { data, p: p.as_mut_ptr(), q: q.as_mut_ptr() }, len)
+            Job::P { data, p, stores } => {
+                let (to, len) = (p.as_mut_ptr(), p.len());
+                sweep_to::<V, _>(&P { data, p: to }, &[to], len, stores)
+            }
+            Job::Q { data, q, stores } => {
+                let (to, len) = (q.as_mut_ptr(), q.len());
+                sweep_to::<V, _>(&Q { data, q: to }, &[to], len, stores)
+            }
+            Job::Pq { data, p, q, stores } => {
+                let (len, p, q) = (p.len(), p.as_mut_ptr(), q.as_mut_ptr());
+                sweep_to::<V, _>(&Pq { data, p, q }, &[p, q], len, stores)
+            }
+            Job::Pqr { data, p, q, r, stores } => {
+                let (len, p, q, r) = (p.len(), p.as_mut_ptr(), q.as_mut_ptr(), r.as_mut_ptr());
+                sweep_to::<V, _>(&Pqr { data, p, q, r }, &[p, q, r], len, stores)
+            }
+            Job::Dot { inputs, rows, sum, outputs, stores } => {
+                let (to, len) = (outputs.starts(), outputs.len());
+                let dot = Dot { source: inputs, rows, sum, sink: Store(to), tables };
+                sweep_to::<V, _>(&dot, to, len, stores)
             }
             Job::DeltaP { old, new, p } => {
                 sweep::<V, _>(&DeltaP { old, new, p: p.as_mut_ptr() }, old.len())
@@ -57,6 +84,10 @@ pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usi
                 let (p, q) = (p.as_mut_ptr(), q.as_mut_ptr());
                 sweep::<V, _>(&DeltaPq { old, new, p, q, factor, tables }, old.len())
             }
+            Job::Deltas { changes, rows, sum, outputs } => {
+                let sink = Add(outputs.starts());
+                sweep::<V, _>(&Dot { source: changes, rows, sum, sink, tables }, outputs.len())
+            }
             Job::ViaP { data, gap, p, factor, d, q } => {
                 let (d, q) = (pointer(d), q.as_mut_ptr());
                 sweep::<V, _>(&ViaP { data, gap, p, factor, d, q, tables }, p.len())
@@ -65,12 +96,17 @@ pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usi
                 let (d, p) = (pointer(d), pointer(p));
                 sweep::<V, _>(&ViaQ { data, gap, q, factor, d, p, tables }, q.len())
             }
-            Job::Two { data, gaps, p, q, factors, x, y } => {
+            Job::Two { data, gaps, p, q, factors, x, y, stores } => {
                 let (x, y) = (pointer(x), pointer(y));
-                sweep::<V, _>(&Two { data, gaps, p, q, factors, x, y, tables }, p.len())
+                let two = Two { data, gaps, p, q, factors, x, y, tables };
+                sweep_to::<V, _>(&two, &[x, y], p.len(), stores)
             }
             Job::CheckP { data, p } => find::<V, _>(&CheckP { data, p }, p.len()),
             Job::CheckPq { data, p, q } => find::<V, _>(&CheckPq { data, p, q }, p.len()),
+            Job::CheckDot { inputs, rows, sum, expected } => {
+                let sink = Compare(expected);
+                find::<V, _>(&Dot { source: inputs, rows, sum, sink, tables }, expected[0].len())
+            }
         }
     }
 }
@@ -81,23 +117,151 @@ fn pointer(strip: Option<&mut [u8]>) -> *mut u8 {
     strip.map_or(core::ptr::null_mut(), |s| s.as_mut_ptr())
 }
 
+/// Applies `op`, which writes to `outputs`, null where it does not, to bytes `0..len`.
+#[inline(always)]
+unsafe fn sweep_to<V: Vector, O: Operation>(
+    op: &O,
+    outputs: &[*mut u8],
+    len: usize,
+    stores: Stores,
+) -> Option<usize> {
+    // SAFETY: the caller vouches for `V`, `op` and `len`.
+    unsafe {
+        match (stores, head::<V>(outputs)) {
+            (Stores::Streaming, Some(head)) if head < len => stream::<V, O>(op, head, len),
+            _ => sweep::<V, O>(op, len),
+        }
+    }
+}
+
+/// How many bytes are before the first multiple of `V`'s size in every output; `None` if that
+/// differs.
+#[inline(always)]
+fn head<V: Vector>(outputs: &[*mut u8]) -> Option<usize> {
+    let mut heads = outputs
+        .iter()
+        .filter(|to| !to.is_null())
+        .map(|&to| (to as usize).wrapping_neg() % V::BYTES);
+    let first = heads.next()?;
+    heads.all(|head| head == first).then_some(first)
+}
+
+/// As `sweep`, with stores past the caches from `head` on, where outputs are aligned.
+#[inline(always)]
+unsafe fn stream<V: Vector, O: Operation>(op: &O, head: usize, len: usize) -> Option<usize> {
+    let mut at = 0;
+    // SAFETY: the caller vouches for `V` and `len`, and `head` is at most `len`; `u64` and `u8`
+    // run anywhere.
+    unsafe {
+        let _ = head > 0 && tail(op, &mut at, head);
+        let _ = groups::<[Streamed<V>; 4], O>(op, &mut at, len)
+            || steps::<Streamed<V>, O>(op, &mut at, len);
+        V::fence();
+        let _ = at < len && tail(op, &mut at, len);
+    }
+    None
+}
+
+/// A vector whose stores go past the caches.
+#[derive(Clone, Copy)]
+struct Streamed<V>(V);
+
+// SAFETY: every method only forwards to `V`; `stream` stores at multiples of `V::BYTES` only.
+unsafe impl<V: Vector> Vector for Streamed<V> {
+    const BYTES: usize = V::BYTES;
+    type Factor = V::Factor;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the caller vouches for the processor.
+        Self(unsafe { V::zero() })
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller vouches for the processor and the bytes at `from`.
+        Self(unsafe { V::load(from) })
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller vouches for the processor and the bytes at `to`, `stream` for its
+        // alignment and the fence.
+        unsafe { self.0.store_streaming(to) }
+    }
+    #[inline(always)]
+    unsafe fn store_streaming(self, to: *mut u8) {
+        // SAFETY: as the caller says.
+        unsafe { self.0.store_streaming(to) }
+    }
+    #[inline(always)]
+    unsafe fn fence() {
+        // SAFETY: the caller vouches for the processor.
+        unsafe { V::fence() }
+    }
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        Self(unsafe { self.0.xor(other.0) })
+    }
+    #[inline(always)]
+    unsafe fn xor3(self, b: Self, c: Self) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        Self(unsafe { self.0.xor3(b.0, c.0) })
+    }
+    #[inline(always)]
+    unsafe fn double_xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        Self(unsafe { self.0.double_xor(other.0) })
+    }
+    #[inline(always)]
+    unsafe fn quadruple_xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        Self(unsafe { self.0.quadruple_xor(other.0) })
+    }
+    #[inline(always)]
+    unsafe fn factor(tables: &Tables, constant: u8) -> Self::Factor {
+        // SAFETY: the caller vouches for the processor.
+        unsafe { V::factor(tables, constant) }
+    }
+    #[inline(always)]
+    unsafe fn multiply_xor(self, factor: Self::Factor, other: Self) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        Self(unsafe { self.0.multiply_xor(factor, other.0) })
+    }
+    #[inline(always)]
+    unsafe fn multiply(self, factor: Self::Factor) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        Self(unsafe { self.0.multiply(factor) })
+    }
+    #[inline(always)]
+    unsafe fn is_zero(self) -> bool {
+        // SAFETY: the caller vouches for the processor.
+        unsafe { self.0.is_zero() }
+    }
+}
+
 /// Applies `op` to bytes `0..len`; answers where the step that stopped it began.
 #[inline(always)]
 unsafe fn sweep<V: Vector, O: Operation>(op: &O, len: usize) -> Option<usize> {
     let mut at = 0;
     // SAFETY: the caller vouches for `V` and `len`; `u64` and `u8` run anywhere.
     let stopped = unsafe {
-        steps::<[V; 4], O>(op, &mut at, len)
+        groups::<[V; 4], O>(op, &mut at, len)
             || steps::<V, O>(op, &mut at, len)
-            || steps::<u64, O>(op, &mut at, len)
-            || steps::<u8, O>(op, &mut at, len)
+            || at < len && tail(op, &mut at, len)
     };
     stopped.then_some(at)
 }
 
-/// Applies `op` while a whole `V` is left.
+/// Applies `op` to the last bytes, fewer than a vector: one function for all kernels.
+#[inline(never)]
+unsafe fn tail<O: Operation>(op: &O, at: &mut usize, len: usize) -> bool {
+    // SAFETY: the caller vouches for `len`; `u64` and `u8` run anywhere.
+    unsafe { steps::<u64, O>(op, at, len) || steps::<u8, O>(op, at, len) }
+}
+
+/// Applies `op` while a whole group of vectors `V` is left.
 #[inline(always)]
-unsafe fn steps<V: Vector, O: Operation>(op: &O, at: &mut usize, len: usize) -> bool {
+unsafe fn groups<V: Vector, O: Operation>(op: &O, at: &mut usize, len: usize) -> bool {
     if len - *at < V::BYTES {
         return false;
     }
@@ -113,16 +277,39 @@ unsafe fn steps<V: Vector, O: Operation>(op: &O, at: &mut usize, len: usize) -> 
     false
 }
 
+/// Applies `op` while a whole `V` is left.
+#[inline(always)]
+unsafe fn steps<V: Vector, O: Operation>(op: &O, at: &mut usize, len: usize) -> bool {
+    if len - *at < V::BYTES {
+        return false;
+    }
+    // SAFETY: the caller vouches for `V`.
+    let prepared = unsafe { op.prepare::<V>() };
+    while len - *at >= V::BYTES {
+        // SAFETY: the loop's condition leaves `V::BYTES` bytes at `at`.
+        if unsafe { op.step_one::<V>(prepared, *at) } {
+            return true;
+        }
+        *at += V::BYTES;
+    }
+    false
+}
+
 /// The first byte at which `op` stops.
 #[inline(always)]
 unsafe fn find<V: Vector, O: Operation>(op: &O, len: usize) -> Option<usize> {
     // SAFETY: the caller vouches for `V` and `len`.
     let mut at = unsafe { sweep::<V, O>(op, len) }?;
-    // SAFETY: some byte from `at` on, before `len`, stops the operation.
+    // SAFETY: the caller vouches for `len`; some byte from `at` on, before `len`, stops `op`.
     unsafe {
-        while at < len && !op.step::<u8>(op.prepare::<u8>(), at) {
-            at += 1;
-        }
+        tail_bytes(op, &mut at, len);
     }
     Some(at)
+}
+
+/// Applies `op` to one byte after another.
+#[inline(never)]
+unsafe fn tail_bytes<O: Operation>(op: &O, at: &mut usize, len: usize) -> bool {
+    // SAFETY: the caller vouches for `len`; `u8` runs anywhere.
+    unsafe { steps::<u8, O>(op, at, len) }
 }

@@ -1,11 +1,16 @@
-//! Multiplication tables of GF(2^8), computed at compile time by carry-less multiplication.
+//! Multiplication tables and coefficients of GF(2^8), computed at compile time by carry-less
+//! multiplication.
 //!
 //! Purpose: give the kernels what they need to multiply by a constant: two 16-entry nibble
-//! tables for byte shuffles, or one 8x8 bit matrix for the GFNI affine instruction.
+//! tables for byte shuffles, or one 8x8 bit matrix for the GFNI affine instruction; and give the
+//! codes their coefficients, so that no call computes them.
 //! Invariant: nothing here is shared with `reference`, so that each can convict the other.
 
 /// The field's polynomial x^8 + x^4 + x^3 + x^2 + 1, with its top bit.
 pub(crate) const POLYNOMIAL: u16 = 0x11d;
+
+/// Rows of coefficients: P, Q, R, then the rows from the third on of the codes with id 2.
+pub(crate) const ROWS: usize = 33;
 
 /// Everything a kernel looks up. A kernel is given its tables, so a test can plant a fault.
 #[derive(Clone)]
@@ -14,6 +19,8 @@ pub(crate) struct Tables {
     pub(crate) nibbles: [[u8; 32]; 256],
     /// For each constant c: the matrix of x → c·x, the row of output bit i in byte 7-i.
     pub(crate) matrices: [u64; 256],
+    /// The codes' coefficients by row and data strip; 0 where a row has no such strip.
+    pub(crate) coefficients: [[u8; 256]; ROWS],
 }
 
 /// The matrix of the generator: x → 2·x.
@@ -22,6 +29,9 @@ pub(crate) const DOUBLE: u64 = matrix(2);
 
 /// The right tables.
 pub(crate) static TABLES: Tables = Tables::build();
+
+/// The inverses; the entry of 0 is 0 and never used.
+static INVERSES: [u8; 256] = inverses();
 
 /// The product of `a` and `b`: multiply as polynomials over GF(2), reducing at each shift.
 pub(crate) const fn multiply(a: u8, b: u8) -> u8 {
@@ -52,9 +62,14 @@ pub(crate) const fn power(exponent: usize) -> u8 {
     result
 }
 
-/// The inverse of `a`: a^254, because a^255 = 1 for every `a` but 0.
-pub(crate) const fn inverse(a: u8) -> u8 {
+/// The inverse of `a`, by its table.
+pub(crate) fn inverse(a: u8) -> u8 {
     assert!(a != 0, "zero has no inverse");
+    INVERSES[a as usize]
+}
+
+/// The inverse of `a`: a^254, because a^255 = 1 for every `a` but 0.
+const fn invert(a: u8) -> u8 {
     let (mut square, mut result, mut i) = (a, 1u8, 1);
     // 254 = 2 + 4 + 8 + ... + 128.
     while i < 8 {
@@ -65,9 +80,19 @@ pub(crate) const fn inverse(a: u8) -> u8 {
     result
 }
 
+const fn inverses() -> [u8; 256] {
+    let (mut table, mut a) = ([0; 256], 1);
+    while a < 256 {
+        table[a] = invert(a as u8);
+        a += 1;
+    }
+    table
+}
+
 impl Tables {
     const fn build() -> Tables {
-        let mut tables = Tables { nibbles: [[0; 32]; 256], matrices: [0; 256] };
+        let coefficients = coefficients(&inverses());
+        let mut tables = Tables { nibbles: [[0; 32]; 256], matrices: [0; 256], coefficients };
         let mut c = 0;
         while c < 256 {
             let mut n = 0;
@@ -81,6 +106,45 @@ impl Tables {
         }
         tables
     }
+
+    /// The product of `a` and `b`, by the nibble tables.
+    pub(crate) fn product(&self, a: u8, b: u8) -> u8 {
+        let products = &self.nibbles[a as usize];
+        products[(b & 15) as usize] ^ products[16 + (b >> 4) as usize]
+    }
+
+    /// The coefficients of `parity` in a code with `parities` parities, by data strip.
+    pub(crate) const fn row(&self, parities: usize, parity: usize) -> &[u8; 256] {
+        assert!(parity < parities, "no such parity");
+        // Codes with id 2 have P and Q, but not R.
+        let row = if parities > 3 && parity >= 2 { parity + 1 } else { parity };
+        &self.coefficients[row]
+    }
+}
+
+/// P: ones. Q: g^j. R: g^2j. Then, for r from 2 on, 1 / (g^(r-1) + g^-j); see the crate's
+/// documentation.
+const fn coefficients(inverses: &[u8; 256]) -> [[u8; 256]; ROWS] {
+    let mut powers = [1; 256];
+    let mut exponent = 1;
+    while exponent < 256 {
+        powers[exponent] = multiply(powers[exponent - 1], 2);
+        exponent += 1;
+    }
+    let mut rows = [[0; 256]; ROWS];
+    let mut j = 0;
+    while j < 255 {
+        rows[0][j] = 1;
+        rows[1][j] = powers[j];
+        rows[2][j] = powers[2 * j % 255];
+        let mut r = 2;
+        while r < 32 {
+            rows[r + 1][j] = inverses[(powers[r - 1] ^ powers[255 - j]) as usize];
+            r += 1;
+        }
+        j += 1;
+    }
+    rows
 }
 
 /// The matrix of x → c·x in the layout of `gf2p8affineqb`. Column j is c·2^j.

@@ -47,6 +47,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/io/src/buffer.rs", "aligned memory, shared without copying"),
     ("crates/runtime/", "io_uring and system calls"),
     ("crates/drives/", "system calls on drives"),
+    ("crates/parity/src/dot.rs", "kernel body of rows times inputs"),
     ("crates/parity/src/kernel.rs", "the table of kernels: functions on pointers"),
     ("crates/parity/src/operations.rs", "kernel bodies, one per operation"),
     ("crates/parity/src/portable.rs", "64-bit words as vectors"),
@@ -58,6 +59,8 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/parity/src/ssse3.rs", "vector instructions"),
     ("crates/parity/src/model.rs", "a model of vector instructions, for tests"),
     ("crates/parity/src/model_tests.rs", "the model against the instructions"),
+    ("crates/bench/src/isal.rs", "ISA-L, loaded at run time for comparison"),
+    ("crates/bench/src/read_pass.rs", "code compiled for a processor feature"),
     ("/tests/allocations.rs", "an allocator that counts, for tests"),
 ];
 

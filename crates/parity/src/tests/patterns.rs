@@ -1,7 +1,7 @@
 //! Every kernel over all erasure patterns, with odd lengths and offsets.
 
 use super::{Random, each_kernel, slices, stripe};
-use crate::{Code, CodeError, recover};
+use crate::{Change, Code, CodeError, Stores, recover};
 
 /// Lengths around every step width, and a whole sector.
 const LENGTHS: [usize; 12] = [0, 1, 7, 8, 31, 33, 64, 127, 255, 257, 387, 512];
@@ -41,7 +41,7 @@ fn generate_and_verify() {
             for kernel in each_kernel() {
                 let mut out = [Skewed::filled(len, 1), Skewed::filled(len, 13)];
                 let mut parity: Vec<_> = out.iter_mut().take(m).map(Skewed::strip).collect();
-                code.generate_with(&kernel, &slices(&strips[..k]), &mut parity);
+                code.generate_with(&kernel, &slices(&strips[..k]), &mut parity, Stores::Cached);
                 for (row, skewed) in out.iter().take(m).enumerate() {
                     assert_eq!(skewed.finished(), strips[k + row], "{} {k}+{m}", kernel.name());
                 }
@@ -79,11 +79,12 @@ fn inputs_at_odd_offsets() {
         let shifted: Vec<_> = strips.iter().map(|strip| &strip[skew..]).collect();
         assert_eq!(code.verify_with(kernel, &shifted), None);
         let (mut x, mut y) = (vec![0; len - skew], vec![0; len - skew]);
-        code.generate_with(kernel, &shifted[..k], &mut [&mut x, &mut y]);
+        code.generate_with(kernel, &shifted[..k], &mut [&mut x, &mut y], Stores::Cached);
         assert_eq!([&x[..], &y[..]], shifted[k..], "{} +{skew}", kernel.name());
         let mut left: Vec<_> = shifted.iter().copied().map(Some).collect();
         (left[1], left[4]) = (None, None);
-        recover::recover(kernel, code, &left, &[1, 4], &mut [&mut x, &mut y]).unwrap();
+        recover::recover(kernel, code, &left, &[1, 4], &mut [&mut x, &mut y], Stores::Cached)
+            .unwrap();
         assert_eq!([&x[..], &y[..]], [shifted[1], shifted[4]], "{} +{skew}", kernel.name());
     }
 }
@@ -106,12 +107,13 @@ fn update_equals_generate() {
                     .enumerate()
                     .map(|(row, strip)| (wanted >> row & 1 == 1).then_some(strip.as_mut_slice()))
                     .collect();
-                code.update_with(&kernel, index, &before[index], &after[index], &mut parity);
+                let change = Change { index, old: &before[index], new: &after[index] };
+                code.update_with(&kernel, &[change], &mut parity);
                 let mut generated = after[k..].to_vec();
                 let slices: &mut [&mut [u8]] =
                     &mut generated.iter_mut().map(|s| &mut s[..]).collect::<Vec<_>>();
                 let data: Vec<_> = after[..k].iter().map(|s| &s[..]).collect();
-                Code::new(k, 2).unwrap().generate_with(&kernel, &data, slices);
+                Code::new(k, 2).unwrap().generate_with(&kernel, &data, slices, Stores::Cached);
                 for row in 0..m {
                     let right =
                         if wanted >> row & 1 == 1 { &generated } else { &before[k..].to_vec() };
@@ -133,7 +135,7 @@ fn check_recovery(strips: &[Vec<u8>], code: Code, missing: &[usize], lost: &[usi
     for kernel in each_kernel() {
         let mut out: Vec<_> = lost.iter().map(|i| Skewed::filled(len, 1 + 2 * i)).collect();
         let mut slices: Vec<_> = out.iter_mut().map(Skewed::strip).collect();
-        recover::recover(&kernel, code, &left, lost, &mut slices).unwrap();
+        recover::recover(&kernel, code, &left, lost, &mut slices, Stores::Cached).unwrap();
         for (index, skewed) in lost.iter().zip(&out) {
             let name = kernel.name();
             assert!(
@@ -204,11 +206,11 @@ fn too_many_losses_are_refused() {
 
 #[test]
 fn counts_are_bounded() {
-    assert_eq!(Code::new(0, 1), Err(CodeError::DataCount(0)));
-    assert_eq!(Code::new(256, 1), Err(CodeError::DataCount(256)));
-    assert_eq!(Code::new(4, 3), Err(CodeError::ParityCount(3)));
+    assert_eq!(Code::new(0, 1), Err(CodeError::DataCount { data: 0, parities: 1 }));
+    assert_eq!(Code::new(256, 1), Err(CodeError::DataCount { data: 256, parities: 1 }));
+    assert_eq!(Code::new(4, 33), Err(CodeError::ParityCount(33)));
     let code = Code::new(255, 2).unwrap();
-    assert_eq!((code.data(), code.parities(), Code::id()), (255, 2, 1));
+    assert_eq!((code.data(), code.parities(), code.id()), (255, 2, 1));
 }
 
 /// P and Q of fixed bytes, worked out by hand from the definition.

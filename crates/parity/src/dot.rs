@@ -1,0 +1,201 @@
+//! Rows of coefficients times inputs: the operations behind every code that has no shortcut.
+//!
+//! Purpose: `Dot` takes its inputs from a `Source`, multiplies, and hands each row's sum to a
+//! `Sink`. Rows are taken four at a time, so that an input is loaded once for four outputs and a
+//! coefficient once for a whole run of vectors.
+//! Invariant: rows hold a coefficient for each input; pointers to outputs come from exclusive
+//! borrows that outlive the operation.
+#![allow(unsafe_code)]
+
+use crate::code::Change;
+use crate::sweep::Operation;
+use crate::tables::Tables;
+use crate::vector::Vector;
+
+/// Where inputs come from.
+pub(crate) trait Source {
+    /// How many inputs there are.
+    fn count(&self) -> usize;
+    /// Which entry of a row belongs to input `i`.
+    fn column(&self, i: usize) -> usize;
+    /// Input `i` at offset `at`.
+    ///
+    /// # Safety
+    ///
+    /// The processor can run `V`, `i` is below `count`, and inputs have `V::BYTES` bytes there.
+    unsafe fn load<V: Vector>(&self, i: usize, at: usize) -> V;
+}
+
+impl Source for &[&[u8]] {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.len()
+    }
+    #[inline(always)]
+    fn column(&self, i: usize) -> usize {
+        i
+    }
+    #[inline(always)]
+    unsafe fn load<V: Vector>(&self, i: usize, at: usize) -> V {
+        debug_assert!(at + V::BYTES <= self[i].len());
+        // SAFETY: the caller vouches for `i`, the offset and the processor.
+        unsafe { V::load(self.get_unchecked(i).as_ptr().add(at)) }
+    }
+}
+
+impl Source for &[Change<'_>] {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.len()
+    }
+    #[inline(always)]
+    fn column(&self, i: usize) -> usize {
+        self[i].index
+    }
+    #[inline(always)]
+    unsafe fn load<V: Vector>(&self, i: usize, at: usize) -> V {
+        debug_assert!(at + V::BYTES <= self[i].old.len());
+        // SAFETY: the caller vouches for `i`, the offset and the processor.
+        unsafe {
+            let change = self.get_unchecked(i);
+            V::load(change.old.as_ptr().add(at)).xor(V::load(change.new.as_ptr().add(at)))
+        }
+    }
+}
+
+/// Where results go.
+pub(crate) trait Sink {
+    /// Takes the result of `row` at offset `at`; true stops the sweep.
+    ///
+    /// # Safety
+    ///
+    /// The processor can run `V`, the row exists, and strips have `V::BYTES` bytes there.
+    unsafe fn take<V: Vector>(&self, row: usize, value: V, at: usize) -> bool;
+}
+
+/// Stores results.
+pub(crate) struct Store<'a>(pub(crate) &'a [*mut u8]);
+
+impl Sink for Store<'_> {
+    #[inline(always)]
+    unsafe fn take<V: Vector>(&self, row: usize, value: V, at: usize) -> bool {
+        // SAFETY: the caller vouches for the row, the offset and the processor.
+        unsafe { value.store(self.0.get_unchecked(row).add(at)) };
+        false
+    }
+}
+
+/// Adds results to what is there.
+pub(crate) struct Add<'a>(pub(crate) &'a [*mut u8]);
+
+impl Sink for Add<'_> {
+    #[inline(always)]
+    unsafe fn take<V: Vector>(&self, row: usize, value: V, at: usize) -> bool {
+        // SAFETY: the caller vouches for the row, the offset and the processor.
+        unsafe {
+            let to = self.0.get_unchecked(row).add(at);
+            V::load(to).xor(value).store(to);
+        }
+        false
+    }
+}
+
+/// Stops where a result is not what is there.
+pub(crate) struct Compare<'a>(pub(crate) &'a [&'a [u8]]);
+
+impl Sink for Compare<'_> {
+    #[inline(always)]
+    unsafe fn take<V: Vector>(&self, row: usize, value: V, at: usize) -> bool {
+        // SAFETY: the caller vouches for the row, the offset and the processor.
+        unsafe {
+            let expected = V::load(self.0.get_unchecked(row).as_ptr().add(at));
+            !value.xor(expected).is_zero()
+        }
+    }
+}
+
+/// Rows of coefficients times inputs.
+pub(crate) struct Dot<'a, S, K> {
+    pub(crate) source: S,
+    pub(crate) rows: &'a [&'a [u8]],
+    pub(crate) sum: bool,
+    pub(crate) sink: K,
+    pub(crate) tables: &'a Tables,
+}
+
+impl<S: Source, K: Sink> Dot<'_, S, K> {
+    /// The results of `R` rows from `first` on at `at`; if `SUM`, the first of them is the plain
+    /// sum.
+    #[inline(always)]
+    unsafe fn group<V: Vector, const R: usize, const SUM: bool>(
+        &self,
+        first: usize,
+        at: usize,
+    ) -> bool {
+        let mut stop = false;
+        // SAFETY: `first + R` rows exist, each with every input's coefficient; the caller
+        // vouches for the rest.
+        unsafe {
+            let mut results = [V::zero(); R];
+            for i in 0..self.source.count() {
+                let input = self.source.load::<V>(i, at);
+                let column = self.source.column(i);
+                for (row, result) in results.iter_mut().enumerate() {
+                    *result = if SUM && row == 0 {
+                        result.xor(input)
+                    } else {
+                        let row = *self.rows.get_unchecked(first + row);
+                        let factor = V::factor(self.tables, *row.get_unchecked(column));
+                        input.multiply_xor(factor, *result)
+                    };
+                }
+            }
+            for (row, result) in results.into_iter().enumerate() {
+                stop |= self.sink.take(first + row, result, at);
+            }
+        }
+        stop
+    }
+}
+
+impl<S: Source, K: Sink> Operation for Dot<'_, S, K> {
+    type Prepared<V: Vector> = ();
+
+    #[inline(always)]
+    unsafe fn prepare<V: Vector>(&self) {}
+    #[inline(always)]
+    unsafe fn step<V: Vector>(&self, (): (), at: usize) -> bool {
+        let rows = self.rows.len();
+        let (mut first, mut stop) = (0, false);
+        // SAFETY: the caller vouches for the processor and for `V::BYTES` bytes at `at`.
+        unsafe {
+            if self.sum && rows >= 4 {
+                stop |= self.group::<V, 4, true>(first, at);
+                first += 4;
+            }
+            while first + 4 <= rows {
+                stop |= self.group::<V, 4, false>(first, at);
+                first += 4;
+            }
+            if first + 2 <= rows {
+                stop |= self.group::<V, 2, false>(first, at);
+                first += 2;
+            }
+            if first < rows {
+                stop |= self.group::<V, 1, false>(first, at);
+            }
+        }
+        stop
+    }
+
+    /// Few bytes are left to it: row by row, because that is little code.
+    #[inline(always)]
+    unsafe fn step_one<V: Vector>(&self, (): (), at: usize) -> bool {
+        let mut stop = false;
+        for row in 0..self.rows.len() {
+            // SAFETY: the caller vouches for the processor and for `V::BYTES` bytes at `at`.
+            stop |= unsafe { self.group::<V, 1, false>(row, at) };
+        }
+        stop
+    }
+}
