@@ -55,4 +55,14 @@ pub enum BenchError {
         /// The first of them, counted in 4 KiB from the volume's start.
         first: u64,
     },
+    /// A result of the parity crate is not ISA-L's.
+    #[error("{operation}: output {output} differs from ISA-L's at byte {offset}: no result counts")]
+    Different {
+        /// The result that was to be measured.
+        operation: String,
+        /// The output, counted from 0.
+        output: usize,
+        /// The first byte that differs.
+        offset: usize,
+    },
 }

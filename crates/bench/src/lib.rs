@@ -5,6 +5,8 @@
 //! largest round beside it. Both sides go through the same generator, buffers and reactor.
 //!
 //! - [`array`]: the procedure of `palisade bench array`.
+//! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
+//!   yardsticks.
 //! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
 //!   check of what is read back.
 //! - [`rig`]: cores with an engine on them; [`files`]: drives in memory; [`fio`]: the yardstick
@@ -20,7 +22,10 @@ pub mod array;
 pub mod error;
 pub mod files;
 pub mod fio;
+pub mod isal;
 pub mod load;
+pub mod parity_bench;
+mod read_pass;
 pub mod record;
 pub mod report;
 pub mod rig;
@@ -28,4 +33,5 @@ pub mod stats;
 
 pub use array::{ArrayBench, bench_array};
 pub use error::BenchError;
+pub use parity_bench::{ParityBench, bench_parity, parity_table};
 pub use report::{Machine, Metric, Report};

@@ -3,7 +3,7 @@
 //! The JSON's keys and their meaning are a contract (schema 1): `schema`, `machine`, `version`,
 //! `command`, `results`; each result has `name`, `value`, `unit`, `low`, `high`, `goal`, `met`.
 //! `goal` and `met` are null where there is no goal. What could not be measured is not in the
-//! list, and [`Report::missing`] says why.
+//! list, and [`Report::missing`] says why. `notes`, a list of texts, is there if there are any.
 
 use crate::stats::Spread;
 use core::fmt::Write as _;
@@ -100,6 +100,9 @@ pub struct Report {
     pub command: String,
     /// What was measured.
     pub results: Vec<Metric>,
+    /// What else a reader should know, such as the code that was chosen for this processor.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What could not be measured, and why; not part of the JSON.
     #[serde(skip)]
     pub missing: Vec<String>,
@@ -114,6 +117,7 @@ impl Report {
             version: version.to_owned(),
             command: command.to_owned(),
             results: Vec::new(),
+            notes: Vec::new(),
             missing: Vec::new(),
         }
     }

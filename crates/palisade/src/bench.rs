@@ -4,8 +4,8 @@
 //! or nothing could be measured. Results go to the standard output, everything else to the
 //! standard error.
 
-use bench::{ArrayBench, Report, bench_array};
-use std::path::PathBuf;
+use bench::{ArrayBench, BenchError, ParityBench, Report, bench_array, bench_parity, parity_table};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub struct BenchArgs {
 enum What {
     /// An array against its raw drives, in memory: RAID 5 over files of random bytes.
     Array(ArrayArgs),
+    /// The parity kernels against Intel's ISA-L (Debian's libisal2), memcpy and reading.
+    Parity(ParityArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -50,6 +52,28 @@ struct ArrayArgs {
     out: Option<PathBuf>,
 }
 
+#[derive(clap::Args, Debug)]
+struct ParityArgs {
+    /// Prints JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Rounds of each work; each round runs Palisade, ISA-L, memcpy and reading.
+    #[arg(long, default_value_t = 15)]
+    rounds: usize,
+    /// Seconds of each side in a round.
+    #[arg(long, default_value_t = 0.02, value_parser = seconds)]
+    seconds: f64,
+    /// Bytes of each strip from memory; fifty are made.
+    #[arg(long, default_value = "16M", value_parser = size)]
+    memory_strip: u64,
+    /// ISA-L's library: a path, or a name that the loader looks for.
+    #[arg(long, default_value = bench::isal::SONAME)]
+    isal: PathBuf,
+    /// Writes the JSON to this file as well.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let fine = |s: &f64| (0.001..=3600.0).contains(s);
     text.parse().ok().filter(fine).ok_or_else(|| "give 0.001 to 3600 seconds".to_owned())
@@ -61,7 +85,19 @@ fn size(text: &str) -> Result<u64, String> {
 
 /// Carries `palisade bench …` out.
 pub fn run(args: BenchArgs) -> ExitCode {
-    let What::Array(args) = args.what;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let command = format!("palisade {}", words.join(" "));
+    match args.what {
+        What::Array(args) => array(&args, &command),
+        What::Parity(args) => parity(&args, &command),
+    }
+}
+
+fn tell(line: &str) {
+    eprintln!("{line}");
+}
+
+fn array(args: &ArrayArgs, command: &str) -> ExitCode {
     let options = ArrayBench {
         rounds: args.rounds,
         span: Duration::from_secs_f64(args.seconds),
@@ -70,26 +106,41 @@ pub fn run(args: BenchArgs) -> ExitCode {
         drive_bytes: args.drive_size,
         dir: args.dir.clone(),
     };
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let command = format!("palisade {}", words.join(" "));
-    let progress = |line: &str| eprintln!("{line}");
-    match bench_array(&options, env!("CARGO_PKG_VERSION"), &command, &progress) {
-        Ok(report) => print(&report, &args),
-        Err(error) => {
-            eprintln!("palisade: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let report = bench_array(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
 }
 
-fn print(report: &Report, args: &ArrayArgs) -> ExitCode {
-    let json = report.to_json();
-    print!("{}", if args.json { json.clone() } else { report.to_table() });
+fn parity(args: &ParityArgs, command: &str) -> ExitCode {
+    let options = ParityBench {
+        rounds: args.rounds,
+        span: Duration::from_secs_f64(args.seconds),
+        memory_bytes: args.memory_strip,
+        isal: args.isal.clone(),
+    };
+    let report = bench_parity(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), parity_table)
+}
+
+/// Prints a report as JSON or by `table`, and what is missing in it.
+fn print(
+    report: Result<Report, BenchError>,
+    json: bool,
+    out: Option<&Path>,
+    table: fn(&Report) -> String,
+) -> ExitCode {
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("palisade: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    print!("{}", if json { report.to_json() } else { table(&report) });
     for missing in &report.missing {
         eprintln!("not measured: {missing}");
     }
-    if let Some(path) = &args.out
-        && let Err(error) = std::fs::write(path, json)
+    if let Some(path) = out
+        && let Err(error) = std::fs::write(path, report.to_json())
     {
         eprintln!("palisade: {}: {error}", path.display());
         return ExitCode::FAILURE;
