@@ -46,7 +46,9 @@ async fn run(config: Config) -> Result<(), Error> {
     let socket = config.socket.unwrap_or_else(|| api::DEFAULT_SOCKET.into());
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
+    let kernel = parity_kernel()?;
     let listener = listen(&socket).await?;
+    say_parity(kernel);
     let (cores, data) = data::start(config.cores).map_err(|e| cannot_start(&e))?;
     let manager = Arc::new(Manager::new(data, config.drives));
     let server = tokio::spawn(axum::serve(listener, router(manager.clone())).into_future());
@@ -72,6 +74,22 @@ async fn run(config: Config) -> Result<(), Error> {
     match problems.into_iter().next() {
         None => Ok(()),
         Some(problem) => Err(problem),
+    }
+}
+
+/// Tests the parity kernels and picks one, before anything depends on it.
+fn parity_kernel() -> Result<&'static str, Error> {
+    parity::select_kernel().map_err(|error| {
+        let hint = format!("without {}, the best kernel that works is used", parity::VARIABLE);
+        Error::failed(error.to_string(), hint)
+    })
+}
+
+/// Names the parity kernel, and those that this machine gets wrong.
+fn say_parity(kernel: &str) {
+    eprintln!("palisade: parity kernel {kernel}");
+    for warning in parity::warnings() {
+        eprintln!("palisade: warning: {warning}");
     }
 }
 

@@ -54,12 +54,14 @@ impl Place {
 
     /// Starts the daemon and waits until it says that it is ready.
     fn start(&mut self) {
+        let config = self.config();
+        self.start_by(program(&["serve", "--config", config.to_str().expect("text")]));
+    }
+
+    /// As `start`, by a command of the caller's.
+    fn start_by(&mut self, mut command: Command) {
         let log = std::fs::File::create(self.log()).expect("created");
-        let mut child = program(&["serve", "--config", self.config().to_str().expect("text")])
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("started");
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("started");
         let mut line = String::new();
         let out = child.stdout.take().expect("is piped");
         BufReader::new(out).read_line(&mut line).expect("read");
@@ -476,6 +478,25 @@ fn one_daemon_a_socket_and_one_owner_a_drive() {
     place.json(&["drive", "wipe", &path, "--yes"]);
     place.refuses(1, &["drive", "inspect", &path]);
     assert!(!String::from_utf8_lossy(&std::fs::read(&path).expect("read")).contains("PALISADE"));
+}
+
+#[test]
+fn parity_kernel_is_named_and_can_be_forced() {
+    let mut place = Place::running(2);
+    assert!(place.said().contains("palisade: parity kernel "), "{}", place.said());
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+    let config = place.config();
+    let forced = |kernel| {
+        let mut command = program(&["serve", "--config", config.to_str().expect("text")]);
+        command.env("PALISADE_PARITY", kernel);
+        command
+    };
+    let output = forced("abacus").output().expect("ran");
+    assert_eq!(output.status.code(), Some(1));
+    let said = errors(&output);
+    assert!(said.contains("PALISADE_PARITY=abacus") && said.contains("portable"), "{said}");
+    place.start_by(forced("portable"));
+    assert!(place.said().contains("palisade: parity kernel portable\n"), "{}", place.said());
 }
 
 #[test]
