@@ -8,7 +8,7 @@ use crate::record::{BLOCK, Random, Record};
 use core::cell::Cell;
 use core::future::Future;
 use io::local::Event;
-use io::{Blocks, Buf, BufMut, Drive, Env, Gather, Pool, Priority};
+use io::{Blocks, Buf, BufMut, Drive, Env, Pool, Priority};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,9 +83,7 @@ impl<D: Drive> Target for Raw<D> {
 
     async fn write(&self, at: u64, data: Buf) -> bool {
         let (drive, at) = self.place(at);
-        let mut gather = Gather::new();
-        gather.push(data);
-        drive.write(at, gather, false).await.is_ok()
+        drive.write(at, core::slice::from_ref(&data), false).await.is_ok()
     }
 }
 

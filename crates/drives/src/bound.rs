@@ -61,7 +61,7 @@ impl Kernel {
         }
     }
 
-    fn file_for_all(&self, data: &Gather) -> &Descriptor {
+    fn file_for_all(&self, data: &[Buf]) -> &Descriptor {
         let unaligned = data.iter().find(|b| !self.drive.takes(b.as_ptr().addr()));
         unaligned.map_or(&self.file, |b| self.file_for(b.as_ptr().addr()))
     }
@@ -147,7 +147,7 @@ impl Drive for BoundDrive {
     }
 
     #[inline]
-    fn write(&self, offset: u64, data: Gather, fua: bool) -> DoneTicket {
+    fn write(&self, offset: u64, data: &[Buf], fua: bool) -> DoneTicket {
         let bound = &*self.0;
         let bytes = data.iter().map(|b| b.len()).sum::<usize>() as u64;
         if let Err(error) = SharedDrive::check(&bound.info, offset, bytes) {
@@ -156,16 +156,17 @@ impl Drive for BoundDrive {
         match &bound.how {
             How::Inline(file, counted) => {
                 counted.counts.write(bytes);
-                self.done(file.gather_now(offset, &data))
+                self.done(file.gather_now(offset, data))
             }
             How::Kernel(kernel) => {
                 kernel.counted.counts.write(bytes);
-                let file = kernel.file_for_all(&data);
+                let file = kernel.file_for_all(data);
+                let data = data.iter().cloned().collect();
                 DoneTicket(Doing::Kernel(bound.reactor.write(file, offset, data, fua)))
             }
             How::Memory(memory, counted) => {
                 counted.counts.write(bytes);
-                self.done(write_memory(memory, offset, &data))
+                self.done(write_memory(memory, offset, data))
             }
             How::Faulty(faulty) => faulty.write(offset, data, fua),
         }

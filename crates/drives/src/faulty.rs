@@ -16,7 +16,7 @@ use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
 use core::ops::Range;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use io::{BufMut, Drive, DriveError, Gather};
+use io::{Buf, BufMut, Drive, DriveError, Gather};
 use runtime::{Bind, Reactor};
 use std::sync::{Arc, Mutex, MutexGuard};
 use units::Nanos;
@@ -297,12 +297,14 @@ impl BoundFaulty {
         DoneTicket(Doing::Held(self.shared.hold(request)))
     }
 
-    pub(crate) fn write(&self, offset: u64, data: Gather, fua: bool) -> DoneTicket {
+    pub(crate) fn write(&self, offset: u64, data: &[Buf], fua: bool) -> DoneTicket {
         let bytes: usize = data.iter().map(|b| b.len()).sum();
         let range = offset..offset + bytes as u64;
-        let kept = data.clone();
         self.done(Op::Write, range, |drive| drive.write(offset, data, fua))
-            .unwrap_or_else(|()| self.held(HeldRequest::Write(offset, kept, fua)))
+            .unwrap_or_else(|()| {
+                let kept = data.iter().cloned().collect();
+                self.held(HeldRequest::Write(offset, kept, fua))
+            })
     }
 
     pub(crate) fn flush(&self) -> DoneTicket {

@@ -3,7 +3,7 @@
 //! Invariant: requests reach this module after their bounds were checked.
 
 use crate::counts::Counts;
-use io::{DriveError, DriveInfo, Gather};
+use io::{Buf, DriveError, DriveInfo};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::File;
@@ -123,8 +123,9 @@ impl FileDrive {
     }
 
     /// Writes the buffers one behind the other in the calling thread.
-    pub(crate) fn gather_now(&self, offset: u64, data: &Gather) -> Result<(), DriveError> {
-        if let [one] = data.as_slice() {
+    #[inline]
+    pub(crate) fn gather_now(&self, offset: u64, data: &[Buf]) -> Result<(), DriveError> {
+        if let [one] = data {
             return self.write_now(offset, one);
         }
         let slices: arrayvec::ArrayVec<_, { io::drive::GATHER_MAX }> =

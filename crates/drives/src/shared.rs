@@ -7,7 +7,7 @@ use crate::file::{FileDrive, Kind as FileKind};
 use crate::memory::MemoryDrive;
 use crate::open::{self, OpenError, OpenOptions};
 use core::fmt;
-use io::{BufMut, DriveError, DriveInfo, Gather};
+use io::{Buf, BufMut, DriveError, DriveInfo};
 use runtime::{Bind, Reactor};
 use std::path::Path;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl SharedDrive {
     }
 
     /// Writes in the calling thread; durable after [`SharedDrive::flush_blocking`].
-    pub fn write_blocking(&self, offset: u64, data: &Gather) -> Result<(), DriveError> {
+    pub fn write_blocking(&self, offset: u64, data: &[Buf]) -> Result<(), DriveError> {
         let bytes: usize = data.iter().map(|b| b.len()).sum();
         Self::check(self.info(), offset, bytes as u64)?;
         match &self.kind {
@@ -145,7 +145,7 @@ impl SharedDrive {
 pub(crate) fn write_memory(
     memory: &MemoryDrive,
     offset: u64,
-    data: &Gather,
+    data: &[Buf],
 ) -> Result<(), DriveError> {
     let mut at = offset;
     for buffer in data {

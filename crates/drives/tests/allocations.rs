@@ -1,7 +1,7 @@
 //! After warm-up a 4K read or write allocates nothing: inline and through io_uring.
 #![allow(unsafe_code)]
 
-use io::{Drive, Env as _, Gather, Pool};
+use io::{Drive, Env as _, Pool};
 use palisade_drives::{Env, OpenOptions, SharedDrive};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -38,9 +38,8 @@ async fn round(env: &Env<u8>, drive: &impl Drive, pool: &Pool) {
     let mut writes: [Option<_>; DEPTH] = [const { None }; DEPTH];
     let mut reads: [Option<_>; DEPTH] = [const { None }; DEPTH];
     for (n, place) in writes.iter_mut().enumerate() {
-        let mut data = Gather::new();
-        data.push(pool.take(4096).unwrap().freeze());
-        *place = Some(drive.write(n as u64 * 4096, data, false));
+        let data = pool.take(4096).unwrap().freeze();
+        *place = Some(drive.write(n as u64 * 4096, &[data], false));
     }
     for ticket in writes.into_iter().flatten() {
         ticket.await.unwrap();

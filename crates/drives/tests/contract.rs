@@ -73,11 +73,11 @@ fn what_is_written_is_read() {
         let whole = pattern(5 * 4096, 1);
         let parts =
             [whole.slice(..4096), whole.slice(4096..4096 + block), whole.slice(4096 + block..)];
-        drive.write(8192, gather(&parts), false).await.unwrap();
+        drive.write(8192, &gather(&parts), false).await.unwrap();
         assert_eq!(read(&drive, 8192, whole.len()).await.unwrap()[..], whole[..]);
         drive.flush().await.unwrap();
         let one = pattern(block, 9);
-        drive.write(BYTES - block as u64, gather(std::slice::from_ref(&one)), true).await.unwrap();
+        drive.write(BYTES - block as u64, &gather(std::slice::from_ref(&one)), true).await.unwrap();
         let end = read(&drive, BYTES - block as u64, block).await.unwrap();
         assert_eq!(end[..], one[..]);
         let counts = shared.io_counts();
@@ -92,7 +92,7 @@ fn what_is_written_is_read() {
 fn zeroes_read_as_zeros_and_leave_neighbours_alone() {
     on_every_drive(async |env, shared| {
         let drive = env.bind(&shared);
-        drive.write(0, gather(&[pattern(1 << 20, 3)]), false).await.unwrap();
+        drive.write(0, &gather(&[pattern(1 << 20, 3)]), false).await.unwrap();
         let block = u64::from(drive.info().block_bytes);
         drive.write_zeroes(block, 3 * block + 65536).await.unwrap();
         let got = read(&drive, 0, 1 << 20).await.unwrap();
@@ -117,7 +117,7 @@ fn requests_outside_or_unaligned_are_refused() {
             let refused = Err(DriveError::Bounds);
             assert_eq!(read(&drive, offset, bytes as usize).await.map(drop), refused);
             let data = gather(&[pattern(bytes as usize, 0)]);
-            assert_eq!(drive.write(offset, data, false).await, refused);
+            assert_eq!(drive.write(offset, &data, false).await, refused);
             assert_eq!(drive.write_zeroes(offset, bytes).await, refused);
             assert_eq!(drive.discard(offset, bytes).await, refused);
         }
@@ -134,7 +134,7 @@ fn many_requests_in_flight_and_dropped_tickets_are_finished() {
         let drive = env.bind(&shared);
         let mut tickets = Vec::new();
         for n in 0..1000u64 {
-            let ticket = drive.write(n * 4096, gather(&[pattern(4096, n as u8)]), false);
+            let ticket = drive.write(n * 4096, &gather(&[pattern(4096, n as u8)]), false);
             // Every second ticket is dropped at once: the write happens nevertheless.
             if n % 2 == 0 {
                 tickets.push(ticket);
@@ -165,7 +165,7 @@ fn memory_that_direct_io_cannot_take_works() {
     on_every_drive(async |env, shared| {
         let drive = env.bind(&shared);
         let data = pattern(3 * 4096, 7).slice(100..100 + 8192);
-        drive.write(4096, gather(std::slice::from_ref(&data)), true).await.unwrap();
+        drive.write(4096, &gather(std::slice::from_ref(&data)), true).await.unwrap();
         let mut into = Pool::single(3 * 4096);
         drop(into.split_to(60));
         into.truncate(8192);
@@ -200,18 +200,18 @@ fn ranges_fail_and_latent_errors_heal_by_writing() {
         assert_eq!(read(&drive, 0, 8192).await.map(drop), Err(DriveError::Fault));
         assert!(read(&drive, 0, 4096).await.is_ok());
         let data = gather(&[pattern(4096, 1)]);
-        assert_eq!(drive.write(0, data.clone(), false).await, Err(DriveError::Gone));
-        assert!(drive.write(4096, data.clone(), false).await.is_ok());
+        assert_eq!(drive.write(0, &data, false).await, Err(DriveError::Gone));
+        assert!(drive.write(4096, &data, false).await.is_ok());
         faults.fail(Op::Flush, 0..0, DriveError::Fault);
         assert_eq!(drive.flush().await, Err(DriveError::Fault));
         faults.clear();
         faults.lose(8192..16384);
         assert_eq!(read(&drive, 4096, 8192).await.map(drop), Err(DriveError::Media));
-        drive.write(8192, data.clone(), false).await.unwrap();
+        drive.write(8192, &data, false).await.unwrap();
         assert!(read(&drive, 8192, 4096).await.is_ok());
         assert_eq!(read(&drive, 12288, 4096).await.map(drop), Err(DriveError::Media));
         faults.vanish();
-        assert_eq!(drive.write(0, data, false).await, Err(DriveError::Gone));
+        assert_eq!(drive.write(0, &data, false).await, Err(DriveError::Gone));
         assert_eq!(drive.flush().await, Err(DriveError::Gone));
     });
 }
@@ -220,10 +220,10 @@ fn ranges_fail_and_latent_errors_heal_by_writing() {
 fn held_requests_wait_and_reach_the_drive_when_released() {
     on_faulty(async |env, shared, faults| {
         let drive = env.bind(&shared);
-        drive.write(0, gather(&[pattern(8192, 1)]), false).await.unwrap();
+        drive.write(0, &gather(&[pattern(8192, 1)]), false).await.unwrap();
         faults.hold();
-        drop(drive.write(0, gather(&[pattern(4096, 2)]), false));
-        let write = drive.write(4096, gather(&[pattern(4096, 3)]), true);
+        drop(drive.write(0, &gather(&[pattern(4096, 2)]), false));
+        let write = drive.write(4096, &gather(&[pattern(4096, 3)]), true);
         let reading = drive.read(4096, Pool::single(4096));
         assert_eq!(faults.held(), 3);
         let before = pattern(8192, 1);

@@ -130,12 +130,19 @@ impl<E: Host> Blocks for Volume<E> {
 
     async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
         let volume = self.check(offset, data.len() as u64)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let (at, room) = place(&volume, offset);
+        if data.len() as u64 <= room {
+            return self.array.write(at, data, fua).await;
+        }
         let _active = self.array.begin()?;
         let (mut result, mut done) = (Ok(()), 0usize);
         while done < data.len() {
             let (at, room) = place(&volume, offset + done as u64);
             let n = (data.len() - done).min(usize::try_from(room).unwrap_or(usize::MAX));
-            let part = if n == data.len() { data.clone() } else { data.slice(done..done + n) };
+            let part = data.slice(done..done + n);
             result = result.and(self.array.write(at, part, fua).await);
             done += n;
         }

@@ -190,6 +190,18 @@ impl BufMut {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
+    /// The whole piece that these bytes are part of; `None`, and the piece goes back to its pool
+    /// in time, if another part of it is still owned.
+    pub fn whole(mut self) -> Option<BufMut> {
+        // Acquire: what other owners did with their parts is over.
+        if self.count().load(Ordering::Acquire) != 1 {
+            return None;
+        }
+        self.start = 0;
+        self.len = self.shared().piece_bytes as u32;
+        Some(self)
+    }
+
     /// Ends writing: from now on the bytes are shared and read-only.
     pub fn freeze(self) -> Buf {
         Buf { inner: self }
@@ -314,6 +326,18 @@ mod tests {
         drop(frozen);
         assert_eq!(pool.free(), 0);
         drop(part);
+        assert_eq!(pool.free(), 1);
+    }
+
+    #[test]
+    fn a_part_becomes_the_whole_piece_once_it_is_alone() {
+        let pool = Pool::new(8192, 1);
+        let mut back = pool.take(8000).unwrap();
+        let front = back.split_to(1000);
+        assert!(front.whole().is_none());
+        let whole = back.whole().unwrap();
+        assert_eq!((whole.len(), pool.free()), (8192, 0));
+        drop(whole);
         assert_eq!(pool.free(), 1);
     }
 

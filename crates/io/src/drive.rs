@@ -11,7 +11,7 @@ use core::future::Future;
 /// Most buffers one write gathers.
 pub const GATHER_MAX: usize = 16;
 
-/// Buffers written to consecutive addresses by one request.
+/// Buffers written to consecutive addresses by one request, as whoever carries it out keeps them.
 pub type Gather = arrayvec::ArrayVec<Buf, GATHER_MAX>;
 
 /// What a drive says of itself; constant while it is open.
@@ -67,9 +67,10 @@ pub trait Drive: Clone + 'static {
     fn info(&self) -> &DriveInfo;
     /// Fills the whole of `into` from `offset`. After an error its content is undefined.
     fn read(&self, offset: u64, into: BufMut) -> Self::Read;
-    /// Writes the buffers one behind the other at `offset`; with `fua` they are durable when the
-    /// ticket is done. After an error any subset of the blocks may have been written.
-    fn write(&self, offset: u64, data: Gather, fua: bool) -> Self::Done;
+    /// Writes the buffers, at most [`GATHER_MAX`], one behind the other at `offset`; with `fua`
+    /// they are durable when the ticket is done. After an error any subset of the blocks may have
+    /// been written. A drive that is not done within the call keeps clones of the buffers.
+    fn write(&self, offset: u64, data: &[Buf], fua: bool) -> Self::Done;
     /// Makes every write that completed before this call durable.
     fn flush(&self) -> Self::Done;
     /// Makes the range read as zeros, unmapping where that is cheap. Fails with `Unsupported`

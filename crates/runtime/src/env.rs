@@ -7,7 +7,7 @@ use crate::task::Executor;
 use core::cell::RefCell;
 use core::future::{Future, poll_fn};
 use core::task::{Poll, Waker};
-use io::{BufMut, Drive, DriveError, DriveInfo, Gather, Priority};
+use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Priority};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl Drive for NoDrive {
     fn read(&self, _: u64, into: BufMut) -> Self::Read {
         core::future::ready((Err(DriveError::Gone), into))
     }
-    fn write(&self, _: u64, _: Gather, _: bool) -> Self::Done {
+    fn write(&self, _: u64, _: &[Buf], _: bool) -> Self::Done {
         core::future::ready(Err(DriveError::Gone))
     }
     fn flush(&self) -> Self::Done {

@@ -46,7 +46,7 @@ fn what_was_written_reads_back_and_nothing_else_changes() {
         let (_, data) = with(seed, &shared, |d| async move {
             let parts = [filled(512, 1), filled(3000, 2), filled(584, 3)];
             let parts: Gather = parts.into_iter().map(BufMut::freeze).collect();
-            d.write(8192, parts, false).await.unwrap();
+            d.write(8192, &parts, false).await.unwrap();
             let (outcome, buffer) = d.read(4096, Pool::single(12288)).await;
             outcome.unwrap();
             buffer.to_vec()
@@ -67,11 +67,11 @@ fn flushed_and_fua_writes_survive_every_power_cut_and_plain_ones_some() {
     for seed in 0..300 {
         let shared = drive(true, seed);
         let (world, ()) = with(seed, &shared, |d| async move {
-            d.write(0, gather(BLOCK, 1), false).await.unwrap();
+            d.write(0, &gather(BLOCK, 1), false).await.unwrap();
             d.flush().await.unwrap();
-            d.write(512, gather(BLOCK, 2), false).await.unwrap();
-            d.write(512, gather(BLOCK, 3), true).await.unwrap();
-            d.write(1024, gather(BLOCK, 4), false).await.unwrap();
+            d.write(512, &gather(BLOCK, 2), false).await.unwrap();
+            d.write(512, &gather(BLOCK, 3), true).await.unwrap();
+            d.write(1024, &gather(BLOCK, 4), false).await.unwrap();
         });
         world.crash();
         assert!(block(&shared, 0) == [1; BLOCK], "seed {seed}: a flushed write is lost");
@@ -88,7 +88,7 @@ fn a_drive_without_volatile_cache_loses_nothing_acknowledged() {
     for seed in 0..100 {
         let shared = drive(false, seed);
         let (world, ()) = with(seed, &shared, |d| async move {
-            d.write(0, gather(4 * BLOCK, 1), false).await.unwrap();
+            d.write(0, &gather(4 * BLOCK, 1), false).await.unwrap();
             d.write_zeroes(0, BLOCK as u64).await.unwrap();
         });
         world.crash();
@@ -101,7 +101,7 @@ fn a_killed_process_loses_nothing_acknowledged() {
     for seed in 0..100 {
         let shared = drive(true, seed);
         let (world, ()) = with(seed, &shared, |d| async move {
-            d.write(0, gather(BLOCK, 1), false).await.unwrap();
+            d.write(0, &gather(BLOCK, 1), false).await.unwrap();
         });
         world.kill();
         assert!(block(&shared, 0) == [1; BLOCK]);
@@ -116,7 +116,7 @@ fn overwritten_versions_come_back_in_any_order() {
         let old = block(&shared, 0);
         let (world, ()) = with(seed, &shared, |d| async move {
             for byte in 1..4 {
-                d.write(0, gather(BLOCK, byte), false).await.unwrap();
+                d.write(0, &gather(BLOCK, byte), false).await.unwrap();
             }
         });
         world.crash();
@@ -136,7 +136,7 @@ fn writes_in_flight_are_torn_by_blocks() {
             let shared = drive(cached, seed);
             let before = shared.contents();
             let (world, ()) = with(seed, &shared, |d| async move {
-                drop(d.write(0, gather(8 * BLOCK, 9), true));
+                drop(d.write(0, &gather(8 * BLOCK, 9), true));
             });
             world.crash();
             let after = shared.contents();
@@ -165,8 +165,8 @@ fn overlapping_requests_take_effect_in_either_order() {
     for seed in 0..200 {
         let shared = drive(false, seed);
         let (_world, ()) = with(seed, &shared, |d| async move {
-            let a = d.write(0, gather(8 * BLOCK, 1), false);
-            let b = d.write(0, gather(8 * BLOCK, 2), false);
+            let a = d.write(0, &gather(8 * BLOCK, 1), false);
+            let b = d.write(0, &gather(8 * BLOCK, 2), false);
             b.await.unwrap();
             a.await.unwrap();
         });
@@ -183,7 +183,7 @@ fn a_flush_covers_only_what_was_acknowledged_before() {
     for seed in 0..600 {
         let shared = drive(true, seed);
         let (world, ()) = with(seed, &shared, |d| async move {
-            let write = d.write(0, gather(BLOCK, 1), false);
+            let write = d.write(0, &gather(BLOCK, 1), false);
             let flush = d.flush();
             write.await.unwrap();
             flush.await.unwrap();
@@ -205,7 +205,7 @@ fn a_failed_write_leaves_any_subset_of_its_blocks() {
         let shared = drive(false, seed);
         shared.fail_writes(0, 1);
         let (_world, ()) = with(seed, &shared, |d| async move {
-            d.write(0, gather(4 * BLOCK, 1), true).await.unwrap_err();
+            d.write(0, &gather(4 * BLOCK, 1), true).await.unwrap_err();
         });
         counts[(0..4).filter(|n| block(&shared, *n) == [1; BLOCK]).count()] += 1;
     }
@@ -219,7 +219,7 @@ fn zero_latency_and_inline_work() {
         (config.inline, config.latency_least, config.latency_most) = (inline, Nanos(0), Nanos(0));
         let shared = SharedSimDrive::new(config);
         let (world, steps) = with(1, &shared, |d| async move {
-            d.write(0, gather(BLOCK, 1), false).await.unwrap();
+            d.write(0, &gather(BLOCK, 1), false).await.unwrap();
             d.read(0, Pool::single(BLOCK)).await.0.unwrap();
             d.flush().await.unwrap();
         });
@@ -238,7 +238,7 @@ fn unreadable_blocks_stay_so_until_rewritten() {
         assert_eq!(read(512, 2 * BLOCK).await, Err(DriveError::Media));
         assert_eq!(read(512, BLOCK).await, Ok(()));
         assert_eq!(read(1536, BLOCK).await, Ok(()));
-        d.write(1024, gather(BLOCK, 1), false).await.unwrap();
+        d.write(1024, &gather(BLOCK, 1), false).await.unwrap();
         assert_eq!(read(1024, BLOCK).await, Ok(()));
     });
     assert_eq!(shared.counters().errors, 1);
@@ -254,7 +254,7 @@ fn faults_hit_the_chosen_requests() {
     let (world, ()) = with(1, &shared, |d| async move {
         let mut writes = Vec::new();
         for n in 0..4 {
-            writes.push(d.write(n * 512, gather(BLOCK, 1), false).await.is_ok());
+            writes.push(d.write(n * 512, &gather(BLOCK, 1), false).await.is_ok());
         }
         assert_eq!(writes, [true, false, false, true]);
         assert_eq!(d.flush().await, Err(DriveError::Fault));
@@ -276,7 +276,7 @@ fn a_failed_flush_makes_nothing_durable() {
         let shared = drive(true, seed);
         shared.fail_flushes(0, 1);
         let (world, ()) = with(seed, &shared, |d| async move {
-            d.write(0, gather(BLOCK, 1), false).await.unwrap();
+            d.write(0, &gather(BLOCK, 1), false).await.unwrap();
             d.flush().await.unwrap_err();
         });
         world.crash();
@@ -290,7 +290,7 @@ fn a_vanished_drive_answers_gone_until_it_is_back() {
     let shared = drive(false, 1);
     let control = shared.clone();
     let (_, ()) = with(1, &shared, |d| async move {
-        let flying = d.write(0, gather(BLOCK, 1), false);
+        let flying = d.write(0, &gather(BLOCK, 1), false);
         control.vanish();
         assert_eq!(flying.await, Err(DriveError::Gone));
         assert_eq!(d.flush().await, Err(DriveError::Gone));
@@ -306,7 +306,7 @@ fn a_hung_drive_goes_on_when_released() {
     let world = World::<()>::new(WorldConfig::new(1));
     let handle = world.env(CoreId(0)).bind(&shared);
     shared.hang();
-    let write = handle.write(0, gather(BLOCK, 1), false);
+    let write = handle.write(0, &gather(BLOCK, 1), false);
     world.run_for(Nanos::from_millis(1000));
     assert_eq!(shared.in_flight(), 1);
     assert!(block(&shared, 0) != [1; BLOCK]);
@@ -323,7 +323,7 @@ fn held_requests_run_late_while_others_go_on() {
         let handle = world.env(CoreId(0)).bind(&shared);
         shared.hold(1, 1);
         let mut writes: Vec<_> =
-            (1..4).map(|byte| handle.write(0, gather(BLOCK, byte), false)).collect();
+            (1..4).map(|byte| handle.write(0, &gather(BLOCK, byte), false)).collect();
         let held = writes.remove(1);
         world.settle();
         assert_eq!(shared.in_flight(), 1);
@@ -343,7 +343,7 @@ fn a_pulled_drive_ends_what_hung() {
     let world = World::<()>::new(WorldConfig::new(1));
     let handle = world.env(CoreId(0)).bind(&shared);
     shared.hang();
-    let write = handle.write(0, gather(BLOCK, 1), false);
+    let write = handle.write(0, &gather(BLOCK, 1), false);
     world.settle();
     shared.vanish();
     assert_eq!(world.run_until(write), Err(DriveError::Gone));
@@ -355,7 +355,7 @@ fn a_drive_that_loses_power_alone_answers_gone_for_what_was_in_flight() {
     let world = World::<()>::new(WorldConfig::new(1));
     let handle = world.env(CoreId(0)).bind(&shared);
     shared.hang();
-    let write = handle.write(0, gather(BLOCK, 1), false);
+    let write = handle.write(0, &gather(BLOCK, 1), false);
     world.settle();
     shared.power_cut(5);
     assert_eq!(world.run_until(write), Err(DriveError::Gone));
@@ -370,7 +370,7 @@ fn a_dropped_ticket_cancels_nothing() {
     let pool = Pool::new(4096, 2);
     let mut data = pool.take(BLOCK).unwrap();
     data.fill(1);
-    drop(handle.write(0, [data.freeze()].into_iter().collect(), false));
+    drop(handle.write(0, &[data.freeze()], false));
     drop(handle.read(0, pool.take(BLOCK).unwrap()));
     assert_eq!(pool.free(), 0, "the drive gave buffers up before it was done");
     world.settle();
@@ -397,7 +397,7 @@ fn discarded_blocks_read_as_the_profile_says() {
         let shared = drive(false, 1);
         shared.set_discard(content);
         let (_, (outcome, one, two)) = with(1, &shared, |d| async move {
-            d.write(0, gather(BLOCK, 1), false).await.unwrap();
+            d.write(0, &gather(BLOCK, 1), false).await.unwrap();
             let outcome = d.discard(0, BLOCK as u64).await;
             let (_, one) = d.read(0, Pool::single(BLOCK)).await;
             let (_, two) = d.read(0, Pool::single(BLOCK)).await;
@@ -418,8 +418,8 @@ fn what_is_not_offered_or_out_of_bounds_is_refused() {
     let (_, ()) = with(1, &shared, |d| async move {
         assert_eq!(d.write_zeroes(0, 512).await, Err(DriveError::Unsupported));
         let bounds = Err(DriveError::Bounds);
-        assert_eq!(d.write(1, gather(BLOCK, 1), false).await, bounds);
-        assert_eq!(d.write(63 * 512, gather(2 * BLOCK, 1), false).await, bounds);
+        assert_eq!(d.write(1, &gather(BLOCK, 1), false).await, bounds);
+        assert_eq!(d.write(63 * 512, &gather(2 * BLOCK, 1), false).await, bounds);
         assert_eq!(d.read(0, Pool::single(100)).await.0, bounds);
         assert_eq!(d.discard(u64::MAX - 511, 512).await, bounds);
     });
@@ -434,7 +434,7 @@ fn the_log_orders_client_and_drive() {
     let env = world.env(CoreId(0));
     let handle = env.bind(&shared);
     let returned = world.run_until(async move {
-        handle.write(0, gather(BLOCK, 1), false).await.unwrap();
+        handle.write(0, &gather(BLOCK, 1), false).await.unwrap();
         handle.flush().await.unwrap();
         env.sequence()
     });
@@ -458,7 +458,7 @@ fn the_log_orders_client_and_drive() {
 fn silent_damage_hits_the_newest_content_and_only_its_bytes() {
     let shared = drive(true, 1);
     let (_world, ()) = with(1, &shared, |d| async move {
-        d.write(0, gather(2 * BLOCK, 1), false).await.unwrap();
+        d.write(0, &gather(2 * BLOCK, 1), false).await.unwrap();
     });
     let twin = shared.duplicate();
     shared.overwrite(510, &[7; 4]);
@@ -471,8 +471,8 @@ fn silent_damage_hits_the_newest_content_and_only_its_bytes() {
 fn a_new_world_goes_on_where_the_old_one_ended() {
     let shared = drive(true, 1);
     let (world, ()) = with(1, &shared, |d| async move {
-        d.write(0, gather(BLOCK, 1), true).await.unwrap();
-        drop(d.write(512, gather(BLOCK, 2), false));
+        d.write(0, &gather(BLOCK, 1), true).await.unwrap();
+        drop(d.write(512, &gather(BLOCK, 2), false));
     });
     world.crash();
     let (_, data) = with(2, &shared, |d| async move { d.read(0, Pool::single(BLOCK)).await });

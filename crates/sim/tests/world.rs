@@ -16,7 +16,7 @@ fn write(
 ) -> <palisade_sim::SimDrive as Drive>::Done {
     let mut buffer = Pool::single(512);
     buffer.fill(byte);
-    drive.write(offset, [buffer.freeze()].into_iter().collect(), false)
+    drive.write(offset, &[buffer.freeze()], false)
 }
 
 /// Tasks on all cores that write, sleep and send each other letters.

@@ -22,9 +22,10 @@ use crate::Host;
 use crate::limits::{DRIVES_MAX, SCRATCH_BYTES, SCRATCH_SLICES_MIN, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
 use crate::stripe::execute;
+use crate::stripe::scratch::Scratch;
 use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
 use core::cell::{Cell, RefCell};
-use io::local::{Event, Semaphore};
+use io::local::Event;
 use io::{BlockError, Buf, Drive, DriveError, Pool, Priority};
 use message::{ArrayId, Job, Mail};
 use pending::{Answer, Pending};
@@ -76,8 +77,7 @@ struct Inner<E: Host> {
     changed: Event,
     table: StripeTable,
     pending: Pending,
-    scratch: Pool,
-    scratch_free: Semaphore,
+    scratch: Scratch,
     zeros: Buf,
     /// Operations begun in even and odd phases, and which phase is now: see `adopt`.
     active: [Cell<usize>; 2],
@@ -117,8 +117,7 @@ impl<E: Host> Array<E> {
                 changed: Event::default(),
                 table: StripeTable::default(),
                 pending: Pending::default(),
-                scratch: Pool::new(slice, slices),
-                scratch_free: Semaphore::new(slices),
+                scratch: Scratch::new(slice, slices),
                 zeros: Pool::single(strip).freeze(),
                 active: Default::default(),
                 phase: Cell::new(0),
@@ -155,8 +154,8 @@ impl<E: Host> Array<E> {
         &self.inner.zeros
     }
 
-    pub(crate) fn scratch(&self) -> (&Pool, &Semaphore) {
-        (&self.inner.scratch, &self.inner.scratch_free)
+    pub(crate) fn scratch(&self) -> &Scratch {
+        &self.inner.scratch
     }
 
     /// Begins an operation; `Stopped` once the array is.
@@ -317,6 +316,16 @@ impl<E: Host> Array<E> {
             now.incarnation != incarnation || now.state == SlotState::Failed
         })
         .await;
+    }
+
+    /// Waits until every core has adopted this generation.
+    #[inline]
+    pub(crate) async fn known_to_all(&self, generation: Generation) {
+        let inner = &self.inner;
+        if inner.settled.get() < generation {
+            let known = || (inner.settled.get() >= generation).then_some(());
+            inner.changed.wait_until(known).await;
+        }
     }
 
     /// Waits until the group is recorded as unclean, durably on all drives.

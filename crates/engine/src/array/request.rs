@@ -21,8 +21,19 @@ enum Started<'a, D: Drive> {
 
 /// A piece of a write that is on its way.
 enum Writing<'a, D: Drive> {
-    Direct { ticket: D::Done, slot: Slot },
+    Direct { ticket: D::Done, slot: Slot, incarnation: u32 },
     Home(Answer<'a>),
+}
+
+/// Where a change goes.
+struct Route {
+    place: Place,
+    /// Where in the stripe's data it begins.
+    at: u32,
+    /// How many bytes one job may cover: to the end of the stripe, or of the strip where there is
+    /// no stripe to keep consistent.
+    room: u32,
+    code: CodeKind,
 }
 
 fn key(place: &Place) -> StripeKey {
@@ -51,17 +62,27 @@ impl<E: Host> Array<E> {
         (0..copies).find_map(|i| counts((start + i) % copies))
     }
 
-    fn start_read(&self, place: Place, into: BufMut) -> Started<'_, E::Drive> {
+    /// Starts to read as much of the front of `into` as lies in one strip; `into` keeps the rest,
+    /// or is `None` when there is none.
+    fn start_read(&self, offset: u64, into: &mut Option<BufMut>) -> Started<'_, E::Drive> {
         let bound = self.inner.bound.borrow();
+        let layout = &bound.view.layout;
+        let place = layout.locate(offset);
+        let room = (layout.strip_bytes() - place.offset) as usize;
+        let mut piece = into.take().expect("there is something to read");
+        if piece.len() > room {
+            let front = piece.split_to(room);
+            *into = Some(core::mem::replace(&mut piece, front));
+        }
         if let Some(strip) = self.direct(&bound, &place) {
             let (drive, at, slot) = bound.strip(key(&place), strip.index());
             let incarnation = bound.view.slots[slot.index()].incarnation;
-            let ticket = drive.read(at + u64::from(place.offset), into);
+            let ticket = drive.read(at + u64::from(place.offset), piece);
             return Started::Direct { ticket, place, slot, incarnation };
         }
         let none = bound.view.code(key(&place)) == CodeKind::None;
         drop(bound);
-        if none { Started::Refused(into) } else { Started::Home(self.ask(place, into)) }
+        if none { Started::Refused(piece) } else { Started::Home(self.ask(place, piece)) }
     }
 
     fn ask(&self, place: Place, into: BufMut) -> Answer<'_> {
@@ -102,72 +123,75 @@ impl<E: Host> Array<E> {
     }
 
     /// Fills `into` from `offset`.
-    pub async fn read(&self, offset: u64, mut into: BufMut) -> (Result<(), BlockError>, BufMut) {
+    pub async fn read(&self, offset: u64, into: BufMut) -> (Result<(), BlockError>, BufMut) {
         let _active = match self.begin() {
             Ok(active) => active,
             Err(error) => return (Err(error), into),
         };
-        let (place, room) = self.locate(offset);
-        if into.len() <= room {
-            let started = self.start_read(place, into);
-            return self.finish_read(started).await;
+        let end = offset + into.len() as u64;
+        let mut rest = Some(into);
+        let first = self.start_read(offset, &mut rest);
+        if rest.is_none() {
+            return self.finish_read(first).await;
         }
-        let mut done = into.split_to(0);
-        let mut result = Ok(());
-        let mut at = offset;
-        while !into.is_empty() {
-            let mut started = ArrayVec::<_, PIECES>::new();
-            while !into.is_empty() && !started.is_full() {
-                let (place, room) = self.locate(at);
-                let piece = into.split_to(room.min(into.len()));
-                at += piece.len() as u64;
-                started.push(Some(self.start_read(place, piece)));
+        // The pieces that fit are on their way before the first is awaited.
+        let mut started = ArrayVec::<_, PIECES>::new();
+        started.push(Some(first));
+        let (mut result, mut done) = (Ok(()), None::<BufMut>);
+        while !started.is_empty() {
+            while let Some(left) = &rest
+                && !started.is_full()
+            {
+                let at = end - left.len() as u64;
+                started.push(Some(self.start_read(at, &mut rest)));
             }
             // Taken in place: moving the list as a whole costs more than a small read's overhead.
             for piece in started.iter_mut().filter_map(Option::take) {
                 let (outcome, piece) = self.finish_read(piece).await;
                 result = result.and(outcome);
-                done.unsplit(piece);
+                match &mut done {
+                    Some(done) => done.unsplit(piece),
+                    None => done = Some(piece),
+                }
             }
+            started.clear();
         }
-        done.unsplit(into);
-        (result, done)
+        (result, done.expect("at least the first piece was read"))
     }
 
-    /// Where an address lies, and how many bytes follow it in the same strip.
-    fn locate(&self, offset: u64) -> (Place, usize) {
-        let layout = &self.inner.bound.borrow().view.layout;
-        let place = layout.locate(offset);
-        (place, (layout.strip_bytes() - place.offset) as usize)
-    }
-
-    /// How many bytes one job may cover from `place`: to the end of the stripe, or of the strip
-    /// where there is no stripe to keep consistent. And the place in the stripe's data.
-    fn job_room(&self, place: &Place) -> (u32, u32, CodeKind) {
+    /// Where a change that begins at `offset` goes.
+    fn route(&self, offset: u64) -> Route {
         let bound = self.inner.bound.borrow();
         let layout = &bound.view.layout;
+        let place = layout.locate(offset);
         let at = u32::from(place.strip.0) * layout.strip_bytes() + place.offset;
-        let code = bound.view.code(key(place));
+        let code = bound.view.code(key(&place));
         let room = match code {
             CodeKind::None => layout.strip_bytes() - place.offset,
             _ => u32::from(layout.k(place.group)) * layout.strip_bytes() - at,
         };
-        (at, room, code)
+        Route { place, at, room, code }
     }
 
     /// Writes `data` at `offset`; durable on return with `fua`.
     pub async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
-        let whole = data.len();
-        self.change(offset, whole as u64, |at, from, n| {
+        let _active = self.begin()?;
+        let route = self.route(offset);
+        if data.len() <= route.room as usize {
+            let at = route.at;
+            let mut piece = self.start_change(route, Job::Write { at, data, fua })?;
+            return self.finish_write(&mut piece).await;
+        }
+        self.change(offset, data.len() as u64, |at, from, n| {
             let (from, n) = (from as usize, n as usize);
-            let data = if n == whole { data.clone() } else { data.slice(from..from + n) };
-            Job::Write { at, data, fua }
+            Job::Write { at, data: data.slice(from..from + n), fua }
         })
         .await
     }
 
     /// Makes a range read as zeros.
     pub async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
+        let _active = self.begin()?;
         self.change(offset, bytes, |at, _, n| Job::Zero { at, bytes: n, fua }).await
     }
 
@@ -179,23 +203,18 @@ impl<E: Host> Array<E> {
         bytes: u64,
         job: impl Fn(u32, u64, u32) -> Job,
     ) -> Result<(), BlockError> {
-        let _active = self.begin()?;
         let mut result = Ok(());
         let mut done = 0;
         while done < bytes {
             let mut started = ArrayVec::<_, PIECES>::new();
             while done < bytes && !started.is_full() {
-                let (place, _) = self.locate(offset + done);
-                let (at, room, code) = self.job_room(&place);
-                let n = (bytes - done).min(u64::from(room)) as u32;
-                let job = job(at, done, n);
+                let route = self.route(offset + done);
+                let n = (bytes - done).min(u64::from(route.room)) as u32;
+                let job = job(route.at, done, n);
                 done += u64::from(n);
-                if code != CodeKind::None {
-                    started.push(Writing::Home(self.request(key(&place), job)));
-                } else if let Some(piece) = self.start_write(place, job) {
-                    started.push(piece);
-                } else {
-                    result = Err(BlockError::Unavailable);
+                match self.start_change(route, job) {
+                    Ok(piece) => started.push(piece),
+                    Err(error) => result = Err(error),
                 }
             }
             for piece in &mut started {
@@ -205,8 +224,13 @@ impl<E: Host> Array<E> {
         result
     }
 
-    /// Starts a job's write to the only drive that holds it; `None` if that takes no writes.
-    fn start_write(&self, place: Place, job: Job) -> Option<Writing<'_, E::Drive>> {
+    /// Gives a job to the stripe's home core, or starts its write to the only drive that holds it;
+    /// `Unavailable` if that takes no writes.
+    fn start_change(&self, route: Route, job: Job) -> Result<Writing<'_, E::Drive>, BlockError> {
+        let place = route.place;
+        if route.code != CodeKind::None {
+            return Ok(Writing::Home(self.request(key(&place), job)));
+        }
         let (data, fua) = match job {
             Job::Write { data, fua, .. } => (data, fua),
             Job::Zero { bytes, fua, .. } => (self.zeros().slice(..bytes as usize), fua),
@@ -214,12 +238,14 @@ impl<E: Host> Array<E> {
         };
         let bound = self.inner.bound.borrow();
         let slot = bound.view.layout.slot(place.group, place.stripe, place.strip);
-        bound.view.writable(slot).then(|| {
-            let (drive, at, slot) = bound.strip(key(&place), place.strip.index());
-            let data = core::iter::once(data).collect();
-            let ticket = drive.write(at + u64::from(place.offset), data, fua);
-            Writing::Direct { ticket, slot }
-        })
+        if !bound.view.writable(slot) {
+            return Err(BlockError::Unavailable);
+        }
+        let (drive, at, slot) = bound.strip(key(&place), place.strip.index());
+        let at = at + u64::from(place.offset);
+        let incarnation = bound.view.slots[slot.index()].incarnation;
+        let ticket = drive.write(at, core::slice::from_ref(&data), fua);
+        Ok(Writing::Direct { ticket, slot, incarnation })
     }
 
     async fn finish_write(&self, piece: &mut Writing<'_, E::Drive>) -> Result<(), BlockError> {
@@ -228,10 +254,9 @@ impl<E: Host> Array<E> {
                 Outcome::Done(result) => result,
                 other => unreachable!("a write is answered as done, not {other:?}"),
             },
-            Writing::Direct { ticket, slot } => ticket.await.map_err(|error| {
+            Writing::Direct { ticket, slot, incarnation } => ticket.await.map_err(|error| {
                 let error = if error == DriveError::Media { DriveError::Fault } else { error };
-                let incarnation = self.bound().view.slots[slot.index()].incarnation;
-                self.report(*slot, incarnation, error);
+                self.report(*slot, *incarnation, error);
                 BlockError::Unavailable
             }),
         }

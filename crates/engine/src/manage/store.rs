@@ -36,7 +36,7 @@ pub async fn write<D: Drive>(
     let mut buffer = Pool::single(image.len());
     buffer.copy_from_slice(&image);
     let offset = format::slot_offsets(drive.info().bytes)[next.0];
-    drive.write(offset, core::iter::once(buffer.freeze()).collect(), true).await?;
+    drive.write(offset, &[buffer.freeze()], true).await?;
     Ok(NextSlot(format::next_slot(next.0)))
 }
 
@@ -44,7 +44,7 @@ pub async fn write<D: Drive>(
 pub async fn erase<D: Drive>(drive: &D) -> Result<(), DriveError> {
     let zeros = Pool::single(MIB as usize).freeze();
     for offset in [0, format::tail_offset(drive.info().bytes)] {
-        drive.write(offset, core::iter::once(zeros.clone()).collect(), true).await?;
+        drive.write(offset, core::slice::from_ref(&zeros), true).await?;
     }
     Ok(())
 }
@@ -77,8 +77,7 @@ async fn write_zeros<D: Drive>(drive: &D, start: u64, bytes: u64) -> Result<(), 
     let mut done = 0;
     while done < bytes {
         let n = MIB.min(bytes - done);
-        let part = core::iter::once(zeros.slice(..n as usize)).collect();
-        drive.write(start + done, part, false).await?;
+        drive.write(start + done, &[zeros.slice(..n as usize)], false).await?;
         done += n;
     }
     Ok(())

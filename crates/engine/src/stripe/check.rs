@@ -5,7 +5,7 @@ use crate::Host;
 use crate::array::Array;
 use crate::array::message::Checked;
 use crate::limits::SLICE_BYTES_MAX;
-use crate::stripe::execute::{Columns, Work, Writes, no_columns, settle};
+use crate::stripe::execute::{Columns, Work, Writes, settle};
 use crate::stripe::plan::StripSet;
 use crate::stripe::table::StripeKey;
 use io::{BlockError, BufMut, Drive};
@@ -65,16 +65,17 @@ async fn read_piece<E: Host>(
         };
         let work = Work { array, bound: &bound, key, state };
         let units = sources.len() + 1;
-        array.scratch().1.acquire(units).await;
-        let mut columns = no_columns();
+        array.scratch().reserve(units).await;
+        let mut columns = Columns::new();
+        work.clear(&mut columns);
         let span = (from, from + into.len() as u32);
         let outcome = work.read_strips(sources, |_| span, &mut columns).await;
         if outcome.is_ok() {
             work.recover(&[strip], into.len(), &mut columns);
             into.copy_from_slice(columns[strip].as_ref().expect("recovered"));
         }
-        drop(columns);
-        array.scratch().1.release(units);
+        work.put_back(&mut columns);
+        array.scratch().release(units);
         match outcome {
             Ok(()) => return (Ok(()), into),
             Err(failed) => unread = unread.or(failed),
@@ -130,17 +131,13 @@ async fn rebuild_window<E: Host>(
         let sources = sources.ok_or(BlockError::Unavailable)?;
         let work = Work { array, bound: &bound, key, state };
         let units = sources.len() + 1 + state.m;
-        array.scratch().1.acquire(units).await;
+        array.scratch().reserve(units).await;
         let outcome = work.rebuild_strip(strip, sources, span).await;
-        array.scratch().1.release(units);
+        array.scratch().release(units);
         match outcome {
             Ok(missed) => {
-                drop(bound);
-                if missed.is_empty() {
-                    return Ok(());
-                }
-                settle(array, key, &missed).await?;
-                return Err(BlockError::Unavailable);
+                settle(array, key, bound, missed).await?;
+                return if missed.is_empty() { Ok(()) } else { Err(BlockError::Unavailable) };
             }
             Err(failed) => unread = unread.or(failed),
         }
@@ -153,8 +150,9 @@ impl<E: Host> Work<'_, E> {
         strip: usize,
         sources: StripSet,
         span: (u32, u32),
-    ) -> Result<crate::stripe::execute::Missed, StripSet> {
-        let mut columns = no_columns();
+    ) -> Result<StripSet, StripSet> {
+        let mut columns = Columns::new();
+        self.clear(&mut columns);
         self.read_strips(sources, |_| span, &mut columns).await?;
         let bytes = (span.1 - span.0) as usize;
         if self.bound.view.code(self.key) == CodeKind::Mirror {
@@ -164,9 +162,12 @@ impl<E: Host> Work<'_, E> {
             self.recover(&[strip], bytes, &mut columns);
         }
         let column = columns[strip].take().expect("recovered").freeze();
+        self.put_back(&mut columns);
         let mut out = Writes::new(self);
-        out.push(strip, span.0, core::iter::once(column).collect(), false).await;
-        Ok(out.finish().await)
+        out.push(strip, span.0, core::slice::from_ref(&column), false).await;
+        let missed = out.finish().await;
+        self.array.scratch().put_shared(column);
+        Ok(missed)
     }
 
     /// Computes what the redundant strips of the columns should be; returns which differ, with
@@ -232,14 +233,13 @@ async fn check_window<E: Host>(
     }
     let work = Work { array, bound: &bound, key, state };
     let units = state.k + 2 * state.m;
-    array.scratch().1.acquire(units).await;
+    array.scratch().reserve(units).await;
     let outcome = work.check_strips(span, repair).await;
-    array.scratch().1.release(units);
-    drop(bound);
+    array.scratch().release(units);
     let Ok((checked, missed)) = outcome else {
         return Ok(Checked::default());
     };
-    settle(array, key, &missed).await?;
+    settle(array, key, bound, missed).await?;
     Ok(checked)
 }
 
@@ -248,8 +248,9 @@ impl<E: Host> Work<'_, E> {
         &self,
         span: (u32, u32),
         repair: bool,
-    ) -> Result<(Checked, crate::stripe::execute::Missed), StripSet> {
-        let mut columns = no_columns();
+    ) -> Result<(Checked, StripSet), StripSet> {
+        let mut columns = Columns::new();
+        self.clear(&mut columns);
         let present = self.state.readable;
         self.read_strips(present, |_| span, &mut columns).await?;
         let bytes = (span.1 - span.0) as usize;
@@ -258,7 +259,7 @@ impl<E: Host> Work<'_, E> {
         let mut out = Writes::new(self);
         for strip in differ.iter().filter(|_| repair) {
             let column = columns[strip].take().expect("computed").freeze();
-            out.push(strip, span.0, core::iter::once(column).collect(), false).await;
+            out.push(strip, span.0, &[column], false).await;
             checked.repaired = true;
         }
         Ok((checked, out.finish().await))

@@ -21,23 +21,19 @@ use crate::limits::DRIVES_MAX;
 use crate::stripe::check;
 use crate::stripe::plan::{Mode, Plan, StripSet, StripeState, plan_write};
 use crate::stripe::slice::{Batch, Fragment, coverage};
-use crate::stripe::table::{StripeKey, Waiting};
+use crate::stripe::table::{Origin, StripeKey, Waiting};
 use arrayvec::ArrayVec;
-use io::{BlockError, Buf, BufMut, Drive, DriveError, Gather};
+use io::drive::GATHER_MAX;
+use io::{BlockError, Buf, BufMut, Drive, Gather};
 use layout::CodeKind;
 use parity::Code;
-use units::Slot;
+use std::rc::Rc;
 
 /// Most strips of a stripe.
 pub(crate) const STRIPS: usize = DRIVES_MAX;
 
-/// One buffer per strip of a stripe.
-pub(crate) type Columns = [Option<BufMut>; STRIPS];
-
-/// Columns without buffers.
-pub(crate) fn no_columns() -> Columns {
-    core::array::from_fn(|_| None)
-}
+/// One buffer per strip of a stripe, where there is one.
+pub(crate) type Columns = ArrayVec<Option<BufMut>, STRIPS>;
 
 /// A stripe and the snapshot under which it is worked on.
 pub(crate) struct Work<'a, E: Host> {
@@ -47,51 +43,73 @@ pub(crate) struct Work<'a, E: Host> {
     pub state: StripeState,
 }
 
+/// What a worker works with; kept between stripes, so that nothing is allocated.
+struct Bench {
+    /// The stripe's jobs as they were taken.
+    jobs: Vec<Waiting>,
+    /// What is to be written, of all writes together.
+    batch: Batch,
+    /// The part of the batch that lies in one slice.
+    part: Vec<Fragment>,
+    /// Who wrote.
+    writers: Vec<Origin>,
+    /// Everything that is not a write.
+    others: Vec<Waiting>,
+    /// Whether any writer wants to be durable.
+    durable: bool,
+}
+
 /// Takes ready stripes and carries out their jobs until the table is closed.
 pub async fn worker<E: Host>(array: Array<E>, number: u32) {
-    let mut jobs = Vec::with_capacity(8);
-    let mut batch = Batch::with_room();
-    let mut part = Vec::with_capacity(64);
-    while let Some((at, key)) = array.table().take(number, &mut jobs).await {
-        run(&array, key, &mut jobs, &mut batch, &mut part).await;
+    let mut bench = Bench {
+        jobs: Vec::with_capacity(8),
+        batch: Batch::with_room(),
+        part: Vec::with_capacity(64),
+        writers: Vec::with_capacity(8),
+        others: Vec::with_capacity(8),
+        durable: false,
+    };
+    while let Some((at, key)) = array.table().take(number, &mut bench.jobs).await {
+        run(&array, key, &mut bench).await;
         array.table().finish(at);
     }
 }
 
-async fn run<E: Host>(
-    array: &Array<E>,
-    key: StripeKey,
-    jobs: &mut Vec<Waiting>,
-    batch: &mut Batch,
-    part: &mut Vec<Fragment>,
-) {
+/// Carries out all jobs of a stripe: the writes together, then what else is wanted.
+async fn run<E: Host>(array: &Array<E>, key: StripeKey, bench: &mut Bench) {
     let strip_bytes = array.bound().view.layout.strip_bytes();
-    let mut durable = false;
-    for waiting in jobs.iter() {
-        match &waiting.job {
+    bench.durable = false;
+    for waiting in bench.jobs.drain(..) {
+        match waiting.job {
             Job::Write { at, data, fua } => {
-                batch.add(*at, data, strip_bytes);
-                durable |= fua;
+                bench.batch.add(at, data, strip_bytes);
+                bench.writers.push(waiting.origin);
+                bench.durable |= fua;
             }
             Job::Zero { at, bytes, fua } => {
-                batch.add_zeros(*at, *bytes, array.zeros(), strip_bytes);
-                durable |= fua;
+                bench.batch.add_zeros(at, bytes, array.zeros(), strip_bytes);
+                bench.writers.push(waiting.origin);
+                bench.durable |= fua;
             }
-            Job::Read { .. } | Job::Rebuild(_) | Job::Check { .. } => {}
+            Job::Read { .. } | Job::Rebuild(_) | Job::Check { .. } => bench.others.push(waiting),
         }
     }
-    let written =
-        if batch.is_empty() { Ok(()) } else { write_batch(array, key, batch, part, durable).await };
-    batch.clear();
-    for Waiting { job, origin } in jobs.drain(..) {
+    if !bench.writers.is_empty() {
+        let written = write_batch(array, key, bench).await;
+        bench.batch.clear();
+        for origin in bench.writers.drain(..) {
+            array.answer(origin, Outcome::Done(written));
+        }
+    }
+    for Waiting { job, origin } in bench.others.drain(..) {
         let outcome = match job {
-            Job::Write { .. } | Job::Zero { .. } => Outcome::Done(written),
             Job::Read { at, into } => {
                 let (result, into) = check::read(array, key, at, into).await;
                 Outcome::Read(result, into)
             }
             Job::Rebuild(slot) => Outcome::Done(check::rebuild(array, key, slot).await),
             Job::Check { repair } => Outcome::Checked(check::check(array, key, repair).await),
+            Job::Write { .. } | Job::Zero { .. } => unreachable!("writes are in the batch"),
         };
         array.answer(origin, outcome);
     }
@@ -100,18 +118,21 @@ async fn run<E: Host>(
 async fn write_batch<E: Host>(
     array: &Array<E>,
     key: StripeKey,
-    batch: &mut Batch,
-    part: &mut Vec<Fragment>,
-    durable: bool,
+    bench: &mut Bench,
 ) -> Result<(), BlockError> {
+    let Bench { batch, part, durable, .. } = bench;
     array.ensure_unclean(key.group).await;
+    batch.cut();
     let mut result = Ok(());
-    let count = batch.ranges().len();
-    for i in 0..count {
-        let (lo, hi) = batch.ranges()[i];
-        part.clear();
-        part.extend(batch.fragments().iter().filter_map(|f| f.within(lo, hi)));
-        let slice = Slice { lo, hi, fragments: part, durable };
+    for &(lo, hi) in batch.ranges() {
+        let fragments = if batch.ranges().len() == 1 {
+            batch.fragments()
+        } else {
+            part.clear();
+            part.extend(batch.fragments().iter().filter_map(|f| f.within(lo, hi)));
+            &part[..]
+        };
+        let slice = Slice { lo, hi, fragments, durable: *durable };
         let mirror = array.bound().view.code(key) == CodeKind::Mirror;
         let outcome = if mirror {
             write_copies(array, key, &slice).await
@@ -176,35 +197,34 @@ async fn write_slice<E: Host>(
             Mode::ReadModifyWrite => 0,
             _ => (0..state.k).filter(|s| slice.single(*s).is_none()).count(),
         };
-        let units = plan.read.len().max(assembled) + STRIPS.min(state.m) + state.m;
-        array.scratch().1.acquire(units).await;
+        let units = plan.read.len().max(assembled) + 2 * state.m;
+        array.scratch().reserve(units).await;
         let outcome = work.write_planned(&plan, slice, touched).await;
-        array.scratch().1.release(units);
+        array.scratch().release(units);
         match outcome {
-            Ok(missed) => {
-                drop(bound);
-                return settle(array, key, &missed).await;
-            }
+            Ok(missed) => return settle(array, key, bound, missed).await,
             Err(failed) => unread = unread.or(failed),
         }
     }
 }
 
-/// Slots that missed a write, with the incarnation that did.
-pub(crate) type Missed = ArrayVec<(Slot, u32), STRIPS>;
-
-/// Waits until every drive that missed a write is out of the array. The write counts if all of
-/// them are recorded as failed, durably; a dropped one would come back without it.
+/// Waits until every core routes as a write under `bound` did: until then another core may read
+/// a drive that the write left out (D2). And until the drive of every strip that missed it is out
+/// of the array: the write counts if all of them are recorded as failed, durably; a dropped one
+/// would come back without it.
 pub(crate) async fn settle<E: Host>(
     array: &Array<E>,
     key: StripeKey,
-    missed: &Missed,
+    bound: Rc<Bound<E::Drive>>,
+    missed: StripSet,
 ) -> Result<(), BlockError> {
-    for (slot, incarnation) in missed {
-        array.fail_and_wait(*slot, *incarnation).await;
-    }
+    array.known_to_all(bound.view.generation).await;
     if missed.is_empty() {
         return Ok(());
+    }
+    for strip in missed.iter() {
+        let (_, _, slot) = bound.strip(key, strip);
+        array.fail_and_wait(slot, bound.view.slots[slot.index()].incarnation).await;
     }
     let frozen = array.bound().view.frozen(key.group);
     if frozen { Err(BlockError::Unavailable) } else { Ok(()) }
@@ -217,7 +237,22 @@ impl<E: Host> Work<'_, E> {
 
     /// A scratch slice; the caller's reservation covers it.
     pub fn scratch(&self, bytes: usize) -> BufMut {
-        self.array.scratch().0.take(bytes).expect("scratch slices are reserved")
+        self.array.scratch().take(bytes)
+    }
+
+    /// Makes one column without a buffer for each strip.
+    pub fn clear(&self, columns: &mut Columns) {
+        columns.clear();
+        for _ in 0..self.state.k + self.state.m {
+            columns.push(None);
+        }
+    }
+
+    /// Gives the buffers of columns back.
+    pub fn put_back(&self, columns: &mut Columns) {
+        for column in columns.iter_mut().filter_map(Option::take) {
+            self.array.scratch().put(column);
+        }
     }
 
     /// Reads bytes `lo..hi` of the `wanted` strips, or what `span` says of each. `Err` is the
@@ -253,14 +288,19 @@ impl<E: Host> Work<'_, E> {
         plan: &Plan,
         slice: &Slice<'_>,
         touched: StripSet,
-    ) -> Result<Missed, StripSet> {
-        let mut columns = no_columns();
+    ) -> Result<StripSet, StripSet> {
+        let mut columns = Columns::new();
+        self.clear(&mut columns);
         let modify = plan.mode == Mode::ReadModifyWrite;
         let whole_slice = (slice.lo, slice.hi);
         let span = |strip: usize| {
             if modify && strip < self.state.k { slice.span(strip) } else { whole_slice }
         };
-        self.read_strips(plan.read, span, &mut columns).await?;
+        let read = self.read_strips(plan.read, span, &mut columns).await;
+        if let Err(failed) = read {
+            self.put_back(&mut columns);
+            return Err(failed);
+        }
         let mut parity: ArrayVec<Option<Buf>, 4> = ArrayVec::new();
         if modify {
             self.apply_difference(slice, plan.parity, &mut columns);
@@ -273,8 +313,12 @@ impl<E: Host> Work<'_, E> {
             }
             self.compute_parity(slice, &mut columns, &mut parity);
         }
-        drop(columns);
-        Ok(self.write_out(plan, slice, touched, &parity).await)
+        self.put_back(&mut columns);
+        let missed = self.write_out(plan, slice, touched, &parity).await;
+        for column in parity.into_iter().flatten() {
+            self.array.scratch().put_shared(column);
+        }
+        Ok(missed)
     }
 
     /// Read-modify-write: applies what changes to the parities in `columns`.
@@ -310,10 +354,8 @@ impl<E: Host> Work<'_, E> {
     pub fn recover(&self, lost: &[usize], bytes: usize, columns: &mut Columns) {
         let mut outputs: ArrayVec<BufMut, 4> = lost.iter().map(|_| self.scratch(bytes)).collect();
         {
-            let strips: ArrayVec<Option<&[u8]>, STRIPS> = columns[..self.state.k + self.state.m]
-                .iter()
-                .map(|c| c.as_ref().map(|c| &c[..]))
-                .collect();
+            let strips: ArrayVec<Option<&[u8]>, STRIPS> =
+                columns.iter().map(|c| c.as_ref().map(|c| &c[..])).collect();
             let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
             let recovered = self.code().recover(&strips, lost, &mut out);
             recovered.expect("the planner reads enough to recover");
@@ -362,73 +404,77 @@ impl<E: Host> Work<'_, E> {
         slice: &Slice<'_>,
         touched: StripSet,
         parity: &[Option<Buf>],
-    ) -> Missed {
+    ) -> StripSet {
         let mut out = Writes::new(self);
-        let mut run = Gather::new();
         let targets = touched.and(self.state.writable);
-        for (i, fragment) in slice.fragments.iter().enumerate() {
-            let strip = usize::from(fragment.strip);
+        let mut rest = slice.fragments;
+        while let Some(first) = rest.first() {
+            let run = run_length(rest);
+            let (these, behind) = rest.split_at(run);
+            rest = behind;
+            let strip = usize::from(first.strip);
             if !targets.has(strip) {
                 continue;
             }
-            run.push(fragment.data.clone());
-            let joins = slice
-                .fragments
-                .get(i + 1)
-                .is_some_and(|next| next.strip == fragment.strip && next.from == fragment.to());
-            if !joins || run.is_full() {
-                let bytes: u32 = run.iter().map(|b| b.len() as u32).sum();
-                let gathered = core::mem::take(&mut run);
-                out.push(strip, fragment.to() - bytes, gathered, slice.durable).await;
+            if run == 1 {
+                let data = core::slice::from_ref(&first.data);
+                out.push(strip, first.from, data, slice.durable).await;
+            } else {
+                let data: Gather = these.iter().map(|f| f.data.clone()).collect();
+                out.push(strip, first.from, &data, slice.durable).await;
             }
         }
         for (i, column) in parity.iter().enumerate() {
             let strip = self.state.k + i;
             if let (true, Some(column)) = (plan.parity.has(strip), column) {
-                let data = core::iter::once(column.clone()).collect();
-                out.push(strip, slice.lo, data, slice.durable).await;
+                out.push(strip, slice.lo, core::slice::from_ref(column), slice.durable).await;
             }
         }
         out.finish().await
     }
 }
 
-/// Writes under way; keeps the first failure of each slot.
+/// How many of the first fragments make one write: each begins where the one before it ends.
+fn run_length(fragments: &[Fragment]) -> usize {
+    let joins = |pair: &[Fragment]| pair[0].strip == pair[1].strip && pair[0].to() == pair[1].from;
+    let joined = fragments.windows(2).take_while(|pair| joins(pair)).count();
+    (joined + 1).min(GATHER_MAX)
+}
+
+/// Writes of a stripe under way, and the strips that missed one.
 pub(crate) struct Writes<'w, 'a, E: Host> {
     work: &'w Work<'a, E>,
-    tickets: ArrayVec<(Slot, <E::Drive as Drive>::Done), 64>,
-    missed: Missed,
+    tickets: ArrayVec<(u8, <E::Drive as Drive>::Done), 64>,
+    missed: StripSet,
 }
 
 impl<'w, 'a, E: Host> Writes<'w, 'a, E> {
     pub fn new(work: &'w Work<'a, E>) -> Self {
-        Self { work, tickets: ArrayVec::new(), missed: Missed::new() }
+        Self { work, tickets: ArrayVec::new(), missed: StripSet::default() }
     }
 
     /// Starts a write at `from` in a strip.
-    pub async fn push(&mut self, strip: usize, from: u32, data: Gather, fua: bool) {
+    pub async fn push(&mut self, strip: usize, from: u32, data: &[Buf], fua: bool) {
         if self.tickets.is_full() {
             self.collect().await;
         }
-        let (drive, at, slot) = self.work.bound.strip(self.work.key, strip);
-        self.tickets.push((slot, drive.write(at + u64::from(from), data, fua)));
+        let (drive, at, _) = self.work.bound.strip(self.work.key, strip);
+        self.tickets.push((strip as u8, drive.write(at + u64::from(from), data, fua)));
     }
 
     async fn collect(&mut self) {
-        for (slot, ticket) in &mut self.tickets {
-            let failed: Result<(), DriveError> = ticket.await;
-            if failed.is_err() && !self.missed.iter().any(|(s, _)| s == slot) {
-                let incarnation = self.work.bound.view.slots[slot.index()].incarnation;
-                self.missed.push((*slot, incarnation));
+        for (strip, ticket) in &mut self.tickets {
+            if ticket.await.is_err() {
+                self.missed = self.missed.or(StripSet::one((*strip).into()));
             }
         }
         self.tickets.clear();
     }
 
-    /// Waits for all of them; the slots that missed something.
-    pub async fn finish(&mut self) -> Missed {
+    /// Waits for all of them; the strips that missed something.
+    pub async fn finish(&mut self) -> StripSet {
         self.collect().await;
-        core::mem::take(&mut self.missed)
+        self.missed
     }
 }
 
@@ -447,11 +493,10 @@ async fn write_copies<E: Host>(
     let mut out = Writes::new(&work);
     for fragment in slice.fragments {
         for strip in state.writable.iter() {
-            let data = core::iter::once(fragment.data.clone()).collect();
+            let data = core::slice::from_ref(&fragment.data);
             out.push(strip, fragment.from, data, slice.durable).await;
         }
     }
     let missed = out.finish().await;
-    drop(bound);
-    settle(array, key, &missed).await
+    settle(array, key, bound, missed).await
 }

@@ -19,5 +19,6 @@
 pub mod check;
 pub mod execute;
 pub mod plan;
+pub(crate) mod scratch;
 pub mod slice;
 pub mod table;

@@ -70,15 +70,17 @@ impl Batch {
     }
 
     /// Adds a write of `data` at `at` in the stripe's data; it wins over what was added before.
-    pub fn add(&mut self, at: u32, data: &Buf, strip_bytes: u32) {
-        let mut done = 0;
-        while done < data.len() as u32 {
-            let (strip, from) = ((at + done) / strip_bytes, (at + done) % strip_bytes);
-            let n = (strip_bytes - from).min(data.len() as u32 - done);
+    pub fn add(&mut self, at: u32, data: Buf, strip_bytes: u32) {
+        let (mut strip, mut from) = ((at / strip_bytes) as u16, at % strip_bytes);
+        let (mut done, bytes) = (0, data.len() as u32);
+        while strip_bytes - from < bytes - done {
+            let n = strip_bytes - from;
             let part = data.slice(done as usize..(done + n) as usize);
-            self.insert(Fragment { strip: strip as u16, from, data: part });
-            done += n;
+            self.insert(Fragment { strip, from, data: part });
+            (strip, from, done) = (strip + 1, 0, done + n);
         }
+        let data = if done == 0 { data } else { data.slice(done as usize..) };
+        self.insert(Fragment { strip, from, data });
     }
 
     /// Adds a write of `bytes` zeros, taken from `zeros` (at least a strip of them).
@@ -94,6 +96,9 @@ impl Batch {
     }
 
     fn insert(&mut self, new: Fragment) {
+        if new.data.is_empty() {
+            return;
+        }
         let key = |f: &Fragment| (f.strip, f.from);
         if self.fragments.last().is_none_or(|l| (l.strip, l.to()) <= key(&new)) {
             self.fragments.push(new);
@@ -119,8 +124,14 @@ impl Batch {
         self.fragments.insert(place, new);
     }
 
-    /// The slices' byte ranges within the strips, ascending, none longer than the limit.
-    pub fn ranges(&mut self) -> &[(u32, u32)] {
+    /// The slices' byte ranges within the strips, ascending, none longer than the limit, as
+    /// [`Batch::cut`] found them.
+    pub fn ranges(&self) -> &[(u32, u32)] {
+        &self.ranges
+    }
+
+    /// Cuts what was added into slices.
+    pub fn cut(&mut self) {
         self.ranges.clear();
         self.ranges.extend(self.fragments.iter().map(|f| (f.from, f.to())));
         if self.ranges.len() > 1 {
@@ -144,7 +155,6 @@ impl Batch {
             }
             at += 1;
         }
-        &self.ranges
     }
 }
 
@@ -199,7 +209,7 @@ mod tests {
             for fill in 1..=6u8 {
                 let at = next(250) as usize;
                 let len = 1 + next((256 - at) as u64) as usize;
-                batch.add(at as u32, &buf(len, fill), strip);
+                batch.add(at as u32, buf(len, fill), strip);
                 wanted[at..at + len].fill(fill);
             }
             let mut got = vec![0u8; 256];
@@ -208,6 +218,7 @@ mod tests {
             for pair in batch.fragments().windows(2) {
                 assert!((pair[0].strip, pair[0].to()) <= (pair[1].strip, pair[1].from));
             }
+            batch.cut();
             let fragments = batch.fragments().to_vec();
             let ranges = batch.ranges().to_vec();
             assert!(ranges.windows(2).all(|r| r[0].1 < r[1].0));
@@ -221,7 +232,8 @@ mod tests {
     fn long_slices_are_cut() {
         let mut batch = Batch::default();
         let limit = SLICE_BYTES_MAX as u32;
-        batch.add(100, &buf(2 * SLICE_BYTES_MAX, 1), 4 * limit);
+        batch.add(100, buf(2 * SLICE_BYTES_MAX, 1), 4 * limit);
+        batch.cut();
         assert_eq!(
             batch.ranges(),
             [(100, limit), (limit, 2 * limit), (2 * limit, 2 * limit + 100)]

@@ -1,8 +1,8 @@
 //! A deterministic executor: tasks run in the order in which they became ready; time passes only
 //! when nothing is ready.
 
-use io::drive::{Drive, DriveError, DriveInfo, Gather};
-use io::{BufMut, Env, Priority};
+use io::drive::{Drive, DriveError, DriveInfo};
+use io::{Buf, BufMut, Env, Priority};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, Ready, pending};
@@ -140,7 +140,7 @@ impl Drive for NoDrive {
     fn read(&self, _: u64, _: BufMut) -> Self::Read {
         unreachable!()
     }
-    fn write(&self, _: u64, _: Gather, _: bool) -> Self::Done {
+    fn write(&self, _: u64, _: &[Buf], _: bool) -> Self::Done {
         unreachable!()
     }
     fn flush(&self) -> Self::Done {

@@ -49,7 +49,7 @@ pub use request::{LogEntry, OpKind, Stage, Ticket};
 use crate::lock;
 use crate::rng::Rng;
 use crate::timeline::Timeline;
-use io::{BufMut, Drive, DriveError, DriveInfo, Gather};
+use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather};
 use request::{Countdown, Payload, State};
 use std::sync::{Arc, Mutex};
 use units::Nanos;
@@ -392,10 +392,11 @@ impl Drive for SimDrive {
         ticket
     }
 
-    fn write(&self, offset: u64, data: Gather, fua: bool) -> Self::Done {
+    fn write(&self, offset: u64, data: &[Buf], fua: bool) -> Self::Done {
         let ticket = Ticket::default();
         let bytes = data.iter().map(|buffer| buffer.len() as u64).sum();
-        self.submit(Payload::Write(Box::new(data), ticket.clone()), offset, bytes, fua);
+        let data: Box<Gather> = Box::new(data.iter().cloned().collect());
+        self.submit(Payload::Write(data, ticket.clone()), offset, bytes, fua);
         ticket
     }
 
