@@ -14,6 +14,8 @@ CLIENT_TOOLS=(nbdinfo:libnbd-bin nbdcopy:libnbd-bin qemu-img:qemu-utils mke2fs:e
 # What the tests need besides.
 TEST_TOOLS=(qemu-io:qemu-utils qemu-storage-daemon:qemu-system-common fio:fio
     fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux mount:mount)
+# What script/test-neon needs besides.
+NEON_TOOLS=(qemu-aarch64:qemu-user aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu)
 
 say() { printf '%s\n' "$*" >&2; }
 

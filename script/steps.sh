@@ -109,20 +109,58 @@ take_counts() {
 
 # cargo_tests STEP ARGUMENT…: `cargo test` of the workspace, all of it even if a part fails.
 cargo_tests() {
-    local step=$1 start rc=0 word=ok
+    local step=$1
+    shift
+    run_counted "$step" cargo test --workspace --locked --no-fail-fast "$@" -- --show-output
+}
+
+# run_counted STEP COMMAND…: a step that is counted by the tests that cargo runs in it. Status 77
+# says on the log's last line why nothing could be tested: skipped (in CI: failed).
+run_counted() {
+    local step=$1 start rc=0 word=ok why
     shift
     start=$(now_ms)
-    cargo test --workspace --locked --no-fail-fast "$@" -- --show-output \
-        >"$LOGS/$step.log" 2>&1 || rc=$?
+    "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
+    if [ $rc = 77 ]; then
+        why=$(tail -n 1 "$LOGS/$step.log")
+        if [ "${CI:-}" = true ]; then fail "$step" "$why"; else skip "$step" "$why"; fi
+        return
+    fi
     take_counts < <(count_cargo "$LOGS/$step.log")
     if [ $rc != 0 ]; then
         word=FAILED
         grep -vE '^test .* \.\.\. ok$|^ +(Compiling|Downloaded|Downloading) ' "$LOGS/$step.log"
         # A program that does not build, or dies, has no result line.
-        [ "$step_failed" -gt 0 ] || fail "$step" "cargo test ended with status $rc"
+        [ "$step_failed" -gt 0 ] || fail "$step" "$1 $2 ended with status $rc"
     fi
     report $word "$step" $(($(now_ms) - start)) \
         "$step_passed passed, $step_failed failed, $step_skipped skipped"
+}
+
+# parity_kernels STEP…: how the tests of these steps ran each parity kernel, a line each.
+parity_kernels() {
+    local logs=() step
+    for step in "$@"; do
+        [ ! -e "$LOGS/$step.log" ] || logs+=("$LOGS/$step.log")
+    done
+    awk '
+        /^parity kernel [^ ]+: / {
+            name = $3; sub(/:$/, "", name)
+            if (!(name in seen)) names[++count] = name
+            seen[name] = 1
+            if ($4 == "natively" || $4 == "emulated" || $4 == "model") ran[name, $4] = 1
+        }
+        END {
+            if (!("neon" in seen)) names[++count] = "neon"
+            for (i = 1; i <= count; i++) {
+                name = names[i]; text = ""
+                if ((name, "natively") in ran) text = "natively"
+                if ((name, "emulated") in ran) text = text (text ? ", " : "") "under emulation"
+                if ((name, "model") in ran) text = text (text ? ", on the model" : "on the model only")
+                printf "parity kernel %-12s %s\n", name, text ? text : "NOT RUN"
+            }
+        }
+    ' "${logs[@]}" /dev/null
 }
 
 # count_python LOG: as count_cargo, of `python3 -m unittest -v`.
