@@ -65,12 +65,12 @@ impl Source for &[Change<'_>] {
 
 /// Where results go.
 pub(crate) trait Sink {
-    /// Takes the result of `row` at offset `at`; true stops the sweep.
+    /// Takes the results of the rows from `first` on at offset `at`; true stops the sweep.
     ///
     /// # Safety
     ///
-    /// The processor can run `V`, the row exists, and strips have `V::BYTES` bytes there.
-    unsafe fn take<V: Vector>(&self, row: usize, value: V, at: usize) -> bool;
+    /// The processor can run `V`, the rows exist, and strips have `V::BYTES` bytes there.
+    unsafe fn take<V: Vector, const R: usize>(&self, first: usize, all: [V; R], at: usize) -> bool;
 }
 
 /// Stores results.
@@ -78,9 +78,11 @@ pub(crate) struct Store<'a>(pub(crate) &'a [*mut u8]);
 
 impl Sink for Store<'_> {
     #[inline(always)]
-    unsafe fn take<V: Vector>(&self, row: usize, value: V, at: usize) -> bool {
-        // SAFETY: the caller vouches for the row, the offset and the processor.
-        unsafe { value.store(self.0.get_unchecked(row).add(at)) };
+    unsafe fn take<V: Vector, const R: usize>(&self, first: usize, all: [V; R], at: usize) -> bool {
+        for (row, value) in all.into_iter().enumerate() {
+            // SAFETY: the caller vouches for the rows, the offset and the processor.
+            unsafe { value.store(self.0.get_unchecked(first + row).add(at)) };
+        }
         false
     }
 }
@@ -90,13 +92,20 @@ pub(crate) struct Add<'a>(pub(crate) &'a [*mut u8]);
 
 impl Sink for Add<'_> {
     #[inline(always)]
-    unsafe fn take<V: Vector>(&self, row: usize, value: V, at: usize) -> bool {
-        // SAFETY: the caller vouches for the row, the offset and the processor.
+    unsafe fn take<V: Vector, const R: usize>(
+        &self,
+        first: usize,
+        mut all: [V; R],
+        at: usize,
+    ) -> bool {
+        // SAFETY: the caller vouches for the rows, the offset and the processor.
         unsafe {
-            let to = self.0.get_unchecked(row).add(at);
-            V::load(to).xor(value).store(to);
+            // All loads come before any store, see `DeltaPq`.
+            for (row, value) in all.iter_mut().enumerate() {
+                *value = value.xor(V::load(self.0.get_unchecked(first + row).add(at)));
+            }
+            Store(self.0).take(first, all, at)
         }
-        false
     }
 }
 
@@ -105,12 +114,16 @@ pub(crate) struct Compare<'a>(pub(crate) &'a [&'a [u8]]);
 
 impl Sink for Compare<'_> {
     #[inline(always)]
-    unsafe fn take<V: Vector>(&self, row: usize, value: V, at: usize) -> bool {
-        // SAFETY: the caller vouches for the row, the offset and the processor.
-        unsafe {
-            let expected = V::load(self.0.get_unchecked(row).as_ptr().add(at));
-            !value.xor(expected).is_zero()
+    unsafe fn take<V: Vector, const R: usize>(&self, first: usize, all: [V; R], at: usize) -> bool {
+        let mut stop = false;
+        for (row, value) in all.into_iter().enumerate() {
+            // SAFETY: the caller vouches for the rows, the offset and the processor.
+            unsafe {
+                let expected = V::load(self.0.get_unchecked(first + row).as_ptr().add(at));
+                stop |= !value.xor(expected).is_zero();
+            }
         }
+        stop
     }
 }
 
@@ -132,7 +145,6 @@ impl<S: Source, K: Sink> Dot<'_, S, K> {
         first: usize,
         at: usize,
     ) -> bool {
-        let mut stop = false;
         // SAFETY: `first + R` rows exist, each with every input's coefficient; the caller
         // vouches for the rest.
         unsafe {
@@ -150,11 +162,8 @@ impl<S: Source, K: Sink> Dot<'_, S, K> {
                     };
                 }
             }
-            for (row, result) in results.into_iter().enumerate() {
-                stop |= self.sink.take(first + row, result, at);
-            }
+            self.sink.take(first, results, at)
         }
-        stop
     }
 }
 

@@ -263,7 +263,7 @@ impl Operation for DeltaQ<'_> {
         // SAFETY: the caller vouches for the processor and for `V::BYTES` bytes at `at`.
         unsafe {
             let change = load_at::<V>(self.old, at).xor(load_at(self.new, at));
-            V::load(self.q.add(at)).xor(change.multiply(factor)).store(self.q.add(at));
+            change.multiply_xor(factor, V::load(self.q.add(at))).store(self.q.add(at));
             false
         }
     }
@@ -292,8 +292,11 @@ impl Operation for DeltaPq<'_> {
         // SAFETY: the caller vouches for the processor and for `V::BYTES` bytes at `at`.
         unsafe {
             let change = load_at::<V>(self.old, at).xor(load_at(self.new, at));
-            V::load(self.p.add(at)).xor(change).store(self.p.add(at));
-            V::load(self.q.add(at)).xor(change.multiply(factor)).store(self.q.add(at));
+            // All loads come before any store: P and Q are often a multiple of 4096 bytes
+            // apart, and a load waits for a store before it that ends in the same 12 bits.
+            let (p, q) = (V::load(self.p.add(at)), V::load(self.q.add(at)));
+            p.xor(change).store(self.p.add(at));
+            change.multiply_xor(factor, q).store(self.q.add(at));
             false
         }
     }
@@ -325,7 +328,7 @@ impl Operation for ViaP<'_> {
             let (p, q) = horner::<V, 1>(self.data, [self.gap], at);
             let d = p.xor(load_at(self.p, at));
             store_if(d, self.d, at);
-            q.xor(d.multiply(factor)).store(self.q.add(at));
+            d.multiply_xor(factor, q).store(self.q.add(at));
             false
         }
     }
@@ -391,7 +394,7 @@ impl Operation for Two<'_> {
         unsafe {
             let (p, q) = horner::<V, 2>(self.data, self.gaps, at);
             let (p, q) = (p.xor(load_at(self.p, at)), q.xor(load_at(self.q, at)));
-            let x = p.multiply(factors[0]).xor(q.multiply(factors[1]));
+            let x = p.multiply_xor(factors[0], q.multiply(factors[1]));
             store_if(x, self.x, at);
             store_if(p.xor(x), self.y, at);
             false

@@ -49,12 +49,17 @@ pub(crate) fn divide(a: u8, b: u8) -> u8 {
     ANTILOG[LOG[a as usize] as usize + 255 - LOG[b as usize] as usize]
 }
 
-/// What strip `index` is multiplied by in parity `row` (0 for P, 1 for Q).
-pub(crate) fn coefficient(row: usize, index: usize) -> u8 {
-    ANTILOG[row * index % 255]
+/// What strip `index` is multiplied by in parity `row` (0 for P, 1 for Q, 2 for R) of a code
+/// with `parities` parities.
+pub(crate) fn coefficient(parities: usize, row: usize, index: usize) -> u8 {
+    if parities <= 3 || row <= 1 {
+        return ANTILOG[row * index % 255];
+    }
+    let apart = ANTILOG[row - 1] ^ ANTILOG[255 - index];
+    ANTILOG[255 - LOG[apart as usize] as usize]
 }
 
-/// The parity byte of `row` over the data bytes `data`.
-pub(crate) fn parity_byte(row: usize, data: impl Iterator<Item = u8>) -> u8 {
-    data.enumerate().fold(0, |sum, (i, byte)| sum ^ multiply(coefficient(row, i), byte))
+/// The byte of parity `row`, of `parities`, over the data bytes `data`.
+pub(crate) fn parity_byte(parities: usize, row: usize, data: impl Iterator<Item = u8>) -> u8 {
+    data.enumerate().fold(0, |sum, (i, byte)| sum ^ multiply(coefficient(parities, row, i), byte))
 }

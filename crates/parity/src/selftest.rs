@@ -3,9 +3,9 @@
 //! Purpose: a processor, hypervisor or compiler that gets one instruction wrong must not
 //! corrupt arrays. Every job kind runs at lengths that use every step width; the deltas use all
 //! 255 coefficients on all 256 byte values, so every table entry is read.
-//! Invariant: expected bytes come from `reference` only.
+//! Invariant: expected bytes and coefficients come from `reference` only.
 
-use crate::code::{Code, Stores};
+use crate::code::{Change, Code, Stores};
 use crate::job::Job;
 use crate::kernel::Kernel;
 use crate::recover;
@@ -16,11 +16,17 @@ use crate::tables;
 const LEN: usize = 256 + 64 + 56 + 7;
 
 /// Data strips in the test of generation and recovery.
-const STRIPS: usize = 5;
+const STRIPS: usize = 4;
+/// Parities there: one group of four rows, and one more.
+const PARITIES: usize = 5;
 
 /// Whether `kernel` computes what the reference computes.
 pub(crate) fn passes(kernel: &Kernel) -> bool {
-    multiplies(kernel) && multiplies_bytes(kernel) && generates(kernel) && recovers(kernel)
+    coefficients(kernel)
+        && multiplies(kernel)
+        && multiplies_bytes(kernel)
+        && generates(kernel)
+        && recovers(kernel)
 }
 
 /// Bytes in which each run of 256 holds all values, in an order that `seed` picks.
@@ -38,7 +44,7 @@ fn multiplies(kernel: &Kernel) -> bool {
         let both = Job::DeltaPq { old: &zeros, new: &new, p: &mut p, q: &mut q, factor };
         kernel.run(both);
         kernel.run(Job::DeltaP { old: &new, new: &zeros, p: &mut p });
-        let coefficient = reference::coefficient(1, index);
+        let coefficient = reference::coefficient(2, 1, index);
         let right =
             new.iter().zip(pattern(2)).map(|(&d, q)| q ^ reference::multiply(coefficient, d));
         let multiplied = right.eq(q.iter().copied());
@@ -52,7 +58,7 @@ fn multiplies_bytes(kernel: &Kernel) -> bool {
     let bytes: [u8; 16] = core::array::from_fn(|n| (n * 0x11) as u8);
     let zeros = [0; 7];
     (0..255).all(|index| {
-        let coefficient = reference::coefficient(1, index);
+        let coefficient = reference::coefficient(2, 1, index);
         bytes.chunks(7).all(|new| {
             let mut q = [0; 7];
             let (old, q) = (&zeros[..new.len()], &mut q[..new.len()]);
@@ -62,65 +68,113 @@ fn multiplies_bytes(kernel: &Kernel) -> bool {
     })
 }
 
-/// A stripe of `k` data strips from the reference.
-fn stripe(k: usize) -> [[u8; LEN]; STRIPS + 2] {
+/// The coefficients that the codes take from the tables.
+fn coefficients(kernel: &Kernel) -> bool {
+    [3, Code::MAX_PARITIES].into_iter().all(|parities| {
+        (0..parities).all(|row| {
+            let coefficients = kernel.tables().row(parities, row).iter().enumerate();
+            let mut used = coefficients.take(Code::max_data(parities));
+            used.all(|(i, &c)| c == reference::coefficient(parities, row, i))
+        })
+    }) && (4..Code::MAX_PARITIES).all(|parities| {
+        // The narrower the code, the more data strips it has.
+        let index = Code::max_data(parities) - 1;
+        (0..parities).all(|row| {
+            let coefficient = kernel.tables().row(parities, row)[index];
+            coefficient == reference::coefficient(parities, row, index)
+        })
+    })
+}
+
+/// A stripe of `k` data strips and `m` parities from the reference.
+fn stripe(k: usize, m: usize) -> [[u8; LEN]; STRIPS + PARITIES] {
     let mut strips = core::array::from_fn(pattern);
     for at in 0..LEN {
-        for row in 0..2 {
-            strips[k + row][at] =
-                reference::parity_byte(row, strips[..k].iter().map(|strip: &[u8; LEN]| strip[at]));
+        for row in 0..m {
+            let data = strips[..k].iter().map(|strip: &[u8; LEN]| strip[at]);
+            strips[k + row][at] = reference::parity_byte(m, row, data);
         }
     }
     strips
 }
 
-/// P, Q and both, and the checks of them.
+/// Every number of parities that has code of its own, with both kinds of stores, and the checks.
 fn generates(kernel: &Kernel) -> bool {
-    (1..=STRIPS).all(|k| {
-        let strips = stripe(k);
-        let refs: [&[u8]; STRIPS + 2] = core::array::from_fn(|i| &strips[i][..]);
-        let (data, right_p, right_q) = (&refs[..k], refs[k], refs[k + 1]);
-        let (mut p, mut q) = ([0; LEN], [0; LEN]);
-        kernel.run(Job::Pq { data, p: &mut p, q: &mut q, stores: Stores::Cached });
-        let together = p == right_p && q == right_q;
-        kernel.run(Job::P { data, p: &mut q, stores: Stores::Cached });
-        kernel.run(Job::Q { data, q: &mut p, stores: Stores::Cached });
-        let apart = q == right_p && p == right_q;
-        together
-            && apart
-            && (0..LEN).step_by(41).all(|at| checks(kernel, data, right_p, right_q, at))
+    let shapes = (1..=STRIPS).flat_map(|k| (1..=PARITIES).map(move |m| (k, m)));
+    shapes.into_iter().all(|(k, m)| {
+        let Ok(code) = Code::new(k, m) else { return false };
+        let strips = stripe(k, m);
+        let refs: [&[u8]; STRIPS + PARITIES] = core::array::from_fn(|i| &strips[i][..]);
+        let both = [Stores::Cached, Stores::Streaming];
+        both.into_iter().all(|stores| {
+            let mut parity = [[0; LEN]; PARITIES];
+            let mut out = parity.each_mut().map(|strip| &mut strip[..]);
+            code.generate_with(kernel, &refs[..k], &mut out[..m], stores);
+            parity[..m] == strips[k..k + m]
+        }) && checks(kernel, code, &strips)
+            && changes(kernel, code, &strips)
     })
 }
 
-/// Whether a wrong byte at `at` is found there, and none without it.
-fn checks(kernel: &Kernel, data: &[&[u8]], p: &[u8], q: &[u8], at: usize) -> bool {
-    let mut bad = [0; LEN];
-    bad.copy_from_slice(q);
-    bad[at] ^= 0x40;
-    let found = kernel.run(Job::CheckPq { data, p, q: &bad }) == Some(at);
-    bad.copy_from_slice(p);
-    bad[at] ^= 0x01;
-    found
-        && kernel.run(Job::CheckP { data, p: &bad }) == Some(at)
-        && kernel.run(Job::CheckPq { data, p: &bad, q }) == Some(at)
-        && kernel.run(Job::CheckPq { data, p, q }).is_none()
-        && kernel.run(Job::CheckP { data, p }).is_none()
+/// Whether a wrong byte in any strip is found where it is, and none without it.
+fn checks(kernel: &Kernel, code: Code, strips: &[[u8; LEN]; STRIPS + PARITIES]) -> bool {
+    let right = |strips: &[[u8; LEN]; STRIPS + PARITIES]| {
+        let refs: [&[u8]; STRIPS + PARITIES] = core::array::from_fn(|i| &strips[i][..]);
+        code.verify_with(kernel, &refs[..code.strips()])
+    };
+    let mut bad = *strips;
+    right(strips).is_none()
+        && (0..LEN).step_by(41).enumerate().all(|(i, at)| {
+            bad[i % code.strips()][at] ^= 0x40;
+            let found = right(&bad);
+            bad[i % code.strips()][at] ^= 0x40;
+            found == Some(at)
+        })
 }
 
-/// Every loss of two strips.
+/// Whether the parities follow when all data strips change at once.
+fn changes(kernel: &Kernel, code: Code, strips: &[[u8; LEN]; STRIPS + PARITIES]) -> bool {
+    let (k, m) = (code.data(), code.parities());
+    let zeros = [0; LEN];
+    let changes: [Change<'_>; STRIPS] =
+        core::array::from_fn(|index| Change { index, old: &strips[index], new: &zeros });
+    let mut parity = *strips;
+    let mut out = parity.each_mut().map(|strip| Some(&mut strip[..]));
+    code.update_with(kernel, &changes[..k], &mut out[k..k + m]);
+    parity[k..k + m].iter().all(|strip| *strip == zeros)
+}
+
+/// Every loss of `m` strips, and every wanted part of it.
 fn recovers(kernel: &Kernel) -> bool {
-    let strips = stripe(STRIPS);
-    let Ok(code) = Code::new(STRIPS, 2) else { return false };
-    let all = STRIPS + 2;
-    (0..all).all(|x| {
-        (x + 1..all).all(|y| {
-            let left: [Option<&[u8]>; STRIPS + 2] =
-                core::array::from_fn(|i| (i != x && i != y).then_some(&strips[i][..]));
-            let (mut a, mut b) = ([0; LEN], [0; LEN]);
-            let out: &mut [&mut [u8]] = &mut [&mut a, &mut b];
-            recover::recover(kernel, code, &left, &[x, y], out, Stores::Cached).is_ok()
-                && a == strips[x]
-                && b == strips[y]
-        })
+    (1..=PARITIES).all(|m| {
+        let strips = stripe(STRIPS, m);
+        let Ok(code) = Code::new(STRIPS, m) else { return false };
+        let patterns = (0..1u32 << code.strips()).filter(|p| p.count_ones() as usize == m);
+        patterns.into_iter().all(|missing| recovers_all(kernel, code, &strips, missing))
+    })
+}
+
+/// Recovers the strips whose bits are set, with each of them in turn left out of what is wanted.
+fn recovers_all(
+    kernel: &Kernel,
+    code: Code,
+    strips: &[[u8; LEN]; STRIPS + PARITIES],
+    missing: u32,
+) -> bool {
+    let left: [Option<&[u8]>; STRIPS + PARITIES] =
+        core::array::from_fn(|i| (missing >> i & 1 == 0).then_some(&strips[i][..]));
+    (0..=code.strips()).filter(|i| missing >> i & 1 == 1 || *i == code.strips()).all(|unwanted| {
+        let mut lost = [0; PARITIES];
+        let mut count = 0;
+        for i in (0..code.strips()).filter(|i| missing >> i & 1 == 1 && *i != unwanted) {
+            lost[count] = i;
+            count += 1;
+        }
+        let lost = &lost[..count];
+        let mut found = [[0; LEN]; PARITIES];
+        let mut out = found.each_mut().map(|strip| &mut strip[..]);
+        let (left, out) = (&left[..code.strips()], &mut out[..count]);
+        recover::recover(kernel, code, left, lost, out, Stores::Cached).is_ok()
+            && lost.iter().zip(&found).all(|(&i, strip)| *strip == strips[i])
     })
 }

@@ -3,6 +3,9 @@
 //! Purpose: correctness by erasure pattern, length and offset; the coefficients are derived here
 //! once more, by carry-less multiplication and long division.
 
+mod bounds;
+mod erasures;
+mod faults;
 mod field;
 mod patterns;
 mod properties;
@@ -38,7 +41,7 @@ pub(crate) fn stripe(random: &mut Random, k: usize, m: usize, len: usize) -> Vec
     let mut strips: Vec<_> = (0..k).map(|_| random.bytes(len)).collect();
     for row in 0..m {
         let parity = (0..len)
-            .map(|at| reference::parity_byte(row, strips[..k].iter().map(|strip| strip[at])))
+            .map(|at| reference::parity_byte(m, row, strips[..k].iter().map(|strip| strip[at])))
             .collect();
         strips.push(parity);
     }
