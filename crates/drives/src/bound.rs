@@ -156,6 +156,7 @@ impl Drive for BoundDrive {
         match &bound.how {
             How::Inline(file, counted) => {
                 counted.counts.write(bytes);
+                bound.reactor.charge(bytes as usize);
                 self.done(file.gather_now(offset, data))
             }
             How::Kernel(kernel) => {
@@ -166,6 +167,7 @@ impl Drive for BoundDrive {
             }
             How::Memory(memory, counted) => {
                 counted.counts.write(bytes);
+                bound.reactor.charge(bytes as usize);
                 self.done(write_memory(memory, offset, data))
             }
             How::Faulty(faulty) => faulty.write(offset, data, fua),

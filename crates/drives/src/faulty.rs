@@ -300,11 +300,10 @@ impl BoundFaulty {
     pub(crate) fn write(&self, offset: u64, data: &[Buf], fua: bool) -> DoneTicket {
         let bytes: usize = data.iter().map(|b| b.len()).sum();
         let range = offset..offset + bytes as u64;
-        self.done(Op::Write, range, |drive| drive.write(offset, data, fua))
-            .unwrap_or_else(|()| {
-                let kept = data.iter().cloned().collect();
-                self.held(HeldRequest::Write(offset, kept, fua))
-            })
+        self.done(Op::Write, range, |drive| drive.write(offset, data, fua)).unwrap_or_else(|()| {
+            let kept = data.iter().cloned().collect();
+            self.held(HeldRequest::Write(offset, kept, fua))
+        })
     }
 
     pub(crate) fn flush(&self) -> DoneTicket {

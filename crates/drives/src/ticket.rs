@@ -38,6 +38,7 @@ pub(crate) enum Doing {
 
 impl ReadTicket {
     pub(crate) fn ready(reactor: &Reactor, result: Result<(), DriveError>, into: BufMut) -> Self {
+        reactor.charge(into.len());
         Self(Reading::Ready(reactor.clone(), Some((result, into))))
     }
 }

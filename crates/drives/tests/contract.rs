@@ -1,6 +1,6 @@
 //! The same contract for every kind of drive, on both back ends of the runtime.
 
-use io::{Buf, BufMut, Drive, DriveError, Env as _, Gather, Pool};
+use io::{Buf, BufMut, Drive, DriveError, Env as _, Gather, Pool, Priority};
 use palisade_drives::{Env, Faults, Op, OpenError, OpenOptions, SharedDrive};
 use runtime::Config;
 use std::path::Path;
@@ -264,4 +264,34 @@ fn a_claimed_drive_is_refused() {
     let missing = SharedDrive::open("/dev/shm/no-such-drive", &looking);
     assert!(matches!(missing, Err(OpenError::System { .. })));
     assert!(matches!(SharedDrive::open("/dev/null", &looking), Err(OpenError::NotADrive { .. })));
+}
+
+#[test]
+fn large_requests_that_never_wait_leave_time_for_timers() {
+    const TASKS: usize = 200;
+    const LARGE: usize = 128 << 10;
+    let drive = SharedDrive::memory(BYTES, 4096, false);
+    run(Config::default(), async move |env| {
+        let read = std::rc::Rc::new(std::cell::Cell::new(Some(0u64)));
+        for _ in 0..TASKS {
+            let (read, drive) = (read.clone(), env.bind(&drive));
+            env.spawn(Priority::First, async move {
+                let mut into = Pool::single(LARGE);
+                while read.get().is_some() {
+                    let (result, back) = drive.read(0, into).await;
+                    result.unwrap();
+                    into = back;
+                    read.set(read.get().map(|count| count + 1));
+                }
+            });
+        }
+        for _ in 0..4 {
+            let before = read.get();
+            env.sleep(Nanos(1)).await;
+            let between = read.get().unwrap() - before.unwrap();
+            // Each of the others may use its budget once before the sleeper has its turn.
+            assert!(between < 10 * TASKS as u64, "{between} requests before a timer fired");
+        }
+        read.set(None);
+    });
 }

@@ -115,7 +115,10 @@ fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool)
     let spin = env.shared().config.spin_time();
     let reactor = env.reactor();
     loop {
-        env.executor().run(|| reactor.reset_budget());
+        for priority in [Priority::First, Priority::Last] {
+            reactor.begin_turn();
+            env.executor().run(priority, || reactor.begin_poll());
+        }
         // The doorbell is answered before the turn: what is reported after the turn has looked
         // rings again, so that the core does not sleep over it.
         env.collect();

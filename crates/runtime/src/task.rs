@@ -135,18 +135,22 @@ impl Executor {
         READY.with(|ready| ready.push(priority, index));
     }
 
-    /// Runs ready tasks: `First` until none is ready, then each ready `Last` once. `before` is
-    /// called before every poll.
-    pub(crate) fn run(&self, before: impl Fn()) {
-        for _ in 0..BATCH {
-            let Some(index) = READY.with(|r| r.first.borrow_mut().pop_front()) else { break };
-            before();
-            self.poll(index);
-        }
-        let ready = READY.with(|r| r.last.borrow().len());
-        for _ in 0..ready {
-            let Some(index) = READY.with(|r| r.last.borrow_mut().pop_front()) else { break };
-            before();
+    /// Runs ready tasks of a priority: `First` until none is ready, each ready `Last` once.
+    /// `before` is called before every poll and says whether to go on.
+    pub(crate) fn run(&self, priority: Priority, before: impl Fn() -> bool) {
+        let polls = match priority {
+            Priority::First => BATCH,
+            Priority::Last => READY.with(|r| r.last.borrow().len()),
+        };
+        for _ in 0..polls {
+            if !before() {
+                break;
+            }
+            let next = READY.with(|r| match priority {
+                Priority::First => r.first.borrow_mut().pop_front(),
+                Priority::Last => r.last.borrow_mut().pop_front(),
+            });
+            let Some(index) = next else { break };
             self.poll(index);
         }
     }

@@ -34,8 +34,16 @@ use std::sync::Arc;
 use std::time::Instant;
 use units::Nanos;
 
-/// Operations that a task may finish without waiting before it must let others run.
+/// Work that a task may do without waiting before it must let others run: a unit for each
+/// operation, and one for each [`UNIT_BYTES`] that it moved.
 const BUDGET: u32 = 64;
+
+/// The same for all tasks of a priority together, between two looks at timers, sockets and mail:
+/// one or two milliseconds of it.
+const TURN_BUDGET: u32 = 1024;
+
+/// Bytes that are moved in about the time of a small operation.
+const UNIT_BYTES: usize = 16 << 10;
 
 /// How long a stopping core waits for requests in flight.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -133,7 +141,9 @@ struct Inner {
     timers: RefCell<Timers>,
     start: Instant,
     now: Cell<Nanos>,
+    /// What is left to the polled task, and to all tasks in this turn.
     budget: Cell<u32>,
+    turn: Cell<u32>,
 }
 
 impl Drop for Inner {
@@ -168,6 +178,7 @@ impl Reactor {
                 start,
                 now: Cell::default(),
                 budget: Cell::new(BUDGET),
+                turn: Cell::new(TURN_BUDGET),
             }),
         };
         reactor.refresh_now();
@@ -232,12 +243,27 @@ impl Reactor {
             return Poll::Pending;
         }
         self.inner.budget.set(left - 1);
+        self.inner.turn.set(self.inner.turn.get().saturating_sub(1));
         Poll::Ready(())
     }
 
-    /// Gives the next task its budget.
-    pub(crate) fn reset_budget(&self) {
+    /// Charges the polled task for bytes that were moved in the calling thread.
+    #[inline]
+    pub fn charge(&self, bytes: usize) {
+        let units = (bytes / UNIT_BYTES) as u32;
+        self.inner.budget.set(self.inner.budget.get().saturating_sub(units));
+        self.inner.turn.set(self.inner.turn.get().saturating_sub(units));
+    }
+
+    /// Gives the tasks that are polled next their budget together.
+    pub(crate) fn begin_turn(&self) {
+        self.inner.turn.set(TURN_BUDGET);
+    }
+
+    /// Gives the next task its budget; false once the turn's is used up.
+    pub(crate) fn begin_poll(&self) -> bool {
         self.inner.budget.set(BUDGET);
+        self.inner.turn.get() > 0
     }
 
     /// Looks at the clock.
