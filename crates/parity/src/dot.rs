@@ -186,13 +186,12 @@ impl<S: Source, K: Sink> Operation for Dot<'_, S, K> {
                 stop |= self.group::<V, 4, false>(first, at);
                 first += 4;
             }
-            if first + 2 <= rows {
-                stop |= self.group::<V, 2, false>(first, at);
-                first += 2;
-            }
-            if first < rows {
-                stop |= self.group::<V, 1, false>(first, at);
-            }
+            stop |= match rows - first {
+                3 => self.group::<V, 3, false>(first, at),
+                2 => self.group::<V, 2, false>(first, at),
+                1 => self.group::<V, 1, false>(first, at),
+                _ => false,
+            };
         }
         stop
     }
