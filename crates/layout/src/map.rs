@@ -221,15 +221,25 @@ impl Layout {
     /// Q, or `k..k + m` are copies. Panics when there is no such strip.
     #[inline]
     pub fn slot(&self, group: GroupNo, stripe: StripeNo, strip: StripIndex) -> Slot {
+        self.seat(group, stripe, strip).0
+    }
+
+    /// The slot of the drive that holds a strip, as [`Layout::slot`], and where the strip begins
+    /// within that drive's data area.
+    #[inline]
+    pub fn seat(&self, group: GroupNo, stripe: StripeNo, strip: StripIndex) -> (Slot, u64) {
         let g = self.group_with(group, stripe);
         assert!(strip.0 < g.width, "no strip {strip} in group {group}");
-        if !g.rotates {
-            return Slot(g.first_slot + strip.0);
-        }
-        // From P on, in ring order: the parity strips, then the data strips.
-        let step = if strip.0 < g.k { strip.0 + g.m } else { strip.0 - g.k };
-        let at = g.parity_at(stripe) + step;
-        Slot(g.first_slot + if at >= g.width { at - g.width } else { at })
+        let offset = g.drive_start + (stripe.0 << self.strip_shift);
+        (Slot(g.first_slot + g.ring(g.first_strip_at(stripe) + strip.0)), offset)
+    }
+
+    /// The slots of all strips of a stripe, in the strips' order.
+    #[inline]
+    pub fn slots_of(&self, group: GroupNo, stripe: StripeNo) -> impl Iterator<Item = Slot> {
+        let g = self.group_with(group, stripe);
+        let first = g.first_strip_at(stripe);
+        (0..g.width).map(move |strip| Slot(g.first_slot + g.ring(first + strip)))
     }
 
     /// The strip that the drive in `slot` holds of a stripe, the inverse of [`Layout::slot`];
@@ -346,5 +356,18 @@ impl GroupMap {
     #[inline]
     fn parity_at(&self, stripe: StripeNo) -> u16 {
         self.width - 1 - self.by_width.div_rem(stripe.0).1 as u16
+    }
+
+    /// Where strip 0 is among the group's drives; the others follow in ring order: the data
+    /// strips, then from P on the parity strips.
+    #[inline]
+    fn first_strip_at(&self, stripe: StripeNo) -> u16 {
+        if self.rotates { self.ring(self.parity_at(stripe) + self.m) } else { 0 }
+    }
+
+    /// `at`, which is below twice the width, on the ring of the group's drives.
+    #[inline]
+    fn ring(&self, at: u16) -> u16 {
+        if at >= self.width { at - self.width } else { at }
     }
 }

@@ -41,6 +41,8 @@ fn agrees_with_table<const N: usize>(level: Level, table: &[[char; N]]) {
             let stripe = StripeNo(stripe as u64);
             let slot = Slot(slot as u16);
             assert_eq!(layout.slot(GroupNo(0), stripe, StripIndex(strip)), slot);
+            let all: Vec<_> = layout.slots_of(GroupNo(0), stripe).collect();
+            assert_eq!((all[usize::from(strip)], all.len()), (slot, N));
             assert_eq!(layout.strip(GroupNo(0), stripe, slot), Some(StripIndex(strip)));
         }
     }

@@ -52,9 +52,9 @@ impl<D: Drive> Bound<D> {
     /// If the slot has no drive; only strips of drives that are not failed are asked for.
     pub fn strip(&self, key: StripeKey, strip: usize) -> (&D, u64, Slot) {
         let layout = &self.view.layout;
-        let slot = layout.slot(key.group, key.stripe, StripIndex(strip as u16));
+        let (slot, offset) = layout.seat(key.group, key.stripe, StripIndex(strip as u16));
         let drive = self.drives[slot.index()].as_ref().expect("a slot in use has a drive");
-        (drive, self.view.data_offset + layout.drive_offset(key.group, key.stripe), slot)
+        (drive, self.view.data_offset + offset, slot)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
 use layout::{CodeKind, Layout};
 use std::sync::Arc;
-use units::{Generation, Slot, StripIndex, Uuid};
+use units::{Generation, Slot, Uuid};
 
 /// What a slot's drive is good for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,12 +121,11 @@ impl View {
         let (k, m) = (self.layout.k(key.group), self.layout.m(key.group));
         let mut readable = StripSet::default();
         let mut writable = StripSet::default();
-        for strip in 0..k + m {
-            let slot = self.layout.slot(key.group, key.stripe, StripIndex(strip));
+        for (strip, slot) in self.layout.slots_of(key.group, key.stripe).enumerate() {
             if self.writable(slot) {
-                writable = writable.or(StripSet::one(strip.into()));
+                writable = writable.or(StripSet::one(strip));
                 if self.readable(slot, key) {
-                    readable = readable.or(StripSet::one(strip.into()));
+                    readable = readable.or(StripSet::one(strip));
                 }
             }
         }
