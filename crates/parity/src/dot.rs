@@ -24,6 +24,10 @@ pub(crate) trait Source {
     ///
     /// The processor can run `V`, `i` is below `count`, and inputs have `V::BYTES` bytes there.
     unsafe fn load<V: Vector>(&self, i: usize, at: usize) -> V;
+    /// Asks for what a later step will load of input `i`, `V::BYTES` bytes from `at` on, which
+    /// may lie past its end.
+    #[inline(always)]
+    fn prefetch<V: Vector>(&self, _i: usize, _at: usize) {}
 }
 
 impl Source for &[&[u8]] {
@@ -41,6 +45,29 @@ impl Source for &[&[u8]] {
         // SAFETY: the caller vouches for `i`, the offset and the processor.
         unsafe { V::load(self.get_unchecked(i).as_ptr().add(at)) }
     }
+    #[inline(always)]
+    fn prefetch<V: Vector>(&self, i: usize, at: usize) {
+        let from = self[i].as_ptr().wrapping_add(at);
+        (0..V::BYTES).step_by(LINE).for_each(|line| prefetch(from.wrapping_add(line)));
+    }
+}
+
+/// How far ahead inputs are asked for, in bytes: measured, 256 to 1024 do as well.
+const AHEAD: usize = 512;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Asks for the line at `from`. Multiplications fill the processor's window before it sees far
+/// enough ahead to keep memory busy, and its own prefetcher follows few streams.
+#[inline(always)]
+fn prefetch(from: *const u8) {
+    // SAFETY: a prefetch of any address is harmless, and every x86-64 has the instruction.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(from.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
 }
 
 impl Source for &[Change<'_>] {
@@ -132,6 +159,9 @@ pub(crate) struct Dot<'a, S, K> {
     pub(crate) source: S,
     pub(crate) rows: &'a [&'a [u8]],
     pub(crate) sum: bool,
+    /// Whether inputs are likely in memory, not in a cache: then they are asked for early, which
+    /// doubles the speed; in a cache it would cost a tenth.
+    pub(crate) ahead: bool,
     pub(crate) sink: K,
     pub(crate) tables: &'a Tables,
 }
@@ -151,6 +181,9 @@ impl<S: Source, K: Sink> Dot<'_, S, K> {
             let mut results = [V::zero(); R];
             for i in 0..self.source.count() {
                 let input = self.source.load::<V>(i, at);
+                if self.ahead && first == 0 {
+                    self.source.prefetch::<V>(i, at + AHEAD);
+                }
                 let column = self.source.column(i);
                 for (row, result) in results.iter_mut().enumerate() {
                     *result = if SUM && row == 0 {

@@ -70,7 +70,8 @@ pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usi
             }
             Job::Dot { inputs, rows, sum, outputs, stores } => {
                 let (to, len) = (outputs.starts(), outputs.len());
-                let dot = Dot { source: inputs, rows, sum, sink: Store(to), tables };
+                let ahead = stores == Stores::Streaming;
+                let dot = Dot { source: inputs, rows, sum, ahead, sink: Store(to), tables };
                 sweep_to::<V, _>(&dot, to, len, stores)
             }
             Job::DeltaP { old, new, p } => {
@@ -85,8 +86,9 @@ pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usi
                 sweep::<V, _>(&DeltaPq { old, new, p, q, factor, tables }, old.len())
             }
             Job::Deltas { changes, rows, sum, outputs } => {
-                let sink = Add(outputs.starts());
-                sweep::<V, _>(&Dot { source: changes, rows, sum, sink, tables }, outputs.len())
+                let (sink, ahead) = (Add(outputs.starts()), false);
+                let dot = Dot { source: changes, rows, sum, ahead, sink, tables };
+                sweep::<V, _>(&dot, outputs.len())
             }
             Job::ViaP { data, gap, p, factor, d, q } => {
                 let (d, q) = (pointer(d), q.as_mut_ptr());
@@ -104,8 +106,9 @@ pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usi
             Job::CheckP { data, p } => find::<V, _>(&CheckP { data, p }, p.len()),
             Job::CheckPq { data, p, q } => find::<V, _>(&CheckPq { data, p, q }, p.len()),
             Job::CheckDot { inputs, rows, sum, expected } => {
-                let sink = Compare(expected);
-                find::<V, _>(&Dot { source: inputs, rows, sum, sink, tables }, expected[0].len())
+                let (sink, ahead) = (Compare(expected), true);
+                let dot = Dot { source: inputs, rows, sum, ahead, sink, tables };
+                find::<V, _>(&dot, expected[0].len())
             }
         }
     }
