@@ -1,8 +1,9 @@
 //! Which drives make an array: `docs/format.md`, section "Epochs and assembly", as one function.
 //!
 //! Purpose: assembly fails closed (D8, promise P7). A drive joins only when its record proves
-//! that it took part in the newest epoch or the one right before; anything else is left out with
-//! a reason, and what could mix two histories is refused with the names of the drives.
+//! that it took part in the last epoch that the newest record wants of its slot, or the one right
+//! before; anything else is left out with a reason, and what could mix two histories is refused
+//! with the names of the drives.
 //!
 //! Invariant: the outcome does not depend on the order in which drives are found.
 

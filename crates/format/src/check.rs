@@ -51,10 +51,10 @@ fn slots(record: &ArrayRecord, layout: &Layout) -> Rule {
         rule(serial, "a serial number is not possible")?;
         let inside = !matches!(slot.state, SlotState::Rebuilding { border } if border > strips);
         rule(inside, "a rebuild border lies outside the data area")?;
-        let in_step = match slot.state {
-            SlotState::Failed => slot.last.counter < record.epoch.counter,
-            _ => slot.last == record.epoch.mark(),
-        };
+        // An older epoch: the slot failed, or its drive was left behind.
+        let older = (1..record.epoch.counter).contains(&slot.last.counter);
+        let current = slot.state != SlotState::Failed && slot.last == record.epoch.mark();
+        let in_step = older || current;
         rule(in_step, "the last epoch of a slot does not fit the record's")?;
     }
     let this = record.slots.get(record.this_slot.index());

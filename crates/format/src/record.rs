@@ -1,8 +1,9 @@
 //! What an array record says: plain values, the same on all drives of an array but for
 //! `this_slot` and `this_drive`.
 //!
-//! The epoch changes only through [`ArrayRecord::next_epoch`], which keeps each slot's last epoch
-//! in step; that is how assembly tells a stale drive from one that went its own way.
+//! The epoch changes only through [`ArrayRecord::next_epoch`] and
+//! [`ArrayRecord::next_epoch_without`], which keep each slot's last epoch in step; that is how
+//! assembly tells a stale drive from one that went its own way.
 
 use crate::FormatError;
 use layout::{Layout, Level, Range};
@@ -63,7 +64,8 @@ pub struct SlotRecord {
     pub serial: String,
     /// What it is worth.
     pub state: SlotState,
-    /// The last epoch it took part in; kept by [`ArrayRecord::next_epoch`].
+    /// The last epoch it took part in; kept by [`ArrayRecord::next_epoch`]. Older than the
+    /// record's when the drive failed or was left behind.
     pub last: EpochMark,
 }
 
@@ -249,10 +251,16 @@ impl ArrayRecord {
     /// Begins the next epoch; `id` is random. Set the slots' states before: the slots that are
     /// not failed then take part in the new epoch, the failed ones keep their last.
     pub fn next_epoch(&mut self, id: u64) {
+        self.next_epoch_without(id, |_| false);
+    }
+
+    /// The same, leaving drives behind: they keep the last epoch they took part in, and count
+    /// again when they are back. Sound only while their groups acknowledge no write.
+    pub fn next_epoch_without(&mut self, id: u64, left_behind: impl Fn(Slot) -> bool) {
         self.epoch = Epoch { counter: self.epoch.counter + 1, id, previous: self.epoch.id };
         let mark = self.epoch.mark();
-        for slot in &mut self.slots {
-            if slot.state != SlotState::Failed {
+        for (number, slot) in (0u16..).map(Slot).zip(&mut self.slots) {
+            if slot.state != SlotState::Failed && !left_behind(number) {
                 slot.last = mark;
             }
         }

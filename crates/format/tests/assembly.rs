@@ -153,6 +153,64 @@ fn a_rolled_back_drive_is_stale() {
     assert!(matches!(both_ways(&found, NO), Err(AssembleError::NeedsStartDegraded { .. })));
 }
 
+/// The next epoch, without the drive of `slot`, which the array can't do without.
+fn without(record: &ArrayRecord, slot: u16, id: u64) -> ArrayRecord {
+    let mut next = record.clone();
+    next.sequence += 1;
+    next.next_epoch_without(id, |left| left == Slot(slot));
+    next
+}
+
+#[test]
+fn a_drive_that_was_left_behind_counts_again() {
+    let base = bumped(&plain(Level::Raid5, 4), 22);
+    let mut new = base.clone();
+    for more in 0..4 {
+        new = without(&new, 2, 100 + more);
+        assert_eq!(new.check(), Ok(()));
+        // The record of its last epoch may not have reached it.
+        for own in [&base, &plain(Level::Raid5, 4)] {
+            let mut found = shelf(&new);
+            found[2] = drive(own, 2);
+            let assembly = both_ways(&found, NO).unwrap();
+            assert!(assembly.slots.iter().all(Option::is_some), "{more}");
+            let begun = assembly.begin(7);
+            assert_eq!((begun.slots[2].last, begun.check()), (begun.epoch.mark(), Ok(())));
+        }
+    }
+    // A start that was cut short had given it the newest record.
+    assert!(both_ways(&shelf(&new), NO).unwrap().slots.iter().all(Option::is_some));
+    // While it is away it is missing like any other.
+    let mut found = shelf(&new);
+    found.remove(2);
+    let assembly = both_ways(&found, NO).unwrap();
+    assert_eq!(assembly.missing[0].slot, Slot(2));
+    let begun = assembly.begin(7);
+    assert_eq!((begun.slots[2].last, begun.check()), (base.epoch.mark(), Ok(())));
+    // Two epochs behind its last it is stale, whatever the newest.
+    let later = without(&bumped(&bumped(&base, 5), 6), 2, 7);
+    let mut found = shelf(&later);
+    found[2] = drive(&base, 2);
+    let stale = both_ways(&found, NO).unwrap().stale;
+    assert_eq!(stale, [(2, StaleReason::Stale { epoch: 2, newest: 5 })]);
+}
+
+#[test]
+fn a_drive_that_was_left_behind_and_went_on_is_refused() {
+    let base = bumped(&plain(Level::Raid10, 4), 22);
+    let new = without(&without(&without(&base, 3, 100), 3, 101), 3, 102);
+    for (own, what) in [
+        (failed(&base, 2, 200), "a later epoch"),
+        (bumped(&bumped(&bumped(&bumped(&base, 1), 2), 3), 4), "later than all"),
+        (bumped(&plain(Level::Raid10, 4), 23), "another history of its last epoch"),
+    ] {
+        let mut found = shelf(&new);
+        found[3] = drive(&own, 3);
+        let refused = both_ways(&found, DEGRADED).unwrap_err();
+        assert!(matches!(refused, AssembleError::Diverged { .. }), "{what}: {refused}");
+    }
+}
+
 #[test]
 fn histories_that_diverged_are_refused_by_name() {
     let base = plain(Level::Raid1, 2);

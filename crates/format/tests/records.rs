@@ -138,6 +138,7 @@ fn rules_hold_behind_right_checksums() {
     refused(slot + 17, &[0xff]);
     refused(slot + 24, &[0xff; 8]);
     refused(slot + 32, &[0; 8]);
+    refused(slot + 32, &[0xff; 8]);
 }
 
 proptest! {

@@ -161,11 +161,14 @@ impl<E: Host> Manager<E> {
         let id = self.new_id();
         let record = assembly.record.clone();
         let managed = Rc::new(Managed::new(self.env().clone(), id, record, seats));
-        // No drive may fall behind by two epochs, however often a start is cut short: all have
-        // the newest before the next one is begun.
+        // However often a start is cut short, no drive falls behind by two epochs, and none that
+        // was left behind before stays so: all have the newest before the next one is begun.
         let newest = |at: &usize| list[*at].record.as_ref().map(|r| r.epoch);
         if assembly.slots.iter().flatten().any(|at| newest(at) != Ok(assembly.record.epoch)) {
             managed.commit(false, |_| ()).await?;
+            if managed.seats.borrow().iter().any(|seat| seat.dropped) {
+                return Err(ManageError::State(super::command::ArrayState::Failed));
+            }
         }
         let epoch_id = self.env().random();
         managed.commit(false, |r| *r = begun(&assembly, r, epoch_id, accept_loss)).await?;

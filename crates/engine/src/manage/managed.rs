@@ -6,9 +6,19 @@
 //!   `commit` runs.
 //! - A drive is recorded as failed only if the others still hold all data. Otherwise it is
 //!   `dropped`: out of the snapshot, so that requests fail loudly, but not out of the record, so
-//!   that the array starts again when its drives are back. No write that missed a dropped drive
-//!   is acknowledged.
+//!   that the array starts again when its drives are back. Its groups acknowledge no write from
+//!   then on.
 //! - The sequence number grows with every commit; the epoch with every change of who takes part.
+//!   Later epochs leave dropped drives behind: each keeps in the record the newest epoch that may
+//!   have been written to it, and counts again at the next start, however long it was away.
+//!
+//! | a slot is   | becomes | when                                                               |
+//! |-------------|---------|--------------------------------------------------------------------|
+//! | in sync     | failed  | a request to it failed, or a person says so; the others hold all   |
+//! | in sync     | dropped | a request to it failed, and they do not                            |
+//! | rebuilding  | failed  | a request to it failed, or a person says so                        |
+//! | dropped     | in sync | the array is assembled again with its drive                        |
+//! | failed      | rebuilding | another drive takes the slot                                    |
 
 use crate::Host;
 use crate::array::message::{ArrayId, Mail as ArrayMail};
@@ -167,7 +177,7 @@ impl<E: Host> Managed<E> {
         let mut record = self.record.borrow().clone();
         change(&mut record);
         if epoch {
-            record.next_epoch(self.env.random());
+            self.next_epoch(&mut record);
         }
         loop {
             record.sequence += 1;
@@ -188,12 +198,16 @@ impl<E: Host> Managed<E> {
             if self.taking_part(&record).is_empty() {
                 return Err(ManageError::State(super::command::ArrayState::Failed));
             }
-            // A dropped drive takes part again at the next start, so it must not fall behind by
-            // more than one epoch: only a drive that is out for good makes a new one.
             if out {
-                record.next_epoch(self.env.random());
+                self.next_epoch(&mut record);
             }
         }
+    }
+
+    /// Begins an epoch of the drives that take part; dropped ones stay in their last.
+    fn next_epoch(&self, record: &mut ArrayRecord) {
+        let seats = self.seats.borrow();
+        record.next_epoch_without(self.env.random(), |slot| seats[slot.index()].dropped);
     }
 
     /// Writes a record to every drive that takes part, all at once; the slots that failed.

@@ -95,8 +95,10 @@ impl<E: Host> Managed<E> {
         if let Some(user) = self.user_of(&reference.path) {
             return Err(ManageError::SlotInUse(user));
         }
-        // A new epoch would leave dropped drives behind, and nothing could be rebuilt.
-        if self.seats.borrow().iter().any(|seat| seat.dropped) {
+        // Without a dropped drive its group lacks too much to fill another.
+        let dropped = |s: Slot| self.seats.borrow()[s.index()].dropped;
+        let layout = self.layout();
+        if layout.groups_of(slot).flat_map(|g| layout.slots(g)).any(dropped) {
             return Err(ManageError::State(self.state()));
         }
         let drive = self.env().bind(&reference.shared);

@@ -1,11 +1,16 @@
 //! Histories: which record is the newest, and where each drive stands to it.
 //!
-//! A drive is, relative to the newest record, one of: *current* (same epoch), *behind by one*
-//! (the epoch before: the newest one had not reached it yet), *out* (recorded as failed, replaced
-//! or older), or *diverged* (it took part in an epoch that the newest history does not have).
+//! A drive is, relative to the newest record, one of:
+//! - *current*: its own epoch is the last one that its slot entry there names;
+//! - *behind by one*: the epoch before, because the record of the last one had not reached it;
+//! - *out*: recorded as failed, replaced or older;
+//! - *diverged*: it took part in an epoch that the newest history does not have.
+//!
+//! The last epoch of a slot that counts is the newest record's own, or an older one when its drive
+//! was left behind: its groups acknowledged no write since, so the drive is as good as then.
 
 use super::{AssembleError, Found, StaleReason};
-use crate::record::{ArrayRecord, SlotState};
+use crate::record::{ArrayRecord, EpochMark, SlotState};
 use crate::slots::tail_offset;
 use units::{MIB, Slot};
 
@@ -60,18 +65,24 @@ pub fn check_histories(found: &[Found], newest: Newest<'_>) -> Result<(), Assemb
     })
 }
 
+/// The epochs that a record knows by counter and id, all of its own history.
+fn known(record: &ArrayRecord) -> impl Iterator<Item = EpochMark> {
+    let own = record.epoch;
+    let before = EpochMark { counter: own.counter - 1, id: own.previous };
+    [own.mark(), before].into_iter().chain(record.slots.iter().map(|slot| slot.last))
+}
+
 fn diverged(drive: &ArrayRecord, newest: &ArrayRecord) -> bool {
-    let epoch = drive.epoch;
-    if epoch.counter == newest.epoch.counter {
-        return epoch != newest.epoch;
-    }
-    if epoch.counter + 1 == newest.epoch.counter && epoch.id != newest.epoch.previous {
+    let own = drive.epoch.mark();
+    if known(newest).any(|mark| mark.counter == own.counter && mark.id != own.id) {
         return true;
     }
     newest.slots.iter().any(|slot| {
-        let out = slot.drive == drive.this_drive && slot.state == SlotState::Failed;
-        let later = epoch.counter > slot.last.counter;
-        out && (later || epoch.counter == slot.last.counter && epoch.id != slot.last.id)
+        let failed = slot.state == SlotState::Failed;
+        let left_behind = slot.last != newest.epoch.mark();
+        // The newest epoch is on a drive that was left behind once a start took it in again.
+        let idle = failed || left_behind && own != newest.epoch.mark();
+        slot.drive == drive.this_drive && idle && own.counter > slot.last.counter
     })
 }
 
@@ -90,12 +101,13 @@ pub fn place(
     let Some(named) = named.map(|at| Slot(at as u16)) else {
         return Ok(Err(StaleReason::Replaced));
     };
-    if record.slots[named.index()].state == SlotState::Failed {
+    let entry = &record.slots[named.index()];
+    if entry.state == SlotState::Failed {
         return Ok(Err(StaleReason::Failed));
     }
-    let (epoch, last) = (own.epoch.counter, record.epoch.counter);
-    if epoch + 1 < last {
-        return Ok(Err(StaleReason::Stale { epoch, newest: last }));
+    let epoch = own.epoch.counter;
+    if epoch + 1 < entry.last.counter {
+        return Ok(Err(StaleReason::Stale { epoch, newest: record.epoch.counter }));
     }
     if named != own.this_slot {
         return Err(AssembleError::Swapped { path: path(), own: own.this_slot, named });

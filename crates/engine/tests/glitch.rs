@@ -1,0 +1,169 @@
+//! Drives that vanish for a moment, together or one after the other, more of them than the
+//! redundancy covers: once all are back, the array starts and holds what was acknowledged.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::oracle::{Mix, Oracle};
+use common::{FORCE, Machine, Rig, drives, duplicates, record, references};
+use engine::manage::command::{ManageError, Request, SlotHealth};
+use engine::volume::Volume;
+use io::BlockError;
+use layout::Level;
+use sim::SharedSimDrive;
+use std::rc::Rc;
+use units::{CoreId, MIB, Nanos};
+
+type View = Volume<Machine>;
+
+const STRIP: u32 = 16 << 10;
+const BYTES: u64 = MIB;
+const WRITES: Mix = Mix { tasks: 6, operations: 40, blocks_most: 200, read_percent: 0 };
+
+/// An array with a volume full of writes.
+fn filled(
+    level: Level,
+    drives: &[SharedSimDrive],
+    seed: u64,
+    cores: u16,
+) -> (Rig, Vec<View>, Rc<Oracle>) {
+    let rig = Rig::new(seed, cores);
+    rig.create(level, drives, STRIP).unwrap();
+    let volumes = rig.volume(BYTES);
+    let oracle = Oracle::new(BYTES, false);
+    oracle.start(&rig, &volumes, WRITES, seed);
+    oracle.finish(&rig);
+    rig.world.run_for(Nanos::from_millis(5));
+    (rig, volumes, oracle)
+}
+
+/// Reads everything, as far as that is possible: enough for the drives to be missed.
+fn read_all(rig: &Rig, volume: &View, oracle: &Rc<Oracle>) {
+    let (volume, model) = (volume.clone(), oracle.clone());
+    rig.world.block_on(CoreId(0), async move {
+        for at in (0..BYTES).step_by(STRIP as usize) {
+            let _ = model.read(&volume, at, 4096).await;
+        }
+    });
+    rig.world.run_for(Nanos::from_millis(20));
+}
+
+/// Drives vanish, batch by batch, and all come back after a power cut.
+fn glitch(level: Level, width: usize, gone: &[&[usize]], writing: bool, seed: u64) {
+    let drives = drives(width, seed, false);
+    let (rig, volumes, oracle) = filled(level, &drives, seed, 1 + (seed % 2) as u16);
+    oracle.errors.set(true);
+    for (number, batch) in gone.iter().enumerate() {
+        if writing {
+            oracle.start(&rig, &volumes, WRITES, seed + 7 + number as u64);
+            rig.world.run_for(Nanos::from_micros(300));
+        }
+        batch.iter().for_each(|i| drives[*i].vanish());
+        oracle.finish(&rig);
+        read_all(&rig, &volumes[0], &oracle);
+    }
+    rig.world.crash();
+    drop(volumes);
+    drives.iter().for_each(SharedSimDrive::reappear);
+    oracle.crashed();
+    come_back(&drives, &oracle, seed);
+}
+
+/// The array starts with all its drives, also when a start before was cut short anywhere.
+fn come_back(drives: &[SharedSimDrive], oracle: &Rc<Oracle>, seed: u64) {
+    for cut in (1..60).step_by(14) {
+        let (copy, model) = (duplicates(drives), oracle.fork());
+        let rig = Rig::new(seed + 1, 1);
+        rig.world.power_fails_after(cut);
+        let list = references(&copy);
+        let _ = rig.try_ask(|r| Request::Assemble(None, list, FORCE, r));
+        rig.world.crash();
+        starts(&copy, &model, seed + 2);
+    }
+    starts(drives, oracle, seed + 3);
+}
+
+fn starts(drives: &[SharedSimDrive], oracle: &Rc<Oracle>, seed: u64) {
+    let rig = Rig::new(seed, 2);
+    let started = rig.assemble(&references(drives), FORCE);
+    assert!(started.is_ok(), "seed {seed}: {}", started.err().unwrap());
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+}
+
+#[test]
+fn raid6_comes_back_after_drives_vanish_at_once() {
+    glitch(Level::Raid6, 5, &[&[0, 1, 2]], false, 1);
+    glitch(Level::Raid6, 6, &[&[5, 4, 3, 2]], false, 2);
+}
+
+#[test]
+fn raid5_comes_back_after_drives_vanish_at_once_or_one_after_the_other() {
+    glitch(Level::Raid5, 4, &[&[1, 2]], false, 3);
+    glitch(Level::Raid5, 4, &[&[3], &[2], &[0]], false, 4);
+}
+
+#[test]
+fn every_level_comes_back_after_all_drives_vanish_at_once() {
+    for (level, width) in
+        [(Level::Raid0, 3), (Level::Raid1, 3), (Level::Raid5, 4), (Level::Raid6, 5)]
+    {
+        let all: Vec<usize> = (0..width).collect();
+        glitch(level, width, &[&all], false, 5);
+    }
+    glitch(Level::Raid10, 6, &[&[0, 1, 2, 3, 4, 5]], true, 6);
+}
+
+#[test]
+fn raid10_comes_back_after_drives_vanish_at_once() {
+    for (seed, writing) in [(7, false), (8, true), (9, true)] {
+        glitch(Level::Raid10, 4, &[&[0, 1, 2]], writing, seed);
+        glitch(Level::Raid10, 8, &[&[6, 7, 0], &[2, 3]], writing, seed + 10);
+    }
+}
+
+#[test]
+fn raid10_comes_back_after_drives_vanish_one_after_the_other() {
+    for (seed, writing) in [(11, false), (12, true), (13, true)] {
+        glitch(Level::Raid10, 8, &[&[0], &[1], &[2], &[4], &[6]], writing, seed);
+    }
+}
+
+#[test]
+fn raid1_comes_back_with_the_drive_that_was_last() {
+    for (seed, writing) in [(14, false), (15, true), (16, true)] {
+        glitch(Level::Raid1, 3, &[&[2], &[0], &[1]], writing, seed);
+    }
+}
+
+/// A pair that is away acknowledges no write; the other pairs serve, and can be healed.
+#[test]
+fn the_other_pairs_go_on_while_one_is_away() {
+    let all = drives(7, 21, false);
+    let (rig, volumes, oracle) = filled(Level::Raid10, &all[..6], 21, 1);
+    oracle.errors.set(true);
+    for away in [0, 1] {
+        all[away].vanish();
+        read_all(&rig, &volumes[0], &oracle);
+    }
+    let (volume, model) = (volumes[0].clone(), oracle.clone());
+    let results = rig.world.block_on(CoreId(0), async move {
+        let mut results = Vec::new();
+        for strip in 0..3 {
+            results.push(model.write(&volume, strip * u64::from(STRIP), 512, true).await);
+        }
+        results
+    });
+    assert_eq!(results, [Err(BlockError::Unavailable), Ok(()), Ok(())]);
+    rig.fail(2).unwrap();
+    assert!(matches!(rig.replace(0, &all[6]), Err(ManageError::State(_))));
+    rig.replace(2, &all[6]).unwrap();
+    rig.wait();
+    assert_eq!(rig.status().slots[2].health, SlotHealth::InSync);
+    assert!(record(&all[3]).epoch.counter > record(&all[1]).epoch.counter + 2);
+    rig.world.crash();
+    drop(volumes);
+    oracle.crashed();
+    let back: Vec<_> = [0, 1, 6, 3, 4, 5].map(|i| all[i].clone()).into();
+    back.iter().for_each(SharedSimDrive::reappear);
+    come_back(&back, &oracle, 22);
+}
