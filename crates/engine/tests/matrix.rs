@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Load, Model, Rig, drives, reference};
-use engine::manage::command::{ArrayState, Request};
+use common::{DRIVE_BYTES, Load, Model, Rig, reference, references};
+use engine::manage::command::{ArrayState, ArrayStatus, NewArray, Request};
 use layout::Level;
+use sim::{DriveConfig, SharedSimDrive};
 use units::{MIB, Slot};
 
 /// One place in the matrix.
@@ -15,66 +16,99 @@ struct Case {
     /// How many drives are lost on the way, at most what the level survives.
     lose: usize,
     strip: u32,
+    /// Slots from one lost drive to the next.
+    apart: usize,
+    /// The array's block; every other drive has it too, the rest have 512 bytes.
+    block: u32,
+}
+
+const fn case(level: Level, width: usize, lose: usize, strip: u32) -> Case {
+    Case { level, width, lose, strip, apart: 1, block: 512 }
 }
 
 const CASES: &[Case] = &[
-    Case { level: Level::Jbod, width: 2, lose: 0, strip: 64 << 10 },
-    Case { level: Level::Jbod, width: 5, lose: 0, strip: 4 << 10 },
-    Case { level: Level::Raid0, width: 2, lose: 0, strip: 64 << 10 },
-    Case { level: Level::Raid0, width: 7, lose: 0, strip: 4 << 10 },
-    Case { level: Level::Raid1, width: 2, lose: 1, strip: 64 << 10 },
-    Case { level: Level::Raid1, width: 4, lose: 3, strip: 16 << 10 },
-    Case { level: Level::Raid10, width: 4, lose: 1, strip: 64 << 10 },
-    Case { level: Level::Raid10, width: 8, lose: 1, strip: 4 << 10 },
-    Case { level: Level::Raid5, width: 3, lose: 1, strip: 64 << 10 },
-    Case { level: Level::Raid5, width: 5, lose: 1, strip: 4 << 10 },
-    Case { level: Level::Raid5, width: 8, lose: 1, strip: 1 << 20 },
-    Case { level: Level::Raid6, width: 4, lose: 2, strip: 64 << 10 },
-    Case { level: Level::Raid6, width: 6, lose: 2, strip: 16 << 10 },
-    Case { level: Level::Raid6, width: 9, lose: 2, strip: 256 << 10 },
-    Case { level: Level::Raid5, width: 32, lose: 1, strip: 4 << 10 },
+    case(Level::Jbod, 2, 0, 64 << 10),
+    case(Level::Jbod, 5, 0, 4 << 10),
+    case(Level::Raid0, 2, 0, 64 << 10),
+    case(Level::Raid0, 7, 0, 4 << 10),
+    case(Level::Raid1, 2, 1, 64 << 10),
+    case(Level::Raid1, 4, 3, 16 << 10),
+    case(Level::Raid10, 4, 1, 64 << 10),
+    case(Level::Raid10, 8, 1, 4 << 10),
+    case(Level::Raid5, 3, 1, 64 << 10),
+    case(Level::Raid5, 5, 1, 4 << 10),
+    case(Level::Raid5, 8, 1, 1 << 20),
+    case(Level::Raid6, 4, 2, 64 << 10),
+    case(Level::Raid6, 6, 2, 16 << 10),
+    case(Level::Raid6, 9, 2, 256 << 10),
+    case(Level::Raid5, 32, 1, 4 << 10),
+    // Two drives of different pairs.
+    Case { apart: 2, ..case(Level::Raid10, 4, 2, 64 << 10) },
+    Case { apart: 3, ..case(Level::Raid10, 8, 2, 16 << 10) },
+    Case { block: 4096, ..case(Level::Raid0, 3, 0, 16 << 10) },
+    Case { block: 4096, ..case(Level::Raid1, 3, 2, 4 << 10) },
+    Case { block: 4096, ..case(Level::Raid5, 4, 1, 4 << 10) },
+    Case { block: 4096, ..case(Level::Raid6, 5, 2, 64 << 10) },
+    Case { block: 4096, apart: 2, ..case(Level::Raid10, 4, 2, 16 << 10) },
 ];
 
 /// Seeds that once failed, run before the others.
 const SEEDS: &[u64] = &[];
 
-fn load(aligned: bool) -> Load {
+fn load(case: &Case, aligned: bool) -> Load {
+    let sectors = u64::from(case.block / 512);
     Load {
         tasks: 6,
         operations: 40,
-        blocks_most: if aligned { 512 } else { 400 },
+        blocks_most: if aligned { 512 } else { 400 } / sectors,
         read_percent: 40,
-        align_blocks: if aligned { 128 } else { 1 },
+        align_blocks: if aligned { 128 / sectors } else { 1 },
     }
+}
+
+fn machine(case: &Case, seed: u64) -> Vec<SharedSimDrive> {
+    let drive = |i: usize| {
+        let block = if i.is_multiple_of(2) { case.block } else { 512 };
+        let config = DriveConfig::new(DRIVE_BYTES, seed * 100 + i as u64);
+        SharedSimDrive::new(config.with_cache(seed.is_multiple_of(2)).with_blocks(block))
+    };
+    (0..case.width + case.lose).map(drive).collect()
+}
+
+fn create(rig: &Rig, case: &Case, drives: &[SharedSimDrive]) -> ArrayStatus {
+    let (level, strip_bytes, block_bytes) = (case.level, case.strip, Some(case.block));
+    let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes };
+    rig.ask(|reply| Request::Create(new, references(drives), reply)).unwrap()
 }
 
 fn run(case: &Case, seed: u64, cores: u16, aligned: bool) {
     let rig = Rig::new(seed, cores);
-    let machine = drives(case.width + case.lose, seed, seed % 2 == 0);
-    let made = rig.create(case.level, &machine[..case.width], case.strip).unwrap();
+    let machine = machine(case, seed);
+    let made = create(&rig, case, &machine[..case.width]);
+    assert_eq!(made.block_bytes, case.block);
     let bytes = made.size_bytes.min(6 * MIB) - 8 * 512;
     let volumes = rig.volume(bytes);
     let model = Model::new(bytes);
     // Healthy.
-    model.start(&rig, &volumes, load(aligned), seed);
+    model.start(&rig, &volumes, load(case, aligned), seed);
     model.finish(&rig);
     model.verify(&rig, &volumes[0]);
     for lost in 0..case.lose {
         // Degraded: the drive goes while requests are under way.
-        model.start(&rig, &volumes, load(aligned), seed + 1);
+        model.start(&rig, &volumes, load(case, aligned), seed + 1);
         rig.world.run_for(units::Nanos::from_micros(200));
-        let slot = (seed as usize + lost) % case.width;
+        let slot = (seed as usize + lost * case.apart) % case.width;
         machine[slot].vanish();
         model.finish(&rig);
         model.verify(&rig, &volumes[0]);
     }
     for lost in 0..case.lose {
         // Rebuilding: the replacement fills while requests go on.
-        let slot = (seed as usize + lost) % case.width;
+        let slot = (seed as usize + lost * case.apart) % case.width;
         let _ = rig.ask(|r| Request::Fail("a".into(), format!("slot:{slot}"), r)).unwrap();
         let spare = reference(&machine[case.width + lost], case.width + lost);
         rig.ask(|r| Request::Replace("a".into(), Slot(slot as u16), spare, r)).unwrap();
-        model.start(&rig, &volumes, load(aligned), seed + 2);
+        model.start(&rig, &volumes, load(case, aligned), seed + 2);
         model.finish(&rig);
     }
     rig.wait();
@@ -128,4 +162,11 @@ cases! {
     raid6_of_6 = 12;
     raid6_of_9 = 13;
     raid5_of_32 = 14;
+    raid10_of_4_without_two = 15;
+    raid10_of_8_without_two = 16;
+    raid0_of_3_with_blocks_of_4096 = 17;
+    raid1_of_3_with_blocks_of_4096 = 18;
+    raid5_of_4_with_blocks_of_4096 = 19;
+    raid6_of_5_with_blocks_of_4096 = 20;
+    raid10_of_4_with_blocks_of_4096 = 21;
 }

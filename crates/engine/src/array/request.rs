@@ -138,7 +138,7 @@ impl<E: Host> Array<E> {
         let mut started = ArrayVec::<_, PIECES>::new();
         started.push(Some(first));
         let (mut result, mut done) = (Ok(()), None::<BufMut>);
-        while !started.is_empty() {
+        loop {
             while let Some(left) = &rest
                 && !started.is_full()
             {
@@ -155,6 +155,9 @@ impl<E: Host> Array<E> {
                 }
             }
             started.clear();
+            if rest.is_none() {
+                break;
+            }
         }
         (result, done.expect("at least the first piece was read"))
     }
