@@ -139,6 +139,13 @@ impl Daemon {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {text}: {error}"))
     }
 
+    /// Runs a command of the command line that must be refused; what it said.
+    pub fn refused(&self, words: &[&str]) -> String {
+        let output = output(&mut self.command(words));
+        assert!(!output.status.success(), "{words:?}: {}", super::text(&output));
+        super::text(&output)
+    }
+
     /// Makes an array.
     pub fn create(&self, name: &str, level: &str, drives: &[String], more: &[&str]) -> Value {
         let mut words = vec!["array", "create", name, "--level", level, "--drives"];
