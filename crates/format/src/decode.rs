@@ -236,9 +236,9 @@ fn slot(from: &mut Reader<'_>) -> Result<SlotRecord, FormatError> {
 }
 
 fn group(from: &mut Reader<'_>) -> Result<GroupRecord, FormatError> {
-    let unclean = from.flag()?;
-    from.zeros(7)?;
-    Ok(GroupRecord { unclean, resync_border: from.u64()? })
+    let (unclean, loss_accepted) = (from.flag()?, from.flag()?);
+    from.zeros(6)?;
+    Ok(GroupRecord { unclean, loss_accepted, resync_border: from.u64()? })
 }
 
 fn volume(from: &mut Reader<'_>) -> Result<VolumeRecord, FormatError> {

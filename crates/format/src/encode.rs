@@ -49,7 +49,8 @@ fn body(record: &ArrayRecord) -> Vec<u8> {
     record.slots.iter().for_each(|s| slot(&mut out, s));
     for group in &record.groups {
         out.u8(group.unclean.into());
-        out.zeros(7);
+        out.u8(group.loss_accepted.into());
+        out.zeros(6);
         out.u64(group.resync_border);
     }
     record.volumes.iter().for_each(|v| volume(&mut out, v));

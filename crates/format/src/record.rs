@@ -74,6 +74,9 @@ pub struct SlotRecord {
 pub struct GroupRecord {
     /// Writes may have been under way: a resync of all stripes is owed.
     pub unclean: bool,
+    /// A person accepted that the redundancy of a group that lacks a drive may not match its data.
+    /// It is trusted until no slot lacks; then a resync of all stripes is owed.
+    pub loss_accepted: bool,
     /// Stripes below have redundancy that can be trusted, unless unclean; the group's number of
     /// stripes when nothing is owed.
     pub resync_border: u64,
@@ -211,6 +214,7 @@ impl ArrayRecord {
         });
         let groups = (0..layout.groups()).map(|group| GroupRecord {
             unclean: false,
+            loss_accepted: false,
             resync_border: layout.stripes(units::GroupNo(group)),
         });
         Self {
@@ -272,6 +276,17 @@ impl ArrayRecord {
         copy.this_slot = slot;
         copy.this_drive = self.slots[slot.index()].drive;
         copy
+    }
+
+    /// Makes good for accepted losses: a group whose slots are all in sync again owes the resync
+    /// that it could not have without them.
+    pub fn settle_losses(&mut self, layout: &Layout) {
+        for (number, group) in (0u16..).map(units::GroupNo).zip(&mut self.groups) {
+            let in_sync = |slot: Slot| self.slots[slot.index()].state == SlotState::InSync;
+            if group.loss_accepted && layout.slots(number).all(in_sync) {
+                (group.loss_accepted, group.resync_border) = (false, 0);
+            }
+        }
     }
 
     /// True when the group owes a resync.

@@ -355,3 +355,20 @@ fn a_rebuilding_drive_is_no_redundancy() {
     let refused = both_ways(&found, DEGRADED).unwrap_err();
     assert!(matches!(refused, AssembleError::TooManyMissing { .. }), "{refused}");
 }
+
+#[test]
+fn an_accepted_loss_is_made_good_when_the_group_is_whole() {
+    let mut record = failed(&plain(Level::Raid6, 5), 1, 22);
+    let layout = record.layout().unwrap();
+    record.groups[0].loss_accepted = true;
+    let mut found = shelf(&record);
+    found.remove(1);
+    assert!(both_ways(&found, NO).unwrap().resync_needed.is_empty(), "nobody is asked twice");
+    record.slots[1].state = SlotState::Rebuilding { border: 5 };
+    record.next_epoch(33);
+    record.settle_losses(&layout);
+    assert!(record.groups[0].loss_accepted);
+    record.slots[1].state = SlotState::InSync;
+    record.settle_losses(&layout);
+    assert_eq!((record.groups[0].loss_accepted, record.groups[0].resync_border), (false, 0));
+}

@@ -13,7 +13,9 @@ use units::{MIB, Slot};
 #[test]
 fn records_round_trip() {
     for (level, drives) in SHAPES {
-        for record in [plain(level, drives), eventful(level, drives)] {
+        let mut accepted = eventful(level, drives);
+        accepted.groups[0].loss_accepted = true;
+        for record in [plain(level, drives), eventful(level, drives), accepted] {
             for slot in (0..drives).map(Slot) {
                 let copy = record.for_slot(slot);
                 let image = encode(&copy);

@@ -269,8 +269,9 @@ fn begun(assembly: &Assembly, now: &ArrayRecord, epoch_id: u64, accept_loss: boo
         let in_sync = |s: Slot| record.slots[s.index()].state == SlotState::InSync;
         let lacking = !layout.slots(group_no).all(in_sync);
         let parity = layout.descriptor(group_no).code == CodeKind::Parity;
-        if accept_loss && lacking && parity {
-            group.resync_border = layout.stripes(group_no);
+        let end = layout.stripes(group_no);
+        if accept_loss && lacking && parity && group.resync_border < end {
+            (group.resync_border, group.loss_accepted) = (end, true);
         }
     }
     record

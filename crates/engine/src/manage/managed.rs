@@ -4,8 +4,8 @@
 //! Invariants
 //! - `record` is what the newest record slots of all drives that take part say, except while
 //!   `commit` runs.
-//! - A drive is recorded as failed only if the others still hold all data. Otherwise it is
-//!   `dropped`: out of the snapshot, so that requests fail loudly, but not out of the record, so
+//! - A drive is recorded as failed only if the others still hold all data: no more are gone than
+//!   there is redundancy, and no parity is owed to a resync. Otherwise it is `dropped`: out of the snapshot, so that requests fail loudly, but not out of the record, so
 //!   that the array starts again when its drives are back. Its groups acknowledge no write from
 //!   then on.
 //! - The sequence number grows with every commit; the epoch with every change of who takes part.
@@ -34,7 +34,7 @@ use core::cell::{Cell, Ref, RefCell};
 use format::{ArrayRecord, SlotState};
 use io::Drive;
 use io::local::{Event, Semaphore};
-use layout::Layout;
+use layout::{CodeKind, Layout};
 use std::sync::Arc;
 use units::{CoreId, Generation, GroupNo, Slot};
 
@@ -143,7 +143,8 @@ impl<E: Host> Managed<E> {
         (0..record.slots.len()).filter(takes).map(|i| Slot(i as u16)).collect()
     }
 
-    /// Whether the group of `slot` keeps all data with that slot's drive gone too.
+    /// Whether the groups of `slot` keep all data with that slot's drive gone too. Ahead of a
+    /// resync border parity is worth nothing, so every drive of the group is needed.
     pub fn survives_without(&self, slot: Slot) -> bool {
         self.survives(&self.record.borrow(), slot)
     }
@@ -152,6 +153,9 @@ impl<E: Host> Managed<E> {
     fn survives(&self, record: &ArrayRecord, slot: Slot) -> bool {
         let seats = self.seats.borrow();
         self.layout.groups_of(slot).all(|group| {
+            let border = record.groups[group.index()].resync_border;
+            let parity = self.layout.descriptor(group).code == CodeKind::Parity;
+            let trusted = !parity || border == self.layout.stripes(group);
             let lost = self
                 .layout
                 .slots(group)
@@ -163,12 +167,13 @@ impl<E: Host> Managed<E> {
                         || seats[i].drive.is_none()
                 })
                 .count();
-            lost <= usize::from(self.layout.m(group))
+            trusted && lost <= usize::from(self.layout.m(group))
         })
     }
 
     /// Makes a changed record durable on every drive that takes part. With `epoch`, as the next
-    /// epoch. A drive that fails meanwhile is failed by the same commit.
+    /// epoch. A drive that fails meanwhile is failed by the same commit, and the slot that makes a
+    /// group whole whose loss was accepted leaves it with a resync to do.
     pub async fn commit(
         &self,
         epoch: bool,
@@ -176,6 +181,7 @@ impl<E: Host> Managed<E> {
     ) -> Result<(), ManageError> {
         let mut record = self.record.borrow().clone();
         change(&mut record);
+        record.settle_losses(&self.layout);
         if epoch {
             self.next_epoch(&mut record);
         }

@@ -1,0 +1,130 @@
+//! Loss that a person accepted: what was lost is computed from parity that may not match. Once
+//! the group is whole again, all its redundancy agrees: any tolerated loss reads the same.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::oracle::{Mix, Oracle};
+use common::{FORCE, Rig, drives, duplicates, record, references};
+use engine::manage::command::{ArrayState, StartOptions};
+use io::{Blocks, Pool};
+use layout::Level;
+use sim::SharedSimDrive;
+use units::{CoreId, GroupNo, MIB, Nanos};
+
+const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+const BYTES: u64 = MIB;
+const WRITES: Mix = Mix { tasks: 6, operations: 40, blocks_most: 200, read_percent: 0 };
+
+fn content(rig: &Rig) -> Vec<u8> {
+    let volume = rig.open_volume().remove(0);
+    rig.world.block_on(CoreId(0), async move {
+        let (result, bytes) = volume.read(0, Pool::single(BYTES as usize)).await;
+        assert_eq!(result, Ok(()));
+        bytes.to_vec()
+    })
+}
+
+/// Fails slots, cuts the power under load, and starts what is left, loss accepted.
+fn accepted(level: Level, all: &[SharedSimDrive], failed: &[usize], seed: u64) -> Rig {
+    let rig = Rig::new(seed, 1);
+    rig.create(level, all, 16 << 10).unwrap();
+    let volumes = rig.volume(BYTES);
+    let oracle = Oracle::new(BYTES, false);
+    oracle.start(&rig, &volumes, WRITES, seed);
+    oracle.finish(&rig);
+    for slot in failed {
+        rig.fail(*slot).unwrap();
+    }
+    oracle.start(&rig, &volumes, Mix { operations: 500, ..WRITES }, seed + 1);
+    rig.world.run_for(Nanos::from_micros(400 + seed * 37));
+    rig.world.crash();
+    drop(volumes);
+    let rig = Rig::new(seed + 50, 1);
+    assert!(rig.assemble(&references(all), DEGRADED).is_err(), "seed {seed}");
+    rig.assemble(&references(all), FORCE).unwrap();
+    rig
+}
+
+/// The state after loss was accepted is durable: however the array stops, nobody is asked again
+/// unless more may have been lost, and the resync stays owed.
+fn restarted(rig: Rig, all: &[SharedSimDrive], seed: u64) -> Rig {
+    match seed % 3 {
+        0 => return rig,
+        1 => rig.stop(),
+        _ => rig.world.crash(),
+    }
+    let rig = Rig::new(seed + 60, 1);
+    rig.assemble(&references(all), DEGRADED).unwrap();
+    rig
+}
+
+fn rebuilt(level: Level, width: usize, failed: &[usize], seed: u64) {
+    let all = drives(width + failed.len(), seed, false);
+    let mut used = all[..width].to_vec();
+    let rig = accepted(level, &used, failed, seed);
+    assert!(record(&used[width - 1]).groups[0].loss_accepted, "seed {seed}");
+    let mut rig = restarted(rig, &used, seed);
+    for (i, slot) in failed.iter().enumerate() {
+        rig.replace(*slot, &all[width + i]).unwrap();
+        used[*slot] = all[width + i].clone();
+        rig.wait();
+        rig = restarted(rig, &used, seed + 1);
+    }
+    rig.wait();
+    let found = record(&used[0]);
+    let end = found.layout().unwrap().stripes(GroupNo(0));
+    let group = found.groups[0];
+    assert!(!group.loss_accepted && group.resync_border == end, "seed {seed}: {group:?}");
+    assert_eq!(rig.status().state, ArrayState::Optimal);
+    assert_eq!(rig.scrub(false).mismatches, 0, "seed {seed}");
+    let healthy = content(&rig);
+    rig.stop();
+    for lost in [[0, 2], [1, 3], [width - 1, 1]] {
+        let mut left = duplicates(&used);
+        left.retain(|d| lost.iter().take(failed.len()).all(|i| !same(d, &used[*i])));
+        let rig = Rig::new(seed + 70, 1);
+        rig.assemble(&references(&left), DEGRADED).unwrap();
+        assert!(content(&rig) == healthy, "seed {seed}: without {lost:?} it reads differently");
+    }
+}
+
+/// Whether two drives hold the record of one slot.
+fn same(a: &SharedSimDrive, b: &SharedSimDrive) -> bool {
+    record(a).this_drive == record(b).this_drive
+}
+
+#[test]
+fn raid6_has_a_right_q_after_loss_was_accepted() {
+    for seed in 0..6 {
+        rebuilt(Level::Raid6, 5, &[1], seed);
+    }
+}
+
+#[test]
+fn raid6_has_right_parity_after_two_rebuilds_with_loss_accepted() {
+    for seed in 10..14 {
+        rebuilt(Level::Raid6, 6, &[4, 0], seed);
+    }
+}
+
+#[test]
+fn raid5_has_right_parity_after_loss_was_accepted() {
+    for seed in 20..23 {
+        rebuilt(Level::Raid5, 4, &[2], seed);
+    }
+}
+
+/// Loss is accepted only where there may be one.
+#[test]
+fn a_group_that_owes_nothing_accepts_nothing() {
+    let all = drives(5, 30, false);
+    let rig = Rig::new(30, 1);
+    rig.create(Level::Raid6, &all, 16 << 10).unwrap();
+    rig.volume(BYTES);
+    rig.fail(1).unwrap();
+    rig.stop();
+    let rig = Rig::new(31, 1);
+    rig.assemble(&references(&all), FORCE).unwrap();
+    assert!(!record(&all[0]).groups[0].loss_accepted);
+}
