@@ -245,6 +245,9 @@ pub enum ManageError {
     /// Failing it would lose data.
     #[error("without the drive in slot {0} the array would lose data")]
     WouldLose(Slot),
+    /// A drive is gone that holds what no other can give; it must come back first.
+    #[error("the drive in slot {0} is gone, and the array lacks what is on it")]
+    LeftBehind(Slot),
     /// The replacement is too small.
     #[error("the drive has {has} usable bytes, the array needs {needs}")]
     TooSmall {
@@ -299,6 +302,10 @@ impl ManageError {
             Self::NoDrive(..) | Self::NoSlot(..) => "see its drives with: palisade array show NAME",
             Self::SlotInUse(_) => "take it out first with: palisade array fail NAME --drive PATH",
             Self::WouldLose(_) => "replace the failed drives first",
+            Self::LeftBehind(_) => {
+                "stop the array, bring the drive back and assemble it; without the drive see \
+                 --start-degraded and --accept-loss"
+            }
             Self::TooSmall { .. } => "use a larger drive",
             Self::BlockSize { .. } => "use a drive with blocks no larger than the array's",
             Self::Busy(_) => "wait for it with: palisade array wait NAME",
@@ -316,7 +323,14 @@ impl ManageError {
 
     /// Whether the request was refused to protect data, rather than failed.
     pub fn refused_for_safety(&self) -> bool {
-        matches!(self, Self::WouldLose(_) | Self::SlotInUse(_) | Self::Assemble(_) | Self::Exported)
+        matches!(
+            self,
+            Self::WouldLose(_)
+                | Self::LeftBehind(_)
+                | Self::SlotInUse(_)
+                | Self::Assemble(_)
+                | Self::Exported
+        )
     }
 }
 

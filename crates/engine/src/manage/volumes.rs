@@ -37,7 +37,7 @@ impl<E: Host> Managed<E> {
             Err(ManageError::NoArray(self.record().name.clone()))
         } else if matches!(health, SlotHealth::Failed | SlotHealth::Missing) {
             Ok(())
-        } else if rebuilding || (self.survives_without(slot) && !self.needed_by_resync(slot)) {
+        } else if rebuilding || self.survives_without(slot) {
             self.take_out(slot).await;
             Ok(())
         } else {
@@ -45,16 +45,6 @@ impl<E: Host> Managed<E> {
         };
         self.lock.release(1);
         result.map(|()| self.status())
-    }
-
-    /// Whether blocks ahead of a resync border have no copy but on this drive: parity there is
-    /// not trusted.
-    fn needed_by_resync(&self, slot: Slot) -> bool {
-        let (layout, record) = (self.layout(), self.record());
-        layout.groups_of(slot).any(|g| {
-            let parity = layout.descriptor(g).code == layout::CodeKind::Parity;
-            parity && record.groups[g.index()].resync_border < layout.stripes(g)
-        })
     }
 
     /// Puts another drive in a slot; the keeper rebuilds it.
@@ -89,17 +79,17 @@ impl<E: Host> Managed<E> {
         if self.layout().groups_of(slot).any(|g| self.layout().m(g) == 0) {
             return Err(ManageError::NoRedundancy);
         }
+        // Without a dropped drive its group lacks too much to fill another.
+        let dropped = |s: &Slot| self.seats.borrow()[s.index()].dropped;
+        let layout = self.layout();
+        if let Some(away) = layout.groups_of(slot).flat_map(|g| layout.slots(g)).find(dropped) {
+            return Err(ManageError::LeftBehind(away));
+        }
         if state != SlotState::Failed {
             return Err(ManageError::SlotInUse(slot));
         }
         if let Some(user) = self.user_of(&reference.path) {
             return Err(ManageError::SlotInUse(user));
-        }
-        // Without a dropped drive its group lacks too much to fill another.
-        let dropped = |s: Slot| self.seats.borrow()[s.index()].dropped;
-        let layout = self.layout();
-        if layout.groups_of(slot).flat_map(|g| layout.slots(g)).any(dropped) {
-            return Err(ManageError::State(self.state()));
         }
         let drive = self.env().bind(&reference.shared);
         let info = drive.info();
