@@ -146,6 +146,7 @@ macro_rules! vectors {
 macro_rules! common {
     () => {
         const BYTES: usize = 32;
+        type Group = [Self; 4];
 
         #[inline(always)]
         unsafe fn zero() -> Self {

@@ -166,6 +166,7 @@ macro_rules! vectors {
 macro_rules! common {
     () => {
         const BYTES: usize = 64;
+        type Group = [Self; 2];
 
         #[inline(always)]
         unsafe fn zero() -> Self {

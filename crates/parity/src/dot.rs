@@ -201,6 +201,8 @@ impl<S: Source, K: Sink> Dot<'_, S, K> {
 }
 
 impl<S: Source, K: Sink> Operation for Dot<'_, S, K> {
+    /// Four, because each coefficient is loaded once for all of them.
+    const FOUR: bool = true;
     type Prepared<V: Vector> = ();
 
     #[inline(always)]

@@ -50,6 +50,7 @@ struct Lookup(uint8x16_t);
 // SAFETY: loads and stores are of 16 bytes.
 unsafe impl Vector for Lookup {
     const BYTES: usize = 16;
+    type Group = [Self; 4];
     /// The nibble tables: products of low and of high nibbles.
     type Factor = (uint8x16_t, uint8x16_t);
 

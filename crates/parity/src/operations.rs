@@ -166,6 +166,7 @@ pub(crate) struct Pq<'a> {
 }
 
 impl Operation for Pq<'_> {
+    const FOUR: bool = true;
     type Prepared<V: Vector> = ();
 
     #[inline(always)]
@@ -428,6 +429,7 @@ pub(crate) struct CheckPq<'a> {
 }
 
 impl Operation for CheckPq<'_> {
+    const FOUR: bool = true;
     type Prepared<V: Vector> = ();
 
     #[inline(always)]

@@ -32,6 +32,7 @@ const fn splat(byte: u8) -> u64 {
 // SAFETY: loads and stores are of 8 bytes; no processor feature is used.
 unsafe impl Vector for u64 {
     const BYTES: usize = 8;
+    type Group = [Self; 16];
     /// The constant times 2^i in all lanes, for each bit i.
     type Factor = [u64; 8];
 
@@ -101,6 +102,7 @@ unsafe impl Vector for u64 {
 // SAFETY: loads and stores are of 1 byte; no processor feature is used.
 unsafe impl Vector for u8 {
     const BYTES: usize = 1;
+    type Group = Self;
     /// The constant's nibble tables.
     type Factor = [u8; 32];
 

@@ -35,6 +35,7 @@ struct Shuffle(__m128i);
 // SAFETY: loads and stores are of 16 bytes.
 unsafe impl Vector for Shuffle {
     const BYTES: usize = 16;
+    type Group = [Self; 4];
     /// The nibble tables: products of low and of high nibbles.
     type Factor = (__m128i, __m128i);
 

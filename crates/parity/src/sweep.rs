@@ -1,7 +1,7 @@
 //! Every algorithm, once, over a vector type.
 //!
 //! Purpose: an `Operation` says what happens at one offset of all strips; `sweep` applies it
-//! from the start to the end, in steps of four vectors, one vector, eight bytes and one byte.
+//! from the start to the end, in steps of several vectors, one vector, eight bytes and one byte.
 //! Invariants: each byte of an output is stored exactly once, after all inputs of its offset
 //! were loaded (the deltas read what they store); no step touches a byte at or past `len`.
 #![allow(unsafe_code)]
@@ -15,6 +15,8 @@ use crate::vector::Vector;
 
 /// What happens at one offset of all strips.
 pub(crate) trait Operation {
+    /// Whether it takes four vectors at a time, however wide they are, not a group.
+    const FOUR: bool = false;
     /// Constants ready for use with vectors `V`.
     type Prepared<V: Vector>: Copy;
     /// Prepares the constants.
@@ -157,8 +159,8 @@ unsafe fn stream<V: Vector, O: Operation>(op: &O, head: usize, len: usize) -> Op
     // run anywhere.
     unsafe {
         let _ = head > 0 && tail(op, &mut at, head);
-        let _ = groups::<[Streamed<V>; 4], O>(op, &mut at, len)
-            || steps::<Streamed<V>, O>(op, &mut at, len);
+        let _ =
+            most::<Streamed<V>, O>(op, &mut at, len) || steps::<Streamed<V>, O>(op, &mut at, len);
         V::fence();
         let _ = at < len && tail(op, &mut at, len);
     }
@@ -173,6 +175,7 @@ struct Streamed<V>(V);
 unsafe impl<V: Vector> Vector for Streamed<V> {
     const BYTES: usize = V::BYTES;
     type Factor = V::Factor;
+    type Group = Streamed<V::Group>;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -248,7 +251,7 @@ unsafe fn sweep<V: Vector, O: Operation>(op: &O, len: usize) -> Option<usize> {
     let mut at = 0;
     // SAFETY: the caller vouches for `V` and `len`; `u64` and `u8` run anywhere.
     let stopped = unsafe {
-        groups::<[V; 4], O>(op, &mut at, len)
+        most::<V, O>(op, &mut at, len)
             || steps::<V, O>(op, &mut at, len)
             || at < len && tail(op, &mut at, len)
     };
@@ -260,6 +263,15 @@ unsafe fn sweep<V: Vector, O: Operation>(op: &O, len: usize) -> Option<usize> {
 unsafe fn tail<O: Operation>(op: &O, at: &mut usize, len: usize) -> bool {
     // SAFETY: the caller vouches for `len`; `u64` and `u8` run anywhere.
     unsafe { steps::<u64, O>(op, at, len) || steps::<u8, O>(op, at, len) }
+}
+
+/// Applies `op` while as many vectors are left as it takes at a time.
+#[inline(always)]
+unsafe fn most<V: Vector, O: Operation>(op: &O, at: &mut usize, len: usize) -> bool {
+    // SAFETY: as the caller says.
+    unsafe {
+        if O::FOUR { groups::<[V; 4], O>(op, at, len) } else { groups::<V::Group, O>(op, at, len) }
+    }
 }
 
 /// Applies `op` while a whole group of vectors `V` is left.

@@ -21,6 +21,10 @@ pub(crate) unsafe trait Vector: Copy {
     const BYTES: usize;
     /// A constant prepared for multiplication.
     type Factor: Copy;
+    /// As many vectors as most operations take at a time: 64 or 128 bytes. Measured on a Zen 5
+    /// core with strips in the second-level cache: the sum of strips runs at 150 GB/s with two
+    /// 64-byte vectors at a time, at 113 GB/s with four.
+    type Group: Vector;
 
     /// All lanes 0.
     unsafe fn zero() -> Self;
@@ -65,6 +69,7 @@ pub(crate) unsafe trait Vector: Copy {
 unsafe impl<V: Vector, const N: usize> Vector for [V; N] {
     const BYTES: usize = V::BYTES * N;
     type Factor = V::Factor;
+    type Group = [Self; 4];
 
     #[inline(always)]
     unsafe fn zero() -> Self {
