@@ -11,7 +11,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 /// Bytes that are copied before their checksum is carried on: they are still in the first-level
 /// cache then.
-const BLOCK: usize = 8 << 10;
+const BLOCK: usize = 16 << 10;
 
 /// CRC-32C of `bytes`, after bytes whose CRC-32C is `seed`; 0 if there are none before.
 ///

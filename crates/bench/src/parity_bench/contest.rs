@@ -285,3 +285,95 @@ impl<'a> Contest<'a> for Delta<'a> {
         (&self.new, &mut self.copies)
     }
 }
+
+/// Checksums of strips, each on its own.
+pub struct Checksum<'a> {
+    data: Inputs<'a>,
+    ours: Vec<[u8; 4]>,
+    theirs: Vec<[u8; 4]>,
+    copies: Outputs<'a>,
+}
+
+impl<'a> Checksum<'a> {
+    /// The contest over the first `data` strips.
+    pub fn new(data: usize, arena: &'a mut Arena) -> Self {
+        Self {
+            data: inputs(&arena.data[..data]),
+            ours: vec![[0; 4]; data],
+            theirs: vec![[0xff; 4]; data],
+            copies: outputs(&mut arena.copies[..data]),
+        }
+    }
+}
+
+impl<'a> Contest<'a> for Checksum<'a> {
+    fn ours(&mut self) {
+        for (strip, crc) in self.data.iter().zip(&mut self.ours) {
+            *crc = ::parity::crc32c(0, strip).to_le_bytes();
+        }
+    }
+
+    fn theirs(&mut self, isal: &Isal) {
+        for (strip, crc) in self.data.iter().zip(&mut self.theirs) {
+            *crc = isal.crc32c(0, strip).to_le_bytes();
+        }
+    }
+
+    fn outputs(&self) -> Vec<(&[u8], &[u8])> {
+        self.ours.iter().zip(&self.theirs).map(|(a, b)| (&a[..], &b[..])).collect()
+    }
+
+    fn yardstick(&mut self) -> (&[&'a [u8]], &mut [&'a mut [u8]]) {
+        (&self.data, &mut self.copies)
+    }
+}
+
+/// Copies of strips and their checksums; ISA-L's side copies a strip by `memcpy`, then takes its
+/// checksum, because ISA-L has no function for both.
+pub struct CopyChecksum<'a> {
+    sums: Checksum<'a>,
+    ours: Outputs<'a>,
+    theirs: Outputs<'a>,
+}
+
+impl<'a> CopyChecksum<'a> {
+    /// The contest over the first `data` strips, at most as many as a side has outputs.
+    pub fn new(data: usize, arena: &'a mut Arena) -> Self {
+        Self {
+            sums: Checksum {
+                data: inputs(&arena.data[..data]),
+                ours: vec![[0; 4]; data],
+                theirs: vec![[0xff; 4]; data],
+                copies: outputs(&mut arena.copies[..data]),
+            },
+            ours: outputs(&mut arena.ours[..data]),
+            theirs: outputs(&mut arena.theirs[..data]),
+        }
+    }
+}
+
+impl<'a> Contest<'a> for CopyChecksum<'a> {
+    fn ours(&mut self) {
+        let places = self.sums.data.iter().zip(&mut self.ours);
+        for ((from, to), crc) in places.zip(&mut self.sums.ours) {
+            *crc = ::parity::copy_crc32c(0, from, to).to_le_bytes();
+        }
+    }
+
+    fn theirs(&mut self, isal: &Isal) {
+        let places = self.sums.data.iter().zip(&mut self.theirs);
+        for ((from, to), crc) in places.zip(&mut self.sums.theirs) {
+            to.copy_from_slice(from);
+            *crc = isal.crc32c(0, from).to_le_bytes();
+        }
+    }
+
+    fn outputs(&self) -> Vec<(&[u8], &[u8])> {
+        let copies = paired(&self.ours, &self.theirs);
+        self.sums.outputs().into_iter().chain(copies).collect()
+    }
+
+    fn yardstick(&mut self) -> (&[&'a [u8]], &mut [&'a mut [u8]]) {
+        self.sums.yardstick()
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::arena::Arena;
-use super::contest::{Contest, Delta, Generate, Recover};
+use super::contest::{Checksum, Contest, CopyChecksum, Delta, Generate, Recover};
 use crate::isal::Isal;
 use crate::report::Goal;
 use ::parity::{Code, Stores};
@@ -16,6 +16,10 @@ pub enum What {
     Delta,
     /// These data strips of a stripe with P and Q.
     Recover(&'static [usize]),
+    /// The CRC-32C of each strip.
+    Checksum,
+    /// Copies of the strips and their CRC-32C.
+    CopyChecksum,
 }
 
 /// One work, at both places.
@@ -38,7 +42,7 @@ const ONE: What = What::Recover(&[1]);
 const TWO: What = What::Recover(&[1, 2]);
 
 /// All works: first those with goals, then other numbers of data strips.
-pub const WORKS: [Work; 19] = [
+pub const WORKS: [Work; 21] = [
     aimed(What::Generate(1), 8, 1.15, 1.0),
     aimed(What::Generate(2), 8, 1.10, 1.0),
     aimed(What::Generate(3), 8, 2.7, 1.8),
@@ -46,6 +50,8 @@ pub const WORKS: [Work; 19] = [
     aimed(ONE, 8, 1.2, 1.0),
     aimed(TWO, 8, 1.2, 1.0),
     aimed(What::Generate(4), 16, 1.3, 1.0),
+    work(What::Checksum, 8),
+    work(What::CopyChecksum, 8),
     work(What::Generate(1), 4),
     work(What::Generate(1), 16),
     work(What::Generate(2), 4),
@@ -98,6 +104,8 @@ impl Work {
             What::Generate(3) => format!("pqr{strips}"),
             What::Generate(m) => format!("k{k}m{m}"),
             What::Delta => "delta4k-pq".to_owned(),
+            What::Checksum => "crc32c".to_owned(),
+            What::CopyChecksum => "copy-crc32c".to_owned(),
             What::Recover(lost) => format!("recover{}-{k}p2", lost.len()),
         };
         format!("{what}-{}", place.name())
@@ -134,6 +142,8 @@ impl Work {
                 Box::new(Generate::new(code, place.stores(), arena, isal))
             }
             What::Delta => Box::new(Delta::new(place.pieces(), arena, isal)),
+            What::Checksum => Box::new(Checksum::new(self.data, arena)),
+            What::CopyChecksum => Box::new(CopyChecksum::new(self.data, arena)),
             What::Recover(lost) => {
                 Box::new(Recover::new(self.data, lost, place.stores(), arena, isal))
             }
