@@ -4,7 +4,7 @@
 //! that the engine needs no channels of anybody's runtime. Answers may come much later (creation
 //! zeroes drives); nothing waits for them inside the engine.
 
-use format::{ArrayRecord, AssembleError, ExportAddress, LastScrub};
+use format::{ArrayRecord, AssembleError, ExportAddress, FormatError, LastScrub};
 use io::DriveError;
 use layout::{LayoutError, Level};
 use units::{Slot, Uuid};
@@ -264,6 +264,12 @@ pub enum ManageError {
         /// The array's block.
         array: u32,
     },
+    /// The array was stopped or deleted while it was being made.
+    #[error("the creation of array \"{0}\" was stopped")]
+    Cancelled(String),
+    /// The format has no room for it, or forbids it.
+    #[error("this can't be recorded: {0}")]
+    Impossible(FormatError),
     /// Something runs that must end first.
     #[error("a {0:?} task is running")]
     Busy(TaskKind),
@@ -308,6 +314,8 @@ impl ManageError {
             }
             Self::TooSmall { .. } => "use a larger drive",
             Self::BlockSize { .. } => "use a drive with blocks no larger than the array's",
+            Self::Cancelled(_) => "make it again; its drives are free",
+            Self::Impossible(_) => "delete what is not needed, or ask for something smaller",
             Self::Busy(_) => "wait for it with: palisade array wait NAME",
             Self::State(_) => "see what is missing with: palisade array show NAME",
             Self::NoRedundancy => "nothing needs to be done",

@@ -4,12 +4,12 @@ use crate::Host;
 use crate::array::message::ArrayId;
 use crate::manage::Manager;
 use crate::manage::command::{
-    ArrayStatus, DriveRef, ManageError, NewArray, StartOptions, TaskKind, TaskStatus,
+    ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, StartOptions, TaskKind, TaskStatus,
 };
-use crate::manage::managed::Managed;
+use crate::manage::managed::{Managed, Phase, Taken};
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use format::{ArrayRecord, AssembleOptions, Assembly, Found, SlotState};
 use io::local::Event;
 use io::{Drive, DriveError, Priority};
@@ -48,6 +48,37 @@ impl<E: Host> Manager<E> {
         }
     }
 
+    /// Takes an array into the list, under its name, from here on.
+    fn admit(
+        &self,
+        phase: Phase,
+        record: ArrayRecord,
+        seats: Vec<Option<Taken<E>>>,
+    ) -> Rc<Managed<E>> {
+        let managed = Managed::new(self.env().clone(), self.new_id(), phase, record, seats);
+        let managed = Rc::new(managed);
+        self.inner.arrays.borrow_mut().push(managed.clone());
+        self.note_change(&managed);
+        managed
+    }
+
+    fn forget(&self, managed: &Managed<E>) {
+        self.inner.arrays.borrow_mut().retain(|a| a.id() != managed.id());
+        self.note_change(managed);
+        managed.enter(Phase::Over);
+    }
+
+    fn note_change(&self, managed: &Managed<E>) {
+        let now = self.inner.changes.get() + 1;
+        self.inner.changes.set(now);
+        self.inner.changed.borrow_mut().insert(managed.record().array, now);
+    }
+
+    /// Whether the array came or went after `since`.
+    fn changed_since(&self, since: u64, array: Uuid) -> bool {
+        self.inner.changed.borrow().get(&array).is_some_and(|at| *at > since)
+    }
+
     /// Makes an array: erases what was there, writes the first records, zeroes the data areas,
     /// and only then calls the array usable.
     pub(super) async fn create(
@@ -58,9 +89,27 @@ impl<E: Host> Manager<E> {
         check_name(&new.name)?;
         self.name_is_free(&new.name)?;
         let drives: Vec<E::Drive> = references.iter().map(|r| self.env().bind(&r.shared)).collect();
+        let record = self.first_record(&new, &references, &drives)?;
+        record.check().map_err(ManageError::Impossible)?;
+        let seats = references.into_iter().zip(drives);
+        let seats = seats.map(|(r, d)| Some((r, d, NextSlot::default()))).collect();
+        let managed = self.admit(Phase::Making, record, seats);
+        let outcome = self.make(&managed).await;
+        if outcome.is_err() {
+            self.forget(&managed);
+        }
+        outcome
+    }
+
+    fn first_record(
+        &self,
+        new: &NewArray,
+        references: &[DriveRef<E::Shared>],
+        drives: &[E::Drive],
+    ) -> Result<ArrayRecord, ManageError> {
         let sizes = references
             .iter()
-            .zip(&drives)
+            .zip(drives)
             .map(|(r, d)| format::data_bytes(d.info().bytes, !r.is_file));
         let data_bytes = sizes.min().unwrap_or(0);
         let largest = drives.iter().map(|d| d.info().block_bytes).max().unwrap_or(512);
@@ -70,35 +119,27 @@ impl<E: Host> Manager<E> {
         }
         let layout = Layout::new(new.level, drives.len() as u16, new.strip_bytes, data_bytes)?;
         let identities: Vec<(Uuid, String)> =
-            references.iter().map(|r| (self.uuid(), short(&r.serial))).collect();
+            references.iter().map(|r| (self.uuid(), recorded(&r.serial))).collect();
         let (array, epoch) = (self.uuid(), self.env().random());
-        let record = ArrayRecord::new(array, &new.name, epoch, block, &layout, &identities);
-        for (reference, drive) in references.iter().zip(&drives) {
-            let failed = |e| ManageError::Drive(reference.path.clone(), e);
-            store::erase(drive).await.map_err(failed)?;
-        }
-        let seats = references.into_iter().zip(drives);
-        let seats = seats.map(|(r, d)| Some((r, d, NextSlot::default()))).collect();
-        let id = self.new_id();
-        let managed = Rc::new(Managed::new(self.env().clone(), id, record, seats));
-        self.inner.arrays.borrow_mut().push(managed.clone());
-        let outcome = self.finish_create(&managed).await;
-        if outcome.is_err() {
-            self.inner.arrays.borrow_mut().retain(|a| a.id() != id);
-        }
-        outcome
+        Ok(ArrayRecord::new(array, &new.name, epoch, block, &layout, &identities))
     }
 
-    async fn finish_create(&self, managed: &Rc<Managed<E>>) -> Result<ArrayStatus, ManageError> {
-        managed.commit(false, |_| ()).await?;
-        zero_drives(managed).await?;
-        managed.commit(false, |r| r.zeroed = true).await?;
-        if managed.record().slots.iter().any(|s| s.state != SlotState::InSync) {
-            return Err(ManageError::State(super::command::ArrayState::Degraded));
+    async fn make(&self, managed: &Rc<Managed<E>>) -> Result<ArrayStatus, ManageError> {
+        erase_drives(managed).await?;
+        if let Err(error) = fill(managed).await {
+            // Nothing on these drives is worth a refusal next time.
+            let _ = erase_drives(managed).await;
+            return Err(error);
         }
+        Ok(self.run_on_cores(managed).await)
+    }
+
+    /// Starts an array whose records say so, and its keeper.
+    async fn run_on_cores(&self, managed: &Rc<Managed<E>>) -> ArrayStatus {
         managed.start_on_cores().await;
+        managed.enter(Phase::Running);
         tasks::start(managed.clone());
-        Ok(managed.status())
+        managed.status()
     }
 
     /// Starts the arrays that these drives hold, or the one called `name`.
@@ -108,6 +149,7 @@ impl<E: Host> Manager<E> {
         references: Vec<DriveRef<E::Shared>>,
         options: StartOptions,
     ) -> Result<Vec<ArrayStatus>, ManageError> {
+        let since = self.inner.changes.get();
         let mut candidates = Vec::new();
         for reference in references {
             let drive = self.env().bind(&reference.shared);
@@ -131,8 +173,11 @@ impl<E: Host> Manager<E> {
         let mut started = Vec::new();
         for uuid in arrays {
             let mine = |c: &Candidate<E>| c.record.array == uuid;
-            let (found, rest) = candidates.into_iter().partition(mine);
+            let (found, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(mine);
             candidates = rest;
+            if self.changed_since(since, uuid) {
+                return Err(ManageError::NameTaken(found[0].record.name.clone()));
+            }
             started.push(self.start_found(found, options).await?);
         }
         Ok(started)
@@ -158,24 +203,37 @@ impl<E: Host> Manager<E> {
             Some((c.reference, c.drive, c.next))
         };
         let seats = assembly.slots.iter().map(&mut seat).collect();
-        let id = self.new_id();
-        let record = assembly.record.clone();
-        let managed = Rc::new(Managed::new(self.env().clone(), id, record, seats));
+        let older =
+            |at: &usize| list[*at].record.as_ref().map(|r| r.epoch) != Ok(assembly.record.epoch);
+        let catch_up = assembly.slots.iter().flatten().any(older);
+        let managed = self.admit(Phase::Starting, assembly.record.clone(), seats);
+        match self.begin(&managed, &assembly, catch_up, accept_loss).await {
+            Ok(()) => Ok(self.run_on_cores(&managed).await),
+            Err(error) => {
+                self.forget(&managed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes the records with which an assembled array starts.
+    async fn begin(
+        &self,
+        managed: &Managed<E>,
+        assembly: &Assembly,
+        catch_up: bool,
+        accept_loss: bool,
+    ) -> Result<(), ManageError> {
         // However often a start is cut short, no drive falls behind by two epochs, and none that
         // was left behind before stays so: all have the newest before the next one is begun.
-        let newest = |at: &usize| list[*at].record.as_ref().map(|r| r.epoch);
-        if assembly.slots.iter().flatten().any(|at| newest(at) != Ok(assembly.record.epoch)) {
+        if catch_up {
             managed.commit(false, |_| ()).await?;
             if managed.seats.borrow().iter().any(|seat| seat.dropped) {
-                return Err(ManageError::State(super::command::ArrayState::Failed));
+                return Err(ManageError::State(managed.state()));
             }
         }
         let epoch_id = self.env().random();
-        managed.commit(false, |r| *r = begun(&assembly, r, epoch_id, accept_loss)).await?;
-        self.inner.arrays.borrow_mut().push(managed.clone());
-        managed.start_on_cores().await;
-        tasks::start(managed.clone());
-        Ok(managed.status())
+        managed.commit(false, |r| *r = begun(assembly, r, epoch_id, accept_loss)).await
     }
 
     /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
@@ -204,7 +262,7 @@ impl<E: Host> Manager<E> {
         } else {
             Ok(())
         };
-        self.inner.arrays.borrow_mut().retain(|a| a.id() != managed.id());
+        self.forget(managed);
         managed.lock.release(1);
         managed.volume_lock.release(1);
         outcome
@@ -213,26 +271,44 @@ impl<E: Host> Manager<E> {
     /// Stops an array and erases its records.
     pub(super) async fn delete(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         self.stop(managed).await?;
-        let drives: Vec<_> = {
-            let seats = managed.seats.borrow();
-            seats.iter().filter_map(|s| s.drive.clone()).collect()
-        };
-        for (reference, drive) in drives {
-            let failed = |e| ManageError::Drive(reference.path.clone(), e);
-            store::erase(&drive).await.map_err(failed)?;
-        }
-        Ok(())
+        erase_drives(managed).await
     }
 }
 
-/// Zeroes the data areas of all drives at once, with progress.
+/// Leaves no record and no signature on the drives of an array, each that can be written.
+async fn erase_drives<E: Host>(managed: &Managed<E>) -> Result<(), ManageError> {
+    let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
+    let mut outcome = Ok(());
+    for (reference, drive) in drives {
+        let erased = store::erase(&drive).await;
+        outcome = outcome.and(erased.map_err(|e| ManageError::Drive(reference.path, e)));
+    }
+    outcome
+}
+
+/// Brings the drives of a new array to where it may start: recorded, zeroed, and recorded as so.
+async fn fill<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
+    managed.commit(false, |_| ()).await?;
+    zero_drives(managed).await?;
+    if managed.cancelled() {
+        return Err(ManageError::Cancelled(managed.record().name.clone()));
+    }
+    managed.enter(Phase::Starting);
+    managed.commit(false, |r| r.zeroed = true).await?;
+    match managed.state() {
+        ArrayState::Optimal => Ok(()),
+        lacking => Err(ManageError::State(lacking)),
+    }
+}
+
+/// Zeroes the data areas of all drives at once, with progress, until one fails or it shall end.
 async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
     let (start, bytes) = {
         let record = managed.record();
         (record.data_offset, record.data_bytes)
     };
     let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
-    let state = Rc::new((Cell::new(drives.len()), Cell::new(None), Event::default()));
+    let state = Rc::new((Cell::new(drives.len()), RefCell::new(None), Event::default()));
     let progress: Rc<[Cell<u64>]> = drives.iter().map(|_| Cell::new(0)).collect();
     let show =
         move |done_bytes| Some(TaskStatus { kind: TaskKind::Zero, done_bytes, total_bytes: bytes });
@@ -244,9 +320,10 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
                 progress[i].set(done);
                 let least = progress.iter().map(Cell::get).min().unwrap_or(0);
                 managed.tasks.show(show(least));
+                !managed.cancelled() && state.1.borrow().is_none()
             });
             if let Err(error) = outcome.await {
-                state.1.set(Some((reference.path, error)));
+                *state.1.borrow_mut() = Some((reference.path, error));
             }
             state.0.set(state.0.get() - 1);
             state.2.notify();
@@ -277,11 +354,14 @@ fn begun(assembly: &Assembly, now: &ArrayRecord, epoch_id: u64, accept_loss: boo
     record
 }
 
-/// A serial number cut to what a record holds.
-pub(super) fn short(serial: &str) -> String {
-    let mut end = serial.len().min(format::limits::SERIAL_MAX);
-    while !serial.is_char_boundary(end) {
-        end -= 1;
+/// A serial number as a record may hold it: cut, and without control characters.
+pub(super) fn recorded(serial: &str) -> String {
+    let mut text = String::new();
+    for c in serial.chars().map(|c| if c.is_control() { '?' } else { c }) {
+        if text.len() + c.len_utf8() > format::limits::SERIAL_MAX {
+            break;
+        }
+        text.push(c);
     }
-    serial[..end].to_owned()
+    text
 }

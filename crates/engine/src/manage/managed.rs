@@ -27,7 +27,7 @@ use crate::array::view::{
 };
 use crate::array::{Array, MANAGER};
 use crate::mail::Mail;
-use crate::manage::command::{DriveRef, ManageError};
+use crate::manage::command::{DriveRef, ManageError, TaskKind};
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
 use core::cell::{Cell, Ref, RefCell};
@@ -53,7 +53,27 @@ pub(super) struct Seat<E: Host> {
 /// A drive that an array starts with, and where its next record goes.
 pub(super) type Taken<E> = (DriveRef<<E as io::Env>::Shared>, <E as io::Env>::Drive, NextSlot);
 
-/// A running array.
+/// How far the life of an array has come.
+///
+/// | phase    | what happens                             | next                                  |
+/// |----------|------------------------------------------|---------------------------------------|
+/// | making   | drives are erased, recorded, zeroed      | starting; over: it failed, or a stop  |
+/// | starting | records are written, cores are told      | running; over: a drive failed         |
+/// | running  | it serves; requests are taken            | over: stopped                         |
+/// | over     | its manager has forgotten it             |                                       |
+///
+/// Only a running array takes requests: before that the answers of the cores are those of the
+/// start. A stop or delete ends the making at its next step; other requests are refused then, and
+/// all wait for a start to end. Names are taken from the first phase on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    Making,
+    Starting,
+    Running,
+    Over,
+}
+
+/// An array, from its creation or assembly to its stop.
 pub(super) struct Managed<E: Host> {
     env: E,
     id: ArrayId,
@@ -65,6 +85,9 @@ pub(super) struct Managed<E: Host> {
     /// One change of volumes at a time; taken before `lock`.
     pub(super) volume_lock: Semaphore,
     pub(super) tasks: Tasks,
+    phase: Cell<Phase>,
+    cancelled: Cell<bool>,
+    phase_changed: Event,
     local: RefCell<Option<Array<E>>>,
     generation: Cell<Generation>,
     stopped: Cell<bool>,
@@ -75,7 +98,13 @@ pub(super) struct Managed<E: Host> {
 }
 
 impl<E: Host> Managed<E> {
-    pub fn new(env: E, id: ArrayId, record: ArrayRecord, drives: Vec<Option<Taken<E>>>) -> Self {
+    pub fn new(
+        env: E,
+        id: ArrayId,
+        phase: Phase,
+        record: ArrayRecord,
+        drives: Vec<Option<Taken<E>>>,
+    ) -> Self {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
         let seat = |drive: Option<Taken<E>>| match drive {
             Some((reference, drive, next)) => {
@@ -92,6 +121,9 @@ impl<E: Host> Managed<E> {
             lock: Semaphore::new(1),
             volume_lock: Semaphore::new(1),
             tasks: Tasks::default(),
+            phase: Cell::new(phase),
+            cancelled: Cell::new(false),
+            phase_changed: Event::default(),
             local: RefCell::default(),
             generation: Cell::new(Generation(1)),
             stopped: Cell::new(false),
@@ -99,6 +131,40 @@ impl<E: Host> Managed<E> {
             waiting_for: Cell::new(0),
             draining: Cell::new(0),
             answered: Event::default(),
+        }
+    }
+
+    /// Goes on to the next phase.
+    pub fn enter(&self, phase: Phase) {
+        self.phase.set(phase);
+        self.phase_changed.notify();
+    }
+
+    /// Whether the creation shall end.
+    pub fn cancelled(&self) -> bool {
+        self.cancelled.get()
+    }
+
+    /// Ends the array's creation, if that is what happens, and returns when it is over.
+    pub async fn cancel_creation(&self) -> bool {
+        if self.phase.get() != Phase::Making {
+            return false;
+        }
+        self.cancelled.set(true);
+        let over = || (self.phase.get() == Phase::Over).then_some(());
+        self.phase_changed.wait_until(over).await;
+        true
+    }
+
+    /// Waits until the array takes requests. Refused while it is being made.
+    pub async fn ready(&self) -> Result<(), ManageError> {
+        if self.phase.get() == Phase::Making {
+            return Err(ManageError::Busy(TaskKind::Zero));
+        }
+        let known = || Some(self.phase.get()).filter(|phase| *phase != Phase::Starting);
+        match self.phase_changed.wait_until(known).await {
+            Phase::Running => Ok(()),
+            _ => Err(ManageError::NoArray(self.record().name.clone())),
         }
     }
 
@@ -173,7 +239,8 @@ impl<E: Host> Managed<E> {
 
     /// Makes a changed record durable on every drive that takes part. With `epoch`, as the next
     /// epoch. A drive that fails meanwhile is failed by the same commit, and the slot that makes a
-    /// group whole whose loss was accepted leaves it with a resync to do.
+    /// group whole whose loss was accepted leaves it with a resync to do. A change that the format
+    /// has no room for is refused, and nothing is written.
     pub async fn commit(
         &self,
         epoch: bool,
@@ -185,6 +252,7 @@ impl<E: Host> Managed<E> {
         if epoch {
             self.next_epoch(&mut record);
         }
+        record.check().map_err(ManageError::Impossible)?;
         loop {
             record.sequence += 1;
             let failed = self.write_records(&record).await;
@@ -208,6 +276,13 @@ impl<E: Host> Managed<E> {
                 self.next_epoch(&mut record);
             }
         }
+    }
+
+    /// Refuses a change that could not be recorded, before anything is done for it.
+    pub fn recordable(&self, change: impl FnOnce(&mut ArrayRecord)) -> Result<(), ManageError> {
+        let mut record = self.record.borrow().clone();
+        change(&mut record);
+        record.check().map_err(ManageError::Impossible)
     }
 
     /// Begins an epoch of the drives that take part; dropped ones stay in their last.

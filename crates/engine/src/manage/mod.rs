@@ -28,6 +28,7 @@ use core::cell::{Cell, RefCell};
 use core::future::Future;
 use io::Priority;
 use managed::Managed;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use units::{Generation, GroupNo, Slot, Uuid};
 
@@ -46,13 +47,23 @@ struct Inner<E: Host> {
     env: E,
     arrays: RefCell<Vec<Rc<Managed<E>>>>,
     next_id: Cell<u32>,
+    /// Counts arrays that came and went, and when each of them last did: what was read of its
+    /// drives before is out of date.
+    changes: Cell<u64>,
+    changed: RefCell<BTreeMap<Uuid, u64>>,
 }
 
 impl<E: Host> Manager<E> {
     /// The manager of the engine whose first core is `env`.
     pub fn new(env: E) -> Self {
-        let arrays = RefCell::default();
-        Self { inner: Rc::new(Inner { env, arrays, next_id: Cell::new(1) }) }
+        let inner = Inner {
+            env,
+            arrays: RefCell::default(),
+            next_id: Cell::new(1),
+            changes: Cell::new(0),
+            changed: RefCell::default(),
+        };
+        Self { inner: Rc::new(inner) }
     }
 
     fn env(&self) -> &E {
@@ -135,7 +146,7 @@ impl<E: Host> Manager<E> {
         self.env().spawn(Priority::First, async move { reply(work.await) });
     }
 
-    /// Runs a request on a named array.
+    /// Runs a request on a named array, once it runs; refused while it is being made.
     fn on<T: 'static, F: Future<Output = Result<T, ManageError>> + 'static>(
         &self,
         name: &str,
@@ -143,7 +154,35 @@ impl<E: Host> Manager<E> {
         work: impl FnOnce(Rc<Managed<E>>) -> F,
     ) {
         match self.named(name) {
-            Ok(array) => self.run(reply, work(array)),
+            Ok(array) => {
+                let work = work(array.clone());
+                self.run(reply, async move {
+                    array.ready().await?;
+                    work.await
+                });
+            }
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Runs a request that ends a named array, which may end its creation too.
+    fn ending<F: Future<Output = Result<(), ManageError>> + 'static>(
+        &self,
+        name: &str,
+        reply: Reply<()>,
+        work: impl FnOnce(Rc<Managed<E>>) -> F,
+    ) {
+        match self.named(name) {
+            Ok(array) => {
+                let work = work(array.clone());
+                self.run(reply, async move {
+                    if array.cancel_creation().await {
+                        return Ok(());
+                    }
+                    array.ready().await?;
+                    work.await
+                });
+            }
             Err(error) => reply(Err(error)),
         }
     }
@@ -159,10 +198,10 @@ impl<E: Host> Manager<E> {
                 self.run(reply, async move { me.assemble(name, drives, options).await });
             }
             Request::Stop(name, reply) => {
-                self.on(&name, reply, |array| async move { me.stop(&array).await });
+                self.ending(&name, reply, |array| async move { me.stop(&array).await });
             }
             Request::Delete(name, reply) => {
-                self.on(&name, reply, |array| async move { me.delete(&array).await });
+                self.ending(&name, reply, |array| async move { me.delete(&array).await });
             }
             Request::Fail(name, drive, reply) => {
                 self.on(&name, reply, |a| async move { a.fail(&drive).await });

@@ -1,7 +1,8 @@
 //! Record slots of one drive: read, write, erase, through the drive trait (D8).
 //!
 //! Invariant: the newest valid record of a drive is never overwritten; a write goes to the slot
-//! that follows it in the order head, tail, head, tail, and is durable when the call returns.
+//! that follows it in the order head, tail, head, tail, and is durable when the call returns. A
+//! slot that can't be read is passed over like one that was not written whole.
 
 use format::{ArrayRecord, FormatError, SLOT_BYTES};
 use io::{Drive, DriveError, Pool};
@@ -17,10 +18,20 @@ pub async fn read<D: Drive>(
     drive: &D,
 ) -> Result<Result<(NextSlot, ArrayRecord), FormatError>, DriveError> {
     let mut images = Vec::new();
+    let mut unreadable = 0;
     for offset in format::slot_offsets(drive.info().bytes) {
-        let (result, image) = drive.read(offset, Pool::single(SLOT_BYTES as usize)).await;
-        result?;
+        let (result, mut image) = drive.read(offset, Pool::single(SLOT_BYTES as usize)).await;
+        match result {
+            Err(DriveError::Media) => {
+                image.fill(0);
+                unreadable += 1;
+            }
+            other => other?,
+        }
         images.push(image);
+    }
+    if unreadable == images.len() {
+        return Err(DriveError::Media);
     }
     let newest = format::newest([&images[0], &images[1], &images[2], &images[3]]);
     Ok(newest.map(|(at, record)| (NextSlot(format::next_slot(at)), record)))
@@ -52,12 +63,13 @@ pub async fn erase<D: Drive>(drive: &D) -> Result<(), DriveError> {
 /// Bytes zeroed by one request.
 const ZERO_STEP: u64 = 64 * MIB;
 
-/// Makes a drive's data area read as zeros, durably; tells after every step how far it is.
+/// Makes a drive's data area read as zeros, durably; tells after every step how far it is, and
+/// gives up, without an error, when `go_on` says no.
 pub async fn zero_data<D: Drive>(
     drive: &D,
     start: u64,
     bytes: u64,
-    mut progress: impl FnMut(u64),
+    mut go_on: impl FnMut(u64) -> bool,
 ) -> Result<(), DriveError> {
     let mut done = 0;
     while done < bytes {
@@ -67,7 +79,9 @@ pub async fn zero_data<D: Drive>(
             result => result?,
         }
         done += n;
-        progress(done);
+        if !go_on(done) {
+            return Ok(());
+        }
     }
     drive.flush().await
 }

@@ -8,7 +8,7 @@ use crate::Host;
 use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, VolumeStatus,
 };
-use crate::manage::create::{check_name, short};
+use crate::manage::create::{check_name, recorded};
 use crate::manage::managed::{Managed, Seat};
 use crate::manage::store::{self, NextSlot};
 use format::{ExportAddress, ExportRecord, Extent, SlotRecord, SlotState, VolumeRecord};
@@ -103,7 +103,7 @@ impl<E: Host> Managed<E> {
         }
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
         store::erase(&drive).await.map_err(failed)?;
-        let serial = short(&reference.serial);
+        let serial = recorded(&reference.serial);
         {
             let mut seats = self.seats.borrow_mut();
             let seat = &mut seats[slot.index()];
@@ -209,10 +209,11 @@ impl<E: Host> Managed<E> {
             return Err(ManageError::NameTaken(name.to_owned()));
         }
         let extents = self.free_extents(bytes)?;
+        let owned = name.to_owned();
+        let new = VolumeRecord { uuid, name: owned, bytes, extents: extents.clone() };
+        self.recordable(|r| r.volumes.push(new.clone()))?;
         // The first write of zeros may need the configuration lock: it is not held here.
         self.zero_extents(&extents).await?;
-        let owned = name.to_owned();
-        let new = VolumeRecord { uuid, name: owned, bytes, extents };
         self.change(false, |r| r.volumes.push(new)).await?;
         self.volume_status(name)
     }
@@ -264,18 +265,19 @@ impl<E: Host> Managed<E> {
         };
         let more = bytes.saturating_sub(has);
         let new = if more > 0 { self.free_extents(more)? } else { Vec::new() };
-        if bytes > volume.bytes {
-            self.zero_extents(&new).await?;
-            self.zero_tail(&old, volume.bytes, bytes.min(has)).await?;
-        }
         let kept = self.kept_extents(&old, bytes.min(has));
-        self.change(true, |r| {
+        let resized = |r: &mut format::ArrayRecord| {
             for v in r.volumes.iter_mut().filter(|v| v.uuid == volume.uuid) {
                 v.bytes = bytes;
                 v.extents = kept.iter().chain(&new).copied().collect();
             }
-        })
-        .await?;
+        };
+        self.recordable(resized)?;
+        if bytes > volume.bytes {
+            self.zero_extents(&new).await?;
+            self.zero_tail(&old, volume.bytes, bytes.min(has)).await?;
+        }
+        self.change(true, resized).await?;
         self.volume_status(name)
     }
 
