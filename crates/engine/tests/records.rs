@@ -1,0 +1,56 @@
+//! Record slots that can't be read: there are four of them so that one may be bad.
+
+mod common;
+
+use common::oracle::{Mix, Oracle};
+use common::{Rig, drives, duplicates, record, references};
+use engine::manage::command::{ArrayState, ManageError, StartOptions};
+use layout::Level;
+use sim::SharedSimDrive;
+use std::rc::Rc;
+use units::MIB;
+
+const WRITES: Mix = Mix { tasks: 4, operations: 30, blocks_most: 200, read_percent: 0 };
+
+fn stopped(seed: u64) -> (Vec<SharedSimDrive>, Rc<Oracle>) {
+    let drives = drives(4, seed, false);
+    let rig = Rig::new(seed, 1);
+    rig.create(Level::Raid5, &drives, 16 << 10).unwrap();
+    let oracle = Oracle::new(MIB, false);
+    oracle.start(&rig, &rig.volume(MIB), WRITES, seed);
+    oracle.finish(&rig);
+    rig.stop();
+    (drives, oracle)
+}
+
+#[test]
+fn one_unreadable_record_slot_takes_no_drive_out() {
+    let (drives, oracle) = stopped(1);
+    let newest = record(&drives[1]);
+    for (number, offset) in format::slot_offsets(drives[1].info().bytes).into_iter().enumerate() {
+        // The newest slots of two drives, or any others: the rest of the drives know as much.
+        let copy = duplicates(&drives);
+        copy[1..3].iter().for_each(|d| d.fail_range(offset + 512, 512));
+        let rig = Rig::new(2, 1);
+        let status = rig.assemble(&references(&copy), StartOptions::default()).unwrap();
+        assert_eq!(status.state, ArrayState::Optimal, "slot {number}");
+        assert_eq!(status.epoch, newest.epoch.counter + 1);
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+        rig.wait();
+        assert_eq!(rig.scrub(false).mismatches, 0);
+    }
+}
+
+#[test]
+fn a_drive_without_a_readable_record_slot_is_left_out() {
+    let (drives, oracle) = stopped(3);
+    for offset in format::slot_offsets(drives[1].info().bytes) {
+        drives[1].fail_range(offset, 512);
+    }
+    let rig = Rig::new(4, 1);
+    let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+    assert_eq!(status.state, ArrayState::Degraded);
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+    let alone = Rig::new(5, 1).assemble(&references(&drives[1..2]), StartOptions::default());
+    assert!(matches!(alone, Err(ManageError::NothingFound)));
+}
