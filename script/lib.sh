@@ -14,6 +14,8 @@ CLIENT_TOOLS=(nbdinfo:libnbd-bin nbdcopy:libnbd-bin qemu-img:qemu-utils mke2fs:e
 # What the tests need besides.
 TEST_TOOLS=(qemu-io:qemu-utils qemu-storage-daemon:qemu-system-common fio:fio
     fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux mount:mount)
+# Shared libraries that the tests compare with: "file:package".
+TEST_LIBRARIES=(libisal.so.2:libisal2)
 # What script/test-neon needs besides.
 NEON_TOOLS=(qemu-aarch64:qemu-user aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu)
 
@@ -80,6 +82,15 @@ install_packages() {
 install_tools() {
     local packages
     mapfile -t packages < <(missing_packages "$@")
+    install_packages "${packages[@]}"
+}
+
+# install_libraries FILE:PACKAGE…: installs what is missing of shared libraries.
+install_libraries() {
+    local pair packages=()
+    for pair in "$@"; do
+        ldconfig -p | grep -qF "${pair%%:*} " || packages+=("${pair#*:}")
+    done
     install_packages "${packages[@]}"
 }
 

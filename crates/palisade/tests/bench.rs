@@ -1,4 +1,5 @@
-//! `palisade bench array`, small: its JSON is what is promised, whatever this machine reaches.
+//! `palisade bench array` and `bench parity`, small: their JSON is what is promised, whatever
+//! this machine reaches.
 
 use serde_json::Value;
 use std::process::Command;
@@ -77,4 +78,136 @@ fn nonsense_is_refused() {
         .expect("palisade runs");
     assert_eq!(run.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&run.stderr).contains("free"), "{run:?}");
+}
+
+/// `palisade bench parity`, small, with these arguments besides.
+fn parity(more: &[&str]) -> std::process::Output {
+    let small = ["--rounds", "2", "--seconds", "0.001", "--memory-strip", "64K", "--json"];
+    Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["bench", "parity"])
+        .args(small)
+        .args(more)
+        .output()
+        .expect("palisade runs")
+}
+
+/// The results of `bench parity` that have goals, with them.
+const PARITY_GOALS: [(&str, f64); 14] = [
+    ("p-hot", 1.15),
+    ("p-memory", 1.0),
+    ("pq-hot", 1.10),
+    ("pq-memory", 1.0),
+    ("pqr-hot", 2.7),
+    ("pqr-memory", 1.8),
+    ("delta4k-pq-hot", 8.0),
+    ("delta4k-pq-memory", 1.5),
+    ("recover1-8p2-hot", 1.2),
+    ("recover1-8p2-memory", 1.0),
+    ("recover2-8p2-hot", 1.2),
+    ("recover2-8p2-memory", 1.0),
+    ("k16m4-hot", 1.3),
+    ("k16m4-memory", 1.0),
+];
+
+/// Whether the tests with ISA-L are skipped, said once. Where tools are required it is an error.
+fn no_isal() -> bool {
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let there = Command::new("sh")
+        .args(["-c", "ldconfig -p | grep -q 'libisal\\.so\\.2 '"])
+        .env("PATH", path)
+        .status()
+        .expect("sh runs");
+    if there.success() {
+        return false;
+    }
+    let says = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
+    let required = says("PALISADE_REQUIRE_TOOLS", "1") || says("CI", "true");
+    assert!(!required, "libisal.so.2 is missing: install Debian's libisal2");
+    println!("skipped: there is no libisal.so.2 (Debian's libisal2)");
+    true
+}
+
+#[test]
+fn parity_is_measured_against_isal() {
+    if no_isal() {
+        return;
+    }
+    let run = parity(&[]);
+    let errors = String::from_utf8_lossy(&run.stderr);
+    let report: Value =
+        serde_json::from_slice(&run.stdout).unwrap_or_else(|e| panic!("{e}: {errors}"));
+    assert_eq!(run.status.code(), Some(0), "{errors}");
+    assert_eq!(report["schema"], 1);
+    report["results"].as_array().unwrap().iter().for_each(check_result);
+    let result = |name: &str| {
+        let results = report["results"].as_array().unwrap();
+        results.iter().find(|r| r["name"] == name).unwrap_or_else(|| panic!("no {name}")).clone()
+    };
+    for (name, goal) in PARITY_GOALS {
+        let ratio = result(name);
+        assert_eq!((&ratio["goal"], &ratio["unit"]), (&goal.into(), &"ratio".into()), "{name}");
+        assert_eq!(result(&format!("{name}-isal-gbps"))["unit"], "GB/s");
+        assert!(result(&format!("{name}-to-memcpy"))["goal"].is_null());
+        assert_eq!(result(&format!("{name}-cpu-us"))["unit"], "us");
+    }
+    let goals = report["results"].as_array().unwrap().iter().filter(|r| !r["goal"].is_null());
+    assert_eq!(goals.count(), PARITY_GOALS.len());
+    for further in ["pqr-4-hot", "recover2-16p2-memory-to-read", "copy-crc32c-memory-gbps"] {
+        result(further);
+    }
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("parity kernel: ") && notes.contains("libisal.so.2"), "{notes}");
+    #[cfg(target_arch = "x86_64")]
+    assert!(notes.contains("ec_encode_data_") && !notes.contains('?'), "names are known: {notes}");
+}
+
+#[test]
+fn without_isal_nothing_is_compared_with_it() {
+    let run = parity(&["--isal", "/nowhere/libisal.so.2"]);
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("not measured: ratios to ISA-L: /nowhere/libisal.so.2"), "{errors}");
+    let report: Value = serde_json::from_slice(&run.stdout).expect("the rest is measured");
+    let names = names(&report);
+    assert!(names.contains(&"pqr-memory-gbps") && names.contains(&"p-hot-to-read"), "{names:?}");
+    assert!(PARITY_GOALS.iter().all(|(name, _)| !names.contains(name)), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("isal")), "{names:?}");
+}
+
+/// A library in front of ISA-L's that spoils one coefficient of each matrix of three rows.
+const WRONG_MATRIX: &str = r#"
+#include <dlfcn.h>
+#include <string.h>
+void ec_init_tables(int k, int rows, unsigned char *matrix, unsigned char *tables) {
+    unsigned char wrong[1024];
+    memcpy(wrong, matrix, k * rows);
+    if (rows == 3)
+        wrong[k + 3] ^= 1;
+    void (*right)(int, int, unsigned char *, unsigned char *) =
+        dlsym(dlopen("libisal.so.2", RTLD_NOW), "ec_init_tables");
+    right(k, rows, wrong, tables);
+}
+"#;
+
+#[test]
+fn a_wrong_coefficient_ends_the_bench() {
+    if no_isal() {
+        return;
+    }
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (source, library) = (dir.join("wrong-matrix.c"), dir.join("libwrong-matrix.so"));
+    std::fs::write(&source, WRONG_MATRIX).expect("the source is written");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"])
+        .args([&library, &source])
+        .args(["-l:libisal.so.2", "-ldl"])
+        .output()
+        .expect("cc runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let run = parity(&["--isal", library.to_str().expect("a path in UTF-8")]);
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{errors}");
+    assert!(run.stdout.is_empty(), "no result counts");
+    let said = "palisade: pqr-hot: output 1 differs from ISA-L's at byte ";
+    assert!(errors.contains(said), "{errors}");
 }
