@@ -5,7 +5,7 @@ use units::Uuid;
 
 /// CRC-32C (Castagnoli, RFC 3720).
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+    parity::crc32c(0, bytes)
 }
 
 /// Appends to a record.
