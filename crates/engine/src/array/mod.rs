@@ -11,6 +11,9 @@
 //!   ends under a generation in which its drive no longer counts is discarded and routed again.
 //! - A write is acknowledged only if every drive that missed it is recorded as failed, durably,
 //!   and every core has adopted that (`fail_and_wait`).
+//! - A drain waits for every operation begun before it, and for what is left of those whose
+//!   requesters dropped their futures: a stripe's job, or a write on its way to a drive, runs to
+//!   its end whoever waits for it.
 //! - Nothing is allocated per request after warm-up.
 
 pub mod message;
@@ -179,6 +182,15 @@ impl<E: Host> Array<E> {
         CoreId((mixed >> 32) as u16 % cores)
     }
 
+    /// Keeps a drain waiting for a write to a drive whose requester is gone.
+    pub(crate) fn abandon(&self, ticket: <E::Drive as Drive>::Done) {
+        let (array, at) = (self.clone(), self.inner.pending.open_abandoned());
+        self.inner.env.spawn(Priority::First, async move {
+            let result = ticket.await.map_err(|_| BlockError::Unavailable);
+            array.inner.pending.answer(at, message::Outcome::Done(result));
+        });
+    }
+
     /// Gives a job to the stripe's home core at once and returns where the answer comes.
     pub(crate) fn request(&self, key: StripeKey, job: Job) -> Answer<'_> {
         let pending = self.inner.pending.open();
@@ -255,6 +267,8 @@ impl<E: Host> Array<E> {
         self.inner.env.spawn(Priority::First, async move {
             let inner = &array.inner;
             inner.idle.wait_until(|| (inner.active[old_phase].get() == 0).then_some(())).await;
+            // Operations whose futures were dropped are over, their jobs need not be.
+            inner.pending.abandoned_over().await;
             array.post(MANAGER, Mail::Drained { core });
         });
     }

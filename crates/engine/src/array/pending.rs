@@ -1,18 +1,32 @@
 //! Requests of this core that a stripe's home core is to answer.
+//!
+//! | state     | meaning                                  | leaves by                             |
+//! |-----------|------------------------------------------|---------------------------------------|
+//! | free      | nobody's                                 | opened → waiting                      |
+//! | waiting   | the job is not done                      | answer → answered; the requester goes |
+//! |           |                                          | away → abandoned                      |
+//! | answered  | the requester has not looked yet         | it looks, or goes away → free         |
+//! | abandoned | the job is not done, nobody waits for it | answer → free                         |
+//!
+//! Invariant: a job is in the table from its request to its end, whoever waits for it, so that a
+//! drain can wait for those whose requesters are gone ([`Pending::abandoned_over`]).
 
 use crate::array::message::Outcome;
 use crate::limits::PENDING;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
+use io::local::Event;
 
 enum State {
     Free,
     Waiting(Option<Waker>),
     Answered(Outcome),
-    /// The requester is gone; the answer is dropped when it comes.
-    Abandoned,
+    /// The requester is gone; the answer is dropped when it comes. A drain may wait for it.
+    Abandoned {
+        awaited: bool,
+    },
 }
 
 struct Slab {
@@ -23,12 +37,15 @@ struct Slab {
 /// The table of this core's requests in flight; entries are recycled.
 pub struct Pending {
     slab: RefCell<Slab>,
+    /// Abandoned entries that a drain waits for.
+    awaited: Cell<usize>,
+    over: Event,
 }
 
 impl Default for Pending {
     fn default() -> Self {
         let slab = Slab { states: Vec::with_capacity(PENDING), free: Vec::with_capacity(PENDING) };
-        Self { slab: RefCell::new(slab) }
+        Self { slab: RefCell::new(slab), awaited: Cell::new(0), over: Event::default() }
     }
 }
 
@@ -55,9 +72,34 @@ impl Pending {
                     waker.wake();
                 }
             }
-            State::Abandoned => slab.free.push(at),
+            State::Abandoned { awaited } => {
+                slab.free.push(at);
+                if awaited {
+                    self.awaited.set(self.awaited.get() - 1);
+                    self.over.notify();
+                }
+            }
             State::Free | State::Answered(_) => unreachable!("a job is answered once"),
         }
+    }
+
+    /// Opens an entry whose requester is gone already.
+    pub fn open_abandoned(&self) -> u32 {
+        let at = self.open();
+        self.slab.borrow_mut().states[at as usize] = State::Abandoned { awaited: false };
+        at
+    }
+
+    /// Waits until everything is answered that is abandoned now. One such wait at a time.
+    pub async fn abandoned_over(&self) {
+        for state in &mut self.slab.borrow_mut().states {
+            if let State::Abandoned { awaited } = state
+                && !core::mem::replace(awaited, true)
+            {
+                self.awaited.set(self.awaited.get() + 1);
+            }
+        }
+        self.over.wait_until(|| (self.awaited.get() == 0).then_some(())).await;
     }
 
     /// Requests not yet answered, abandoned ones included.
@@ -96,7 +138,7 @@ impl Future for Answer<'_> {
                 *state = State::Waiting(Some(waker));
                 Poll::Pending
             }
-            State::Free | State::Abandoned => unreachable!("polled after it was answered"),
+            State::Free | State::Abandoned { .. } => unreachable!("polled after it was answered"),
         }
     }
 }
@@ -106,7 +148,7 @@ impl Drop for Answer<'_> {
         let slab = &mut *self.pending.slab.borrow_mut();
         let state = &mut slab.states[self.at as usize];
         match state {
-            State::Waiting(_) => *state = State::Abandoned,
+            State::Waiting(_) => *state = State::Abandoned { awaited: false },
             _ => {
                 *state = State::Free;
                 slab.free.push(self.at);

@@ -20,9 +20,32 @@ enum Started<'a, D: Drive> {
 }
 
 /// A piece of a write that is on its way.
-enum Writing<'a, D: Drive> {
-    Direct { ticket: D::Done, slot: Slot, incarnation: u32 },
+enum Writing<'a, E: Host> {
+    Direct { ticket: Direct<'a, E>, slot: Slot, incarnation: u32 },
     Home(Answer<'a>),
+}
+
+/// A write on its way to a drive. Dropped before its end, it keeps a drain waiting until then.
+struct Direct<'a, E: Host> {
+    array: &'a Array<E>,
+    ticket: Option<<E::Drive as Drive>::Done>,
+}
+
+impl<E: Host> Direct<'_, E> {
+    async fn done(&mut self) -> Result<(), DriveError> {
+        let ticket = self.ticket.as_mut().expect("awaited once");
+        let result = ticket.await;
+        self.ticket = None;
+        result
+    }
+}
+
+impl<E: Host> Drop for Direct<'_, E> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.array.abandon(ticket);
+        }
+    }
 }
 
 /// Where a change goes.
@@ -229,7 +252,7 @@ impl<E: Host> Array<E> {
 
     /// Gives a job to the stripe's home core, or starts its write to the only drive that holds it;
     /// `Unavailable` if that takes no writes.
-    fn start_change(&self, route: Route, job: Job) -> Result<Writing<'_, E::Drive>, BlockError> {
+    fn start_change(&self, route: Route, job: Job) -> Result<Writing<'_, E>, BlockError> {
         let place = route.place;
         if route.code != CodeKind::None {
             return Ok(Writing::Home(self.request(key(&place), job)));
@@ -247,17 +270,18 @@ impl<E: Host> Array<E> {
         let (drive, at, slot) = bound.strip(key(&place), place.strip.index());
         let at = at + u64::from(place.offset);
         let incarnation = bound.view.slots[slot.index()].incarnation;
-        let ticket = drive.write(at, core::slice::from_ref(&data), fua);
+        let ticket = Some(drive.write(at, core::slice::from_ref(&data), fua));
+        let ticket = Direct { array: self, ticket };
         Ok(Writing::Direct { ticket, slot, incarnation })
     }
 
-    async fn finish_write(&self, piece: &mut Writing<'_, E::Drive>) -> Result<(), BlockError> {
+    async fn finish_write(&self, piece: &mut Writing<'_, E>) -> Result<(), BlockError> {
         match piece {
             Writing::Home(answer) => match answer.await {
                 Outcome::Done(result) => result,
                 other => unreachable!("a write is answered as done, not {other:?}"),
             },
-            Writing::Direct { ticket, slot, incarnation } => ticket.await.map_err(|error| {
+            Writing::Direct { ticket, slot, incarnation } => ticket.done().await.map_err(|error| {
                 let error = if error == DriveError::Media { DriveError::Fault } else { error };
                 self.report(*slot, *incarnation, error);
                 BlockError::Unavailable

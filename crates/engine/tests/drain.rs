@@ -1,0 +1,79 @@
+//! A stop, or a volume that shrinks, waits for writes whose requesters are gone: a front end may
+//! drop a future at any point, what it began runs to its end.
+
+mod common;
+
+use common::{Machine, Rig, drives, record};
+use engine::Volume;
+use engine::manage::command::Request;
+use io::{Blocks, Pool};
+use layout::Level;
+use sim::SharedSimDrive;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+use units::{CoreId, MIB, Nanos};
+
+const STRIP: u32 = 16 << 10;
+const LEVELS: [(Level, usize); 5] =
+    [(Level::Raid5, 4), (Level::Raid6, 5), (Level::Raid10, 4), (Level::Raid0, 3), (Level::Jbod, 2)];
+
+fn slow(drives: &[SharedSimDrive]) {
+    for drive in drives {
+        drive.set_latency(Nanos::from_millis(50), Nanos::from_millis(60));
+    }
+}
+
+/// Begins a write on a core, lets it run for a while, and drops its future.
+fn abandon(rig: &Rig, volume: &Volume<Machine>, at: u64, bytes: usize, pause: Nanos) {
+    let volume = volume.clone();
+    let mut data = Pool::single(bytes);
+    data.fill(0xaa);
+    let env = rig.env();
+    rig.world.block_on(CoreId(0), async move {
+        let mut write = Box::pin(volume.write(at, data.freeze(), false));
+        let once = poll_fn(|cx| Poll::Ready(write.as_mut().poll(cx).is_pending()));
+        assert!(once.await, "the write is under way");
+        io::Env::sleep(&env, pause).await;
+        drop(write);
+    });
+}
+
+#[test]
+fn a_stop_waits_for_a_write_whose_requester_is_gone() {
+    for (level, width) in LEVELS {
+        for (cores, pause) in [(1, 0), (2, 0), (2, 1), (1, 20)] {
+            let drives = drives(width, 21, false);
+            let rig = Rig::new(21 + u64::from(cores), cores);
+            rig.create(level, &drives, STRIP).unwrap();
+            let volume = rig.volume(MIB).remove(0);
+            slow(&drives);
+            abandon(&rig, &volume, 4096, 96 << 10, Nanos::from_millis(pause));
+            rig.stop();
+            let busy: usize = drives.iter().map(SharedSimDrive::in_flight).sum();
+            assert_eq!(busy, 0, "{level}, {cores} cores: a write outlives the stop");
+            let found = record(&drives[0]);
+            assert!(found.groups.iter().all(|group| !group.unclean));
+            let sequence = found.sequence;
+            rig.world.run_for(Nanos::from_millis(500));
+            assert_eq!(record(&drives[0]).sequence, sequence, "nothing comes late");
+        }
+    }
+}
+
+/// Rows given back by a volume that shrinks are not written by it any more.
+#[test]
+fn a_volume_that_shrinks_waits_for_it_too() {
+    for (level, width) in LEVELS {
+        let drives = drives(width, 22, false);
+        let rig = Rig::new(22, 2);
+        let size = rig.create(level, &drives, STRIP).unwrap().size_bytes;
+        let volume = rig.volume(size / 2).remove(0);
+        let at = volume.bytes() - (64 << 10);
+        slow(&drives);
+        abandon(&rig, &volume, at, 64 << 10, Nanos::from_millis(1));
+        rig.ask(|r| Request::VolumeResize("a".into(), "v".into(), MIB, r)).unwrap();
+        let busy: usize = drives.iter().map(SharedSimDrive::in_flight).sum();
+        assert_eq!(busy, 0, "{level}");
+        rig.stop();
+    }
+}
