@@ -282,7 +282,8 @@ impl<E: Host> Array<E> {
                 other => unreachable!("a write is answered as done, not {other:?}"),
             },
             Writing::Direct { ticket, slot, incarnation } => ticket.done().await.map_err(|error| {
-                let error = if error == DriveError::Media { DriveError::Fault } else { error };
+                // Blocks that can't be written cost this request: without redundancy the drive
+                // is worth more in service than out of it.
                 self.report(*slot, *incarnation, error);
                 BlockError::Unavailable
             }),

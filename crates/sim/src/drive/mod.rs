@@ -26,6 +26,7 @@
 //! - *read, write, flush fault* ([`SharedSimDrive::fail_reads`] and so on): `Fault` for some
 //!   requests; a failed write has written any subset of its blocks, a failed read leaves random
 //!   bytes in the buffer, a failed flush makes nothing durable;
+//! - *write error* ([`SharedSimDrive::spoil_writes`]): the same for writes, ending with `Media`;
 //! - *vanish*: everything, in flight or new, ends with `Gone` until the drive is back;
 //! - *hang* and *hold*: nothing, or some requests, make no progress until released or the power
 //!   is cut; what hung runs late;
@@ -259,6 +260,11 @@ impl SharedSimDrive {
     /// After `skip` more writes (plain, FUA, write-zeroes), `count` end with `Fault`.
     pub fn fail_writes(&self, skip: u64, count: u64) {
         lock(&self.cell).faults.writes = Countdown::new(skip, count);
+    }
+
+    /// After `skip` more writes (plain, FUA, write-zeroes), `count` end with `Media`.
+    pub fn spoil_writes(&self, skip: u64, count: u64) {
+        lock(&self.cell).faults.bad_writes = Countdown::new(skip, count);
     }
 
     /// After `skip` more flushes, `count` flushes end with `Fault`.

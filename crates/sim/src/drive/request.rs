@@ -203,6 +203,7 @@ impl Countdown {
 pub(super) struct Faults {
     pub(super) reads: Countdown,
     pub(super) writes: Countdown,
+    pub(super) bad_writes: Countdown,
     pub(super) flushes: Countdown,
     pub(super) holds: Countdown,
     pub(super) gone: bool,
@@ -290,7 +291,11 @@ impl State {
             OpKind::Flush => self.faults.flushes.fails(),
             OpKind::Discard => false,
         };
-        if fails { Err(DriveError::Fault) } else { Ok(()) }
+        if fails {
+            return Err(DriveError::Fault);
+        }
+        let writes = matches!(kind, OpKind::Write | OpKind::WriteZeroes);
+        if writes && self.faults.bad_writes.fails() { Err(DriveError::Media) } else { Ok(()) }
     }
 
     /// Cuts the blocks of a request into pieces.
@@ -337,8 +342,7 @@ impl State {
         let Some(blocks) = request.pieces[piece].take() else { return };
         let failed = match request.outcome {
             Ok(()) => false,
-            Err(DriveError::Fault) => true,
-            Err(DriveError::Media) => matches!(request.what.payload, Payload::Read(..)),
+            Err(DriveError::Fault | DriveError::Media) => true,
             Err(_) => return,
         };
         if request.gone {
