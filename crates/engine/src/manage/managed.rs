@@ -252,7 +252,7 @@ impl<E: Host> Managed<E> {
         if epoch {
             self.next_epoch(&mut record);
         }
-        record.check().map_err(ManageError::Impossible)?;
+        check(&record)?;
         loop {
             record.sequence += 1;
             let failed = self.write_records(&record).await;
@@ -282,7 +282,7 @@ impl<E: Host> Managed<E> {
     pub fn recordable(&self, change: impl FnOnce(&mut ArrayRecord)) -> Result<(), ManageError> {
         let mut record = self.record.borrow().clone();
         change(&mut record);
-        record.check().map_err(ManageError::Impossible)
+        check(&record)
     }
 
     /// Begins an epoch of the drives that take part; dropped ones stay in their last.
@@ -509,6 +509,11 @@ impl<E: Host> Managed<E> {
         }
         flushed
     }
+}
+
+/// Refuses a record that breaks a rule of the format, whichever drive's copy it is.
+fn check(record: &ArrayRecord) -> Result<(), ManageError> {
+    record.for_slot(record.this_slot).check().map_err(ManageError::Impossible)
 }
 
 /// The manager runs where its arrays' mail goes.
