@@ -81,6 +81,9 @@ impl<E: Host> Core<E> {
             ArrayMail::DriveFailed { slot, incarnation } => {
                 self.manager().drive_failed(id, slot, incarnation);
             }
+            ArrayMail::Unreadable { slot, incarnation, rewritten } => {
+                self.manager().unreadable(id, slot, incarnation, rewritten);
+            }
             ArrayMail::FirstWrite(group) => self.manager().first_write(id, group),
             mail => {
                 // Mail that was under way when its array was forgotten has no reader any more.

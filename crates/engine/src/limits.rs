@@ -1,5 +1,7 @@
 //! Every limit of the engine, with the relations between them asserted at compile time (D4).
 
+use units::Nanos;
+
 /// Most drives of an array.
 pub const DRIVES_MAX: usize = 32;
 /// Largest strip, in bytes.
@@ -26,6 +28,12 @@ pub const TASK_STRIPES: usize = 8;
 pub const BORDERS_MIN: u64 = 16;
 /// Most bands between two durable borders of a task.
 pub const BORDER_BANDS: u64 = 64;
+
+/// A range with unreadable blocks is halved at least down to this many bytes before anything is
+/// recovered in it, and further, to a block, where that is the only way.
+pub const BAD_RANGE_BYTES: u32 = 4 << 10;
+/// A task that can't go on tries again after this long, if nothing else has it try before.
+pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
 
 const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());
 const _: () = assert!(SLICE_BYTES_MAX <= STRIP_BYTES_MAX);

@@ -129,9 +129,9 @@ pub struct ExportRecord {
 pub struct LastScrub {
     /// Bytes of array data whose redundancy was checked.
     pub checked_bytes: u64,
-    /// Stripes that did not match.
+    /// Stripes that did not match, or had blocks that could not be read.
     pub mismatches: u64,
-    /// Stripes made right.
+    /// Stripes of these that were made right.
     pub repaired: u64,
     /// When it ended, seconds since 1970.
     pub unix_seconds: u64,

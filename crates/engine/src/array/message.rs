@@ -48,25 +48,28 @@ pub enum Job {
     },
 }
 
-/// What became of a checked stripe.
+/// What became of a stripe that was checked or rebuilt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
-    /// The stripe could be compared (no drive of it was missing).
+    /// All of it was compared or filled: no drive that it needs was missing, and every block
+    /// was read, or recovered and written back.
     pub compared: bool,
     /// Parity or copies did not agree with the data.
     pub mismatch: bool,
-    /// They do now.
+    /// A drive that counts could not read some of its blocks.
+    pub unreadable: bool,
+    /// Something was written: what did not agree, or what could not be read.
     pub repaired: bool,
 }
 
 /// The answer to a job.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Of a write, zero or rebuild.
+    /// Of a write or zero.
     Done(Result<(), BlockError>),
     /// Of a read.
     Read(Result<(), BlockError>, BufMut),
-    /// Of a check.
+    /// Of a check or rebuild.
     Checked(Result<Checked, BlockError>),
 }
 
@@ -117,6 +120,15 @@ pub enum Mail<S> {
         slot: Slot,
         /// The drive's incarnation (see [`View`]), so that its replacement is not blamed.
         incarnation: u32,
+    },
+    /// To the manager: a drive could not read blocks, or they were recovered and written back.
+    Unreadable {
+        /// Where the drive is.
+        slot: Slot,
+        /// The drive's incarnation.
+        incarnation: u32,
+        /// They can be read again.
+        rewritten: bool,
     },
     /// To the manager: a group is about to be written for the first time since it was clean.
     FirstWrite(GroupNo),

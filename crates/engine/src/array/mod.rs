@@ -232,6 +232,7 @@ impl<E: Host> Array<E> {
             Mail::Adopted { .. }
             | Mail::Drained { .. }
             | Mail::DriveFailed { .. }
+            | Mail::Unreadable { .. }
             | Mail::FirstWrite(_) => {
                 unreachable!("mail for the manager is sorted out by the core")
             }
@@ -298,8 +299,13 @@ impl<E: Host> Array<E> {
         }
     }
 
-    /// What a read is worth that began under `bound`: an error is reported, and bytes of a drive
-    /// that no longer counts are as good as none (D2).
+    /// Tells the manager that a drive could not read blocks, or that it can again.
+    pub(crate) fn unreadable(&self, slot: Slot, incarnation: u32, rewritten: bool) {
+        self.post(MANAGER, Mail::Unreadable { slot, incarnation, rewritten });
+    }
+
+    /// What a read is worth that began under `bound`: an error is reported or counted, and bytes
+    /// of a drive that no longer counts are as good as none (D2).
     pub(crate) fn believe(
         &self,
         bound: &Bound<E::Drive>,
@@ -314,6 +320,10 @@ impl<E: Host> Array<E> {
                 let same = now.view.generation == bound.view.generation;
                 let counts = same || now.view.still_readable(slot, incarnation, key);
                 counts.then_some(()).ok_or(())
+            }
+            Err(DriveError::Media) => {
+                self.unreadable(slot, incarnation, false);
+                Err(())
             }
             Err(error) => {
                 self.report(slot, incarnation, error);

@@ -76,12 +76,7 @@ impl<E: Host> Array<E> {
             return counts(place.strip.0);
         }
         let copies = view.layout.m(place.group) + 1;
-        // Ahead of the resync border the copies may differ: everybody reads the same one.
-        let start = if view.trusted(key(place)) {
-            ((place.stripe.0 ^ u64::from(place.offset >> 12)) % u64::from(copies)) as u16
-        } else {
-            0
-        };
+        let start = view.copy(key(place), place.offset);
         (0..copies).find_map(|i| counts((start + i) % copies))
     }
 
@@ -131,6 +126,9 @@ impl<E: Host> Array<E> {
                 match result {
                     Ok(()) if counts => return (Ok(()), into),
                     Ok(()) => {}
+                    Err(DriveError::Media) if code == CodeKind::None => {
+                        self.unreadable(slot, incarnation, false);
+                    }
                     Err(error) => self.report(slot, incarnation, error),
                 }
                 if code == CodeKind::None {

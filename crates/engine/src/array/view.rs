@@ -111,6 +111,16 @@ impl View {
         key.stripe.0 < self.groups[key.group.index()].resync_border
     }
 
+    /// Which copy of a mirrored stripe a read that begins at this offset of its strip prefers.
+    /// Ahead of the resync border the copies may differ: everybody reads the same one.
+    pub fn copy(&self, key: StripeKey, offset: u32) -> u16 {
+        if !self.trusted(key) {
+            return 0;
+        }
+        let copies = u64::from(self.layout.m(key.group)) + 1;
+        ((key.stripe.0 ^ u64::from(offset >> 12)) % copies) as u16
+    }
+
     /// How the stripe's redundancy is made.
     pub fn code(&self, key: StripeKey) -> CodeKind {
         self.layout.descriptor(key.group).code

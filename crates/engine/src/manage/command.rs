@@ -7,7 +7,9 @@
 use format::{ArrayRecord, AssembleError, ExportAddress, FormatError, LastScrub};
 use io::DriveError;
 use layout::{LayoutError, Level};
-use units::{Slot, Uuid};
+use units::{GroupNo, Slot, Uuid};
+
+pub use super::errors::ErrorCounts;
 
 /// Takes the answer to a request.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, ManageError>) + Send>;
@@ -81,9 +83,9 @@ pub enum Request<S> {
 /// How an array is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArrayState {
-    /// All drives count.
+    /// All drives count, and all redundancy is right.
     Optimal,
-    /// Redundancy is less than it should be; all data is there.
+    /// Redundancy is less than it should be, or not yet made right after a crash.
     Degraded,
     /// Data can't be given back: more drives are missing than redundancy covers.
     Failed,
@@ -113,6 +115,8 @@ pub struct SlotStatus {
     pub serial: String,
     /// How it is.
     pub health: SlotHealth,
+    /// What its drive could not read since the array started.
+    pub errors: ErrorCounts,
 }
 
 /// What a task does.
@@ -128,7 +132,37 @@ pub enum TaskKind {
     Scrub,
 }
 
-/// A task that runs, or the last one that ran.
+/// Why a task can't go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hindrance {
+    /// A drive can't read blocks that are needed, and the others do not give their content.
+    Unreadable,
+    /// Drives that are needed are missing, or their redundancy is not right yet.
+    Unavailable,
+}
+
+impl core::fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Unreadable => "blocks can't be read and can't be recovered from other drives",
+            Self::Unavailable => "too few drives, or their redundancy is not right yet",
+        })
+    }
+}
+
+/// Where and why a task stopped. It tries again when the configuration changes, after a scrub,
+/// and from time to time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stuck {
+    /// Why.
+    pub reason: Hindrance,
+    /// The group.
+    pub group: GroupNo,
+    /// The first strip that is not right: bytes from the begin of each drive's data area.
+    pub offset: u64,
+}
+
+/// A task that runs or is stuck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskStatus {
     /// What it does.
@@ -137,6 +171,8 @@ pub struct TaskStatus {
     pub done_bytes: u64,
     /// Bytes (per drive) in all.
     pub total_bytes: u64,
+    /// Where and why it can't go on, if it can't.
+    pub stuck: Option<Stuck>,
 }
 
 /// One volume of an array.
@@ -190,7 +226,7 @@ pub struct ArrayStatus {
     pub unclean: bool,
     /// The slots.
     pub slots: Vec<SlotStatus>,
-    /// Running tasks.
+    /// Tasks that run or are stuck.
     pub tasks: Vec<TaskStatus>,
     /// What the last finished scrub found.
     pub last_scrub: Option<LastScrub>,

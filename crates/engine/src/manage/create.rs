@@ -310,8 +310,10 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
     let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
     let state = Rc::new((Cell::new(drives.len()), RefCell::new(None), Event::default()));
     let progress: Rc<[Cell<u64>]> = drives.iter().map(|_| Cell::new(0)).collect();
-    let show =
-        move |done_bytes| Some(TaskStatus { kind: TaskKind::Zero, done_bytes, total_bytes: bytes });
+    let show = move |done_bytes| {
+        let (kind, total_bytes) = (TaskKind::Zero, bytes);
+        Some(TaskStatus { kind, done_bytes, total_bytes, stuck: None })
+    };
     managed.tasks.show(show(0));
     for (i, (reference, drive)) in drives.into_iter().enumerate() {
         let (state, progress, managed) = (state.clone(), progress.clone(), managed.clone());

@@ -28,6 +28,7 @@ use crate::array::view::{
 use crate::array::{Array, MANAGER};
 use crate::mail::Mail;
 use crate::manage::command::{DriveRef, ManageError, TaskKind};
+use crate::manage::errors::Errors;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
 use core::cell::{Cell, Ref, RefCell};
@@ -88,6 +89,8 @@ pub(super) struct Managed<E: Host> {
     phase: Cell<Phase>,
     cancelled: Cell<bool>,
     phase_changed: Event,
+    /// What the drives could not read.
+    pub(super) errors: Errors,
     local: RefCell<Option<Array<E>>>,
     generation: Cell<Generation>,
     stopped: Cell<bool>,
@@ -124,6 +127,7 @@ impl<E: Host> Managed<E> {
             phase: Cell::new(phase),
             cancelled: Cell::new(false),
             phase_changed: Event::default(),
+            errors: Errors::default(),
             local: RefCell::default(),
             generation: Cell::new(Generation(1)),
             stopped: Cell::new(false),

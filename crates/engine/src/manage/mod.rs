@@ -14,6 +14,7 @@
 
 pub mod command;
 mod create;
+mod errors;
 mod managed;
 mod status;
 mod store;
@@ -127,6 +128,13 @@ impl<E: Host> Manager<E> {
             self.env().spawn(Priority::First, async move {
                 array.drive_failed(slot, incarnation).await;
             });
+        }
+    }
+
+    /// A drive could not read blocks, or they were written back.
+    pub fn unreadable(&self, id: ArrayId, slot: Slot, incarnation: u32, rewritten: bool) {
+        if let Some(array) = self.by_id(id) {
+            array.errors.count(slot, incarnation, rewritten);
         }
     }
 

@@ -21,7 +21,8 @@ impl<E: Host> Managed<E> {
             if lacking > usize::from(layout.m(group)) {
                 return ArrayState::Failed;
             }
-            if lacking > 0 {
+            let owed = view.groups[group.index()].resync_border < layout.stripes(group);
+            if lacking > 0 || (owed && layout.m(group) > 0) {
                 state = ArrayState::Degraded;
             }
         }
@@ -51,6 +52,7 @@ impl<E: Host> Managed<E> {
                 SlotState::InSync => SlotHealth::InSync,
                 SlotState::Rebuilding { .. } => SlotHealth::Rebuilding,
             },
+            errors: self.errors.of(Slot(i as u16), seats[i].incarnation),
         };
         let volume = |v: &format::VolumeRecord| VolumeStatus {
             name: v.name.clone(),
@@ -80,7 +82,7 @@ impl<E: Host> Managed<E> {
             epoch: record.epoch.counter,
             unclean: record.groups.iter().any(|g| g.unclean),
             slots: (0..seats.len()).map(slot).collect(),
-            tasks: self.tasks.shown().into_iter().collect(),
+            tasks: self.tasks.all(),
             last_scrub: record.last_scrub,
             volumes: record.volumes.iter().map(volume).collect(),
             exports: record.exports.iter().map(export).collect(),

@@ -9,37 +9,56 @@
 //! A task goes over the stripes of a group in windows of [`BORDER_BANDS`] bands. Each stripe is a
 //! job of its home core, so the task runs beside host I/O and never sees a stripe half written.
 //!
+//! | state of a resync or rebuild | leaves by                                                     |
+//! |------------------------------|---------------------------------------------------------------|
+//! | owed                         | nothing before it is owed and not stuck → runs                |
+//! | runs                         | last stripe right → over; a stripe that can't be → stuck      |
+//! | stuck                        | the configuration changed, a scrub ended, or [`TASK_RETRY`]   |
+//! |                              | passed → owed                                                 |
+//!
 //! Invariants
-//! - A border moves only over a finished window, after a flush of the drives that were written,
-//!   and is durable in the record before it is published (D17).
-//! - A task that can't go on (a drive failed, blocks can't be recovered) stops where its border
-//!   is; the keeper tries again when the configuration changes.
+//! - A border moves only over stripes that are right, after a flush of the drives that were
+//!   written, and is durable in the record before it is published (D17). It stops at the first
+//!   stripe that can't be made right: no record could say later which one that was.
+//! - A stuck task is shown with its reason and place, and keeps no other from running.
+//! - A scrub goes over everything; what it could not compare is not counted as checked, and
+//!   stripes with blocks that no drive's reading gave count as mismatches.
 
 use crate::Host;
 use crate::array::Array;
 use crate::array::message::{Checked, Job, Outcome};
-use crate::limits::{BORDER_BANDS, BORDERS_MIN, TASK_BANDS, TASK_STRIPES};
-use crate::manage::command::{ArrayStatus, ManageError, TaskKind, TaskStatus};
+use crate::limits::{BORDER_BANDS, BORDERS_MIN, TASK_BANDS, TASK_RETRY, TASK_STRIPES};
+use crate::manage::command::{ArrayStatus, Hindrance, ManageError, Stuck, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
 use crate::stripe::table::StripeKey;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::ops::Range;
 use format::{LastScrub, SlotState};
 use io::local::Event;
 use io::{BlockError, Priority};
 use std::rc::Rc;
-use units::{GroupNo, Slot, StripeNo};
+use units::{Generation, GroupNo, Slot, StripeNo};
 
 /// What runs, what was asked for, and who waits.
 #[derive(Default)]
 pub(super) struct Tasks {
     shown: Cell<Option<TaskStatus>>,
+    stuck: RefCell<Vec<StuckTask>>,
     scrub: Cell<Option<bool>>,
     ending: Cell<bool>,
     ended: Cell<bool>,
     running: Cell<bool>,
+    /// Whether somebody will have the keeper try stuck tasks again.
+    retrying: Cell<bool>,
     /// Something changed that a keeper, or who waits for it, may want to look at.
     pub changed: Event,
+}
+
+/// A task that could not go on under a generation.
+struct StuckTask {
+    what: Owed,
+    under: Generation,
+    shown: TaskStatus,
 }
 
 impl Tasks {
@@ -48,23 +67,41 @@ impl Tasks {
         self.shown.set(task);
     }
 
-    /// The task that runs.
-    pub fn shown(&self) -> Option<TaskStatus> {
-        self.shown.get()
+    /// The task that runs, and those that are stuck.
+    pub fn all(&self) -> Vec<TaskStatus> {
+        let stuck = self.stuck.borrow();
+        self.shown.get().into_iter().chain(stuck.iter().map(|s| s.shown)).collect()
+    }
+
+    fn is_stuck(&self, what: Owed) -> bool {
+        self.stuck.borrow().iter().any(|s| s.what == what)
     }
 }
 
-/// What is owed.
+/// What is owed beside scrubs that were asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Owed {
-    Resync(GroupNo, u64),
-    Rebuild(Slot, GroupNo, u64),
-    Scrub(bool),
+    Resync(GroupNo),
+    Rebuild(Slot, GroupNo),
+}
+
+/// How a task ended.
+enum End {
+    /// All is done.
+    Whole,
+    /// It was told to end, or a change of configuration came in between.
+    Cut,
+    /// It can't go on, at this stripe.
+    Stuck(u64, Hindrance),
 }
 
 /// What a window of stripes came to.
 #[derive(Clone, Copy, Default)]
 struct Sum {
-    stuck: bool,
+    /// The array stops.
+    stopped: bool,
+    /// The first stripe that is not right, and why.
+    hindered: Option<(u64, Hindrance)>,
     compared: u64,
     mismatches: u64,
     repaired: u64,
@@ -90,73 +127,111 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
 }
 
 async fn keep<E: Host>(managed: Rc<Managed<E>>) {
-    // The generation under which resync and rebuild could not go on.
-    let mut stuck_at = None;
-    while !managed.tasks.ending.get() {
+    let tasks = &managed.tasks;
+    while !tasks.ending.get() {
         let now = managed.view().generation;
-        let owed = if stuck_at == Some(now) { scrub_owed(&managed) } else { owed(&managed) };
-        let Some(owed) = owed else {
-            let tasks = &managed.tasks;
+        let owed = owed(&managed);
+        tasks.stuck.borrow_mut().retain(|s| s.under == now && owed.contains(&s.what));
+        if let Some(next) = owed.iter().copied().find(|what| !tasks.is_stuck(*what)) {
+            carry_out(&managed, next).await;
+        } else if let Some(repair) = tasks.scrub.take() {
+            scrub(&managed, repair).await;
+            tasks.show(None);
+            // What a scrub wrote back, or a host before it, may have been in a task's way.
+            tasks.stuck.borrow_mut().clear();
+        } else {
+            retry_later(&managed);
+            let stuck = tasks.stuck.borrow().len();
             let news = || {
                 let asked = tasks.ending.get() || tasks.scrub.get().is_some();
-                (asked || managed.view().generation != now).then_some(())
+                let tried = tasks.stuck.borrow().len() < stuck;
+                (asked || tried || managed.view().generation != now).then_some(())
             };
             tasks.changed.wait_until(news).await;
-            continue;
-        };
-        let finished = match owed {
-            Owed::Resync(group, border) => resync(&managed, group, border).await,
-            Owed::Rebuild(slot, group, border) => rebuild(&managed, slot, group, border).await,
-            Owed::Scrub(repair) => scrub(&managed, repair).await,
-        };
-        managed.tasks.show(None);
-        if !finished {
-            // If something changed meanwhile, what was impossible may be possible now.
-            stuck_at = Some(now);
         }
     }
-    managed.tasks.ended.set(true);
-    managed.tasks.changed.notify();
+    tasks.show(None);
+    tasks.ended.set(true);
+    tasks.changed.notify();
 }
 
-fn scrub_owed<E: Host>(managed: &Managed<E>) -> Option<Owed> {
-    managed.tasks.scrub.take().map(Owed::Scrub)
+/// Runs a resync or rebuild until it is over or stuck.
+async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
+    let before = managed.view().generation;
+    let (kind, group, end) = match what {
+        Owed::Resync(group) => (TaskKind::Resync, group, resync(managed, group).await),
+        Owed::Rebuild(slot, group) => {
+            (TaskKind::Rebuild, group, rebuild(managed, slot, group).await)
+        }
+    };
+    let tasks = &managed.tasks;
+    tasks.show(None);
+    if let End::Stuck(stripe, reason) = end {
+        let strip = u64::from(managed.layout().strip_bytes());
+        let stuck = Some(Stuck { reason, group, offset: stripe * strip });
+        let mut shown = managed.task(kind, stripe, managed.layout().stripes(group));
+        shown.stuck = stuck;
+        // If something changed meanwhile, what was impossible may be possible now.
+        tasks.stuck.borrow_mut().push(StuckTask { what, under: before, shown });
+    }
 }
 
-fn owed<E: Host>(managed: &Managed<E>) -> Option<Owed> {
-    let layout = managed.layout().clone();
+/// Has stuck tasks tried again after a while. Without the array it does nothing.
+fn retry_later<E: Host>(managed: &Rc<Managed<E>>) {
+    if managed.tasks.stuck.borrow().is_empty() || managed.tasks.retrying.replace(true) {
+        return;
+    }
+    let sleep = managed.env().sleep(TASK_RETRY);
+    let managed = Rc::downgrade(managed);
+    let env = managed.upgrade().expect("it is here").env().clone();
+    env.spawn(Priority::Last, async move {
+        sleep.await;
+        if let Some(managed) = managed.upgrade() {
+            managed.tasks.retrying.set(false);
+            managed.tasks.stuck.borrow_mut().clear();
+            managed.tasks.changed.notify();
+        }
+    });
+}
+
+/// The resyncs and rebuilds that are owed, in the order in which they are done.
+fn owed<E: Host>(managed: &Managed<E>) -> Vec<Owed> {
+    let layout = managed.layout();
     let record = managed.record();
+    let mut owed = Vec::new();
     for group in (0..layout.groups()).map(GroupNo) {
         let border = record.groups[group.index()].resync_border;
         if layout.m(group) > 0 && border < layout.stripes(group) {
-            return Some(Owed::Resync(group, border));
+            owed.push(Owed::Resync(group));
         }
     }
     for (i, slot) in record.slots.iter().enumerate() {
-        if let SlotState::Rebuilding { border } = slot.state {
+        if let SlotState::Rebuilding { .. } = slot.state {
             let slot = Slot(i as u16);
             let group = layout.groups_of(slot).next().expect("a slot is in a group");
-            return Some(Owed::Rebuild(slot, group, border));
+            owed.push(Owed::Rebuild(slot, group));
         }
     }
-    drop(record);
-    scrub_owed(managed)
+    owed
 }
 
-/// Runs one job per stripe of the window, several at a time.
+/// Runs one job per stripe of the window, several at a time; up to the first that can't be made
+/// right unless `thorough`.
 async fn window<E: Host>(
     managed: &Rc<Managed<E>>,
     group: GroupNo,
     stripes: Range<u64>,
+    thorough: bool,
     job: impl Fn() -> Job + Copy + 'static,
 ) -> Sum {
     let Some(array) = managed.local() else {
-        return Sum { stuck: true, ..Sum::default() };
+        return Sum { stopped: true, ..Sum::default() };
     };
     let lanes = TASK_BANDS * TASK_STRIPES;
     let state = Rc::new(Window {
         next: Cell::new(stripes.start),
         end: stripes.end,
+        thorough,
         lanes: Cell::new(lanes),
         sum: Cell::new(Sum::default()),
         over: Event::default(),
@@ -176,6 +251,7 @@ async fn window<E: Host>(
 struct Window {
     next: Cell<u64>,
     end: u64,
+    thorough: bool,
     lanes: Cell<usize>,
     sum: Cell<Sum>,
     over: Event,
@@ -190,38 +266,47 @@ async fn lane<E: Host>(
 ) {
     loop {
         let stripe = state.next.get();
-        let over = stripe >= state.end || state.sum.get().stuck;
-        if over || managed.tasks.ending.get() {
+        let sum = state.sum.get();
+        let over = stripe >= state.end || (sum.hindered.is_some() && !state.thorough);
+        if over || sum.stopped || managed.tasks.ending.get() {
             return;
         }
         state.next.set(stripe + 1);
         let Ok(_active) = array.begin() else {
-            state.sum.set(Sum { stuck: true, ..state.sum.get() });
+            state.sum.set(Sum { stopped: true, ..sum });
             return;
         };
         let key = StripeKey { group, stripe: StripeNo(stripe) };
         let outcome = array.request(key, job()).await;
         let mut sum = state.sum.get();
-        sum.add(outcome);
+        sum.add(stripe, outcome);
         state.sum.set(sum);
     }
 }
 
 impl Sum {
-    fn add(&mut self, outcome: Outcome) {
+    fn add(&mut self, stripe: u64, outcome: Outcome) {
         let checked: Result<Checked, BlockError> = match outcome {
-            Outcome::Done(result) => result.map(|()| Checked::default()),
             Outcome::Checked(result) => result,
-            Outcome::Read(..) => unreachable!("tasks do not read"),
+            Outcome::Done(_) | Outcome::Read(..) => unreachable!("tasks check and rebuild"),
         };
-        match checked {
-            Ok(checked) => {
-                self.compared += u64::from(checked.compared);
-                self.mismatches += u64::from(checked.mismatch);
-                self.repaired += u64::from(checked.repaired);
+        let checked = checked.unwrap_or_default();
+        let wrong = checked.mismatch || checked.unreadable;
+        self.compared += u64::from(checked.compared);
+        self.mismatches += u64::from(wrong);
+        self.repaired += u64::from(wrong && checked.compared && checked.repaired);
+        if !checked.compared {
+            let why =
+                if checked.unreadable { Hindrance::Unreadable } else { Hindrance::Unavailable };
+            if self.hindered.is_none_or(|(first, _)| stripe < first) {
+                self.hindered = Some((stripe, why));
             }
-            Err(_) => self.stuck = true,
         }
+    }
+
+    /// The first stripe of the window that is not right; its end if all are.
+    fn reached(&self, window: &Range<u64>) -> u64 {
+        self.hindered.map_or(window.end, |(stripe, _)| stripe)
     }
 }
 
@@ -242,15 +327,18 @@ fn windows<E: Host>(managed: &Managed<E>, group: GroupNo, border: u64) -> Vec<Ra
 }
 
 impl<E: Host> Managed<E> {
-    fn progress(&self, kind: TaskKind, done: u64, total: u64) {
+    fn task(&self, kind: TaskKind, done: u64, total: u64) -> TaskStatus {
         let strip = u64::from(self.layout().strip_bytes());
-        let (done_bytes, total_bytes) = (done * strip, total * strip);
-        self.tasks.show(Some(TaskStatus { kind, done_bytes, total_bytes }));
+        TaskStatus { kind, done_bytes: done * strip, total_bytes: total * strip, stuck: None }
+    }
+
+    fn progress(&self, kind: TaskKind, done: u64, total: u64) {
+        self.tasks.show(Some(self.task(kind, done, total)));
     }
 
     /// Asks for a scrub.
     pub async fn start_scrub(self: Rc<Self>, repair: bool) -> Result<ArrayStatus, ManageError> {
-        if let Some(task) = self.tasks.shown() {
+        if let Some(task) = self.tasks.shown.get() {
             return Err(ManageError::Busy(task.kind));
         }
         if !self.tasks.running.get() {
@@ -261,61 +349,79 @@ impl<E: Host> Managed<E> {
         self.tasks.changed.notify();
         Ok(self.status())
     }
+
+    /// Flushes the drives of a group that count; the lock is held.
+    async fn flush_group(&self, group: GroupNo) -> bool {
+        let mut flushed = true;
+        for slot in self.layout().slots(group).collect::<Vec<_>>() {
+            let counts = self.record().slots[slot.index()].state != SlotState::Failed;
+            flushed &= !counts || self.flush_slot(slot).await;
+        }
+        flushed
+    }
 }
 
-async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo, border: u64) -> bool {
+async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
     let total = managed.layout().stripes(group);
+    let border = managed.record().groups[group.index()].resync_border;
     for stripes in windows(managed, group, border) {
         managed.progress(TaskKind::Resync, stripes.start, total);
-        let all = stripes.end - stripes.start;
-        let sum = window(managed, group, stripes.clone(), || Job::Check { repair: true }).await;
-        if sum.stuck || sum.compared < all || managed.tasks.ending.get() {
-            return false;
+        let repair = || Job::Check { repair: true };
+        let sum = window(managed, group, stripes.clone(), false, repair).await;
+        if sum.stopped || managed.tasks.ending.get() {
+            return End::Cut;
         }
-        managed.lock.acquire(1).await;
-        let mut flushed = true;
-        for slot in managed.layout().slots(group).collect::<Vec<_>>() {
-            let counts = managed.record().slots[slot.index()].state != SlotState::Failed;
-            flushed &= !counts || managed.flush_slot(slot).await;
+        let reached = sum.reached(&stripes);
+        if reached > stripes.start && !resynced(managed, group, reached).await {
+            return End::Stuck(stripes.start, Hindrance::Unavailable);
         }
-        let moved = |r: &mut format::ArrayRecord| {
-            r.groups[group.index()].resync_border = stripes.end;
-        };
-        let mut done = flushed;
-        if flushed {
-            done = managed.commit(false, moved).await.is_ok();
-            managed.publish(false).await;
-        }
-        managed.lock.release(1);
-        if !done {
-            return false;
+        if let Some((stripe, why)) = sum.hindered {
+            return End::Stuck(stripe, why);
         }
     }
-    true
+    End::Whole
 }
 
-async fn rebuild<E: Host>(
-    managed: &Rc<Managed<E>>,
-    slot: Slot,
-    group: GroupNo,
-    border: u64,
-) -> bool {
+/// Moves a resync's border over what was made right, durably.
+async fn resynced<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo, border: u64) -> bool {
+    managed.lock.acquire(1).await;
+    let mut done = managed.flush_group(group).await;
+    if done {
+        let moved = |r: &mut format::ArrayRecord| r.groups[group.index()].resync_border = border;
+        done = managed.commit(false, moved).await.is_ok();
+        managed.publish(false).await;
+    }
+    managed.lock.release(1);
+    done
+}
+
+async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) -> End {
     let total = managed.layout().stripes(group);
     let incarnation = managed.seats.borrow()[slot.index()].incarnation;
+    let SlotState::Rebuilding { border } = managed.record().slots[slot.index()].state else {
+        return End::Cut;
+    };
     for stripes in windows(managed, group, border) {
         managed.progress(TaskKind::Rebuild, stripes.start, total);
-        let sum = window(managed, group, stripes.clone(), move || Job::Rebuild(slot)).await;
-        if sum.stuck || managed.tasks.ending.get() {
-            return false;
+        let fill = move || Job::Rebuild(slot);
+        let sum = window(managed, group, stripes.clone(), false, fill).await;
+        if sum.stopped || managed.tasks.ending.get() {
+            return End::Cut;
         }
-        managed.lock.acquire(1).await;
-        let moved = advance(managed, slot, incarnation, stripes.end, total).await;
-        managed.lock.release(1);
-        if !moved {
-            return false;
+        let reached = sum.reached(&stripes);
+        if reached > stripes.start {
+            managed.lock.acquire(1).await;
+            let moved = advance(managed, slot, incarnation, reached, total).await;
+            managed.lock.release(1);
+            if !moved {
+                return End::Stuck(stripes.start, Hindrance::Unavailable);
+            }
+        }
+        if let Some((stripe, why)) = sum.hindered {
+            return End::Stuck(stripe, why);
         }
     }
-    true
+    End::Whole
 }
 
 /// Moves a rebuild's border over what was filled, durably.
@@ -339,7 +445,7 @@ async fn advance<E: Host>(
     recorded
 }
 
-async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: bool) -> bool {
+async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: bool) {
     let layout = managed.layout().clone();
     let mut found = Sum::default();
     let mut checked_bytes = 0;
@@ -347,9 +453,9 @@ async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: bool) -> bool {
         let total = layout.stripes(group);
         for stripes in windows(managed, group, 0) {
             managed.progress(TaskKind::Scrub, stripes.start, total);
-            let sum = window(managed, group, stripes, move || Job::Check { repair }).await;
-            if sum.stuck || managed.tasks.ending.get() {
-                return false;
+            let sum = window(managed, group, stripes, true, move || Job::Check { repair }).await;
+            if sum.stopped || managed.tasks.ending.get() {
+                return;
             }
             found.mismatches += sum.mismatches;
             found.repaired += sum.repaired;
@@ -364,9 +470,17 @@ async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: bool) -> bool {
         unix_seconds: managed.env().wall_seconds(),
     };
     managed.lock.acquire(1).await;
-    let done = managed.commit(false, |r| r.last_scrub = Some(scrub)).await.is_ok();
+    let mut flushed = true;
+    if found.repaired > 0 {
+        // What is said to be repaired is durable. A drive that can't promise it is taken out.
+        for group in (0..layout.groups()).map(GroupNo) {
+            flushed &= managed.flush_group(group).await;
+        }
+    }
+    let scrub = LastScrub { repaired: if flushed { scrub.repaired } else { 0 }, ..scrub };
+    // A record that can't be written is met again by whatever is recorded next.
+    let _ = managed.commit(false, |r| r.last_scrub = Some(scrub)).await;
     // The commit may have met a drive that failed.
     managed.publish(false).await;
     managed.lock.release(1);
-    done
 }

@@ -1,16 +1,84 @@
 //! Whole-stripe work: reads that need recovery, rebuild of one strip, and check or repair of
 //! parity and copies. All of it runs on the home core with the stripe busy.
+//!
+//! # Unreadable blocks
+//! A drive may be unable to read some blocks and be fine otherwise. What happens to a range of a
+//! strip that is met so:
+//!
+//! | what was found                         | then                                           |
+//! |----------------------------------------|------------------------------------------------|
+//! | the range is longer than it need be    | it is halved, and each half is met anew        |
+//! | the others give its content            | that is returned, written back, and read again |
+//! | the drive fails that write or read     | it is taken out, as by any failed write        |
+//! | the others do not give its content     | the read fails, the stripe counts as not right |
+//!
+//! Invariants
+//! - Nothing but the content recovered is ever written over unreadable blocks.
+//! - A stripe is called compared or filled only if every block of it was: whoever moves a border
+//!   over stripes (rebuild, resync) relies on it.
+//! - What a check or repair writes is what the data says already, so that a crash at any point
+//!   leaves each block as it was or right.
 
 use crate::Host;
-use crate::array::Array;
 use crate::array::message::Checked;
-use crate::limits::SLICE_BYTES_MAX;
-use crate::stripe::execute::{Columns, Work, Writes, settle};
-use crate::stripe::plan::StripSet;
+use crate::array::{Array, Bound};
+use crate::limits::{BAD_RANGE_BYTES, SLICE_BYTES_MAX};
+use crate::stripe::execute::{Columns, Unread, Work, Writes, settle};
+use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
-use io::{BlockError, BufMut, Drive};
+use io::{BlockError, Buf, BufMut, Drive};
 use layout::CodeKind;
+use std::rc::Rc;
 use units::Slot;
+
+/// How a range of a strip is worked on: all of it, or in smaller parts if it has unreadable
+/// blocks, so that those of several strips are not taken together.
+struct Cursor {
+    at: u32,
+    end: u32,
+    /// How much is tried at once.
+    step: u32,
+    block: u32,
+}
+
+impl Cursor {
+    fn new(at: u32, end: u32, block: u32) -> Self {
+        Self { at, end, step: SLICE_BYTES_MAX as u32, block }
+    }
+
+    /// What is to be tried next.
+    fn range(&self) -> Option<(u32, u32)> {
+        (self.at < self.end).then(|| (self.at, self.end.min(self.at + self.step)))
+    }
+
+    /// The range was worked on.
+    fn pass(&mut self) {
+        if let Some((_, to)) = self.range() {
+            self.at = to;
+        }
+        self.step = (self.step * 2).min(SLICE_BYTES_MAX as u32);
+    }
+
+    /// The range must be tried in smaller parts.
+    fn narrow(&mut self) {
+        let (from, to) = self.range().expect("there is a range to halve");
+        self.step = ((to - from) / self.block).div_ceil(2) * self.block;
+    }
+}
+
+/// What became of a range.
+enum Tried<T> {
+    /// This.
+    Done(T),
+    /// It has unreadable blocks and must be tried in smaller parts.
+    Narrow,
+}
+
+/// Whether a range with bad blocks is to be halved before anything is recovered in it. Copies
+/// that may differ (`pinned`) are never taken in place of blocks that the pinned one can read.
+fn too_long(bytes: u32, block: u32, pinned: bool) -> bool {
+    bytes > if pinned { block } else { BAD_RANGE_BYTES.max(block) }
+}
 
 /// Reads a run of bytes of one data strip, recovering it if it is lost.
 pub(crate) async fn read<E: Host>(
@@ -19,74 +87,117 @@ pub(crate) async fn read<E: Host>(
     at: u32,
     mut into: BufMut,
 ) -> (Result<(), BlockError>, BufMut) {
-    let strip_bytes = array.bound().view.layout.strip_bytes();
-    let (strip, mut from) = ((at / strip_bytes) as usize, at % strip_bytes);
+    let (strip_bytes, block) = {
+        let view = &array.bound().view;
+        (view.layout.strip_bytes(), view.block_bytes)
+    };
+    let (strip, from) = ((at / strip_bytes) as usize, at % strip_bytes);
+    // The copy that the request was read from, so that what that could not read is found.
+    let copy = array.bound().view.copy(key, from);
+    let mut cursor = Cursor::new(from, from + into.len() as u32, block);
     let mut done = into.split_to(0);
-    let mut result = Ok(());
-    while !into.is_empty() && result.is_ok() {
-        let piece = into.split_to(into.len().min(SLICE_BYTES_MAX));
-        let bytes = piece.len() as u32;
-        let (outcome, piece) = read_piece(array, key, strip, from, piece).await;
-        result = outcome;
-        from += bytes;
-        done.unsplit(piece);
+    while let Some((lo, hi)) = cursor.range() {
+        let piece = into.split_to((hi - lo) as usize);
+        let (outcome, mut piece) = read_piece(array, key, (strip, copy), lo, piece).await;
+        match outcome {
+            Ok(Tried::Narrow) => {
+                piece.unsplit(into);
+                into = piece;
+                cursor.narrow();
+            }
+            Ok(Tried::Done(())) => {
+                done.unsplit(piece);
+                cursor.pass();
+            }
+            Err(error) => {
+                done.unsplit(piece);
+                done.unsplit(into);
+                return (Err(error), done);
+            }
+        }
     }
     done.unsplit(into);
-    (result, done)
+    (Ok(()), done)
 }
 
+/// Reads a range of a data strip, of a mirror from `copy` if that can be read.
 async fn read_piece<E: Host>(
     array: &Array<E>,
     key: StripeKey,
-    strip: usize,
+    (strip, copy): (usize, u16),
     from: u32,
     mut into: BufMut,
-) -> (Result<(), BlockError>, BufMut) {
-    let mut unread = StripSet::default();
+) -> (Result<Tried<()>, BlockError>, BufMut) {
+    let bytes = into.len() as u32;
+    let mut unread = Unread::default();
     loop {
         let bound = array.bound();
         let mut state = bound.view.stripe_state(key);
-        state.readable = state.readable.without(unread);
+        let counts = state.readable;
         let mirror = bound.view.code(key) == CodeKind::Mirror;
-        let direct = if mirror { state.readable.first(1) } else { StripSet::one(strip) };
-        if let Some(source) = direct.and(state.readable).iter().next() {
-            let (drive, at, slot) = bound.strip(key, source);
-            let (result, back) = drive.read(at + u64::from(from), into).await;
-            into = back;
-            if array.believe(&bound, key, slot, result).is_ok() {
-                return (Ok(()), into);
-            }
-            unread = unread.or(StripSet::one(source));
-            continue;
+        let (block, pinned) = (bound.view.block_bytes, mirror && !state.parity_trusted);
+        if !unread.bad.is_empty() && too_long(bytes, block, pinned) {
+            return (Ok(Tried::Narrow), into);
         }
-        let sources = if mirror { None } else { state.sources(StripSet::one(strip)) };
-        let Some(sources) = sources else {
-            return (Err(BlockError::Unavailable), into);
+        state.readable = state.readable.without(unread.strips);
+        let direct = match mirror {
+            false => StripSet::one(strip),
+            true if state.readable.has(copy.into()) => StripSet::one(copy.into()),
+            true => state.readable.first(1),
         };
         let work = Work { array, bound: &bound, key, state };
-        let units = sources.len() + 1;
-        array.scratch().reserve(units).await;
-        let mut columns = Columns::new();
-        work.clear(&mut columns);
-        let span = (from, from + into.len() as u32);
-        let outcome = work.read_strips(sources, |_| span, &mut columns).await;
-        if outcome.is_ok() {
-            work.recover(&[strip], into.len(), &mut columns);
-            into.copy_from_slice(columns[strip].as_ref().expect("recovered"));
-        }
-        work.put_back(&mut columns);
-        array.scratch().release(units);
-        match outcome {
-            Ok(()) => return (Ok(()), into),
-            Err(failed) => unread = unread.or(failed),
+        let found = if let Some(source) = direct.and(state.readable).iter().next() {
+            let outcome = work.read_strip(source, from, into).await;
+            into = outcome.1;
+            outcome.0
+        } else if let (false, Some(sources)) = (mirror, state.sources(StripSet::one(strip))) {
+            work.recover_into(strip, sources, from, &mut into).await
+        } else if !unread.bad.is_empty() && bytes > block {
+            return (Ok(Tried::Narrow), into);
+        } else {
+            return (Err(BlockError::Unavailable), into);
+        };
+        match found {
+            Ok(()) => {
+                let wanted = if mirror { unread.bad } else { StripSet::one(strip) };
+                let bad = unread.bad.and(wanted).and(counts);
+                if !bad.is_empty() {
+                    write_back(array, key, bound, bad, from, &into).await;
+                }
+                return (Ok(Tried::Done(())), into);
+            }
+            Err(failed) => unread.add(failed),
         }
     }
 }
 
-/// The byte ranges of a strip that are worked on one after the other.
-fn windows(strip_bytes: u32) -> impl Iterator<Item = (u32, u32)> {
-    let step = strip_bytes.min(SLICE_BYTES_MAX as u32);
-    (0..strip_bytes / step).map(move |i| (i * step, (i + 1) * step))
+/// Writes recovered bytes over the unreadable ones of some strips and reads them again. A drive
+/// that fails either is taken out. What was recovered is right whatever becomes of that.
+async fn write_back<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    bound: Rc<Bound<E::Drive>>,
+    bad: StripSet,
+    from: u32,
+    content: &[u8],
+) {
+    let units = 1 + bad.len();
+    array.scratch().reserve(units).await;
+    let state = bound.view.stripe_state(key);
+    let work = Work { array, bound: &bound, key, state };
+    let mut copy = work.scratch(content.len());
+    copy.copy_from_slice(content);
+    let copy = copy.freeze();
+    let mut out = Writes::new(&work);
+    for strip in bad.iter() {
+        out.push(strip, from, core::slice::from_ref(&copy), false).await;
+    }
+    let missed = out.finish().await;
+    array.scratch().put_shared(copy);
+    let span = (from, from + content.len() as u32);
+    let missed = missed.or(work.read_again(bad.without(missed), span).await);
+    array.scratch().release(units);
+    let _ = settle(array, key, bound, missed).await;
 }
 
 /// Fills the strip of `slot` from the others. `Unavailable` if they do not suffice.
@@ -94,29 +205,42 @@ pub(crate) async fn rebuild<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     slot: Slot,
-) -> Result<(), BlockError> {
-    let strip_bytes = array.bound().view.layout.strip_bytes();
-    for span in windows(strip_bytes) {
-        rebuild_window(array, key, slot, span).await?;
+) -> Result<Checked, BlockError> {
+    let (strip_bytes, block) = {
+        let view = &array.bound().view;
+        (view.layout.strip_bytes(), view.block_bytes)
+    };
+    let mut sum = Checked { compared: true, ..Checked::default() };
+    let mut cursor = Cursor::new(0, strip_bytes, block);
+    while let Some(span) = cursor.range() {
+        match rebuild_range(array, key, slot, span).await? {
+            Tried::Narrow => cursor.narrow(),
+            Tried::Done(true) => cursor.pass(),
+            Tried::Done(false) => {
+                (sum.compared, sum.unreadable) = (false, true);
+                cursor.pass();
+            }
+        }
     }
-    Ok(())
+    Ok(sum)
 }
 
-async fn rebuild_window<E: Host>(
+/// Fills a range of the strip; false if blocks that it needs can't be read.
+async fn rebuild_range<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     slot: Slot,
     span: (u32, u32),
-) -> Result<(), BlockError> {
-    let mut unread = StripSet::default();
+) -> Result<Tried<bool>, BlockError> {
+    let mut unread = Unread::default();
     loop {
         let bound = array.bound();
         let Some(strip) = bound.view.layout.strip(key.group, key.stripe, slot) else {
-            return Ok(());
+            return Ok(Tried::Done(true));
         };
         let strip = strip.index();
         let mut state = bound.view.stripe_state(key);
-        state.readable = state.readable.without(unread).without(StripSet::one(strip));
+        state.readable = state.readable.without(unread.strips).without(StripSet::one(strip));
         if !state.writable.has(strip) {
             return Err(BlockError::Unavailable);
         }
@@ -128,7 +252,13 @@ async fn rebuild_window<E: Host>(
         } else {
             state.sources(StripSet::one(strip))
         };
-        let sources = sources.ok_or(BlockError::Unavailable)?;
+        let Some(sources) = sources else {
+            if unread.bad.is_empty() {
+                return Err(BlockError::Unavailable);
+            }
+            let narrow = span.1 - span.0 > bound.view.block_bytes;
+            return Ok(if narrow { Tried::Narrow } else { Tried::Done(false) });
+        };
         let work = Work { array, bound: &bound, key, state };
         let units = sources.len() + 1 + state.m;
         array.scratch().reserve(units).await;
@@ -137,20 +267,62 @@ async fn rebuild_window<E: Host>(
         match outcome {
             Ok(missed) => {
                 settle(array, key, bound, missed).await?;
-                return if missed.is_empty() { Ok(()) } else { Err(BlockError::Unavailable) };
+                let filled = missed.is_empty();
+                return filled.then_some(Tried::Done(true)).ok_or(BlockError::Unavailable);
             }
-            Err(failed) => unread = unread.or(failed),
+            Err(failed) => unread.add(failed),
         }
     }
 }
 
 impl<E: Host> Work<'_, E> {
+    /// Fills `into` from one strip.
+    async fn read_strip(
+        &self,
+        strip: usize,
+        from: u32,
+        into: BufMut,
+    ) -> (Result<(), Unread>, BufMut) {
+        let (drive, at, slot) = self.bound.strip(self.key, strip);
+        let (result, into) = drive.read(at + u64::from(from), into).await;
+        let believed = self.array.believe(self.bound, self.key, slot, result);
+        let unread = |()| {
+            let mut unread = Unread::default();
+            unread.strip(strip, result);
+            unread
+        };
+        (believed.map_err(unread), into)
+    }
+
+    /// Fills `into` with what a strip should hold by the others.
+    async fn recover_into(
+        &self,
+        strip: usize,
+        sources: StripSet,
+        from: u32,
+        into: &mut BufMut,
+    ) -> Result<(), Unread> {
+        let units = sources.len() + 1;
+        self.array.scratch().reserve(units).await;
+        let mut columns = Columns::new();
+        self.clear(&mut columns);
+        let span = (from, from + into.len() as u32);
+        let outcome = self.read_strips(sources, |_| span, &mut columns).await;
+        if outcome.is_ok() {
+            self.recover(&[strip], into.len(), &mut columns);
+            into.copy_from_slice(columns[strip].as_ref().expect("recovered"));
+        }
+        self.put_back(&mut columns);
+        self.array.scratch().release(units);
+        outcome
+    }
+
     async fn rebuild_strip(
         &self,
         strip: usize,
         sources: StripSet,
         span: (u32, u32),
-    ) -> Result<StripSet, StripSet> {
+    ) -> Result<StripSet, Unread> {
         let mut columns = Columns::new();
         self.clear(&mut columns);
         self.read_strips(sources, |_| span, &mut columns).await?;
@@ -170,23 +342,37 @@ impl<E: Host> Work<'_, E> {
         Ok(missed)
     }
 
-    /// Computes what the redundant strips of the columns should be; returns which differ, with
-    /// their right content left in the columns.
+    /// Reads blocks that were just written over unreadable ones; the strips that still can't be
+    /// read.
+    async fn read_again(&self, strips: StripSet, span: (u32, u32)) -> StripSet {
+        let mut columns = Columns::new();
+        self.clear(&mut columns);
+        let outcome = self.read_strips(strips, |_| span, &mut columns).await;
+        self.put_back(&mut columns);
+        let bad = outcome.err().unwrap_or_default().bad;
+        for strip in strips.without(bad).iter() {
+            let (_, _, slot) = self.bound.strip(self.key, strip);
+            self.array.unreadable(slot, self.bound.view.slots[slot.index()].incarnation, true);
+        }
+        bad
+    }
+
+    /// Computes what the strips should hold that were read (`present`) or could not be (`bad`);
+    /// the content is left in the columns, for mirrors in that of the first copy present. Returns
+    /// which of those present differ from it.
     fn differing(&self, bytes: usize, present: StripSet, columns: &mut Columns) -> StripSet {
         let (k, m) = (self.state.k, self.state.m);
         let mut differ = StripSet::default();
         if self.bound.view.code(self.key) == CodeKind::Mirror {
             let source = present.iter().next().expect("a copy is present");
-            let right = columns[source].take().expect("it was read");
             for strip in present.without(StripSet::one(source)).iter() {
-                let copy = columns[strip].as_mut().expect("it was read");
-                if copy[..] != right[..] {
-                    copy.copy_from_slice(&right);
+                if columns[strip].as_deref() != columns[source].as_deref() {
                     differ = differ.or(StripSet::one(strip));
                 }
             }
             return differ;
         }
+        self.recover_data(bytes, columns);
         let found: arrayvec::ArrayVec<Option<BufMut>, 4> =
             (k..k + m).map(|strip| columns[strip].take()).collect();
         let lost: arrayvec::ArrayVec<usize, 4> = (k..k + m).collect();
@@ -201,67 +387,177 @@ impl<E: Host> Work<'_, E> {
     }
 }
 
-/// Compares parity or copies with the data, and with `repair` writes what the data says.
+/// Compares parity or copies with the data, and with `repair` writes what the data says, also
+/// over blocks that can't be read.
 pub(crate) async fn check<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     repair: bool,
 ) -> Result<Checked, BlockError> {
-    let strip_bytes = array.bound().view.layout.strip_bytes();
+    let (strip_bytes, block) = {
+        let view = &array.bound().view;
+        (view.layout.strip_bytes(), view.block_bytes)
+    };
     let mut sum = Checked { compared: true, ..Checked::default() };
-    for span in windows(strip_bytes) {
-        let part = check_window(array, key, span, repair).await?;
+    let mut cursor = Cursor::new(0, strip_bytes, block);
+    while let Some(span) = cursor.range() {
+        let Tried::Done(part) = check_range(array, key, span, repair).await? else {
+            cursor.narrow();
+            continue;
+        };
         sum.compared &= part.compared;
         sum.mismatch |= part.mismatch;
+        sum.unreadable |= part.unreadable;
         sum.repaired |= part.repaired;
+        cursor.pass();
     }
     Ok(sum)
 }
 
-async fn check_window<E: Host>(
+/// Whether the strips that can be read say what all should hold. Copies need one, the pinned one
+/// if they may differ; a stripe with parity its data, or as many strips if parity is trusted.
+fn known(state: &StripeState, mirror: bool) -> bool {
+    match mirror {
+        true => !state.readable.is_empty(),
+        false => state.sources(StripSet::range(0, state.k)).is_some(),
+    }
+}
+
+async fn check_range<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     span: (u32, u32),
     repair: bool,
-) -> Result<Checked, BlockError> {
-    let bound = array.bound();
-    let state = bound.view.stripe_state(key);
-    let mirror = bound.view.code(key) == CodeKind::Mirror;
-    let data = StripSet::range(0, state.k);
-    if state.m == 0 || (!mirror && !data.without(state.readable).is_empty()) {
-        return Ok(Checked::default());
+) -> Result<Tried<Checked>, BlockError> {
+    let mut unread = Unread::default();
+    loop {
+        let bound = array.bound();
+        let mut state = bound.view.stripe_state(key);
+        let mirror = bound.view.code(key) == CodeKind::Mirror;
+        let data = StripSet::range(0, state.k);
+        let lacking = if mirror {
+            state.readable.is_empty()
+        } else {
+            !data.without(state.readable).is_empty()
+        };
+        if state.m == 0 || lacking {
+            return Ok(Tried::Done(Checked::default()));
+        }
+        let (bytes, block) = (span.1 - span.0, bound.view.block_bytes);
+        let bad = unread.bad.and(state.readable);
+        state.readable = state.readable.without(unread.strips);
+        if !bad.is_empty() {
+            let pinned = mirror && !state.parity_trusted;
+            let known = known(&state, mirror);
+            if too_long(bytes, block, pinned) || (!known && bytes > block) {
+                return Ok(Tried::Narrow);
+            }
+            if !known {
+                return Ok(Tried::Done(Checked { unreadable: true, ..Checked::default() }));
+            }
+        }
+        let work = Work { array, bound: &bound, key, state };
+        let units = state.k + 2 * state.m;
+        array.scratch().reserve(units).await;
+        let outcome = work.check_strips(span, bad, repair).await;
+        array.scratch().release(units);
+        match outcome {
+            Ok((checked, missed)) => {
+                settle(array, key, bound, missed).await?;
+                return Ok(Tried::Done(checked));
+            }
+            // A drive is going: what it holds of the stripe is not known to be right.
+            Err(failed) if failed.strips != failed.bad => {
+                return Ok(Tried::Done(Checked::default()));
+            }
+            Err(failed) => unread.add(failed),
+        }
     }
-    let work = Work { array, bound: &bound, key, state };
-    let units = state.k + 2 * state.m;
-    array.scratch().reserve(units).await;
-    let outcome = work.check_strips(span, repair).await;
-    array.scratch().release(units);
-    let Ok((checked, missed)) = outcome else {
-        return Ok(Checked::default());
-    };
-    settle(array, key, bound, missed).await?;
-    Ok(checked)
 }
 
 impl<E: Host> Work<'_, E> {
+    /// Compares, and with `repair` writes what is not right and what is `bad`. `Err`: not all
+    /// strips could be read; nothing was written.
     async fn check_strips(
         &self,
         span: (u32, u32),
+        bad: StripSet,
         repair: bool,
-    ) -> Result<(Checked, StripSet), StripSet> {
+    ) -> Result<(Checked, StripSet), Unread> {
         let mut columns = Columns::new();
         self.clear(&mut columns);
         let present = self.state.readable;
         self.read_strips(present, |_| span, &mut columns).await?;
         let bytes = (span.1 - span.0) as usize;
         let differ = self.differing(bytes, present, &mut columns);
-        let mut checked = Checked { compared: true, mismatch: !differ.is_empty(), repaired: false };
-        let mut out = Writes::new(self);
-        for strip in differ.iter().filter(|_| repair) {
-            let column = columns[strip].take().expect("computed").freeze();
-            out.push(strip, span.0, &[column], false).await;
-            checked.repaired = true;
+        // What was recovered from strips that contradict each other is nobody's guess to write.
+        let guess = !differ.is_empty() && !bad.and(StripSet::range(0, self.state.k)).is_empty();
+        let mirror = self.bound.view.code(self.key) == CodeKind::Mirror;
+        let repair = repair && (mirror || !guess);
+        let wrong = differ.or(bad);
+        let mut checked = Checked {
+            compared: bad.is_empty() || repair,
+            mismatch: !differ.is_empty(),
+            unreadable: !bad.is_empty(),
+            repaired: repair && !wrong.is_empty(),
+        };
+        if !checked.repaired {
+            self.put_back(&mut columns);
+            return Ok((checked, StripSet::default()));
         }
-        Ok((checked, out.finish().await))
+        if !differ.is_empty() && self.state.parity_trusted {
+            // Until the repair is whole and flushed, a crash owes a resync.
+            self.array.ensure_unclean(self.key.group).await;
+        }
+        let missed = self.write_right(wrong, mirror, span, &mut columns).await;
+        let again = self.read_again(bad.without(missed), span).await;
+        checked.compared = true;
+        Ok((checked, missed.or(again)))
+    }
+
+    /// Writes what `differing` left in the columns to the strips that are `wrong`; those that
+    /// missed it.
+    async fn write_right(
+        &self,
+        wrong: StripSet,
+        mirror: bool,
+        span: (u32, u32),
+        columns: &mut Columns,
+    ) -> StripSet {
+        let copy: Option<Buf> = mirror.then(|| {
+            let source = self.state.readable.iter().next().expect("a copy is present");
+            columns[source].take().expect("it was read").freeze()
+        });
+        let mut out = Writes::new(self);
+        for strip in wrong.iter() {
+            let column = match &copy {
+                Some(copy) => copy.clone(),
+                None => columns[strip].take().expect("computed").freeze(),
+            };
+            out.push(strip, span.0, &[column], false).await;
+        }
+        self.put_back(columns);
+        out.finish().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_halves_down_to_a_block_and_grows_again() {
+        let mut cursor = Cursor::new(1024, 1024 + 7 * 512, 512);
+        assert_eq!(cursor.range(), Some((1024, 1024 + 7 * 512)));
+        cursor.narrow();
+        assert_eq!(cursor.range(), Some((1024, 1024 + 4 * 512)));
+        cursor.narrow();
+        cursor.narrow();
+        assert_eq!(cursor.range(), Some((1024, 1024 + 512)));
+        cursor.pass();
+        assert_eq!(cursor.range(), Some((1536, 1536 + 1024)));
+        cursor.pass();
+        cursor.pass();
+        assert_eq!(cursor.range(), None);
     }
 }

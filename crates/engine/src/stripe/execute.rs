@@ -6,8 +6,8 @@
 //!
 //! Invariants
 //! - Nothing is written before everything the plan reads was read. A read that fails, or whose
-//!   drive was taken out before it ended (D2), takes its strip out of the count and the slice is
-//!   planned again; nothing has changed on any drive.
+//!   drive was taken out before it ended (D2), takes its strip out of the count ([`Unread`]) and
+//!   the slice is planned again; nothing has changed on any drive.
 //! - Once writing has begun it goes on whatever a drive says: parity is written from memory, so
 //!   with the failed drive out the stripe is consistent. The answer waits until the failure is
 //!   durable and known to all cores.
@@ -24,7 +24,7 @@ use crate::stripe::slice::{Batch, Fragment, coverage};
 use crate::stripe::table::{Origin, StripeKey, Waiting};
 use arrayvec::ArrayVec;
 use io::drive::GATHER_MAX;
-use io::{BlockError, Buf, BufMut, Drive, Gather};
+use io::{BlockError, Buf, BufMut, Drive, DriveError, Gather};
 use layout::CodeKind;
 use parity::Code;
 use std::rc::Rc;
@@ -41,6 +41,32 @@ pub(crate) struct Work<'a, E: Host> {
     pub bound: &'a Bound<E::Drive>,
     pub key: StripeKey,
     pub state: StripeState,
+}
+
+/// Strips that a read did not give.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Unread {
+    /// All of them.
+    pub strips: StripSet,
+    /// Those of drives that count and could not read these blocks.
+    pub bad: StripSet,
+}
+
+impl Unread {
+    /// Adds a strip whose read ended so.
+    pub fn strip(&mut self, strip: usize, result: Result<(), DriveError>) {
+        let one = StripSet::one(strip);
+        self.strips = self.strips.or(one);
+        if result == Err(DriveError::Media) {
+            self.bad = self.bad.or(one);
+        }
+    }
+
+    /// Adds what another read did not give.
+    pub fn add(&mut self, other: Self) {
+        self.strips = self.strips.or(other.strips);
+        self.bad = self.bad.or(other.bad);
+    }
 }
 
 /// What a worker works with; kept between stripes, so that nothing is allocated.
@@ -107,7 +133,7 @@ async fn run<E: Host>(array: &Array<E>, key: StripeKey, bench: &mut Bench) {
                 let (result, into) = check::read(array, key, at, into).await;
                 Outcome::Read(result, into)
             }
-            Job::Rebuild(slot) => Outcome::Done(check::rebuild(array, key, slot).await),
+            Job::Rebuild(slot) => Outcome::Checked(check::rebuild(array, key, slot).await),
             Job::Check { repair } => Outcome::Checked(check::check(array, key, repair).await),
             Job::Write { .. } | Job::Zero { .. } => unreachable!("writes are in the batch"),
         };
@@ -183,14 +209,14 @@ async fn write_slice<E: Host>(
     slice: &Slice<'_>,
 ) -> Result<(), BlockError> {
     let (touched, whole) = coverage(slice.fragments, slice.lo, slice.hi);
-    let mut unread = StripSet::default();
+    let mut unread = Unread::default();
     loop {
         let bound = array.bound();
         if bound.view.frozen(key.group) {
             return Err(BlockError::Unavailable);
         }
         let mut state = bound.view.stripe_state(key);
-        state.readable = state.readable.without(unread);
+        state.readable = state.readable.without(unread.strips);
         let plan = plan_write(&state, touched, whole).ok_or(BlockError::Unavailable)?;
         let work = Work { array, bound: &bound, key, state };
         let assembled = match plan.mode {
@@ -203,7 +229,7 @@ async fn write_slice<E: Host>(
         array.scratch().release(units);
         match outcome {
             Ok(missed) => return settle(array, key, bound, missed).await,
-            Err(failed) => unread = unread.or(failed),
+            Err(failed) => unread.add(failed),
         }
     }
 }
@@ -255,14 +281,14 @@ impl<E: Host> Work<'_, E> {
         }
     }
 
-    /// Reads bytes `lo..hi` of the `wanted` strips, or what `span` says of each. `Err` is the
-    /// set of strips that could not be read.
+    /// Reads bytes `lo..hi` of the `wanted` strips, or what `span` says of each. `Err` says which
+    /// could not be read.
     pub async fn read_strips(
         &self,
         wanted: StripSet,
         span: impl Fn(usize) -> (u32, u32),
         columns: &mut Columns,
-    ) -> Result<(), StripSet> {
+    ) -> Result<(), Unread> {
         let mut tickets = ArrayVec::<_, STRIPS>::new();
         for strip in wanted.iter() {
             let (lo, hi) = span(strip);
@@ -270,15 +296,15 @@ impl<E: Host> Work<'_, E> {
             let into = self.scratch((hi - lo) as usize);
             tickets.push((strip, slot, drive.read(at + u64::from(lo), into)));
         }
-        let mut failed = StripSet::default();
+        let mut failed = Unread::default();
         for (strip, slot, ticket) in &mut tickets {
             let (strip, (result, column)) = (*strip, ticket.await);
             columns[strip] = Some(column);
             if self.array.believe(self.bound, self.key, *slot, result).is_err() {
-                failed = failed.or(StripSet::one(strip));
+                failed.strip(strip, result);
             }
         }
-        if failed.is_empty() { Ok(()) } else { Err(failed) }
+        if failed.strips.is_empty() { Ok(()) } else { Err(failed) }
     }
 
     /// Reads, computes and writes as planned. `Err`: strips that could not be read; then nothing
@@ -288,7 +314,7 @@ impl<E: Host> Work<'_, E> {
         plan: &Plan,
         slice: &Slice<'_>,
         touched: StripSet,
-    ) -> Result<StripSet, StripSet> {
+    ) -> Result<StripSet, Unread> {
         let mut columns = Columns::new();
         self.clear(&mut columns);
         let modify = plan.mode == Mode::ReadModifyWrite;

@@ -178,10 +178,10 @@ impl Rig {
         self.cores.iter().map(open).collect()
     }
 
-    /// Waits until no task runs.
+    /// Waits until no task runs; one that is stuck does not.
     pub fn wait(&self) {
         for _ in 0..100_000 {
-            if self.status().tasks.is_empty() {
+            if self.status().tasks.iter().all(|task| task.stuck.is_some()) {
                 return;
             }
             self.world.run_for(Nanos::from_millis(1));
