@@ -148,6 +148,8 @@ pub enum TaskKind {
 pub enum TaskState {
     /// It goes on.
     Running,
+    /// It can't go on; `problem` says why. It tries again from time to time.
+    Stuck,
 }
 
 /// One slot of an array.
@@ -161,6 +163,12 @@ pub struct SlotInfo {
     pub serial: String,
     /// How it is.
     pub state: SlotState,
+    /// Reads of its drive that met unreadable blocks since the array started.
+    #[serde(default)]
+    pub read_errors: u64,
+    /// Runs of unreadable blocks that were recovered and written back.
+    #[serde(default)]
+    pub rewritten: u64,
 }
 
 /// A running task of an array.
@@ -174,6 +182,9 @@ pub struct Task {
     pub total_bytes: u64,
     /// How it is.
     pub state: TaskState,
+    /// Where and why it can't go on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
 }
 
 /// What the last finished scrub found.
@@ -181,7 +192,7 @@ pub struct Task {
 pub struct LastScrub {
     /// Bytes compared.
     pub checked_bytes: u64,
-    /// Stripes whose parity or copies did not agree with the data.
+    /// Stripes whose parity or copies did not agree with the data, or could not be read.
     pub mismatches: u64,
     /// Stripes repaired.
     pub repaired: u64,

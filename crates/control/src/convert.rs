@@ -56,11 +56,17 @@ fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
             SlotHealth::Failed => api::SlotState::Failed,
             SlotHealth::Missing => api::SlotState::Missing,
         },
+        read_errors: slot.errors.read_errors,
+        rewritten: slot.errors.rewritten,
     };
     status.slots.iter().map(slot).collect()
 }
 
 fn task(task: &TaskStatus) -> api::Task {
+    let problem = task.stuck.map(|stuck| {
+        let (reason, offset) = (stuck.reason, stuck.offset);
+        format!("{reason}: group {}, byte {offset} of its drives' data areas", stuck.group.0)
+    });
     api::Task {
         kind: match task.kind {
             TaskKind::Zero => api::TaskKind::Zero,
@@ -70,7 +76,8 @@ fn task(task: &TaskStatus) -> api::Task {
         },
         done_bytes: task.done_bytes,
         total_bytes: task.total_bytes,
-        state: api::TaskState::Running,
+        state: if problem.is_some() { api::TaskState::Stuck } else { api::TaskState::Running },
+        problem,
     }
 }
 

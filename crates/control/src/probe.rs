@@ -127,6 +127,8 @@ pub fn recorded_slots(
             SlotState::Rebuilding { .. } => api::SlotState::Rebuilding,
             SlotState::Failed => api::SlotState::Failed,
         },
+        read_errors: 0,
+        rewritten: 0,
     };
     slots.map(info).collect()
 }

@@ -299,7 +299,15 @@ async fn wait(
     let start = Instant::now();
     loop {
         let answer: Answer<api::Array> = client.get(&["arrays", name]).await?;
-        let Some(task) = answer.body.tasks.first() else { return Ok(answer) };
+        let tasks = &answer.body.tasks;
+        let running = tasks.iter().find(|task| task.state == api::TaskState::Running);
+        let Some(task) = running.or(tasks.first()) else { return Ok(answer) };
+        if let Some(problem) = &task.problem {
+            return Err(Problem::failed(
+                format!("{} of {name} is stuck: {problem}", word_of(&task.kind)),
+                "bring missing drives back, or write the lost blocks anew: it tries again",
+            ));
+        }
         if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
             return Err(Problem::failed(
                 format!("{} of {name} is at {}", word_of(&task.kind), percent(task)),
@@ -360,6 +368,9 @@ fn text(array: &api::Array) -> String {
         let (done, total) = (format_size(task.done_bytes), format_size(task.total_bytes));
         let kind = word_of(&task.kind);
         text.push_str(&format!("{kind} {} ({done} of {total} per drive)\n", percent(task)));
+        if let Some(problem) = &task.problem {
+            text.push_str(&format!("  stuck: {problem}\n"));
+        }
     }
     if let Some(scrub) = &array.last_scrub {
         text.push_str(&format!(
@@ -390,8 +401,17 @@ fn slots(array: &api::Array) -> String {
             state(&slot.state),
             moved(io.map(|io| io.read_bytes)),
             moved(io.map(|io| io.write_bytes)),
+            errors(slot),
         ]
     };
     let rows: Vec<_> = array.slots.iter().map(row).collect();
-    table(&["SLOT", "DRIVE", "SERIAL", "STATE", "READ", "WRITTEN"], &rows)
+    table(&["SLOT", "DRIVE", "SERIAL", "STATE", "READ", "WRITTEN", "READ ERRORS"], &rows)
+}
+
+/// What a slot's drive could not read; nothing if it never failed.
+fn errors(slot: &api::SlotInfo) -> String {
+    match slot.read_errors {
+        0 => String::new(),
+        n => format!("{n} ({} written back)", slot.rewritten),
+    }
 }

@@ -188,6 +188,7 @@ mod tests {
             done_bytes,
             total_bytes,
             state: api::TaskState::Running,
+            problem: None,
         };
         assert_eq!(percent(&task(999_999, 1_000_000)), "99.9%");
         assert_eq!(percent(&task(0, 0)), "0.0%");

@@ -71,9 +71,16 @@ fn drives(array: &api::Array) -> String {
     text
 }
 
+fn stuck(task: &api::Task) -> &'static str {
+    if task.problem.is_some() { " (stuck)" } else { "" }
+}
+
 fn doing(array: &api::Array) -> String {
-    let tasks: Vec<String> =
-        array.tasks.iter().map(|t| format!("{} {}", word_of(&t.kind), percent(t))).collect();
+    let tasks: Vec<String> = array
+        .tasks
+        .iter()
+        .map(|t| format!("{} {}{}", word_of(&t.kind), percent(t), stuck(t)))
+        .collect();
     match &array.problem {
         Some(problem) => problem.clone(),
         None => tasks.join(", "),
