@@ -5,9 +5,9 @@
 //! - `record` is what the newest record slots of all drives that take part say, except while
 //!   `commit` runs.
 //! - A drive is recorded as failed only if the others still hold all data: no more are gone than
-//!   there is redundancy, and no parity is owed to a resync. Otherwise it is `dropped`: out of the snapshot, so that requests fail loudly, but not out of the record, so
-//!   that the array starts again when its drives are back. Its groups acknowledge no write from
-//!   then on.
+//!   there is redundancy, and no parity is owed to a resync. Otherwise it is `dropped`: out of the
+//!   snapshot, so that requests fail loudly, but not out of the record, so that the array starts
+//!   again when its drives are back. Its groups acknowledge no write from then on.
 //! - The sequence number grows with every commit; the epoch with every change of who takes part.
 //!   Later epochs leave dropped drives behind: each keeps in the record the newest epoch that may
 //!   have been written to it, and counts again at the next start, however long it was away.
