@@ -33,10 +33,12 @@ pub fn parse(text: &str) -> Result<ExportAddress, Error> {
         return Ok(ExportAddress::NbdUnix(path.to_owned()));
     }
     match text.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
-            Ok(ExportAddress::NbdTcp(text.to_owned()))
+        None | Some((_, "")) => Err(wrong("it has no port")),
+        Some(("", _)) => Err(wrong("it has no host before the port")),
+        Some((_, port)) if port.parse::<u16>().is_err() => {
+            Err(wrong("its port is no number from 0 to 65535"))
         }
-        _ => Err(wrong("it has no port")),
+        Some(_) => Ok(ExportAddress::NbdTcp(text.to_owned())),
     }
 }
 
@@ -92,18 +94,25 @@ pub async fn listen(address: &ExportAddress) -> Result<(Listener, ExportAddress)
 }
 
 /// Listens on a Unix socket; a socket that nobody answers on is replaced.
+///
+/// # Errors
+/// `AddrInUse` if somebody answers there, `AlreadyExists` if something else than a socket is.
 pub async fn unix_listener(path: &Path) -> std::io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {}
         other => return other,
     }
-    let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
-    let dead = match tokio::net::UnixStream::connect(path).await {
-        Err(error) => error.kind() == ErrorKind::ConnectionRefused,
-        Ok(_) => false,
-    };
-    if !(is_socket && dead) {
-        return Err(ErrorKind::AddrInUse.into());
+    if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+        return Err(std::io::Error::new(
+            ErrorKind::AlreadyExists,
+            "something else than a socket is there",
+        ));
+    }
+    match tokio::net::UnixStream::connect(path).await {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+        Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+        // Somebody answers, or has so many clients that they queue.
+        _ => return Err(ErrorKind::AddrInUse.into()),
     }
     std::fs::remove_file(path)?;
     UnixListener::bind(path)
@@ -120,6 +129,10 @@ mod tests {
         }
         for address in ["", "10809", ":1", "host:", "host:65536", "unix:a.sock", "unix:"] {
             assert!(parse(address).is_err(), "{address}");
+        }
+        for (address, what) in [("here", "no port"), ("1.2.3.4:99999", "65535"), (":1", "host")] {
+            let error = parse(address).expect_err(address).error;
+            assert!(error.contains(what), "{error}");
         }
     }
 

@@ -10,10 +10,11 @@
 //! |---|---|---|
 //! | `GET status` | | [`Status`] |
 //! | `GET drives` | | [`DriveList`] |
+//! | `POST drives/wipe` | [`WipeDrive`] | [`Wiped`] |
 //! | `GET arrays` | | [`ArrayList`] |
 //! | `POST arrays` | [`CreateArray`] | [`Array`], or [`Plan`] for a dry run |
 //! | `GET arrays/NAME` | | [`Array`] |
-//! | `DELETE arrays/NAME` | | [`Done`] |
+//! | `DELETE arrays/NAME` | | [`Deleted`] |
 //! | `POST arrays/NAME/stop` | | [`Done`] |
 //! | `POST arrays/NAME/assemble` | [`AssembleArray`] | [`Array`] |
 //! | `POST arrays/NAME/fail` | [`FailDrive`] | [`Array`] |
@@ -333,6 +334,17 @@ pub struct AssembleArray {
     pub accept_loss: bool,
 }
 
+/// An array is deleted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Deleted {
+    /// Always true.
+    pub done: bool,
+    /// Slots whose drives could not be read or were not there: should one of them come back with
+    /// its record, it shows up as a stopped array.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left: Vec<String>,
+}
+
 /// A request to take a drive out of service.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -400,6 +412,9 @@ pub struct CreateVolume {
 pub struct ResizeVolume {
     /// The new size.
     pub size_bytes: u64,
+    /// Give up what is behind a new size that is less.
+    #[serde(default)]
+    pub shrink: bool,
 }
 
 /// A volume served by a front end.
@@ -449,6 +464,8 @@ pub enum DriveState {
     InUse,
     /// Holds the record of an array that does not run.
     Found,
+    /// Excluded by a running array, or holds an old record of one.
+    Failed,
     /// Holds something that is not Palisade's.
     Foreign,
     /// Holds nothing known.
@@ -486,6 +503,23 @@ pub struct Drive {
 pub struct DriveList {
     /// By path.
     pub drives: Vec<Drive>,
+}
+
+/// A request to erase a drive's records.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WipeDrive {
+    /// Its path.
+    pub path: String,
+}
+
+/// A drive's records are erased.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Wiped {
+    /// Always true.
+    pub done: bool,
+    /// What was on it.
+    pub held: Option<String>,
 }
 
 /// What a drive's record says (`drive inspect`, read without the daemon).

@@ -2,22 +2,25 @@
 //! from, and a list of what is connected, so that connections can be ended.
 //!
 //! States of a connection: shaking hands (no export opened; ended after [`HANDSHAKE`]) → serving
-//! an export → ended (by the client, by a mistake of the client, or because the export went).
+//! an export → ended (by the client, by a mistake of the client, or because the export went). One
+//! more than the core has memory for is ended at once, and the control plane told.
 //!
-//! Invariant: a connection is in its core's list from before its first byte until its task ends.
+//! Invariants: a connection is in its core's list from before its first byte until its task ends;
+//! its socket is closed then.
 
 use crate::data::{Core, CoreEnv};
 use core::cell::{Cell, RefCell};
 use engine::Volume;
 use engine::array::message::ArrayId;
 use io::{Env, Priority};
-use nbd::{Closed, ConnectionMemory, Exports, Transport};
+use nbd::{Closed, ConnectionMemory, EndReason, Exports, Transport};
 use runtime::Socket;
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
 use units::{Nanos, Uuid};
 
 /// How long a client may take to choose an export.
@@ -151,7 +154,6 @@ struct Open {
     stream: Rc<Stream>,
     table: Arc<Table>,
     export: RefCell<Option<String>>,
-    ended: Cell<bool>,
 }
 
 /// The connections of one core.
@@ -159,13 +161,15 @@ pub struct Connections {
     core: Core,
     memory: Rc<ConnectionMemory>,
     open: RefCell<Vec<Rc<Open>>>,
+    /// Told when a client finds no room.
+    turned_away: Arc<Notify>,
 }
 
 impl Connections {
-    /// None yet; allocates their memory.
-    pub fn new(core: Core) -> Rc<Self> {
+    /// None yet; allocates their memory. `turned_away` is told when a client finds no room.
+    pub fn new(core: Core, turned_away: Arc<Notify>) -> Rc<Self> {
         let memory = ConnectionMemory::new(nbd::MemorySize::default());
-        Rc::new(Self { core, memory, open: RefCell::default() })
+        Rc::new(Self { core, memory, open: RefCell::default(), turned_away })
     }
 
     /// Serves a connection on this core.
@@ -177,22 +181,24 @@ impl Connections {
             stream: stream.clone(),
             table: table.clone(),
             export: RefCell::default(),
-            ended: Cell::new(false),
         });
         self.open.borrow_mut().push(open.clone());
         let choice = Choice { core: self.core.clone(), table, open: open.clone() };
-        let (me, late) = (self.clone(), open.clone());
+        // The timer outlives the connection: it must not keep its socket open.
+        let (me, late) = (self.clone(), Rc::downgrade(&open));
         let own_env = env.clone();
         env.spawn(Priority::First, async move {
-            nbd::serve_connection(own_env, stream, choice, me.memory.clone()).await;
-            open.ended.set(true);
+            let end = nbd::serve_connection(own_env, stream, choice, me.memory.clone()).await;
+            if end == EndReason::Refused {
+                me.turned_away.notify_one();
+            }
             me.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, &open));
         });
         let patience = env.sleep(HANDSHAKE);
         env.spawn(Priority::First, async move {
             patience.await;
-            if !late.ended.get() && late.export.borrow().is_none() {
-                late.stream.close();
+            if let Some(open) = late.upgrade().filter(|open| open.export.borrow().is_none()) {
+                open.stream.close();
             }
         });
     }

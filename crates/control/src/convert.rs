@@ -3,7 +3,7 @@
 use crate::address;
 use crate::api;
 use crate::exports::Exports;
-use crate::inventory::{Inventory, Known};
+use crate::inventory::{Inventory, Known, Place, Places};
 use crate::probe;
 use drives::SharedDrive;
 use engine::manage::command::{
@@ -178,19 +178,22 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
     }
 }
 
-/// Where running arrays use drives: path to array and slot. A failed drive is not used.
-pub fn in_use(arrays: &[ArrayStatus]) -> BTreeMap<String, (String, u16)> {
-    let mut used = BTreeMap::new();
+/// Where running arrays have drives. A failed drive may be another array's by now: that one
+/// counts.
+pub fn places(arrays: &[ArrayStatus]) -> Places {
+    let mut places = Places::default();
     for array in arrays {
+        places.arrays.push(array.uuid);
         for slot in &array.slots {
-            if let (Some(path), SlotHealth::InSync | SlotHealth::Rebuilding) =
-                (&slot.path, slot.health)
-            {
-                used.insert(path.clone(), (array.name.clone(), slot.slot.0));
+            let Some(path) = &slot.path else { continue };
+            let failed = !matches!(slot.health, SlotHealth::InSync | SlotHealth::Rebuilding);
+            if !failed || !places.by_path.contains_key(path) {
+                let place = Place { array: array.name.clone(), slot: slot.slot.0, failed };
+                places.by_path.insert(path.clone(), place);
             }
         }
     }
-    used
+    places
 }
 
 /// A drive that a new array would take.

@@ -13,13 +13,13 @@ use core::cell::RefCell;
 use drives::SharedDrive;
 use engine::array::MANAGER;
 use engine::mail::Mail;
-use engine::manage::command::{Reply, Request};
+use engine::manage::command::{ManageError, Reply, Request};
 use runtime::{Handle, Runtime};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use units::CoreId;
 
 /// One core.
@@ -41,16 +41,19 @@ fn connections() -> Option<Rc<Connections>> {
 pub struct Data {
     handle: Handle<Mail<SharedDrive>, SharedDrive>,
     next: Arc<AtomicU16>,
+    turned_away: Arc<Notify>,
 }
 
 /// Starts the cores, and the engine on each. Dropping the runtime stops them.
 pub fn start(cores: u16) -> std::io::Result<(Runtime<Mail<SharedDrive>, SharedDrive>, Data)> {
     let config = runtime::Config { cores, ..runtime::Config::default() };
-    let runtime = Runtime::start_with(config, |env: CoreEnv| {
+    let turned_away = Arc::<Notify>::default();
+    let told = turned_away.clone();
+    let runtime = Runtime::start_with(config, move |env: CoreEnv| {
         let core = Core::start(env);
-        CONNECTIONS.set(Some(Connections::new(core)));
+        CONNECTIONS.set(Some(Connections::new(core, told.clone())));
     })?;
-    let data = Data { handle: runtime.handle(), next: Arc::default() };
+    let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away };
     Ok((runtime, data))
 }
 
@@ -60,21 +63,32 @@ impl Data {
         self.handle.cores()
     }
 
+    /// Waits until a client found no room since the last time.
+    pub async fn turned_away(&self) {
+        self.turned_away.notified().await;
+    }
+
     /// Sends the engine a request and waits for its answer.
     pub async fn ask<T: Send + 'static>(
         &self,
         make: impl FnOnce(Reply<T>) -> Request<SharedDrive>,
     ) -> Result<T, Error> {
+        self.ask_engine(make).await?.map_err(Error::from)
+    }
+
+    /// As [`Data::ask`], with the engine's own error within.
+    pub async fn ask_engine<T: Send + 'static>(
+        &self,
+        make: impl FnOnce(Reply<T>) -> Request<SharedDrive>,
+    ) -> Result<Result<T, ManageError>, Error> {
         let (sender, receiver) = oneshot::channel();
         let reply: Reply<T> = Box::new(move |answer| {
             // Nobody waits any more when the client has gone.
             let _ = sender.send(answer);
         });
         self.handle.post(MANAGER, Mail::Request(make(reply)));
-        match receiver.await {
-            Ok(answer) => answer.map_err(Error::from),
-            Err(_) => Err(Error::failed("the engine stopped", "look at the daemon's messages")),
-        }
+        let stopped = |_| Error::failed("the engine stopped", "look at the daemon's messages");
+        receiver.await.map_err(stopped)
     }
 
     /// Serves a connection on the next core in turn.

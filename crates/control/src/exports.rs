@@ -14,11 +14,14 @@ use format::ExportAddress;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 /// How long accepting rests after an error, such as too many open files.
 const REST: Duration = Duration::from_millis(100);
+
+/// How often it is said again that clients can't be accepted.
+const QUIET: Duration = Duration::from_secs(60);
 
 struct Listening {
     address: ExportAddress,
@@ -49,6 +52,11 @@ impl Exports {
         self.served.contains_key(export)
     }
 
+    /// Whether any export that should be served is not.
+    pub fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
     /// Why an export is not served.
     pub fn problem(&self, export: &str) -> Option<&String> {
         self.problems.get(export)
@@ -61,7 +69,12 @@ impl Exports {
         }
         let (listener, address) = address::listen(address).await?;
         let table = Arc::<Table>::default();
-        let accepting = tokio::spawn(accept(listener, self.data.clone(), table.clone()));
+        let accepting = tokio::spawn(accept(
+            listener,
+            address::text(&address),
+            self.data.clone(),
+            table.clone(),
+        ));
         let listening = Listening { address: address.clone(), table, accepting };
         self.listening.insert(address::text(&address), listening);
         Ok(address)
@@ -128,12 +141,23 @@ impl Exports {
     }
 }
 
-/// Hands connections to the data cores until it is aborted.
-async fn accept(listener: Listener, data: Data, table: Arc<Table>) {
+/// Hands connections to the data cores until it is aborted. Failures are said, but not more
+/// often than every [`QUIET`].
+async fn accept(listener: Listener, address: String, data: Data, table: Arc<Table>) {
+    let mut said: Option<Instant> = None;
     loop {
         match accept_one(&listener).await {
             Ok(fd) => data.serve(fd, table.clone()),
-            Err(_) => tokio::time::sleep(REST).await,
+            Err(error) => {
+                if said.is_none_or(|then| then.elapsed() >= QUIET) {
+                    said = Some(Instant::now());
+                    eprintln!(
+                        "palisade: clients of {address} can't be accepted: {error}\n  \
+                         end other connections, or raise the limit of open files (ulimit -n)"
+                    );
+                }
+                tokio::time::sleep(REST).await;
+            }
         }
     }
 }

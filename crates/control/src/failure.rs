@@ -1,7 +1,8 @@
 //! How failures become answers: what happened, what to do, and which exit code it is.
 
 use crate::api::{Error, ErrorCode};
-use engine::manage::command::ManageError;
+use engine::manage::command::{ManageError, StartOptions};
+use format::AssembleError;
 
 impl Error {
     /// It could not be done.
@@ -18,12 +19,20 @@ impl Error {
     pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { error: error.into(), hint: hint.into(), code: ErrorCode::Refused }
     }
+
+    /// Puts the array's name where the hint says `NAME`.
+    pub fn about(self, array: &str) -> Self {
+        Self { hint: self.hint.replace("NAME", array), ..self }
+    }
 }
 
 impl From<ManageError> for Error {
     fn from(error: ManageError) -> Self {
         let hint = match &error {
-            ManageError::Assemble(why) => why.advice().to_owned(),
+            ManageError::Assemble(why) => advice(why, StartOptions::default()),
+            ManageError::SlotInUse(slot) => {
+                format!("take it out first with: palisade array fail NAME --drive slot:{slot}")
+            }
             other => other.hint(),
         };
         let code = if error.refused_for_safety() {
@@ -34,6 +43,36 @@ impl From<ManageError> for Error {
             ErrorCode::Failed
         };
         Self { error: error.to_string(), hint, code }
+    }
+}
+
+/// What to do about an array that can't be started with these options: whole commands, where
+/// [`Error::about`] puts the array's name.
+pub fn advice(why: &AssembleError, options: StartOptions) -> String {
+    let assemble = |start_degraded, accept_loss| {
+        let degraded = if start_degraded { " --start-degraded" } else { "" };
+        let loss = if accept_loss { " --accept-loss" } else { "" };
+        format!("palisade array assemble NAME{degraded}{loss}")
+    };
+    let StartOptions { start_degraded, accept_loss } = options;
+    match why {
+        AssembleError::Diverged { .. } => format!(
+            "keep the drives of one history, take the others away, then: {}; replace them later",
+            assemble(true, accept_loss)
+        ),
+        AssembleError::CreationInterrupted { .. } => {
+            "delete it with: palisade array delete NAME --yes, and create it again".to_owned()
+        }
+        AssembleError::NeedsStartDegraded { .. } => format!(
+            "bring the drives back, or make sure that they are not in use elsewhere and say: {}",
+            assemble(true, accept_loss)
+        ),
+        AssembleError::NeedsAcceptLoss { .. } => format!(
+            "bring the missing drives back, or accept that blocks near the last writes may be \
+             wrong: {}",
+            assemble(start_degraded, true)
+        ),
+        other => other.advice().to_owned(),
     }
 }
 
@@ -58,5 +97,17 @@ mod tests {
             assert_eq!(error.code, code);
             assert!(!error.error.is_empty() && !error.hint.is_empty());
         }
+    }
+
+    #[test]
+    fn advice_is_a_whole_command_that_keeps_what_was_said_already() {
+        let degraded = StartOptions { start_degraded: true, accept_loss: false };
+        let why = AssembleError::NeedsAcceptLoss { groups: vec![] };
+        let hint = advice(&why, degraded);
+        assert!(hint.ends_with("palisade array assemble NAME --start-degraded --accept-loss"));
+        let error = Error { hint, ..ManageError::Assemble(why).into() }.about("data");
+        assert!(error.hint.contains(" assemble data --start"), "{}", error.hint);
+        let error = Error::from(ManageError::SlotInUse(Slot(3))).about("data");
+        assert!(error.hint.ends_with("palisade array fail data --drive slot:3"), "{}", error.hint);
     }
 }

@@ -1,16 +1,70 @@
-//! The drives that the daemon knows: those of its configuration, and those that were named since.
+//! The drives that the daemon knows: those that its configuration names.
 //!
-//! Purpose: a drive is opened once, exclusively, before anything is read from it (D8), and stays
-//! open while its path leads to it. States of a drive: unusable (can't be opened; tried again at
-//! the next look) → free, foreign or found (by its content) → reserved (a request is about to use
-//! it) → in use (a running array's slot counts on it) → looked at anew when let go.
+//! Purpose: a drive is opened exclusively before anything is read from it (D8). It stays open
+//! while it holds a record, a request has it or an array uses it; what is free or foreign is
+//! closed again, so that others can use it. States of a drive: unusable (can't be opened, or does
+//! not answer; tried again at the next look) → free, foreign or found (by its content) → reserved
+//! (a request is about to use it) → in use (a running array's slot counts on it) → looked at anew
+//! when let go, or failed (that array excluded it; not looked at unless a request names it). The
+//! same drive is never open twice: a handle is given up only when it is the last.
+//!
+//! Invariants
+//! - Looks are taken one batch after the other, and no drive is reserved meanwhile: who calls
+//!   [`Inventory::begin`], [`Inventory::finish`] or [`Inventory::reserve`] to reserve has the turn.
+//! - What was on a drive before an array took it is forgotten then.
 
 use crate::api;
-use crate::probe::{self, Content};
-use drives::{OpenError, OpenOptions, SharedDrive};
+use crate::look::{Identity, Look, LookError, Seen, absolute, canonical};
+use crate::probe::Content;
+use drives::SharedDrive;
 use engine::manage::command::DriveRef;
-use std::os::unix::fs::MetadataExt;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use units::Uuid;
+
+/// Where a running array has a drive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The array's name.
+    pub array: String,
+    /// The slot.
+    pub slot: u16,
+    /// Whether the array has excluded it.
+    pub failed: bool,
+}
+
+/// Where running arrays have drives, and which arrays these are.
+#[derive(Clone, Default, Debug)]
+pub struct Places {
+    /// By path.
+    pub by_path: BTreeMap<String, Place>,
+    /// The arrays.
+    pub arrays: Vec<Uuid>,
+}
+
+impl Places {
+    /// The place of a drive that an array counts on.
+    pub fn in_use(&self, path: &str) -> Option<&Place> {
+        self.by_path.get(path).filter(|place| !place.failed)
+    }
+
+    /// Whether a request or an array has the drive.
+    pub fn is_taken(&self, known: &Known) -> bool {
+        known.reserved || self.in_use(&known.path).is_some()
+    }
+}
+
+/// What a drive is, as it was when last opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct About {
+    /// Its serial number, or what stands for one.
+    pub serial: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its block.
+    pub block_bytes: u32,
+}
 
 /// One drive.
 pub struct Known {
@@ -18,27 +72,31 @@ pub struct Known {
     pub path: String,
     /// The path without symbolic links, when it was opened.
     canonical: PathBuf,
-    /// File system and number of what the path led to, and its size.
-    identity: Option<(u64, u64, u64)>,
+    /// What the path led to when it was opened.
+    identity: Option<Identity>,
     /// The open drive.
     pub drive: Option<SharedDrive>,
+    /// What it is; `None` if it could not be opened.
+    pub about: Option<About>,
     /// What is on it, as last looked at.
     pub content: Content,
     /// A request that is under way has it.
     pub reserved: bool,
+    /// Alive while it is being looked at.
+    looking: Weak<()>,
 }
 
 impl Known {
-    /// The drive as the engine takes it.
+    /// The drive as the engine takes it, if it is open.
     pub fn reference(&self) -> Option<DriveRef<SharedDrive>> {
         let shared = self.drive.clone()?;
         let (serial, is_file) = (shared.serial(), shared.is_file());
         Some(DriveRef { shared, path: self.path.clone(), serial, is_file })
     }
 
-    /// Whether the path still leads to what was opened, with the same size.
-    fn is_current(&self) -> bool {
-        self.drive.is_some() && identity(&self.canonical) == self.identity
+    /// The array that its record names.
+    pub fn recorded(&self) -> Option<Uuid> {
+        self.content.record.as_ref().map(|record| record.array)
     }
 }
 
@@ -46,19 +104,6 @@ impl Known {
 #[derive(Default)]
 pub struct Inventory {
     drives: Vec<Known>,
-}
-
-fn identity(path: &Path) -> Option<(u64, u64, u64)> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino(), found.len()))
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-fn canonical(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| absolute(path))
 }
 
 impl Inventory {
@@ -78,46 +123,87 @@ impl Inventory {
         self.drives.iter().position(named)
     }
 
-    /// Makes sure that the drive at `path` is known and open, and looks at it. A drive that a
-    /// running array uses (`used`) is left as it is.
-    pub fn open(&mut self, path: &Path, used: bool) -> Result<&mut Known, OpenError> {
-        let at = self.index(path).unwrap_or_else(|| self.add(path));
-        if used || self.drives[at].reserved {
-            return Ok(&mut self.drives[at]);
-        }
-        if !self.drives[at].is_current() {
-            self.drives[at].drive = None;
-            self.drives[at].canonical = canonical(path);
-            self.drives[at].identity = identity(path);
-            match SharedDrive::open(path, &OpenOptions::default()) {
-                Ok(drive) => self.drives[at].drive = Some(drive),
-                Err(error) => {
-                    let problem = Some(error.to_string());
-                    self.drives[at].content = Content { problem, ..Content::default() };
-                    return Err(error);
-                }
-            }
-        }
-        let known = &mut self.drives[at];
-        if let Some(drive) = &known.drive {
-            known.content = probe::content(drive);
-        }
-        Ok(known)
+    fn known(&mut self, path: &str) -> Option<&mut Known> {
+        self.drives.iter_mut().find(|known| known.path == path)
     }
 
-    fn add(&mut self, path: &Path) -> usize {
+    /// Makes sure that the drive at `path` is known; the path that it is known by.
+    pub fn add(&mut self, path: &Path) -> String {
+        if let Some(at) = self.index(path) {
+            return self.drives[at].path.clone();
+        }
         let plain = absolute(path).to_string_lossy().into_owned();
         let at = self.drives.partition_point(|known| known.path < plain);
         let known = Known {
-            path: plain,
+            path: plain.clone(),
             canonical: canonical(path),
             identity: None,
             drive: None,
+            about: None,
             content: Content::default(),
             reserved: false,
+            looking: Weak::new(),
         };
         self.drives.insert(at, known);
-        at
+        plain
+    }
+
+    /// Begins a look at a known drive that nobody has; an error if the last one still goes on.
+    pub fn begin(&mut self, path: &str) -> Result<Look, LookError> {
+        let silent = || LookError::Silent(PathBuf::from(path));
+        let known = self.known(path).ok_or_else(silent)?;
+        if known.looking.strong_count() > 0 {
+            return Err(silent());
+        }
+        let under_way = Arc::new(());
+        known.looking = Arc::downgrade(&under_way);
+        let open = known.drive.take().map(|drive| (drive, known.identity));
+        Ok(Look { path: PathBuf::from(path), open, under_way })
+    }
+
+    /// Ends a look with what was seen, or with nothing if it was given up. With `hold` the drive
+    /// stays open whatever is on it.
+    pub fn finish(&mut self, path: &str, seen: Option<Seen>, hold: bool) -> Result<(), LookError> {
+        let silent = || LookError::Silent(PathBuf::from(path));
+        let known = self.known(path).ok_or_else(silent)?;
+        let outcome = match seen {
+            None => Err(silent()),
+            Some(Seen { canonical, identity, outcome, .. }) => {
+                (known.canonical, known.identity) = (canonical, identity);
+                outcome.map_err(LookError::Open)
+            }
+        };
+        match outcome {
+            Ok((drive, content)) => {
+                let info = drive.info();
+                let (bytes, block_bytes) = (info.bytes, info.block_bytes);
+                known.about = Some(About { serial: drive.serial(), bytes, block_bytes });
+                let kept =
+                    |drive: &SharedDrive| hold || content.record.is_some() || !drive.is_last();
+                known.drive = Some(drive).filter(kept);
+                known.content = content;
+                Ok(())
+            }
+            Err(error) => {
+                known.about = None;
+                known.content = Content { problem: Some(error.to_string()), ..Content::default() };
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes drives without a record that no request has and of which the engine has no handle;
+    /// false if it still has some. A handle in use would make the next opening fail.
+    pub fn settle(&mut self, paths: &[String]) -> bool {
+        let idle = |k: &Known| !k.reserved && k.content.record.is_none();
+        let mut settled = true;
+        for known in self.drives.iter_mut().filter(|k| paths.contains(&k.path) && idle(k)) {
+            match &known.drive {
+                Some(drive) if !drive.is_last() => settled = false,
+                _ => known.drive = None,
+            }
+        }
+        settled
     }
 
     /// Reserves drives for a request, or lets them go.
@@ -129,36 +215,41 @@ impl Inventory {
         }
     }
 
-    /// Looks anew at the drives that `free` says nobody uses.
-    pub fn look_again(&mut self, free: impl Fn(&str) -> bool) {
-        let idle = |known: &&Known| !known.reserved && free(&known.path);
-        let paths: Vec<String> = self.drives.iter().filter(idle).map(|k| k.path.clone()).collect();
-        for path in paths {
-            // What can't be opened is remembered with its problem.
-            let _ = self.open(Path::new(&path), false);
+    /// Forgets what was on a drive that an array has taken since.
+    pub fn forget_content(&mut self, path: &str) {
+        if let Some(known) = self.known(path) {
+            known.content = Content::default();
         }
+    }
+
+    /// Forgets the drives that `keep` does not want.
+    pub fn retain(&mut self, keep: impl Fn(&Known) -> bool) {
+        self.drives.retain(keep);
     }
 }
 
-/// A drive for the interface; `place` is array and slot of one in use.
-pub fn describe(known: &Known, place: Option<(String, u16)>) -> api::Drive {
-    let recorded = known.content.record.as_ref().map(|r| (r.name.clone(), r.this_slot.0));
-    let state = match (&known.drive, &known.content) {
-        _ if place.is_some() || known.reserved => api::DriveState::InUse,
-        (None, _) => api::DriveState::Unusable,
-        (_, Content { record: Some(_), .. }) => api::DriveState::Found,
-        (_, Content { signature: Some(_), .. }) => api::DriveState::Foreign,
-        (_, Content { problem: Some(_), .. }) => api::DriveState::Unusable,
+/// A drive for the interface.
+pub fn describe(known: &Known, places: &Places) -> api::Drive {
+    let place = places.by_path.get(&known.path);
+    let stale = known.recorded().is_some_and(|array| places.arrays.contains(&array));
+    let state = match &known.content {
+        _ if places.is_taken(known) => api::DriveState::InUse,
+        _ if place.is_some() || stale => api::DriveState::Failed,
+        _ if known.about.is_none() => api::DriveState::Unusable,
+        Content { record: Some(_), .. } => api::DriveState::Found,
+        Content { signature: Some(_), .. } => api::DriveState::Foreign,
+        Content { problem: Some(_), .. } => api::DriveState::Unusable,
         _ => api::DriveState::Free,
     };
     let foreign = state == api::DriveState::Foreign;
-    let (array, slot) = place.or(recorded).unzip();
-    let info = known.drive.as_ref().map(SharedDrive::info);
+    let recorded = known.content.record.as_ref().map(|r| (r.name.clone(), r.this_slot.0));
+    let (array, slot) = place.map(|p| (p.array.clone(), p.slot)).or(recorded).unzip();
+    let about = known.about.as_ref();
     api::Drive {
         path: known.path.clone(),
-        serial: known.drive.as_ref().map(SharedDrive::serial).unwrap_or_default(),
-        bytes: info.map_or(0, |info| info.bytes),
-        block_bytes: info.map_or(0, |info| info.block_bytes),
+        serial: about.map(|about| about.serial.clone()).unwrap_or_default(),
+        bytes: about.map_or(0, |about| about.bytes),
+        block_bytes: about.map_or(0, |about| about.block_bytes),
         state,
         array,
         slot,
@@ -178,6 +269,12 @@ mod tests {
         path
     }
 
+    fn look(inventory: &mut Inventory, path: &Path, hold: bool) -> Result<String, LookError> {
+        let path = inventory.add(path);
+        let seen = inventory.begin(&path)?.look();
+        inventory.finish(&path, Some(seen), hold).map(|()| path)
+    }
+
     #[test]
     fn a_drive_has_one_entry_whatever_it_is_called() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -185,9 +282,9 @@ mod tests {
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&path, &link).expect("linked");
         let mut inventory = Inventory::default();
-        inventory.open(&path, false).expect("opens");
-        let known = inventory.open(&link, false).expect("is the same");
-        assert_eq!(Path::new(&known.path), path);
+        look(&mut inventory, &path, true).expect("opens");
+        let known = look(&mut inventory, &link, true).expect("is the same");
+        assert_eq!(Path::new(&known), path);
         assert_eq!(inventory.iter().count(), 1);
     }
 
@@ -196,11 +293,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = file(dir.path(), "a", 4 << 20);
         let mut inventory = Inventory::default();
-        inventory.open(&path, false).expect("opens");
+        look(&mut inventory, &path, true).expect("opens");
         let held = inventory.iter().next().and_then(Known::reference).expect("is open");
         std::fs::rename(&path, dir.path().join("old")).expect("moved");
         file(dir.path(), "a", 8 << 20);
-        let known = inventory.open(&path, false).expect("opens again");
+        look(&mut inventory, &path, true).expect("opens again");
+        let known = inventory.iter().next().expect("is known");
         assert_eq!(known.drive.as_ref().map(|d| d.info().bytes), Some(8 << 20));
         assert_eq!(held.shared.info().bytes, 4 << 20);
     }
@@ -208,9 +306,44 @@ mod tests {
     #[test]
     fn what_can_not_be_opened_is_listed_with_its_problem() {
         let mut inventory = Inventory::default();
-        assert!(inventory.open(Path::new("/no/such/drive"), false).is_err());
-        let listed = describe(inventory.iter().next().expect("is known"), None);
+        assert!(look(&mut inventory, Path::new("/no/such/drive"), false).is_err());
+        let listed = describe(inventory.iter().next().expect("is known"), &Places::default());
         assert_eq!(listed.state, api::DriveState::Unusable);
         assert!(listed.problem.expect("why").contains("/no/such/drive"));
+    }
+
+    #[test]
+    fn a_free_drive_is_open_only_while_it_is_held() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = file(dir.path(), "a", 4 << 20);
+        let mut inventory = Inventory::default();
+        let name = look(&mut inventory, &path, false).expect("opens");
+        let listed = describe(inventory.iter().next().expect("is known"), &Places::default());
+        assert_eq!((listed.state, listed.bytes), (api::DriveState::Free, 4 << 20));
+        let claim = || SharedDrive::open(&path, &drives::OpenOptions::default());
+        assert!(claim().is_ok(), "it was closed");
+        look(&mut inventory, &path, true).expect("opens");
+        assert!(claim().is_err(), "it is held");
+        inventory.reserve(std::slice::from_ref(&name), true);
+        inventory.settle(std::slice::from_ref(&name));
+        assert!(claim().is_err(), "it is reserved");
+        inventory.reserve(std::slice::from_ref(&name), false);
+        inventory.settle(&[name]);
+        assert!(claim().is_ok(), "it was let go");
+    }
+
+    #[test]
+    fn a_drive_is_not_looked_at_twice_at_the_same_time() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut inventory = Inventory::default();
+        let path = inventory.add(&file(dir.path(), "a", 4 << 20));
+        let first = inventory.begin(&path).expect("begins");
+        let given_up = inventory.finish(&path, None, false);
+        assert!(matches!(given_up, Err(LookError::Silent(_))));
+        assert!(matches!(inventory.begin(&path), Err(LookError::Silent(_))));
+        let listed = describe(inventory.iter().next().expect("is known"), &Places::default());
+        assert_eq!(listed.state, api::DriveState::Unusable);
+        drop(first.look());
+        assert!(inventory.begin(&path).is_ok());
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
 //! - [`server`]: the daemon. `manager` and `served`: what it does for its clients.
-//! - `inventory` and [`probe`]: drives, and what is on them. `pattern`: which paths are meant.
+//! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
+//!   is on them. `pattern`: which paths are meant.
 //! - `exports` and `address`: what is served where.
 //! - `data` and `connection`: the data path, reached from here one way only.
 //!
@@ -11,6 +12,7 @@
 
 mod address;
 pub mod api;
+mod claims;
 pub mod config;
 mod connection;
 mod convert;
@@ -18,6 +20,7 @@ mod data;
 mod exports;
 mod failure;
 mod inventory;
+mod look;
 mod manager;
 mod pattern;
 pub mod probe;

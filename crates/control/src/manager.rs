@@ -1,45 +1,45 @@
-//! What the daemon does for its clients: arrays, and the drives they are made of.
+//! What the daemon does for its clients: arrays.
 //!
-//! Purpose: checks what only the control plane can see (paths, foreign content, which drive is
-//! whose), then asks the engine; the engine's answer is final.
+//! Purpose: checks what only the control plane can see ([`crate::claims`], names), then asks the
+//! engine; the engine's answer is final.
 //!
 //! Invariants
-//! - No drive that holds anything known is given to the engine to be overwritten unless the
-//!   request names it, and none that a running array uses, named or not (D11).
-//! - Drives are reserved from the check to the engine's answer, so that of two requests for one
-//!   drive the second is refused.
+//! - A name that two arrays have, running or found, names neither where one could be lost by it.
+//! - What a running array's drives held before it took them is no array any more.
 
 use crate::api::{self, Error};
+use crate::claims::{Taken, paths_of};
 use crate::convert;
 use crate::data::Data;
 use crate::exports::Exports;
-use crate::inventory::{self, Inventory, Known};
-use crate::pattern;
-use crate::probe;
+use crate::failure;
+use crate::inventory::{Inventory, Known};
+use crate::look::LookError;
+use core::fmt::Display;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::{
-    ArrayStatus, DriveRef, ManageError, NewArray, Request, StartOptions,
+    ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, Reply, Request, SlotHealth,
+    SlotStatus, StartOptions,
 };
+use format::ArrayRecord;
 use layout::{Layout, Level};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use units::{Slot, Uuid};
+use units::{MIB, Slot, Uuid, format_size};
 
 /// The control plane's state.
 pub struct Manager {
     pub(crate) data: Data,
     pub(crate) exports: tokio::sync::Mutex<Exports>,
     inventory: Mutex<Inventory>,
-    patterns: Vec<String>,
+    /// Held by who looks at drives or reserves them.
+    pub(crate) looking: tokio::sync::Mutex<()>,
+    pub(crate) patterns: Vec<String>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, String>>,
     ready: AtomicBool,
 }
-
-/// Array and slot by the path of a drive in use.
-type Used = BTreeMap<String, (String, u16)>;
 
 impl Manager {
     /// Knows nothing yet but where drives may be.
@@ -48,6 +48,7 @@ impl Manager {
             exports: tokio::sync::Mutex::new(Exports::new(data.clone())),
             data,
             inventory: Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
             patterns,
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
@@ -67,34 +68,41 @@ impl Manager {
         self.data.ask(Request::Status).await
     }
 
-    /// Opens what the configuration names and is not known yet; looks again at idle drives.
-    /// Answers with what can't be opened.
-    fn scan(&self, used: &Used) -> Vec<OpenError> {
-        let mut inventory = self.inventory();
-        inventory.look_again(|path| !used.contains_key(path));
-        let mut problems = Vec::new();
-        for path in self.patterns.iter().flat_map(|pattern| pattern::expand(pattern)) {
-            let known = inventory.find(&path.to_string_lossy());
-            if known.is_none_or(|known| known.drive.is_none() && !used.contains_key(&known.path))
-                && let Err(problem) = inventory.open(&path, false)
-            {
-                problems.push(problem);
-            }
-        }
-        problems
+    /// Asks the engine about an array; advice that comes back names it.
+    pub(crate) async fn ask_of<T: Send + 'static>(
+        &self,
+        array: &ArrayStatus,
+        make: impl FnOnce(String, Reply<T>) -> Request<SharedDrive>,
+    ) -> Result<T, Error> {
+        let uuid = array.uuid.to_string();
+        let answer = self.data.ask(|reply| make(uuid, reply)).await;
+        answer.map_err(|error| error.about(&array.name))
+    }
+
+    /// The arrays that were found on drives nobody has and do not run.
+    async fn found(&self) -> Result<BTreeMap<Uuid, ArrayRecord>, Error> {
+        let places = convert::places(&self.running().await?);
+        let mut found = convert::found_records(&self.inventory(), |k| !places.is_taken(k));
+        found.retain(|uuid, _| !places.arrays.contains(uuid));
+        Ok(found)
     }
 
     /// Start-up: opens all drives, starts every array found on them, and their exports. Answers
     /// with what went wrong, which is not fatal.
     pub async fn start(&self) -> Vec<Error> {
-        let missing = |error: OpenError| {
-            Error::failed(error.to_string(), "check the path in the configuration's drives")
+        let (mut problems, found) = match self.scan().await {
+            Ok(unusable) => (unusable_drives(unusable), self.found().await),
+            Err(error) => (Vec::new(), Err(error)),
         };
-        let mut problems: Vec<Error> = self.scan(&Used::new()).into_iter().map(missing).collect();
-        let found = convert::found_records(&self.inventory(), |_| true);
-        for (uuid, record) in found {
+        for (uuid, record) in found.unwrap_or_else(|error| {
+            problems.push(error);
+            BTreeMap::new()
+        }) {
             match self.assemble_found(uuid, StartOptions::default()).await {
-                Ok(status) => problems.extend(self.start_exports(&status).await),
+                Ok(status) => {
+                    problems.extend(lacking(&status));
+                    problems.extend(self.start_exports(&status).await);
+                }
                 Err(error) => problems.push(Error {
                     error: format!("array \"{}\" can't be started: {}", record.name, error.error),
                     ..error
@@ -132,12 +140,14 @@ impl Manager {
     /// All arrays, running and found.
     pub async fn arrays(&self) -> Result<Vec<api::Array>, Error> {
         let running = self.running().await?;
+        let found = self.found().await?;
         let exports = self.exports.lock().await;
         let inventory = self.inventory();
         let mut arrays: Vec<_> =
             running.iter().map(|status| convert::array(status, &inventory, &exports)).collect();
         let problems = self.problems();
-        for (uuid, record) in convert::found_records(&inventory, |k| !k.reserved) {
+        for (uuid, record) in found {
+            // It may have been started since.
             if !running.iter().any(|status| status.uuid == uuid) {
                 arrays.push(convert::found(&record, &inventory, problems.get(&uuid).cloned()));
             }
@@ -146,27 +156,19 @@ impl Manager {
         Ok(arrays)
     }
 
-    /// One array, by name or identity.
+    /// The one array of this name or identity.
     pub async fn array(&self, name: &str) -> Result<api::Array, Error> {
-        let arrays = self.arrays().await?;
-        let found = arrays.into_iter().find(|array| array.name == name || array.uuid == name);
-        found.ok_or_else(|| unknown_array(name))
+        let mut arrays = self.arrays().await?;
+        arrays.retain(|array| is_called(name, &array.name, &array.uuid));
+        let uuids: Vec<&str> = arrays.iter().map(|array| array.uuid.as_str()).collect();
+        one_of(name, &uuids)?;
+        Ok(arrays.swap_remove(0))
     }
 
-    /// All drives.
-    pub async fn drives(&self) -> Result<Vec<api::Drive>, Error> {
-        let used = convert::in_use(&self.running().await?);
-        // What can't be opened is listed as unusable.
-        let _ = self.scan(&used);
-        let inventory = self.inventory();
-        let describe = |k: &Known| inventory::describe(k, used.get(&k.path).cloned());
-        Ok(inventory.iter().map(describe).collect())
-    }
-
-    /// The running array of this name.
+    /// The running array of this name or identity; of two arrays of one name, the one that runs.
     pub(crate) async fn named(&self, name: &str) -> Result<ArrayStatus, Error> {
         let mut running = self.running().await?;
-        let is_it = |s: &ArrayStatus| s.name == name || s.uuid.to_string() == name;
+        let is_it = |s: &ArrayStatus| is_called(name, &s.name, &s.uuid.to_string());
         if let Some(at) = running.iter().position(is_it) {
             return Ok(running.swap_remove(at));
         }
@@ -182,77 +184,12 @@ impl Manager {
         convert::array(status, &self.inventory(), &exports)
     }
 
-    /// Opens drives that shall be overwritten, and checks that they may be. `own` is the array
-    /// whose old drives need no further word. With `reserve`, they are reserved on success.
-    fn take(
-        &self,
-        paths: &[String],
-        overwrite: &[String],
-        own: Option<Uuid>,
-        used: &Used,
-        reserve: bool,
-    ) -> Result<Vec<Taken>, Error> {
-        let mut inventory = self.inventory();
-        let mut taken: Vec<Taken> = Vec::new();
-        for path in paths {
-            let in_use = inventory.find(path).is_some_and(|k| used.contains_key(&k.path));
-            let known = inventory.open(Path::new(path), in_use).map_err(not_opened)?;
-            check_free(known, used)?;
-            if taken.iter().any(|t| t.reference.path == known.path) {
-                return Err(Error::usage(
-                    format!("{path} is named twice"),
-                    "name each drive once, by one path",
-                ));
-            }
-            let Some(reference) = known.reference() else {
-                return Err(Error::failed(format!("{path} is not open"), "check the drive"));
-            };
-            let recorded = known.content.record.as_ref().map(|record| record.array);
-            let is_own = own.is_some() && recorded == own;
-            let foreign = known.content.signature.is_some() && !is_own;
-            let slot = taken.len() as u16;
-            let plan = convert::planned(slot, known, &reference.shared, foreign);
-            taken.push(Taken { reference, plan });
-        }
-        for path in overwrite {
-            let known = inventory.find(path).map(|known| known.path.clone());
-            match taken.iter_mut().find(|t| known.as_ref() == Some(&t.plan.path)) {
-                Some(named) => named.plan.refused = false,
-                None => {
-                    return Err(Error::usage(
-                        format!("{path} is to be overwritten but is none of the drives"),
-                        "name with --overwrite only drives of this request",
-                    ));
-                }
-            }
-        }
-        if reserve {
-            refuse_foreign(&taken)?;
-            inventory.reserve(&paths_of(&taken), true);
-        }
-        Ok(taken)
-    }
-
-    /// Lets drives go that were reserved, and looks at them again if nobody uses them.
-    async fn let_go(&self, paths: &[String]) {
-        self.inventory().reserve(paths, false);
-        if let Ok(running) = self.running().await {
-            let used = convert::in_use(&running);
-            self.inventory().look_again(|path| !used.contains_key(path));
-        }
-    }
-
     /// Makes an array.
     pub async fn create(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
         let level = parse_level(&request.level)?;
-        let running = self.running().await?;
-        self.check_name(&request.name, &running)?;
-        let used = convert::in_use(&running);
-        let taken = self.take(&request.drives, &request.overwrite, None, &used, false)?;
-        // What can't be made is said before anything is asked to be overwritten.
-        plan(request, level, &taken)?;
-        drop(taken);
-        let taken = self.take(&request.drives, &request.overwrite, None, &used, true)?;
+        self.check_name(request).await?;
+        let check = |taken: &[Taken]| plan(request, level, taken).map(|_| ());
+        let taken = self.claim(&request.drives, &request.overwrite, None, check).await?;
         let paths = paths_of(&taken);
         let new = NewArray {
             name: request.name.clone(),
@@ -264,24 +201,51 @@ impl Manager {
             taken.into_iter().map(|t| t.reference).collect();
         let outcome = self.data.ask(|reply| Request::Create(new, references, reply)).await;
         self.let_go(&paths).await;
-        Ok(self.describe(&outcome?).await)
+        let status = outcome.map_err(|error| error.about(&request.name))?;
+        Ok(self.describe(&status).await)
     }
 
     /// What making an array would do.
     pub async fn plan(&self, request: &api::CreateArray) -> Result<api::Plan, Error> {
         let level = parse_level(&request.level)?;
-        let running = self.running().await?;
-        self.check_name(&request.name, &running)?;
-        let used = convert::in_use(&running);
-        let taken = self.take(&request.drives, &request.overwrite, None, &used, false)?;
-        plan(request, level, &taken)
+        self.check_name(request).await?;
+        let check = |taken: &[Taken]| plan(request, level, taken);
+        self.inspect_drives(&request.drives, &request.overwrite, check).await
     }
 
-    fn check_name(&self, name: &str, running: &[ArrayStatus]) -> Result<(), Error> {
-        if running.iter().any(|status| status.name == name) {
-            return Err(ManageError::NameTaken(name.to_owned()).into());
+    /// Refuses a name that a running array has, or one that was found on other drives than the
+    /// request's.
+    async fn check_name(&self, request: &api::CreateArray) -> Result<(), Error> {
+        let name = &request.name;
+        if name.parse::<Uuid>().is_ok() {
+            return Err(Error::usage(
+                format!("\"{name}\" can't be a name: it reads as a UUID"),
+                "choose another name",
+            ));
         }
-        Ok(())
+        let running = self.running().await?;
+        if running.iter().any(|status| status.name == *name) {
+            return Err(ManageError::NameTaken(name.clone()).into());
+        }
+        let places = convert::places(&running);
+        let inventory = self.inventory();
+        let own: Vec<&str> =
+            request.drives.iter().filter_map(|p| Some(inventory.find(p)?.path.as_str())).collect();
+        let other = |k: &Known| !places.is_taken(k) && !own.contains(&k.path.as_str());
+        let found = convert::found_records(&inventory, other);
+        match found.values().find(|r| r.name == *name && !places.arrays.contains(&r.array)) {
+            None => Ok(()),
+            Some(taken) => Err(Error::failed(
+                format!(
+                    "the name \"{name}\" is taken by array {}, which does not run",
+                    taken.array
+                ),
+                format!(
+                    "choose another name, or delete that array with: palisade array delete {} --yes",
+                    taken.array
+                ),
+            )),
+        }
     }
 
     /// Starts an array that does not run.
@@ -291,29 +255,21 @@ impl Manager {
         request: api::AssembleArray,
     ) -> Result<api::Array, Error> {
         let running = self.running().await?;
-        if running.iter().any(|s| s.name == name || s.uuid.to_string() == name) {
+        if running.iter().any(|s| is_called(name, &s.name, &s.uuid.to_string())) {
             return Err(Error::failed(
                 format!("array \"{name}\" runs already"),
                 format!("see it with: palisade array show {name}"),
             ));
         }
         // What can't be opened is as good as missing; the engine decides what that means.
-        let _ = self.scan(&convert::in_use(&running));
-        let records = convert::found_records(&self.inventory(), |k| !k.reserved);
-        let mut found = records.into_iter().filter(|(uuid, record)| {
-            (record.name == name || uuid.to_string() == name)
-                && !running.iter().any(|s| s.uuid == *uuid)
-        });
-        let (uuid, _) = found.next().ok_or_else(|| unknown_array(name))?;
-        if let Some((other, _)) = found.next() {
-            return Err(Error::refused(
-                format!("two arrays are called \"{name}\": {uuid} and {other}"),
-                "name the one you mean by its UUID",
-            ));
-        }
+        let _ = self.scan().await?;
+        let mut found = self.found().await?;
+        found.retain(|uuid, record| is_called(name, &record.name, &uuid.to_string()));
+        let uuids: Vec<Uuid> = found.into_keys().collect();
+        one_of(name, &uuids)?;
         let api::AssembleArray { start_degraded, accept_loss } = request;
         let options = StartOptions { start_degraded, accept_loss };
-        let status = self.assemble_found(uuid, options).await?;
+        let status = self.assemble_found(uuids[0], options).await?;
         // Exports that can't be served are listed with their problem.
         let _ = self.start_exports(&status).await;
         Ok(self.describe(&status).await)
@@ -324,30 +280,30 @@ impl Manager {
         uuid: Uuid,
         options: StartOptions,
     ) -> Result<ArrayStatus, Error> {
-        let (references, paths) = {
-            let mut inventory = self.inventory();
-            let mine = |k: &&Known| {
-                !k.reserved && k.content.record.as_ref().is_some_and(|r| r.array == uuid)
-            };
-            let references: Vec<_> =
-                inventory.iter().filter(mine).filter_map(Known::reference).collect();
-            let paths: Vec<String> = references.iter().map(|r| r.path.clone()).collect();
-            inventory.reserve(&paths, true);
-            (references, paths)
-        };
-        let name = Some(uuid.to_string());
-        let outcome =
-            self.data.ask(|reply| Request::Assemble(name, references, options, reply)).await;
+        let references = self.claim_found(uuid).await?;
+        let paths: Vec<String> = references.iter().map(|r| r.path.clone()).collect();
+        let named = |k: &Known| k.content.record.as_ref().filter(|r| r.array == uuid).cloned();
+        let name = self.inventory().iter().find_map(named).map_or(uuid.to_string(), |r| r.name);
+        let wanted = Some(uuid.to_string());
+        let request = |reply| Request::Assemble(wanted, references, options, reply);
+        let answer = self.data.ask_engine(request).await;
         self.inventory().reserve(&paths, false);
-        match outcome.map(|mut started| started.pop()) {
-            Ok(Some(status)) => {
+        let outcome = match answer? {
+            Ok(mut started) => started.pop().ok_or_else(|| ManageError::NothingFound.into()),
+            Err(ManageError::Assemble(why)) => {
+                let hint = failure::advice(&why, options);
+                Err(Error { hint, ..ManageError::Assemble(why).into() })
+            }
+            Err(error) => Err(error.into()),
+        };
+        match outcome {
+            Ok(status) => {
                 self.problems().remove(&uuid);
                 Ok(status)
             }
-            Ok(None) => Err(ManageError::NothingFound.into()),
             Err(error) => {
                 self.problems().insert(uuid, error.error.clone());
-                Err(error)
+                Err(error.about(&name))
             }
         }
     }
@@ -360,52 +316,71 @@ impl Manager {
 
     async fn stop_running(&self, status: &ArrayStatus) -> Result<(), Error> {
         self.end_exports(status).await;
-        let name = status.uuid.to_string();
-        let outcome = self.data.ask(|reply| Request::Stop(name, reply)).await;
-        self.let_go(&[]).await;
+        let outcome = self.ask_of(status, Request::Stop).await;
+        self.ended(status, &outcome).await;
         outcome
     }
 
-    /// Deletes an array, running or found: its records are erased.
-    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+    /// Lets the drives of an array go that shall have ended; if it runs still, serves it again.
+    async fn ended(&self, status: &ArrayStatus, outcome: &Result<(), Error>) {
+        let running = self.running().await.unwrap_or_default();
+        if outcome.is_err() && running.iter().any(|other| other.uuid == status.uuid) {
+            // What can't be served is listed with its problem.
+            let _ = self.start_exports(status).await;
+            return;
+        }
+        let paths: Vec<String> = status.slots.iter().filter_map(|s| s.path.clone()).collect();
+        self.let_go(&paths).await;
+    }
+
+    /// Deletes an array, running or found: its records are erased, also those of drives that it
+    /// has excluded.
+    pub async fn delete(&self, name: &str) -> Result<api::Deleted, Error> {
         let array = self.array(name).await?;
-        if array.state == api::ArrayState::Stopped {
-            return self.delete_found(&array).await;
+        let mut erased = Vec::new();
+        if array.state != api::ArrayState::Stopped {
+            let status = self.named(&array.uuid).await?;
+            self.end_exports(&status).await;
+            let outcome = self.ask_of(&status, Request::Delete).await;
+            self.ended(&status, &outcome).await;
+            let running = self.running().await?;
+            if running.iter().any(|other| other.uuid == status.uuid) {
+                outcome?;
+            }
+            let counts = |s: &&SlotStatus| s.health != SlotHealth::Failed && s.path.is_some();
+            erased.extend(status.slots.iter().filter(counts).map(|s| s.serial.clone()));
         }
-        let status = self.named(name).await?;
-        self.end_exports(&status).await;
-        let uuid = status.uuid.to_string();
-        let outcome = self.data.ask(|reply| Request::Delete(uuid, reply)).await;
-        self.let_go(&[]).await;
-        outcome
+        let uuid: Uuid = array.uuid.parse().map_err(|_| unknown_array(name))?;
+        let rest = self.erase_records(uuid).await?;
+        if let Some(problem) = rest.problems.into_iter().next() {
+            return Err(Error::failed(problem, "check the drive, or leave it out"));
+        }
+        erased.extend(rest.serials);
+        Ok(api::Deleted { done: true, left: self.left(&array, &erased) })
     }
 
-    async fn delete_found(&self, array: &api::Array) -> Result<(), Error> {
-        let drives: Vec<(String, SharedDrive)> = {
-            let inventory = self.inventory();
-            let mine = |k: &&Known| {
-                let record = k.content.record.as_ref();
-                !k.reserved && record.is_some_and(|r| r.array.to_string() == array.uuid)
-            };
-            let open = |k: &Known| Some((k.path.clone(), k.drive.clone()?));
-            inventory.iter().filter(mine).filter_map(open).collect()
+    /// The slots of a deleted array whose drives may still hold a record: they are not among the
+    /// erased ones, and can't be read.
+    fn left(&self, array: &api::Array, erased: &[String]) -> Vec<String> {
+        let inventory = self.inventory();
+        // A record may hold only the beginning of a long serial number.
+        let is_erased = |s: &str| erased.iter().any(|whole| whole.starts_with(s));
+        let readable = |s: &str| {
+            let here = |k: &Known| k.about.as_ref().is_some_and(|a| a.serial.starts_with(s));
+            inventory.iter().any(|k| here(k) && k.content.problem.is_none())
         };
-        for (path, drive) in &drives {
-            probe::erase(drive).map_err(|error| {
-                Error::failed(format!("{path}: {error}"), "check the drive, or leave it out")
-            })?;
-        }
-        drop(drives);
-        self.let_go(&[]).await;
-        Ok(())
+        let slots = array.slots.iter();
+        let left = slots.filter(|s| !is_erased(&s.serial) && !readable(&s.serial));
+        left.map(|s| format!("slot {} (serial {})", s.slot, s.serial)).collect()
     }
 
     /// Takes a drive out of service.
     pub async fn fail(&self, name: &str, drive: &str) -> Result<api::Array, Error> {
-        let array = self.named(name).await?.uuid.to_string();
+        let array = self.named(name).await?;
         let known = self.inventory().find(drive).map(|known| known.path.clone());
         let drive = known.unwrap_or_else(|| drive.to_owned());
-        let status = self.data.ask(|reply| Request::Fail(array, drive, reply)).await?;
+        let ask = |uuid, reply| Request::Fail(uuid, drive, reply);
+        let status = self.ask_of(&array, ask).await?;
         Ok(self.describe(&status).await)
     }
 
@@ -416,36 +391,90 @@ impl Manager {
         request: &api::ReplaceDrive,
     ) -> Result<api::Array, Error> {
         let array = self.named(name).await?;
-        let used = convert::in_use(&self.running().await?);
         let with = [request.with.clone()];
-        let mut taken = self.take(&with, &request.overwrite, Some(array.uuid), &used, true)?;
+        let (own, check) = (Some(array.uuid), |_: &[Taken]| Ok(()));
+        let mut taken = self.claim(&with, &request.overwrite, own, check).await?;
         let paths = paths_of(&taken);
         let Some(Taken { reference, .. }) = taken.pop() else {
             return Err(Error::usage("no drive is named", "name one with --with PATH"));
         };
-        let (uuid, slot) = (array.uuid.to_string(), Slot(request.slot));
-        let ask = |reply| Request::Replace(uuid, slot, reference, reply);
-        let outcome = self.data.ask(ask).await;
+        let slot = Slot(request.slot);
+        let ask = |uuid, reply| Request::Replace(uuid, slot, reference, reply);
+        let outcome = self.ask_of(&array, ask).await;
         self.let_go(&paths).await;
         Ok(self.describe(&outcome?).await)
     }
 
     /// Starts a scrub.
     pub async fn scrub(&self, name: &str, repair: bool) -> Result<api::Array, Error> {
-        let array = self.named(name).await?.uuid.to_string();
-        let status = self.data.ask(|reply| Request::Scrub(array, repair, reply)).await?;
+        let array = self.named(name).await?;
+        let ask = |uuid, reply| Request::Scrub(uuid, repair, reply);
+        let status = self.ask_of(&array, ask).await?;
         Ok(self.describe(&status).await)
     }
 }
 
-/// A drive that a request takes.
-struct Taken {
-    reference: DriveRef<SharedDrive>,
-    plan: api::PlannedDrive,
+/// Whether people who say `name` may mean this array.
+fn is_called(name: &str, own: &str, uuid: &str) -> bool {
+    name == own || name.eq_ignore_ascii_case(uuid)
 }
 
-fn paths_of(taken: &[Taken]) -> Vec<String> {
-    taken.iter().map(|t| t.reference.path.clone()).collect()
+/// Makes sure that a name is that of exactly one array.
+fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
+    match uuids {
+        [] => Err(unknown_array(name)),
+        [_] => Ok(()),
+        [first, second, ..] => Err(Error::refused(
+            format!("two arrays are called \"{name}\": {first} and {second}"),
+            "name the one you mean by its UUID",
+        )),
+    }
+}
+
+/// What is said at start of drives that can't be used; those that others have in one line.
+fn unusable_drives(unusable: Vec<LookError>) -> Vec<Error> {
+    let (taken, rest): (Vec<_>, Vec<_>) = unusable
+        .into_iter()
+        .partition(|error| matches!(error, LookError::Open(OpenError::InUse { .. })));
+    let mut problems = Vec::new();
+    let names: Vec<String> = taken
+        .iter()
+        .filter_map(|error| match error {
+            LookError::Open(OpenError::InUse { path }) => Some(path.display().to_string()),
+            _ => None,
+        })
+        .collect();
+    if !names.is_empty() {
+        problems.push(Error::failed(
+            format!("in use by another process or mounted: {}", names.join(", ")),
+            "stop what has them, such as another daemon, or take them out of the configuration's \
+             drives",
+        ));
+    }
+    let missing = |error: LookError| {
+        Error::failed(error.to_string(), "check the path in the configuration's drives")
+    };
+    problems.extend(rest.into_iter().map(missing));
+    problems
+}
+
+/// What is said at start of an array that came up without some of its drives.
+fn lacking(status: &ArrayStatus) -> Option<Error> {
+    let lacks = |s: &&SlotStatus| matches!(s.health, SlotHealth::Failed | SlotHealth::Missing);
+    let word = |s: &SlotStatus| {
+        let state = if s.health == SlotHealth::Failed { "failed" } else { "missing" };
+        format!("slot {} (serial {}) is {state}", s.slot, s.serial)
+    };
+    let first = status.slots.iter().find(lacks)?;
+    let slots: Vec<String> = status.slots.iter().filter(lacks).map(word).collect();
+    let state = if status.state == ArrayState::Failed { "failed" } else { "degraded" };
+    Some(Error::failed(
+        format!("array \"{}\" is {state}: {}", status.name, slots.join(", ")),
+        format!(
+            "put another drive in: palisade array replace {} --slot {} --with PATH",
+            status.name, first.slot
+        ),
+    ))
 }
 
 fn unknown_array(name: &str) -> Error {
@@ -458,48 +487,21 @@ fn parse_level(text: &str) -> Result<Level, Error> {
     })
 }
 
-fn not_opened(error: OpenError) -> Error {
-    let text = error.to_string();
-    match error {
-        OpenError::InUse { .. } => Error::refused(text, "take another drive, or free this one"),
-        _ => Error::failed(text, "name an existing file or block device"),
-    }
-}
-
-/// Refuses a drive that a running array or another request has.
-fn check_free(known: &Known, used: &Used) -> Result<(), Error> {
-    if let Some((array, slot)) = used.get(&known.path) {
-        return Err(Error::refused(
-            format!("{} is in use: slot {slot} of array \"{array}\"", known.path),
-            "take another drive",
-        ));
-    }
-    if known.reserved {
-        return Err(Error::refused(
-            format!("{} is being used by another request", known.path),
-            "wait for it, or take another drive",
-        ));
-    }
-    Ok(())
-}
-
-fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
-    match taken.iter().find(|t| t.plan.refused) {
-        None => Ok(()),
-        Some(Taken { plan, .. }) => Err(Error::refused(
-            format!(
-                "{} (serial {}) holds {}",
-                plan.path,
-                plan.serial,
-                plan.destroys.as_deref().unwrap_or("something")
-            ),
-            format!("take another drive, or destroy it with: --overwrite {}", plan.path),
-        )),
-    }
-}
-
 /// What making the array would give; fails where the drives can't make it.
 fn plan(request: &api::CreateArray, level: Level, taken: &[Taken]) -> Result<api::Plan, Error> {
+    // A band, between head and tail area.
+    let least = 2 * format::AREA_BYTES + MIB;
+    if let Some(Taken { plan, .. }) = taken.iter().find(|t| t.plan.bytes < least) {
+        return Err(Error::failed(
+            format!(
+                "{} is too small: it has {} bytes, the least is {least} ({})",
+                plan.path,
+                plan.bytes,
+                format_size(least)
+            ),
+            "take a larger drive",
+        ));
+    }
     let drives = taken.iter().map(|t| &t.reference);
     let sizes = drives.clone().map(|r| format::data_bytes(r.shared.info().bytes, !r.is_file));
     let count = taken.len() as u16;

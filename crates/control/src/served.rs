@@ -6,6 +6,11 @@ use crate::connection::Target;
 use crate::convert;
 use crate::manager::Manager;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
+use std::time::Duration;
+use units::format_size;
+
+/// How long one export may take to be served when it is tried again.
+const RETRY_LIMIT: Duration = Duration::from_secs(1);
 
 impl Manager {
     /// All volumes of running arrays.
@@ -20,29 +25,51 @@ impl Manager {
     /// Makes a volume.
     pub async fn create_volume(&self, request: &api::CreateVolume) -> Result<api::Volume, Error> {
         let array = self.named(&request.array).await?;
-        let (uuid, name) = (array.uuid.to_string(), request.name.clone());
-        let ask = |reply| Request::VolumeCreate(uuid, name, request.size_bytes, reply);
-        Ok(convert::volume(&array.name, &self.data.ask(ask).await?))
+        let (name, bytes) = (request.name.clone(), request.size_bytes);
+        let ask = |uuid, reply| Request::VolumeCreate(uuid, name, bytes, reply);
+        Ok(convert::volume(&array.name, &self.ask_of(&array, ask).await?))
     }
 
-    /// Changes a volume's size.
+    /// Changes a volume's size; to less only if the request says so.
     pub async fn resize_volume(
         &self,
         array: &str,
         volume: &str,
-        bytes: u64,
+        request: api::ResizeVolume,
     ) -> Result<api::Volume, Error> {
         let array = self.named(array).await?;
-        let (uuid, name) = (array.uuid.to_string(), volume.to_owned());
-        let ask = |reply| Request::VolumeResize(uuid, name, bytes, reply);
-        Ok(convert::volume(&array.name, &self.data.ask(ask).await?))
+        let api::ResizeVolume { size_bytes: bytes, shrink } = request;
+        let now = array.volumes.iter().find(|v| v.name == volume).map_or(0, |v| v.bytes);
+        if bytes < now && bytes > 0 && !shrink {
+            let lost = now - bytes;
+            return Err(Error::refused(
+                format!(
+                    "this gives up the last {} ({lost} bytes) of volume {}/{volume} and what is \
+                     in them",
+                    format_size(lost),
+                    array.name
+                ),
+                "if that is meant, say it again with --yes",
+            ));
+        }
+        let name = volume.to_owned();
+        let ask = |uuid, reply| Request::VolumeResize(uuid, name, bytes, reply);
+        Ok(convert::volume(&array.name, &self.ask_of(&array, ask).await?))
     }
 
     /// Deletes a volume.
     pub async fn delete_volume(&self, array: &str, volume: &str) -> Result<(), Error> {
-        let uuid = self.named(array).await?.uuid.to_string();
+        let array = self.named(array).await?;
         let name = volume.to_owned();
-        self.data.ask(|reply| Request::VolumeDelete(uuid, name, reply)).await
+        let outcome = self.ask_of(&array, |uuid, reply| Request::VolumeDelete(uuid, name, reply));
+        let export = array.exports.iter().find(|e| e.volume_name == volume);
+        outcome.await.map_err(|error| match export {
+            Some(export) => {
+                let id = convert::export_id(&array.name, export.id);
+                Error { hint: error.hint.replace("delete ID", &format!("delete {id}")), ..error }
+            }
+            None => error,
+        })
     }
 
     /// All exports of running arrays.
@@ -55,19 +82,23 @@ impl Manager {
     pub async fn create_export(&self, request: &api::CreateExport) -> Result<api::Export, Error> {
         let address = address::parse(&request.nbd)?;
         let array = self.named(&request.array).await?;
+        let mut exports = self.exports.lock().await;
         let same = |e: &&ExportStatus| e.volume_name == request.volume && e.address == address;
         if let Some(existing) = array.exports.iter().find(same) {
-            return Err(Error::failed(
-                format!("{}/{} is exported there already", array.name, existing.volume_name),
-                "see the exports with: palisade export list",
-            ));
+            if exports.serves(&convert::export_id(&array.name, existing.id)) {
+                return Err(Error::failed(
+                    format!("{}/{} is exported there already", array.name, existing.volume_name),
+                    "see the exports with: palisade export list",
+                ));
+            }
+            let (name, target) = (name(&array, existing), target(&array, existing));
+            exports.add(&name, target, &existing.address).await?;
+            return Ok(convert::export(&array.name, existing, &exports));
         }
-        let mut exports = self.exports.lock().await;
         let address = exports.listen(&address).await?;
-        let (uuid, volume) = (array.uuid.to_string(), request.volume.clone());
-        let recorded = address.clone();
-        let ask = |reply| Request::ExportCreate(uuid, volume, recorded, reply);
-        match self.data.ask(ask).await {
+        let (volume, recorded) = (request.volume.clone(), address.clone());
+        let ask = |uuid, reply| Request::ExportCreate(uuid, volume, recorded, reply);
+        match self.ask_of(&array, ask).await {
             Ok(status) => {
                 let target = target(&array, &status);
                 exports.add(&name(&array, &status), target, &status.address).await?;
@@ -93,8 +124,7 @@ impl Manager {
             return Err(ManageError::NoExport(array.name, number).into());
         }
         let mut exports = self.exports.lock().await;
-        let uuid = array.uuid.to_string();
-        self.data.ask(|reply| Request::ExportDelete(uuid, number, reply)).await?;
+        self.ask_of(&array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
         exports.remove(&convert::export_id(&array.name, number)).await;
         Ok(())
     }
@@ -108,6 +138,33 @@ impl Manager {
             problems.extend(exports.add(&name, target, &status.address).await.err());
         }
         problems
+    }
+
+    /// Serves what could not be served yet, such as at an address that was busy; says of what it
+    /// now can. An export whose array is about to stop is waiting for nothing.
+    pub(crate) async fn retry_exports(&self) {
+        if !self.exports.lock().await.has_problems() {
+            return;
+        }
+        // The next turn is soon.
+        let Ok(running) = self.running().await else { return };
+        for array in &running {
+            for status in &array.exports {
+                let mut exports = self.exports.lock().await;
+                if exports.problem(&convert::export_id(&array.name, status.id)).is_none() {
+                    continue;
+                }
+                let (name, target) = (name(array, status), target(array, status));
+                let adding = exports.add(&name, target, &status.address);
+                // A name server that does not answer must not keep others from the exports.
+                if let Ok(Ok(())) = tokio::time::timeout(RETRY_LIMIT, adding).await {
+                    eprintln!(
+                        "palisade: {name} is served at {} now",
+                        address::text(&status.address)
+                    );
+                }
+            }
+        }
     }
 
     /// Ends all exports of an array that is about to stop; they stay recorded.

@@ -6,10 +6,11 @@
 //!
 //! Invariant: a change that was begun is carried to its end, whether or not the client stays.
 
+use crate::address;
 use crate::api::{self, Answer, Done, Error, ErrorCode};
 use crate::config::Config;
+use crate::data::{self, Data};
 use crate::manager::Manager;
-use crate::{address, data};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -17,14 +18,22 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use core::future::Future;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path as FilePath;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How often exports that can't be served are tried again.
+const RETRY: Duration = Duration::from_secs(3);
+
+/// How often it is said again that clients are turned away.
+const QUIET: Duration = Duration::from_secs(60);
 
 type Shared = State<Arc<Manager>>;
 
@@ -35,7 +44,17 @@ type Shared = State<Arc<Manager>>;
 pub fn serve(config: Config) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start(&error))?;
-    runtime.block_on(run(config))
+    let outcome = runtime.block_on(run(config));
+    // A look at a drive that does not answer may never end.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Clients are open files: raises the limit of them as far as it goes.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // What can't be raised stays as it is; clients beyond it are reported when they come.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {
@@ -47,9 +66,11 @@ async fn run(config: Config) -> Result<(), Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
     let kernel = parity_kernel()?;
+    raise_file_limit();
     let listener = listen(&socket).await?;
     say_parity(kernel);
     let (cores, data) = data::start(config.cores).map_err(|e| cannot_start(&e))?;
+    let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Arc::new(Manager::new(data, config.drives));
     let server = tokio::spawn(axum::serve(listener, router(manager.clone())).into_future());
     let starting = tokio::spawn({
@@ -59,12 +80,23 @@ async fn run(config: Config) -> Result<(), Error> {
             say_ready();
         }
     });
+    let retrying = tokio::spawn({
+        let manager = manager.clone();
+        async move {
+            loop {
+                tokio::time::sleep(RETRY).await;
+                manager.retry_exports().await;
+            }
+        }
+    });
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
     // What was being started is started first, so that it can be stopped.
     let _ = starting.await;
+    retrying.abort();
+    turned_away.abort();
     let problems = manager.shut_down().await;
     report(&problems);
     server.abort();
@@ -99,6 +131,19 @@ fn report(problems: &[Error]) {
     }
 }
 
+/// Says that clients found no room, but not more often than every [`QUIET`].
+async fn say_turned_away(data: Data) {
+    let most = nbd::MemorySize::default().connections;
+    loop {
+        data.turned_away().await;
+        eprintln!(
+            "palisade: a client was turned away: each core serves at most {most} connections\n  \
+             end some, or raise cores in the configuration"
+        );
+        tokio::time::sleep(QUIET).await;
+    }
+}
+
 fn say_ready() {
     // Nobody may be listening; the daemon serves all the same.
     let mut out = std::io::stdout();
@@ -111,6 +156,10 @@ async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
         ErrorKind::AddrInUse => Error::failed(
             format!("another daemon answers on {}", path.display()),
             "stop it, or name another socket with --socket",
+        ),
+        ErrorKind::AlreadyExists => Error::failed(
+            format!("can't listen on {}: {error}", path.display()),
+            "take it away, or name another socket with --socket",
         ),
         _ => Error::failed(
             format!("can't listen on {}: {error}", path.display()),
@@ -129,6 +178,7 @@ fn router(manager: Arc<Manager>) -> Router {
     let v1 = Router::new()
         .route("/status", get(status))
         .route("/drives", get(drives))
+        .route("/drives/wipe", post(wipe_drive))
         .route("/arrays", get(arrays).post(create_array))
         .route("/arrays/{name}", get(array).delete(delete_array))
         .route("/arrays/{name}/stop", post(stop_array))
@@ -202,6 +252,10 @@ async fn drives(State(manager): Shared) -> Response {
     answer(manager.drives().await.map(|drives| api::DriveList { drives }))
 }
 
+async fn wipe_drive(State(manager): Shared, body: Bytes) -> Response {
+    change(async move { manager.wipe(&parse(&body)?).await }).await
+}
+
 async fn arrays(State(manager): Shared) -> Response {
     answer(manager.arrays().await.map(|arrays| api::ArrayList { arrays }))
 }
@@ -222,7 +276,7 @@ async fn create_array(State(manager): Shared, body: Bytes) -> Response {
 }
 
 async fn delete_array(State(manager): Shared, Path(name): Path<String>) -> Response {
-    change(async move { manager.delete(&name).await.map(|()| DONE) }).await
+    change(async move { manager.delete(&name).await }).await
 }
 
 async fn stop_array(State(manager): Shared, Path(name): Path<String>) -> Response {
@@ -270,11 +324,7 @@ async fn resize_volume(
     Path((array, volume)): Path<(String, String)>,
     body: Bytes,
 ) -> Response {
-    change(async move {
-        let request: api::ResizeVolume = parse(&body)?;
-        manager.resize_volume(&array, &volume, request.size_bytes).await
-    })
-    .await
+    change(async move { manager.resize_volume(&array, &volume, parse(&body)?).await }).await
 }
 
 async fn delete_volume(

@@ -83,6 +83,15 @@ impl SharedDrive {
         }
     }
 
+    /// True if there is no other clone and no bound handle: dropping it closes the drive.
+    pub fn is_last(&self) -> bool {
+        match &self.kind {
+            Kind::File(file) => Arc::strong_count(file) == 1,
+            Kind::Memory(memory, _) => Arc::strong_count(memory) == 1,
+            Kind::Faulty(faulty) => Arc::strong_count(faulty) == 1,
+        }
+    }
+
     /// What was asked of the drive so far, over all cores' handles.
     pub fn io_counts(&self) -> IoCounts {
         match &self.kind {

@@ -68,7 +68,7 @@ pub enum Command {
     Show {
         /// Its name or UUID
         name: String,
-        /// Exit with 0 if it is optimal, 1 degraded, 2 failed or stopped
+        /// Exit with 0 if it is optimal, 1 degraded, 2 failed or stopped, 4 if that can't be told
         #[arg(long)]
         exit_state: bool,
         #[command(flatten)]
@@ -174,11 +174,13 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
             output.print(&answer, |list| status::arrays(&list.arrays));
         }
         Command::Show { name, exit_state, output } => {
-            let answer: Answer<api::Array> = client.get(&["arrays", name]).await?;
-            output.print(&answer, text);
+            let answer: Result<Answer<api::Array>, Problem> = client.get(&["arrays", name]).await;
             if *exit_state {
+                let answer = answer.map_err(Problem::without_state)?;
+                output.print(&answer, text);
                 return Ok(exit_code(answer.body.state));
             }
+            output.print(&answer?, text);
         }
         Command::Stop { name, output } => {
             let answer = client.post(&["arrays", name, "stop"], &Empty {}).await?;
@@ -195,7 +197,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
                 return Err(Problem::unconfirmed(&what));
             }
             let answer = client.delete(&["arrays", name]).await?;
-            output.print(&answer, |_| format!("{name} is deleted"));
+            output.print(&answer, |deleted| text_of_deleted(name, deleted));
         }
         other => change(other, client).await?,
     }
@@ -238,8 +240,19 @@ fn exit_code(state: api::ArrayState) -> ExitCode {
     })
 }
 
+fn text_of_deleted(name: &str, deleted: &api::Deleted) -> String {
+    match deleted.left.is_empty() {
+        true => format!("{name} is deleted"),
+        false => format!(
+            "{name} is deleted; not erased, as not there or not readable: {}\n\
+             if such a drive comes back, erase it with: palisade drive wipe PATH --yes",
+            deleted.left.join(", ")
+        ),
+    }
+}
+
 /// Paths count from here, not from where the daemon is.
-fn absolute(path: &Path) -> String {
+pub fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
 }
 
@@ -373,12 +386,7 @@ fn text(array: &api::Array) -> String {
         }
     }
     if let Some(scrub) = &array.last_scrub {
-        text.push_str(&format!(
-            "last scrub: {} checked, {} mismatches, {} repaired\n",
-            format_size(scrub.checked_bytes),
-            scrub.mismatches,
-            scrub.repaired
-        ));
+        text.push_str(&text_of_scrub(scrub, array.size_bytes));
     }
     text.push_str(&format!("\n{}", slots(array)));
     if !array.volumes.is_empty() {
@@ -387,6 +395,18 @@ fn text(array: &api::Array) -> String {
     if !array.exports.is_empty() {
         text.push_str(&format!("\n{}", export::exports(&array.exports)));
     }
+    text
+}
+
+/// What the last scrub found; what it could compare with nothing is said.
+fn text_of_scrub(scrub: &api::LastScrub, size_bytes: u64) -> String {
+    let mut text = format!("last scrub: {} checked", format_size(scrub.checked_bytes));
+    let unchecked = size_bytes.saturating_sub(scrub.checked_bytes);
+    if unchecked > 0 {
+        let unchecked = format_size(unchecked);
+        text.push_str(&format!(" ({unchecked} had nothing to compare with: a drive was missing)"));
+    }
+    text.push_str(&format!(", {} mismatches, {} repaired\n", scrub.mismatches, scrub.repaired));
     text
 }
 
@@ -413,5 +433,19 @@ fn errors(slot: &api::SlotInfo) -> String {
     match slot.read_errors {
         0 => String::new(),
         n => format!("{n} ({} written back)", slot.rewritten),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scrub_says_what_it_could_not_check() {
+        let scrub = api::LastScrub { checked_bytes: 2 << 20, mismatches: 1, repaired: 0 };
+        let text = text_of_scrub(&scrub, 2 << 20);
+        assert_eq!(text, "last scrub: 2 MiB checked, 1 mismatches, 0 repaired\n");
+        let text = text_of_scrub(&scrub, 3 << 20);
+        assert!(text.contains("1 MiB had nothing to compare with"), "{text}");
     }
 }

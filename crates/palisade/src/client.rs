@@ -63,7 +63,7 @@ impl Client {
     }
 
     /// Asks for an end.
-    pub async fn delete(&self, parts: &[&str]) -> Result<Answer<api::Done>, Problem> {
+    pub async fn delete<T: DeserializeOwned>(&self, parts: &[&str]) -> Result<Answer<T>, Problem> {
         self.call(Method::DELETE, parts, None::<&()>).await
     }
 

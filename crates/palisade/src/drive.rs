@@ -1,5 +1,6 @@
 //! `palisade drive`: what drives there are, what is on one, and emptying one.
 
+use crate::array::absolute;
 use crate::client::Client;
 use crate::output::{Output, Problem, say, state, table};
 use clap::Subcommand;
@@ -24,7 +25,8 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Erase a drive's records, so that it belongs to no array; needs no daemon
+    /// Erase a drive's records, so that it belongs to no array; needs no daemon, but asks the one
+    /// that has the drive open
     Wipe {
         /// File or block device
         path: PathBuf,
@@ -45,7 +47,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             Ok(())
         }
         Command::Inspect { path, output } => inspect(path, *output),
-        Command::Wipe { path, yes, output } => wipe(path, *yes, *output),
+        Command::Wipe { path, yes, output } => wipe(path, *yes, *output, client).await,
     }
 }
 
@@ -129,20 +131,39 @@ fn record_text(record: &api::Inspected) -> String {
     text
 }
 
-fn wipe(path: &Path, yes: bool, output: Output) -> Result<(), Problem> {
+async fn wipe(path: &Path, yes: bool, output: Output, client: &Client) -> Result<(), Problem> {
     let name = path.display();
     if !yes {
         return Err(Problem::unconfirmed(&format!("this erases the records on {name}")));
     }
-    let content = probe::wipe(path).map_err(|error| match &error {
-        WipeError::Open(error) => not_opened(error),
-        WipeError::Drive(_) => Problem::failed(format!("{name}: {error}"), "check the drive"),
-    })?;
+    let held = match probe::wipe(path) {
+        Ok(content) => content.signature,
+        Err(WipeError::Open(error @ OpenError::InUse { .. })) => {
+            wipe_by_daemon(path, &error, client).await?
+        }
+        Err(WipeError::Open(error)) => return Err(not_opened(&error)),
+        Err(error) => return Err(Problem::failed(format!("{name}: {error}"), "check the drive")),
+    };
     if output.json {
         output.print(&Answer::new(api::Done { done: true }), |_| String::new());
     } else {
-        let held = content.signature.map_or("nothing known".to_owned(), |s| s);
+        let held = held.unwrap_or("nothing known".to_owned());
         say(&format!("{name} is erased; it held {held}"));
     }
     Ok(())
+}
+
+/// Asks the daemon to erase a drive that it may be the one to have.
+async fn wipe_by_daemon(
+    path: &Path,
+    in_use: &OpenError,
+    client: &Client,
+) -> Result<Option<String>, Problem> {
+    let path = absolute(path);
+    let answer = client.post(&["drives", "wipe"], &api::WipeDrive { path }).await;
+    match answer {
+        Ok(Answer { body: api::Wiped { held, .. }, .. }) => Ok(held),
+        Err(problem) if problem.is_no_daemon() => Err(not_opened(in_use)),
+        Err(problem) => Err(problem),
+    }
 }

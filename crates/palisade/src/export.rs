@@ -48,7 +48,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         }
         Command::Delete { id, output } => {
             let answer = client.delete(&["exports", id]).await?;
-            output.print(&answer, |_| format!("export {id} is deleted"));
+            output.print(&answer, |_: &api::Done| format!("export {id} is deleted"));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! What the command line prints: tables for people, JSON for programs, errors for both.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon. With
+//! `--exit-state` they tell an array's state, and 4 that it can't be told.
 //!
 //! Invariants: results go to the standard output, errors to the standard error, an error is one
 //! line of what happened and one of what to do; colours only on a terminal and without
@@ -38,6 +39,16 @@ impl Problem {
     /// Refused because `--yes` was not said.
     pub fn unconfirmed(what: &str) -> Self {
         Self::refused(what, "if that is meant, say it again with --yes")
+    }
+
+    /// The same for a command whose exit code tells a state: no state can be told.
+    pub fn without_state(self) -> Self {
+        Self { exit: 4, ..self }
+    }
+
+    /// Whether it is that nobody answers.
+    pub fn is_no_daemon(&self) -> bool {
+        self.exit == 4
     }
 
     /// Tells it on the standard error; the exit code it means.

@@ -2,7 +2,7 @@
 
 use crate::client::socket_or_default;
 use crate::output::Problem;
-use control::config::Config;
+use control::config::{Config, ConfigError};
 use std::path::PathBuf;
 
 /// What `palisade serve` takes.
@@ -16,7 +16,11 @@ pub struct Arguments {
 /// Serves until SIGTERM or SIGINT. `socket` overrules the configuration's.
 pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
     let mut config = Config::read(&arguments.config).map_err(|error| {
-        Problem::failed(error.to_string(), "the keys are socket, cores and drives = [\"path\", …]")
+        let hint = match error {
+            ConfigError::Read(..) => "name a file that can be read with --config",
+            ConfigError::Parse(..) => "the keys are socket, cores and drives = [\"path\", …]",
+        };
+        Problem::failed(error.to_string(), hint)
     })?;
     config.socket = socket.or(config.socket).or_else(|| Some(socket_or_default(None)));
     Ok(control::server::serve(config)?)

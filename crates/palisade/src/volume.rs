@@ -55,9 +55,12 @@ pub enum Command {
     Resize {
         /// ARRAY/VOLUME
         name: Name,
-        /// The new size; less than now gives up what is behind it
+        /// The new size; less than now gives up what is behind it and needs --yes
         #[arg(long, value_parser = size)]
         size: u64,
+        /// Really, if it is less
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
         output: Output,
     },
@@ -86,9 +89,9 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             let answer: Answer<api::VolumeList> = client.get(&["volumes"]).await?;
             output.print(&answer, |list| volumes(&list.volumes));
         }
-        Command::Resize { name, size, output } => {
+        Command::Resize { name, size, yes, output } => {
             let parts = ["volumes", &name.array, &name.volume, "resize"];
-            let request = api::ResizeVolume { size_bytes: *size };
+            let request = api::ResizeVolume { size_bytes: *size, shrink: *yes };
             output.print(&client.post(&parts, &request).await?, one);
         }
         Command::Delete { name, yes, output } => {
@@ -98,7 +101,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
                 return Err(Problem::unconfirmed(&what));
             }
             let answer = client.delete(&["volumes", array, volume]).await?;
-            output.print(&answer, |_| format!("{array}/{volume} is deleted"));
+            output.print(&answer, |_: &api::Done| format!("{array}/{volume} is deleted"));
         }
     }
     Ok(())

@@ -1,0 +1,384 @@
+//! Which drives there are, and which a request may take.
+//!
+//! Purpose: looks at drives, checks what only the control plane can see (paths, foreign content,
+//! which drive is whose), and reserves them for a request.
+//!
+//! Invariants
+//! - No drive that holds anything known is taken to be overwritten unless the request names it,
+//!   none that a running array uses, named or not (D11), and none that the configuration does not
+//!   name: it would be missing after the next start.
+//! - Drives are reserved from the check to the engine's answer, so that of two requests for one
+//!   drive the second is refused. One look or check has the turn at a time; nothing that may take
+//!   longer than a look is waited for meanwhile.
+
+use crate::api::{self, Error};
+use crate::convert;
+use crate::inventory::{self, Inventory, Known, Places};
+use crate::look::{self, LookError, canonical};
+use crate::manager::Manager;
+use crate::pattern;
+use crate::probe;
+use drives::{OpenError, SharedDrive};
+use engine::manage::command::DriveRef;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::MutexGuard;
+use units::Uuid;
+
+/// How often, and how many times, it is looked whether the engine has closed a drive.
+const CLOSED: (Duration, u32) = (Duration::from_millis(5), 200);
+
+/// The right to look at drives and to reserve them.
+pub struct Turn<'a> {
+    _guard: MutexGuard<'a, ()>,
+    /// Where running arrays have drives.
+    pub places: Places,
+}
+
+/// A drive that a request takes.
+pub struct Taken {
+    /// The drive for the engine.
+    pub reference: DriveRef<SharedDrive>,
+    /// What taking it means.
+    pub plan: api::PlannedDrive,
+}
+
+/// The paths of drives.
+pub fn paths_of(taken: &[Taken]) -> Vec<String> {
+    taken.iter().map(|t| t.reference.path.clone()).collect()
+}
+
+impl Manager {
+    /// Waits for the turn.
+    pub(crate) async fn turn(&self) -> Result<Turn<'_>, Error> {
+        let guard = self.looking.lock().await;
+        let places = convert::places(&self.running().await?);
+        Ok(Turn { _guard: guard, places })
+    }
+
+    /// Every path that the configuration names now.
+    fn configured(&self) -> Vec<PathBuf> {
+        self.patterns.iter().flat_map(|pattern| pattern::expand(pattern)).collect()
+    }
+
+    /// Looks at known drives that nobody has, all at once. Answers with those that can't be.
+    async fn look(&self, _turn: &Turn<'_>, paths: &[String], hold: bool) -> Vec<LookError> {
+        let (mut begun, mut problems) = (Vec::new(), Vec::new());
+        for path in paths {
+            match self.inventory().begin(path) {
+                Ok(look) => begun.push((path, look)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let (paths, looks): (Vec<_>, Vec<_>) = begun.into_iter().unzip();
+        let work = looks.into_iter().map(|look| move || look.look()).collect();
+        let seen = look::within(look::LOOK, work).await;
+        for (path, seen) in paths.into_iter().zip(seen) {
+            problems.extend(self.inventory().finish(path, seen, hold).err());
+        }
+        problems
+    }
+
+    /// Looks at what the configuration names and nobody has, but not at drives that a running
+    /// array has excluded; forgets what it no longer names. Answers with what can't be opened.
+    pub(crate) async fn scan(&self) -> Result<Vec<LookError>, Error> {
+        let turn = self.turn().await?;
+        let named: Vec<String> = {
+            let mut inventory = self.inventory();
+            let named: Vec<String> =
+                self.configured().iter().map(|path| inventory.add(path)).collect();
+            let placed = |k: &Known| turn.places.by_path.contains_key(&k.path);
+            inventory.retain(|k| k.reserved || placed(k) || named.contains(&k.path));
+            let idle = |k: &&Known| !k.reserved && !placed(k);
+            inventory.iter().filter(idle).map(|k| k.path.clone()).collect()
+        };
+        Ok(self.look(&turn, &named, false).await)
+    }
+
+    /// All drives.
+    pub async fn drives(&self) -> Result<Vec<api::Drive>, Error> {
+        // What can't be opened is listed as unusable.
+        let _ = self.scan().await?;
+        let places = convert::places(&self.running().await?);
+        Ok(self.inventory().iter().map(|k| inventory::describe(k, &places)).collect())
+    }
+
+    /// The known path of a drive that a request names; an error if the configuration does not.
+    fn named_drive(&self, path: &str) -> Result<String, Error> {
+        let kind = std::fs::metadata(path).map(|found| found.file_type());
+        let kind = kind.map_err(|error| no_drive(format!("{path}: {error}")))?;
+        let real = canonical(Path::new(path));
+        match self.configured().into_iter().find(|named| canonical(named) == real) {
+            Some(named) => Ok(self.inventory().add(&named)),
+            None if kind.is_dir() => Err(no_drive(format!("{path}: not a file or block device"))),
+            None => Err(Error::refused(
+                format!("{path} is not among the daemon's drives: its next start would miss it"),
+                format!(
+                    "add it to the configuration's drives = [\"{path}\", …] and start the daemon \
+                     again"
+                ),
+            )),
+        }
+    }
+
+    /// Opens drives that shall be overwritten, and checks that they may be. `own` is the array
+    /// whose old drives need no further word.
+    async fn take(
+        &self,
+        turn: &Turn<'_>,
+        paths: &[String],
+        overwrite: &[String],
+        own: Option<Uuid>,
+    ) -> Result<Vec<Taken>, Error> {
+        let mut named: Vec<String> = Vec::new();
+        for path in paths {
+            let known = self.named_drive(path)?;
+            if named.contains(&known) {
+                return Err(Error::usage(
+                    format!("{path} is named twice"),
+                    "name each drive once, by one path",
+                ));
+            }
+            named.push(known);
+        }
+        for path in &named {
+            check_free(&self.inventory(), path, &turn.places)?;
+        }
+        if let Some(problem) = self.look(turn, &named, true).await.into_iter().next() {
+            self.inventory().settle(&named);
+            return Err(not_opened(&problem));
+        }
+        let taken = describe_taken(&self.inventory(), &named, overwrite, own);
+        if taken.is_err() {
+            self.inventory().settle(&named);
+        }
+        taken
+    }
+
+    /// Takes drives for a look only: what `check` makes of them.
+    pub(crate) async fn inspect_drives<T>(
+        &self,
+        paths: &[String],
+        overwrite: &[String],
+        check: impl FnOnce(&[Taken]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let turn = self.turn().await?;
+        let taken = self.take(&turn, paths, overwrite, None).await?;
+        let (outcome, paths) = (check(&taken), paths_of(&taken));
+        drop(taken);
+        self.inventory().settle(&paths);
+        outcome
+    }
+
+    /// Takes drives and reserves them, if `check` has nothing against it. What can't be done is
+    /// said before anything is asked to be overwritten.
+    pub(crate) async fn claim(
+        &self,
+        paths: &[String],
+        overwrite: &[String],
+        own: Option<Uuid>,
+        check: impl FnOnce(&[Taken]) -> Result<(), Error>,
+    ) -> Result<Vec<Taken>, Error> {
+        let turn = self.turn().await?;
+        let taken = self.take(&turn, paths, overwrite, own).await?;
+        let paths = paths_of(&taken);
+        match check(&taken).and_then(|()| refuse_foreign(&taken)) {
+            Ok(()) => {
+                self.inventory().reserve(&paths, true);
+                Ok(taken)
+            }
+            Err(error) => {
+                drop(taken);
+                self.inventory().settle(&paths);
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets drives go that were reserved or used. What was on those that an array has now is
+    /// forgotten; the others are looked at again, and closed when the engine has.
+    pub(crate) async fn let_go(&self, paths: &[String]) {
+        let Ok(turn) = self.turn().await else { return };
+        self.inventory().reserve(paths, false);
+        let (placed, free): (Vec<String>, Vec<String>) =
+            paths.iter().cloned().partition(|path| turn.places.by_path.contains_key(path));
+        for path in &placed {
+            self.inventory().forget_content(path);
+        }
+        // What can't be opened is remembered with its problem.
+        let _ = self.look(&turn, &free, false).await;
+        for _ in 0..CLOSED.1 {
+            if self.inventory().settle(&free) {
+                break;
+            }
+            tokio::time::sleep(CLOSED.0).await;
+        }
+    }
+
+    /// Reserves the drives that hold an array's record and that nobody has.
+    pub(crate) async fn claim_found(
+        &self,
+        array: Uuid,
+    ) -> Result<Vec<DriveRef<SharedDrive>>, Error> {
+        let turn = self.turn().await?;
+        let mut inventory = self.inventory();
+        let mine = |k: &&Known| !turn.places.is_taken(k) && k.recorded() == Some(array);
+        let found: Vec<_> = inventory.iter().filter(mine).filter_map(Known::reference).collect();
+        let paths: Vec<String> = found.iter().map(|r| r.path.clone()).collect();
+        inventory.reserve(&paths, true);
+        Ok(found)
+    }
+
+    /// Erases the records of an array that does not run, on every drive that is there. Answers
+    /// with the serial numbers of those erased, and with why others could not be.
+    pub(crate) async fn erase_records(&self, array: Uuid) -> Result<Erased, Error> {
+        let _ = self.scan().await?;
+        let found = self.claim_found(array).await?;
+        let paths: Vec<String> = found.iter().map(|r| r.path.clone()).collect();
+        let serials: Vec<String> = found.iter().map(|r| r.serial.clone()).collect();
+        let outcomes = erase_all(found).await;
+        self.let_go(&paths).await;
+        let mut erased = Erased::default();
+        for ((path, serial), outcome) in paths.into_iter().zip(serials).zip(outcomes) {
+            match outcome {
+                None => erased.serials.push(serial),
+                Some(problem) => erased.problems.push(format!("{path}: {problem}")),
+            }
+        }
+        Ok(erased)
+    }
+
+    /// Erases the records of a drive that no running array counts on. Answers with what was on
+    /// it.
+    pub async fn wipe(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
+        let stranger = || {
+            Error::refused(
+                format!("{}: in use by another process or mounted", request.path),
+                "stop what has it",
+            )
+        };
+        let turn = self.turn().await?;
+        let path = self.inventory().find(&request.path).map(|known| known.path.clone());
+        let path = [path.ok_or_else(stranger)?];
+        check_free(&self.inventory(), &path[0], &turn.places)?;
+        if let Some(problem) = self.look(&turn, &path, true).await.into_iter().next() {
+            return Err(not_opened(&problem));
+        }
+        let (drive, held) = {
+            let mut inventory = self.inventory();
+            inventory.reserve(&path, true);
+            let known = inventory.find(&path[0]);
+            let held = known.and_then(|known| known.content.signature.clone());
+            (known.and_then(Known::reference), held)
+        };
+        drop(turn);
+        let outcome = erase_all(drive.into_iter().collect()).await.pop().flatten();
+        self.let_go(&path).await;
+        match outcome {
+            None => Ok(api::Wiped { done: true, held }),
+            Some(problem) => {
+                Err(Error::failed(format!("{}: {problem}", path[0]), "check the drive"))
+            }
+        }
+    }
+}
+
+/// What became of an array's records.
+#[derive(Default)]
+pub struct Erased {
+    /// Serial numbers of the drives that have none any more.
+    pub serials: Vec<String>,
+    /// What went wrong on others.
+    pub problems: Vec<String>,
+}
+
+/// Erases the records of drives, all at once; for each why it could not be.
+async fn erase_all(drives: Vec<DriveRef<SharedDrive>>) -> Vec<Option<String>> {
+    let work = drives.into_iter().map(|reference| move || probe::erase(&reference.shared));
+    let done = look::within(look::ERASE, work.collect()).await;
+    let problem = |outcome: Option<Result<(), io::DriveError>>| match outcome {
+        Some(outcome) => outcome.err().map(|error| error.to_string()),
+        None => Some(format!("no answer within {} s", look::ERASE.as_secs())),
+    };
+    done.into_iter().map(problem).collect()
+}
+
+/// What taking the drives of these known paths means; they are open.
+fn describe_taken(
+    inventory: &Inventory,
+    paths: &[String],
+    overwrite: &[String],
+    own: Option<Uuid>,
+) -> Result<Vec<Taken>, Error> {
+    let mut taken: Vec<Taken> = Vec::new();
+    for path in paths {
+        let not_open = || no_drive(format!("{path} is not open"));
+        let known = inventory.find(path).ok_or_else(not_open)?;
+        let reference = known.reference().ok_or_else(not_open)?;
+        let is_own = own.is_some() && known.recorded() == own;
+        let foreign = known.content.signature.is_some() && !is_own;
+        let slot = taken.len() as u16;
+        let plan = convert::planned(slot, known, &reference.shared, foreign);
+        taken.push(Taken { reference, plan });
+    }
+    for path in overwrite {
+        let known = inventory.find(path).map(|known| &known.path);
+        match taken.iter_mut().find(|t| known == Some(&t.plan.path)) {
+            Some(named) => named.plan.refused = false,
+            None => {
+                return Err(Error::usage(
+                    format!("{path} is to be overwritten but is none of the drives"),
+                    "name with --overwrite only drives of this request",
+                ));
+            }
+        }
+    }
+    Ok(taken)
+}
+
+fn no_drive(text: String) -> Error {
+    Error::failed(text, "name an existing file or block device")
+}
+
+fn not_opened(error: &LookError) -> Error {
+    let text = error.to_string();
+    match error {
+        LookError::Open(OpenError::InUse { .. }) => {
+            Error::refused(text, "take another drive, or free this one")
+        }
+        LookError::Open(_) => no_drive(text),
+        LookError::Silent(_) => Error::failed(text, "check the drive, or take another"),
+    }
+}
+
+/// Refuses a drive that a running array or another request has.
+fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), Error> {
+    if let Some(place) = places.in_use(path) {
+        return Err(Error::refused(
+            format!("{path} is in use: slot {} of array \"{}\"", place.slot, place.array),
+            "take another drive",
+        ));
+    }
+    if inventory.find(path).is_some_and(|known| known.reserved) {
+        return Err(Error::refused(
+            format!("{path} is being used by another request"),
+            "wait for it, or take another drive",
+        ));
+    }
+    Ok(())
+}
+
+fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
+    match taken.iter().find(|t| t.plan.refused) {
+        None => Ok(()),
+        Some(Taken { plan, .. }) => Err(Error::refused(
+            format!(
+                "{} (serial {}) holds {}",
+                plan.path,
+                plan.serial,
+                plan.destroys.as_deref().unwrap_or("something")
+            ),
+            format!("take another drive, or destroy it with: --overwrite {}", plan.path),
+        )),
+    }
+}

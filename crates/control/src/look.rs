@@ -1,0 +1,132 @@
+//! Looking at drives: opening one and reading what is on it may take for ever, so it is done on a
+//! thread of its own and within a time.
+//!
+//! States of a look: begun (by [`crate::inventory::Inventory::begin`]) → seen, or given up when
+//! its time is over. A look that was given up goes on, its result is dropped, and its drive is not
+//! looked at again before it ended.
+//!
+//! Invariant: nothing here runs on the control plane's own thread but waiting.
+
+use crate::probe::{self, Content};
+use drives::{OpenError, OpenOptions, SharedDrive};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a drive may take to be opened and read.
+pub const LOOK: Duration = Duration::from_secs(10);
+
+/// How long the records of a drive may take to be erased.
+pub const ERASE: Duration = Duration::from_secs(30);
+
+/// File system and number of what a path leads to, and its size.
+pub type Identity = (u64, u64, u64);
+
+/// Why a drive could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// It can't be opened alone.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It does not answer.
+    #[error("{}: no answer within {} s", .0.display(), LOOK.as_secs())]
+    Silent(PathBuf),
+}
+
+/// What is to be looked at.
+pub struct Look {
+    /// Where.
+    pub path: PathBuf,
+    /// The drive as it was opened before, if it was, and what it was then.
+    pub open: Option<(SharedDrive, Option<Identity>)>,
+    /// Alive until the look has ended.
+    pub under_way: Arc<()>,
+}
+
+/// What was seen.
+pub struct Seen {
+    /// The path without symbolic links.
+    pub canonical: PathBuf,
+    /// What the path leads to.
+    pub identity: Option<Identity>,
+    /// The open drive, and what is on it.
+    pub outcome: Result<(SharedDrive, Content), OpenError>,
+    /// Dropped behind the drive: the look has ended when nobody has its result any more.
+    pub _under_way: Arc<()>,
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.len()))
+}
+
+/// A path that counts from the root.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A path without symbolic links, if it leads anywhere.
+pub fn canonical(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| absolute(path))
+}
+
+impl Look {
+    /// Looks, in the calling thread. A drive that is open stays so while its path leads to it.
+    pub fn look(self) -> Seen {
+        let (canonical, now) = (canonical(&self.path), identity(&self.path));
+        let open = self.open.filter(|(_, then)| now.is_some() && now == *then);
+        let drive = match open {
+            Some((drive, _)) => Ok(drive),
+            None => SharedDrive::open(&self.path, &OpenOptions::default()),
+        };
+        let outcome = drive.map(|drive| {
+            let content = probe::content(&drive);
+            (drive, content)
+        });
+        Seen { canonical, identity: now, outcome, _under_way: self.under_way }
+    }
+}
+
+/// Runs pieces of work on threads of their own, all at once; `None` for those that take longer
+/// than `limit`, which go on unobserved.
+pub async fn within<T: Send + 'static>(
+    limit: Duration,
+    work: Vec<impl FnOnce() -> T + Send + 'static>,
+) -> Vec<Option<T>> {
+    let end = Instant::now() + limit;
+    let tasks: Vec<_> = work.into_iter().map(tokio::task::spawn_blocking).collect();
+    let mut results = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let result = tokio::time::timeout_at(end, task).await;
+        results.push(result.ok().and_then(Result::ok));
+    }
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn work_that_never_ends_is_given_up_and_keeps_nothing_from_its_end() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let (release, wait) = mpsc::channel::<()>();
+        let work: Vec<Box<dyn FnOnce() -> u32 + Send>> = vec![
+            Box::new(|| 1),
+            Box::new(move || {
+                // Ends when the sender is gone.
+                let _ = wait.recv();
+                2
+            }),
+            Box::new(|| 3),
+        ];
+        let results = runtime.block_on(within(Duration::from_millis(200), work));
+        assert_eq!((results[1], results.len()), (None, 3));
+        assert!(results[0].is_some_and(|r| r == 1) && results[2].is_some_and(|r| r == 3));
+        drop(release);
+    }
+}

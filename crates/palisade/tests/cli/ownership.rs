@@ -1,0 +1,228 @@
+//! Whose a drive is: names, records that are left over, and what the configuration names.
+
+use crate::place::{Place, random, scribble};
+use rustix::process::Signal;
+use std::fs::File;
+
+/// Whether another process could have the drive now.
+fn is_free(place: &Place, number: usize) -> bool {
+    let file = File::options().read(true).write(true).open(place.drive(number)).expect("opened");
+    file.try_lock().is_ok()
+}
+
+#[test]
+fn what_a_drive_held_before_an_array_took_it_is_forgotten() {
+    let mut place = Place::running(6);
+    place.create("old", "5", &[0, 1, 2]);
+    place.json(&["array", "stop", "old"]);
+    place.create_over("new", "5", &[0, 1, 2]);
+    assert_eq!(place.arrays(), [("new".into(), "optimal".into())]);
+    place.refuses(1, &["array", "delete", "old", "--yes"]);
+
+    // The same through a replacement: the other half of the old mirror stays.
+    place.create("mirror", "1", &[3, 4]);
+    place.json(&["array", "stop", "mirror"]);
+    place.json(&["array", "fail", "new", "--drive", "slot:0"]);
+    let third = place.name(3);
+    place.json(&[
+        "array",
+        "replace",
+        "new",
+        "--slot",
+        "0",
+        "--with",
+        &third,
+        "--overwrite",
+        &third,
+    ]);
+    place.json(&["array", "wait", "new", "--timeout", "60"]);
+    let mirror = place.json(&["array", "show", "mirror"]);
+    assert_eq!(mirror["slots"][0]["state"], "missing");
+    assert_eq!(mirror["slots"][1]["drive"], place.name(4));
+    place.json(&["array", "delete", "mirror", "--yes"]);
+    place.restart();
+    assert_eq!(place.arrays(), [("new".into(), "optimal".into())]);
+    assert_eq!(place.json(&["array", "show", "new"])["slots"][0]["drive"], place.name(3));
+}
+
+#[test]
+fn two_arrays_of_one_name_are_told_apart_by_their_uuids() {
+    let place = Place::running(4);
+    place.create("data", "1", &[0, 1]);
+    place.json(&["array", "stop", "data"]);
+    let paths = [place.name(2), place.name(3)];
+    let create = ["array", "create", "data", "--level", "1", "--drives", &paths[0], &paths[1]];
+    assert!(place.refuses(1, &create).contains("taken"));
+    assert!(place.refuses(1, &[&create[..], &["--dry-run"]].concat()).contains("taken"));
+
+    let away = [place.dir.path().join("a"), place.dir.path().join("b")];
+    for (number, away) in away.iter().enumerate() {
+        std::fs::rename(place.drive(number), away).expect("moved");
+    }
+    place.json(&["drive", "list"]);
+    let running = place.create("data", "1", &[2, 3])["uuid"].as_str().expect("text").to_owned();
+    for (number, away) in away.iter().enumerate() {
+        std::fs::rename(away, place.drive(number)).expect("moved back");
+    }
+    place.json(&["drive", "list"]);
+    let said = place.refuses(3, &["array", "delete", "data", "--yes"]);
+    assert!(said.contains("two arrays") && said.contains(&running), "{said}");
+    place.refuses(3, &["array", "show", "data"]);
+    // What only a running array can do is clear.
+    place.json(&["volume", "create", "data/v", "--size", "1M"]);
+    place.json(&["volume", "create", &format!("{running}/w"), "--size", "1M"]);
+
+    let list = place.json(&["array", "list"]);
+    let arrays = list["arrays"].as_array().expect("a list");
+    let other = arrays.iter().find(|a| a["uuid"] != running.as_str()).expect("is listed");
+    assert_eq!(other["state"], "stopped");
+    let other = other["uuid"].as_str().expect("text");
+    place.json(&["array", "delete", other, "--yes"]);
+    assert_eq!(place.state("data"), "optimal");
+    assert_eq!(place.state(&running), "optimal");
+    assert_eq!(place.listed(0)["state"], "free");
+    // A name that reads as a UUID would be one of two.
+    let create = ["array", "create", other, "--level", "1", "--drives"];
+    place.refuses(2, &[&create[..], &[&place.name(0), &place.name(1)]].concat());
+}
+
+#[test]
+fn an_array_may_be_made_anew_on_its_own_drives() {
+    let place = Place::running(2);
+    let first = place.create("data", "1", &[0, 1]);
+    place.json(&["array", "stop", "data"]);
+    let second = place.create_over("data", "1", &[0, 1]);
+    assert_ne!(first["uuid"], second["uuid"]);
+    place.json(&["array", "delete", "data", "--yes"]);
+    place.create("data", "0", &[0, 1]);
+}
+
+#[test]
+fn a_drive_that_the_configuration_does_not_name_is_refused() {
+    let mut place = Place::running(3);
+    let stranger = place.dir.path().join("stranger.img");
+    std::fs::write(&stranger, random(9)).expect("written");
+    let stranger = stranger.to_str().expect("text");
+    let first = place.name(0);
+    let said = place
+        .refuses(3, &["array", "create", "data", "--level", "1", "--drives", &first, stranger]);
+    assert!(said.contains(stranger) && said.contains("drives = ["), "{said}");
+    place.create("data", "1", &[0, 1]);
+    place.json(&["array", "fail", "data", "--drive", "slot:1"]);
+    let replace = ["array", "replace", "data", "--slot", "1", "--with"];
+    place.refuses(3, &[&replace[..], &[stranger]].concat());
+    // By another name of a drive that it does name.
+    let link = place.dir.path().join("link");
+    std::os::unix::fs::symlink(place.drive(2), &link).expect("linked");
+    let replaced = place.json(&[&replace[..], &[link.to_str().expect("text")]].concat());
+    assert_eq!(replaced["slots"][1]["drive"], place.name(2));
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    place.restart();
+    assert_eq!(place.state("data"), "optimal");
+}
+
+#[test]
+fn a_failed_slot_stays_failed_and_is_said_at_start() {
+    let mut place = Place::running(3);
+    let made = place.create("data", "5", &[0, 1, 2]);
+    let serial = made["slots"][1]["serial"].as_str().expect("text").to_owned();
+    place.json(&["array", "fail", "data", "--drive", "slot:1"]);
+    place.restart();
+    let shown = place.json(&["array", "show", "data"]);
+    assert_eq!(shown["slots"][1]["state"], "failed");
+    let said = place.said();
+    let told = |line: &str| line.contains("\"data\" is degraded") && line.contains("slot 1");
+    let line = said.lines().find(|line| told(line)).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains(&serial), "{line}");
+    assert!(said.contains("palisade array replace data --slot 1"), "{said}");
+}
+
+#[test]
+fn a_drive_that_is_not_there_at_start_is_missing() {
+    let mut place = Place::running(3);
+    place.create("data", "5", &[0, 1, 2]);
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    std::fs::rename(place.drive(2), place.dir.path().join("away")).expect("moved");
+    place.start();
+    let shown = place.json(&["array", "show", "data"]);
+    assert_eq!(
+        (&shown["state"], &shown["slots"][2]["state"]),
+        (&"degraded".into(), &"missing".into())
+    );
+    assert!(place.said().contains("\"data\" is degraded: slot 2"), "{}", place.said());
+}
+
+#[test]
+fn an_excluded_drive_is_listed_as_failed_and_not_looked_at() {
+    let mut place = Place::running(4);
+    place.create("data", "5", &[0, 1, 2]);
+    place.json(&["array", "fail", "data", "--drive", "slot:1"]);
+    // Swap space: its signature ends the first page (mkswap(8)).
+    scribble(&place.drive(1), 4086, b"SWAPSPACE2");
+    let failed = place.listed(1);
+    assert_eq!((&failed["state"], &failed["array"]), (&"failed".into(), &"data".into()));
+    assert_eq!((&failed["slot"], &failed["signature"]), (&1.into(), &serde_json::Value::Null));
+    place.restart();
+    let failed = place.listed(1);
+    assert_eq!((&failed["state"], &failed["slot"]), (&"failed".into(), &1.into()));
+    // Nor is it a free one when another has its place.
+    place.json(&["array", "replace", "data", "--slot", "1", "--with", &place.name(3)]);
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    assert_eq!(place.listed(1)["state"], "failed");
+    place.json(&["drive", "wipe", &place.name(1), "--yes"]);
+    assert_eq!(place.listed(1)["array"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_deleted_array_does_not_come_back_from_a_drive_it_had_excluded() {
+    let mut place = Place::running(4);
+    place.create("data", "5", &[0, 1, 2]);
+    place.json(&["array", "fail", "data", "--drive", "slot:0"]);
+    place.json(&["array", "replace", "data", "--slot", "0", "--with", &place.name(3)]);
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    let deleted = place.json(&["array", "delete", "data", "--yes"]);
+    assert_eq!((&deleted["done"], &deleted["left"]), (&true.into(), &serde_json::Value::Null));
+    assert!(place.arrays().is_empty());
+    place.restart();
+    assert!(place.arrays().is_empty());
+    assert_eq!(place.listed(0)["state"], "free");
+
+    // What is not there can't be erased; it is said.
+    let made = place.create("data", "1", &[1, 2]);
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    std::fs::rename(place.drive(1), place.dir.path().join("away")).expect("moved");
+    place.start();
+    let left = place.json(&["array", "delete", "data", "--yes"])["left"].clone();
+    let left = left[0].as_str().expect("names the slot");
+    assert!(left.contains("slot 0") && left.contains(made["slots"][0]["serial"].as_str().unwrap()));
+}
+
+#[test]
+fn drives_that_nobody_has_are_open_to_others() {
+    let place = Place::running(3);
+    place.json(&["drive", "list"]);
+    let paths = [place.name(0), place.name(1)];
+    let create = ["array", "create", "data", "--level", "1", "--drives", &paths[0], &paths[1]];
+    place.json(&[&create[..], &["--dry-run"]].concat());
+    assert!(is_free(&place, 0) && is_free(&place, 1) && is_free(&place, 2));
+    let other = File::options().write(true).open(place.drive(0)).expect("opened");
+    other.lock().expect("locked");
+    assert!(place.refuses(3, &create).contains("in use by another process"));
+    assert!(is_free(&place, 1), "let go where another was refused");
+    drop(other);
+
+    place.json(&create);
+    assert!(!is_free(&place, 0) && !is_free(&place, 1) && is_free(&place, 2));
+    assert!(place.refuses(3, &["drive", "wipe", &paths[0], "--yes"]).contains("slot 0"));
+    place.json(&["array", "stop", "data"]);
+    assert!(!is_free(&place, 0), "a record is guarded");
+    place.json(&["drive", "wipe", &paths[0], "--yes"]);
+    assert_eq!(place.listed(0)["state"], "free");
+    assert!(is_free(&place, 0));
+    place.json(&["array", "delete", "data", "--yes"]);
+    assert!(is_free(&place, 0) && is_free(&place, 1));
+    // A path that the configuration names no more is forgotten.
+    std::fs::remove_file(place.drive(2)).expect("removed");
+    let list = place.json(&["drive", "list"]);
+    assert_eq!(list["drives"].as_array().expect("a list").len(), 2);
+}
