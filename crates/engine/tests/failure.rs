@@ -86,7 +86,7 @@ fn miss(level: Level, width: usize, fault: Fault, skip: u64, seed: u64) -> bool 
         assert!(matches!(refused, Err(ManageError::Assemble(_))), "unclean and degraded");
     }
     let status = rig.assemble(&references(&drives), FORCE).unwrap();
-    let expected = if hit { SlotHealth::Missing } else { SlotHealth::InSync };
+    let expected = if hit { SlotHealth::Failed } else { SlotHealth::InSync };
     assert_eq!(status.slots[victim].health, expected, "seed {seed}, {fault:?}");
     oracle.verify(&rig, &rig.open_volume()[0], true);
     hit
@@ -277,7 +277,7 @@ fn a_stop_waits_for_failures_under_way() {
                 StartOptions { start_degraded: true, ..StartOptions::default() },
             )
             .unwrap();
-        assert_eq!(status.slots[slot].health, SlotHealth::Missing, "seed {seed}");
+        assert_eq!(status.slots[slot].health, SlotHealth::Failed, "seed {seed}");
         oracle.crashed();
         oracle.verify(&rig, &rig.open_volume()[0], true);
     }

@@ -207,6 +207,7 @@ impl<E: Host> Manager<E> {
             |at: &usize| list[*at].record.as_ref().map(|r| r.epoch) != Ok(assembly.record.epoch);
         let catch_up = assembly.slots.iter().flatten().any(older);
         let managed = self.admit(Phase::Starting, assembly.record.clone(), seats);
+        *managed.missing.borrow_mut() = assembly.missing.iter().map(|m| m.slot).collect();
         match self.begin(&managed, &assembly, catch_up, accept_loss).await {
             Ok(()) => Ok(self.run_on_cores(&managed).await),
             Err(error) => {

@@ -81,6 +81,8 @@ pub(super) struct Managed<E: Host> {
     layout: Arc<Layout>,
     record: RefCell<ArrayRecord>,
     pub(super) seats: RefCell<Vec<Seat<E>>>,
+    /// Slots whose drives were not there at the start though no record said that they failed.
+    pub(super) missing: RefCell<Vec<Slot>>,
     /// One change of configuration at a time.
     pub(super) lock: Semaphore,
     /// One change of volumes at a time; taken before `lock`.
@@ -121,6 +123,7 @@ impl<E: Host> Managed<E> {
             layout,
             record: RefCell::new(record),
             seats: RefCell::new(drives.into_iter().map(seat).collect()),
+            missing: RefCell::default(),
             lock: Semaphore::new(1),
             volume_lock: Semaphore::new(1),
             tasks: Tasks::default(),

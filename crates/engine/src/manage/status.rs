@@ -41,12 +41,13 @@ impl<E: Host> Managed<E> {
     pub fn status(&self) -> ArrayStatus {
         let record = self.record();
         let seats = self.seats.borrow();
+        let is_missing = |i: usize| self.missing.borrow().contains(&Slot(i as u16));
         let slot = |i: usize| SlotStatus {
             slot: Slot(i as u16),
             path: seats[i].drive.as_ref().map(|d| d.0.path.clone()),
             serial: record.slots[i].serial.clone(),
             health: match record.slots[i].state {
-                _ if seats[i].drive.is_none() => SlotHealth::Missing,
+                _ if seats[i].drive.is_none() && is_missing(i) => SlotHealth::Missing,
                 _ if seats[i].dropped => SlotHealth::Failed,
                 SlotState::Failed => SlotHealth::Failed,
                 SlotState::InSync => SlotHealth::InSync,
