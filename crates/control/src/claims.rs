@@ -195,18 +195,35 @@ impl Manager {
         }
     }
 
-    /// Lets drives go that were reserved or used. What was on those that an array has now is
-    /// forgotten; the others are looked at again, and closed when the engine has.
+    /// Lets drives go that this request has reserved, and looks what became of them.
     pub(crate) async fn let_go(&self, paths: &[String]) {
         let Ok(turn) = self.turn().await else { return };
         self.inventory().reserve(paths, false);
-        let (placed, free): (Vec<String>, Vec<String>) =
-            paths.iter().cloned().partition(|path| turn.places.by_path.contains_key(path));
-        for path in &placed {
-            self.inventory().forget_content(path);
+        self.look_after(&turn, paths).await;
+    }
+
+    /// Looks what became of drives that an array had.
+    pub(crate) async fn revisit(&self, paths: &[String]) {
+        if let Ok(turn) = self.turn().await {
+            self.look_after(&turn, paths).await;
         }
+    }
+
+    /// What was on drives that an array has now is forgotten; others that nobody has are looked
+    /// at, and closed when the engine has closed them.
+    async fn look_after(&self, turn: &Turn<'_>, paths: &[String]) {
+        let free: Vec<String> = {
+            let mut inventory = self.inventory();
+            let (placed, others): (Vec<&String>, Vec<&String>) =
+                paths.iter().partition(|path| turn.places.by_path.contains_key(*path));
+            for path in placed {
+                inventory.forget_content(path);
+            }
+            let reserved = |path: &str| inventory.find(path).is_none_or(|known| known.reserved);
+            others.into_iter().filter(|path| !reserved(path)).cloned().collect()
+        };
         // What can't be opened is remembered with its problem.
-        let _ = self.look(&turn, &free, false).await;
+        let _ = self.look(turn, &free, false).await;
         for _ in 0..CLOSED.1 {
             if self.inventory().settle(&free) {
                 break;

@@ -30,6 +30,10 @@ impl From<ManageError> for Error {
     fn from(error: ManageError) -> Self {
         let hint = match &error {
             ManageError::Assemble(why) => advice(why, StartOptions::default()),
+            ManageError::LeftBehind(_) => "bring the drive back, then: palisade array stop NAME; \
+                                           palisade array assemble NAME (its --help says how \
+                                           to start without)"
+                .to_owned(),
             ManageError::SlotInUse(slot) => {
                 format!("take it out first with: palisade array fail NAME --drive slot:{slot}")
             }

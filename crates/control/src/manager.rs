@@ -330,7 +330,7 @@ impl Manager {
             return;
         }
         let paths: Vec<String> = status.slots.iter().filter_map(|s| s.path.clone()).collect();
-        self.let_go(&paths).await;
+        self.revisit(&paths).await;
     }
 
     /// Deletes an array, running or found: its records are erased, also those of drives that it

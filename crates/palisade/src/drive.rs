@@ -88,7 +88,7 @@ fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
         return Err(match content.problem {
             Some(problem) => Problem::failed(
                 format!("{name}: {problem}"),
-                "leave the drive out, or erase it with: palisade drive wipe",
+                format!("leave the drive out, or erase it with: palisade drive wipe {name} --yes"),
             ),
             None => Problem::failed(
                 format!("{name}: no Palisade record; the drive holds {holds}"),

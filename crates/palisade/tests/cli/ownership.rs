@@ -1,8 +1,9 @@
 //! Whose a drive is: names, records that are left over, and what the configuration names.
 
-use crate::place::{Place, random, scribble};
+use crate::place::{Place, program, random, scribble};
 use rustix::process::Signal;
 use std::fs::File;
+use std::process::Stdio;
 
 /// Whether another process could have the drive now.
 fn is_free(place: &Place, number: usize) -> bool {
@@ -225,4 +226,27 @@ fn drives_that_nobody_has_are_open_to_others() {
     std::fs::remove_file(place.drive(2)).expect("removed");
     let list = place.json(&["drive", "list"]);
     assert_eq!(list["drives"].as_array().expect("a list").len(), 2);
+}
+
+#[test]
+fn a_daemon_told_to_stop_while_an_array_is_made_ends() {
+    let mut place = Place::running(3);
+    let paths: Vec<String> = (0..3).map(|number| place.name(number)).collect();
+    let mut words = vec!["array", "create", "data", "--level", "5", "--drives"];
+    words.extend(paths.iter().map(String::as_str));
+    for _ in 0..4 {
+        let mut command = program(&words);
+        command.env("PALISADE_SOCKET", place.socket()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut making = command.spawn().expect("started");
+        // At whatever moment of the creation.
+        assert_eq!(place.end(Signal::TERM), Some(0), "{}", place.said());
+        making.wait().expect("ended");
+        place.start();
+        let arrays = place.arrays();
+        assert!(arrays.is_empty() || arrays[0].1 == "optimal", "{arrays:?} {}", place.said());
+        if !arrays.is_empty() {
+            place.json(&["array", "delete", "data", "--yes"]);
+        }
+    }
+    place.create("data", "5", &[0, 1, 2]);
 }
