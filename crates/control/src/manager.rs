@@ -241,7 +241,7 @@ impl Manager {
                     taken.array
                 ),
                 format!(
-                    "choose another name, or delete that array with: palisade array delete {} --yes",
+                    "choose another name, or delete that array: palisade array delete {} --yes",
                     taken.array
                 ),
             )),
