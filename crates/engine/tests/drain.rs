@@ -46,16 +46,21 @@ fn a_stop_waits_for_a_write_whose_requester_is_gone() {
             let rig = Rig::new(21 + u64::from(cores), cores);
             rig.create(level, &drives, STRIP).unwrap();
             let volume = rig.volume(MIB).remove(0);
-            slow(&drives);
+            let (all, data) = (volume.clone(), Pool::single(MIB as usize).freeze());
+            rig.world.block_on(CoreId(0), async move { all.write(0, data, false).await.unwrap() });
+            // What the write asks first of each drive hangs; all later requests go on.
+            drives.iter().for_each(|drive| drive.hold(0, 1));
             abandon(&rig, &volume, 4096, 96 << 10, Nanos::from_millis(pause));
-            rig.stop();
-            let busy: usize = drives.iter().map(SharedSimDrive::in_flight).sum();
-            assert_eq!(busy, 0, "{level}, {cores} cores: a write outlives the stop");
-            let found = record(&drives[0]);
-            assert!(found.groups.iter().all(|group| !group.unclean));
-            let sequence = found.sequence;
-            rig.world.run_for(Nanos::from_millis(500));
-            assert_eq!(record(&drives[0]).sequence, sequence, "nothing comes late");
+            rig.world.run_for(Nanos::from_millis(5));
+            drives.iter().for_each(|drive| drive.hold(0, 0));
+            assert!(drives.iter().any(|drive| drive.in_flight() > 0));
+            let stopped = rig.send(|reply| Request::Stop("a".into(), reply));
+            rig.world.run_for(Nanos::from_millis(1_000));
+            assert!(stopped.lock().unwrap().is_none(), "{level}, {cores} cores: it did not wait");
+            drives.iter().for_each(SharedSimDrive::release);
+            rig.answered(&stopped).unwrap();
+            assert_eq!(drives.iter().map(SharedSimDrive::in_flight).sum::<usize>(), 0);
+            assert!(record(&drives[0]).groups.iter().all(|group| !group.unclean));
         }
     }
 }
