@@ -242,6 +242,9 @@ pub struct Array {
     /// Why it does not run, when it was found and could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
+    /// What an administrator should see to.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
     /// Its slots.
     pub slots: Vec<SlotInfo>,
     /// Tasks that run.

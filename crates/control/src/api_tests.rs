@@ -16,6 +16,7 @@ fn array() -> Array {
         epoch: 3,
         unclean: true,
         problem: None,
+        warnings: Vec::new(),
         slots: vec![SlotInfo {
             slot: 0,
             drive: None,

@@ -80,7 +80,8 @@ impl Manager {
     }
 
     /// Looks at what the configuration names and nobody has, but not at drives that a running
-    /// array has excluded; forgets what it no longer names. Answers with what can't be opened.
+    /// array has excluded; forgets what it no longer names and holds no record. Answers with what
+    /// can't be opened.
     pub(crate) async fn scan(&self) -> Result<Vec<LookError>, Error> {
         let turn = self.turn().await?;
         let named: Vec<String> = {
@@ -88,7 +89,8 @@ impl Manager {
             let named: Vec<String> =
                 self.configured().iter().map(|path| inventory.add(path)).collect();
             let placed = |k: &Known| turn.places.by_path.contains_key(&k.path);
-            inventory.retain(|k| k.reserved || placed(k) || named.contains(&k.path));
+            let held = |k: &Known| k.reserved || placed(k) || k.content.record.is_some();
+            inventory.retain(|k| held(k) || named.contains(&k.path));
             let idle = |k: &&Known| !k.reserved && !placed(k);
             inventory.iter().filter(idle).map(|k| k.path.clone()).collect()
         };
@@ -103,7 +105,24 @@ impl Manager {
         Ok(self.inventory().iter().map(|k| inventory::describe(k, &places)).collect())
     }
 
-    /// The known path of a drive that a request names; an error if the configuration does not.
+    /// Warns of an array's drives that the configuration does not name.
+    pub(crate) fn warn(&self, arrays: &mut [api::Array]) {
+        let named: Vec<PathBuf> = self.configured().iter().map(|path| canonical(path)).collect();
+        for array in arrays {
+            let drives = array.slots.iter().filter_map(|slot| slot.drive.as_deref());
+            let unnamed = drives.filter(|path| !named.contains(&canonical(Path::new(path))));
+            array.warnings = unnamed
+                .map(|path| {
+                    format!(
+                        "{path} is not among the daemon's drives: its next start would miss it; \
+                         add it to the configuration's drives = [\"{path}\", …]"
+                    )
+                })
+                .collect();
+        }
+    }
+
+    /// The known path of a drive that a request names: as the configuration has it, if it does.
     fn named_drive(&self, path: &str) -> Result<String, Error> {
         let kind = std::fs::metadata(path).map(|found| found.file_type());
         let kind = kind.map_err(|error| no_drive(format!("{path}: {error}")))?;
@@ -111,13 +130,7 @@ impl Manager {
         match self.configured().into_iter().find(|named| canonical(named) == real) {
             Some(named) => Ok(self.inventory().add(&named)),
             None if kind.is_dir() => Err(no_drive(format!("{path}: not a file or block device"))),
-            None => Err(Error::refused(
-                format!("{path} is not among the daemon's drives: its next start would miss it"),
-                format!(
-                    "add it to the configuration's drives = [\"{path}\", …] and start the daemon \
-                     again"
-                ),
-            )),
+            None => Ok(self.inventory().add(Path::new(path))),
         }
     }
 

@@ -152,6 +152,8 @@ impl Manager {
                 arrays.push(convert::found(&record, &inventory, problems.get(&uuid).cloned()));
             }
         }
+        drop(inventory);
+        self.warn(&mut arrays);
         arrays.sort_by(|a, b| (&a.name, &a.uuid).cmp(&(&b.name, &b.uuid)));
         Ok(arrays)
     }
@@ -181,7 +183,10 @@ impl Manager {
 
     pub(crate) async fn describe(&self, status: &ArrayStatus) -> api::Array {
         let exports = self.exports.lock().await;
-        convert::array(status, &self.inventory(), &exports)
+        let mut described = [convert::array(status, &self.inventory(), &exports)];
+        self.warn(&mut described);
+        let [array] = described;
+        array
     }
 
     /// Makes an array.

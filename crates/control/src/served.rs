@@ -30,7 +30,7 @@ impl Manager {
         Ok(convert::volume(&array.name, &self.ask_of(&array, ask).await?))
     }
 
-    /// Changes a volume's size; to less only if the request says so.
+    /// Changes a volume's size; to less while it is exported only if the request says so.
     pub async fn resize_volume(
         &self,
         array: &str,
@@ -40,12 +40,13 @@ impl Manager {
         let array = self.named(array).await?;
         let api::ResizeVolume { size_bytes: bytes, shrink } = request;
         let now = array.volumes.iter().find(|v| v.name == volume).map_or(0, |v| v.bytes);
-        if bytes < now && bytes > 0 && !shrink {
+        let exported = array.exports.iter().any(|e| e.volume_name == volume);
+        if bytes < now && bytes > 0 && exported && !shrink {
             let lost = now - bytes;
             return Err(Error::refused(
                 format!(
-                    "this gives up the last {} ({lost} bytes) of volume {}/{volume} and what is \
-                     in them",
+                    "this gives up the last {} ({lost} bytes) of volume {}/{volume}, which is \
+                     exported, and what is in them",
                     format_size(lost),
                     array.name
                 ),

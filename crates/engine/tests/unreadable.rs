@@ -356,3 +356,23 @@ fn without_redundancy_a_bad_block_costs_its_request_only() {
         assert_eq!(flush(&volume), Err(BlockError::Unavailable));
     }
 }
+
+#[test]
+fn a_scrub_counts_only_what_it_could_compare() {
+    for (level, width) in [(Level::Raid5, 4), (Level::Raid1, 2)] {
+        let drives = drives(width, 77, false);
+        let (rig, _volume, _oracle) = filled(level, &drives, 77);
+        let size = rig.status().size_bytes;
+        assert_eq!(rig.scrub(false).checked_bytes, size);
+        rig.fail(1).unwrap();
+        let scrub = rig.scrub(false);
+        assert_eq!((scrub.checked_bytes, scrub.mismatches), (0, 0), "{level}");
+    }
+    // One parity is left to compare with, wherever no data is missing.
+    let drives = drives(5, 78, false);
+    let (rig, _volume, _oracle) = filled(Level::Raid6, &drives, 78);
+    let size = rig.status().size_bytes;
+    rig.fail(1).unwrap();
+    let checked = rig.scrub(false).checked_bytes;
+    assert!(checked > size / 5 && checked < size / 2, "{checked} of {size}");
+}

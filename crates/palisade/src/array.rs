@@ -377,6 +377,9 @@ fn text(array: &api::Array) -> String {
     if let Some(problem) = &array.problem {
         text.push_str(&format!("does not run: {problem}\n"));
     }
+    for warning in &array.warnings {
+        text.push_str(&format!("warning: {warning}\n"));
+    }
     for task in &array.tasks {
         let (done, total) = (format_size(task.done_bytes), format_size(task.total_bytes));
         let kind = word_of(&task.kind);

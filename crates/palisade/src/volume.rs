@@ -55,10 +55,10 @@ pub enum Command {
     Resize {
         /// ARRAY/VOLUME
         name: Name,
-        /// The new size; less than now gives up what is behind it and needs --yes
+        /// The new size; less than now gives up what is behind it
         #[arg(long, value_parser = size)]
         size: u64,
-        /// Really, if it is less
+        /// Really, if it is less and the volume is exported
         #[arg(long)]
         yes: bool,
         #[command(flatten)]

@@ -54,6 +54,8 @@ pub struct Checked {
     /// All of it was compared or filled: no drive that it needs was missing, and every block
     /// was read, or recovered and written back.
     pub compared: bool,
+    /// No redundant strip was there to compare with.
+    pub alone: bool,
     /// Parity or copies did not agree with the data.
     pub mismatch: bool,
     /// A drive that counts could not read some of its blocks.

@@ -292,7 +292,7 @@ impl Sum {
         };
         let checked = checked.unwrap_or_default();
         let wrong = checked.mismatch || checked.unreadable;
-        self.compared += u64::from(checked.compared);
+        self.compared += u64::from(checked.compared && !checked.alone);
         self.mismatches += u64::from(wrong);
         self.repaired += u64::from(wrong && checked.compared && checked.repaired);
         if !checked.compared {

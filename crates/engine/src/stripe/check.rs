@@ -406,6 +406,7 @@ pub(crate) async fn check<E: Host>(
             continue;
         };
         sum.compared &= part.compared;
+        sum.alone |= part.alone;
         sum.mismatch |= part.mismatch;
         sum.unreadable |= part.unreadable;
         sum.repaired |= part.repaired;
@@ -495,8 +496,14 @@ impl<E: Host> Work<'_, E> {
         let mirror = self.bound.view.code(self.key) == CodeKind::Mirror;
         let repair = repair && (mirror || !guess);
         let wrong = differ.or(bad);
+        let there = present.or(bad);
+        let alone = match mirror {
+            true => there.len() < 2,
+            false => there.without(StripSet::range(0, self.state.k)).is_empty(),
+        };
         let mut checked = Checked {
             compared: bad.is_empty() || repair,
+            alone,
             mismatch: !differ.is_empty(),
             unreadable: !bad.is_empty(),
             repaired: repair && !wrong.is_empty(),
