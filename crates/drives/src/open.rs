@@ -147,14 +147,24 @@ fn claim(path: &Path, kind: Kind, options: &OpenOptions) -> Result<File, OpenErr
             TryLockError::Error(error) => OpenError::System { path: path.into(), error },
         })?;
     }
+    without_access_time(&file);
     Ok(file)
+}
+
+/// Spares the file system the time of every read, where the file is ours.
+fn without_access_time(file: &File) {
+    if let Ok(flags) = rustix::fs::fcntl_getfl(file) {
+        let _ = rustix::fs::fcntl_setfl(file, flags | OFlags::NOATIME);
+    }
 }
 
 /// A second opening of the same file, through the page cache, for memory that direct I/O cannot
 /// take.
 fn reopen(file: &File, options: &OpenOptions) -> Result<File, Error> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    File::options().read(true).write(!options.read_only).open(path)
+    let file = File::options().read(true).write(!options.read_only).open(path)?;
+    without_access_time(&file);
+    Ok(file)
 }
 
 /// Switches to direct I/O; the block size it takes, or `None` if it takes none.
