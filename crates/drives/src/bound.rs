@@ -110,6 +110,13 @@ impl BoundDrive {
     fn done(&self, result: Result<(), DriveError>) -> DoneTicket {
         DoneTicket::ready(&self.0.reactor, result)
     }
+
+    /// Of a write that ran in the calling thread.
+    #[inline]
+    fn written(&self, bytes: u64, result: Result<(), DriveError>) -> DoneTicket {
+        self.0.reactor.charge(bytes as usize);
+        self.done(result)
+    }
 }
 
 impl Drive for BoundDrive {
@@ -156,8 +163,7 @@ impl Drive for BoundDrive {
         match &bound.how {
             How::Inline(file, counted) => {
                 counted.counts.write(bytes);
-                bound.reactor.charge(bytes as usize);
-                self.done(file.gather_now(offset, data))
+                self.written(bytes, file.gather_now(offset, data))
             }
             How::Kernel(kernel) => {
                 kernel.counted.counts.write(bytes);
@@ -167,8 +173,7 @@ impl Drive for BoundDrive {
             }
             How::Memory(memory, counted) => {
                 counted.counts.write(bytes);
-                bound.reactor.charge(bytes as usize);
-                self.done(write_memory(memory, offset, data))
+                self.written(bytes, write_memory(memory, offset, data))
             }
             How::Faulty(faulty) => faulty.write(offset, data, fua),
         }

@@ -4,7 +4,8 @@
 mod common;
 
 use common::oracle::{Mix, Oracle};
-use common::{DRIVE_BYTES, Rig, drives, references};
+use common::{DRIVE_BYTES, Machine, Rig, drives, references};
+use engine::Volume;
 use engine::manage::command::StartOptions;
 use layout::Level;
 use sim::drive::{OpKind, Stage};
@@ -23,16 +24,26 @@ fn overwrite(drive: &SharedSimDrive, seed: u64) {
     drive.overwrite(0, &random);
 }
 
-/// A drive is taken out while everything runs; the moment that is acknowledged, or a write that
-/// missed it is, its bytes change.
-fn pulled(level: Level, width: usize, seed: u64) {
-    let drives = drives(width, seed, false);
+/// A slow machine with a new array and a filled volume.
+fn filled(
+    level: Level,
+    drives: &[SharedSimDrive],
+    seed: u64,
+) -> (Rig, Vec<Volume<Machine>>, Rc<Oracle>) {
     let rig = Rig::slow(seed);
-    rig.create(level, &drives, STRIP).unwrap();
+    rig.create(level, drives, STRIP).unwrap();
     let volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, false);
     oracle.start(&rig, &volumes, Mix { read_percent: 0, ..MIX }, seed);
     oracle.finish(&rig);
+    (rig, volumes, oracle)
+}
+
+/// A drive is taken out while everything runs; the moment that is acknowledged, or a write that
+/// missed it is, its bytes change.
+fn pulled(level: Level, width: usize, seed: u64) {
+    let drives = drives(width, seed, false);
+    let (rig, volumes, oracle) = filled(level, &drives, seed);
     let slot = seed as usize % width;
     drives[slot].set_latency(Nanos::from_micros(5), Nanos::from_micros(2_000));
     oracle.start(&rig, &volumes, MIX, seed + 1);
@@ -63,12 +74,7 @@ fn a_drive_that_is_out_is_heard_no_more() {
 /// A write that missed a drive is acknowledged: from then on no core reads that drive.
 fn missed(level: Level, width: usize, seed: u64) {
     let drives = drives(width, seed, false);
-    let rig = Rig::slow(seed);
-    rig.create(level, &drives, STRIP).unwrap();
-    let volumes = rig.volume(BYTES);
-    let oracle = Oracle::new(BYTES, false);
-    oracle.start(&rig, &volumes, Mix { read_percent: 0, ..MIX }, seed);
-    oracle.finish(&rig);
+    let (rig, volumes, oracle) = filled(level, &drives, seed);
     let drive = &drives[seed as usize % width];
     drive.set_latency(Nanos::from_micros(5), Nanos::from_micros(1_000));
     drive.fail_writes(0, 1);

@@ -3,15 +3,14 @@
 
 mod common;
 
-use common::{Rig, drives};
+use common::{Machine, Rig, drives};
 use engine::array::view::SlotState;
-use engine::core::Core;
 use engine::manage::command::Request;
 use engine::stripe::table::StripeKey;
 use engine::volume::Volume;
 use io::{Blocks, Env, Pool, Priority};
 use layout::Level;
-use sim::{World, WorldConfig};
+use sim::WorldConfig;
 use std::cell::Cell;
 use std::rc::Rc;
 use units::{CoreId, MIB, Nanos, Slot};
@@ -24,16 +23,10 @@ fn rig(seed: u64) -> Rig {
     let mut config = WorldConfig::new(seed).with_cores(2);
     config.mail_delay_most = Nanos::from_millis(5);
     config.mail_in_order = true;
-    let world = World::new(config);
-    let cores = world.envs().into_iter().map(Core::start).collect();
-    Rig { world, cores }
+    Rig::with(config)
 }
 
-async fn fill(
-    volume: &Volume<sim::SimEnv<engine::mail::Mail<sim::SharedSimDrive>>>,
-    at: u64,
-    byte: u8,
-) {
+async fn fill(volume: &Volume<Machine>, at: u64, byte: u8) {
     let mut data = Pool::single(BYTES);
     data.fill(byte);
     volume.write(at, data.freeze(), true).await.unwrap();

@@ -3,34 +3,18 @@
 
 mod common;
 
+use common::loops::{self, Loop};
 use common::place::{Daemon, Place};
-use common::{MIB, output, program, run, skip, tools_are_there};
+use common::{MIB, program, run, skip, tools_are_there};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const TOOLS: &[&str] = &["losetup", "nbdcopy", "cmp", "python3", "blockdev"];
 
-/// A file as a block device.
-struct Loop(String);
-
-impl Loop {
-    fn new(file: &str, sector: &str) -> Self {
-        let mut command = program("losetup");
-        command.args(["--find", "--show", "--sector-size", sector, file]);
-        Self(run(&mut command).trim().to_owned())
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        output(program("losetup").args(["--detach", &self.0]));
-    }
-}
-
 fn can_attach() -> bool {
     let why = if !rustix::process::geteuid().is_root() {
         "loop devices need root"
-    } else if !output(program("losetup").arg("--find")).status.success() {
+    } else if !loops::there_is_one() {
         "no loop device"
     } else {
         return true;
@@ -47,7 +31,7 @@ fn devices(place: &mut Place, sectors: &[&str]) -> (Vec<Loop>, Vec<String>) {
     for (n, (file, sector)) in files.iter().zip(sectors).enumerate() {
         let backing = place.file(&format!("backing-{n}"));
         std::fs::rename(file, &backing).expect("renamed");
-        let device = Loop::new(&backing.to_string_lossy(), sector);
+        let device = Loop::new(&backing, sector);
         let link = place.file(&format!("drive-loop-{n}.img"));
         std::os::unix::fs::symlink(&device.0, &link).expect("a link");
         links.push(link.to_string_lossy().into_owned());

@@ -6,6 +6,7 @@
 
 mod common;
 
+use common::loops::{self, Loop};
 use common::place::{Daemon, Place, Served};
 use common::{end, output, program, run, skip, start, tools_are_there, until};
 use rustix::process::Signal;
@@ -39,7 +40,7 @@ fn can_mount() -> bool {
         "mounting needs root"
     } else if std::fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
         "no /dev/fuse"
-    } else if !output(program("losetup").arg("--find")).status.success() {
+    } else if !loops::there_is_one() {
         "no loop device"
     } else {
         return true;
@@ -90,21 +91,6 @@ impl Drop for Fuse {
         end(&mut self.child, Signal::TERM, STAGE);
         // Already gone, unless it was killed.
         output(program("fusermount3").args(["-u", "-q", "-z"]).arg(&self.file));
-    }
-}
-
-/// A block device made of a file.
-struct Loop(String);
-
-impl Loop {
-    fn new(file: &Path) -> Self {
-        Self(run(program("losetup").args(["--find", "--show"]).arg(file)).trim().to_owned())
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        output(program("losetup").args(["--detach", &self.0]));
     }
 }
 
@@ -195,7 +181,7 @@ fn a_database_outlives_a_drive() {
     daemon.create("a", "5", &drives, &[]);
     let served = daemon.volume(&place, "a/v", "192M");
     let fuse = Fuse::new(&place, &served, 192 << 20);
-    let device = Loop::new(&fuse.file);
+    let device = Loop::new(&fuse.file, "512");
     run(program("mke2fs").args(["-q", "-t", "ext4", &device.0]));
     let mount = Mount::new(&device, place.file("mounted"));
     let database = mount.0.join("rows.sqlite");

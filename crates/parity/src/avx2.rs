@@ -180,11 +180,6 @@ macro_rules! common {
             Self(unsafe { _mm256_xor_si256(self.0, other.0) })
         }
         #[inline(always)]
-        unsafe fn xor3(self, b: Self, c: Self) -> Self {
-            // SAFETY: the caller vouches for AVX2.
-            unsafe { self.xor(b).xor(c) }
-        }
-        #[inline(always)]
         unsafe fn is_zero(self) -> bool {
             // SAFETY: the caller vouches for AVX2.
             unsafe { _mm256_testz_si256(self.0, self.0) == 1 }

@@ -50,21 +50,9 @@ unsafe impl Vector for u64 {
         // SAFETY: the caller vouches for 8 bytes at `to`.
         unsafe { to.cast::<u64>().write_unaligned(self) }
     }
-    /// Plain stores: there are no others without processor features.
-    #[inline(always)]
-    unsafe fn store_streaming(self, to: *mut u8) {
-        // SAFETY: as for `store`.
-        unsafe { self.store(to) }
-    }
-    #[inline(always)]
-    unsafe fn fence() {}
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         self ^ other
-    }
-    #[inline(always)]
-    unsafe fn xor3(self, b: Self, c: Self) -> Self {
-        self ^ b ^ c
     }
     #[inline(always)]
     unsafe fn double_xor(self, other: Self) -> Self {
@@ -120,21 +108,9 @@ unsafe impl Vector for u8 {
         // SAFETY: the caller vouches for the byte at `to`.
         unsafe { to.write(self) }
     }
-    /// Plain stores: there are no others without processor features.
-    #[inline(always)]
-    unsafe fn store_streaming(self, to: *mut u8) {
-        // SAFETY: as for `store`.
-        unsafe { self.store(to) }
-    }
-    #[inline(always)]
-    unsafe fn fence() {}
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         self ^ other
-    }
-    #[inline(always)]
-    unsafe fn xor3(self, b: Self, c: Self) -> Self {
-        self ^ b ^ c
     }
     #[inline(always)]
     unsafe fn double_xor(self, other: Self) -> Self {

@@ -71,11 +71,6 @@ unsafe impl Vector for Shuffle {
         Self(unsafe { _mm_xor_si128(self.0, other.0) })
     }
     #[inline(always)]
-    unsafe fn xor3(self, b: Self, c: Self) -> Self {
-        // SAFETY: the caller vouches for SSSE3.
-        unsafe { self.xor(b).xor(c) }
-    }
-    #[inline(always)]
     unsafe fn double_xor(self, other: Self) -> Self {
         // SAFETY: the caller vouches for SSSE3.
         unsafe {

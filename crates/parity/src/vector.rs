@@ -34,15 +34,24 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn store(self, to: *mut u8);
     /// As `store` past the caches where the machine can; `to` is a multiple of `BYTES`, or of
     /// one element's `BYTES` for an array. Other threads may see it only after `fence`, and so
-    /// may this one.
-    unsafe fn store_streaming(self, to: *mut u8);
+    /// may this one. As `store`, unless a backend can do better.
+    #[inline(always)]
+    unsafe fn store_streaming(self, to: *mut u8) {
+        // SAFETY: as for `store`.
+        unsafe { self.store(to) }
+    }
     /// Orders all `store_streaming` of this thread before whatever follows; called once after
-    /// the last of a job.
-    unsafe fn fence();
+    /// the last of a job. A backend with its own `store_streaming` has its own of this.
+    #[inline(always)]
+    unsafe fn fence() {}
     /// The sum in the field.
     unsafe fn xor(self, other: Self) -> Self;
     /// The sum of three.
-    unsafe fn xor3(self, b: Self, c: Self) -> Self;
+    #[inline(always)]
+    unsafe fn xor3(self, b: Self, c: Self) -> Self {
+        // SAFETY: the caller vouches for the processor.
+        unsafe { self.xor(b).xor(c) }
+    }
     /// 2·self ^ other: one step of Horner's rule.
     unsafe fn double_xor(self, other: Self) -> Self;
     /// 4·self ^ other: one step of Horner's rule for the squares of the coefficients.

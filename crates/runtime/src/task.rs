@@ -46,12 +46,15 @@ impl Ready {
         }
     }
 
-    fn push(&self, priority: Priority, index: u32) {
-        let queue = match priority {
+    fn queue(&self, priority: Priority) -> &RefCell<VecDeque<u32>> {
+        match priority {
             Priority::First => &self.first,
             Priority::Last => &self.last,
-        };
-        queue.borrow_mut().push_back(index);
+        }
+    }
+
+    fn push(&self, priority: Priority, index: u32) {
+        self.queue(priority).borrow_mut().push_back(index);
     }
 }
 
@@ -146,10 +149,7 @@ impl Executor {
             if !before() {
                 break;
             }
-            let next = READY.with(|r| match priority {
-                Priority::First => r.first.borrow_mut().pop_front(),
-                Priority::Last => r.last.borrow_mut().pop_front(),
-            });
+            let next = READY.with(|r| r.queue(priority).borrow_mut().pop_front());
             let Some(index) = next else { break };
             self.poll(index);
         }

@@ -46,6 +46,12 @@ impl Cursor {
         Self { at, end, step: SLICE_BYTES_MAX as u32, block }
     }
 
+    /// Over a whole strip of the array.
+    fn over_strip<E: Host>(array: &Array<E>) -> Self {
+        let view = &array.bound().view;
+        Self::new(0, view.layout.strip_bytes(), view.block_bytes)
+    }
+
     /// What is to be tried next.
     fn range(&self) -> Option<(u32, u32)> {
         (self.at < self.end).then(|| (self.at, self.end.min(self.at + self.step)))
@@ -206,12 +212,8 @@ pub(crate) async fn rebuild<E: Host>(
     key: StripeKey,
     slot: Slot,
 ) -> Result<Checked, BlockError> {
-    let (strip_bytes, block) = {
-        let view = &array.bound().view;
-        (view.layout.strip_bytes(), view.block_bytes)
-    };
     let mut sum = Checked { compared: true, ..Checked::default() };
-    let mut cursor = Cursor::new(0, strip_bytes, block);
+    let mut cursor = Cursor::over_strip(array);
     while let Some(span) = cursor.range() {
         match rebuild_range(array, key, slot, span).await? {
             Tried::Narrow => cursor.narrow(),
@@ -394,12 +396,8 @@ pub(crate) async fn check<E: Host>(
     key: StripeKey,
     repair: bool,
 ) -> Result<Checked, BlockError> {
-    let (strip_bytes, block) = {
-        let view = &array.bound().view;
-        (view.layout.strip_bytes(), view.block_bytes)
-    };
     let mut sum = Checked { compared: true, ..Checked::default() };
-    let mut cursor = Cursor::new(0, strip_bytes, block);
+    let mut cursor = Cursor::over_strip(array);
     while let Some(span) = cursor.range() {
         let Tried::Done(part) = check_range(array, key, span, repair).await? else {
             cursor.narrow();

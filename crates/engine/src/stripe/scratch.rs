@@ -27,9 +27,7 @@ impl Scratch {
 
     /// Waits for `units` slices and reserves them.
     pub async fn reserve(&self, units: usize) {
-        if !self.units.try_acquire(units) {
-            self.units.acquire(units).await;
-        }
+        self.units.acquire(units).await;
     }
 
     /// Gives a reservation back; its slices are no longer in use.

@@ -71,27 +71,22 @@ impl Batch {
 
     /// Adds a write of `data` at `at` in the stripe's data; it wins over what was added before.
     pub fn add(&mut self, at: u32, data: Buf, strip_bytes: u32) {
-        let (mut strip, mut from) = ((at / strip_bytes) as u16, at % strip_bytes);
-        let (mut done, bytes) = (0, data.len() as u32);
-        while strip_bytes - from < bytes - done {
-            let n = strip_bytes - from;
-            let part = data.slice(done as usize..(done + n) as usize);
-            self.insert(Fragment { strip, from, data: part });
-            (strip, from, done) = (strip + 1, 0, done + n);
+        let bytes = data.len() as u32;
+        if at % strip_bytes + bytes <= strip_bytes {
+            let (strip, from) = ((at / strip_bytes) as u16, at % strip_bytes);
+            return self.insert(Fragment { strip, from, data });
         }
-        let data = if done == 0 { data } else { data.slice(done as usize..) };
-        self.insert(Fragment { strip, from, data });
+        for piece in pieces(at, bytes, strip_bytes) {
+            let data = data.slice(piece.done as usize..(piece.done + piece.bytes) as usize);
+            self.insert(Fragment { strip: piece.strip, from: piece.from, data });
+        }
     }
 
     /// Adds a write of `bytes` zeros, taken from `zeros` (at least a strip of them).
     pub fn add_zeros(&mut self, at: u32, bytes: u32, zeros: &Buf, strip_bytes: u32) {
-        let mut done = 0;
-        while done < bytes {
-            let (strip, from) = ((at + done) / strip_bytes, (at + done) % strip_bytes);
-            let n = (strip_bytes - from).min(bytes - done);
-            let data = zeros.slice(..n as usize);
-            self.insert(Fragment { strip: strip as u16, from, data });
-            done += n;
+        for piece in pieces(at, bytes, strip_bytes) {
+            let data = zeros.slice(..piece.bytes as usize);
+            self.insert(Fragment { strip: piece.strip, from: piece.from, data });
         }
     }
 
@@ -156,6 +151,26 @@ impl Batch {
             at += 1;
         }
     }
+}
+
+/// The part of a run of the stripe's data that lies in one strip.
+struct Piece {
+    strip: u16,
+    from: u32,
+    /// Bytes of the run before it.
+    done: u32,
+    bytes: u32,
+}
+
+/// Cuts `bytes` bytes from `at` of the stripe's data at the strips' borders.
+fn pieces(at: u32, bytes: u32, strip_bytes: u32) -> impl Iterator<Item = Piece> {
+    let mut done = 0;
+    core::iter::from_fn(move || {
+        let (strip, from) = (((at + done) / strip_bytes) as u16, (at + done) % strip_bytes);
+        let piece = Piece { strip, from, done, bytes: (strip_bytes - from).min(bytes - done) };
+        done += piece.bytes;
+        (piece.bytes > 0).then_some(piece)
+    })
 }
 
 /// Which data strips `fragments` (cut to `lo..hi`) touch, and which they cover whole.

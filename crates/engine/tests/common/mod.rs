@@ -65,7 +65,11 @@ pub fn duplicates(drives: &[SharedSimDrive]) -> Vec<SharedSimDrive> {
 
 impl Rig {
     pub fn new(seed: u64, cores: u16) -> Self {
-        let world = World::new(WorldConfig::new(seed).with_cores(cores));
+        Self::with(WorldConfig::new(seed).with_cores(cores))
+    }
+
+    pub fn with(config: WorldConfig) -> Self {
+        let world = World::new(config);
         let cores = world.envs().into_iter().map(Core::start).collect();
         Self { world, cores }
     }
@@ -75,9 +79,7 @@ impl Rig {
         let mut config = WorldConfig::new(seed).with_cores(2);
         config.mail_delay_most = Nanos::from_micros([20, 200, 1_000][seed as usize % 3]);
         config.late_percent = 20;
-        let world = World::new(config);
-        let cores = world.envs().into_iter().map(Core::start).collect();
-        Self { world, cores }
+        Self::with(config)
     }
 
     pub fn env(&self) -> Machine {

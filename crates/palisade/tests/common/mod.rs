@@ -9,6 +9,7 @@
 #![allow(dead_code)] // Each test program uses a part of it.
 
 pub mod blocks;
+pub mod loops;
 pub mod nbd;
 pub mod place;
 

@@ -237,22 +237,25 @@ impl Reactor {
     /// wakes the task and lets others run first. Call before giving a result out.
     #[inline]
     pub fn poll_budget(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let left = self.inner.budget.get();
-        if left == 0 {
+        if self.inner.budget.get() == 0 {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.inner.budget.set(left - 1);
-        self.inner.turn.set(self.inner.turn.get().saturating_sub(1));
+        self.spend(1);
         Poll::Ready(())
     }
 
     /// Charges the polled task for bytes that were moved in the calling thread.
     #[inline]
     pub fn charge(&self, bytes: usize) {
-        let units = (bytes / UNIT_BYTES) as u32;
-        self.inner.budget.set(self.inner.budget.get().saturating_sub(units));
-        self.inner.turn.set(self.inner.turn.get().saturating_sub(units));
+        self.spend((bytes / UNIT_BYTES) as u32);
+    }
+
+    #[inline]
+    fn spend(&self, units: u32) {
+        for left in [&self.inner.budget, &self.inner.turn] {
+            left.set(left.get().saturating_sub(units));
+        }
     }
 
     /// Gives the tasks that are polled next their budget together.
