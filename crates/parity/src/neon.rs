@@ -70,21 +70,9 @@ unsafe impl Vector for Lookup {
         unsafe { vst1q_u8(to, self.0) }
     }
     #[inline(always)]
-    unsafe fn store_streaming(self, to: *mut u8) {
-        // SAFETY: as for `store`.
-        unsafe { self.store(to) }
-    }
-    #[inline(always)]
-    unsafe fn fence() {}
-    #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         // SAFETY: the caller vouches for NEON.
         Self(unsafe { veorq_u8(self.0, other.0) })
-    }
-    #[inline(always)]
-    unsafe fn xor3(self, b: Self, c: Self) -> Self {
-        // SAFETY: the caller vouches for NEON.
-        unsafe { self.xor(b).xor(c) }
     }
     #[inline(always)]
     unsafe fn double_xor(self, other: Self) -> Self {
