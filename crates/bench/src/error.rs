@@ -55,8 +55,8 @@ pub enum BenchError {
         /// The first of them, counted in 4 KiB from the volume's start.
         first: u64,
     },
-    /// A result of the parity crate is not ISA-L's.
-    #[error("{operation}: output {output} differs from ISA-L's at byte {offset}: no result counts")]
+    /// A result of the parity crate is wrong, or ISA-L's is.
+    #[error("{operation}: output {output} differs from {than} at byte {offset}: no result counts")]
     Different {
         /// The result that was to be measured.
         operation: String,
@@ -64,5 +64,7 @@ pub enum BenchError {
         output: usize,
         /// The first byte that differs.
         offset: usize,
+        /// What it was compared with.
+        than: &'static str,
     },
 }

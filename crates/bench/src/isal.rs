@@ -12,12 +12,14 @@
 //! `include/multibinary.asm`.
 //!
 //! Invariants
-//! - Nothing is called before every slice was found to be of one length that is a multiple of 64
-//!   and to begin at a multiple of 64, which is what ISA-L asks for or more.
+//! - [`Strips`] and [`Changes`], which calls take, exist only after every slice was found to be of
+//!   one length that is a multiple of 64 and to begin at a multiple of 64, which is what ISA-L asks
+//!   for or more. They hold the pointers, so that a timed call builds and checks none.
 //! - The library is never closed, so its functions stay where they are.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_int, c_uchar, c_uint, c_void};
+use core::marker::PhantomData;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
@@ -189,32 +191,32 @@ impl Isal {
     fn call_each_once(&self) {
         let data = io::Pool::single(ALIGN);
         let (mut p, mut q) = (io::Pool::single(ALIGN), io::Pool::single(ALIGN));
-        let tables = self.tables(2, 2, &[1, 1, 1, 2]);
-        self.xor_gen(&[&data, &data], &mut p);
-        self.pq_gen(&[&data, &data], &mut p, &mut q);
-        self.encode(&tables, &[&data, &data], &mut [&mut p, &mut q]);
-        self.update(&tables, 1, &data, [&mut p, &mut q]);
+        let (mut change, tables) = (io::Pool::single(ALIGN), self.tables(2, 2, &[1, 1, 1, 2]));
+        self.xor_gen(&mut Strips::new(&[&data, &data], vec![&mut p]));
+        let mut strips = Strips::new(&[&data, &data], vec![&mut p, &mut q]);
+        self.pq_gen(&mut strips);
+        self.encode(&tables, &mut strips);
+        let mut changes = Changes::new(&mut change);
+        changes.add(&data, &data, [&mut p, &mut q]);
+        self.change(&tables, 1, &mut changes);
         self.crc32c(0, &data);
     }
 
-    /// `to` = the sum of `data` (`xor_gen`).
-    pub fn xor_gen(&self, data: &[&[u8]], to: &mut [u8]) {
-        let mut pointers = Pointers::new(to.len());
-        data.iter().for_each(|strip| pointers.input(strip));
-        pointers.output(to);
-        // SAFETY: the last pointer is the output's, all of the checked length and alignment.
-        let rc = unsafe { (self.xor_gen)(pointers.count(), pointers.len(), pointers.void()) };
+    /// The output = the sum of the inputs (`xor_gen`).
+    pub fn xor_gen(&self, strips: &mut Strips<'_>) {
+        assert_eq!(strips.rows(), 1, "one output");
+        let (count, all) = (strips.pointers.len() as c_int, strips.pointers.as_mut_ptr());
+        // SAFETY: the last pointer is the output's; `Strips` checked lengths and alignment.
+        let rc = unsafe { (self.xor_gen)(count, strips.bytes as c_int, all) };
         assert_eq!(rc, 0, "xor_gen takes these strips");
     }
 
-    /// P and Q of `data` (`pq_gen`).
-    pub fn pq_gen(&self, data: &[&[u8]], p: &mut [u8], q: &mut [u8]) {
-        let mut pointers = Pointers::new(p.len());
-        data.iter().for_each(|strip| pointers.input(strip));
-        pointers.output(p);
-        pointers.output(q);
-        // SAFETY: the last two pointers are the outputs', all of the checked length and alignment.
-        let rc = unsafe { (self.pq_gen)(pointers.count(), pointers.len(), pointers.void()) };
+    /// P and Q of the inputs (`pq_gen`).
+    pub fn pq_gen(&self, strips: &mut Strips<'_>) {
+        assert_eq!(strips.rows(), 2, "two outputs");
+        let (count, all) = (strips.pointers.len() as c_int, strips.pointers.as_mut_ptr());
+        // SAFETY: the last two pointers are the outputs'; `Strips` checked lengths and alignment.
+        let rc = unsafe { (self.pq_gen)(count, strips.bytes as c_int, all) };
         assert_eq!(rc, 0, "pq_gen takes these strips");
     }
 
@@ -231,41 +233,39 @@ impl Isal {
         Tables { bytes, data, rows }
     }
 
-    /// The matrix times `data` (`ec_encode_data`).
-    pub fn encode(&self, tables: &Tables, data: &[&[u8]], to: &mut [&mut [u8]]) {
-        assert_eq!((data.len(), to.len()), (tables.data, tables.rows), "as the matrix has");
-        let len = data[0].len();
-        let (mut inputs, mut outputs) = (Pointers::new(len), Pointers::new(len));
-        data.iter().for_each(|strip| inputs.input(strip));
-        to.iter_mut().for_each(|strip| outputs.output(strip));
+    /// The matrix times the inputs (`ec_encode_data`).
+    pub fn encode(&self, tables: &Tables, strips: &mut Strips<'_>) {
+        assert_eq!((strips.data, strips.rows()), (tables.data, tables.rows), "as the matrix has");
+        let (k, rows) = (tables.data as c_int, tables.rows as c_int);
         let table = tables.bytes.as_ptr().cast_mut();
-        // SAFETY: as many strips as the tables were made for, all of the checked length; ISA-L
-        // only reads the tables and the inputs.
-        unsafe {
-            let (k, rows) = (inputs.count(), outputs.count());
-            (self.encode)(inputs.len(), k, rows, table, inputs.bytes(), outputs.bytes());
-        }
+        let (inputs, outputs) = strips.pointers.split_at_mut(strips.data);
+        let (inputs, outputs) = (inputs.as_mut_ptr().cast(), outputs.as_mut_ptr().cast());
+        // SAFETY: as many strips as the tables were made for, lengths and alignment checked by
+        // `Strips`; ISA-L only reads the tables and the inputs.
+        unsafe { (self.encode)(strips.bytes as c_int, k, rows, table, inputs, outputs) }
     }
 
-    /// Adds column `index` of the matrix times `change` to the outputs
-    /// (`ec_encode_data_update`).
-    pub fn update<const N: usize>(
+    /// At each place: the sum of old and new (`xor_gen`), then column `index` of the matrix times
+    /// it, added to the parities (`ec_encode_data_update`).
+    pub fn change<const N: usize>(
         &self,
         tables: &Tables,
         index: usize,
-        change: &[u8],
-        to: [&mut [u8]; N],
+        changes: &mut Changes<'_, N>,
     ) {
         assert!(index < tables.data && N == tables.rows, "as the matrix has");
-        let (mut input, mut outputs) = (Pointers::new(change.len()), Pointers::new(change.len()));
-        input.input(change);
-        to.into_iter().for_each(|strip| outputs.output(strip));
         let table = tables.bytes.as_ptr().cast_mut();
-        // SAFETY: as in `encode`; `index` is a column of the tables.
-        unsafe {
-            let (k, rows) = (tables.data as c_int, outputs.count());
-            let (index, change) = (index as c_int, change.as_ptr().cast_mut());
-            (self.update)(input.len(), k, rows, index, table, change, outputs.bytes());
+        let (k, rows, index) = (tables.data as c_int, N as c_int, index as c_int);
+        let (bytes, change) = (changes.bytes as c_int, changes.change.cast());
+        for place in &mut changes.places {
+            // SAFETY: old, new and their sum, then the sum and as many parities as the tables
+            // have rows; `Changes` checked lengths and alignment; `index` is a column.
+            unsafe {
+                let rc = (self.xor_gen)(3, bytes, place.sum.as_mut_ptr());
+                assert_eq!(rc, 0, "xor_gen takes these pieces");
+                let parities = place.parities.as_mut_ptr().cast();
+                (self.update)(bytes, k, rows, index, table, change, parities);
+            }
         }
     }
 
@@ -287,48 +287,145 @@ impl Isal {
     }
 }
 
-/// The pointers of one call.
-struct Pointers {
-    all: [*mut c_void; MAX_STRIPS],
-    used: usize,
-    bytes: usize,
+/// A strip's address, after a look at what ISA-L demands.
+fn checked(at: *const u8, bytes: usize, wanted: usize) -> *mut c_void {
+    assert!(bytes == wanted && c_int::try_from(bytes).is_ok(), "strips of one length");
+    assert!(bytes.is_multiple_of(ALIGN), "a length that is a multiple of {ALIGN}");
+    assert!(at.addr().is_multiple_of(ALIGN), "strips begin at multiples of {ALIGN}");
+    at.cast_mut().cast()
 }
 
-impl Pointers {
-    fn new(bytes: usize) -> Self {
-        assert!(bytes.is_multiple_of(ALIGN) && c_int::try_from(bytes).is_ok(), "a strip's length");
-        Self { all: [core::ptr::null_mut(); MAX_STRIPS], used: 0, bytes }
+/// The strips of a call, in the form in which ISA-L takes them: pointers to the inputs, then to
+/// the outputs. Made once, so that a call only passes them on.
+pub struct Strips<'a> {
+    pointers: Vec<*mut c_void>,
+    data: usize,
+    bytes: usize,
+    borrowed: PhantomData<(&'a [u8], &'a mut [u8])>,
+}
+
+impl<'a> Strips<'a> {
+    /// These inputs and outputs.
+    ///
+    /// # Panics
+    /// If there are too many, lengths differ, or a length or address is no multiple of 64.
+    pub fn new(inputs: &[&'a [u8]], outputs: Vec<&'a mut [u8]>) -> Self {
+        assert!(inputs.len() + outputs.len() <= MAX_STRIPS, "that many strips");
+        let bytes = inputs[0].len();
+        let inputs_at = inputs.iter().map(|strip| checked(strip.as_ptr(), strip.len(), bytes));
+        let outputs_at =
+            outputs.into_iter().map(|strip| checked(strip.as_mut_ptr(), strip.len(), bytes));
+        let pointers = inputs_at.chain(outputs_at).collect();
+        Self { pointers, data: inputs.len(), bytes, borrowed: PhantomData }
     }
 
-    fn add(&mut self, strip: *mut c_void, bytes: usize) {
-        assert_eq!(bytes, self.bytes, "strips of one length");
-        assert_eq!(strip.addr() % ALIGN, 0, "strips begin at multiples of {ALIGN}");
-        self.all[self.used] = strip;
-        self.used += 1;
+    /// Outputs.
+    pub fn rows(&self) -> usize {
+        self.pointers.len() - self.data
     }
 
-    /// A strip that ISA-L only reads.
-    fn input(&mut self, strip: &[u8]) {
-        self.add(strip.as_ptr().cast_mut().cast(), strip.len());
+    /// What the outputs hold.
+    pub fn outputs(&self) -> impl Iterator<Item = &[u8]> {
+        let outputs = self.pointers[self.data..].iter();
+        // SAFETY: an output of this length, exclusively borrowed; nobody writes while `self` is.
+        outputs.map(|at| unsafe { core::slice::from_raw_parts(at.cast(), self.bytes) })
     }
 
-    fn output(&mut self, strip: &mut [u8]) {
-        self.add(strip.as_mut_ptr().cast(), strip.len());
+    /// The outputs, to be written.
+    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let outputs = self.pointers[self.data..].iter();
+        // SAFETY: outputs of this length, each exclusively borrowed, and so is `self`.
+        outputs.map(|at| unsafe { core::slice::from_raw_parts_mut(at.cast(), self.bytes) })
+    }
+}
+
+/// Pointers of one place of [`Changes`].
+struct Pointers<const N: usize> {
+    /// Old, new, and their sum.
+    sum: [*mut c_void; 3],
+    parities: [*mut c_void; N],
+}
+
+/// Small changes of one strip, each with its `N` parities, in the form in which ISA-L takes them.
+pub struct Changes<'a, const N: usize> {
+    places: Vec<Pointers<N>>,
+    /// Where the sum of old and new is, at every place the same.
+    change: *mut c_void,
+    bytes: usize,
+    borrowed: PhantomData<(&'a [u8], &'a mut [u8])>,
+}
+
+impl<'a, const N: usize> Changes<'a, N> {
+    /// No changes yet; `change` is the room for the sum of old and new.
+    ///
+    /// # Panics
+    /// If its length or address is no multiple of 64.
+    pub fn new(change: &'a mut [u8]) -> Self {
+        let bytes = change.len();
+        let change = checked(change.as_mut_ptr(), bytes, bytes);
+        Self { places: Vec::new(), change, bytes, borrowed: PhantomData }
     }
 
-    fn count(&self) -> c_int {
-        self.used as c_int
+    /// Adds a place.
+    ///
+    /// # Panics
+    /// If a length is not that of the room for the sum, or an address no multiple of 64.
+    pub fn add(&mut self, old: &'a [u8], new: &'a [u8], parities: [&'a mut [u8]; N]) {
+        let at = |strip: &[u8]| checked(strip.as_ptr(), strip.len(), self.bytes);
+        let sum = [at(old), at(new), self.change];
+        let parities = parities.map(|strip| checked(strip.as_mut_ptr(), strip.len(), self.bytes));
+        self.places.push(Pointers { sum, parities });
     }
 
-    fn len(&self) -> c_int {
-        self.bytes as c_int
+    /// What the parities hold, place by place.
+    pub fn outputs(&self) -> impl Iterator<Item = &[u8]> {
+        let outputs = self.places.iter().flat_map(|place| &place.parities);
+        // SAFETY: a parity of this length, exclusively borrowed; nobody writes while `self` is.
+        outputs.map(|at| unsafe { core::slice::from_raw_parts(at.cast(), self.bytes) })
     }
 
-    fn void(&mut self) -> *mut *mut c_void {
-        self.all.as_mut_ptr()
+    /// The parities, to be written, place by place.
+    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let outputs = self.places.iter().flat_map(|place| &place.parities);
+        // SAFETY: parities of this length, each exclusively borrowed, and so is `self`.
+        outputs.map(|at| unsafe { core::slice::from_raw_parts_mut(at.cast(), self.bytes) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_five_pointers() {
+        // The timed side reads one of these per small write: no more than ISA-L itself needs.
+        assert_eq!(size_of::<Pointers<2>>(), 5 * size_of::<usize>());
     }
 
-    fn bytes(&mut self) -> *mut *mut c_uchar {
-        self.all.as_mut_ptr().cast()
+    #[test]
+    fn inputs_come_first_and_outputs_are_told_apart() {
+        let (a, b) = (io::Pool::single(ALIGN), io::Pool::single(ALIGN));
+        let (mut p, mut q) = (io::Pool::single(ALIGN), io::Pool::single(ALIGN));
+        let wanted: Vec<usize> = [&a, &b, &p, &q].map(|strip| strip.as_ptr().addr()).to_vec();
+        let mut strips = Strips::new(&[&a, &b], vec![&mut p, &mut q]);
+        let found: Vec<usize> = strips.pointers.iter().map(|at| at.addr()).collect();
+        assert_eq!((found, strips.rows()), (wanted, 2));
+        strips.outputs_mut().zip([1, 2]).for_each(|(strip, byte)| strip.fill(byte));
+        let held: Vec<&[u8]> = strips.outputs().collect();
+        assert_eq!(held, [[1; ALIGN], [2; ALIGN]]);
+    }
+
+    #[test]
+    #[should_panic(expected = "begin at multiples")]
+    fn an_odd_address_is_refused() {
+        let strip = io::Pool::single(2 * ALIGN);
+        Strips::new(&[&strip[8..8 + ALIGN]], Vec::new());
+    }
+
+    #[test]
+    #[should_panic(expected = "one length")]
+    fn another_length_is_refused() {
+        let (data, mut p) = (io::Pool::single(ALIGN), io::Pool::single(2 * ALIGN));
+        Strips::new(&[&data], vec![&mut p[..]]);
     }
 }

@@ -8,12 +8,14 @@
 
 /// Words in flight: eight vectors of 64 bytes.
 const LANES: usize = 64;
+/// Bytes of a step: lengths are multiples of it.
+pub const STEP: usize = LANES * 8;
 
-/// The sum of all words of `bytes`, whose length is a multiple of 512.
+/// The sum of all words of `bytes`, whose length is a multiple of [`STEP`].
 #[inline(always)]
 fn sum(bytes: &[u8]) -> u64 {
     let mut sums = [0u64; LANES];
-    for words in bytes.chunks_exact(LANES * 8) {
+    for words in bytes.chunks_exact(STEP) {
         for (sum, word) in sums.iter_mut().zip(words.chunks_exact(8)) {
             *sum ^= u64::from_le_bytes(word.try_into().expect("8 bytes"));
         }
@@ -35,7 +37,7 @@ fn sum_avx2(bytes: &[u8]) -> u64 {
 
 /// Reads all of `bytes` once; the result depends on every word of them.
 pub fn read(bytes: &[u8]) -> u64 {
-    assert!(bytes.len().is_multiple_of(LANES * 8), "whole steps");
+    assert!(bytes.len().is_multiple_of(STEP), "whole steps");
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: the feature was just found.

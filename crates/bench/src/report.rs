@@ -53,7 +53,7 @@ impl Metric {
 /// The machine, without its name.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Machine {
-    /// The CPU's model.
+    /// The CPU's model, with family, model and stepping in numbers where the system tells them.
     pub cpu: String,
     /// CPUs this process may use.
     pub cpus: usize,
@@ -68,7 +68,7 @@ impl Machine {
     pub fn here() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         Self {
-            cpu: field(&read("/proc/cpuinfo"), "model name").to_owned(),
+            cpu: cpu(&read("/proc/cpuinfo")),
             cpus: std::thread::available_parallelism().map_or(0, |n| n.get()),
             memory_bytes: kibibytes(field(&read("/proc/meminfo"), "MemTotal")),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
@@ -80,6 +80,18 @@ impl Machine {
 fn field<'a>(text: &'a str, name: &str) -> &'a str {
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.find(|(key, _)| key.trim() == name).map_or("", |(_, value)| value.trim())
+}
+
+/// The CPU's model; on x86 with its numbers, because virtual machines shorten the name.
+fn cpu(text: &str) -> String {
+    let number = |name| Some(field(text, name)).filter(|number| !number.is_empty());
+    let name = field(text, "model name");
+    match (number("cpu family"), number("model"), number("stepping")) {
+        (Some(family), Some(model), Some(stepping)) => {
+            format!("{name} (family {family}, model {model}, stepping {stepping})")
+        }
+        _ => name.to_owned(),
+    }
 }
 
 fn kibibytes(text: &str) -> u64 {
@@ -224,6 +236,9 @@ mod tests {
     #[test]
     fn the_machine_is_read_from_proc() {
         assert_eq!(field("a: 1\nmodel name\t: Some CPU\n", "model name"), "Some CPU");
+        let x86 = "cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: Some CPU\nstepping\t: 1\n";
+        assert_eq!(cpu(x86), "Some CPU (family 26, model 2, stepping 1)");
+        assert_eq!(cpu("model name\t: Some CPU\n"), "Some CPU");
         assert_eq!(kibibytes("1024 kB"), units::MIB);
         let here = Machine::here();
         assert!(here.cpus > 0 && here.memory_bytes > 0 && !here.kernel.is_empty());

@@ -3,11 +3,12 @@
 //! A *pass* is the work on all strips once. Both sides read the same inputs and write to outputs
 //! of their own, which are compared before anything is timed.
 //!
-//! Invariant: what a pass needs besides its strips (tables, inverted matrices, lists) is made
-//! before.
+//! Invariant: what a pass needs besides its strips (tables, inverted matrices, lists of slices or
+//! of pointers) is made before.
 
 use super::arena::Arena;
-use crate::isal::{Isal, Tables};
+use super::plain;
+use crate::isal::{Changes, Isal, Strips, Tables};
 use crate::record::Random;
 use ::parity::{Code, Stores};
 use core::hint::black_box;
@@ -18,11 +19,24 @@ pub trait Contest<'a> {
     fn ours(&mut self);
     /// One pass by ISA-L.
     fn theirs(&mut self, isal: &Isal);
+    /// What ISA-L would make, in its place, computed plainly.
+    fn plain(&mut self);
     /// What must be equal after a pass of both: what Palisade made and what ISA-L made.
-    fn outputs(&self) -> Vec<(&[u8], &[u8])>;
+    fn outputs(&self) -> Pairs<'_>;
+    /// The outputs, to be written.
+    fn outputs_mut(&mut self) -> PairsMut<'_>;
     /// What `memcpy` and the read-only pass go over, and where `memcpy` copies to: the data
     /// processed in a pass, in the order in which it is processed.
     fn yardstick(&mut self) -> (&[&'a [u8]], &mut [&'a mut [u8]]);
+
+    /// Fills the outputs with what no pass makes, so that only a pass can make them right. The
+    /// two sides get different bytes, unless outputs are inputs too.
+    fn spoil(&mut self) {
+        for (ours, theirs) in self.outputs_mut() {
+            ours.fill(0xa5);
+            theirs.fill(0x5a);
+        }
+    }
 
     /// Bytes of data processed in a pass.
     fn bytes(&mut self) -> u64 {
@@ -45,19 +59,27 @@ pub trait Contest<'a> {
     }
 }
 
-type Inputs<'a> = Vec<&'a [u8]>;
-type Outputs<'a> = Vec<&'a mut [u8]>;
+/// Strips that are read.
+pub type Inputs<'a> = Vec<&'a [u8]>;
+/// Strips that are written.
+pub type Outputs<'a> = Vec<&'a mut [u8]>;
+/// Palisade's outputs, each with that of the other side.
+pub type Pairs<'s> = Vec<(&'s [u8], &'s [u8])>;
+/// As [`Pairs`], to be written.
+pub type PairsMut<'s> = Vec<(&'s mut [u8], &'s mut [u8])>;
 
-fn inputs(strips: &[io::BufMut]) -> Inputs<'_> {
+/// The strips, to be read.
+pub fn inputs(strips: &[io::BufMut]) -> Inputs<'_> {
     strips.iter().map(|strip| &**strip).collect()
 }
 
-fn outputs(strips: &mut [io::BufMut]) -> Outputs<'_> {
+/// The strips, to be written.
+pub fn outputs(strips: &mut [io::BufMut]) -> Outputs<'_> {
     strips.iter_mut().map(|strip| &mut **strip).collect()
 }
 
 /// What two lists of outputs hold.
-fn paired<'s>(ours: &'s [&mut [u8]], theirs: &'s [&mut [u8]]) -> Vec<(&'s [u8], &'s [u8])> {
+pub fn paired<'s>(ours: &'s [&mut [u8]], theirs: &'s [&mut [u8]]) -> Pairs<'s> {
     ours.iter().zip(theirs).map(|(a, b)| (&**a, &**b)).collect()
 }
 
@@ -67,6 +89,16 @@ fn rows(code: Code) -> Vec<u8> {
     (0..code.parities()).flat_map(row).collect()
 }
 
+/// Palisade's outputs, each with ISA-L's.
+fn beside<'s>(ours: &'s [&mut [u8]], theirs: &'s Strips<'_>) -> Pairs<'s> {
+    ours.iter().map(|strip| &**strip).zip(theirs.outputs()).collect()
+}
+
+/// As `beside`, to be written.
+fn beside_mut<'s>(ours: &'s mut [&mut [u8]], theirs: &'s mut Strips<'_>) -> PairsMut<'s> {
+    ours.iter_mut().map(|strip| &mut **strip).zip(theirs.outputs_mut()).collect()
+}
+
 /// All parities of a stripe.
 pub struct Generate<'a> {
     code: Code,
@@ -74,7 +106,7 @@ pub struct Generate<'a> {
     tables: Option<Tables>,
     data: Inputs<'a>,
     ours: Outputs<'a>,
-    theirs: Outputs<'a>,
+    theirs: Strips<'a>,
     copies: Outputs<'a>,
 }
 
@@ -82,13 +114,14 @@ impl<'a> Generate<'a> {
     /// The contest over `code`'s first strips of the arena.
     pub fn new(code: Code, stores: Stores, arena: &'a mut Arena, isal: Option<&Isal>) -> Self {
         let (k, m) = (code.data(), code.parities());
+        let data = inputs(&arena.data[..k]);
         Self {
             code,
             stores,
             tables: isal.map(|isal| isal.tables(k, m, &rows(code))),
-            data: inputs(&arena.data[..k]),
             ours: outputs(&mut arena.ours[..m]),
-            theirs: outputs(&mut arena.theirs[..m]),
+            theirs: Strips::new(&data, outputs(&mut arena.theirs[..m])),
+            data,
             copies: outputs(&mut arena.copies[..k]),
         }
     }
@@ -100,15 +133,30 @@ impl<'a> Contest<'a> for Generate<'a> {
     }
 
     fn theirs(&mut self, isal: &Isal) {
-        match &mut self.theirs[..] {
-            [p] => isal.xor_gen(&self.data, p),
-            [p, q] => isal.pq_gen(&self.data, p, q),
-            all => isal.encode(self.tables.as_ref().expect("made with ISA-L"), &self.data, all),
+        match (self.code.parities(), &self.tables) {
+            (1, _) => isal.xor_gen(&mut self.theirs),
+            (2, _) => isal.pq_gen(&mut self.theirs),
+            (_, tables) => {
+                isal.encode(tables.as_ref().expect("made with ISA-L"), &mut self.theirs);
+            }
         }
     }
 
-    fn outputs(&self) -> Vec<(&[u8], &[u8])> {
-        paired(&self.ours, &self.theirs)
+    fn plain(&mut self) {
+        for (parity, to) in self.theirs.outputs_mut().enumerate() {
+            to.fill(0);
+            for (data, strip) in self.data.iter().enumerate() {
+                plain::add_times(self.code.coefficient(parity, data), strip, to);
+            }
+        }
+    }
+
+    fn outputs(&self) -> Pairs<'_> {
+        beside(&self.ours, &self.theirs)
+    }
+
+    fn outputs_mut(&mut self) -> PairsMut<'_> {
+        beside_mut(&mut self.ours, &mut self.theirs)
     }
 
     fn yardstick(&mut self) -> (&[&'a [u8]], &mut [&'a mut [u8]]) {
@@ -123,10 +171,12 @@ pub struct Recover<'a> {
     lost: &'static [usize],
     tables: Option<Tables>,
     strips: Vec<Option<&'a [u8]>>,
+    /// What the lost strips hold.
+    right: Inputs<'a>,
     /// The strips that are there, as many as the code has data strips.
     present: Inputs<'a>,
     ours: Outputs<'a>,
-    theirs: Outputs<'a>,
+    theirs: Strips<'a>,
     copies: Outputs<'a>,
 }
 
@@ -146,15 +196,17 @@ impl<'a> Recover<'a> {
         let all: Inputs<'a> = inputs(&arena.data[..data]).into_iter().chain(parity).collect();
         let there = (0..all.len()).filter(|i| !lost.contains(i)).take(data);
         let there: Vec<usize> = there.collect();
+        let present: Inputs<'a> = there.iter().map(|&i| all[i]).collect();
         Self {
             code,
             stores,
             lost,
             tables: isal.map(|isal| recovery(isal, code, &there, lost)),
             strips: (0..all.len()).map(|i| (!lost.contains(&i)).then_some(all[i])).collect(),
-            present: there.iter().map(|&i| all[i]).collect(),
+            right: lost.iter().map(|&i| all[i]).collect(),
             ours: outputs(&mut arena.ours[..lost.len()]),
-            theirs: outputs(&mut arena.theirs[..lost.len()]),
+            theirs: Strips::new(&present, outputs(&mut arena.theirs[..lost.len()])),
+            present,
             copies: outputs(&mut arena.copies[..data]),
         }
     }
@@ -180,12 +232,19 @@ impl<'a> Contest<'a> for Recover<'a> {
     }
 
     fn theirs(&mut self, isal: &Isal) {
-        let tables = self.tables.as_ref().expect("made with ISA-L");
-        isal.encode(tables, &self.present, &mut self.theirs);
+        isal.encode(self.tables.as_ref().expect("made with ISA-L"), &mut self.theirs);
     }
 
-    fn outputs(&self) -> Vec<(&[u8], &[u8])> {
-        paired(&self.ours, &self.theirs)
+    fn plain(&mut self) {
+        self.theirs.outputs_mut().zip(&self.right).for_each(|(to, from)| to.copy_from_slice(from));
+    }
+
+    fn outputs(&self) -> Pairs<'_> {
+        beside(&self.ours, &self.theirs)
+    }
+
+    fn outputs_mut(&mut self) -> PairsMut<'_> {
+        beside_mut(&mut self.ours, &mut self.theirs)
     }
 
     fn yardstick(&mut self) -> (&[&'a [u8]], &mut [&'a mut [u8]]) {
@@ -206,9 +265,7 @@ pub struct Delta<'a> {
     old: Inputs<'a>,
     new: Inputs<'a>,
     ours: [Outputs<'a>; 2],
-    theirs: [Outputs<'a>; 2],
-    /// ISA-L's sum of old and new.
-    change: io::BufMut,
+    theirs: Changes<'a, 2>,
     copies: Outputs<'a>,
 }
 
@@ -239,19 +296,22 @@ impl<'a> Delta<'a> {
     pub fn new(pieces: usize, arena: &'a mut Arena, isal: Option<&Isal>) -> Self {
         let code = Code::new(DELTA_DATA, 2).expect("a code within bounds");
         let order = shuffled(pieces.min(2 * arena.data[0].len() / PIECE));
-        let ((our_p, our_q), (their_p, their_q)) =
-            (arena.ours[..4].split_at_mut(2), arena.theirs[..4].split_at_mut(2));
-        for (from, to) in [(&our_p, &mut *their_p), (&our_q, &mut *their_q)] {
-            from.iter().zip(to).for_each(|(from, to)| to.copy_from_slice(from));
+        let (old, new) = (pick(&arena.data[..2], &order), pick(&arena.data[2..4], &order));
+        let (our_p, our_q) = arena.ours[..4].split_at_mut(2);
+        let (their_p, rest) = arena.theirs.split_at_mut(2);
+        let (their_q, rest) = rest.split_at_mut(2);
+        let mut theirs = Changes::new(&mut rest[0][..PIECE]);
+        let parities = pick_mut(their_p, &order).into_iter().zip(pick_mut(their_q, &order));
+        for ((old, new), (p, q)) in old.iter().zip(&new).zip(parities) {
+            theirs.add(old, new, [p, q]);
         }
         Self {
             code,
             tables: isal.map(|isal| isal.tables(DELTA_DATA, 2, &rows(code))),
-            old: pick(&arena.data[..2], &order),
-            new: pick(&arena.data[2..4], &order),
+            old,
+            new,
             ours: [pick_mut(our_p, &order), pick_mut(our_q, &order)],
-            theirs: [pick_mut(their_p, &order), pick_mut(their_q, &order)],
-            change: io::Pool::single(PIECE),
+            theirs,
             copies: pick_mut(&mut arena.copies[..2], &order),
         }
     }
@@ -268,112 +328,41 @@ impl<'a> Contest<'a> for Delta<'a> {
 
     fn theirs(&mut self, isal: &Isal) {
         let tables = self.tables.as_ref().expect("made with ISA-L");
-        let [p, q] = &mut self.theirs;
-        let places = self.old.iter().zip(&self.new).zip(p.iter_mut().zip(q));
-        for ((old, new), (p, q)) in places {
-            isal.xor_gen(&[old, new], &mut self.change);
-            isal.update(tables, DELTA_INDEX, &self.change, [&mut **p, &mut **q]);
+        isal.change(tables, DELTA_INDEX, &mut self.theirs);
+    }
+
+    fn plain(&mut self) {
+        let changes = self.old.iter().zip(&self.new).flat_map(|change| [(change, 0), (change, 1)]);
+        for (to, ((old, new), parity)) in self.theirs.outputs_mut().zip(changes) {
+            let factor = self.code.coefficient(parity, DELTA_INDEX);
+            plain::add_times(factor, old, to);
+            plain::add_times(factor, new, to);
         }
     }
 
-    fn outputs(&self) -> Vec<(&[u8], &[u8])> {
-        let sides = self.ours.iter().zip(&self.theirs);
-        sides.flat_map(|(ours, theirs)| paired(ours, theirs)).collect()
+    fn outputs(&self) -> Pairs<'_> {
+        let [p, q] = &self.ours;
+        let ours = p.iter().zip(q).flat_map(|(p, q)| [&**p, &**q]);
+        ours.zip(self.theirs.outputs()).collect()
+    }
+
+    fn outputs_mut(&mut self) -> PairsMut<'_> {
+        let [p, q] = &mut self.ours;
+        let ours = p.iter_mut().zip(q).flat_map(|(p, q)| [&mut **p, &mut **q]);
+        ours.zip(self.theirs.outputs_mut()).collect()
+    }
+
+    /// The parities are inputs too, so both sides begin with the same random bytes; a pass
+    /// changes them all, because old and new differ.
+    fn spoil(&mut self) {
+        let mut random = Random::new(0x7370_6f69);
+        for (ours, theirs) in self.outputs_mut() {
+            random.fill(ours);
+            theirs.copy_from_slice(ours);
+        }
     }
 
     fn yardstick(&mut self) -> (&[&'a [u8]], &mut [&'a mut [u8]]) {
         (&self.new, &mut self.copies)
-    }
-}
-
-/// Checksums of strips, each on its own.
-pub struct Checksum<'a> {
-    data: Inputs<'a>,
-    ours: Vec<[u8; 4]>,
-    theirs: Vec<[u8; 4]>,
-    copies: Outputs<'a>,
-}
-
-impl<'a> Checksum<'a> {
-    /// The contest over the first `data` strips.
-    pub fn new(data: usize, arena: &'a mut Arena) -> Self {
-        Self {
-            data: inputs(&arena.data[..data]),
-            ours: vec![[0; 4]; data],
-            theirs: vec![[0xff; 4]; data],
-            copies: outputs(&mut arena.copies[..data]),
-        }
-    }
-}
-
-impl<'a> Contest<'a> for Checksum<'a> {
-    fn ours(&mut self) {
-        for (strip, crc) in self.data.iter().zip(&mut self.ours) {
-            *crc = ::parity::crc32c(0, strip).to_le_bytes();
-        }
-    }
-
-    fn theirs(&mut self, isal: &Isal) {
-        for (strip, crc) in self.data.iter().zip(&mut self.theirs) {
-            *crc = isal.crc32c(0, strip).to_le_bytes();
-        }
-    }
-
-    fn outputs(&self) -> Vec<(&[u8], &[u8])> {
-        self.ours.iter().zip(&self.theirs).map(|(a, b)| (&a[..], &b[..])).collect()
-    }
-
-    fn yardstick(&mut self) -> (&[&'a [u8]], &mut [&'a mut [u8]]) {
-        (&self.data, &mut self.copies)
-    }
-}
-
-/// Copies of strips and their checksums; ISA-L's side copies a strip by `memcpy`, then takes its
-/// checksum, because ISA-L has no function for both.
-pub struct CopyChecksum<'a> {
-    sums: Checksum<'a>,
-    ours: Outputs<'a>,
-    theirs: Outputs<'a>,
-}
-
-impl<'a> CopyChecksum<'a> {
-    /// The contest over the first `data` strips, at most as many as a side has outputs.
-    pub fn new(data: usize, arena: &'a mut Arena) -> Self {
-        Self {
-            sums: Checksum {
-                data: inputs(&arena.data[..data]),
-                ours: vec![[0; 4]; data],
-                theirs: vec![[0xff; 4]; data],
-                copies: outputs(&mut arena.copies[..data]),
-            },
-            ours: outputs(&mut arena.ours[..data]),
-            theirs: outputs(&mut arena.theirs[..data]),
-        }
-    }
-}
-
-impl<'a> Contest<'a> for CopyChecksum<'a> {
-    fn ours(&mut self) {
-        let places = self.sums.data.iter().zip(&mut self.ours);
-        for ((from, to), crc) in places.zip(&mut self.sums.ours) {
-            *crc = ::parity::copy_crc32c(0, from, to).to_le_bytes();
-        }
-    }
-
-    fn theirs(&mut self, isal: &Isal) {
-        let places = self.sums.data.iter().zip(&mut self.theirs);
-        for ((from, to), crc) in places.zip(&mut self.sums.theirs) {
-            to.copy_from_slice(from);
-            *crc = isal.crc32c(0, from).to_le_bytes();
-        }
-    }
-
-    fn outputs(&self) -> Vec<(&[u8], &[u8])> {
-        let copies = paired(&self.ours, &self.theirs);
-        self.sums.outputs().into_iter().chain(copies).collect()
-    }
-
-    fn yardstick(&mut self) -> (&[&'a [u8]], &mut [&'a mut [u8]]) {
-        self.sums.yardstick()
     }
 }

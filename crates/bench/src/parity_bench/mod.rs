@@ -13,11 +13,20 @@
 //! `NAME-isal-gbps` are rates in 10^9 bytes of data processed per second; `NAME-cpu-us` is the
 //! CPU time of one of Palisade's passes. Names without a number of strips mean 8 data strips.
 //!
-//! Invariant: nothing is timed before both sides' outputs were found equal byte for byte.
+//! Goals stand for at least 15 rounds of at least 20 ms a side, strips from memory for at least
+//! 16 MiB; a smaller run has none, and a note says why.
+//!
+//! Invariant: nothing is timed before its outputs were found equal, byte for byte, to ISA-L's,
+//! or without ISA-L to what [`plain`] computes; outputs are spoilt before that, so that what an
+//! earlier contest left there proves nothing.
 
 mod arena;
+mod checksum;
 mod contest;
+mod plain;
 mod table;
+#[cfg(test)]
+mod tests;
 mod turns;
 mod works;
 
@@ -75,6 +84,41 @@ impl ParityBench {
         };
         Err(BenchError::Usage(problem.to_owned()))
     }
+
+    /// Why results at `place` have no goals; `None` if they have.
+    fn without_goals(&self, place: Place) -> Option<&'static str> {
+        let usual = Self::default();
+        if self.rounds < usual.rounds {
+            Some("fewer than 15 rounds")
+        } else if self.span < usual.span {
+            Some("turns shorter than 20 ms")
+        } else if place == Place::Memory && self.memory_bytes < usual.memory_bytes {
+            Some("strips from memory shorter than 16 MiB")
+        } else {
+            None
+        }
+    }
+
+    /// What a work's ratio to ISA-L should reach, if that is defined for such a run.
+    fn goal(&self, work: &Work, place: Place) -> Option<Goal> {
+        work.goal(place).filter(|_| self.without_goals(place).is_none())
+    }
+
+    /// What was done, for the report's reader.
+    fn notes(&self) -> Vec<String> {
+        let (hot, memory) = (HOT_BYTES as u64, self.memory_bytes);
+        let mut notes = vec![format!(
+            "strips: {} hot, {} from memory; {} rounds of {} ms of CPU time a side",
+            units::format_size(hot),
+            units::format_size(memory),
+            self.rounds,
+            self.span.as_secs_f64() * 1e3,
+        )];
+        let all = self.without_goals(Place::Hot).map(|why| format!("no goals: {why}"));
+        let some = || self.without_goals(Place::Memory);
+        notes.extend(all.or_else(|| some().map(|why| format!("no goals from memory: {why}"))));
+        notes
+    }
 }
 
 /// Where a contest's strips are.
@@ -94,7 +138,7 @@ struct Samples {
 }
 
 /// The sides in the order of their first round.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Side {
     Ours,
     Theirs,
@@ -135,15 +179,30 @@ fn rounds(contest: &mut dyn Contest<'_>, options: &ParityBench, isal: Option<&Is
     samples
 }
 
-/// One pass of each side; then their outputs must be equal.
-fn compare(contest: &mut dyn Contest<'_>, isal: &Isal, name: &str) -> Result<(), BenchError> {
+/// One pass of Palisade and one of ISA-L, or plain computation without it, each on spoilt
+/// outputs; then their outputs must be equal.
+fn compare(
+    contest: &mut dyn Contest<'_>,
+    isal: Option<&Isal>,
+    name: &str,
+) -> Result<(), BenchError> {
+    contest.spoil();
     contest.ours();
-    contest.theirs(isal);
+    let than = match isal {
+        Some(isal) => {
+            contest.theirs(isal);
+            "ISA-L's"
+        }
+        None => {
+            contest.plain();
+            "what it should be"
+        }
+    };
     for (output, (ours, theirs)) in contest.outputs().into_iter().enumerate() {
         if ours != theirs {
             let offset = ours.iter().zip(theirs).position(|(a, b)| a != b).unwrap_or(0);
             let operation = name.to_owned();
-            return Err(BenchError::Different { operation, output, offset });
+            return Err(BenchError::Different { operation, output, offset, than });
         }
     }
     Ok(())
@@ -187,12 +246,10 @@ fn measure(
 ) -> Result<(), BenchError> {
     let name = work.name(place);
     let mut contest = work.contest(place, arena, isal);
-    if let Some(isal) = isal {
-        compare(&mut *contest, isal, &name)?;
-    }
+    compare(&mut *contest, isal, &name)?;
     let bytes = contest.bytes();
     let samples = rounds(&mut *contest, options, isal);
-    add(report, &name, work.goal(place), &samples, bytes);
+    add(report, &name, options.goal(work, place), &samples, bytes);
     if let Some(strips) = work.yardstick() {
         for (yardstick, side) in [("memcpy", &samples.copy), ("read", &samples.read)] {
             let name = format!("{yardstick}{strips}-{}-gbps", place.name());
@@ -216,22 +273,28 @@ pub fn bench_parity(
     let memory_bytes = options.check()?;
     let mut report = Report::new(version, command);
     let kernel = parity::select_kernel().map_err(|e| BenchError::Usage(e.to_string()))?;
-    report.notes.push(format!("parity kernel: {kernel}"));
+    let forced = std::env::var(::parity::VARIABLE).is_ok_and(|name| !name.is_empty());
+    let how = if forced { ", forced by PALISADE_PARITY" } else { "" };
+    report.notes.push(format!("parity kernel: {kernel}{how}"));
     let isal = match Isal::load(&options.isal) {
         Ok(isal) => {
             let file = isal.file().file_name().unwrap_or_default().display().to_string();
             report.notes.push(format!("ISA-L: {file}: {}", isal.chosen().join(", ")));
+            report.notes.push("outputs compared with: ISA-L's, byte for byte".to_owned());
             Some(isal)
         }
         Err(error) => {
+            let plain = "outputs compared with: plain computation by the definitions, not ISA-L";
+            report.notes.push(plain.to_owned());
             report.missing.push(format!("ratios to ISA-L: {error}"));
             None
         }
     };
+    report.notes.extend(options.notes());
     report.notes.iter().for_each(|note| progress(note));
     for (place, bytes) in [(Place::Hot, HOT_BYTES), (Place::Memory, memory_bytes)] {
         let mut arena = Arena::new(bytes);
-        for work in &WORKS {
+        for work in WORKS.iter().filter(|work| work.is_at(place)) {
             progress(&work.name(place));
             measure(work, place, &mut arena, options, isal.as_ref(), &mut report)?;
         }

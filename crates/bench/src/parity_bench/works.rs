@@ -2,7 +2,8 @@
 
 use super::Place;
 use super::arena::Arena;
-use super::contest::{Checksum, Contest, CopyChecksum, Delta, Generate, Recover};
+use super::checksum::{Checksum, CopyChecksum};
+use super::contest::{Contest, Delta, Generate, Recover};
 use crate::isal::Isal;
 use crate::report::Goal;
 use ::parity::{Code, Stores};
@@ -18,6 +19,9 @@ pub enum What {
     Recover(&'static [usize]),
     /// The CRC-32C of each strip.
     Checksum,
+    /// The CRC-32C of each piece of this many bytes: 24 as a header's digest, 72 as that of a
+    /// command, 512 as that of a small payload. They are hot always, as what has just arrived.
+    ShortChecksums(usize),
     /// Copies of the strips and their CRC-32C.
     CopyChecksum,
 }
@@ -42,7 +46,7 @@ const ONE: What = What::Recover(&[1]);
 const TWO: What = What::Recover(&[1, 2]);
 
 /// All works: first those with goals, then other numbers of data strips.
-pub const WORKS: [Work; 21] = [
+pub const WORKS: [Work; 24] = [
     aimed(What::Generate(1), 8, 1.15, 1.0),
     aimed(What::Generate(2), 8, 1.10, 1.0),
     aimed(What::Generate(3), 8, 2.7, 1.8),
@@ -51,6 +55,9 @@ pub const WORKS: [Work; 21] = [
     aimed(TWO, 8, 1.2, 1.0),
     aimed(What::Generate(4), 16, 1.3, 1.0),
     work(What::Checksum, 8),
+    work(What::ShortChecksums(24), 8),
+    work(What::ShortChecksums(72), 8),
+    work(What::ShortChecksums(512), 8),
     work(What::CopyChecksum, 8),
     work(What::Generate(1), 4),
     work(What::Generate(1), 16),
@@ -105,10 +112,28 @@ impl Work {
             What::Generate(m) => format!("k{k}m{m}"),
             What::Delta => "delta4k-pq".to_owned(),
             What::Checksum => "crc32c".to_owned(),
+            What::ShortChecksums(bytes) => format!("crc32c-{bytes}b"),
             What::CopyChecksum => "copy-crc32c".to_owned(),
             What::Recover(lost) => format!("recover{}-{k}p2", lost.len()),
         };
         format!("{what}-{}", place.name())
+    }
+
+    /// Whether the work is done at `place`.
+    pub fn is_at(&self, place: Place) -> bool {
+        place == Place::Hot || !matches!(self.what, What::ShortChecksums(_))
+    }
+
+    /// The functions that do it on the other side.
+    pub fn against(&self) -> &'static str {
+        match self.what {
+            What::Generate(1) => "xor_gen",
+            What::Generate(2) => "pq_gen",
+            What::Generate(_) | What::Recover(_) => "ec_encode_data",
+            What::Delta => "xor_gen, ec_encode_data_update",
+            What::Checksum | What::ShortChecksums(_) => "crc32_iscsi",
+            What::CopyChecksum => "memcpy, crc32_iscsi",
+        }
     }
 
     /// What the ratio to ISA-L should reach.
@@ -142,12 +167,25 @@ impl Work {
                 Box::new(Generate::new(code, place.stores(), arena, isal))
             }
             What::Delta => Box::new(Delta::new(place.pieces(), arena, isal)),
-            What::Checksum => Box::new(Checksum::new(self.data, arena)),
-            What::CopyChecksum => Box::new(CopyChecksum::new(self.data, arena)),
+            What::Checksum | What::ShortChecksums(_) | What::CopyChecksum => self.checksum(arena),
             What::Recover(lost) => {
                 Box::new(Recover::new(self.data, lost, place.stores(), arena, isal))
             }
         }
+    }
+
+    /// The contest, if it is one of checksums.
+    fn checksum<'a>(&self, arena: &'a mut Arena) -> Box<dyn Contest<'a> + 'a> {
+        let (data, copies) = (&arena.data[..self.data], &mut arena.copies[..self.data]);
+        if let What::ShortChecksums(bytes) = self.what {
+            return Box::new(Checksum::of_pieces(bytes, data, copies));
+        }
+        let sums = Checksum::of_strips(data, copies);
+        if self.what == What::Checksum {
+            return Box::new(sums);
+        }
+        let (ours, theirs) = (&mut arena.ours[..self.data], &mut arena.theirs[..self.data]);
+        Box::new(CopyChecksum::new(sums, ours, theirs))
     }
 }
 
