@@ -30,8 +30,10 @@ pub enum Stores {
     /// This processor, soon: results go to the caches.
     Cached,
     /// A drive, or nobody soon: results go past the caches to memory where the machine can, and
-    /// leave the caches to others. They are visible to other processors and devices when the
-    /// call returns.
+    /// leave the caches to others. They come before whatever this thread stores after the call,
+    /// as plain stores do: who hands the strips to another thread or to a device needs what is
+    /// needed after [`Stores::Cached`] (a lock, a channel, a system call), and nothing else.
+    /// Where outputs lie differently within a vector, all of it is as `Cached`.
     Streaming,
 }
 
@@ -328,6 +330,7 @@ impl Code {
             (_, []) => None,
             (data, [p]) => kernel.run(Job::CheckP { data, p }),
             (data, [p, q]) => kernel.run(Job::CheckPq { data, p, q }),
+            (data, [p, q, r]) => kernel.run(Job::CheckPqr { data, p, q, r }),
             (inputs, expected) => {
                 let rows = self.rows(kernel);
                 let rows = &rows[..expected.len()];

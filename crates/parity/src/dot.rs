@@ -167,6 +167,21 @@ pub(crate) struct Dot<'a, S, K> {
 }
 
 impl<S: Source, K: Sink> Dot<'_, S, K> {
+    /// The results of four rows from `first` on at `at`, or of those that are left.
+    #[inline(always)]
+    unsafe fn rows<V: Vector, const SUM: bool>(&self, first: usize, at: usize) -> bool {
+        // SAFETY: the rows exist; the caller vouches for the rest.
+        unsafe {
+            match self.rows.len() - first {
+                0 => false,
+                1 => self.group::<V, 1, SUM>(first, at),
+                2 => self.group::<V, 2, SUM>(first, at),
+                3 => self.group::<V, 3, SUM>(first, at),
+                _ => self.group::<V, 4, SUM>(first, at),
+            }
+        }
+    }
+
     /// The results of `R` rows from `first` on at `at`; if `SUM`, the first of them is the plain
     /// sum.
     #[inline(always)]
@@ -213,20 +228,14 @@ impl<S: Source, K: Sink> Operation for Dot<'_, S, K> {
         let (mut first, mut stop) = (0, false);
         // SAFETY: the caller vouches for the processor and for `V::BYTES` bytes at `at`.
         unsafe {
-            if self.sum && rows >= 4 {
-                stop |= self.group::<V, 4, true>(first, at);
+            if self.sum {
+                stop |= self.rows::<V, true>(first, at);
                 first += 4;
             }
-            while first + 4 <= rows {
-                stop |= self.group::<V, 4, false>(first, at);
+            while first < rows {
+                stop |= self.rows::<V, false>(first, at);
                 first += 4;
             }
-            stop |= match rows - first {
-                3 => self.group::<V, 3, false>(first, at),
-                2 => self.group::<V, 2, false>(first, at),
-                1 => self.group::<V, 1, false>(first, at),
-                _ => false,
-            };
         }
         stop
     }
@@ -237,7 +246,13 @@ impl<S: Source, K: Sink> Operation for Dot<'_, S, K> {
         let mut stop = false;
         for row in 0..self.rows.len() {
             // SAFETY: the caller vouches for the processor and for `V::BYTES` bytes at `at`.
-            stop |= unsafe { self.group::<V, 1, false>(row, at) };
+            stop |= unsafe {
+                if self.sum && row == 0 {
+                    self.group::<V, 1, true>(row, at)
+                } else {
+                    self.group::<V, 1, false>(row, at)
+                }
+            };
         }
         stop
     }

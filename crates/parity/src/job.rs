@@ -92,6 +92,7 @@ pub(crate) enum Job<'a> {
         factor: u8,
         d: Option<&'a mut [u8]>,
         q: &'a mut [u8],
+        stores: Stores,
     },
     /// One data strip and P lost: D = factor·(Q ^ Q'), P = P' ^ D; factor = g^-gap.
     ViaQ {
@@ -101,6 +102,7 @@ pub(crate) enum Job<'a> {
         factor: u8,
         d: Option<&'a mut [u8]>,
         p: Option<&'a mut [u8]>,
+        stores: Stores,
     },
     /// Two data strips lost: Dx = factors[0]·(P ^ P') ^ factors[1]·(Q ^ Q'), Dy = P ^ P' ^ Dx.
     Two {
@@ -118,6 +120,8 @@ pub(crate) enum Job<'a> {
     CheckP { data: &'a [&'a [u8]], p: &'a [u8] },
     /// Whether P and Q are the data's; answers the first offset where not.
     CheckPq { data: &'a [&'a [u8]], p: &'a [u8], q: &'a [u8] },
+    /// Whether P, Q and R are the data's; answers the first offset where not.
+    CheckPqr { data: &'a [&'a [u8]], p: &'a [u8], q: &'a [u8], r: &'a [u8] },
     /// Whether each expected strip is its row's coefficients times the inputs.
     CheckDot { inputs: &'a [&'a [u8]], rows: &'a [&'a [u8]], sum: bool, expected: &'a [&'a [u8]] },
 }
@@ -167,6 +171,9 @@ impl Job<'_> {
             }
             Job::CheckP { data, p } => with_data(data, &[], p.len()),
             Job::CheckPq { data, p, q } => same(with_data(data, &[], p.len()), q.len()),
+            Job::CheckPqr { data, p, q, r } => {
+                same(same(with_data(data, &[], p.len()), q.len()), r.len())
+            }
             Job::CheckDot { inputs, rows, expected, .. } => {
                 with_rows(rows, inputs.len(), expected.len());
                 let len = with_data(inputs, &[], inputs[0].len());

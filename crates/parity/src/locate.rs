@@ -56,7 +56,8 @@ fn agree_without_parity(kernel: &Kernel, code: Code, strips: &[&[u8]], bad: usiz
         count += 1;
     }
     let (rows, expected) = (&rows[..count], &expected[..count]);
-    kernel.run(Job::CheckDot { inputs, rows, sum: false, expected }).is_none()
+    let sum = bad != code.data();
+    kernel.run(Job::CheckDot { inputs, rows, sum, expected }).is_none()
 }
 
 /// Whether the parities agree once data strip `bad` is what P says it is. Parity r is then

@@ -18,6 +18,7 @@ use crate::job::Job;
 use crate::kernel::Candidate;
 use crate::sweep;
 use crate::tables::Tables;
+use crate::tests::streams::STREAMED;
 use crate::vector::Vector;
 
 /// Held while a job runs.
@@ -91,6 +92,7 @@ fn affine<const N: usize>(x: [u8; N], a: [u8; N], immediate: i32) -> [u8; N] {
 /// What a streaming store demands.
 fn stream(to: usize, width: usize) {
     assert!(to.is_multiple_of(width), "a streaming store is not aligned");
+    STREAMED.set(STREAMED.get() + width);
     UNFENCED.store(true, Relaxed);
 }
 

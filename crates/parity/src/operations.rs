@@ -116,6 +116,25 @@ unsafe fn horner_run<V: Vector>(
     (p, q)
 }
 
+/// P, Q and R at `at`.
+#[inline(always)]
+unsafe fn horner_pqr<V: Vector>(data: &[&[u8]], at: usize) -> (V, V, V) {
+    let mut i = data.len() - 1;
+    // SAFETY: indexes stay below `data.len()`; the caller vouches for the rest.
+    unsafe {
+        let mut p = load::<V>(data, i, at);
+        let (mut q, mut r) = (p, p);
+        while i > 0 {
+            i -= 1;
+            let d = load(data, i, at);
+            p = p.xor(d);
+            q = q.double_xor(d);
+            r = r.quadruple_xor(d);
+        }
+        (p, q, r)
+    }
+}
+
 /// The sum of the strips.
 pub(crate) struct P<'a> {
     pub(crate) data: &'a [&'a [u8]],
@@ -198,19 +217,9 @@ impl Operation for Pqr<'_> {
     unsafe fn prepare<V: Vector>(&self) {}
     #[inline(always)]
     unsafe fn step<V: Vector>(&self, (): (), at: usize) -> bool {
-        let mut i = self.data.len() - 1;
-        // SAFETY: indexes stay below `data.len()`; the caller vouches for the processor and for
-        // `V::BYTES` bytes at `at`.
+        // SAFETY: the caller vouches for the processor and for `V::BYTES` bytes at `at`.
         unsafe {
-            let mut p = load::<V>(self.data, i, at);
-            let (mut q, mut r) = (p, p);
-            while i > 0 {
-                i -= 1;
-                let d = load(self.data, i, at);
-                p = p.xor(d);
-                q = q.double_xor(d);
-                r = r.quadruple_xor(d);
-            }
+            let (p, q, r) = horner_pqr::<V>(self.data, at);
             p.store(self.p.add(at));
             q.store(self.q.add(at));
             r.store(self.r.add(at));
@@ -441,6 +450,30 @@ impl Operation for CheckPq<'_> {
             let (p, q) = horner::<V, 0>(self.data, [], at);
             let (p, q) = (p.xor(load_at(self.p, at)), q.xor(load_at(self.q, at)));
             !p.is_zero() || !q.is_zero()
+        }
+    }
+}
+
+/// Stops where P, Q or R is not the sum.
+pub(crate) struct CheckPqr<'a> {
+    pub(crate) data: &'a [&'a [u8]],
+    pub(crate) p: &'a [u8],
+    pub(crate) q: &'a [u8],
+    pub(crate) r: &'a [u8],
+}
+
+impl Operation for CheckPqr<'_> {
+    type Prepared<V: Vector> = ();
+
+    #[inline(always)]
+    unsafe fn prepare<V: Vector>(&self) {}
+    #[inline(always)]
+    unsafe fn step<V: Vector>(&self, (): (), at: usize) -> bool {
+        // SAFETY: the caller vouches for the processor and for `V::BYTES` bytes at `at`.
+        unsafe {
+            let (p, q, r) = horner_pqr::<V>(self.data, at);
+            let (p, q) = (p.xor(load_at(self.p, at)), q.xor(load_at(self.q, at)));
+            !p.is_zero() || !q.is_zero() || !r.xor(load_at(self.r, at)).is_zero()
         }
     }
 }

@@ -105,14 +105,18 @@ fn shortcut<'a>(
             kernel.run(Job::P { data, p: d, stores })
         }
         (1, Some(p), _, [_], [q]) => {
-            kernel.run(Job::ViaP { data, gap, p, factor: power(gap), d: None, q })
+            kernel.run(Job::ViaP { data, gap, p, factor: power(gap), d: None, q, stores })
         }
         (1, Some(p), _, [_, _], [d, q]) => {
-            kernel.run(Job::ViaP { data, gap, p, factor: power(gap), d: Some(d), q })
+            kernel.run(Job::ViaP { data, gap, p, factor: power(gap), d: Some(d), q, stores })
         }
-        (1, None, Some(q), [x], [d]) if *x < k => kernel.run(by_q(data, gap, q, Some(d), None)),
-        (1, None, Some(q), [_], [p]) => kernel.run(by_q(data, gap, q, None, Some(p))),
-        (1, None, Some(q), [_, _], [d, p]) => kernel.run(by_q(data, gap, q, Some(d), Some(p))),
+        (1, None, Some(q), [x], [d]) if *x < k => {
+            kernel.run(by_q(data, gap, q, Some(d), None, stores))
+        }
+        (1, None, Some(q), [_], [p]) => kernel.run(by_q(data, gap, q, None, Some(p), stores)),
+        (1, None, Some(q), [_, _], [d, p]) => {
+            kernel.run(by_q(data, gap, q, Some(d), Some(p), stores))
+        }
         (2, Some(p), Some(q), [x], [d]) if *x < k => {
             let (x, y) = if *x == gap { (Some(&mut **d), None) } else { (None, Some(&mut **d)) };
             kernel.run(two(data, gaps, p, q, x, y, stores))
@@ -132,8 +136,9 @@ fn by_q<'a>(
     q: &'a [u8],
     d: Option<&'a mut [u8]>,
     p: Option<&'a mut [u8]>,
+    stores: Stores,
 ) -> Job<'a> {
-    Job::ViaQ { data, gap, q, factor: inverse(power(gap)), d, p }
+    Job::ViaQ { data, gap, q, factor: inverse(power(gap)), d, p, stores }
 }
 
 /// Data strips x < y are missing.

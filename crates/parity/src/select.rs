@@ -181,7 +181,13 @@ pub fn standings() -> &'static [(&'static str, Standing)] {
 /// Every kernel this processor can run, tested or not, and those that run on the model.
 #[cfg(test)]
 pub(crate) fn all_supported() -> Vec<Kernel> {
-    CANDIDATES.iter().chain(models()).filter_map(|&c| Kernel::probe(c, &TABLES)).collect()
+    all_supported_over(&TABLES)
+}
+
+/// The same over `tables`, in which a test may have planted a fault.
+#[cfg(test)]
+pub(crate) fn all_supported_over(tables: &'static Tables) -> Vec<Kernel> {
+    CANDIDATES.iter().chain(models()).filter_map(|&c| Kernel::probe(c, tables)).collect()
 }
 
 /// The kernels over the model of their instructions; their names end in `-model`.

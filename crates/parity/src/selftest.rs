@@ -1,19 +1,25 @@
 //! The known-answer test that a kernel must pass before it is used.
 //!
 //! Purpose: a processor, hypervisor or compiler that gets one instruction wrong must not
-//! corrupt arrays. Every job kind runs at lengths that use every step width; the deltas use all
-//! 255 coefficients on all 256 byte values, so every table entry is read.
+//! corrupt arrays. Every job kind runs at a length that uses every step width, and with every
+//! kind of stores that it has; the deltas use all 256 constants on all 256 byte values, so every
+//! table entry is read.
 //! Invariant: expected bytes and coefficients come from `reference` only.
 
-use crate::code::{Change, Code, Stores};
+use crate::code::{Change, Code, Located, Stores};
 use crate::job::Job;
 use crate::kernel::Kernel;
+use crate::locate;
 use crate::recover;
 use crate::reference;
-use crate::tables;
 
-/// Four 64-byte vectors, one more, seven words, seven bytes: every width of every kernel.
-const LEN: usize = 256 + 64 + 56 + 7;
+/// Bytes of an output before its first multiple of 64, where streaming begins.
+const HEAD: usize = 7;
+/// The head, four 64-byte vectors, one more, seven words, seven bytes: every width of every
+/// kernel.
+const LEN: usize = HEAD + 256 + 64 + 56 + 7;
+/// Both kinds of stores.
+const BOTH: [Stores; 2] = [Stores::Cached, Stores::Streaming];
 
 /// Most data strips in the test of generation.
 const STRIPS: usize = 4;
@@ -31,41 +37,54 @@ pub(crate) fn passes(kernel: &Kernel) -> bool {
         && recovers(kernel)
 }
 
+/// Places for outputs, all `HEAD` bytes before a multiple of 64, so that they can be streamed to.
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Place([u8; 64 - HEAD + LEN]);
+
+impl Place {
+    const EMPTY: Place = Place([0; 64 - HEAD + LEN]);
+
+    fn strip(&self) -> &[u8] {
+        &self.0[64 - HEAD..]
+    }
+
+    fn strip_mut(&mut self) -> &mut [u8] {
+        &mut self.0[64 - HEAD..]
+    }
+}
+
 /// Bytes in which each run of 256 holds all values, in an order that `seed` picks.
 fn pattern(seed: usize) -> [u8; LEN] {
     core::array::from_fn(|i| (i * (2 * seed + 1) + seed * 29) as u8)
 }
 
-/// Every coefficient times every byte, through the deltas.
+/// Every constant times every byte, through the deltas.
 fn multiplies(kernel: &Kernel) -> bool {
     let zeros = [0; LEN];
-    (0..255).all(|index| {
-        let new = pattern(index);
-        let factor = tables::power(index);
+    (0..=255).all(|factor| {
+        let new = pattern(usize::from(factor));
         let (mut p, mut q) = (pattern(1), pattern(2));
         let both = Job::DeltaPq { old: &zeros, new: &new, p: &mut p, q: &mut q, factor };
         kernel.run(both);
         kernel.run(Job::DeltaP { old: &new, new: &zeros, p: &mut p });
-        let coefficient = reference::coefficient(2, 1, index);
-        let right =
-            new.iter().zip(pattern(2)).map(|(&d, q)| q ^ reference::multiply(coefficient, d));
+        let right = new.iter().zip(pattern(2)).map(|(&d, q)| q ^ reference::multiply(factor, d));
         let multiplied = right.eq(q.iter().copied());
         kernel.run(Job::DeltaQ { old: &new, new: &zeros, q: &mut q, factor });
         multiplied && p == pattern(1) && q == pattern(2)
     })
 }
 
-/// Every coefficient times every nibble, in strips so short that only single bytes are left.
+/// Every constant times every nibble, in strips so short that only single bytes are left.
 fn multiplies_bytes(kernel: &Kernel) -> bool {
     let bytes: [u8; 16] = core::array::from_fn(|n| (n * 0x11) as u8);
     let zeros = [0; 7];
-    (0..255).all(|index| {
-        let coefficient = reference::coefficient(2, 1, index);
+    (0..=255).all(|factor| {
         bytes.chunks(7).all(|new| {
             let mut q = [0; 7];
             let (old, q) = (&zeros[..new.len()], &mut q[..new.len()]);
-            kernel.run(Job::DeltaQ { old, new, q, factor: tables::power(index) });
-            new.iter().zip(q).all(|(&d, q)| *q == reference::multiply(coefficient, d))
+            kernel.run(Job::DeltaQ { old, new, q, factor });
+            new.iter().zip(q).all(|(&d, q)| *q == reference::multiply(factor, d))
         })
     })
 }
@@ -107,30 +126,41 @@ fn generates(kernel: &Kernel) -> bool {
         let Ok(code) = Code::new(k, m) else { return false };
         let strips = stripe(k, m);
         let refs: [&[u8]; STRIPS + PARITIES] = core::array::from_fn(|i| &strips[i][..]);
-        let both = [Stores::Cached, Stores::Streaming];
-        both.into_iter().all(|stores| {
-            let mut parity = [[0; LEN]; PARITIES];
-            let mut out = parity.each_mut().map(|strip| &mut strip[..]);
+        BOTH.into_iter().all(|stores| {
+            let mut parity = [Place::EMPTY; PARITIES];
+            let mut out = parity.each_mut().map(Place::strip_mut);
             code.generate_with(kernel, &refs[..k], &mut out[..m], stores);
-            parity[..m] == strips[k..k + m]
+            parity.iter().zip(&strips[k..k + m]).all(|(found, right)| found.strip() == right)
         }) && checks(kernel, code, &strips)
             && changes(kernel, code, &strips)
     })
 }
 
-/// Whether a wrong byte in any strip is found where it is, and none without it.
+/// Whether a wrong byte in any strip is found where it is and its strip named, and none without
+/// it.
 fn checks(kernel: &Kernel, code: Code, strips: &[[u8; LEN]; STRIPS + PARITIES]) -> bool {
     let right = |strips: &[[u8; LEN]; STRIPS + PARITIES]| {
         let refs: [&[u8]; STRIPS + PARITIES] = core::array::from_fn(|i| &strips[i][..]);
-        code.verify_with(kernel, &refs[..code.strips()])
+        let refs = &refs[..code.strips()];
+        (code.verify_with(kernel, refs), locate::locate(kernel, code, refs))
     };
     let mut bad = *strips;
-    right(strips).is_none()
+    // Two bad strips are not taken for one, whatever the first difference says.
+    let two = [(0, 1), (code.strips() - 1, LEN - 1)];
+    two.into_iter().for_each(|(strip, at)| bad[strip][at] ^= 0x04);
+    let many = right(&bad) == (Some(1), Located::Unknown);
+    bad = *strips;
+    many && right(strips) == (None, Located::Clean)
         && (0..LEN).step_by(41).enumerate().all(|(i, at)| {
-            bad[i % code.strips()][at] ^= 0x40;
+            let strip = i % code.strips();
+            bad[strip][at] ^= 0x40;
             let found = right(&bad);
-            bad[i % code.strips()][at] ^= 0x40;
-            found == Some(at)
+            bad[strip][at] ^= 0x40;
+            let named = match code.parities() {
+                1 => Located::Unknown,
+                _ => Located::Strip(strip),
+            };
+            found == (Some(at), named)
         })
 }
 
@@ -146,7 +176,8 @@ fn changes(kernel: &Kernel, code: Code, strips: &[[u8; LEN]; STRIPS + PARITIES])
     parity[k..k + m].iter().all(|strip| *strip == zeros)
 }
 
-/// Every loss of as many strips as there are parities, all of it wanted and all but one strip.
+/// Every loss of as many strips as there are parities, all of it wanted and all but one strip,
+/// with both kinds of stores.
 fn recovers(kernel: &Kernel) -> bool {
     (1..=PARITIES).all(|m| {
         let strips = stripe(LOSSY, m);
@@ -169,11 +200,12 @@ fn recovers_all(
     let missing = (0..code.strips()).filter(|i| missing >> i & 1 == 1);
     lost.iter_mut().zip(missing).for_each(|(to, index)| *to = index);
     let lost = &lost[..code.parities()];
-    [lost, &lost[1..]].into_iter().all(|lost| {
-        let mut found = [[0; LEN]; PARITIES];
-        let mut out = found.each_mut().map(|strip| &mut strip[..]);
+    let wanted = [lost, &lost[1..]].into_iter().flat_map(|lost| BOTH.map(|stores| (lost, stores)));
+    wanted.into_iter().all(|(lost, stores)| {
+        let mut found = [Place::EMPTY; PARITIES];
+        let mut out = found.each_mut().map(Place::strip_mut);
         let (left, out) = (&left[..code.strips()], &mut out[..lost.len()]);
-        recover::recover(kernel, code, left, lost, out, Stores::Cached).is_ok()
-            && lost.iter().zip(&found).all(|(&i, strip)| *strip == strips[i])
+        recover::recover(kernel, code, left, lost, out, stores).is_ok()
+            && lost.iter().zip(&found).all(|(&i, found)| found.strip() == strips[i])
     })
 }

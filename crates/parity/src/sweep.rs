@@ -9,7 +9,9 @@
 use crate::code::Stores;
 use crate::dot::{Add, Compare, Dot, Store};
 use crate::job::Job;
-use crate::operations::{CheckP, CheckPq, DeltaP, DeltaPq, DeltaQ, P, Pq, Pqr, Q, Two, ViaP, ViaQ};
+use crate::operations::{
+    CheckP, CheckPq, CheckPqr, DeltaP, DeltaPq, DeltaQ, P, Pq, Pqr, Q, Two, ViaP, ViaQ,
+};
 use crate::tables::Tables;
 use crate::vector::Vector;
 
@@ -92,13 +94,15 @@ pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usi
                 let dot = Dot { source: changes, rows, sum, ahead, sink, tables };
                 sweep::<V, _>(&dot, outputs.len())
             }
-            Job::ViaP { data, gap, p, factor, d, q } => {
+            Job::ViaP { data, gap, p, factor, d, q, stores } => {
                 let (d, q) = (pointer(d), q.as_mut_ptr());
-                sweep::<V, _>(&ViaP { data, gap, p, factor, d, q, tables }, p.len())
+                let via = ViaP { data, gap, p, factor, d, q, tables };
+                sweep_to::<V, _>(&via, &[d, q], p.len(), stores)
             }
-            Job::ViaQ { data, gap, q, factor, d, p } => {
+            Job::ViaQ { data, gap, q, factor, d, p, stores } => {
                 let (d, p) = (pointer(d), pointer(p));
-                sweep::<V, _>(&ViaQ { data, gap, q, factor, d, p, tables }, q.len())
+                let via = ViaQ { data, gap, q, factor, d, p, tables };
+                sweep_to::<V, _>(&via, &[d, p], q.len(), stores)
             }
             Job::Two { data, gaps, p, q, factors, x, y, stores } => {
                 let (x, y) = (pointer(x), pointer(y));
@@ -107,6 +111,7 @@ pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usi
             }
             Job::CheckP { data, p } => find::<V, _>(&CheckP { data, p }, p.len()),
             Job::CheckPq { data, p, q } => find::<V, _>(&CheckPq { data, p, q }, p.len()),
+            Job::CheckPqr { data, p, q, r } => find::<V, _>(&CheckPqr { data, p, q, r }, p.len()),
             Job::CheckDot { inputs, rows, sum, expected } => {
                 let (sink, ahead) = (Compare(expected), true);
                 let dot = Dot { source: inputs, rows, sum, ahead, sink, tables };
@@ -161,6 +166,8 @@ unsafe fn stream<V: Vector, O: Operation>(op: &O, head: usize, len: usize) -> Op
         let _ = head > 0 && tail(op, &mut at, head);
         let _ =
             most::<Streamed<V>, O>(op, &mut at, len) || steps::<Streamed<V>, O>(op, &mut at, len);
+        #[cfg(test)]
+        crate::tests::streams::SWEPT.set(crate::tests::streams::SWEPT.get() + at - head);
         V::fence();
         let _ = at < len && tail(op, &mut at, len);
     }

@@ -3,12 +3,15 @@
 //! Purpose: correctness by erasure pattern, length and offset; the coefficients are derived here
 //! once more, by carry-less multiplication and long division.
 
+#[path = "../tests/support/arena.rs"]
+mod arena;
 mod bounds;
 mod erasures;
 mod faults;
 mod field;
 mod patterns;
 mod properties;
+pub(crate) mod streams;
 
 use crate::kernel::Kernel;
 use crate::reference;

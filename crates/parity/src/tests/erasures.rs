@@ -1,16 +1,24 @@
 //! Every kernel over every erasure pattern, at odd lengths and offsets.
 //!
 //! Purpose: recovery is right for any loss a code promises to survive, whatever is wanted of it.
-//! Invariant: the number of patterns is asserted, so that none is left out in silence.
+//! Invariants: the number of patterns is asserted, so that none is left out in silence; where
+//! outputs lie is chosen, and whether results were stored past the caches is asserted.
 
-use super::{Random, each_kernel, stripe};
+use super::arena::Arena;
+use super::{Random, each_kernel, streams, stripe};
 use crate::kernel::Kernel;
 use crate::{Code, Stores, recover};
 
-/// Lengths that end in every step width; most are short, so that all patterns fit in a minute.
-const LENGTHS: [usize; 8] = [1, 67, 8, 33, 15, 64, 259, 31];
+/// Four vectors of 64 bytes, one more, a word and seven bytes: every step of every kernel.
+const LONG: usize = 256 + 64 + 8 + 7;
+/// Lengths that end in every step width, for what cannot have the long one every time.
+const SHORT: [usize; 8] = [1, 67, 8, 33, 15, 64, 259, 31];
+/// Most bytes before the first multiple of 64, where streaming begins.
+const HEAD: usize = 63;
 /// Most bytes of a pattern, with the largest offset.
-const ROOM: usize = 259 + 64;
+const ROOM: usize = LONG + HEAD + 61;
+/// The kernel that has every pattern even where kernels are emulated.
+const EMULATED: &str = "neon";
 
 /// Sets of 1 to `most` of `n` strips, in ascending order.
 fn losses(n: usize, most: usize, mut each: impl FnMut(&[usize]) -> Result<(), String>) -> Outcome {
@@ -41,58 +49,90 @@ type Outcome = Result<usize, String>;
 struct Bench {
     code: Code,
     strips: Vec<Vec<u8>>,
-    outputs: Vec<Vec<u8>>,
+    outputs: Arena,
     turn: usize,
 }
 
 impl Bench {
     fn new(random: &mut Random, k: usize, m: usize) -> Bench {
         let strips = stripe(random, k, m, ROOM);
-        let outputs = vec![vec![0; ROOM + 64]; m];
+        let outputs = Arena::new(m, LONG + HEAD);
         Bench { code: Code::new(k, m).unwrap(), strips, outputs, turn: 0 }
     }
 
     /// Recovers what is wanted of `missing`: all of it, or all but one.
     fn check(&mut self, kernels: &[Kernel], missing: &[usize]) -> Result<(), String> {
         self.turn += 1;
-        let len = LENGTHS[self.turn % LENGTHS.len()];
-        let at = self.turn * 7 % 61;
         let mut wanted = missing.to_vec();
         if self.turn % 3 == 0 && missing.len() > 1 {
             wanted.remove(self.turn / 3 % missing.len());
         }
         let stores = if self.turn % 2 == 0 { Stores::Cached } else { Stores::Streaming };
+        let skew = self.turn * 5 % 64;
+        // One of four has outputs that lie differently, and cannot stream.
+        let apart = usize::from(self.turn / 2 % 4 == 0);
+        let skews: Vec<_> = (0..wanted.len()).map(|i| (skew + i * apart) % 64).collect();
+        for kernel in sample(kernels, self.turn) {
+            for len in lengths(kernel, self.turn, skew) {
+                self.recover(kernel, missing, &wanted, (len, &skews, stores)).map_err(|what| {
+                    format!("{}, {:?} with {missing:?} missing: {what}", kernel.name(), self.code)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Recovers and compares.
+    fn recover(
+        &mut self,
+        kernel: &Kernel,
+        missing: &[usize],
+        wanted: &[usize],
+        (len, skews, stores): (usize, &[usize], Stores),
+    ) -> Result<(), String> {
+        let at = self.turn * 7 % 61;
         let mut left: Vec<_> = self.strips.iter().map(|s| Some(&s[at..at + len])).collect();
         missing.iter().for_each(|&i| left[i] = None);
-        for kernel in sample(kernels, self.turn / 3) {
-            for output in &mut self.outputs[..wanted.len()] {
-                output.fill(0xa5);
-            }
-            let to = at % 13..at % 13 + len;
-            let outputs = &mut self.outputs[..wanted.len()];
-            let mut slices: Vec<_> = outputs.iter_mut().map(|o| &mut o[to.clone()]).collect();
-            recover::recover(kernel, self.code, &left, &wanted, &mut slices, stores).unwrap();
-            for (&index, output) in wanted.iter().zip(&self.outputs) {
-                let right = output[to.clone()] == self.strips[index][at..at + len];
-                let around = output[..to.start].iter().chain(&output[to.end..]);
-                if !right || around.copied().any(|byte| byte != 0xa5) {
-                    let (name, code) = (kernel.name(), self.code);
-                    return Err(format!(
-                        "{name}: strip {index} of {code:?} with {missing:?} missing, {len} bytes"
-                    ));
-                }
+        let mut outputs = self.outputs.place(len, skews);
+        let recover = || recover::recover(kernel, self.code, &left, wanted, &mut outputs, stores);
+        streams::checked(kernel, stores, len, skews, recover)?.unwrap();
+        for (&index, found) in wanted.iter().zip(self.outputs.finished()) {
+            if *found != self.strips[index][at..at + len] {
+                return Err(format!(
+                    "strip {index} is wrong, {len} bytes at {skews:?}, {stores:?}"
+                ));
             }
         }
         Ok(())
     }
 }
 
-/// All kernels; where they are emulated, which takes ten times as long, one of them in turn.
-fn sample(kernels: &[Kernel], turn: usize) -> &[Kernel] {
-    match std::env::var_os("PALISADE_EMULATOR") {
-        Some(_) => &kernels[turn % kernels.len()..][..1],
-        None => kernels,
-    }
+/// Whether kernels are emulated, which takes ten times as long.
+fn emulated() -> bool {
+    std::env::var_os("PALISADE_EMULATOR").is_some()
+}
+
+/// All kernels; where they are emulated, NEON's and one of the others in turn.
+fn sample(kernels: &[Kernel], turn: usize) -> impl Iterator<Item = &Kernel> {
+    let others = kernels.iter().filter(|kernel| kernel.name() != EMULATED).count();
+    let mut other = 0;
+    kernels.iter().filter(move |kernel| {
+        if !emulated() || kernel.name() == EMULATED {
+            return true;
+        }
+        other += 1;
+        other - 1 == turn / 3 % others
+    })
+}
+
+/// The lengths that `kernel` has in this turn: the long one, from the first multiple of 64 on
+/// where outputs begin at `skew`; on the model, where a byte takes a thousand times as long, a
+/// short one, and the long one in one of 16 turns.
+fn lengths(kernel: &Kernel, turn: usize, skew: usize) -> impl Iterator<Item = usize> {
+    let model = kernel.name().ends_with("-model");
+    let short = model.then_some(SHORT[turn % SHORT.len()]);
+    let long = !model || turn / SHORT.len() % 16 == turn % 16;
+    short.into_iter().chain(long.then_some(LONG + skew.wrapping_neg() % 64))
 }
 
 /// All losses of 1 to m strips of k+m.
