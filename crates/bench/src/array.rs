@@ -20,7 +20,7 @@ use crate::rig::{Aim, Rig};
 use crate::stats::{Round, Sample, Spread, cpu_ratio, rate_ratio};
 use drives::{OpenOptions, SharedDrive};
 use engine::array::message::ArrayId;
-use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Request, StartOptions};
+use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Repair, Request, StartOptions};
 use layout::Level;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -233,7 +233,7 @@ impl Bay {
     }
 
     fn scrub(&self) -> Result<(), BenchError> {
-        self.rig.ask(|reply| Request::Scrub(NAME.to_owned(), false, reply))?;
+        self.rig.ask(|reply| Request::Scrub(NAME.to_owned(), Repair::Nothing, reply))?;
         loop {
             let status = self.rig.ask(Request::Status)?;
             if let Some(found) = status[0].last_scrub {

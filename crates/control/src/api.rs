@@ -170,6 +170,9 @@ pub struct SlotInfo {
     /// Runs of unreadable blocks that were recovered and written back.
     #[serde(default)]
     pub rewritten: u64,
+    /// Stripes in which scrubs found its strip to be wrong since the array started.
+    #[serde(default)]
+    pub wrong_strips: u64,
 }
 
 /// A running task of an array.
@@ -197,6 +200,10 @@ pub struct LastScrub {
     pub mismatches: u64,
     /// Stripes repaired.
     pub repaired: u64,
+    /// Stripes of which nobody can know which strip is wrong, if the scrub ran since the array
+    /// started. They are left as they are unless a scrub is told to trust the data.
+    #[serde(default)]
+    pub unlocated: u64,
 }
 
 /// What the daemon asked of a slot's drive since it opened it.
@@ -373,8 +380,11 @@ pub struct ReplaceDrive {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScrubArray {
-    /// Whether to write what the data says where they differ.
+    /// Whether to write over strips that are known to be wrong.
     pub repair: bool,
+    /// With `repair`: also to write what the data says where nobody can know what is wrong.
+    #[serde(default)]
+    pub trust_data: bool,
 }
 
 /// A volume.

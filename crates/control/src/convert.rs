@@ -39,7 +39,10 @@ pub fn array(status: &ArrayStatus, inventory: &Inventory, exports: &Exports) -> 
         warnings: Vec::new(),
         slots: slots(status),
         tasks: status.tasks.iter().map(task).collect(),
-        last_scrub: status.last_scrub.map(probe::last_scrub),
+        last_scrub: status.last_scrub.map(|scrub| api::LastScrub {
+            unlocated: status.unlocated,
+            ..probe::last_scrub(scrub)
+        }),
         drive_io: drive_io(status, inventory),
         volumes: status.volumes.iter().map(|v| volume(&status.name, v)).collect(),
         exports: status.exports.iter().map(|e| export(&status.name, e, exports)).collect(),
@@ -59,6 +62,7 @@ fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
         },
         read_errors: slot.errors.read_errors,
         rewritten: slot.errors.rewritten,
+        wrong_strips: slot.errors.wrong_strips,
     };
     status.slots.iter().map(slot).collect()
 }

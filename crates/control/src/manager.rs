@@ -18,7 +18,7 @@ use crate::look::LookError;
 use core::fmt::Display;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::{
-    ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, Reply, Request, SlotHealth,
+    ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth,
     SlotStatus, StartOptions,
 };
 use format::ArrayRecord;
@@ -411,8 +411,13 @@ impl Manager {
     }
 
     /// Starts a scrub.
-    pub async fn scrub(&self, name: &str, repair: bool) -> Result<api::Array, Error> {
+    pub async fn scrub(&self, name: &str, wanted: api::ScrubArray) -> Result<api::Array, Error> {
         let array = self.named(name).await?;
+        let repair = match wanted {
+            api::ScrubArray { repair: false, .. } => Repair::Nothing,
+            api::ScrubArray { trust_data: false, .. } => Repair::Known,
+            api::ScrubArray { trust_data: true, .. } => Repair::TrustData,
+        };
         let ask = |uuid, reply| Request::Scrub(uuid, repair, reply);
         let status = self.ask_of(&array, ask).await?;
         Ok(self.describe(&status).await)

@@ -129,6 +129,7 @@ pub fn recorded_slots(
         },
         read_errors: 0,
         rewritten: 0,
+        wrong_strips: 0,
     };
     slots.map(info).collect()
 }
@@ -139,6 +140,7 @@ pub fn last_scrub(scrub: format::LastScrub) -> api::LastScrub {
         checked_bytes: scrub.checked_bytes,
         mismatches: scrub.mismatches,
         repaired: scrub.repaired,
+        unlocated: 0,
     }
 }
 

@@ -306,7 +306,7 @@ async fn replace_drive(State(manager): Shared, Path(name): Path<String>, body: B
 async fn scrub_array(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
     change(async move {
         let request: api::ScrubArray = parse(&body)?;
-        manager.scrub(&name, request.repair).await
+        manager.scrub(&name, request).await
     })
     .await
 }

@@ -5,7 +5,9 @@
 mod common;
 
 use common::{FORCE, Rig, drives, references};
-use engine::manage::command::{ArrayState, ManageError, NewArray, Request, StartOptions, TaskKind};
+use engine::manage::command::{
+    ArrayState, ManageError, NewArray, Repair, Request, StartOptions, TaskKind,
+};
 use io::{Blocks, Pool};
 use layout::Level;
 use sim::SharedSimDrive;
@@ -110,7 +112,7 @@ fn other_requests_are_refused_while_an_array_is_made() {
     let busy = |e: ManageError| assert!(matches!(e, ManageError::Busy(TaskKind::Zero)), "{e}");
     busy(rig.fail(1).unwrap_err());
     busy(rig.replace(1, &spare).unwrap_err());
-    busy(rig.ask(|r| Request::Scrub("a".into(), true, r)).unwrap_err());
+    busy(rig.ask(|r| Request::Scrub("a".into(), Repair::Known, r)).unwrap_err());
     busy(rig.ask(|r| Request::VolumeCreate("a".into(), "v".into(), MIB, r)).unwrap_err());
     busy(rig.ask(|r| Request::ExportDelete("a".into(), 1, r)).unwrap_err());
     // Its name is taken, and the drives of who wants it too stay as they are.

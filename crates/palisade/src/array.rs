@@ -153,9 +153,12 @@ pub struct Scrub {
     /// Only count what does not agree
     #[arg(long)]
     check: bool,
-    /// Write what the data says where they do not agree
+    /// Write over the strips that are known to be wrong
     #[arg(long)]
     repair: bool,
+    /// With --repair: where nobody can know which strip is wrong, write what the data says
+    #[arg(long, requires = "repair")]
+    trust_data: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -217,7 +220,8 @@ async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
             output.print(&client.post(&["arrays", name, "replace"], &request).await?, text);
         }
         Command::Scrub(scrub) => {
-            let request = api::ScrubArray { repair: scrub.repair };
+            let Scrub { repair, trust_data, .. } = *scrub;
+            let request = api::ScrubArray { repair, trust_data };
             let answer = client.post(&["arrays", &scrub.name, "scrub"], &request).await?;
             scrub.output.print(&answer, text);
         }
@@ -410,6 +414,13 @@ fn text_of_scrub(scrub: &api::LastScrub, size_bytes: u64) -> String {
         text.push_str(&format!(" ({unchecked} had nothing to compare with: a drive was missing)"));
     }
     text.push_str(&format!(", {} mismatches, {} repaired\n", scrub.mismatches, scrub.repaired));
+    if scrub.unlocated > 0 {
+        text.push_str(&format!(
+            "  in {} stripes nobody can know which strip is wrong: they are left as they are \
+             unless you run `array scrub NAME --repair --trust-data`\n",
+            scrub.unlocated
+        ));
+    }
     text
 }
 
@@ -428,15 +439,19 @@ fn slots(array: &api::Array) -> String {
         ]
     };
     let rows: Vec<_> = array.slots.iter().map(row).collect();
-    table(&["SLOT", "DRIVE", "SERIAL", "STATE", "READ", "WRITTEN", "READ ERRORS"], &rows)
+    table(&["SLOT", "DRIVE", "SERIAL", "STATE", "READ", "WRITTEN", "ERRORS"], &rows)
 }
 
-/// What a slot's drive could not read; nothing if it never failed.
+/// What a slot's drive could not read, and what it held that was wrong; nothing if neither.
 fn errors(slot: &api::SlotInfo) -> String {
-    match slot.read_errors {
-        0 => String::new(),
-        n => format!("{n} ({} written back)", slot.rewritten),
+    let mut parts = Vec::new();
+    if slot.read_errors > 0 {
+        parts.push(format!("{} unreadable ({} written back)", slot.read_errors, slot.rewritten));
     }
+    if slot.wrong_strips > 0 {
+        parts.push(format!("{} wrong", slot.wrong_strips));
+    }
+    parts.join(", ")
 }
 
 #[cfg(test)]
@@ -445,10 +460,13 @@ mod tests {
 
     #[test]
     fn a_scrub_says_what_it_could_not_check() {
-        let scrub = api::LastScrub { checked_bytes: 2 << 20, mismatches: 1, repaired: 0 };
+        let checked_bytes = 2 << 20;
+        let mut scrub = api::LastScrub { checked_bytes, mismatches: 1, repaired: 0, unlocated: 0 };
         let text = text_of_scrub(&scrub, 2 << 20);
         assert_eq!(text, "last scrub: 2 MiB checked, 1 mismatches, 0 repaired\n");
         let text = text_of_scrub(&scrub, 3 << 20);
         assert!(text.contains("1 MiB had nothing to compare with"), "{text}");
+        scrub.unlocated = 1;
+        assert!(text_of_scrub(&scrub, 2 << 20).contains("--trust-data"));
     }
 }

@@ -42,10 +42,20 @@ pub enum Job {
     /// Fill the strip on a drive that is being rebuilt.
     Rebuild(Slot),
     /// Compare parity (or copies) with the data.
-    Check {
-        /// Whether to write what the data says where they differ.
-        repair: bool,
-    },
+    Check(Repair),
+}
+
+/// What a check writes where strips contradict each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Repair {
+    /// Nothing.
+    Nothing,
+    /// Over the strips that are known to be wrong: those whose replacement makes all others
+    /// agree. Where nobody can know, nothing.
+    Known,
+    /// That, and where nobody can know, what the data says: parity is computed anew, copies are
+    /// made of the first. So a resync does, whose parity was cut short and its data not.
+    TrustData,
 }
 
 /// What became of a stripe that was checked or rebuilt.
@@ -58,6 +68,10 @@ pub struct Checked {
     pub alone: bool,
     /// Parity or copies did not agree with the data.
     pub mismatch: bool,
+    /// They did not somewhere, and nobody can know which strip is wrong there.
+    pub unlocated: bool,
+    /// The slots whose strips were found to be wrong: bit `i` for slot `i`.
+    pub guilty: u32,
     /// A drive that counts could not read some of its blocks.
     pub unreadable: bool,
     /// Something was written: what did not agree, or what could not be read.

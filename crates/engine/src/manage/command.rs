@@ -4,6 +4,7 @@
 //! that the engine needs no channels of anybody's runtime. Answers may come much later (creation
 //! zeroes drives); nothing waits for them inside the engine.
 
+pub use crate::array::message::Repair;
 use format::{ArrayRecord, AssembleError, ExportAddress, FormatError, LastScrub};
 use io::DriveError;
 use layout::{LayoutError, Level};
@@ -65,7 +66,7 @@ pub enum Request<S> {
     /// Put another drive in a slot and rebuild it.
     Replace(String, Slot, DriveRef<S>, Reply<ArrayStatus>),
     /// Compare all parity and copies with the data; with `true` repair them.
-    Scrub(String, bool, Reply<ArrayStatus>),
+    Scrub(String, Repair, Reply<ArrayStatus>),
     /// Make a volume (array, name, bytes).
     VolumeCreate(String, String, u64, Reply<VolumeStatus>),
     /// Change a volume's size (array, name, bytes).
@@ -230,6 +231,8 @@ pub struct ArrayStatus {
     pub tasks: Vec<TaskStatus>,
     /// What the last finished scrub found.
     pub last_scrub: Option<LastScrub>,
+    /// Stripes of which the last scrub since the start could not say which strip is wrong.
+    pub unlocated: u64,
     /// The volumes.
     pub volumes: Vec<VolumeStatus>,
     /// The exports.

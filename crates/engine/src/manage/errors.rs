@@ -1,4 +1,5 @@
-//! How often the drives of an array could not read blocks, and how often that was made good.
+//! How often the drives of an array could not read blocks, how often that was made good, and how
+//! often a drive was found to hold wrong ones.
 //!
 //! A drive that reports unreadable blocks stays in service: its blocks are recovered from the
 //! others and written back (see [`crate::stripe::check`]). People see the counts and judge.
@@ -16,6 +17,8 @@ pub struct ErrorCounts {
     pub read_errors: u64,
     /// Runs of blocks that were recovered, written back and read again.
     pub rewritten: u64,
+    /// Stripes in which scrubs found this drive's strip to be wrong.
+    pub wrong_strips: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -31,9 +34,21 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    /// Counts one read error, or one run that was written back. Late news of a drive that was
-    /// replaced is dropped.
+    /// Counts one read error, or one run that was written back.
     pub fn count(&self, slot: Slot, incarnation: u32, rewritten: bool) {
+        self.change(slot, incarnation, |counts| {
+            counts.read_errors += u64::from(!rewritten);
+            counts.rewritten += u64::from(rewritten);
+        });
+    }
+
+    /// Counts strips that a scrub found to be wrong.
+    pub fn count_wrong(&self, slot: Slot, incarnation: u32, strips: u64) {
+        self.change(slot, incarnation, |counts| counts.wrong_strips += strips);
+    }
+
+    /// Late news of a drive that was replaced is dropped.
+    fn change(&self, slot: Slot, incarnation: u32, change: impl FnOnce(&mut ErrorCounts)) {
         let mut slots = self.slots.borrow_mut();
         if slots.len() <= slot.index() {
             slots.resize(slot.index() + 1, Entry::default());
@@ -43,8 +58,7 @@ impl Errors {
             *entry = Entry { incarnation, ..Entry::default() };
         }
         if entry.incarnation == incarnation {
-            entry.counts.read_errors += u64::from(!rewritten);
-            entry.counts.rewritten += u64::from(rewritten);
+            change(&mut entry.counts);
         }
     }
 
@@ -65,12 +79,14 @@ mod tests {
         let errors = Errors::default();
         errors.count(Slot(3), 0, false);
         errors.count(Slot(3), 0, true);
-        let one = ErrorCounts { read_errors: 1, rewritten: 1 };
+        let one = ErrorCounts { read_errors: 1, rewritten: 1, ..ErrorCounts::default() };
         assert_eq!(errors.of(Slot(3), 0), one);
         assert_eq!(errors.of(Slot(3), 1), ErrorCounts::default());
         errors.count(Slot(3), 1, false);
         errors.count(Slot(3), 0, false);
-        assert_eq!(errors.of(Slot(3), 1), ErrorCounts { read_errors: 1, rewritten: 0 });
+        errors.count_wrong(Slot(3), 1, 2);
+        let other = ErrorCounts { read_errors: 1, rewritten: 0, wrong_strips: 2 };
+        assert_eq!(errors.of(Slot(3), 1), other);
         assert_eq!(errors.of(Slot(0), 0), ErrorCounts::default());
     }
 }

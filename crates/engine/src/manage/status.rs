@@ -85,6 +85,7 @@ impl<E: Host> Managed<E> {
             slots: (0..seats.len()).map(slot).collect(),
             tasks: self.tasks.all(),
             last_scrub: record.last_scrub,
+            unlocated: self.tasks.unlocated(),
             volumes: record.volumes.iter().map(volume).collect(),
             exports: record.exports.iter().map(export).collect(),
         }

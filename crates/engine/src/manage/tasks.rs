@@ -22,12 +22,13 @@
 //!   stripe that can't be made right: no record could say later which one that was.
 //! - A stuck task is shown with its reason and place, and keeps no other from running.
 //! - A scrub goes over everything; what it could not compare is not counted as checked, and
-//!   stripes with blocks that no drive's reading gave count as mismatches.
+//!   stripes with blocks that no drive's reading gave count as mismatches. Where it can be known
+//!   which drive is wrong it is counted as that drive's, where not as unlocated.
 
 use crate::Host;
 use crate::array::Array;
-use crate::array::message::{Checked, Job, Outcome};
-use crate::limits::{BORDER_BANDS, BORDERS_MIN, TASK_BANDS, TASK_RETRY, TASK_STRIPES};
+use crate::array::message::{Checked, Job, Outcome, Repair};
+use crate::limits::{BORDER_BANDS, BORDERS_MIN, DRIVES_MAX, TASK_BANDS, TASK_RETRY, TASK_STRIPES};
 use crate::manage::command::{ArrayStatus, Hindrance, ManageError, Stuck, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
 use crate::stripe::table::StripeKey;
@@ -44,7 +45,9 @@ use units::{Generation, GroupNo, Slot, StripeNo};
 pub(super) struct Tasks {
     shown: Cell<Option<TaskStatus>>,
     stuck: RefCell<Vec<StuckTask>>,
-    scrub: Cell<Option<bool>>,
+    scrub: Cell<Option<Repair>>,
+    /// Stripes whose wrong strip the last scrub since the start could not name.
+    unlocated: Cell<u64>,
     ending: Cell<bool>,
     ended: Cell<bool>,
     running: Cell<bool>,
@@ -65,6 +68,11 @@ impl Tasks {
     /// Shows a task to people, or none.
     pub fn show(&self, task: Option<TaskStatus>) {
         self.shown.set(task);
+    }
+
+    /// Stripes whose wrong strip the last scrub could not name.
+    pub fn unlocated(&self) -> u64 {
+        self.unlocated.get()
     }
 
     /// The task that runs, and those that are stuck.
@@ -104,7 +112,10 @@ struct Sum {
     hindered: Option<(u64, Hindrance)>,
     compared: u64,
     mismatches: u64,
+    unlocated: u64,
     repaired: u64,
+    /// Stripes by the slot whose strip was wrong.
+    wrong: [u64; DRIVES_MAX],
 }
 
 /// Starts the keeper of an array.
@@ -294,7 +305,11 @@ impl Sum {
         let wrong = checked.mismatch || checked.unreadable;
         self.compared += u64::from(checked.compared && !checked.alone);
         self.mismatches += u64::from(wrong);
+        self.unlocated += u64::from(checked.unlocated);
         self.repaired += u64::from(wrong && checked.compared && checked.repaired);
+        for (slot, wrong) in self.wrong.iter_mut().enumerate() {
+            *wrong += u64::from(checked.guilty >> slot & 1);
+        }
         if !checked.compared {
             let why =
                 if checked.unreadable { Hindrance::Unreadable } else { Hindrance::Unavailable };
@@ -337,7 +352,7 @@ impl<E: Host> Managed<E> {
     }
 
     /// Asks for a scrub.
-    pub async fn start_scrub(self: Rc<Self>, repair: bool) -> Result<ArrayStatus, ManageError> {
+    pub async fn start_scrub(self: Rc<Self>, repair: Repair) -> Result<ArrayStatus, ManageError> {
         if let Some(task) = self.tasks.shown.get() {
             return Err(ManageError::Busy(task.kind));
         }
@@ -348,6 +363,13 @@ impl<E: Host> Managed<E> {
         self.progress(TaskKind::Scrub, 0, self.layout().stripes(GroupNo(0)));
         self.tasks.changed.notify();
         Ok(self.status())
+    }
+
+    /// Counts the stripes in which a scrub found a slot's strip to be wrong.
+    fn blame(&self, wrong: &[u64; DRIVES_MAX]) {
+        for (slot, seat) in self.seats.borrow().iter().enumerate() {
+            self.errors.count_wrong(Slot(slot as u16), seat.incarnation, wrong[slot]);
+        }
     }
 
     /// Flushes the drives of a group that count; the lock is held.
@@ -366,7 +388,7 @@ async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
     let border = managed.record().groups[group.index()].resync_border;
     for stripes in windows(managed, group, border) {
         managed.progress(TaskKind::Resync, stripes.start, total);
-        let repair = || Job::Check { repair: true };
+        let repair = || Job::Check(Repair::TrustData);
         let sum = window(managed, group, stripes.clone(), false, repair).await;
         if sum.stopped || managed.tasks.ending.get() {
             return End::Cut;
@@ -445,7 +467,7 @@ async fn advance<E: Host>(
     recorded
 }
 
-async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: bool) {
+async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: Repair) {
     let layout = managed.layout().clone();
     let mut found = Sum::default();
     let mut checked_bytes = 0;
@@ -453,16 +475,19 @@ async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: bool) {
         let total = layout.stripes(group);
         for stripes in windows(managed, group, 0) {
             managed.progress(TaskKind::Scrub, stripes.start, total);
-            let sum = window(managed, group, stripes, true, move || Job::Check { repair }).await;
+            let sum = window(managed, group, stripes, true, move || Job::Check(repair)).await;
             if sum.stopped || managed.tasks.ending.get() {
                 return;
             }
+            managed.blame(&sum.wrong);
             found.mismatches += sum.mismatches;
+            found.unlocated += sum.unlocated;
             found.repaired += sum.repaired;
             let data = u64::from(layout.k(group)) * u64::from(layout.strip_bytes());
             checked_bytes += sum.compared * data;
         }
     }
+    managed.tasks.unlocated.set(found.unlocated);
     let scrub = LastScrub {
         checked_bytes,
         mismatches: found.mismatches,

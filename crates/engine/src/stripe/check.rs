@@ -12,22 +12,37 @@
 //! | the drive fails that write or read     | it is taken out, as by any failed write        |
 //! | the others do not give its content     | the read fails, the stripe counts as not right |
 //!
+//! # Strips that contradict each other
+//! A check that finds some in a range whose redundancy is trusted asks which strip is wrong:
+//!
+//! | what is there                    | what is known                                           |
+//! |----------------------------------|---------------------------------------------------------|
+//! | P and Q, every strip             | the one strip whose replacement makes all agree, if one |
+//! |                                  | is ([`parity::Code::locate`]); the range is halved      |
+//! |                                  | until it is, or is a block                              |
+//! | three copies or more             | those that differ from a majority                       |
+//! | two copies, one parity, or less  | nothing                                                 |
+//!
+//! What is known is repaired by recovery from the others; what is not is left as it is, unless
+//! the data is to be trusted ([`Repair::TrustData`]).
+//!
 //! Invariants
 //! - Nothing but the content recovered is ever written over unreadable blocks.
 //! - A stripe is called compared or filled only if every block of it was: whoever moves a border
 //!   over stripes (rebuild, resync) relies on it.
-//! - What a check or repair writes is what the data says already, so that a crash at any point
-//!   leaves each block as it was or right.
+//! - What a check or repair writes is what the strips it trusts say already, so that a crash at
+//!   any point leaves each block as it was or right.
 
 use crate::Host;
-use crate::array::message::Checked;
+use crate::array::message::{Checked, Repair};
 use crate::array::{Array, Bound};
 use crate::limits::{BAD_RANGE_BYTES, SLICE_BYTES_MAX};
-use crate::stripe::execute::{Columns, Unread, Work, Writes, settle};
+use crate::stripe::execute::{Columns, STRIPS, Unread, Work, Writes, settle};
 use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
 use io::{BlockError, Buf, BufMut, Drive};
 use layout::CodeKind;
+use parity::Located;
 use std::rc::Rc;
 use units::Slot;
 
@@ -359,42 +374,72 @@ impl<E: Host> Work<'_, E> {
         bad
     }
 
-    /// Computes what the strips should hold that were read (`present`) or could not be (`bad`);
-    /// the content is left in the columns, for mirrors in that of the first copy present. Returns
-    /// which of those present differ from it.
-    fn differing(&self, bytes: usize, present: StripSet, columns: &mut Columns) -> StripSet {
-        let (k, m) = (self.state.k, self.state.m);
-        let mut differ = StripSet::default();
+    /// What the strips say that were read (`present`) of those that could not be (`bad`), and of
+    /// each other. The right content of each strip that is wrong or bad is left in its column.
+    fn compare(&self, bytes: usize, present: StripSet, columns: &mut Columns) -> Verdict {
         if self.bound.view.code(self.key) == CodeKind::Mirror {
-            let source = present.iter().next().expect("a copy is present");
-            for strip in present.without(StripSet::one(source)).iter() {
-                if columns[strip].as_deref() != columns[source].as_deref() {
-                    differ = differ.or(StripSet::one(strip));
+            return self.compare_copies(present, columns);
+        }
+        let (k, m) = (self.state.k, self.state.m);
+        if present.len() == k + m {
+            let strips: arrayvec::ArrayVec<&[u8], STRIPS> =
+                columns.iter().map(|c| &c.as_ref().expect("it was read")[..]).collect();
+            let located = self.code().locate(&strips);
+            drop(strips);
+            match located {
+                Located::Clean => return Verdict::Agree,
+                Located::Strip(strip) if self.state.parity_trusted => {
+                    columns[strip].take().into_iter().for_each(|c| self.array.scratch().put(c));
+                    self.recover(&[strip], bytes, columns);
+                    return Verdict::Known(StripSet::one(strip));
                 }
+                _ => {}
             }
-            return differ;
         }
         self.recover_data(bytes, columns);
         let found: arrayvec::ArrayVec<Option<BufMut>, 4> =
             (k..k + m).map(|strip| columns[strip].take()).collect();
         let lost: arrayvec::ArrayVec<usize, 4> = (k..k + m).collect();
         self.recover(&lost, bytes, columns);
+        let mut differ = StripSet::default();
         for (strip, found) in lost.iter().zip(found) {
             let right = columns[*strip].as_ref().expect("computed");
             if found.is_some_and(|found| found[..] != right[..]) {
                 differ = differ.or(StripSet::one(*strip));
             }
         }
-        differ
+        if differ.is_empty() { Verdict::Agree } else { Verdict::Unknown(differ) }
+    }
+
+    /// The same of copies.
+    fn compare_copies(&self, present: StripSet, columns: &mut Columns) -> Verdict {
+        let alike = |one: usize| {
+            let same = |other: &usize| columns[*other].as_deref() == columns[one].as_deref();
+            present.iter().filter(same).fold(StripSet::default(), |s, i| s.or(StripSet::one(i)))
+        };
+        let first = present.iter().next().expect("a copy is present");
+        let as_first = alike(first);
+        if as_first == present {
+            return Verdict::Agree;
+        }
+        let majority = |strips: &StripSet| strips.len() * 2 > present.len();
+        let most = present.iter().map(alike).find(majority).filter(|_| self.state.parity_trusted);
+        let Some(most) = most else {
+            return Verdict::Unknown(present.without(as_first));
+        };
+        let right = most.iter().next().expect("a majority is not empty");
+        // The repair copies the first that was read.
+        columns.swap(first, right);
+        Verdict::Known(present.without(most))
     }
 }
 
-/// Compares parity or copies with the data, and with `repair` writes what the data says, also
-/// over blocks that can't be read.
+/// Compares parity or copies with the data, and writes what `repair` says, also over blocks that
+/// can't be read.
 pub(crate) async fn check<E: Host>(
     array: &Array<E>,
     key: StripeKey,
-    repair: bool,
+    repair: Repair,
 ) -> Result<Checked, BlockError> {
     let mut sum = Checked { compared: true, ..Checked::default() };
     let mut cursor = Cursor::over_strip(array);
@@ -406,6 +451,8 @@ pub(crate) async fn check<E: Host>(
         sum.compared &= part.compared;
         sum.alone |= part.alone;
         sum.mismatch |= part.mismatch;
+        sum.unlocated |= part.unlocated;
+        sum.guilty |= part.guilty;
         sum.unreadable |= part.unreadable;
         sum.repaired |= part.repaired;
         cursor.pass();
@@ -422,11 +469,32 @@ fn known(state: &StripeState, mirror: bool) -> bool {
     }
 }
 
+/// What the strips of a range say of each other.
+#[derive(Clone, Copy)]
+enum Verdict {
+    /// Nothing contradicts.
+    Agree,
+    /// These are wrong.
+    Known(StripSet),
+    /// Something is, and nobody can know what: these strips are not what the data (of copies: the
+    /// first) says.
+    Unknown(StripSet),
+}
+
+impl Verdict {
+    fn differ(self) -> StripSet {
+        match self {
+            Self::Agree => StripSet::default(),
+            Self::Known(strips) | Self::Unknown(strips) => strips,
+        }
+    }
+}
+
 async fn check_range<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     span: (u32, u32),
-    repair: bool,
+    repair: Repair,
 ) -> Result<Tried<Checked>, BlockError> {
     let mut unread = Unread::default();
     loop {
@@ -461,7 +529,8 @@ async fn check_range<E: Host>(
         let outcome = work.check_strips(span, bad, repair).await;
         array.scratch().release(units);
         match outcome {
-            Ok((checked, missed)) => {
+            Ok(Tried::Narrow) => return Ok(Tried::Narrow),
+            Ok(Tried::Done((checked, missed))) => {
                 settle(array, key, bound, missed).await?;
                 return Ok(Tried::Done(checked));
             }
@@ -475,52 +544,80 @@ async fn check_range<E: Host>(
 }
 
 impl<E: Host> Work<'_, E> {
-    /// Compares, and with `repair` writes what is not right and what is `bad`. `Err`: not all
+    /// Compares, and writes what `repair` says of what is not right or `bad`. `Err`: not all
     /// strips could be read; nothing was written.
     async fn check_strips(
         &self,
         span: (u32, u32),
         bad: StripSet,
-        repair: bool,
-    ) -> Result<(Checked, StripSet), Unread> {
+        repair: Repair,
+    ) -> Result<Tried<(Checked, StripSet)>, Unread> {
         let mut columns = Columns::new();
         self.clear(&mut columns);
         let present = self.state.readable;
         self.read_strips(present, |_| span, &mut columns).await?;
-        let bytes = (span.1 - span.0) as usize;
-        let differ = self.differing(bytes, present, &mut columns);
-        // What was recovered from strips that contradict each other is nobody's guess to write.
-        let guess = !differ.is_empty() && !bad.and(StripSet::range(0, self.state.k)).is_empty();
+        let bytes = span.1 - span.0;
+        let verdict = self.compare(bytes as usize, present, &mut columns);
         let mirror = self.bound.view.code(self.key) == CodeKind::Mirror;
-        let repair = repair && (mirror || !guess);
-        let wrong = differ.or(bad);
-        let there = present.or(bad);
-        let alone = match mirror {
-            true => there.len() < 2,
-            false => there.without(StripSet::range(0, self.state.k)).is_empty(),
-        };
-        let mut checked = Checked {
-            compared: bad.is_empty() || repair,
-            alone,
-            mismatch: !differ.is_empty(),
-            unreadable: !bad.is_empty(),
-            repaired: repair && !wrong.is_empty(),
-        };
+        if matches!(verdict, Verdict::Unknown(_)) && self.divisible(bytes, mirror) {
+            // In smaller parts, each may have one wrong strip only.
+            self.put_back(&mut columns);
+            return Ok(Tried::Narrow);
+        }
+        let mut checked = self.judged(verdict, bad, mirror);
+        // What was recovered from strips that contradict each other is nobody's guess to write.
+        let guess = !verdict.differ().is_empty()
+            && !mirror
+            && !bad.and(StripSet::range(0, self.state.k)).is_empty();
+        let known = !matches!(verdict, Verdict::Unknown(_)) || repair == Repair::TrustData;
+        let repair = repair != Repair::Nothing && known && !guess;
+        let wrong = verdict.differ().or(bad);
+        checked.compared = bad.is_empty() || repair;
+        checked.repaired = repair && !wrong.is_empty();
         if !checked.repaired {
             self.put_back(&mut columns);
-            return Ok((checked, StripSet::default()));
+            return Ok(Tried::Done((checked, StripSet::default())));
         }
-        if !differ.is_empty() && self.state.parity_trusted {
+        if !verdict.differ().is_empty() && self.state.parity_trusted {
             // Until the repair is whole and flushed, a crash owes a resync.
             self.array.ensure_unclean(self.key.group).await;
         }
         let missed = self.write_right(wrong, mirror, span, &mut columns).await;
         let again = self.read_again(bad.without(missed), span).await;
-        checked.compared = true;
-        Ok((checked, missed.or(again)))
+        Ok(Tried::Done((checked, missed.or(again))))
     }
 
-    /// Writes what `differing` left in the columns to the strips that are `wrong`; those that
+    /// Whether a range that nobody can judge is to be judged in parts.
+    fn divisible(&self, bytes: u32, mirror: bool) -> bool {
+        let judges = if mirror { 3 } else { self.state.k + 2 };
+        let judged = self.state.readable.len() >= judges && self.state.parity_trusted;
+        judged && bytes > self.bound.view.block_bytes
+    }
+
+    /// What a check tells of a verdict.
+    fn judged(&self, verdict: Verdict, bad: StripSet, mirror: bool) -> Checked {
+        let there = self.state.readable.or(bad);
+        let alone = match mirror {
+            true => there.len() < 2,
+            false => there.without(StripSet::range(0, self.state.k)).is_empty(),
+        };
+        let guilty = match verdict {
+            Verdict::Known(strips) => strips
+                .iter()
+                .fold(0, |slots, strip| slots | 1 << self.bound.strip(self.key, strip).2.index()),
+            Verdict::Agree | Verdict::Unknown(_) => 0,
+        };
+        Checked {
+            alone,
+            mismatch: !verdict.differ().is_empty(),
+            unlocated: matches!(verdict, Verdict::Unknown(_)),
+            guilty,
+            unreadable: !bad.is_empty(),
+            ..Checked::default()
+        }
+    }
+
+    /// Writes what `compare` left in the columns to the strips that are `wrong`; those that
     /// missed it.
     async fn write_right(
         &self,

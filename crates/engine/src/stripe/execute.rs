@@ -26,7 +26,7 @@ use arrayvec::ArrayVec;
 use io::drive::GATHER_MAX;
 use io::{BlockError, Buf, BufMut, Drive, DriveError, Gather};
 use layout::CodeKind;
-use parity::Code;
+use parity::{Change, Code};
 use std::rc::Rc;
 
 /// Most strips of a stripe.
@@ -117,7 +117,7 @@ async fn run<E: Host>(array: &Array<E>, key: StripeKey, bench: &mut Bench) {
                 bench.writers.push(waiting.origin);
                 bench.durable |= fua;
             }
-            Job::Read { .. } | Job::Rebuild(_) | Job::Check { .. } => bench.others.push(waiting),
+            Job::Read { .. } | Job::Rebuild(_) | Job::Check(_) => bench.others.push(waiting),
         }
     }
     if !bench.writers.is_empty() {
@@ -134,7 +134,7 @@ async fn run<E: Host>(array: &Array<E>, key: StripeKey, bench: &mut Bench) {
                 Outcome::Read(result, into)
             }
             Job::Rebuild(slot) => Outcome::Checked(check::rebuild(array, key, slot).await),
-            Job::Check { repair } => Outcome::Checked(check::check(array, key, repair).await),
+            Job::Check(repair) => Outcome::Checked(check::check(array, key, repair).await),
             Job::Write { .. } | Job::Zero { .. } => unreachable!("writes are in the batch"),
         };
         array.answer(origin, outcome);
@@ -257,7 +257,8 @@ pub(crate) async fn settle<E: Host>(
 }
 
 impl<E: Host> Work<'_, E> {
-    fn code(&self) -> Code {
+    /// The code of the stripe.
+    pub fn code(&self) -> Code {
         Code::new(self.state.k, self.state.m).expect("a layout's k and m are a code's")
     }
 
@@ -354,18 +355,26 @@ impl<E: Host> Work<'_, E> {
         }
         let k = self.state.k;
         let (data, parity) = columns.split_at_mut(k);
-        let code = self.code();
-        for fragment in slice.fragments {
-            let strip = usize::from(fragment.strip);
-            let span = slice.span(strip);
-            let old = data[strip].as_ref().expect("old data was read");
-            let old = &old[(fragment.from - span.0) as usize..(fragment.to() - span.0) as usize];
-            let range = (fragment.from - slice.lo) as usize..(fragment.to() - slice.lo) as usize;
+        let mut rest = slice.fragments;
+        while let Some(first) = rest.first() {
+            // Strips that change in the same bytes go into parity in one pass over it.
+            let alike = |f: &&Fragment| (f.from, f.to()) == (first.from, first.to());
+            let (these, behind) = rest.split_at(rest.iter().take_while(alike).count());
+            rest = behind;
+            let range = (first.from - slice.lo) as usize..(first.to() - slice.lo) as usize;
             let mut outputs = ArrayVec::<Option<&mut [u8]>, 4>::new();
             for column in parity.iter_mut().take(self.state.m) {
                 outputs.push(column.as_mut().map(|c| &mut c[range.clone()]));
             }
-            code.update(strip, old, &fragment.data, &mut outputs);
+            let mut changes = ArrayVec::<Change<'_>, STRIPS>::new();
+            for fragment in these {
+                let index = usize::from(fragment.strip);
+                let (begin, _) = slice.span(index);
+                let old = data[index].as_ref().expect("old data was read");
+                let old = &old[(fragment.from - begin) as usize..(fragment.to() - begin) as usize];
+                changes.push(Change { index, old, new: &fragment.data });
+            }
+            self.code().update_many(&changes, &mut outputs);
         }
     }
 
@@ -391,7 +400,9 @@ impl<E: Host> Work<'_, E> {
         }
     }
 
-    /// Lays the new bytes over the old columns and computes all parities of the slice.
+    /// Lays the new bytes over the old columns and computes all parities of the slice. They are
+    /// stored through the caches: scratch slices are used again at once, and what hands them to a
+    /// drive reads them next (a copy into the page cache, or the controller from the cache).
     fn compute_parity(
         &self,
         slice: &Slice<'_>,

@@ -9,7 +9,7 @@ pub mod oracle;
 use engine::core::Core;
 use engine::mail::Mail;
 use engine::manage::command::{
-    ArrayStatus, DriveRef, ManageError, NewArray, Reply, Request, StartOptions,
+    ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, StartOptions,
 };
 use engine::volume::Volume;
 use io::{Blocks, Env, Pool, Priority};
@@ -196,6 +196,10 @@ impl Rig {
     }
 
     pub fn scrub(&self, repair: bool) -> format::LastScrub {
+        self.scrub_as(if repair { Repair::Known } else { Repair::Nothing })
+    }
+
+    pub fn scrub_as(&self, repair: Repair) -> format::LastScrub {
         self.ask(|reply| Request::Scrub("a".into(), repair, reply)).unwrap();
         self.wait();
         self.status().last_scrub.unwrap()

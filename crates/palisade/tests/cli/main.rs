@@ -132,16 +132,33 @@ fn a_scrub_finds_and_repairs_what_does_not_agree() {
     scribble(&place.drive(0), (1 << 20) + 65536 + 17, b"wrong");
     scribble(&place.drive(2), (1 << 20) + 5 * 65536, b"wrong too");
     place.json(&["array", "assemble", "data"]);
-    let scrub = |mode: &str| {
-        place.json(&["array", "scrub", "data", mode]);
-        place.json(&["array", "wait", "data", "--timeout", "60"])["last_scrub"].clone()
+    let scrub = |mode: &[&str]| {
+        place.json(&[&["array", "scrub", "data"], mode].concat());
+        let found = &place.json(&["array", "wait", "data", "--timeout", "60"])["last_scrub"];
+        ["mismatches", "repaired", "unlocated"].map(|key| found[key].as_u64().expect("a number"))
     };
+    assert_eq!(scrub(&["--check"]), [2, 0, 2]);
+    // One parity does not tell which strip is wrong.
+    assert_eq!(scrub(&["--repair"]), [2, 0, 2]);
+    place.fails(2, &["array", "scrub", "data", "--check", "--trust-data"]);
+    assert_eq!(scrub(&["--repair", "--trust-data"]), [2, 2, 2]);
+    assert_eq!(scrub(&["--check"]), [0, 0, 0]);
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+}
+
+#[test]
+fn a_scrub_of_p_and_q_names_the_drive() {
+    let mut place = Place::running(4);
+    place.create("data", "6", &[0, 1, 2, 3]);
+    place.json(&["array", "stop", "data"]);
+    scribble(&place.drive(2), (1 << 20) + 65536 + 17, b"wrong");
+    place.json(&["array", "assemble", "data"]);
+    place.json(&["array", "scrub", "data", "--repair"]);
+    let shown = place.json(&["array", "wait", "data", "--timeout", "60"]);
     assert_eq!(
-        (&scrub("--check")["mismatches"], &scrub("--check")["repaired"]),
-        (&2.into(), &0.into())
+        (&shown["last_scrub"]["repaired"], &shown["slots"][2]["wrong_strips"]),
+        (&1.into(), &1.into())
     );
-    assert_eq!(scrub("--repair")["repaired"], 2);
-    assert_eq!(scrub("--check")["mismatches"], 0);
     assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
 }
 
