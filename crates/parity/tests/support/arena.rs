@@ -8,7 +8,7 @@
 /// What places are multiples of.
 const LINE: usize = 64;
 /// What everything holds before anything is written.
-const FILL: u8 = 0xa5;
+pub const FILL: u8 = 0xa5;
 
 /// Room for strips of one length.
 pub struct Arena {

@@ -1,9 +1,14 @@
 //! One case of the fuzz target: bytes choose a code, its data, a change, a loss and a fault.
 //!
 //! Purpose: hold every operation against definitions written here once more, byte by byte.
-//! Invariant: any input is a case; the same input is the same case on every kernel.
+//! Invariants: any input is a case; the same input is the same case on every kernel. Where
+//! strips lie within 64 bytes is the input's choice, alike or each differently, and a write
+//! outside of a strip is found.
 
-use palisade_parity::{Change, Code, Located, Stores};
+mod arena;
+
+use arena::Arena;
+use palisade_parity::{Change, Code, Located, Stores, copy_crc32c, crc32c};
 
 /// Takes one choice after another from the input; 0 when it is used up.
 struct Choices<'a>(&'a [u8]);
@@ -21,6 +26,21 @@ impl Choices<'_> {
 
     fn below(&mut self, limit: usize) -> usize {
         usize::from(u16::from_le_bytes([self.byte(), self.byte()])) % limit
+    }
+}
+
+impl Choices<'_> {
+    fn stores(&mut self) -> Stores {
+        if self.byte() % 2 == 0 { Stores::Cached } else { Stores::Streaming }
+    }
+
+    /// How many bytes after a multiple of 64 each of `count` strips begins: all alike, or each
+    /// differently.
+    fn skews(&mut self, count: usize) -> Vec<usize> {
+        let (first, apart) = (usize::from(self.byte()), usize::from(self.byte()));
+        // Half of all cases are alike, and streaming is for these.
+        let apart = if apart < 128 { 0 } else { apart };
+        (0..count).map(|i| (first + i * apart) % 64).collect()
     }
 }
 
@@ -61,10 +81,17 @@ pub fn run(input: &[u8]) {
     let code = Code::new(k, m).expect("within bounds");
     let mut strips: Vec<Vec<u8>> = (0..k).map(|_| filled(&mut choices, len)).collect();
     strips.extend((0..m).map(|row| parity(code, row, &strips[..k])).collect::<Vec<_>>());
-    generate(code, &strips, &mut choices);
-    change(code, &mut strips, &mut choices);
+    let mut arena = Arena::new(m, len);
+    let mut inputs = Arena::new(k + m, len);
+    let skews = choices.skews(k + m);
+    let copies = inputs.place(len, &skews).into_iter().zip(&strips);
+    copies.for_each(|(place, strip)| place.copy_from_slice(strip));
+    let inputs: Vec<&[u8]> = inputs.finished().collect();
+    generate(code, &inputs, &mut arena, &mut choices);
+    lose(code, &inputs, &mut arena, &mut choices);
+    checksum(&inputs, &mut arena, &mut choices);
+    change(code, &mut strips, &mut arena, &mut choices);
     assert_eq!(code.verify(&slices(&strips)), None);
-    lose(code, &strips, &mut choices);
     spoil(code, &mut strips, &mut choices);
 }
 
@@ -79,43 +106,81 @@ fn filled(choices: &mut Choices<'_>, len: usize) -> Vec<u8> {
 }
 
 /// Parities are what the definition says, however they are stored.
-fn generate(code: Code, strips: &[Vec<u8>], choices: &mut Choices<'_>) {
-    let (k, len, skew) = (code.data(), strips[0].len(), choices.below(64));
-    let stores = if choices.byte() % 2 == 0 { Stores::Cached } else { Stores::Streaming };
-    let mut room = vec![vec![0xa5; len + 64]; code.parities()];
-    let mut out: Vec<_> = room.iter_mut().map(|r| &mut r[skew..skew + len]).collect();
-    code.generate_to(&slices(&strips[..k]), &mut out, stores);
-    for (room, right) in room.iter().zip(&strips[k..]) {
-        assert_eq!(&room[skew..skew + len], right);
-        assert!(room[..skew].iter().chain(&room[skew + len..]).all(|byte| *byte == 0xa5));
-    }
-}
-
-/// Some data strips change, and the parities follow.
-fn change(code: Code, strips: &mut [Vec<u8>], choices: &mut Choices<'_>) {
+fn generate(code: Code, strips: &[&[u8]], arena: &mut Arena, choices: &mut Choices<'_>) {
     let (k, len) = (code.data(), strips[0].len());
-    let (data, parities) = strips.split_at_mut(k);
-    let (first, count) = (choices.below(k), 1 + choices.below(k.min(5)));
-    let new: Vec<_> = (0..count).map(|i| ((first + i) % k, filled(choices, len))).collect();
-    let change = |(index, new)| Change { index, old: &data[index], new };
-    let changes: Vec<_> = new.iter().map(|(index, new)| change((*index, new.as_slice()))).collect();
-    let mut out: Vec<_> = parities.iter_mut().map(|strip| Some(strip.as_mut_slice())).collect();
-    code.update_many(&changes, &mut out);
-    new.into_iter().for_each(|(index, new)| data[index] = new);
+    let (stores, skews) = (choices.stores(), choices.skews(code.parities()));
+    code.generate_to(&strips[..k], &mut arena.place(len, &skews), stores);
+    arena.finished().zip(&strips[k..]).for_each(|(found, right)| assert_eq!(found, *right));
 }
 
 /// Some strips are lost, and some of these are wanted.
-fn lose(code: Code, strips: &[Vec<u8>], choices: &mut Choices<'_>) {
-    let mut left: Vec<_> = strips.iter().map(|strip| Some(strip.as_slice())).collect();
+fn lose(code: Code, strips: &[&[u8]], arena: &mut Arena, choices: &mut Choices<'_>) {
+    let mut left: Vec<_> = strips.iter().copied().map(Some).collect();
     for _ in 0..choices.below(code.parities() + 1) {
         left[choices.below(strips.len())] = None;
     }
     let mut lost: Vec<_> = (0..strips.len()).filter(|&i| left[i].is_none()).collect();
     lost.retain(|_| choices.byte() < 200);
-    let mut found = vec![vec![0; strips[0].len()]; lost.len()];
-    let mut out: Vec<_> = found.iter_mut().map(Vec::as_mut_slice).collect();
-    code.recover(&left, &lost, &mut out).expect("not more are lost than there are parities");
-    lost.iter().zip(&found).for_each(|(&index, strip)| assert_eq!(strip, &strips[index]));
+    let (stores, skews) = (choices.stores(), choices.skews(lost.len()));
+    let mut out = arena.place(strips[0].len(), &skews);
+    let recovered = code.recover_to(&left, &lost, &mut out, stores);
+    recovered.expect("not more are lost than there are parities");
+    lost.iter().zip(arena.finished()).for_each(|(&i, found)| assert_eq!(found, strips[i]));
+}
+
+/// CRC-32C by its definition, bit by bit.
+fn naive_crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 }
+        })
+    })
+}
+
+/// Checksums at once, in two parts and with a copy.
+fn checksum(strips: &[&[u8]], arena: &mut Arena, choices: &mut Choices<'_>) {
+    let strip = strips[choices.below(strips.len())];
+    let (head, rest) = strip.split_at(choices.below(strip.len() + 1));
+    let right = naive_crc32c(strip);
+    assert_eq!(crc32c(0, strip), right);
+    assert_eq!(crc32c(crc32c(0, head), rest), right);
+    let mut places = arena.place(strip.len(), &choices.skews(1));
+    let (first, second) = places[0].split_at_mut(head.len());
+    assert_eq!(copy_crc32c(copy_crc32c(0, head, first), rest, second), right);
+    arena.finished().for_each(|copy| assert_eq!(copy, strip));
+}
+
+/// Some data strips change, and the parities that are there follow.
+fn change(code: Code, strips: &mut [Vec<u8>], arena: &mut Arena, choices: &mut Choices<'_>) {
+    let (k, len) = (code.data(), strips[0].len());
+    let (first, count) = (choices.below(k), 1 + choices.below(k.min(5)));
+    let new: Vec<_> = (0..count).map(|i| ((first + i) % k, filled(choices, len))).collect();
+    // Each parity is there in half of the cases, all of them in half of the cases.
+    let all = choices.byte() < 128;
+    let wanted: Vec<_> = (0..code.parities()).map(|_| all || choices.byte() < 128).collect();
+    let skews = choices.skews(wanted.len());
+    let mut out: Vec<_> = arena.place(len, &skews).into_iter().map(Some).collect();
+    for ((place, strip), wanted) in out.iter_mut().zip(&strips[k..]).zip(&wanted) {
+        match place {
+            Some(to) if *wanted => to.copy_from_slice(strip),
+            _ => *place = None,
+        }
+    }
+    let changes: Vec<_> = new
+        .iter()
+        .map(|(index, new)| Change { index: *index, old: &strips[*index], new })
+        .collect();
+    match &changes[..] {
+        [one] if choices.byte() % 2 == 0 => code.update(one.index, one.old, one.new, &mut out),
+        many => code.update_many(many, &mut out),
+    }
+    new.into_iter().for_each(|(index, new)| strips[index] = new);
+    for (row, (updated, wanted)) in arena.finished().zip(&wanted).enumerate() {
+        let right = parity(code, row, &strips[..k]);
+        let untouched = || updated.iter().all(|byte| *byte == arena::FILL);
+        assert!(if *wanted { updated == right } else { untouched() }, "parity {row}");
+        strips[k + row] = right;
+    }
 }
 
 /// One strip goes bad, and is named.
