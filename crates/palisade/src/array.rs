@@ -157,7 +157,7 @@ pub struct Scrub {
     #[arg(long)]
     repair: bool,
     /// With --repair: where nobody can know which strip is wrong, write what the data says
-    #[arg(long, requires = "repair")]
+    #[arg(long, requires = "repair", conflicts_with = "check")]
     trust_data: bool,
     #[command(flatten)]
     output: Output,
