@@ -54,3 +54,67 @@ impl Kernel {
         unsafe { (self.candidate.run)(job, self.tables) }
     }
 }
+
+/// Kernels with planted faults, for the tests of the start-up test.
+#[cfg(test)]
+pub(crate) mod spoiled {
+    use super::Candidate;
+    use crate::job::Job;
+    use crate::tables::Tables;
+    use crate::tests::streams;
+    use crate::{Stores, portable};
+
+    /// The kinds of jobs that can stream.
+    pub(crate) const STREAMING: usize = 8;
+
+    /// Which kind of streaming job it is, and one of its outputs.
+    fn streaming(job: &mut Job<'_>) -> Option<(usize, *mut u8)> {
+        let one = |strip: &mut Option<&mut [u8]>| strip.as_mut().map(|strip| strip.as_mut_ptr());
+        let (kind, to, stores) = match job {
+            Job::P { p, stores, .. } => (0, p.as_mut_ptr(), stores),
+            Job::Q { q, stores, .. } => (1, q.as_mut_ptr(), stores),
+            Job::Pq { q, stores, .. } => (2, q.as_mut_ptr(), stores),
+            Job::Pqr { r, stores, .. } => (3, r.as_mut_ptr(), stores),
+            Job::Dot { outputs, stores, .. } => (4, outputs.starts()[0], stores),
+            Job::ViaP { q, stores, .. } => (5, q.as_mut_ptr(), stores),
+            Job::ViaQ { d, p, stores, .. } => (6, one(d).or(one(p))?, stores),
+            Job::Two { x, y, stores, .. } => (7, one(x).or(one(y))?, stores),
+            _ => return None,
+        };
+        (*stores == Stores::Streaming).then_some((kind, to))
+    }
+
+    /// A kernel that streams a wrong byte in jobs of one kind; none of kind `STREAMING`.
+    pub(crate) const fn streaming_wrongly<const KIND: usize>() -> Candidate {
+        Candidate { name: "spoiled", supported: || true, run: spoiled::<KIND> }
+    }
+
+    /// A kernel that finds no fault in any single row.
+    pub(crate) const TRUSTING: Candidate =
+        Candidate { name: "trusting", supported: || true, run: trusting };
+
+    /// The portable kernel, with a wrong byte in what jobs of one kind stream.
+    unsafe fn spoiled<const KIND: usize>(mut job: Job<'_>, tables: &Tables) -> Option<usize> {
+        let output = streaming(&mut job);
+        streams::SWEPT.set(0);
+        // SAFETY: the portable kernel needs no processor feature; the caller vouches for the job.
+        let answer = unsafe { (portable::CANDIDATE.run)(job, tables) };
+        if let Some((kind, to)) = output
+            && kind == KIND
+            && streams::SWEPT.get() > 0
+        {
+            // SAFETY: what was streamed lies before the output's end, and 32 bytes are the least.
+            unsafe { *to.add(31) ^= 0x20 };
+        }
+        answer
+    }
+
+    /// Says that all is well wherever a single row is checked.
+    unsafe fn trusting(job: Job<'_>, tables: &Tables) -> Option<usize> {
+        match job {
+            Job::CheckDot { rows: [_], .. } => None,
+            // SAFETY: as above.
+            _ => unsafe { (portable::CANDIDATE.run)(job, tables) },
+        }
+    }
+}

@@ -295,18 +295,6 @@ pub(crate) unsafe fn _mm512_test_epi64_mask(a: __m512i, b: __m512i) -> u8 {
     (0..8).fold(0, |mask, w| mask | u8::from(word(&a.0, 8 * w) & word(&b.0, 8 * w) != 0) << w)
 }
 
-/// VPMOVB2M: the top bit of each byte.
-#[inline(never)]
-pub(crate) unsafe fn _mm512_movepi8_mask(a: __m512i) -> u64 {
-    (0..64).fold(0, |mask, i| mask | u64::from(a.0[i] >> 7) << i)
-}
-
-/// VMOVDQU8 with a zeroing mask.
-#[inline(never)]
-pub(crate) unsafe fn _mm512_maskz_mov_epi8(k: u64, a: __m512i) -> __m512i {
-    __m512i(from_fn(|i| if k >> i & 1 == 1 { a.0[i] } else { 0 }))
-}
-
 /// VPSRLQ.
 #[inline(never)]
 pub(crate) unsafe fn _mm512_srli_epi64<const IMM8: u32>(a: __m512i) -> __m512i {

@@ -2,19 +2,14 @@
 //!
 //! Purpose: whether a job streams depends on how its outputs lie. A test that means to stream
 //! chooses how they lie and asks here; luck of an allocator decides nothing.
-//! Invariant: the counters are the thread's own, so tests that run side by side don't meet.
+//! Invariant: what is counted is what the asking thread has done.
 
-use core::cell::Cell;
+#[path = "../../tests/support/counters.rs"]
+pub(crate) mod counters;
 
 use crate::Stores;
 use crate::kernel::Kernel;
-
-thread_local! {
-    /// Bytes of each output that `sweep` has streamed, on any kernel.
-    pub(crate) static SWEPT: Cell<usize> = const { Cell::new(0) };
-    /// Bytes, of all outputs, that the model's streaming stores have taken.
-    pub(crate) static STREAMED: Cell<usize> = const { Cell::new(0) };
-}
+pub(crate) use counters::{STREAMED, SWEPT};
 
 /// The widest vector of any kernel, and the shortest strip that streams wherever it begins.
 const WIDEST: usize = 64;
