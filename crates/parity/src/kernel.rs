@@ -93,6 +93,10 @@ pub(crate) mod spoiled {
     pub(crate) const TRUSTING: Candidate =
         Candidate { name: "trusting", supported: || true, run: trusting };
 
+    /// A kernel whose product with 0 is not 0.
+    pub(crate) const CARELESS: Candidate =
+        Candidate { name: "careless", supported: || true, run: careless };
+
     /// The portable kernel, with a wrong byte in what jobs of one kind stream.
     unsafe fn spoiled<const KIND: usize>(mut job: Job<'_>, tables: &Tables) -> Option<usize> {
         let output = streaming(&mut job);
@@ -107,6 +111,18 @@ pub(crate) mod spoiled {
             unsafe { *to.add(31) ^= 0x20 };
         }
         answer
+    }
+
+    /// The portable kernel, with a wrong byte in a change times 0.
+    unsafe fn careless(job: Job<'_>, tables: &Tables) -> Option<usize> {
+        match job {
+            Job::DeltaQ { factor: 0, q, .. } => {
+                q[0] ^= 1;
+                None
+            }
+            // SAFETY: as above.
+            _ => unsafe { (portable::CANDIDATE.run)(job, tables) },
+        }
     }
 
     /// Says that all is well wherever a single row is checked.

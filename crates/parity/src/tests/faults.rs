@@ -5,7 +5,7 @@
 //! notice; the start-up test must notice, as well, a wrong byte in what any kind of job streams.
 
 use super::erasures;
-use crate::kernel::spoiled::{STREAMING, TRUSTING, streaming_wrongly};
+use crate::kernel::spoiled::{CARELESS, STREAMING, TRUSTING, streaming_wrongly};
 use crate::kernel::{Candidate, Kernel};
 use crate::tables::{TABLES, Tables};
 use crate::{select, selftest};
@@ -74,6 +74,12 @@ fn wrong_streams_are_noticed_at_start() {
     assert!(!passes(streaming_wrongly::<5>()), "a strip by P, and Q");
     assert!(!passes(streaming_wrongly::<6>()), "a strip by Q, and P");
     assert!(!passes(streaming_wrongly::<7>()), "two strips");
+}
+
+/// The self-test multiplies by 0.
+#[test]
+fn a_product_with_0_is_noticed_at_start() {
+    assert!(!passes(CARELESS));
 }
 
 /// The self-test locates, and what it locates is checked.
