@@ -230,9 +230,10 @@ impl Assembly {
         record.sequence += 1;
         record.started_degraded = !self.missing.is_empty();
         for missing in &self.missing {
-            record.slots[missing.slot.index()].state = SlotState::Failed;
+            record.fail_slot(missing.slot);
         }
-        for group in record.groups.iter_mut().filter(|group| group.unclean) {
+        let map = record.areas.is_some();
+        for group in record.groups.iter_mut().filter(|group| group.unclean && !map) {
             group.resync_border = 0;
         }
         record.next_epoch(epoch_id);

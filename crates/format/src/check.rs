@@ -1,8 +1,12 @@
 //! The rules of the format beyond the bytes: what every valid record keeps.
 
 use crate::FormatError;
-use crate::limits::{ADDRESS_MAX, EXPORTS_MAX, EXTENTS_MAX, NAME_MAX, SERIAL_MAX, VOLUMES_MAX};
+use crate::limits::{
+    ADDRESS_MAX, AREA_BYTES, EXPORTS_MAX, EXTENTS_MAX, NAME_MAX, REGIONS_MAX, SERIAL_MAX,
+    VOLUMES_MAX,
+};
 use crate::record::{ArrayRecord, ExportAddress, Extent, SlotState};
+use crate::region::{Geometry, SHIFT_MAX};
 use layout::Layout;
 use std::collections::BTreeSet;
 use units::{GroupNo, MIB, Uuid};
@@ -22,6 +26,7 @@ pub fn check(record: &ArrayRecord) -> Rule {
     let aligned = record.data_offset != 0 && record.data_offset.is_multiple_of(MIB);
     rule(aligned && record.data_offset < 1 << 60, "its data area begins at an impossible place")?;
     let layout = record.layout()?;
+    areas(record, &layout)?;
     slots(record, &layout)?;
     rule(record.groups.len() == usize::from(layout.groups()), "its groups do not fit its ranges")?;
     for (number, group) in (0u16..).zip(&record.groups) {
@@ -30,6 +35,25 @@ pub fn check(record: &ArrayRecord) -> Rule {
     }
     volumes(record, &layout)?;
     exports(record)
+}
+
+/// The areas before the data area, one behind the other, and the map as large as it need be.
+fn areas(record: &ArrayRecord, layout: &Layout) -> Rule {
+    let Some(areas) = record.areas else {
+        return Ok(());
+    };
+    let whole = [areas.map_start, areas.map_bytes, areas.journal_start, areas.journal_bytes];
+    let whole = whole.iter().all(|v| v.is_multiple_of(MIB) && v / MIB <= u64::from(u32::MAX));
+    let ordered = areas.map_start >= AREA_BYTES
+        && areas.map_start + areas.map_bytes <= areas.journal_start
+        && areas.journal_start + areas.journal_bytes <= record.data_offset;
+    rule(whole && ordered, "its region map or journal lies at an impossible place")?;
+    rule(areas.shift <= SHIFT_MAX, "its regions are of an impossible size")?;
+    let map = Geometry::new(layout, areas.shift);
+    let groups = (0..layout.groups()).map(GroupNo);
+    let few = groups.clone().all(|group| map.regions(group) <= REGIONS_MAX);
+    let fits = map.bytes() <= areas.map_bytes;
+    rule(few && fits, "its region map area is too small, or has too many regions")
 }
 
 fn name_fits(name: &str) -> bool {
@@ -56,6 +80,9 @@ fn slots(record: &ArrayRecord, layout: &Layout) -> Rule {
         let current = slot.state != SlotState::Failed && slot.last == record.epoch.mark();
         let in_step = older || current;
         rule(in_step, "the last epoch of a slot does not fit the record's")?;
+        let out = record.areas.is_some() && slot.state != SlotState::InSync;
+        let since = slot.since == 0 || out && slot.since <= slot.last.counter;
+        rule(since, "a slot is whole up to an impossible epoch")?;
     }
     let this = record.slots.get(record.this_slot.index());
     rule(this.is_some_and(|s| s.drive == record.this_drive), "it is not of the drive it names")

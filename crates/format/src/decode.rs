@@ -4,15 +4,15 @@ use crate::FormatError;
 use crate::codec::{Reader, crc32c};
 use crate::encode::{STATE_OWNED, STATE_SCRUBBED, STATE_STARTED_DEGRADED, STATE_ZEROED};
 use crate::limits::{
-    ADDRESS_MAX, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES, FORMAT_VERSION, HEADER_BYTES,
-    MAGIC, NAME_MAX, RECORD_MAX, SERIAL_MAX, VOLUMES_MAX,
+    ADDRESS_MAX, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES, FORMAT_VERSION,
+    FORMAT_VERSION_1, HEADER_BYTES, MAGIC, NAME_MAX, RECORD_MAX, SERIAL_MAX, VOLUMES_MAX,
 };
 use crate::record::{
-    ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord, LastScrub,
-    Owner, SlotRecord, SlotState, VolumeRecord,
+    Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
+    LastScrub, Owner, SlotRecord, SlotState, VolumeRecord,
 };
 use layout::{CodeKind, Descriptor, Level, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, Range, Rotation};
-use units::Slot;
+use units::{MIB, Slot};
 
 const fn invalid<T>(problem: &'static str) -> Result<T, FormatError> {
     Err(FormatError::Invalid(problem))
@@ -58,7 +58,8 @@ pub fn header(image: &[u8]) -> Result<Header, FormatError> {
 /// rule of the format holds for what it returns.
 pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     let header = header(image)?;
-    if header.version != FORMAT_VERSION || header.header_bytes as usize != HEADER_BYTES {
+    let known = matches!(header.version, FORMAT_VERSION | FORMAT_VERSION_1);
+    if !known || header.header_bytes as usize != HEADER_BYTES {
         return Err(FormatError::Version(header.version));
     }
     if header.record_bytes > RECORD_MAX {
@@ -74,7 +75,7 @@ pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     }
     Reader(&image[44..HEADER_BYTES - 4]).zeros(HEADER_BYTES - 48)?;
     let mut from = Reader(body);
-    let mut record = fixed_and_lists(&mut from)?;
+    let mut record = fixed_and_lists(&mut from, header.version != FORMAT_VERSION_1)?;
     if !from.0.is_empty() && header.compat == 0 && header.read_only == 0 {
         return invalid("there are bytes behind its lists");
     }
@@ -94,19 +95,19 @@ struct Counts {
     name: usize,
 }
 
-fn fixed_and_lists(from: &mut Reader<'_>) -> Result<ArrayRecord, FormatError> {
+fn fixed_and_lists(from: &mut Reader<'_>, map: bool) -> Result<ArrayRecord, FormatError> {
     let mut fixed_part = Reader(from.bytes(FIXED_BYTES)?);
-    let (mut record, counts) = fixed(&mut fixed_part)?;
+    let (mut record, counts) = fixed(&mut fixed_part, map)?;
     record.name = from.text(counts.name, NAME_MAX)?;
     record.ranges = (0..counts.ranges).map(|_| range(from)).collect::<Result<_, _>>()?;
-    record.slots = (0..counts.slots).map(|_| slot(from)).collect::<Result<_, _>>()?;
+    record.slots = (0..counts.slots).map(|_| slot(from, map)).collect::<Result<_, _>>()?;
     record.groups = (0..counts.groups).map(|_| group(from)).collect::<Result<_, _>>()?;
     record.volumes = (0..counts.volumes).map(|_| volume(from)).collect::<Result<_, _>>()?;
     record.exports = (0..counts.exports).map(|_| export(from)).collect::<Result<_, _>>()?;
     Ok(record)
 }
 
-fn fixed(from: &mut Reader<'_>) -> Result<(ArrayRecord, Counts), FormatError> {
+fn fixed(from: &mut Reader<'_>, map: bool) -> Result<(ArrayRecord, Counts), FormatError> {
     let array = from.uuid()?;
     let this_drive = from.uuid()?;
     let this_slot = Slot(from.u16()?);
@@ -115,7 +116,7 @@ fn fixed(from: &mut Reader<'_>) -> Result<(ArrayRecord, Counts), FormatError> {
     if state & !(STATE_ZEROED | STATE_STARTED_DEGRADED | STATE_SCRUBBED | STATE_OWNED) != 0 {
         return invalid("it has unknown state bits");
     }
-    let record = ArrayRecord {
+    let mut record = ArrayRecord {
         array,
         name: String::new(),
         sequence: 0,
@@ -137,6 +138,7 @@ fn fixed(from: &mut Reader<'_>) -> Result<(ArrayRecord, Counts), FormatError> {
         started_degraded: state & STATE_STARTED_DEGRADED != 0,
         zeroed: state & STATE_ZEROED != 0,
         read_only: false,
+        areas: None,
     };
     let mut count = |max: usize| match usize::from(from.u16()?) {
         count if count <= max => Ok(count),
@@ -150,8 +152,18 @@ fn fixed(from: &mut Reader<'_>) -> Result<(ArrayRecord, Counts), FormatError> {
         exports: count(EXPORTS_MAX)?,
         name: count(NAME_MAX)?,
     };
+    if map {
+        record.areas = Some(areas(from)?);
+    }
     from.zeros(from.0.len())?;
     Ok((record, counts))
+}
+
+fn areas(from: &mut Reader<'_>) -> Result<Areas, FormatError> {
+    let mut place = || from.u32().map(|mib| u64::from(mib) * MIB);
+    let (map_start, map_bytes) = (place()?, place()?);
+    let (journal_start, journal_bytes) = (place()?, place()?);
+    Ok(Areas { map_start, map_bytes, journal_start, journal_bytes, shift: from.u8()? })
 }
 
 fn owner(from: &mut Reader<'_>, present: bool) -> Result<Option<Owner>, FormatError> {
@@ -219,7 +231,7 @@ pub(crate) fn range(from: &mut Reader<'_>) -> Result<Range, FormatError> {
     Ok(Range { array_start, array_bytes, first_slot, first_group, drive_start, descriptor })
 }
 
-fn slot(from: &mut Reader<'_>) -> Result<SlotRecord, FormatError> {
+fn slot(from: &mut Reader<'_>, map: bool) -> Result<SlotRecord, FormatError> {
     let drive = from.uuid()?;
     let state = from.u8()?;
     let serial = usize::from(from.u8()?);
@@ -232,7 +244,8 @@ fn slot(from: &mut Reader<'_>) -> Result<SlotRecord, FormatError> {
         _ => return invalid("the state of a slot is not known"),
     };
     let last = EpochMark { counter: from.u64()?, id: from.u64()? };
-    Ok(SlotRecord { drive, state, last, serial: from.text(serial, SERIAL_MAX)? })
+    let since = if map { from.u64()? } else { 0 };
+    Ok(SlotRecord { drive, state, last, since, serial: from.text(serial, SERIAL_MAX)? })
 }
 
 fn group(from: &mut Reader<'_>) -> Result<GroupRecord, FormatError> {

@@ -1,12 +1,14 @@
 //! From a record to the bytes of a record slot.
 
 use crate::codec::{Writer, crc32c};
-use crate::limits::{FIXED_BYTES, FORMAT_VERSION, HEADER_BYTES, IMAGE_ALIGN, MAGIC};
+use crate::limits::{
+    FIXED_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, HEADER_BYTES, IMAGE_ALIGN, MAGIC,
+};
 use crate::record::{
-    ArrayRecord, ExportAddress, ExportRecord, SlotRecord, SlotState, VolumeRecord,
+    Areas, ArrayRecord, ExportAddress, ExportRecord, SlotRecord, SlotState, VolumeRecord,
 };
 use layout::{CodeKind, Level, Range, Rotation};
-use units::Uuid;
+use units::{MIB, Uuid};
 
 /// State bit: data areas were zeroed.
 pub const STATE_ZEROED: u8 = 1;
@@ -27,7 +29,7 @@ pub fn encode(record: &ArrayRecord) -> Vec<u8> {
     let body = body(record);
     let mut image = Writer::default();
     image.0.extend(MAGIC);
-    image.u32(FORMAT_VERSION);
+    image.u32(if record.areas.is_some() { FORMAT_VERSION } else { FORMAT_VERSION_1 });
     image.u32(HEADER_BYTES as u32);
     image.zeros(12); // no flags
     image.u32(u32::try_from(body.len()).expect("limits.rs bounds a record"));
@@ -46,7 +48,7 @@ fn body(record: &ArrayRecord) -> Vec<u8> {
     fixed(&mut out, record);
     out.text(&record.name);
     record.ranges.iter().for_each(|r| range(&mut out, r));
-    record.slots.iter().for_each(|s| slot(&mut out, s));
+    record.slots.iter().for_each(|s| slot(&mut out, s, record.areas.is_some()));
     for group in &record.groups {
         out.u8(group.unclean.into());
         out.u8(group.loss_accepted.into());
@@ -88,7 +90,19 @@ fn fixed(out: &mut Writer, record: &ArrayRecord) {
     out.count(record.volumes.len());
     out.count(record.exports.len());
     out.count(record.name.len());
+    if let Some(places) = &record.areas {
+        areas(out, places);
+    }
     out.zeros(FIXED_BYTES - out.0.len());
+}
+
+fn areas(out: &mut Writer, areas: &Areas) {
+    let mib = |bytes: u64| u32::try_from(bytes / MIB).expect("checked before encoding");
+    out.u32(mib(areas.map_start));
+    out.u32(mib(areas.map_bytes));
+    out.u32(mib(areas.journal_start));
+    out.u32(mib(areas.journal_bytes));
+    out.u8(areas.shift);
 }
 
 fn level(level: Level) -> u8 {
@@ -130,7 +144,7 @@ pub(crate) fn range(out: &mut Writer, range: &Range) {
     out.zeros(8);
 }
 
-fn slot(out: &mut Writer, slot: &SlotRecord) {
+fn slot(out: &mut Writer, slot: &SlotRecord, map: bool) {
     let (state, border) = match slot.state {
         SlotState::InSync => (0, 0),
         SlotState::Rebuilding { border } => (1, border),
@@ -143,6 +157,9 @@ fn slot(out: &mut Writer, slot: &SlotRecord) {
     out.u64(border);
     out.u64(slot.last.counter);
     out.u64(slot.last.id);
+    if map {
+        out.u64(slot.since);
+    }
     out.text(&slot.serial);
 }
 

@@ -6,6 +6,7 @@
 //! - [`record`]: what an array record says.
 //! - [`encode`] and [`decode`]: a record slot's bytes, each integer written explicitly.
 //! - [`slots`]: where record slots are, which record counts, which slot is written next.
+//! - [`region`]: the region map: its pages, and where they lie.
 //! - [`assemble`]: which drives make an array, and why others do not.
 //! - [`foreign_signature`]: what else a drive may hold.
 //! - [`size`]: how much of a drive is used.
@@ -21,6 +22,7 @@ mod encode;
 mod error;
 pub mod limits;
 pub mod record;
+pub mod region;
 mod signature;
 pub mod size;
 pub mod slots;
@@ -33,9 +35,9 @@ pub use encode::encode;
 pub use error::FormatError;
 pub use limits::{AREA_BYTES, DATA_OFFSET, FORMAT_VERSION, MAGIC, SLOT_BYTES};
 pub use record::{
-    ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord, LastScrub,
-    Owner, SlotRecord, SlotState, VolumeRecord,
+    Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
+    LastScrub, Owner, SlotRecord, SlotState, VolumeRecord,
 };
 pub use signature::{Signature, foreign_signature};
-pub use size::{data_bytes, usable_bytes};
+pub use size::{Split, data_bytes, split, usable_bytes};
 pub use slots::{newest, next_slot, slot_offsets, tail_offset};

@@ -4,8 +4,10 @@ use units::MIB;
 
 /// First bytes of a record slot.
 pub const MAGIC: [u8; 8] = *b"PALISADE";
-/// Version in the slot header.
-pub const FORMAT_VERSION: u32 = 1;
+/// Version in the slot header of arrays with a region map.
+pub const FORMAT_VERSION: u32 = 2;
+/// Version in the slot header of arrays without one, the only version of the first release.
+pub const FORMAT_VERSION_1: u32 = 1;
 /// Bytes of the head area, and of the tail area.
 pub const AREA_BYTES: u64 = MIB;
 /// Bytes of one record slot.
@@ -18,6 +20,8 @@ pub const FIXED_BYTES: usize = 192;
 pub const RANGE_BYTES: usize = 64;
 /// Bytes of a slot entry without its serial.
 pub const SLOT_ENTRY_BYTES: usize = 48;
+/// Bytes that version 2 adds to a slot entry.
+pub const SLOT_ENTRY_MORE_BYTES: usize = 8;
 /// Bytes of a group entry.
 pub const GROUP_ENTRY_BYTES: usize = 16;
 /// Bytes of a volume entry without name and extents.
@@ -26,7 +30,7 @@ pub const VOLUME_ENTRY_BYTES: usize = 32;
 pub const EXTENT_BYTES: usize = 16;
 /// Bytes of an export entry without its address.
 pub const EXPORT_ENTRY_BYTES: usize = 24;
-/// Where new arrays put their data area.
+/// Where arrays without a region map have their data area.
 pub const DATA_OFFSET: u64 = AREA_BYTES;
 /// Most bytes of a name.
 pub const NAME_MAX: usize = 64;
@@ -40,6 +44,24 @@ pub const VOLUMES_MAX: usize = 256;
 pub const EXTENTS_MAX: usize = 4096;
 /// Most exports of an array.
 pub const EXPORTS_MAX: usize = 256;
+/// First bytes of a page of the region map.
+pub const PAGE_MAGIC: [u8; 8] = *b"PALIREGN";
+/// Bytes of a page of the region map.
+pub const PAGE_BYTES: usize = 4096;
+/// Bytes of a page's header.
+pub const PAGE_HEADER_BYTES: usize = 64;
+/// Bytes of a region's entry in its page.
+pub const REGION_ENTRY_BYTES: usize = 32;
+/// Entries of a page.
+pub const PAGE_ENTRIES: usize = (PAGE_BYTES - PAGE_HEADER_BYTES) / REGION_ENTRY_BYTES;
+/// Written bits of a region.
+pub const REGION_BITS: u64 = 64;
+/// A group has no more regions than this: bands of larger ones share bits.
+pub const REGIONS_MAX: u64 = 1 << 20;
+/// The journal area of a new array has no less, and a thousandth of the drive where that is more,
+pub const JOURNAL_BYTES_MIN: u64 = MIB;
+/// up to this.
+pub const JOURNAL_BYTES_MAX: u64 = 64 * MIB;
 /// A slot image is a multiple of this, whatever the block size.
 pub const IMAGE_ALIGN: usize = 4096;
 
@@ -49,7 +71,7 @@ pub const RECORD_MAX: usize = SLOT_BYTES as usize - HEADER_BYTES;
 const LARGEST: usize = FIXED_BYTES
     + NAME_MAX
     + layout::MAX_RANGES * RANGE_BYTES
-    + layout::MAX_DRIVES as usize * (SLOT_ENTRY_BYTES + SERIAL_MAX)
+    + layout::MAX_DRIVES as usize * (SLOT_ENTRY_BYTES + SLOT_ENTRY_MORE_BYTES + SERIAL_MAX)
     + layout::MAX_GROUPS as usize * GROUP_ENTRY_BYTES
     + VOLUMES_MAX * (VOLUME_ENTRY_BYTES + NAME_MAX)
     + EXTENTS_MAX * EXTENT_BYTES
@@ -59,4 +81,6 @@ const LARGEST: usize = FIXED_BYTES
 const _: () = assert!(LARGEST <= RECORD_MAX);
 const _: () = assert!(2 * SLOT_BYTES <= AREA_BYTES);
 const _: () = assert!(DATA_OFFSET >= AREA_BYTES && DATA_OFFSET.is_multiple_of(MIB));
+const _: () = assert!(PAGE_HEADER_BYTES + PAGE_ENTRIES * REGION_ENTRY_BYTES == PAGE_BYTES);
+const _: () = assert!(MIB as usize % (2 * PAGE_BYTES) == 0);
 const _: () = assert!((SLOT_BYTES as usize).is_multiple_of(IMAGE_ALIGN));

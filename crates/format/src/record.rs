@@ -67,6 +67,25 @@ pub struct SlotRecord {
     /// The last epoch it took part in; kept by [`ArrayRecord::next_epoch`]. Older than the
     /// record's when the drive failed or was left behind.
     pub last: EpochMark,
+    /// Only with a region map: the counter of the epoch up to which a drive that is failed or
+    /// rebuilding holds everything; 0: it does not, or it is in sync. Kept by
+    /// [`ArrayRecord::fail_slot`].
+    pub since: u64,
+}
+
+/// Where the region map and the journal lie on every drive of an array that has a region map.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Areas {
+    /// First byte of the region map area, a whole number of MiB like all of these.
+    pub map_start: u64,
+    /// Bytes of the region map area.
+    pub map_bytes: u64,
+    /// First byte of the journal area.
+    pub journal_start: u64,
+    /// Bytes of the journal area.
+    pub journal_bytes: u64,
+    /// A written bit stands for 2 to the power of this bands.
+    pub shift: u8,
 }
 
 /// State of one group.
@@ -192,6 +211,9 @@ pub struct ArrayRecord {
     /// A later release forbids this one to write (unknown read-only-compat flag). Such a record
     /// is never encoded.
     pub read_only: bool,
+    /// Where the region map is; without one the array is zeroed when it is made, and a crash
+    /// owes the resync of whole groups.
+    pub areas: Option<Areas>,
 }
 
 impl ArrayRecord {
@@ -211,6 +233,7 @@ impl ArrayRecord {
             serial: serial.clone(),
             state: SlotState::InSync,
             last: epoch.mark(),
+            since: 0,
         });
         let groups = (0..layout.groups()).map(|group| GroupRecord {
             unclean: false,
@@ -239,7 +262,30 @@ impl ArrayRecord {
             started_degraded: false,
             zeroed: false,
             read_only: false,
+            areas: None,
         }
+    }
+
+    /// The same record of an array with a region map.
+    pub fn with_areas(mut self, split: &crate::size::Split) -> Self {
+        (self.areas, self.data_offset) = (Some(split.areas), split.data_offset);
+        self
+    }
+
+    /// Calls a slot failed, and keeps up to when its drive holds everything. The next epoch must
+    /// follow. Panics when there is no such slot.
+    pub fn fail_slot(&mut self, slot: Slot) {
+        let map = self.areas.is_some();
+        let slot = &mut self.slots[slot.index()];
+        if slot.state == SlotState::InSync && map {
+            slot.since = slot.last.counter;
+        }
+        slot.state = SlotState::Failed;
+    }
+
+    /// What a slot's drive must offer at least, bytes.
+    pub const fn drive_bytes(&self) -> u64 {
+        self.data_offset + self.data_bytes + crate::AREA_BYTES
     }
 
     /// The layout that the ranges describe. Cannot fail for a record that was decoded or checked.
@@ -284,7 +330,11 @@ impl ArrayRecord {
         for (number, group) in (0u16..).map(units::GroupNo).zip(&mut self.groups) {
             let in_sync = |slot: Slot| self.slots[slot.index()].state == SlotState::InSync;
             if group.loss_accepted && layout.slots(number).all(in_sync) {
-                (group.loss_accepted, group.resync_border) = (false, 0);
+                group.loss_accepted = false;
+                // With a region map the dirty regions are owed, which it knows.
+                if self.areas.is_none() {
+                    group.resync_border = 0;
+                }
             }
         }
     }

@@ -1,7 +1,9 @@
 //! How much of a drive an array uses (D9): rounded down, so that the next vendor's drive fits.
 
-use crate::AREA_BYTES;
-use units::{GIB, MIB};
+use crate::limits::{AREA_BYTES, JOURNAL_BYTES_MAX, JOURNAL_BYTES_MIN};
+use crate::record::Areas;
+use crate::region;
+use units::{BAND_BYTES, GIB, MIB};
 
 /// Block devices below this are treated like files.
 pub const ROUNDED_FROM: u64 = 16 * GIB;
@@ -23,6 +25,37 @@ pub fn usable_bytes(drive_bytes: u64, block_device: bool) -> u64 {
 /// is too small.
 pub fn data_bytes(drive_bytes: u64, block_device: bool) -> u64 {
     usable_bytes(drive_bytes, block_device).saturating_sub(2 * AREA_BYTES)
+}
+
+/// How the used part of a drive is divided when the array has a region map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Split {
+    /// Where region map and journal lie.
+    pub areas: Areas,
+    /// Where the data area begins.
+    pub data_offset: u64,
+    /// Bytes of the data area; 0 when the drive is too small.
+    pub data_bytes: u64,
+}
+
+/// Divides the `usable` bytes of the array's smallest drive ([`usable_bytes`]): the journal gets
+/// a thousandth within its limits, the map what all bands that may be there need.
+pub fn split(usable: u64) -> Split {
+    let between = usable.saturating_sub(2 * AREA_BYTES);
+    let journal = (usable / 1000).next_multiple_of(MIB);
+    let journal_bytes = journal.clamp(JOURNAL_BYTES_MIN, JOURNAL_BYTES_MAX);
+    let bands = between / BAND_BYTES;
+    let shift = region::shift_for(bands);
+    let map_bytes = region::area_bytes(bands, shift);
+    let areas = Areas {
+        map_start: AREA_BYTES,
+        map_bytes,
+        journal_start: AREA_BYTES + map_bytes,
+        journal_bytes,
+        shift,
+    };
+    let data_offset = areas.journal_start + journal_bytes;
+    Split { areas, data_offset, data_bytes: between.saturating_sub(map_bytes + journal_bytes) }
 }
 
 #[cfg(test)]
@@ -50,6 +83,20 @@ mod tests {
             let used = usable_bytes(15 * GIB + step * (37 * MIB + 512), true);
             assert!(used >= last);
             last = used;
+        }
+    }
+
+    #[test]
+    fn every_drive_has_room_for_the_map_of_its_data() {
+        assert_eq!(split(8 * MIB).data_bytes, 4 * MIB);
+        assert_eq!(split(4 * MIB).data_bytes, 0);
+        for usable in [5 * MIB, 100 * MIB, 3 * GIB, 1788 * GIB, 30_000 * GIB, 1 << 57] {
+            let split = split(usable);
+            let bands = split.data_bytes / MIB;
+            assert_eq!(split.data_offset + split.data_bytes + MIB, usable);
+            assert!(region::area_bytes(bands, split.areas.shift) <= split.areas.map_bytes);
+            assert!(split.data_bytes > usable / 100 * 99 || usable < GIB);
+            assert!(bands >> split.areas.shift <= 64 << 20);
         }
     }
 }

@@ -5,9 +5,12 @@
 
 mod common;
 
-use common::{SHAPES, eventful, plain};
-use palisade_format::{decode, encode};
+use common::{SHAPES, eventful, mapped, plain, uuid};
+use palisade_format::limits::PAGE_ENTRIES;
+use palisade_format::region::{self, Entry, Page, PageId};
+use palisade_format::{ArrayRecord, decode, encode};
 use std::path::Path;
+use units::GroupNo;
 
 #[test]
 fn golden_images_are_read_and_written_alike() {
@@ -16,14 +19,37 @@ fn golden_images_are_read_and_written_alike() {
         for (kind, record) in
             [("plain", plain(level, drives)), ("eventful", eventful(level, drives))]
         {
-            let path = folder.join(format!("v1-{level}-{drives}-{kind}.slot"));
-            let image = encode(&record);
-            if !path.exists() && std::env::var_os("PALISADE_WRITE_GOLDEN").is_some() {
-                std::fs::write(&path, &image).unwrap();
-            }
-            let golden = std::fs::read(&path).unwrap();
-            assert_eq!(decode(&golden), Ok(record), "{}", path.display());
-            assert!(golden == image, "{} would be written differently", path.display());
+            let shape = format!("{level}-{drives}-{kind}.slot");
+            same(&folder.join(format!("v2-{shape}")), mapped(record.clone()));
+            same(&folder.join(format!("v1-{shape}")), record);
         }
+    }
+}
+
+/// The bytes that are kept, once they are there.
+fn golden(path: &Path, image: &[u8]) -> Vec<u8> {
+    if !path.exists() && std::env::var_os("PALISADE_WRITE_GOLDEN").is_some() {
+        std::fs::write(path, image).unwrap();
+    }
+    let golden = std::fs::read(path).unwrap();
+    assert!(golden == image, "{} would be written differently", path.display());
+    golden
+}
+
+fn same(path: &Path, record: ArrayRecord) {
+    let golden = golden(path, &encode(&record));
+    assert_eq!(decode(&golden), Ok(record), "{}", path.display());
+}
+
+#[test]
+fn golden_pages_are_read_and_written_alike() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let entry = |n: u64| Entry { written: n << 60 | n, missed: n % 5, dirty: n % 3 == 1 };
+    for (name, count) in [("full", PAGE_ENTRIES as u64), ("last", 3)] {
+        let id = PageId { array: uuid(0xa0), group: GroupNo(2), number: 7 };
+        let page = Page { sequence: 41, entries: (0..count).map(entry).collect() };
+        let path = folder.join(format!("v2-{name}.page"));
+        let golden = golden(&path, &region::encode(id, &page));
+        assert_eq!(region::decode(&golden, id, &vec![u64::MAX; count as usize]), Some(page));
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SHAPES, eventful, plain, uuid};
+use common::{SHAPES, eventful, mapped, plain, uuid};
 use layout::Level;
 use palisade_format::{
     ArrayRecord, FormatError, SlotState, decode, encode, limits, newest, next_slot, slot_offsets,
@@ -15,7 +15,9 @@ fn records_round_trip() {
     for (level, drives) in SHAPES {
         let mut accepted = eventful(level, drives);
         accepted.groups[0].loss_accepted = true;
-        for record in [plain(level, drives), eventful(level, drives), accepted] {
+        let records = [plain(level, drives), eventful(level, drives), accepted];
+        let with_map = records.clone().map(mapped);
+        for record in records.into_iter().chain(with_map) {
             for slot in (0..drives).map(Slot) {
                 let copy = record.for_slot(slot);
                 let image = encode(&copy);
@@ -28,7 +30,11 @@ fn records_round_trip() {
 
 #[test]
 fn every_flipped_bit_is_refused_or_changes_nothing() {
-    let record = eventful(Level::Raid6, 5);
+    flipped_bits(eventful(Level::Raid6, 5));
+    flipped_bits(mapped(eventful(Level::Raid5, 3)));
+}
+
+fn flipped_bits(record: ArrayRecord) {
     let mut image = encode(&record);
     let used =
         limits::HEADER_BYTES + u32::from_le_bytes(image[28..32].try_into().unwrap()) as usize;
@@ -87,7 +93,8 @@ const RECORD: usize = limits::HEADER_BYTES;
 #[test]
 fn versions_and_flags_are_obeyed() {
     assert_eq!(altered(|_| ()), Ok(eventful(Level::Raid5, 4)));
-    assert_eq!(altered(|i| i[8] = 2), Err(FormatError::Version(2)));
+    assert_eq!(altered(|i| i[8] = 3), Err(FormatError::Version(3)));
+    assert!(altered(|i| i[8] = 2).is_err(), "version 2 has a region map");
     assert_eq!(altered(|i| i[26] = 1), Err(FormatError::Incompatible(1 << 16)));
     assert_eq!(altered(|i| i[16] = 4), Ok(eventful(Level::Raid5, 4)));
     assert!(altered(|i| i[20] = 4).unwrap().read_only);
@@ -149,8 +156,9 @@ proptest! {
     #[test]
     fn hostile_bytes_never_panic(
             changes in prop::collection::vec((any::<u16>(), any::<u8>()), 1..8),
-            start in any::<bool>()) {
-        let mut image = encode(&eventful(Level::Raid10, 6));
+            start in any::<bool>(), map in any::<bool>()) {
+        let record = eventful(Level::Raid10, 6);
+        let mut image = encode(&if map { mapped(record) } else { record });
         for (at, value) in changes {
             let at = usize::from(at) % (if start { 400 } else { image.len() });
             image[at] = value;
@@ -204,6 +212,55 @@ proptest! {
 
 fn best(slots: &[Vec<u8>]) -> Result<(usize, ArrayRecord), FormatError> {
     newest([&slots[0], &slots[1], &slots[2], &slots[3]])
+}
+
+#[test]
+fn areas_and_epochs_of_absence_keep_their_rules() {
+    let good = mapped(eventful(Level::Raid5, 4));
+    assert_eq!(good.check(), Ok(()));
+    let refused = |change: fn(&mut ArrayRecord)| {
+        let mut record = good.clone();
+        change(&mut record);
+        assert!(record.check().is_err());
+    };
+    let areas = |r: &mut ArrayRecord, change: fn(&mut palisade_format::Areas)| {
+        change(r.areas.as_mut().unwrap());
+    };
+    let altered = |change: fn(&mut palisade_format::Areas)| {
+        let mut record = good.clone();
+        areas(&mut record, change);
+        assert!(record.check().is_err());
+    };
+    altered(|a| a.map_start = 0);
+    altered(|a| a.map_bytes = 0);
+    altered(|a| a.map_bytes += 1 << 20);
+    altered(|a| a.journal_start += 4096);
+    altered(|a| a.journal_bytes = 5 << 20);
+    altered(|a| a.shift = 17);
+    refused(|r| r.data_offset -= 1 << 20);
+    refused(|r| r.slots[2].since = 1);
+    refused(|r| r.slots[1].since = r.slots[1].last.counter + 1);
+    let mut first = eventful(Level::Raid5, 4);
+    first.slots[1].since = 1;
+    assert!(first.check().is_err(), "version 1 does not know it");
+}
+
+#[test]
+fn a_failed_drive_is_whole_up_to_its_last_epoch() {
+    let mut record = mapped(plain(Level::Raid6, 5));
+    record.next_epoch(7);
+    record.fail_slot(Slot(1));
+    record.next_epoch(8);
+    assert_eq!((record.slots[1].since, record.slots[1].last.counter), (2, 2));
+    record.slots[1].state = SlotState::Rebuilding { border: 3 };
+    record.next_epoch(9);
+    record.fail_slot(Slot(1));
+    record.next_epoch(10);
+    assert_eq!((record.slots[1].since, record.slots[1].last.counter), (2, 4));
+    assert_eq!(record.check(), Ok(()));
+    let mut first = plain(Level::Raid6, 5);
+    first.fail_slot(Slot(1));
+    assert_eq!(first.slots[1].since, 0);
 }
 
 #[test]
@@ -277,8 +334,19 @@ fn document_and_code_agree() {
             .unwrap()
     };
     assert_eq!(value("MAGIC").as_bytes(), limits::MAGIC);
+    assert_eq!(value("PAGE_MAGIC").as_bytes(), limits::PAGE_MAGIC);
     let numbers = [
         ("FORMAT_VERSION", u64::from(limits::FORMAT_VERSION)),
+        ("FORMAT_VERSION_1", u64::from(limits::FORMAT_VERSION_1)),
+        ("SLOT_ENTRY_MORE_BYTES", limits::SLOT_ENTRY_MORE_BYTES as u64),
+        ("PAGE_BYTES", limits::PAGE_BYTES as u64),
+        ("PAGE_HEADER_BYTES", limits::PAGE_HEADER_BYTES as u64),
+        ("REGION_ENTRY_BYTES", limits::REGION_ENTRY_BYTES as u64),
+        ("PAGE_ENTRIES", limits::PAGE_ENTRIES as u64),
+        ("REGION_BITS", limits::REGION_BITS),
+        ("REGIONS_MAX", limits::REGIONS_MAX),
+        ("JOURNAL_BYTES_MIN", limits::JOURNAL_BYTES_MIN),
+        ("JOURNAL_BYTES_MAX", limits::JOURNAL_BYTES_MAX),
         ("AREA_BYTES", limits::AREA_BYTES),
         ("SLOT_BYTES", limits::SLOT_BYTES),
         ("HEADER_BYTES", limits::HEADER_BYTES as u64),

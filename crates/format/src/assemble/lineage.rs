@@ -132,6 +132,7 @@ fn same_array(a: &ArrayRecord, b: &ArrayRecord) -> bool {
         && a.block_bytes == b.block_bytes
         && a.data_offset == b.data_offset
         && a.data_bytes == b.data_bytes
+        && a.areas == b.areas
         && a.ranges == b.ranges
         && (a.epoch.counter != b.epoch.counter || drives(a) == drives(b))
 }

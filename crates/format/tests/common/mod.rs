@@ -4,6 +4,7 @@
 use layout::{Layout, Level};
 use palisade_format::{
     ArrayRecord, ExportAddress, ExportRecord, Extent, LastScrub, Owner, SlotState, VolumeRecord,
+    split,
 };
 use units::{GroupNo, MIB, Uuid};
 
@@ -62,6 +63,19 @@ pub fn eventful(level: Level, drives: u16) -> ArrayRecord {
     record.owner = Some(Owner { host: uuid(0xc0), boot: uuid(0xc1) });
     record.heartbeat = 99;
     record.started_degraded = true;
+    record
+}
+
+/// The same array with a region map: what is out has been whole up to some epoch.
+pub fn mapped(mut record: ArrayRecord) -> ArrayRecord {
+    let split = split(record.data_bytes + 4 * MIB);
+    assert_eq!(split.data_bytes, record.data_bytes);
+    record = record.with_areas(&split);
+    for slot in &mut record.slots {
+        if slot.state != SlotState::InSync {
+            slot.since = slot.last.counter.min(2);
+        }
+    }
     record
 }
 
