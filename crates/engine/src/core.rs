@@ -54,8 +54,9 @@ impl<E: Host> Core<E> {
     fn receive(&self, mail: Mail<E::Shared>) {
         match mail {
             Mail::Array(array, mail) => self.receive_array(array, mail),
-            Mail::Start { array, view, drives } => {
-                let started = Array::start(&self.inner.env, array, view, &drives);
+            Mail::Start { array, view, drives, regions } => {
+                let started =
+                    Array::start(&self.inner.env, array, view, &drives, regions.as_deref());
                 if let Some(manager) = &self.inner.manager {
                     manager.attach(started.clone());
                 }
@@ -84,6 +85,7 @@ impl<E: Host> Core<E> {
             ArrayMail::Unreadable { slot, incarnation, rewritten } => {
                 self.manager().unreadable(id, slot, incarnation, rewritten);
             }
+            ArrayMail::Keeper(mail) => self.manager().keeper(id, mail),
             ArrayMail::FirstWrite(group) => self.manager().first_write(id, group),
             mail => {
                 // Mail that was under way when its array was forgotten has no reader any more.

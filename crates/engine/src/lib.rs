@@ -11,6 +11,7 @@
 //! - [`volume`]: maps a volume's blocks to the array's, checks bounds.
 //! - [`array`]: splits at strip and stripe borders, routes to drives and home cores.
 //! - [`stripe`]: who waits for a stripe; plans; carries out.
+//! - [`region`]: what was ever written, and what a crash leaves to be made right.
 //! - [`manage`]: the array's configuration: records, failures, replacement, tasks.
 //! - [`core`]: one core of the engine; its mail.
 //!
@@ -22,6 +23,7 @@ pub mod core;
 pub mod limits;
 pub mod mail;
 pub mod manage;
+pub mod region;
 pub mod stripe;
 pub mod volume;
 

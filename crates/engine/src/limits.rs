@@ -34,6 +34,12 @@ pub const BORDER_BANDS: u64 = 64;
 pub const BAD_RANGE_BYTES: u32 = 4 << 10;
 /// A task that can't go on tries again after this long, if nothing else has it try before.
 pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
+/// How often cores give back grants of regions that they do not use.
+pub const SWEEP: Nanos = Nanos::from_millis(3_000);
+/// Most bits that are written ahead of a sequence of first writes.
+pub const WRITE_AHEAD: u64 = 7;
+/// Bytes of the region map that are read or written by one request at the start.
+pub const MAP_STEP: u64 = 1 << 20;
 
 const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());
 const _: () = assert!(SLICE_BYTES_MAX <= STRIP_BYTES_MAX);

@@ -3,6 +3,7 @@
 use crate::array::message::ArrayId;
 use crate::array::view::View;
 use crate::manage::command::Request;
+use crate::region::table::TableStart;
 use std::sync::Arc;
 use units::CoreId;
 
@@ -18,6 +19,8 @@ pub enum Mail<S> {
         view: Arc<View>,
         /// The drive of each slot, where there is one.
         drives: Vec<Option<S>>,
+        /// What is known of its region map, if it has one.
+        regions: Option<Arc<TableStart>>,
     },
     /// To the manager: this core runs the array.
     Started {

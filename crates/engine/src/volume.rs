@@ -163,8 +163,16 @@ impl<E: Host> Blocks for Volume<E> {
     }
 
     async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
-        // Without a region map a discarded block reads as zeros because zeros are written.
-        self.write_zeroes(offset, bytes, false).await
+        let volume = self.check(offset, bytes)?;
+        let _active = self.array.begin()?;
+        let (mut result, mut done) = (Ok(()), 0u64);
+        while done < bytes {
+            let (at, room) = place(&volume, offset + done);
+            let n = (bytes - done).min(room);
+            result = result.and(self.array.discard(at, n).await);
+            done += n;
+        }
+        result
     }
 
     async fn flush(&self) -> Result<(), BlockError> {

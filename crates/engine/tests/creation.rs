@@ -16,7 +16,13 @@ use units::{CoreId, MIB, Nanos};
 const STRIP: u32 = 16 << 10;
 
 fn new(name: &str) -> NewArray {
-    NewArray { name: name.into(), level: Level::Raid5, strip_bytes: STRIP, block_bytes: None }
+    NewArray {
+        name: name.into(),
+        level: Level::Raid5,
+        strip_bytes: STRIP,
+        block_bytes: None,
+        region_map: false,
+    }
 }
 
 /// Drives on which the making takes its time.

@@ -1,6 +1,7 @@
 //! What the cores of an engine tell each other about arrays.
 
 use crate::array::view::View;
+use crate::region::message::{ToCore, ToKeeper};
 use crate::stripe::table::{Origin, StripeKey};
 use io::{BlockError, Buf, BufMut};
 use std::sync::Arc;
@@ -148,4 +149,8 @@ pub enum Mail<S> {
     },
     /// To the manager: a group is about to be written for the first time since it was clean.
     FirstWrite(GroupNo),
+    /// To the keeper of the region map.
+    Keeper(ToKeeper),
+    /// From the keeper to a core.
+    Region(ToCore),
 }

@@ -18,12 +18,14 @@
 
 pub mod message;
 pub mod pending;
+mod regions;
 pub mod request;
 pub mod view;
 
 use crate::Host;
 use crate::limits::{DRIVES_MAX, SCRATCH_BYTES, SCRATCH_SLICES_MIN, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
+use crate::region::table::{Table, TableStart};
 use crate::stripe::execute;
 use crate::stripe::scratch::Scratch;
 use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
@@ -82,6 +84,8 @@ struct Inner<E: Host> {
     pending: Pending,
     scratch: Scratch,
     zeros: Buf,
+    /// What is known of its region map, if it has one.
+    regions: Option<Table>,
     /// Operations begun in even and odd phases, and which phase is now: see `adopt`.
     active: [Cell<usize>; 2],
     phase: Cell<usize>,
@@ -105,7 +109,13 @@ impl Drop for Active<'_> {
 
 impl<E: Host> Array<E> {
     /// Starts an array on this core: binds its drives and starts its stripe workers.
-    pub fn start(env: &E, id: ArrayId, view: Arc<View>, drives: &[Option<E::Shared>]) -> Self {
+    pub fn start(
+        env: &E,
+        id: ArrayId,
+        view: Arc<View>,
+        drives: &[Option<E::Shared>],
+        regions: Option<&TableStart>,
+    ) -> Self {
         let strip = view.layout.strip_bytes() as usize;
         let slice = strip.min(SLICE_BYTES_MAX);
         let slices = (SCRATCH_BYTES / slice).clamp(SCRATCH_SLICES_MIN, 1024);
@@ -122,6 +132,7 @@ impl<E: Host> Array<E> {
                 pending: Pending::default(),
                 scratch: Scratch::new(slice, slices),
                 zeros: Pool::single(strip).freeze(),
+                regions: regions.map(Table::new),
                 active: Default::default(),
                 phase: Cell::new(0),
                 idle: Event::default(),
@@ -183,10 +194,11 @@ impl<E: Host> Array<E> {
     }
 
     /// Keeps a drain waiting for a write to a drive whose requester is gone.
-    pub(crate) fn abandon(&self, ticket: <E::Drive as Drive>::Done) {
+    pub(crate) fn abandon(&self, ticket: <E::Drive as Drive>::Done, key: StripeKey) {
         let (array, at) = (self.clone(), self.inner.pending.open_abandoned());
         self.inner.env.spawn(Priority::First, async move {
             let result = ticket.await.map_err(|_| BlockError::Unavailable);
+            array.leave(key);
             array.inner.pending.answer(at, message::Outcome::Done(result));
         });
     }
@@ -229,11 +241,13 @@ impl<E: Host> Array<E> {
                 self.inner.settled.set(self.inner.settled.get().max(generation));
                 self.inner.changed.notify();
             }
+            Mail::Region(mail) => self.region_mail(mail),
             Mail::Adopted { .. }
             | Mail::Drained { .. }
             | Mail::DriveFailed { .. }
             | Mail::Unreadable { .. }
-            | Mail::FirstWrite(_) => {
+            | Mail::FirstWrite(_)
+            | Mail::Keeper(_) => {
                 unreachable!("mail for the manager is sorted out by the core")
             }
         }

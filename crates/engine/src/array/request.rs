@@ -14,20 +14,36 @@ use units::{Slot, StripIndex};
 
 /// A piece of a read that is on its way.
 enum Started<'a, D: Drive> {
-    Direct { ticket: D::Read, place: Place, slot: Slot, incarnation: u32 },
+    Direct {
+        ticket: D::Read,
+        place: Place,
+        slot: Slot,
+        incarnation: u32,
+        /// How often bits were withdrawn when it began.
+        withdrawn: u64,
+    },
+    Zeros(BufMut),
     Home(Answer<'a>),
     Refused(BufMut),
 }
 
 /// A piece of a write that is on its way.
 enum Writing<'a, E: Host> {
-    Direct { ticket: Direct<'a, E>, slot: Slot, incarnation: u32 },
+    Direct {
+        ticket: Direct<'a, E>,
+        slot: Slot,
+        incarnation: u32,
+    },
+    /// Its band must be prepared first.
+    Unprepared(Route, Job),
+    Refused,
     Home(Answer<'a>),
 }
 
 /// A write on its way to a drive. Dropped before its end, it keeps a drain waiting until then.
 struct Direct<'a, E: Host> {
     array: &'a Array<E>,
+    key: StripeKey,
     ticket: Option<<E::Drive as Drive>::Done>,
 }
 
@@ -36,6 +52,7 @@ impl<E: Host> Direct<'_, E> {
         let ticket = self.ticket.as_mut().expect("awaited once");
         let result = ticket.await;
         self.ticket = None;
+        self.array.leave(self.key);
         result
     }
 }
@@ -43,7 +60,7 @@ impl<E: Host> Direct<'_, E> {
 impl<E: Host> Drop for Direct<'_, E> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            self.array.abandon(ticket);
+            self.array.abandon(ticket, self.key);
         }
     }
 }
@@ -92,11 +109,19 @@ impl<E: Host> Array<E> {
             let front = piece.split_to(room);
             *into = Some(core::mem::replace(&mut piece, front));
         }
+        let withdrawn = match &self.inner.regions {
+            Some(table) if !table.written(key(&place)) => {
+                piece.fill(0);
+                return Started::Zeros(piece);
+            }
+            Some(table) => table.withdrawn(),
+            None => 0,
+        };
         if let Some(strip) = self.direct(&bound, &place) {
             let (drive, at, slot) = bound.strip(key(&place), strip.index());
             let incarnation = bound.view.slots[slot.index()].incarnation;
             let ticket = drive.read(at + u64::from(place.offset), piece);
-            return Started::Direct { ticket, place, slot, incarnation };
+            return Started::Direct { ticket, place, slot, incarnation, withdrawn };
         }
         let none = bound.view.code(key(&place)) == CodeKind::None;
         drop(bound);
@@ -116,7 +141,8 @@ impl<E: Host> Array<E> {
         let answer = match started {
             Started::Refused(into) => return (Err(BlockError::Unavailable), into),
             Started::Home(answer) => answer,
-            Started::Direct { ticket, place, slot, incarnation } => {
+            Started::Zeros(into) => return (Ok(()), into),
+            Started::Direct { ticket, place, slot, incarnation, withdrawn } => {
                 let (result, into) = ticket.await;
                 let (counts, code) = {
                     let view = &self.inner.bound.borrow().view;
@@ -124,7 +150,10 @@ impl<E: Host> Array<E> {
                     (counts, view.code(key(&place)))
                 };
                 match result {
-                    Ok(()) if counts => return (Ok(()), into),
+                    Ok(()) if counts && withdrawn == self.withdrawn() => return (Ok(()), into),
+                    Ok(()) if counts && code == CodeKind::None => {
+                        return self.read_again(place, into).await;
+                    }
                     Ok(()) => {}
                     Err(DriveError::Media) if code == CodeKind::None => {
                         self.unreadable(slot, incarnation, false);
@@ -213,10 +242,51 @@ impl<E: Host> Array<E> {
         .await
     }
 
-    /// Makes a range read as zeros.
+    /// Makes a range read as zeros: with a region map, whole rows of it by unwriting them.
     pub async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
         let _active = self.begin()?;
-        self.change(offset, bytes, |at, _, n| Job::Zero { at, bytes: n, fua }).await
+        let rows = self.whole_rows(offset, bytes);
+        let zero = |at, n| self.change(at, n, move |at, _, n| Job::Zero { at, bytes: n, fua });
+        if rows.is_empty() {
+            return zero(offset, bytes).await;
+        }
+        let result = self.clear_rows(rows.clone()).await;
+        let result = result.and(zero(offset, rows.start - offset).await);
+        result.and(zero(rows.end, offset + bytes - rows.end).await)
+    }
+
+    /// Tells that a range is not needed: whole rows of it read as zeros from then on, and the rest
+    /// as before. Without a region map it is overwritten with zeros.
+    pub async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
+        if self.inner.regions.is_none() {
+            return self.write_zeroes(offset, bytes, false).await;
+        }
+        let _active = self.begin()?;
+        self.clear_rows(self.whole_rows(offset, bytes)).await
+    }
+
+    /// Reads again what may have been discarded under a read.
+    async fn read_again(&self, place: Place, mut into: BufMut) -> (Result<(), BlockError>, BufMut) {
+        loop {
+            let offset = self.bound().view.layout.array_offset(place);
+            let mut rest = Some(into);
+            match self.start_read(offset, &mut rest) {
+                Started::Direct { ticket, slot, incarnation, withdrawn, .. } => {
+                    let (result, back) = ticket.await;
+                    into = back;
+                    if let Err(error) = result {
+                        self.report(slot, incarnation, error);
+                        return (Err(BlockError::Unavailable), into);
+                    }
+                    if withdrawn == self.withdrawn() {
+                        return (Ok(()), into);
+                    }
+                }
+                Started::Zeros(into) => return (Ok(()), into),
+                Started::Refused(into) => return (Err(BlockError::Unavailable), into),
+                Started::Home(_) => unreachable!("there is no home without redundancy"),
+            }
+        }
     }
 
     /// Carries out the jobs that `job` makes of a range: of where in the stripe's data each
@@ -255,26 +325,55 @@ impl<E: Host> Array<E> {
         if route.code != CodeKind::None {
             return Ok(Writing::Home(self.request(key(&place), job)));
         }
+        if !self.try_enter_change(key(&place)) {
+            return Ok(Writing::Unprepared(route, job));
+        }
+        self.start_direct(&place, job)
+    }
+
+    /// Starts a write to the only drive that holds its strip. It was entered, and leaves.
+    fn start_direct(&self, place: &Place, job: Job) -> Result<Writing<'_, E>, BlockError> {
         let (data, fua) = match job {
             Job::Write { data, fua, .. } => (data, fua),
             Job::Zero { bytes, fua, .. } => (self.zeros().slice(..bytes as usize), fua),
             other => unreachable!("a change writes, not {other:?}"),
         };
+        let (array, key) = (self, key(place));
         let bound = self.inner.bound.borrow();
         let slot = bound.view.layout.slot(place.group, place.stripe, place.strip);
         if !bound.view.writable(slot) {
+            self.leave(key);
             return Err(BlockError::Unavailable);
         }
-        let (drive, at, slot) = bound.strip(key(&place), place.strip.index());
+        let (drive, at, slot) = bound.strip(key, place.strip.index());
         let at = at + u64::from(place.offset);
         let incarnation = bound.view.slots[slot.index()].incarnation;
         let ticket = Some(drive.write(at, core::slice::from_ref(&data), fua));
-        let ticket = Direct { array: self, ticket };
+        let ticket = Direct { array, key, ticket };
         Ok(Writing::Direct { ticket, slot, incarnation })
     }
 
-    async fn finish_write(&self, piece: &mut Writing<'_, E>) -> Result<(), BlockError> {
+    /// Prepares a band and starts the write; zeros for one that was never written are there.
+    async fn prepared(&self, route: Route, job: Job) -> Result<Option<Writing<'_, E>>, BlockError> {
+        let key = key(&route.place);
+        if matches!(job, Job::Zero { .. }) && self.never_written(key) {
+            return Ok(None);
+        }
+        self.enter_change(key).await?;
+        self.start_direct(&route.place, job).map(Some)
+    }
+
+    async fn finish_write<'a>(&'a self, piece: &mut Writing<'a, E>) -> Result<(), BlockError> {
+        if matches!(piece, Writing::Unprepared(..))
+            && let Writing::Unprepared(route, job) = core::mem::replace(piece, Writing::Refused)
+        {
+            match self.prepared(route, job).await? {
+                Some(writing) => *piece = writing,
+                None => return Ok(()),
+            }
+        }
         match piece {
+            Writing::Refused | Writing::Unprepared(..) => Err(BlockError::Unavailable),
             Writing::Home(answer) => match answer.await {
                 Outcome::Done(result) => result,
                 other => unreachable!("a write is answered as done, not {other:?}"),

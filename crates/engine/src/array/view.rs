@@ -38,12 +38,14 @@ pub struct SlotView {
 }
 
 /// One group of the snapshot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupView {
     /// The record says that the group may be written.
     pub unclean: bool,
-    /// Stripes below have trusted parity (or equal copies).
+    /// Stripes below have trusted parity (or equal copies); without a region map.
     pub resync_border: u64,
+    /// With one: a bit for each region in which they are not trusted; none are set past the end.
+    pub owed: Arc<[u64]>,
 }
 
 /// A run of the array's address space that belongs to a volume.
@@ -79,6 +81,8 @@ pub struct View {
     pub block_bytes: u32,
     /// Where the data area begins on every drive, in bytes.
     pub data_offset: u64,
+    /// With a region map: a region has 2 to the power of this stripes.
+    pub region_shift: Option<u32>,
     /// Whether any drive has a volatile write cache (D15).
     pub volatile_cache: bool,
     /// The slots.
@@ -108,7 +112,12 @@ impl View {
 
     /// Whether parity (or the copies) of this stripe can be trusted.
     pub fn trusted(&self, key: StripeKey) -> bool {
-        key.stripe.0 < self.groups[key.group.index()].resync_border
+        let group = &self.groups[key.group.index()];
+        let Some(shift) = self.region_shift else {
+            return key.stripe.0 < group.resync_border;
+        };
+        let region = key.stripe.0 >> shift;
+        group.owed.get((region / 64) as usize).is_none_or(|word| word >> (region % 64) & 1 == 0)
     }
 
     /// Which copy of a mirrored stripe a read that begins at this offset of its strip prefers.

@@ -39,6 +39,9 @@ pub struct NewArray {
     pub strip_bytes: u32,
     /// Block size in bytes; `None`: the largest of its drives'.
     pub block_bytes: Option<u32>,
+    /// Whether it keeps a region map: usable at once, and resynced only where it was written.
+    /// Without one it is zeroed first.
+    pub region_map: bool,
 }
 
 /// How far an array may go to start.
@@ -200,6 +203,18 @@ pub struct ExportStatus {
     pub address: ExportAddress,
 }
 
+/// What an array's region map says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegionMapStatus {
+    /// Bytes of the array that were ever written, in whole bands.
+    pub written_bytes: u64,
+    /// Regions in which writes may be under way, or that owe a resync.
+    pub dirty_regions: u64,
+    /// Pages that no drive had when the array started: what they stood for counts as written and
+    /// was owed a resync. Bands that were never written may not read as zeros there.
+    pub lost_pages: u64,
+}
+
 /// Everything about one array.
 #[derive(Clone, Debug)]
 pub struct ArrayStatus {
@@ -233,6 +248,8 @@ pub struct ArrayStatus {
     pub last_scrub: Option<LastScrub>,
     /// Stripes of which the last scrub since the start could not say which strip is wrong.
     pub unlocated: u64,
+    /// Its region map, if it has one.
+    pub region_map: Option<RegionMapStatus>,
     /// The volumes.
     pub volumes: Vec<VolumeStatus>,
     /// The exports.

@@ -8,7 +8,7 @@ use crate::manage::command::{
 };
 use crate::manage::managed::{Managed, Phase, Taken};
 use crate::manage::store::{self, NextSlot};
-use crate::manage::tasks;
+use crate::manage::{keeper, pages, tasks};
 use core::cell::{Cell, RefCell};
 use format::{ArrayRecord, AssembleOptions, Assembly, Found, SlotState};
 use io::local::Event;
@@ -79,8 +79,8 @@ impl<E: Host> Manager<E> {
         self.inner.changed.borrow().get(&array).is_some_and(|at| *at > since)
     }
 
-    /// Makes an array: erases what was there, writes the first records, zeroes the data areas,
-    /// and only then calls the array usable.
+    /// Makes an array: erases what was there, writes the first records, zeroes the data areas or
+    /// writes an empty region map, and only then calls the array usable.
     pub(super) async fn create(
         &self,
         new: NewArray,
@@ -107,11 +107,15 @@ impl<E: Host> Manager<E> {
         references: &[DriveRef<E::Shared>],
         drives: &[E::Drive],
     ) -> Result<ArrayRecord, ManageError> {
-        let sizes = references
-            .iter()
-            .zip(drives)
-            .map(|(r, d)| format::data_bytes(d.info().bytes, !r.is_file));
-        let data_bytes = sizes.min().unwrap_or(0);
+        let of = |(r, d): (&DriveRef<E::Shared>, &E::Drive)| {
+            format::usable_bytes(d.info().bytes, !r.is_file)
+        };
+        let usable = references.iter().zip(drives).map(of).min().unwrap_or(0);
+        let split = format::split(usable);
+        let data_bytes = match new.region_map {
+            true => split.data_bytes,
+            false => usable.saturating_sub(2 * format::AREA_BYTES),
+        };
         let largest = drives.iter().map(|d| d.info().block_bytes).max().unwrap_or(512);
         let block = new.block_bytes.unwrap_or(largest);
         if largest > block {
@@ -121,7 +125,8 @@ impl<E: Host> Manager<E> {
         let identities: Vec<(Uuid, String)> =
             references.iter().map(|r| (self.uuid(), recorded(&r.serial))).collect();
         let (array, epoch) = (self.uuid(), self.env().random());
-        Ok(ArrayRecord::new(array, &new.name, epoch, block, &layout, &identities))
+        let record = ArrayRecord::new(array, &new.name, epoch, block, &layout, &identities);
+        Ok(if new.region_map { record.with_areas(&split) } else { record })
     }
 
     async fn make(&self, managed: &Rc<Managed<E>>) -> Result<ArrayStatus, ManageError> {
@@ -225,6 +230,7 @@ impl<E: Host> Manager<E> {
         catch_up: bool,
         accept_loss: bool,
     ) -> Result<(), ManageError> {
+        let lacking = pages::load(managed).await;
         // However often a start is cut short, no drive falls behind by two epochs, and none that
         // was left behind before stays so: all have the newest before the next one is begun.
         if catch_up {
@@ -234,7 +240,8 @@ impl<E: Host> Manager<E> {
             }
         }
         let epoch_id = self.env().random();
-        managed.commit(false, |r| *r = begun(assembly, r, epoch_id, accept_loss)).await
+        managed.commit(false, |r| *r = begun(assembly, r, epoch_id, accept_loss)).await?;
+        pages::bring_all(managed, lacking).await
     }
 
     /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
@@ -246,6 +253,7 @@ impl<E: Host> Manager<E> {
             return Err(ManageError::NoArray(managed.record().name.clone()));
         }
         managed.publish_stopped().await;
+        keeper::end(managed).await;
         managed.lock.acquire(1).await;
         let slots = managed.seats.borrow().len();
         let mut flushed = true;
@@ -259,7 +267,8 @@ impl<E: Host> Manager<E> {
         managed.close();
         let dropped = managed.seats.borrow().iter().any(|s| s.dropped);
         let outcome = if flushed && !dropped {
-            managed.commit(true, |r| r.groups.iter_mut().for_each(|g| g.unclean = false)).await
+            let owed = managed.dirty_groups();
+            managed.commit(true, |r| r.groups.iter_mut().zip(owed).for_each(clean)).await
         } else {
             Ok(())
         };
@@ -276,6 +285,11 @@ impl<E: Host> Manager<E> {
     }
 }
 
+/// Calls a group clean, unless it owes a resync that nobody has accepted to do without.
+fn clean((group, dirty): (&mut format::GroupRecord, bool)) {
+    group.unclean = dirty && !group.loss_accepted;
+}
+
 /// Leaves no record and no signature on the drives of an array, each that can be written.
 async fn erase_drives<E: Host>(managed: &Managed<E>) -> Result<(), ManageError> {
     let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
@@ -290,7 +304,17 @@ async fn erase_drives<E: Host>(managed: &Managed<E>) -> Result<(), ManageError> 
 /// Brings the drives of a new array to where it may start: recorded, zeroed, and recorded as so.
 async fn fill<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
     managed.commit(false, |_| ()).await?;
-    zero_drives(managed).await?;
+    match managed.keeper() {
+        Some(keeper) => {
+            for (slot, drive) in managed.drives_taking_part() {
+                if let Err(error) = pages::write_all(managed, keeper, slot, &drive).await {
+                    let path = managed.path_of(slot);
+                    return Err(ManageError::Drive(path, error));
+                }
+            }
+        }
+        None => zero_drives(managed).await?,
+    }
     if managed.cancelled() {
         return Err(ManageError::Cancelled(managed.record().name.clone()));
     }
@@ -343,15 +367,21 @@ fn begun(assembly: &Assembly, now: &ArrayRecord, epoch_id: u64, accept_loss: boo
     let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(epoch_id);
     let layout = record.layout().expect("an assembled record has a layout");
     for (g, group) in record.groups.iter_mut().enumerate() {
-        // From here on a crash without a write owes no more than is owed now.
-        group.unclean = false;
+        // From here on a crash without a write owes no more than is owed now. With a region map
+        // the flag stands for what is owed, too.
+        let owes = if record.areas.is_some() {
+            group.unclean
+        } else {
+            group.resync_border < layout.stripes(GroupNo(g as u16))
+        };
+        group.unclean &= record.areas.is_some();
         let group_no = GroupNo(g as u16);
         let in_sync = |s: Slot| record.slots[s.index()].state == SlotState::InSync;
         let lacking = !layout.slots(group_no).all(in_sync);
         let parity = layout.descriptor(group_no).code == CodeKind::Parity;
         let end = layout.stripes(group_no);
-        if accept_loss && lacking && parity && group.resync_border < end {
-            (group.resync_border, group.loss_accepted) = (end, true);
+        if accept_loss && lacking && parity && owes {
+            (group.resync_border, group.loss_accepted, group.unclean) = (end, true, false);
         }
     }
     record

@@ -29,8 +29,10 @@ use crate::array::{Array, MANAGER};
 use crate::mail::Mail;
 use crate::manage::command::{DriveRef, ManageError, TaskKind};
 use crate::manage::errors::Errors;
+use crate::manage::keeper::Keeper;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
+use crate::region::map::Map;
 use core::cell::{Cell, Ref, RefCell};
 use format::{ArrayRecord, SlotState};
 use io::Drive;
@@ -88,6 +90,10 @@ pub(super) struct Managed<E: Host> {
     /// One change of volumes at a time; taken before `lock`.
     pub(super) volume_lock: Semaphore,
     pub(super) tasks: Tasks,
+    /// Of its region map, if it has one.
+    keeper: Option<Keeper>,
+    /// Pages of the map that no drive had at the start.
+    pub(super) lost_pages: Cell<u64>,
     phase: Cell<Phase>,
     cancelled: Cell<bool>,
     phase_changed: Event,
@@ -111,6 +117,8 @@ impl<E: Host> Managed<E> {
         drives: Vec<Option<Taken<E>>>,
     ) -> Self {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
+        let map = |areas: format::Areas| Map::new(record.array, &layout, areas.shift);
+        let keeper = record.areas.map(|areas| Keeper::new(map(areas)));
         let seat = |drive: Option<Taken<E>>| match drive {
             Some((reference, drive, next)) => {
                 Seat { drive: Some((reference, drive)), next, incarnation: 0, dropped: false }
@@ -127,6 +135,8 @@ impl<E: Host> Managed<E> {
             lock: Semaphore::new(1),
             volume_lock: Semaphore::new(1),
             tasks: Tasks::default(),
+            keeper,
+            lost_pages: Cell::new(0),
             phase: Cell::new(phase),
             cancelled: Cell::new(false),
             phase_changed: Event::default(),
@@ -191,6 +201,19 @@ impl<E: Host> Managed<E> {
         &self.layout
     }
 
+    /// The keeper of its region map, if it has one.
+    pub(super) fn keeper(&self) -> Option<&Keeper> {
+        self.keeper.as_ref()
+    }
+
+    /// The drives that take part, by slot.
+    pub(super) fn drives_taking_part(&self) -> Vec<(Slot, E::Drive)> {
+        let slots = self.taking_part(&self.record());
+        let seats = self.seats.borrow();
+        let drive = |slot: &Slot| seats[slot.index()].drive.as_ref().map(|d| d.1.clone());
+        slots.iter().filter_map(|slot| Some((*slot, drive(slot)?))).collect()
+    }
+
     /// The array on the manager's own core, once it runs.
     pub fn local(&self) -> Option<Array<E>> {
         self.local.borrow().clone()
@@ -207,7 +230,7 @@ impl<E: Host> Managed<E> {
     }
 
     /// The slots that take part: not failed, with a drive, not dropped.
-    fn taking_part(&self, record: &ArrayRecord) -> Vec<Slot> {
+    pub(super) fn taking_part(&self, record: &ArrayRecord) -> Vec<Slot> {
         let seats = self.seats.borrow();
         let takes = |i: &usize| {
             let seat = &seats[*i];
@@ -228,7 +251,8 @@ impl<E: Host> Managed<E> {
         self.layout.groups_of(slot).all(|group| {
             let border = record.groups[group.index()].resync_border;
             let parity = self.layout.descriptor(group).code == CodeKind::Parity;
-            let trusted = !parity || border == self.layout.stripes(group);
+            let whole = border == self.layout.stripes(group) && !self.owes_regions(group);
+            let trusted = !parity || whole;
             let lost = self
                 .layout
                 .slots(group)
@@ -270,7 +294,7 @@ impl<E: Host> Managed<E> {
             let mut out = false;
             for slot in failed {
                 if self.survives(&record, slot) {
-                    record.slots[slot.index()].state = SlotState::Failed;
+                    record.fail_slot(slot);
                     out = true;
                 } else {
                     self.seats.borrow_mut()[slot.index()].dropped = true;
@@ -351,6 +375,15 @@ impl<E: Host> Managed<E> {
                 extents: v.extents.iter().map(extent).collect(),
             })
         };
+        let group = |(i, g): (usize, &format::GroupRecord)| GroupView {
+            unclean: g.unclean,
+            resync_border: g.resync_border,
+            owed: match &self.keeper {
+                Some(keeper) if !g.loss_accepted => keeper.map.borrow().owed_set(GroupNo(i as u16)),
+                _ => Arc::new([]),
+            },
+        };
+        let shift = |keeper: &Keeper| keeper.map.borrow().region_shift();
         let caches = |s: &Seat<E>| s.drive.as_ref().is_some_and(|d| d.1.info().volatile_cache);
         View {
             generation: self.generation.get(),
@@ -359,11 +392,8 @@ impl<E: Host> Managed<E> {
             data_offset: record.data_offset,
             volatile_cache: seats.iter().any(caches),
             slots: (0..seats.len()).map(slot).collect(),
-            groups: record
-                .groups
-                .iter()
-                .map(|g| GroupView { unclean: g.unclean, resync_border: g.resync_border })
-                .collect(),
+            region_shift: self.keeper.as_ref().map(shift),
+            groups: record.groups.iter().enumerate().map(group).collect(),
             volumes: record.volumes.iter().map(volume).collect(),
             stopped: self.stopped.get(),
         }
@@ -394,9 +424,11 @@ impl<E: Host> Managed<E> {
     pub async fn start_on_cores(&self) {
         self.waiting_for.set(self.env.cores());
         let view = Arc::new(self.view());
+        let regions = self.keeper.as_ref().map(|k| Arc::new(k.map.borrow().table()));
         for core in 0..self.env.cores() {
             let (array, view, drives) = (self.id, view.clone(), self.shared_drives());
-            self.env.post(CoreId(core), Mail::Start { array, view, drives });
+            let regions = regions.clone();
+            self.env.post(CoreId(core), Mail::Start { array, view, drives, regions });
         }
         self.all_answered().await;
     }
@@ -480,7 +512,7 @@ impl<E: Host> Managed<E> {
         let rebuilding =
             matches!(self.record.borrow().slots[slot.index()].state, SlotState::Rebuilding { .. });
         if rebuilding || self.survives_without(slot) {
-            let out = |r: &mut ArrayRecord| r.slots[slot.index()].state = SlotState::Failed;
+            let out = |r: &mut ArrayRecord| r.fail_slot(slot);
             // Without a drive to write to, the snapshot below says all there is to say.
             let _ = self.commit(true, out).await;
         } else {

@@ -15,7 +15,9 @@
 pub mod command;
 mod create;
 mod errors;
+mod keeper;
 mod managed;
+mod pages;
 mod status;
 mod store;
 mod tasks;
@@ -24,6 +26,7 @@ mod volumes;
 use crate::Host;
 use crate::array::Array;
 use crate::array::message::ArrayId;
+use crate::region::message::ToKeeper;
 use command::{ManageError, Reply, Request};
 use core::cell::{Cell, RefCell};
 use core::future::Future;
@@ -142,6 +145,13 @@ impl<E: Host> Manager<E> {
     pub fn first_write(&self, id: ArrayId, group: GroupNo) {
         if let Some(array) = self.by_id(id) {
             self.env().spawn(Priority::First, async move { array.first_write(group).await });
+        }
+    }
+
+    /// Mail for the keeper of an array's region map.
+    pub fn keeper(&self, id: ArrayId, mail: ToKeeper) {
+        if let Some(array) = self.by_id(id) {
+            keeper::receive(&array, mail);
         }
     }
 

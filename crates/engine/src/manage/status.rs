@@ -3,7 +3,7 @@
 use crate::Host;
 use crate::array::view::SlotState as ViewState;
 use crate::manage::command::{
-    ArrayState, ArrayStatus, ExportStatus, SlotHealth, SlotStatus, VolumeStatus,
+    ArrayState, ArrayStatus, ExportStatus, RegionMapStatus, SlotHealth, SlotStatus, VolumeStatus,
 };
 use crate::manage::managed::Managed;
 use format::SlotState;
@@ -21,7 +21,8 @@ impl<E: Host> Managed<E> {
             if lacking > usize::from(layout.m(group)) {
                 return ArrayState::Failed;
             }
-            let owed = view.groups[group.index()].resync_border < layout.stripes(group);
+            let owed = view.groups[group.index()].resync_border < layout.stripes(group)
+                || self.owes_regions(group);
             if lacking > 0 || (owed && layout.m(group) > 0) {
                 state = ArrayState::Degraded;
             }
@@ -35,6 +36,19 @@ impl<E: Host> Managed<E> {
         let used: u64 =
             record.volumes.iter().flat_map(|v| &v.extents).map(|extent| extent.bytes).sum();
         self.layout().array_bytes() - used
+    }
+
+    /// What is written and dirty, if the array has a region map.
+    fn region_map(&self) -> Option<RegionMapStatus> {
+        let map = self.keeper()?.map.borrow();
+        let groups = || (0..self.layout().groups()).map(GroupNo);
+        let row = |g: GroupNo| u64::from(self.layout().k(g)) * units::BAND_BYTES;
+        let bytes = |g| map.written_bits(g) * map.geometry().bands_per_bit() * row(g);
+        Some(RegionMapStatus {
+            written_bytes: groups().map(bytes).sum(),
+            dirty_regions: groups().map(|g| map.dirty_regions(g)).sum(),
+            lost_pages: self.lost_pages.get(),
+        })
     }
 
     /// Everything about the array.
@@ -86,6 +100,7 @@ impl<E: Host> Managed<E> {
             tasks: self.tasks.all(),
             last_scrub: record.last_scrub,
             unlocated: self.tasks.unlocated(),
+            region_map: self.region_map(),
             volumes: record.volumes.iter().map(volume).collect(),
             exports: record.exports.iter().map(export).collect(),
         }

@@ -74,16 +74,21 @@ pub async fn zero_data<D: Drive>(
     let mut done = 0;
     while done < bytes {
         let n = ZERO_STEP.min(bytes - done);
-        match drive.write_zeroes(start + done, n).await {
-            Err(DriveError::Unsupported) => write_zeros(drive, start + done, n).await?,
-            result => result?,
-        }
+        zero(drive, start + done, n).await?;
         done += n;
         if !go_on(done) {
             return Ok(());
         }
     }
     drive.flush().await
+}
+
+/// Makes a part of a drive read as zeros.
+pub async fn zero<D: Drive>(drive: &D, start: u64, bytes: u64) -> Result<(), DriveError> {
+    match drive.write_zeroes(start, bytes).await {
+        Err(DriveError::Unsupported) => write_zeros(drive, start, bytes).await,
+        result => result,
+    }
 }
 
 async fn write_zeros<D: Drive>(drive: &D, start: u64, bytes: u64) -> Result<(), DriveError> {

@@ -30,6 +30,7 @@ use crate::array::Array;
 use crate::array::message::{Checked, Job, Outcome, Repair};
 use crate::limits::{BORDER_BANDS, BORDERS_MIN, DRIVES_MAX, TASK_BANDS, TASK_RETRY, TASK_STRIPES};
 use crate::manage::command::{ArrayStatus, Hindrance, ManageError, Stuck, TaskKind, TaskStatus};
+use crate::manage::keeper;
 use crate::manage::managed::Managed;
 use crate::stripe::table::StripeKey;
 use core::cell::{Cell, RefCell};
@@ -212,7 +213,8 @@ fn owed<E: Host>(managed: &Managed<E>) -> Vec<Owed> {
     let mut owed = Vec::new();
     for group in (0..layout.groups()).map(GroupNo) {
         let border = record.groups[group.index()].resync_border;
-        if layout.m(group) > 0 && border < layout.stripes(group) {
+        let owes = border < layout.stripes(group) || managed.owes_regions(group);
+        if layout.m(group) > 0 && owes {
             owed.push(Owed::Resync(group));
         }
     }
@@ -226,13 +228,12 @@ fn owed<E: Host>(managed: &Managed<E>) -> Vec<Owed> {
     owed
 }
 
-/// Runs one job per stripe of the window, several at a time; up to the first that can't be made
-/// right unless `thorough`.
+/// Runs one job per stripe of the window, several at a time, of those to be visited.
 async fn window<E: Host>(
     managed: &Rc<Managed<E>>,
     group: GroupNo,
     stripes: Range<u64>,
-    thorough: bool,
+    visit: Visit,
     job: impl Fn() -> Job + Copy + 'static,
 ) -> Sum {
     let Some(array) = managed.local() else {
@@ -242,7 +243,7 @@ async fn window<E: Host>(
     let state = Rc::new(Window {
         next: Cell::new(stripes.start),
         end: stripes.end,
-        thorough,
+        visit,
         lanes: Cell::new(lanes),
         sum: Cell::new(Sum::default()),
         over: Event::default(),
@@ -259,10 +260,20 @@ async fn window<E: Host>(
     state.sum.get()
 }
 
+/// Which stripes of a window are worked on.
+#[derive(Clone, Copy, Default)]
+struct Visit {
+    /// Also those behind one that can't be made right.
+    thorough: bool,
+    /// Only those that a drive may lack that is whole up to this epoch; 0: all. With a region map
+    /// only what was ever written in any case.
+    since: u64,
+}
+
 struct Window {
     next: Cell<u64>,
     end: u64,
-    thorough: bool,
+    visit: Visit,
     lanes: Cell<usize>,
     sum: Cell<Sum>,
     over: Event,
@@ -276,9 +287,10 @@ async fn lane<E: Host>(
     state: &Window,
 ) {
     loop {
-        let stripe = state.next.get();
+        let since = state.visit.since;
+        let stripe = managed.next_stripe(group, state.next.get(), state.end, since);
         let sum = state.sum.get();
-        let over = stripe >= state.end || (sum.hindered.is_some() && !state.thorough);
+        let over = stripe >= state.end || (sum.hindered.is_some() && !state.visit.thorough);
         if over || sum.stopped || managed.tasks.ending.get() {
             return;
         }
@@ -347,6 +359,14 @@ impl<E: Host> Managed<E> {
         TaskStatus { kind, done_bytes: done * strip, total_bytes: total * strip, stuck: None }
     }
 
+    /// The first stripe from `stripe` on that there is something to do about, or `end`.
+    fn next_stripe(&self, group: GroupNo, stripe: u64, end: u64, since: u64) -> u64 {
+        match self.keeper() {
+            Some(keeper) => keeper.map.borrow().next_stripe(group, stripe, end, since),
+            None => stripe,
+        }
+    }
+
     fn progress(&self, kind: TaskKind, done: u64, total: u64) {
         self.tasks.show(Some(self.task(kind, done, total)));
     }
@@ -383,13 +403,47 @@ impl<E: Host> Managed<E> {
     }
 }
 
+/// Makes the regions right that are owed. Each is clean, durably, once it is and nobody writes it.
+async fn resync_regions<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
+    let keeper = managed.keeper().expect("only with a region map");
+    let (owed, total) = {
+        let map = keeper.map.borrow();
+        let owed: Vec<_> = map.owed(group).into_iter().map(|r| (r, map.stripes(r))).collect();
+        (owed, managed.layout().stripes(group))
+    };
+    let all = owed.iter().map(|(_, s)| s.end.min(total) - s.start).sum();
+    let mut done = 0;
+    for (region, stripes) in owed {
+        let stripes = stripes.start..stripes.end.min(total);
+        managed.tasks.show(Some(managed.task(TaskKind::Resync, done, all)));
+        let repair = || Job::Check(Repair::TrustData);
+        let sum = window(managed, group, stripes.clone(), Visit::default(), repair).await;
+        if sum.stopped || managed.tasks.ending.get() {
+            return End::Cut;
+        }
+        if let Some((stripe, why)) = sum.hindered {
+            return End::Stuck(stripe, why);
+        }
+        done += stripes.end - stripes.start;
+        managed.lock.acquire(1).await;
+        keeper.map.borrow_mut().resynced(group, region);
+        managed.publish(false).await;
+        managed.lock.release(1);
+        keeper::kick(managed);
+    }
+    End::Whole
+}
+
 async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
+    if managed.keeper().is_some() {
+        return resync_regions(managed, group).await;
+    }
     let total = managed.layout().stripes(group);
     let border = managed.record().groups[group.index()].resync_border;
     for stripes in windows(managed, group, border) {
         managed.progress(TaskKind::Resync, stripes.start, total);
         let repair = || Job::Check(Repair::TrustData);
-        let sum = window(managed, group, stripes.clone(), false, repair).await;
+        let sum = window(managed, group, stripes.clone(), Visit::default(), repair).await;
         if sum.stopped || managed.tasks.ending.get() {
             return End::Cut;
         }
@@ -423,10 +477,18 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
     let SlotState::Rebuilding { border } = managed.record().slots[slot.index()].state else {
         return End::Cut;
     };
+    let since = managed.record().slots[slot.index()].since;
     for stripes in windows(managed, group, border) {
+        let first = managed.next_stripe(group, stripes.start, stripes.end, since);
+        if first == stripes.end && stripes.end < total {
+            // Nothing to fill: a border behind it is a border here.
+            continue;
+        }
         managed.progress(TaskKind::Rebuild, stripes.start, total);
         let fill = move || Job::Rebuild(slot);
-        let sum = window(managed, group, stripes.clone(), false, fill).await;
+        let sum =
+            window(managed, group, stripes.clone(), Visit { since, ..Visit::default() }, fill)
+                .await;
         if sum.stopped || managed.tasks.ending.get() {
             return End::Cut;
         }
@@ -462,7 +524,12 @@ async fn advance<E: Host>(
     }
     let whole = border == total;
     let state = if whole { SlotState::InSync } else { SlotState::Rebuilding { border } };
-    let recorded = managed.commit(whole, |r| r.slots[slot.index()].state = state).await.is_ok();
+    let moved = |r: &mut format::ArrayRecord| {
+        let slot = &mut r.slots[slot.index()];
+        slot.state = state;
+        slot.since = if whole { 0 } else { slot.since };
+    };
+    let recorded = managed.commit(whole, moved).await.is_ok();
     managed.publish(false).await;
     recorded
 }
@@ -475,7 +542,8 @@ async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: Repair) {
         let total = layout.stripes(group);
         for stripes in windows(managed, group, 0) {
             managed.progress(TaskKind::Scrub, stripes.start, total);
-            let sum = window(managed, group, stripes, true, move || Job::Check(repair)).await;
+            let visit = Visit { thorough: true, since: 0 };
+            let sum = window(managed, group, stripes, visit, move || Job::Check(repair)).await;
             if sum.stopped || managed.tasks.ending.get() {
                 return;
             }

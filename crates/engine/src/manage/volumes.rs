@@ -9,7 +9,8 @@ use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, VolumeStatus,
 };
 use crate::manage::create::{check_name, recorded};
-use crate::manage::managed::{Managed, Seat};
+use crate::manage::managed::{Managed, Seat, Taken};
+use crate::manage::pages;
 use crate::manage::store::{self, NextSlot};
 use format::{ExportAddress, ExportRecord, Extent, SlotRecord, SlotState, VolumeRecord};
 use io::Drive;
@@ -70,11 +71,11 @@ impl<E: Host> Managed<E> {
         if self.stopped() {
             return Err(ManageError::NoArray(self.record().name.clone()));
         }
-        let (block, data_bytes, state) = {
+        let (block, needs, state) = {
             let record = self.record();
             let state = record.slots.get(slot.index()).map(|s| s.state);
             let missing = || ManageError::NoSlot(record.name.clone(), slot);
-            (record.block_bytes, record.data_bytes, state.ok_or_else(missing)?)
+            (record.block_bytes, record.drive_bytes(), state.ok_or_else(missing)?)
         };
         if self.layout().groups_of(slot).any(|g| self.layout().m(g) == 0) {
             return Err(ManageError::NoRedundancy);
@@ -97,24 +98,67 @@ impl<E: Host> Managed<E> {
             return Err(ManageError::BlockSize { drive: info.block_bytes, array: block });
         }
         // A replacement may use what rounding down left on its predecessors.
-        let has = format::data_bytes(info.bytes, false);
-        if has < data_bytes {
-            return Err(ManageError::TooSmall { has, needs: data_bytes });
+        let has = format::usable_bytes(info.bytes, false);
+        if has < needs {
+            return Err(ManageError::TooSmall { has, needs });
         }
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
-        store::erase(&drive).await.map_err(failed)?;
+        let returned = self.returned(slot, &drive).await;
+        if returned.is_none() {
+            store::erase(&drive).await.map_err(failed)?;
+        }
+        let (next, uuid, since) = returned.unwrap_or((NextSlot::default(), uuid, 0));
+        if let Some(keeper) = self.keeper() {
+            // Until it takes part, no page is written: it has them all.
+            keeper.lock.acquire(1).await;
+            let written = pages::write_all(self, keeper, slot, &drive).await;
+            if let Err(error) = written {
+                keeper.lock.release(1);
+                return Err(failed(error));
+            }
+        }
+        let joined = self.join(slot, (reference, drive, next), (uuid, since)).await;
+        if let Some(keeper) = self.keeper() {
+            keeper.lock.release(1);
+        }
+        joined
+    }
+
+    /// What a drive brings that was in the slot until it failed, and has seen nothing else since:
+    /// where its next record goes, its identity, and up to which epoch it is whole.
+    async fn returned(&self, slot: Slot, drive: &E::Drive) -> Option<(NextSlot, Uuid, u64)> {
+        self.keeper()?;
+        let Ok(Ok((next, own))) = store::read(drive).await else {
+            return None;
+        };
+        let record = self.record();
+        let entry = &record.slots[slot.index()];
+        let same = own.array == record.array
+            && (own.this_slot, own.this_drive) == (slot, entry.drive)
+            && own.epoch.mark() == entry.last
+            && (own.areas, own.data_offset) == (record.areas, record.data_offset);
+        (same && entry.since > 0).then_some((next, entry.drive, entry.since))
+    }
+
+    /// Has a drive take part in a slot, as one to be filled from `since` on.
+    async fn join(
+        &self,
+        slot: Slot,
+        (reference, drive, next): Taken<E>,
+        (uuid, since): (Uuid, u64),
+    ) -> Result<(), ManageError> {
         let serial = recorded(&reference.serial);
         {
             let mut seats = self.seats.borrow_mut();
             let seat = &mut seats[slot.index()];
             let incarnation = seat.incarnation + 1;
             let drive = Some((reference, drive));
-            *seat = Seat { drive, next: NextSlot::default(), incarnation, dropped: false };
+            *seat = Seat { drive, next, incarnation, dropped: false };
         }
         let state = SlotState::Rebuilding { border: 0 };
         self.commit(true, |r| {
             let last = r.epoch.mark();
-            r.slots[slot.index()] = SlotRecord { drive: uuid, serial, state, last };
+            r.slots[slot.index()] = SlotRecord { drive: uuid, serial, state, last, since };
         })
         .await?;
         self.publish(false).await;

@@ -15,7 +15,7 @@
 //!   workers can't wait for each other.
 
 use crate::Host;
-use crate::array::message::{Job, Outcome};
+use crate::array::message::{Checked, Job, Outcome, Repair};
 use crate::array::{Array, Bound};
 use crate::limits::DRIVES_MAX;
 use crate::stripe::check;
@@ -83,6 +83,8 @@ struct Bench {
     others: Vec<Waiting>,
     /// Whether any writer wants to be durable.
     durable: bool,
+    /// Whether any writer brings more than zeros.
+    content: bool,
 }
 
 /// Takes ready stripes and carries out their jobs until the table is closed.
@@ -94,6 +96,7 @@ pub async fn worker<E: Host>(array: Array<E>, number: u32) {
         writers: Vec::with_capacity(8),
         others: Vec::with_capacity(8),
         durable: false,
+        content: false,
     };
     while let Some((at, key)) = array.table().take(number, &mut bench.jobs).await {
         run(&array, key, &mut bench).await;
@@ -104,13 +107,14 @@ pub async fn worker<E: Host>(array: Array<E>, number: u32) {
 /// Carries out all jobs of a stripe: the writes together, then what else is wanted.
 async fn run<E: Host>(array: &Array<E>, key: StripeKey, bench: &mut Bench) {
     let strip_bytes = array.bound().view.layout.strip_bytes();
-    bench.durable = false;
+    (bench.durable, bench.content) = (false, false);
     for waiting in bench.jobs.drain(..) {
         match waiting.job {
             Job::Write { at, data, fua } => {
                 bench.batch.add(at, data, strip_bytes);
                 bench.writers.push(waiting.origin);
                 bench.durable |= fua;
+                bench.content = true;
             }
             Job::Zero { at, bytes, fua } => {
                 bench.batch.add_zeros(at, bytes, array.zeros(), strip_bytes);
@@ -121,24 +125,63 @@ async fn run<E: Host>(array: &Array<E>, key: StripeKey, bench: &mut Bench) {
         }
     }
     if !bench.writers.is_empty() {
-        let written = write_batch(array, key, bench).await;
+        let written = write_writers(array, key, bench).await;
         bench.batch.clear();
         for origin in bench.writers.drain(..) {
             array.answer(origin, Outcome::Done(written));
         }
     }
     for Waiting { job, origin } in bench.others.drain(..) {
-        let outcome = match job {
-            Job::Read { at, into } => {
-                let (result, into) = check::read(array, key, at, into).await;
-                Outcome::Read(result, into)
-            }
-            Job::Rebuild(slot) => Outcome::Checked(check::rebuild(array, key, slot).await),
-            Job::Check(repair) => Outcome::Checked(check::check(array, key, repair).await),
-            Job::Write { .. } | Job::Zero { .. } => unreachable!("writes are in the batch"),
-        };
+        let outcome = other(array, key, job).await;
         array.answer(origin, outcome);
     }
+}
+
+/// Writes a batch; zeros for a band that was never written are there already.
+async fn write_writers<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    bench: &mut Bench,
+) -> Result<(), BlockError> {
+    if !bench.content && array.never_written(key) {
+        return Ok(());
+    }
+    array.enter_change(key).await?;
+    let written = write_batch(array, key, bench).await;
+    array.leave(key);
+    written
+}
+
+/// Carries out what is not a write. What was never written reads as zeros, and is neither checked
+/// nor filled.
+async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
+    let nothing = Checked { compared: true, alone: true, ..Checked::default() };
+    // What repairs makes its region dirty, as a write does.
+    let repairs = matches!(&job, Job::Check(repair) if *repair != Repair::Nothing);
+    if repairs && !array.never_written(key) {
+        if let Err(error) = array.enter_change(key).await {
+            return Outcome::Checked(Err(error));
+        }
+    } else if !array.enter_unchanged(key) {
+        return match job {
+            Job::Read { mut into, .. } => {
+                into.fill(0);
+                Outcome::Read(Ok(()), into)
+            }
+            _ => Outcome::Checked(Ok(nothing)),
+        };
+    }
+    let outcome = match job {
+        Job::Read { at, into } => {
+            let (result, into) = check::read(array, key, at, into).await;
+            Outcome::Read(result, into)
+        }
+        Job::Rebuild(slot) => Outcome::Checked(check::rebuild(array, key, slot).await),
+        Job::Check(repair) => Outcome::Checked(check::check(array, key, repair).await),
+        Job::Write { .. } | Job::Zero { .. } => unreachable!("writes are in the batch"),
+    };
+    array.leave(key);
+    outcome
 }
 
 async fn write_batch<E: Host>(

@@ -12,7 +12,7 @@ use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, StartOptions,
 };
 use engine::volume::Volume;
-use io::{Blocks, Env, Pool, Priority};
+use io::{BlockError, Blocks, Env, Pool, Priority};
 use layout::Level;
 use sim::{DriveConfig, Rng, SharedSimDrive, SimEnv, Stopped, World, WorldConfig};
 use std::cell::{Cell, RefCell};
@@ -25,8 +25,8 @@ pub type Machine = SimEnv<Message>;
 /// Where the answer to a request comes.
 pub type Answer<T> = Arc<Mutex<Option<Result<T, ManageError>>>>;
 
-/// Bytes of every simulated drive: head, four bands of data, tail.
-pub const DRIVE_BYTES: u64 = 6 * MIB;
+/// Bytes of every simulated drive: head, region map, journal, four bands of data, tail.
+pub const DRIVE_BYTES: u64 = 8 * MIB;
 
 pub struct Rig {
     pub world: World<Message>,
@@ -61,6 +61,10 @@ pub fn record(drive: &SharedSimDrive) -> format::ArrayRecord {
 /// Drives with the same content, for another course of events.
 pub fn duplicates(drives: &[SharedSimDrive]) -> Vec<SharedSimDrive> {
     drives.iter().map(SharedSimDrive::duplicate).collect()
+}
+
+fn region_map() -> bool {
+    std::env::var_os("PALISADE_TEST_MAP").is_some()
 }
 
 impl Rig {
@@ -149,7 +153,19 @@ impl Rig {
         drives: &[SharedSimDrive],
         strip_bytes: u32,
     ) -> Result<ArrayStatus, ManageError> {
-        let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes: None };
+        self.create_with(level, drives, strip_bytes, region_map())
+    }
+
+    /// Makes an array with a region map, or without.
+    pub fn create_with(
+        &self,
+        level: Level,
+        drives: &[SharedSimDrive],
+        strip_bytes: u32,
+        region_map: bool,
+    ) -> Result<ArrayStatus, ManageError> {
+        let block_bytes = None;
+        let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes, region_map };
         self.ask(|reply| Request::Create(new, references(drives), reply))
     }
 
@@ -309,10 +325,7 @@ impl Model {
                 self.bytes.borrow_mut()[range].fill(0);
                 volume.write_zeroes(from, bytes, rng.below(2) == 0).await
             }
-            1 => {
-                self.bytes.borrow_mut()[range].fill(0);
-                volume.discard(from, bytes).await
-            }
+            1 => self.discard(volume, from, bytes).await,
             2 => volume.flush().await,
             _ => {
                 let mut data = Pool::single(bytes as usize);
@@ -322,6 +335,26 @@ impl Model {
             }
         };
         assert_eq!(result, Ok(()), "change of {bytes} at {from}");
+    }
+
+    /// Discards: whole bands read as zeros afterwards, the rest as before.
+    async fn discard(
+        &self,
+        volume: &Volume<Machine>,
+        from: u64,
+        bytes: u64,
+    ) -> Result<(), BlockError> {
+        let result = volume.discard(from, bytes).await;
+        let (read, got) = volume.read(from, Pool::single(bytes as usize)).await;
+        assert_eq!(read, Ok(()));
+        let model = &mut self.bytes.borrow_mut()[from as usize..(from + bytes) as usize];
+        for (block, got) in model.chunks_mut(512).zip(got.chunks(512)) {
+            if block != got {
+                assert!(got.iter().all(|b| *b == 0), "discarded blocks are old or zeros");
+                block.fill(0);
+            }
+        }
+        result
     }
 
     /// Reads the whole volume back and compares.

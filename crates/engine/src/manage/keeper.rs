@@ -1,0 +1,537 @@
+//! The keeper of an array's region map: the only one who changes it ([`crate::region`]).
+//!
+//! Everything asked of it goes through one loop (`pump`), a batch at a time: what comes while a
+//! batch is under way is taken together afterwards.
+//!
+//! A batch of first writes and first changes:
+//! 1. bands never written are zeroed on all drives that take part, and flushed;
+//! 2. the pages with their bits, and with their regions dirty, are written to all of them;
+//! 3. every core learns of the bits and says so;
+//! 4. grants and answers go out.
+//!
+//! A batch that unwrites: every core forgets the bits and ends what is under way there; the pages
+//! follow; then the drives may discard.
+//!
+//! Cleaning: regions that nobody holds; the drives are flushed; the pages follow.
+//!
+//! Invariants
+//! - A drive that fails step 1 is out, durably, before step 2 begins; one that fails to take a page
+//!   is out before anything is answered that depends on it.
+//! - The keeper's `lock` is held from step 1 to step 3, and while a drive joins: who joins has
+//!   either been zeroed with the others or finds the bits set when it is rebuilt. Nobody waits for
+//!   the array's configuration lock under it.
+//! - In a group with a dropped drive nothing is begun, and nothing is cleaned: the drive will count
+//!   again without having seen it.
+
+use crate::Host;
+use crate::array::MANAGER;
+use crate::array::message::{Mail as ArrayMail, Outcome};
+use crate::limits::{SWEEP, WRITE_AHEAD};
+use crate::manage::managed::Managed;
+use crate::manage::store;
+use crate::region::map::{Map, PageKey};
+use crate::region::message::{Bits, ToCore, ToKeeper};
+use crate::stripe::table::Origin;
+use core::cell::{Cell, RefCell};
+use core::future::Future;
+use core::ops::Range;
+use format::SlotState;
+use io::local::{Event, Semaphore};
+use io::{BlockError, Drive, DriveError, Pool, Priority};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use units::{BAND_BYTES, CoreId, GroupNo, Slot};
+
+/// Somebody waits for a bit, or for several to be cleared.
+struct Prepare {
+    group: GroupNo,
+    bit: u64,
+    origin: Origin,
+}
+
+struct Clear {
+    group: GroupNo,
+    bits: Range<u64>,
+    origin: Origin,
+}
+
+/// A drive that failed a request of the keeper.
+struct Failed {
+    slot: Slot,
+    incarnation: u32,
+    error: DriveError,
+}
+
+/// The keeper's state.
+pub(crate) struct Keeper {
+    pub(super) map: RefCell<Map>,
+    /// See the module.
+    pub(super) lock: Semaphore,
+    prepares: RefCell<Vec<Prepare>>,
+    clears: RefCell<VecDeque<Clear>>,
+    pumping: Cell<bool>,
+    idle: Event,
+    awaited: Cell<u16>,
+    answered: Event,
+    sweeping: Cell<bool>,
+    ended: Cell<bool>,
+}
+
+impl Keeper {
+    pub fn new(map: Map) -> Self {
+        Self {
+            map: RefCell::new(map),
+            lock: Semaphore::new(1),
+            prepares: RefCell::default(),
+            clears: RefCell::default(),
+            pumping: Cell::new(false),
+            idle: Event::default(),
+            awaited: Cell::new(0),
+            answered: Event::default(),
+            sweeping: Cell::new(false),
+            ended: Cell::new(false),
+        }
+    }
+}
+
+/// Takes mail for the keeper of an array.
+pub(super) fn receive<E: Host>(managed: &Rc<Managed<E>>, mail: ToKeeper) {
+    let keeper = managed.keeper().expect("only arrays with a map write to a keeper");
+    match mail {
+        ToKeeper::Prepare { group, bit, origin } => {
+            keeper.prepares.borrow_mut().push(Prepare { group, bit, origin });
+        }
+        ToKeeper::Clear { group, bits, origin } => {
+            keeper.clears.borrow_mut().push_back(Clear { group, bits, origin });
+        }
+        ToKeeper::GaveUp { core, regions } => keeper.map.borrow_mut().gave_up(core, &regions),
+        ToKeeper::Done => {
+            keeper.awaited.set(keeper.awaited.get() - 1);
+            keeper.answered.notify();
+            return;
+        }
+    }
+    kick(managed);
+}
+
+/// Has the keeper look for work.
+pub(super) fn kick<E: Host>(managed: &Rc<Managed<E>>) {
+    if let Some(keeper) = managed.keeper()
+        && !keeper.pumping.replace(true)
+    {
+        managed.env().spawn(Priority::First, pump(managed.clone()));
+    }
+}
+
+async fn pump<E: Host>(managed: Rc<Managed<E>>) {
+    let keeper = managed.keeper().expect("it was started");
+    loop {
+        let batch = keeper.prepares.take();
+        if !batch.is_empty() {
+            prepare(&managed, keeper, batch).await;
+            continue;
+        }
+        let clear = keeper.clears.borrow_mut().pop_front();
+        if let Some(clear) = clear {
+            let result = unwrite(&managed, keeper, &clear).await;
+            managed.answer(clear.origin, result);
+            continue;
+        }
+        if !clean(&managed, keeper).await {
+            break;
+        }
+    }
+    keeper.pumping.set(false);
+    keeper.idle.notify();
+    sweep_later(&managed, keeper);
+}
+
+/// Has cores give grants back from time to time, while they hold any.
+fn sweep_later<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) {
+    let due = keeper.map.borrow().any_held() && !keeper.ended.get();
+    if !due || keeper.sweeping.replace(true) {
+        return;
+    }
+    let sleep = managed.env().sleep(SWEEP);
+    let weak = Rc::downgrade(managed);
+    managed.env().spawn(Priority::Last, async move {
+        sleep.await;
+        if let Some(managed) = weak.upgrade() {
+            let keeper = managed.keeper().expect("it has one");
+            keeper.sweeping.set(false);
+            if !keeper.ended.get() {
+                managed.tell_all(&ToCore::Sweep);
+                kick(&managed);
+            }
+        }
+    });
+}
+
+/// Carries out a batch of first writes and first changes.
+async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: Vec<Prepare>) {
+    let refuse = |batch: &mut Vec<Prepare>, why: &dyn Fn(GroupNo) -> bool| {
+        batch.retain(|p| {
+            let out = why(p.group);
+            if out {
+                managed.answer(p.origin, Err(BlockError::Unavailable));
+            }
+            !out
+        });
+    };
+    loop {
+        refuse(&mut batch, &|group| managed.frozen(group));
+        keeper.lock.acquire(1).await;
+        let (wanted, fresh) = wanted(keeper, &batch);
+        let failed = zero(managed, keeper, &fresh).await;
+        if !failed.is_empty() {
+            keeper.lock.release(1);
+            // Without redundancy blocks that can't be written cost the request, not the drive.
+            let bad = |group: GroupNo| {
+                let of = |f: &Failed| managed.layout().slots(group).any(|s| s == f.slot);
+                let none = managed.layout().m(group) == 0;
+                none && failed.iter().any(|f| f.error == DriveError::Media && of(f))
+            };
+            refuse(&mut batch, &bad);
+            let harmless = |f: &Failed| {
+                let plain = managed.layout().groups_of(f.slot).all(|g| managed.layout().m(g) == 0);
+                f.error == DriveError::Media && plain
+            };
+            let failed = failed.iter().filter(|f| !harmless(f)).collect::<Vec<_>>();
+            if !take_out(managed, failed).await {
+                return refuse(&mut batch, &|_| true);
+            }
+            continue;
+        }
+        let pages = keeper.map.borrow_mut().write(&wanted);
+        let failed = write_pages(managed, keeper, &pages).await;
+        if !fresh.is_empty() {
+            let bits = fresh.iter().map(|(group, bit)| one_bit(*group, *bit)).collect();
+            all_told(managed, keeper, &ToCore::Written(bits)).await;
+        }
+        keeper.lock.release(1);
+        if !take_out(managed, failed.iter().collect()).await {
+            return refuse(&mut batch, &|_| true);
+        }
+        refuse(&mut batch, &|group| managed.frozen(group));
+        break;
+    }
+    for Prepare { group, bit, origin } in batch {
+        let serial = keeper.map.borrow_mut().grant(group, bit, origin.core);
+        let region = bit / format::limits::REGION_BITS;
+        managed.tell(origin.core, ToCore::Grant { group, region, serial });
+        managed.answer(origin, Ok(()));
+    }
+}
+
+fn one_bit(group: GroupNo, bit: u64) -> Bits {
+    let per = format::limits::REGION_BITS;
+    Bits { group, region: bit / per, bits: 1 << (bit % per) }
+}
+
+type BitSet = BTreeSet<(GroupNo, u64)>;
+
+/// The bits that a batch wants set, with what is written ahead, and those that are not yet.
+fn wanted(keeper: &Keeper, batch: &[Prepare]) -> (BitSet, BitSet) {
+    let map = keeper.map.borrow();
+    let (mut wanted, mut fresh) = (BTreeSet::new(), BTreeSet::new());
+    for p in batch {
+        wanted.insert((p.group, p.bit));
+        if !map.written(p.group, p.bit) {
+            let run = map.ahead(p.group, p.bit, WRITE_AHEAD);
+            fresh.extend(run.map(|bit| (p.group, bit)));
+        }
+    }
+    wanted.extend(&fresh);
+    (wanted, fresh)
+}
+
+/// Zeroes bands on all drives that take part, durably; those that failed it.
+async fn zero<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, bits: &BitSet) -> Vec<Failed> {
+    let mut work: Vec<(Slot, Vec<(u64, u64)>)> = Vec::new();
+    for slot in managed.all_taking_part() {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for (group, bit) in bits {
+            if managed.layout().slots(*group).any(|s| s == slot) {
+                let (at, bytes) = on_drive(managed, keeper, *group, *bit..*bit + 1);
+                match runs.last_mut() {
+                    Some((from, n)) if *from + *n == at => *n += bytes,
+                    _ => runs.push((at, bytes)),
+                }
+            }
+        }
+        if !runs.is_empty() {
+            work.push((slot, runs));
+        }
+    }
+    on_drives(managed, work, |drive, runs| async move {
+        for (at, bytes) in runs {
+            store::zero(&drive, at, bytes).await?;
+        }
+        if drive.info().volatile_cache { drive.flush().await } else { Ok(()) }
+    })
+    .await
+}
+
+/// Where bits of a group lie on its drives, and how many bytes.
+fn on_drive<E: Host>(
+    managed: &Managed<E>,
+    keeper: &Keeper,
+    group: GroupNo,
+    bits: Range<u64>,
+) -> (u64, u64) {
+    let layout = managed.layout();
+    let per = keeper.map.borrow().geometry().bands_per_bit();
+    let (first, end) = (bits.start * per, (bits.end * per).min(layout.bands(group)));
+    let at = layout.drive_offset(group, layout.first_stripe(units::BandNo(first)));
+    (managed.record().data_offset + at, (end - first) * BAND_BYTES)
+}
+
+/// Does something on drives, on all at once; those that failed it.
+async fn on_drives<E: Host, T: 'static, F: Future<Output = Result<(), DriveError>> + 'static>(
+    managed: &Rc<Managed<E>>,
+    work: Vec<(Slot, T)>,
+    job: impl Fn(E::Drive, T) -> F,
+) -> Vec<Failed> {
+    let state = Rc::new((Cell::new(work.len()), RefCell::new(Vec::new()), Event::default()));
+    for (slot, what) in work {
+        let (drive, incarnation) = managed.drive_of(slot);
+        let Some(drive) = drive else {
+            state.0.set(state.0.get() - 1);
+            continue;
+        };
+        let (job, state) = (job(drive, what), state.clone());
+        managed.env().spawn(Priority::First, async move {
+            if let Err(error) = job.await {
+                state.1.borrow_mut().push(Failed { slot, incarnation, error });
+            }
+            state.0.set(state.0.get() - 1);
+            state.2.notify();
+        });
+    }
+    state.2.wait_until(|| (state.0.get() == 0).then_some(())).await;
+    state.1.take()
+}
+
+/// Writes pages to all drives of their groups that take part; those that did not take them.
+async fn write_pages<E: Host>(
+    managed: &Rc<Managed<E>>,
+    keeper: &Keeper,
+    pages: &BTreeSet<PageKey>,
+) -> Vec<Failed> {
+    let start = managed.map_start();
+    let images: Vec<_> =
+        pages.iter().map(|page| (*page, keeper.map.borrow().encode(*page))).collect();
+    let mut work = Vec::new();
+    for slot in managed.all_taking_part() {
+        let map = keeper.map.borrow();
+        let mut list = Vec::new();
+        for ((group, page), (sequence, bytes)) in &images {
+            let place = map.geometry().page_offset(slot, *group, *page, sequence % 2);
+            if let Some(place) = place {
+                let mut buffer = Pool::single(bytes.len());
+                buffer.copy_from_slice(bytes);
+                list.push((start + place, buffer.freeze()));
+            }
+        }
+        if !list.is_empty() {
+            work.push((slot, list));
+        }
+    }
+    on_drives(managed, work, |drive, list| async move {
+        let tickets: Vec<_> = list
+            .iter()
+            .map(|(at, page)| drive.write(*at, core::slice::from_ref(page), true))
+            .collect();
+        let mut result = Ok(());
+        for ticket in tickets {
+            result = result.and(ticket.await);
+        }
+        result
+    })
+    .await
+}
+
+/// Takes drives out, durably; false if one can't be, because the array ends.
+async fn take_out<E: Host>(managed: &Rc<Managed<E>>, failed: Vec<&Failed>) -> bool {
+    for f in failed {
+        managed.drive_failed(f.slot, f.incarnation).await;
+        if managed.all_taking_part().contains(&f.slot)
+            && managed.drive_of(f.slot).1 == f.incarnation
+        {
+            return false;
+        }
+    }
+    true
+}
+
+/// Tells every core, and waits until all have done what it says.
+async fn all_told<E: Host>(managed: &Managed<E>, keeper: &Keeper, mail: &ToCore) {
+    keeper.awaited.set(managed.env().cores());
+    managed.tell_all(mail);
+    keeper.answered.wait_until(|| (keeper.awaited.get() == 0).then_some(())).await;
+}
+
+/// Unwrites bits. The drives may discard them, and answer what they like.
+async fn unwrite<E: Host>(
+    managed: &Rc<Managed<E>>,
+    keeper: &Keeper,
+    clear: &Clear,
+) -> Result<(), BlockError> {
+    let set = keeper.map.borrow().set_bits(clear.group, clear.bits.clone());
+    if set.is_empty() {
+        return Ok(());
+    }
+    if managed.frozen(clear.group) {
+        return Err(BlockError::Unavailable);
+    }
+    let below = keeper.map.borrow_mut().revoke(&set);
+    all_told(managed, keeper, &ToCore::Withdraw(set.clone(), below)).await;
+    keeper.lock.acquire(1).await;
+    let pages = keeper.map.borrow_mut().unwrite(&set);
+    let failed = write_pages(managed, keeper, &pages).await;
+    keeper.lock.release(1);
+    if !take_out(managed, failed.iter().collect()).await || managed.frozen(clear.group) {
+        return Err(BlockError::Unavailable);
+    }
+    discard(managed, keeper, &set).await;
+    Ok(())
+}
+
+/// Discards what was unwritten. Content and outcome mean nothing.
+async fn discard<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, set: &[Bits]) {
+    let per = format::limits::REGION_BITS;
+    let mut runs: Vec<(GroupNo, Range<u64>)> = Vec::new();
+    for b in set {
+        for bit in (0..per).filter(|bit| b.bits >> bit & 1 == 1).map(|bit| b.region * per + bit) {
+            match runs.last_mut() {
+                Some((group, run)) if *group == b.group && run.end == bit => run.end += 1,
+                _ => runs.push((b.group, bit..bit + 1)),
+            }
+        }
+    }
+    let mut work = Vec::new();
+    for slot in managed.all_taking_part() {
+        let mine =
+            runs.iter().filter(|(group, _)| managed.layout().slots(*group).any(|s| s == slot));
+        let places: Vec<_> =
+            mine.map(|(group, run)| on_drive(managed, keeper, *group, run.clone())).collect();
+        if !places.is_empty() {
+            work.push((slot, places));
+        }
+    }
+    on_drives(managed, work, |drive, places| async move {
+        for (at, bytes) in places {
+            let _ = drive.discard(at, bytes).await;
+        }
+        Ok(())
+    })
+    .await;
+}
+
+/// Cleans what may be cleaned; whether there was anything and it was done.
+async fn clean<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) -> bool {
+    let regions = keeper.map.borrow().cleanable(|group| !managed.frozen(group));
+    if regions.is_empty() {
+        return false;
+    }
+    let groups: BTreeSet<GroupNo> = regions.iter().map(|(group, _)| *group).collect();
+    let of = |slot: &Slot| groups.iter().any(|g| managed.layout().slots(*g).any(|s| s == *slot));
+    let slots = managed.all_taking_part().into_iter().filter(of);
+    let work = slots.map(|slot| (slot, ())).collect();
+    let failed = on_drives(managed, work, |drive, ()| async move {
+        if drive.info().volatile_cache { drive.flush().await } else { Ok(()) }
+    })
+    .await;
+    if !failed.is_empty() {
+        return take_out(managed, failed.iter().collect()).await;
+    }
+    keeper.lock.acquire(1).await;
+    let out = |group| managed.lacks(group).then(|| managed.record().epoch.counter);
+    let pages = keeper.map.borrow_mut().clean(&regions, out);
+    let failed = write_pages(managed, keeper, &pages).await;
+    keeper.lock.release(1);
+    take_out(managed, failed.iter().collect()).await
+}
+
+/// Ends the keeper of an array in which nothing is under way any more: what can be clean is.
+pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
+    let Some(keeper) = managed.keeper() else {
+        return;
+    };
+    keeper.ended.set(true);
+    let idle = || (!keeper.pumping.get()).then_some(());
+    keeper.idle.wait_until(idle).await;
+    keeper.map.borrow_mut().revoke_all();
+    kick(managed);
+    keeper.idle.wait_until(idle).await;
+}
+
+impl<E: Host> Managed<E> {
+    /// Answers a request of the keeper's.
+    fn answer(&self, origin: Origin, result: Result<(), BlockError>) {
+        let array = self.local().expect("an array that asks runs");
+        array.answer(origin, Outcome::Done(result));
+    }
+
+    fn tell(&self, core: CoreId, mail: ToCore) {
+        let mail = ArrayMail::Region(mail);
+        self.env().post(core, crate::mail::Mail::Array(self.id(), mail));
+    }
+
+    fn tell_all(&self, mail: &ToCore) {
+        for core in 0..self.env().cores() {
+            self.tell(CoreId(core), mail.clone());
+        }
+    }
+
+    fn all_taking_part(&self) -> Vec<Slot> {
+        self.taking_part(&self.record())
+    }
+
+    /// Whether a drive of the group is out that no record calls failed.
+    fn frozen(&self, group: GroupNo) -> bool {
+        let seats = self.seats.borrow();
+        self.layout().slots(group).any(|slot| seats[slot.index()].dropped)
+    }
+
+    /// Whether a drive of the group does not count for all of it.
+    fn lacks(&self, group: GroupNo) -> bool {
+        let record = self.record();
+        let seats = self.seats.borrow();
+        self.layout().slots(group).any(|slot| {
+            let i = slot.index();
+            record.slots[i].state != SlotState::InSync || seats[i].drive.is_none()
+        })
+    }
+
+    fn drive_of(&self, slot: Slot) -> (Option<E::Drive>, u32) {
+        let seats = self.seats.borrow();
+        let seat = &seats[slot.index()];
+        (seat.drive.as_ref().map(|d| d.1.clone()), seat.incarnation)
+    }
+
+    fn map_start(&self) -> u64 {
+        self.record().areas.expect("only with a region map").map_start
+    }
+
+    /// Which groups have dirty regions.
+    pub(super) fn dirty_groups(&self) -> Vec<bool> {
+        let dirty = |g| self.keeper().is_some_and(|k| k.map.borrow().dirty_regions(g) > 0);
+        (0..self.layout().groups()).map(|g| dirty(GroupNo(g))).collect()
+    }
+
+    /// How people name the drive in a slot.
+    pub(super) fn path_of(&self, slot: Slot) -> String {
+        let seats = self.seats.borrow();
+        seats[slot.index()].drive.as_ref().map_or_else(String::new, |d| d.0.path.clone())
+    }
+
+    /// Whether the group owes the resync of a region, and nobody accepted to do without.
+    pub(super) fn owes_regions(&self, group: GroupNo) -> bool {
+        let accepted = self.record().groups[group.index()].loss_accepted;
+        !accepted && self.keeper().is_some_and(|k| k.map.borrow().owes(group))
+    }
+}
+
+/// The keeper runs where its mail goes.
+const _: () = assert!(MANAGER.0 == 0);

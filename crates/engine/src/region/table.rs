@@ -1,0 +1,245 @@
+//! What one core knows of an array's region map. See [`crate::region`].
+//!
+//! Invariants
+//! - `enter` and `leave` neither wait nor allocate; an operation that entered is counted until it
+//!   leaves.
+//! - A grant counts while its serial number is newer than `revoked`, whichever mail came first.
+
+use crate::region::message::Bits;
+use crate::stripe::table::StripeKey;
+use core::cell::{Cell, RefCell};
+use format::limits::REGION_BITS;
+use io::local::Event;
+use units::GroupNo;
+
+/// What a core starts with.
+#[derive(Clone, Debug)]
+pub struct TableStart {
+    /// A bit has 2 to the power of this stripes.
+    pub bit_shift: u32,
+    /// Of each group: whether its writes need grants, and the written bits of its regions.
+    pub groups: Vec<(bool, Vec<u64>)>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Region {
+    written: u64,
+    /// Serial number of the newest grant.
+    granted: u64,
+    /// Grants up to this are void.
+    revoked: u64,
+    in_flight: u32,
+    touched: bool,
+}
+
+struct Group {
+    needs_grant: bool,
+    regions: Vec<Region>,
+}
+
+/// Whether an operation may go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entered {
+    /// It is counted now, and must leave.
+    In,
+    /// Its band was never written.
+    Unwritten,
+    /// Its region is not granted.
+    Ungranted,
+}
+
+/// The table. One per core and array with a map.
+pub struct Table {
+    bit_shift: u32,
+    groups: RefCell<Vec<Group>>,
+    /// Regions with a grant.
+    held: RefCell<Vec<(GroupNo, u64)>>,
+    /// How often bits were withdrawn.
+    withdrawn: Cell<u64>,
+    idle: Event,
+    waiting: Cell<usize>,
+}
+
+impl Table {
+    /// The table of a core that starts an array.
+    pub fn new(start: &TableStart) -> Self {
+        let region = |written: &u64| Region { written: *written, ..Region::default() };
+        let group = |(needs_grant, words): &(bool, Vec<u64>)| Group {
+            needs_grant: *needs_grant,
+            regions: words.iter().map(region).collect(),
+        };
+        Self {
+            bit_shift: start.bit_shift,
+            groups: RefCell::new(start.groups.iter().map(group).collect()),
+            held: RefCell::default(),
+            withdrawn: Cell::new(0),
+            idle: Event::default(),
+            waiting: Cell::new(0),
+        }
+    }
+
+    /// Stripes of a bit.
+    pub const fn stripes_per_bit(&self) -> u64 {
+        1 << self.bit_shift
+    }
+
+    /// The bit of a stripe.
+    #[inline]
+    pub fn bit(&self, key: StripeKey) -> u64 {
+        key.stripe.0 >> self.bit_shift
+    }
+
+    #[inline]
+    fn place(&self, key: StripeKey) -> (usize, usize, u64) {
+        let bit = self.bit(key);
+        (key.group.index(), (bit / REGION_BITS) as usize, 1 << (bit % REGION_BITS))
+    }
+
+    /// Whether the stripe's band was written.
+    #[inline]
+    pub fn written(&self, key: StripeKey) -> bool {
+        let (group, region, bit) = self.place(key);
+        self.groups.borrow()[group].regions[region].written & bit != 0
+    }
+
+    /// How often bits were withdrawn: what was read before may not count after.
+    #[inline]
+    pub fn withdrawn(&self) -> u64 {
+        self.withdrawn.get()
+    }
+
+    /// Begins an operation on a stripe; one that changes it needs a grant.
+    #[inline]
+    pub fn enter(&self, key: StripeKey, change: bool) -> Entered {
+        let (group, region, bit) = self.place(key);
+        let group = &mut self.groups.borrow_mut()[group];
+        let region = &mut group.regions[region];
+        if region.written & bit == 0 {
+            return Entered::Unwritten;
+        }
+        if change {
+            if group.needs_grant && region.granted <= region.revoked {
+                return Entered::Ungranted;
+            }
+            region.touched = true;
+        }
+        region.in_flight += 1;
+        Entered::In
+    }
+
+    /// Ends an operation.
+    #[inline]
+    pub fn leave(&self, key: StripeKey) {
+        let (group, region, _) = self.place(key);
+        let region = &mut self.groups.borrow_mut()[group].regions[region];
+        region.in_flight -= 1;
+        if region.in_flight == 0 && self.waiting.get() > 0 {
+            self.idle.notify();
+        }
+    }
+
+    fn with<T>(&self, group: GroupNo, region: u64, work: impl FnOnce(&mut Region) -> T) -> T {
+        work(&mut self.groups.borrow_mut()[group.index()].regions[region as usize])
+    }
+
+    /// These bits are written.
+    pub fn set_written(&self, list: &[Bits]) {
+        for b in list {
+            self.with(b.group, b.region, |region| region.written |= b.bits);
+        }
+    }
+
+    /// A grant came.
+    pub fn grant(&self, group: GroupNo, region: u64, serial: u64) {
+        let new = self.with(group, region, |r| {
+            let new = serial > r.revoked && r.granted <= r.revoked;
+            r.granted = r.granted.max(serial);
+            r.touched |= new;
+            new
+        });
+        if new {
+            self.held.borrow_mut().push((group, region));
+        }
+    }
+
+    /// Voids the grants of regions that were not used since the last call, and tells which.
+    pub fn sweep(&self) -> Vec<(GroupNo, u64, u64)> {
+        let mut given = Vec::new();
+        self.held.borrow_mut().retain(|(group, region)| {
+            self.with(*group, *region, |r| {
+                let used = r.touched || r.in_flight > 0;
+                r.touched = false;
+                if !used {
+                    r.revoked = r.revoked.max(r.granted);
+                    given.push((*group, *region, r.granted));
+                }
+                used
+            })
+        });
+        given
+    }
+
+    /// Withdraws bits and voids the grants of their regions; returns when nothing is under way
+    /// there.
+    pub async fn withdraw(&self, list: Vec<Bits>, below: u64) {
+        self.withdrawn.set(self.withdrawn.get() + 1);
+        for b in &list {
+            self.with(b.group, b.region, |r| {
+                r.written &= !b.bits;
+                r.revoked = r.revoked.max(below);
+            });
+        }
+        self.held.borrow_mut().retain(|(g, r)| self.with(*g, *r, |r| r.granted > r.revoked));
+        self.waiting.set(self.waiting.get() + 1);
+        let quiet = |b: &Bits| self.with(b.group, b.region, |r| r.in_flight == 0);
+        self.idle.wait_until(|| list.iter().all(quiet).then_some(())).await;
+        self.waiting.set(self.waiting.get() - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::StripeNo;
+
+    fn table() -> Table {
+        let groups = vec![(true, vec![0b10, 0]), (false, vec![0b1])];
+        Table::new(&TableStart { bit_shift: 4, groups })
+    }
+
+    fn key(group: u16, stripe: u64) -> StripeKey {
+        StripeKey { group: GroupNo(group), stripe: StripeNo(stripe) }
+    }
+
+    #[test]
+    fn bands_are_written_and_regions_granted_before_a_change() {
+        let t = table();
+        let at = key(0, 16);
+        assert_eq!(t.enter(key(0, 15), false), Entered::Unwritten);
+        assert_eq!(t.enter(at, true), Entered::Ungranted);
+        assert_eq!(t.enter(at, false), Entered::In);
+        t.grant(GroupNo(0), 0, 1);
+        assert_eq!(t.enter(at, true), Entered::In);
+        assert_eq!(t.enter(key(0, 15), true), Entered::Unwritten);
+        assert_eq!(t.enter(key(1, 0), true), Entered::In, "no redundancy, no grant");
+        t.set_written(&[Bits { group: GroupNo(0), region: 1, bits: 1 }]);
+        assert!(t.written(key(0, 1024)) && !t.written(key(0, 1040)));
+        assert_eq!(t.enter(key(0, 1024), true), Entered::Ungranted, "another region");
+    }
+
+    #[test]
+    fn a_grant_is_kept_while_it_is_used_and_void_for_ever_after() {
+        let t = table();
+        t.grant(GroupNo(0), 0, 6);
+        assert_eq!(t.sweep(), [], "it is new");
+        assert_eq!(t.enter(key(0, 16), true), Entered::In);
+        assert_eq!(t.sweep(), []);
+        assert_eq!(t.sweep(), [], "an operation is under way");
+        t.leave(key(0, 16));
+        assert_eq!(t.sweep(), [(GroupNo(0), 0, 6)]);
+        t.grant(GroupNo(0), 0, 5);
+        assert_eq!(t.enter(key(0, 16), true), Entered::Ungranted, "that grant was late");
+        t.grant(GroupNo(0), 0, 7);
+        assert_eq!(t.enter(key(0, 16), true), Entered::In);
+    }
+}
