@@ -109,12 +109,12 @@ fn under_load(case: &Case, seed: u64) {
 }
 
 /// Cuts the power at every request of a start and two writes.
-fn every_request(case: &Case, cache: bool) {
+fn every_request(case: &Case, cache: bool, map: bool) {
     let seed = 900 + case.width as u64;
     let image = drives(case.width, seed, cache);
     let before = Oracle::new(BYTES / 4, cache);
     let rig = Rig::new(seed, 1);
-    rig.create(case.level, &image, case.strip).unwrap();
+    rig.create_with(case.level, &image, case.strip, map).unwrap();
     let volumes = rig.volume(BYTES / 4);
     before.start(&rig, &volumes, Mix { operations: 10, read_percent: 0, ..MIX }, seed);
     before.finish(&rig);
@@ -166,7 +166,8 @@ macro_rules! cases {
         }
         #[test]
         fn $each() {
-            every_request(&CASES[$index], $index % 2 == 0);
+            every_request(&CASES[$index], $index % 2 == 0, false);
+            every_request(&CASES[$index], $index % 2 == 0, true);
         }
     )*};
 }

@@ -120,7 +120,8 @@ fn cut_short(at: usize, seed: u64) -> bool {
     };
     oracle.verify(&rig, &rig.open_volume()[0], !power);
     rig.wait();
-    let below = MIB..MIB + border * u64::from(STRIP);
+    let start = record(&list[0]).data_offset;
+    let below = start..start + border * u64::from(STRIP);
     let rewritten = list[slot].log().iter().any(|e| {
         let write = e.kind == sim::drive::OpKind::Write;
         write && below.contains(&e.offset)

@@ -18,9 +18,18 @@ const MIX: Mix = Mix { tasks: 6, operations: 30, blocks_most: 80, read_percent: 
 
 /// An array that lost power behind a write, with random bytes in all redundant strips.
 fn unclean(level: Level, width: usize, seed: u64) -> (Vec<SharedSimDrive>, Rc<Oracle>) {
+    unclean_with(level, width, seed, seed % 4 < 2)
+}
+
+fn unclean_with(
+    level: Level,
+    width: usize,
+    seed: u64,
+    map: bool,
+) -> (Vec<SharedSimDrive>, Rc<Oracle>) {
     let drives = drives(width, seed, false);
     let rig = Rig::new(seed, 1);
-    rig.create(level, &drives, STRIP).unwrap();
+    rig.create_with(level, &drives, STRIP, map).unwrap();
     let oracle = Oracle::new(BYTES, false);
     let volumes = rig.volume(BYTES);
     oracle.start(&rig, &volumes, Mix { operations: 60, read_percent: 0, ..MIX }, seed);
@@ -134,7 +143,7 @@ fn mirrors_read_one_pinned_copy_until_resynced() {
 fn the_border_survives_a_clean_stop() {
     let mut between = 0;
     for seed in 0..8 {
-        let (drives, oracle) = unclean(Level::Raid5, 4, seed);
+        let (drives, oracle) = unclean_with(Level::Raid5, 4, seed, false);
         let rig = Rig::new(seed + 1, 1);
         rig.assemble(&references(&drives), StartOptions::default()).unwrap();
         rig.world.run_for(Nanos::from_micros(2_000 + seed * 700));

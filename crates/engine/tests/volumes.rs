@@ -170,7 +170,7 @@ fn discarded_blocks_are_zero_whatever_drives_return() {
             };
             let drives: Vec<_> = (0..width).map(|d| SharedSimDrive::new(config(d))).collect();
             let rig = Rig::new(i as u64, 1);
-            rig.create(level, &drives, STRIP).unwrap();
+            rig.create_with(level, &drives, STRIP, false).unwrap();
             let volume = rig.volume(MIB).remove(0);
             let oracle = Oracle::new(MIB, false);
             let mix = Mix { operations: 10, read_percent: 0, ..MIX };

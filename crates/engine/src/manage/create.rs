@@ -239,8 +239,8 @@ impl<E: Host> Manager<E> {
                 return Err(ManageError::State(managed.state()));
             }
         }
-        let epoch_id = self.env().random();
-        managed.commit(false, |r| *r = begun(assembly, r, epoch_id, accept_loss)).await?;
+        let (epoch_id, dirty) = (self.env().random(), managed.dirty_groups());
+        managed.commit(false, |r| *r = begun(assembly, r, (epoch_id, accept_loss), &dirty)).await?;
         pages::bring_all(managed, lacking).await
     }
 
@@ -363,14 +363,19 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
 }
 
 /// The record with which an assembled array starts, made of its present one.
-fn begun(assembly: &Assembly, now: &ArrayRecord, epoch_id: u64, accept_loss: bool) -> ArrayRecord {
+fn begun(
+    assembly: &Assembly,
+    now: &ArrayRecord,
+    (epoch_id, accept_loss): (u64, bool),
+    dirty: &[bool],
+) -> ArrayRecord {
     let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(epoch_id);
     let layout = record.layout().expect("an assembled record has a layout");
     for (g, group) in record.groups.iter_mut().enumerate() {
         // From here on a crash without a write owes no more than is owed now. With a region map
         // the flag stands for what is owed, too.
         let owes = if record.areas.is_some() {
-            group.unclean
+            group.unclean || dirty[g]
         } else {
             group.resync_border < layout.stripes(GroupNo(g as u16))
         };

@@ -180,6 +180,12 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
     };
     loop {
         refuse(&mut batch, &|group| managed.frozen(group));
+        // Who assembles the array sees by its record that a region may be dirty.
+        for group in batch.iter().map(|p| p.group).collect::<BTreeSet<_>>() {
+            if managed.layout().m(group) > 0 {
+                managed.first_write(group).await;
+            }
+        }
         keeper.lock.acquire(1).await;
         let (wanted, fresh) = wanted(keeper, &batch);
         let failed = zero(managed, keeper, &fresh).await;

@@ -524,6 +524,9 @@ impl<E: Host> Managed<E> {
 
     /// Records that a group may be written.
     pub async fn first_write(&self, group: GroupNo) {
+        if self.record.borrow().groups[group.index()].unclean {
+            return;
+        }
         self.lock.acquire(1).await;
         let unclean = self.record.borrow().groups[group.index()].unclean;
         if !unclean && !self.closed.get() {

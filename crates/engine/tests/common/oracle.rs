@@ -103,6 +103,13 @@ impl Oracle {
         }
     }
 
+    /// These bytes read as zeros from now on.
+    pub fn forget(&self, at: u64, bytes: u64) {
+        let range = (at / BLOCK) as usize..((at + bytes) / BLOCK) as usize;
+        let zero = Block { allowed: vec![0], acknowledged: 0, certain: true, busy: false };
+        self.blocks.borrow_mut()[range].fill(zero);
+    }
+
     /// Ranges with more than one possible content, as (offset, bytes).
     pub fn uncertain(&self) -> Vec<(u64, u64)> {
         let blocks = self.blocks.borrow();

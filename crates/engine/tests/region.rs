@@ -1,0 +1,466 @@
+//! The region map: arrays usable at once on drives full of random bytes, never-written bands, what
+//! a crash leaves to be resynced, what a returned drive lacks, discarded bands, lost pages.
+
+mod common;
+
+use common::oracle::{Mix, Oracle};
+use common::{DRIVE_BYTES, FORCE, Rig, drives, duplicates, record, reference, references};
+use engine::manage::command::{ArrayState, Request, StartOptions, TaskKind};
+use io::{Blocks, Pool};
+use layout::Level;
+use sim::drive::{DiscardContent, LogEntry, OpKind, Stage};
+use sim::{DriveConfig, Rng, SharedSimDrive};
+use std::rc::Rc;
+use units::{CoreId, MIB, Nanos};
+
+const STRIP: u32 = 64 << 10;
+
+/// Level, width, how many may be lost.
+const LEVELS: &[(Level, usize, usize)] = &[
+    (Level::Raid0, 3, 0),
+    (Level::Jbod, 2, 0),
+    (Level::Raid1, 2, 1),
+    (Level::Raid5, 4, 1),
+    (Level::Raid6, 5, 2),
+    (Level::Raid10, 4, 1),
+];
+
+const MIX: Mix = Mix { tasks: 4, operations: 25, blocks_most: 200, read_percent: 30 };
+
+fn make(rig: &Rig, level: Level, drives: &[SharedSimDrive]) {
+    rig.create_with(level, drives, STRIP, true).unwrap();
+}
+
+/// Requests that touched the data area of a drive.
+fn of_data(drive: &SharedSimDrive, start: u64) -> Vec<LogEntry> {
+    let tail = format::tail_offset(drive.info().bytes);
+    let data = |e: &LogEntry| e.offset >= start && e.offset < tail && e.bytes > 0;
+    drive.log().into_iter().filter(|e| e.stage == Stage::Submitted && data(e)).collect()
+}
+
+fn bytes_of(log: &[LogEntry], kind: OpKind) -> u64 {
+    log.iter().filter(|e| e.kind == kind).map(|e| e.bytes).sum()
+}
+
+/// Everything reads back, parity agrees, and any tolerated number of drives may go.
+fn right(rig: Rig, oracle: &Rc<Oracle>, drives: &[SharedSimDrive], lose: usize, seed: u64) {
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+    rig.wait();
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+    if lose > 0 {
+        assert_eq!(rig.scrub(true).mismatches, 0, "seed {seed}");
+    }
+    assert_eq!(rig.status().state, ArrayState::Optimal, "seed {seed}");
+    rig.stop();
+    assert!(record(&drives[0]).groups.iter().all(|g| !g.unclean), "seed {seed}: clean");
+    let mut rng = Rng::new(seed);
+    let mut left = duplicates(drives);
+    for _ in 0..lose {
+        left.remove(rng.index(left.len()));
+    }
+    let rig = Rig::new(seed + 77, 1);
+    let options = StartOptions { start_degraded: true, accept_loss: false };
+    rig.assemble(&references(&left), options).unwrap();
+    oracle.verify(&rig, &rig.open_volume()[0], false);
+}
+
+#[test]
+fn an_array_is_usable_at_once_and_reads_zeros_without_its_drives() {
+    for (level, width, _) in LEVELS.iter().copied() {
+        let drives = drives(width, 1, true);
+        let rig = Rig::new(1, 2);
+        make(&rig, level, &drives);
+        let size = rig.status().size_bytes;
+        let volumes = rig.volume(size);
+        let start = record(&drives[0]).data_offset;
+        assert!(drives.iter().all(|d| of_data(d, start).is_empty()), "{level}: nothing is zeroed");
+        drives.iter().for_each(SharedSimDrive::clear_log);
+        for (core, volume) in (0u16..).zip(&volumes) {
+            let volume = volume.clone();
+            rig.world.block_on(CoreId(core), async move {
+                volume.write_zeroes(512, size - 4096, true).await.unwrap();
+                volume.discard(0, size).await.unwrap();
+                let (result, got) = volume.read(0, Pool::single(size as usize)).await;
+                assert!(result == Ok(()) && got.iter().all(|b| *b == 0));
+            });
+        }
+        let log: Vec<_> = drives.iter().flat_map(SharedSimDrive::log).collect();
+        assert!(log.is_empty(), "{level}: {log:?}");
+        // One write: what is zeroed is its band, and no other band is touched.
+        let volume = volumes[0].clone();
+        rig.world.block_on(CoreId(0), async move {
+            volume.write(0, Pool::single(512).freeze(), false).await.unwrap();
+        });
+        for drive in &drives {
+            let log = of_data(drive, start);
+            assert!(log.iter().all(|e| e.offset + e.bytes <= start + MIB), "{level}");
+            assert!(bytes_of(&log, OpKind::WriteZeroes) <= MIB, "{level}");
+        }
+        let status = rig.status().region_map.unwrap();
+        let redundant = !matches!(level, Level::Raid0 | Level::Jbod);
+        assert_eq!(status.dirty_regions, u64::from(redundant));
+        assert_eq!(record(&drives[0]).groups[0].unclean, redundant);
+    }
+}
+
+#[test]
+fn every_core_sees_what_another_wrote_first() {
+    for seed in 0..6 {
+        for (at, (level, width, lose)) in LEVELS.iter().copied().enumerate() {
+            let drives = drives(width, seed, seed % 2 == 0);
+            drives.iter().for_each(|d| d.set_write_zeroes(seed % 3 > 0));
+            let rig = Rig::with(slow(seed, 1 + (seed % 4) as u16));
+            make(&rig, level, &drives);
+            let oracle = Oracle::new(3 * MIB, seed % 2 == 0);
+            let volumes = rig.volume(3 * MIB);
+            oracle.start(&rig, &volumes, MIX, seed + at as u64);
+            oracle.finish(&rig);
+            drop(volumes);
+            right(rig, &oracle, &drives, lose, seed);
+        }
+    }
+}
+
+fn slow(seed: u64, cores: u16) -> sim::WorldConfig {
+    let mut config = sim::WorldConfig::new(seed).with_cores(cores);
+    config.mail_delay_most = Nanos::from_micros([20, 200, 1_000][seed as usize % 3]);
+    config
+}
+
+/// Cuts the power at every request of a start and the first writes of two bands.
+fn first_writes(level: Level, width: usize, lose: usize, cache: bool) {
+    let seed = 700 + width as u64;
+    let image = drives(width, seed, cache);
+    let bytes = 2 * MIB;
+    let rig = Rig::new(seed, 1);
+    make(&rig, level, &image);
+    drop(rig.volume(bytes));
+    rig.stop();
+    for submits in 0.. {
+        let drives = duplicates(&image);
+        drives.iter().for_each(|d| d.set_write_zeroes(submits % 2 == 0));
+        let oracle = Oracle::new(bytes, cache);
+        let rig = Rig::new(seed + submits, 1);
+        rig.world.power_fails_after(submits);
+        let list = references(&drives);
+        let start = |r| Request::Assemble(None, list, StartOptions::default(), r);
+        let mut over = false;
+        if let Ok(started) = rig.try_ask(start) {
+            let status = started.unwrap().remove(0);
+            let array = rig.cores[0].array(status.id).unwrap();
+            let volume = engine::Volume::new(array, status.volumes[0].uuid);
+            let model = oracle.clone();
+            let writes = async move {
+                model.write(&volume, 512, 1024, false).await.unwrap();
+                model.write(&volume, MIB - 512, 2048, true).await.unwrap();
+                model.flush(&volume).await.unwrap();
+            };
+            over = rig.world.try_block_on(CoreId(0), writes).is_ok();
+        }
+        rig.world.crash();
+        oracle.crashed();
+        let rig = Rig::new(seed + 1 + submits, 1 + (submits % 2) as u16);
+        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        right(rig, &oracle, &drives, lose, seed + submits);
+        if over {
+            assert!(submits > 4 * width as u64, "{submits}: the writes were reached");
+            return;
+        }
+    }
+}
+
+#[test]
+fn first_writes_cut_at_every_request_without_redundancy() {
+    first_writes(Level::Raid0, 3, 0, true);
+    first_writes(Level::Jbod, 2, 0, false);
+}
+
+#[test]
+fn first_writes_cut_at_every_request_of_mirrors() {
+    first_writes(Level::Raid1, 2, 1, false);
+    first_writes(Level::Raid10, 4, 1, true);
+}
+
+#[test]
+fn first_writes_cut_at_every_request_with_parity() {
+    first_writes(Level::Raid5, 3, 1, true);
+    first_writes(Level::Raid6, 4, 2, false);
+}
+
+/// Cleaning is never early: the power goes around the time at which regions are cleaned.
+#[test]
+fn a_crash_around_cleaning_loses_nothing() {
+    let mut seen = [false; 2];
+    for seed in 0..24 {
+        let (level, width, lose) = LEVELS[2 + seed as usize % 4];
+        let cache = seed % 3 > 0;
+        let drives = drives(width, seed, cache);
+        let rig = Rig::with(slow(seed, 1 + (seed % 2) as u16));
+        make(&rig, level, &drives);
+        let oracle = Oracle::new(2 * MIB, cache);
+        let volumes = rig.volume(2 * MIB);
+        let mut rng = Rng::new(seed);
+        for round in 0..3 {
+            oracle.start(&rig, &volumes, Mix { operations: 6, ..MIX }, seed + round);
+            oracle.finish(&rig);
+            rig.world.run_for(Nanos::from_millis(2_000 + rng.below(3_000)));
+        }
+        oracle.start(&rig, &volumes, MIX, seed + 9);
+        rig.world.run_for(Nanos::from_micros(rng.below(6_000)));
+        let clean = rig.status().region_map.unwrap().dirty_regions == 0;
+        seen[usize::from(clean)] = true;
+        rig.world.crash();
+        drop(volumes);
+        oracle.crashed();
+        let rig = Rig::new(seed + 50, 1);
+        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        right(rig, &oracle, &drives, lose, seed);
+    }
+    assert!(seen[0], "some were dirty");
+}
+
+/// Drives of more than one region: 64 bands and some.
+fn large(count: usize, seed: u64, cache: bool) -> Vec<SharedSimDrive> {
+    let config = |i| DriveConfig::new(74 * MIB, seed * 100 + i as u64).with_cache(cache);
+    (0..count).map(|i| SharedSimDrive::new(config(i))).collect()
+}
+
+fn write_at(rig: &Rig, oracle: &Rc<Oracle>, at: u64, bytes: u64) {
+    let (volume, model) = (rig.open_volume().remove(0), oracle.clone());
+    rig.world.block_on(CoreId(0), async move {
+        model.write(&volume, at, bytes, true).await.unwrap();
+    });
+}
+
+#[test]
+fn a_crash_owes_the_resync_of_dirty_regions_and_their_written_bands() {
+    for (level, width, lose) in [(Level::Raid5, 3, 1), (Level::Raid1, 2, 1)] {
+        let drives = large(width, 5, false);
+        let rig = Rig::new(5, 1);
+        make(&rig, level, &drives);
+        let size = rig.status().size_bytes;
+        drop(rig.volume(size));
+        let oracle = Oracle::new(size, false);
+        let second = size / 70 * 65;
+        write_at(&rig, &oracle, 0, 200 << 10);
+        rig.world.run_for(Nanos::from_millis(10_000));
+        assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0, "cleaned lazily");
+        write_at(&rig, &oracle, second, 4096);
+        rig.world.crash();
+        oracle.crashed();
+        drives.iter().for_each(SharedSimDrive::clear_log);
+        let rig = Rig::new(6, 1);
+        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        rig.wait();
+        let start = record(&drives[0]).data_offset;
+        for drive in &drives {
+            let log = of_data(drive, start);
+            let first = start + 64 * MIB;
+            assert!(log.iter().all(|e| e.offset >= first), "{level}: the clean region is left");
+            assert!(bytes_of(&log, OpKind::Read) <= MIB, "{level}: a band, no more");
+        }
+        assert!(drives.iter().any(|d| !of_data(d, start).is_empty()), "{level}: resynced");
+        right(rig, &oracle, &drives, lose, 5);
+    }
+}
+
+/// A drive fails, is written past, and comes back: it gets what it missed, and no more.
+fn comes_back(level: Level, width: usize, lose: usize, seed: u64) {
+    let cache = seed % 2 == 1;
+    let drives = large(width, seed, cache);
+    let rig = Rig::new(seed, 1 + (seed % 2) as u16);
+    make(&rig, level, &drives);
+    let size = rig.status().size_bytes;
+    drop(rig.volume(size));
+    let oracle = Oracle::new(size, cache);
+    let second = size / 70 * 65;
+    write_at(&rig, &oracle, 0, 6 * MIB);
+    write_at(&rig, &oracle, second, MIB);
+    rig.world.run_for(Nanos::from_millis(10_000));
+    if seed % 3 == 1 {
+        // Acknowledged, in its cache only, and gone with it.
+        let (volume, model) = (rig.open_volume().remove(0), oracle.clone());
+        rig.world.block_on(CoreId(0), async move {
+            model.write(&volume, second, 96 << 10, false).await.unwrap();
+        });
+    }
+    let slot = seed as usize % width;
+    drives[slot].vanish();
+    drives[slot].power_cut(seed);
+    write_at(&rig, &oracle, second + 4096, 300 << 10);
+    let _ = rig.fail(slot);
+    if seed % 4 < 2 {
+        rig.world.run_for(Nanos::from_millis(10_000));
+        write_at(&rig, &oracle, second + 8192, 512);
+    }
+    drives[slot].reappear();
+    drives[slot].clear_log();
+    let back = reference(&drives[slot], slot);
+    rig.ask(|r| Request::Replace("a".into(), units::Slot(slot as u16), back, r)).unwrap();
+    rig.wait();
+    let start = record(&drives[slot]).data_offset;
+    let filled = of_data(&drives[slot], start);
+    let first = start + 64 * MIB;
+    assert!(filled.iter().all(|e| e.offset >= first), "seed {seed}: only what it missed");
+    assert!(bytes_of(&filled, OpKind::Write) > 0, "seed {seed}: it was filled");
+    right(rig, &oracle, &drives, lose, seed);
+}
+
+#[test]
+fn a_drive_that_comes_back_gets_what_it_missed() {
+    for seed in 0..4 {
+        comes_back(Level::Raid5, 3, 1, seed);
+        comes_back(Level::Raid1, 2, 1, seed + 4);
+    }
+}
+
+/// Under load, again and again, with power cuts: a returned drive is as good as the others.
+fn returns_under_load(level: Level, width: usize, lose: usize, seed: u64) {
+    let cache = seed % 2 == 1;
+    let drives = drives(width, seed, cache);
+    let cores = 1 + (seed / 2 % 2) as u16;
+    let mut rig = Rig::with(slow(seed, cores));
+    make(&rig, level, &drives);
+    let oracle = Oracle::new(3 * MIB, cache);
+    let mut volumes = rig.volume(3 * MIB);
+    let mut rng = Rng::new(seed);
+    for round in 0..3 {
+        oracle.start(&rig, &volumes, Mix { operations: 60, ..MIX }, seed * 7 + round);
+        rig.world.run_for(Nanos::from_micros(rng.below(4_000)));
+        let slot = rng.index(width);
+        drives[slot].vanish();
+        if cache {
+            drives[slot].power_cut(seed);
+        }
+        oracle.finish(&rig);
+        if rng.coin() {
+            rig.world.run_for(Nanos::from_millis(rng.below(8_000)));
+        }
+        let _ = rig.fail(slot);
+        drives[slot].reappear();
+        oracle.start(&rig, &volumes, MIX, seed * 7 + round + 100);
+        let back = reference(&drives[slot], slot);
+        rig.ask(|r| Request::Replace("a".into(), units::Slot(slot as u16), back, r)).unwrap();
+        if rng.coin() && round == 1 {
+            // A clean stop in the middle of it.
+            rig.world.run_for(Nanos::from_micros(rng.below(2_000)));
+            oracle.finish(&rig);
+            rig.stop();
+            drop((volumes, rig));
+            rig = Rig::with(slow(seed + 200, cores));
+            rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+            volumes = rig.open_volume();
+        }
+        oracle.finish(&rig);
+        rig.wait();
+        assert_eq!(rig.status().state, ArrayState::Optimal, "seed {seed}");
+    }
+    drop(volumes);
+    right(rig, &oracle, &drives, lose, seed);
+}
+
+#[test]
+fn drives_that_come_and_go_under_load_are_caught_up() {
+    for seed in 0..6 {
+        for (level, width, lose) in &LEVELS[2..] {
+            returns_under_load(*level, *width, *lose, seed);
+        }
+    }
+}
+
+/// A drive that was elsewhere meanwhile, or is another one, is filled from the beginning.
+#[test]
+fn only_the_drive_that_left_is_caught_up() {
+    let drives = drives(3, 8, false);
+    let rig = Rig::new(8, 1);
+    make(&rig, Level::Raid5, &drives);
+    let oracle = Oracle::new(MIB, false);
+    drop(rig.volume(MIB));
+    write_at(&rig, &oracle, 0, 64 << 10);
+    rig.world.run_for(Nanos::from_millis(10_000));
+    rig.fail(1).unwrap();
+    // It went on elsewhere, alone, or was rolled back: another epoch than the one it left in.
+    let mut own = record(&drives[1]);
+    own.sequence += 1;
+    own.next_epoch(99);
+    let next = format::slot_offsets(DRIVE_BYTES);
+    next.iter()
+        .for_each(|at| drives[1].overwrite(*at, &format::encode(&own.for_slot(units::Slot(1)))));
+    let start = own.data_offset;
+    drives[1].overwrite(start, &vec![0x5a; MIB as usize]);
+    let back = reference(&drives[1], 1);
+    rig.ask(|r| Request::Replace("a".into(), units::Slot(1), back, r)).unwrap();
+    right(rig, &oracle, &drives, 1, 8);
+}
+
+#[test]
+fn a_discarded_band_reads_as_zeros_whatever_its_drives_return() {
+    use DiscardContent::{Changing, Old, Random, Unsupported, Zero};
+    for (i, discard) in [Old, Zero, Random, Changing, Unsupported].into_iter().enumerate() {
+        for (level, width, lose) in LEVELS.iter().copied() {
+            let seed = 40 + i as u64;
+            let drives = drives(width, seed, i % 2 == 0);
+            drives.iter().for_each(|d| d.set_discard(discard));
+            let rig = Rig::with(slow(seed, 2));
+            make(&rig, level, &drives);
+            let size = rig.status().size_bytes;
+            let volumes = rig.volume(size);
+            let row = record(&drives[0]).layout().unwrap().row_bytes(0);
+            let oracle = Oracle::new(size, i % 2 == 0);
+            oracle.start(&rig, &volumes, Mix { read_percent: 0, ..MIX }, seed);
+            oracle.finish(&rig);
+            let before = rig.status().region_map.unwrap().written_bytes;
+            let volume = volumes[1].clone();
+            rig.world.block_on(CoreId(1), async move {
+                volume.discard(512, 2 * row).await.unwrap();
+                let (result, got) = volume.read(row, Pool::single(row as usize)).await;
+                assert!(result == Ok(()) && got.iter().all(|b| *b == 0), "the whole band in it");
+            });
+            let after = rig.status().region_map.unwrap().written_bytes;
+            assert!(after < before, "{level}: {before} {after}");
+            oracle.forget(row, row);
+            oracle.start(&rig, &volumes, MIX, seed + 1);
+            oracle.finish(&rig);
+            rig.world.crash();
+            drop(volumes);
+            oracle.crashed();
+            let rig = Rig::new(seed + 1, 1);
+            rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+            right(rig, &oracle, &drives, lose, seed);
+        }
+    }
+}
+
+/// Without a single whole page the map says what is always safe: everything.
+#[test]
+fn a_lost_map_owes_everything_and_says_so() {
+    let drives = drives(4, 3, false);
+    let rig = Rig::new(3, 1);
+    make(&rig, Level::Raid5, &drives);
+    drop(rig.volume(MIB));
+    let oracle = Oracle::new(MIB, false);
+    write_at(&rig, &oracle, 0, MIB);
+    rig.stop();
+    let areas = record(&drives[0]).areas.unwrap();
+    let spoil = |drive: &SharedSimDrive| {
+        drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
+    };
+    spoil(&drives[2]);
+    let rig = Rig::new(4, 1);
+    let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+    assert_eq!(status.region_map.unwrap().lost_pages, 0, "the other drives have it");
+    rig.stop();
+    drives.iter().enumerate().filter(|(i, _)| *i != 2).for_each(|(_, d)| spoil(d));
+    let rig = Rig::new(5, 1);
+    let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+    assert_eq!(status.region_map.unwrap().lost_pages, 0, "the drive that lacked it has it now");
+    rig.stop();
+    drives.iter().for_each(spoil);
+    let rig = Rig::new(6, 1);
+    let status = rig.assemble(&references(&drives), FORCE).unwrap();
+    let map = status.region_map.unwrap();
+    assert_eq!((map.lost_pages, map.written_bytes), (1, status.size_bytes));
+    assert!(status.tasks.is_empty() || status.tasks[0].kind == TaskKind::Resync);
+    assert_eq!(status.state, ArrayState::Degraded);
+    right(rig, &oracle, &drives, 1, 6);
+}
