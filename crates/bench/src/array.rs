@@ -176,7 +176,7 @@ fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
 
 impl Bay {
     /// Makes the array and writes all of it once.
-    fn create(files: &Files, cores: u16) -> Result<Self, BenchError> {
+    fn create(files: &Files, cores: u16, region_map: bool) -> Result<Self, BenchError> {
         let (rig, paths) = (Rig::start(cores)?, files.paths());
         let drives = open(&paths)?;
         let new = NewArray {
@@ -184,6 +184,7 @@ impl Bay {
             level: Level::Raid5,
             strip_bytes: STRIP_BYTES,
             block_bytes: None,
+            region_map,
         };
         let references = references(&drives);
         let made: ArrayStatus = rig.ask(|reply| Request::Create(new, references, reply))?;
@@ -427,11 +428,11 @@ pub fn bench_array(
     progress("making and filling the drives");
     let first = Files::new(&options.dir, options.drives, options.drive_bytes, 1)?;
     let second = Files::new(&options.dir, options.drives, options.drive_bytes, 2)?;
-    let bay = Bay::create(&first, 1)?;
+    let bay = Bay::create(&first, 1, true)?;
     against_raw(options, &bay, &second, &mut report, progress)?;
     let mut bays = vec![bay];
     if options.cores == 2 {
-        let two = Bay::create(&second, 2)?;
+        let two = Bay::create(&second, 2, true)?;
         against_one_core(options, &bays[0], &two, &mut report, progress)?;
         bays.push(two);
     }

@@ -258,12 +258,30 @@ pub struct Array {
     pub tasks: Vec<Task>,
     /// What the last finished scrub found; null before the first.
     pub last_scrub: Option<LastScrub>,
+    /// What its region map says; absent without one, or while the array does not run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub region_map: Option<RegionMap>,
     /// What was asked of the drives.
     pub drive_io: Vec<DriveIo>,
     /// Its volumes.
     pub volumes: Vec<Volume>,
     /// Its exports.
     pub exports: Vec<Export>,
+}
+
+/// What an array's region map says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RegionMap {
+    /// Bytes of the array that were ever written, in whole bands.
+    pub written_bytes: u64,
+    /// Regions in which writes may be under way, or that owe a resync.
+    pub dirty_regions: u64,
+    /// Pages that no drive had when the array started.
+    pub lost_pages: u64,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// All arrays.
@@ -288,6 +306,9 @@ pub struct CreateArray {
     /// Block size; the largest of the drives' when absent.
     #[serde(default)]
     pub block_bytes: Option<u32>,
+    /// Whether it keeps a region map; without one its drives are zeroed first.
+    #[serde(default = "yes")]
+    pub region_map: bool,
     /// Drives whose foreign content may be destroyed.
     #[serde(default)]
     pub overwrite: Vec<String>,
@@ -311,6 +332,8 @@ pub struct Plan {
     pub block_bytes: u32,
     /// Usable bytes it would have.
     pub size_bytes: u64,
+    /// Whether it would keep a region map.
+    pub region_map: bool,
     /// The drives it would take.
     pub drives: Vec<PlannedDrive>,
 }

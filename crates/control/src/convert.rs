@@ -7,7 +7,8 @@ use crate::inventory::{Inventory, Known, Place, Places};
 use crate::probe;
 use drives::SharedDrive;
 use engine::manage::command::{
-    ArrayState, ArrayStatus, ExportStatus, SlotHealth, TaskKind, TaskStatus, VolumeStatus,
+    ArrayState, ArrayStatus, ExportStatus, RegionMapStatus, SlotHealth, TaskKind, TaskStatus,
+    VolumeStatus,
 };
 use format::ArrayRecord;
 use std::collections::BTreeMap;
@@ -36,17 +37,33 @@ pub fn array(status: &ArrayStatus, inventory: &Inventory, exports: &Exports) -> 
         epoch: status.epoch,
         unclean: status.unclean,
         problem: None,
-        warnings: Vec::new(),
+        warnings: lost_pages(status).into_iter().collect(),
         slots: slots(status),
         tasks: status.tasks.iter().map(task).collect(),
         last_scrub: status.last_scrub.map(|scrub| api::LastScrub {
             unlocated: status.unlocated,
             ..probe::last_scrub(scrub)
         }),
+        region_map: status.region_map.map(region_map),
         drive_io: drive_io(status, inventory),
         volumes: status.volumes.iter().map(|v| volume(&status.name, v)).collect(),
         exports: status.exports.iter().map(|e| export(&status.name, e, exports)).collect(),
     }
+}
+
+fn region_map(map: RegionMapStatus) -> api::RegionMap {
+    let RegionMapStatus { written_bytes, dirty_regions, lost_pages } = map;
+    api::RegionMap { written_bytes, dirty_regions, lost_pages }
+}
+
+fn lost_pages(status: &ArrayStatus) -> Option<String> {
+    let lost = status.region_map.map_or(0, |map| map.lost_pages);
+    (lost > 0).then(|| {
+        format!(
+            "{lost} pages of the region map were on no drive: all of what they stood for is \
+             resynced, and what was never written there may not read as zeros"
+        )
+    })
 }
 
 fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
@@ -178,6 +195,7 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
         slots,
         tasks: Vec::new(),
         last_scrub: record.last_scrub.map(probe::last_scrub),
+        region_map: None,
         drive_io: Vec::new(),
         volumes: probe::recorded_volumes(record),
         exports: Vec::new(),

@@ -201,6 +201,7 @@ impl Manager {
             level,
             strip_bytes: request.strip_bytes,
             block_bytes: request.block_bytes,
+            region_map: request.region_map,
         };
         let references: Vec<DriveRef<SharedDrive>> =
             taken.into_iter().map(|t| t.reference).collect();
@@ -499,8 +500,8 @@ fn parse_level(text: &str) -> Result<Level, Error> {
 
 /// What making the array would give; fails where the drives can't make it.
 fn plan(request: &api::CreateArray, level: Level, taken: &[Taken]) -> Result<api::Plan, Error> {
-    // A band, between head and tail area.
-    let least = 2 * format::AREA_BYTES + MIB;
+    // A band, between head and tail area, and with a region map behind it and the journal.
+    let least = 2 * format::AREA_BYTES + if request.region_map { 3 * MIB } else { MIB };
     if let Some(Taken { plan, .. }) = taken.iter().find(|t| t.plan.bytes < least) {
         return Err(Error::failed(
             format!(
@@ -513,10 +514,15 @@ fn plan(request: &api::CreateArray, level: Level, taken: &[Taken]) -> Result<api
         ));
     }
     let drives = taken.iter().map(|t| &t.reference);
-    let sizes = drives.clone().map(|r| format::data_bytes(r.shared.info().bytes, !r.is_file));
+    let sizes = drives.clone().map(|r| format::usable_bytes(r.shared.info().bytes, !r.is_file));
+    let usable = sizes.min().unwrap_or(0);
+    let data_bytes = match request.region_map {
+        true => format::split(usable).data_bytes,
+        false => usable.saturating_sub(2 * format::AREA_BYTES),
+    };
     let count = taken.len() as u16;
-    let layout = Layout::new(level, count, request.strip_bytes, sizes.min().unwrap_or(0))
-        .map_err(ManageError::from)?;
+    let layout =
+        Layout::new(level, count, request.strip_bytes, data_bytes).map_err(ManageError::from)?;
     let largest = drives.map(|r| r.shared.info().block_bytes).max().unwrap_or(512);
     let block_bytes = request.block_bytes.unwrap_or(largest);
     if largest > block_bytes {
@@ -535,6 +541,7 @@ fn plan(request: &api::CreateArray, level: Level, taken: &[Taken]) -> Result<api
         strip_bytes: request.strip_bytes,
         block_bytes,
         size_bytes: layout.array_bytes(),
+        region_map: request.region_map,
         drives: taken.iter().map(|t| t.plan.clone()).collect(),
     })
 }

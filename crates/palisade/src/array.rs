@@ -32,6 +32,10 @@ pub struct Create {
     /// Block size; the largest of the drives' unless said
     #[arg(long, value_name = "512|4096", value_parser = block)]
     block: Option<u32>,
+    /// Keep a map of what was written: usable at once, resynced only where it was written; without
+    /// it the drives are zeroed first
+    #[arg(long, default_value = "on", value_parser = ["on", "off"])]
+    region_map: String,
     /// A drive of these whose content may be destroyed
     #[arg(long, value_name = "PATH")]
     overwrite: Vec<PathBuf>,
@@ -57,7 +61,7 @@ fn block(text: &str) -> Result<u32, String> {
 /// What can be done with arrays.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make an array; its drives are zeroed first
+    /// Make an array
     Create(Create),
     /// List all arrays
     List {
@@ -273,6 +277,7 @@ async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
         drives: create.drives.iter().map(|path| absolute(path)).collect(),
         strip_bytes: create.strip,
         block_bytes: create.block,
+        region_map: create.region_map == "on",
         overwrite: create.overwrite.iter().map(|path| absolute(path)).collect(),
         dry_run: create.dry_run,
     };
@@ -354,12 +359,13 @@ fn plan(plan: &api::Plan) -> String {
     };
     let rows: Vec<_> = plan.drives.iter().map(row).collect();
     format!(
-        "would make {}: level {}, strip {}, block {} bytes, {} usable; its drives are zeroed\n\n{}",
+        "would make {}: level {}, strip {}, block {} bytes, {} usable{}\n\n{}",
         plan.name,
         plan.level,
         format_size(plan.strip_bytes.into()),
         plan.block_bytes,
         format_size(plan.size_bytes),
+        if plan.region_map { "" } else { "; its drives are zeroed" },
         table(&["SLOT", "DRIVE", "SERIAL", "SIZE", "HOLDS", ""], &rows)
     )
 }
@@ -391,6 +397,10 @@ fn text(array: &api::Array) -> String {
         if let Some(problem) = &task.problem {
             text.push_str(&format!("  stuck: {problem}\n"));
         }
+    }
+    if let Some(map) = &array.region_map {
+        let written = format_size(map.written_bytes);
+        text.push_str(&format!("{written} ever written, {} regions dirty\n", map.dirty_regions));
     }
     if let Some(scrub) = &array.last_scrub {
         text.push_str(&text_of_scrub(scrub, array.size_bytes));
