@@ -233,7 +233,7 @@ fn a_daemon_that_was_killed_finds_everything_again() {
     assert_eq!((&record["level"], &record["drives"]), (&"5".into(), &3.into()));
     assert_eq!(
         (&record["data_offset"], &record["data_bytes"]),
-        (&(1 << 20).into(), &(10 << 20).into())
+        (&(3 << 20).into(), &(8 << 20).into())
     );
     assert_eq!((&record["unclean"], &record["strip_bytes"]), (&false.into(), &65536.into()));
     assert_eq!(record["volumes"][0]["name"], "v");
