@@ -38,6 +38,9 @@ const FIO_GOAL: f64 = 0.90;
 /// What two cores may cost per request, of one core's cost.
 const CORES_GOAL: f64 = 1.15;
 
+/// What the region map may cost of the rate of small writes.
+const MAP_GOAL: f64 = 0.03;
+
 /// What is measured, and how long.
 #[derive(Clone, Debug)]
 pub struct ArrayBench {
@@ -385,6 +388,25 @@ fn against_raw(
     Ok(())
 }
 
+/// What the region map costs small writes in steady state: an array without one is side A. The
+/// whole volume was written before, and all of its regions stay dirty.
+fn against_no_map(
+    options: &ArrayBench,
+    with: &Bay,
+    second: &Files,
+    report: &mut Report,
+    progress: &dyn Fn(&str),
+) -> Result<(), BenchError> {
+    progress("4k-random-write: with and without a region map");
+    let without = Bay::create(second, 1, false)?;
+    let small = WORKLOADS.iter().find(|w| w.op == Op::Write && w.order == Order::Random);
+    let small = small.expect("it is one of them");
+    let rounds = compare(options, small, &without.side(), &with.side())?;
+    let cost = Spread::of(rounds.iter().map(|r| 1.0 - r.b.rate() / r.a.rate()));
+    report.add("region-map-cost", "ratio", cost, Some(Goal::AtMost(MAP_GOAL)));
+    without.verify()
+}
+
 /// CPU time per request of two cores against one.
 fn against_one_core(
     options: &ArrayBench,
@@ -430,6 +452,7 @@ pub fn bench_array(
     let second = Files::new(&options.dir, options.drives, options.drive_bytes, 2)?;
     let bay = Bay::create(&first, 1, true)?;
     against_raw(options, &bay, &second, &mut report, progress)?;
+    against_no_map(options, &bay, &second, &mut report, progress)?;
     let mut bays = vec![bay];
     if options.cores == 2 {
         let two = Bay::create(&second, 2, true)?;

@@ -347,6 +347,8 @@ mod tests {
     use units::MIB;
 
     const G: GroupNo = GroupNo(0);
+    /// Stripes of the group.
+    const END: u64 = 200 * 16;
 
     fn map() -> Map {
         let layout = Layout::new(Level::Raid5, 3, 65536, 200 * MIB).unwrap();
@@ -382,15 +384,15 @@ mod tests {
         m.write(&bits(&[3, 65, 130]));
         let stripes = 16;
         m.clean(&bits(&[0, 1, 2]), |_| None);
-        assert_eq!(m.next_stripe(G, 0, 9999, 7), 9999, "the drive has all of it");
+        assert_eq!(m.next_stripe(G, 0, END, 7), END, "the drive has all of it");
         m.write(&bits(&[66]));
-        assert_eq!(m.next_stripe(G, 0, 9999, 7), 65 * stripes, "dirty");
+        assert_eq!(m.next_stripe(G, 0, END, 7), 65 * stripes, "dirty");
         m.clean(&bits(&[1]), |_| Some(8));
-        assert_eq!(m.next_stripe(G, 0, 9999, 7), 65 * stripes);
-        assert_eq!(m.next_stripe(G, 0, 9999, 8), 9999);
-        assert_eq!(m.next_stripe(G, 65 * stripes + 5, 9999, 7), 65 * stripes + 5);
-        assert_eq!(m.next_stripe(G, 67 * stripes, 9999, 7), 9999);
-        assert_eq!(m.next_stripe(G, 4 * stripes, 9999, 0), 65 * stripes);
+        assert_eq!(m.next_stripe(G, 0, END, 7), 65 * stripes);
+        assert_eq!(m.next_stripe(G, 0, END, 8), END);
+        assert_eq!(m.next_stripe(G, 65 * stripes + 5, END, 7), 65 * stripes + 5);
+        assert_eq!(m.next_stripe(G, 67 * stripes, END, 7), END);
+        assert_eq!(m.next_stripe(G, 4 * stripes, END, 0), 65 * stripes);
     }
 
     #[test]
@@ -403,7 +405,7 @@ mod tests {
         m.resynced(G, 0);
         let free = m.cleanable(|_| true);
         m.clean(&free, |_| Some(9));
-        assert_eq!(m.next_stripe(G, 0, 9999, 50), 0, "whatever the epoch of who was out");
+        assert_eq!(m.next_stripe(G, 0, END, 50), 0, "whatever the epoch of who was out");
         m.clean(&free, |_| None);
         assert_eq!(m.next_stripe(G, 0, 64 * 16, 50), 64 * 16);
     }
