@@ -27,7 +27,8 @@ fn filled(
     seed: u64,
 ) -> (Rig, Volume<Machine>, Rc<Oracle>) {
     let rig = Rig::new(seed, 1 + (seed % 2) as u16);
-    rig.create(level, drives, STRIP).unwrap();
+    // Without a region map: what is checked and owed is then the whole group.
+    rig.create_with(level, drives, STRIP, false).unwrap();
     let volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, false);
     oracle.start(&rig, &volumes, MIX, seed);
