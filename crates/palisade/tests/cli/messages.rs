@@ -32,7 +32,7 @@ fn a_drive_too_small_is_named_with_the_least_size() {
     let (large, small) = (place.name(0), place.name(1));
     let create = ["array", "create", "a", "--level", "1", "--drives", &large, &small];
     let said = place.refuses(1, &create);
-    assert!(said.contains(&small) && said.contains("3 MiB"), "{said}");
+    assert!(said.contains(&small) && said.contains("5 MiB"), "{said}");
 }
 
 #[test]

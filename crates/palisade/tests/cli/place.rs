@@ -128,6 +128,15 @@ impl Place {
         self.json(&words)
     }
 
+    /// As [`Place::create`], without a region map: everything is zeroed, and checked by a scrub.
+    pub fn create_zeroed(&self, name: &str, level: &str, drives: &[usize]) -> Value {
+        let paths: Vec<String> = drives.iter().map(|number| self.name(*number)).collect();
+        let mut words = vec!["array", "create", name, "--level", level, "--region-map", "off"];
+        words.push("--drives");
+        words.extend(paths.iter().map(String::as_str));
+        self.json(&words)
+    }
+
     /// As [`Place::create`], over whatever the drives hold.
     pub fn create_over(&self, name: &str, level: &str, drives: &[usize]) -> Value {
         let paths: Vec<String> = drives.iter().map(|number| self.name(*number)).collect();
