@@ -173,6 +173,19 @@ pub struct SlotInfo {
     /// Stripes in which scrubs found its strip to be wrong since the array started.
     #[serde(default)]
     pub wrong_strips: u64,
+    /// Requests to its drive that failed otherwise since the array started, timeouts included.
+    #[serde(default)]
+    pub failures: u64,
+    /// Requests to its drive that were not done within the deadline.
+    #[serde(default)]
+    pub timeouts: u64,
+    /// The first of these failures: why the drive was taken out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+    /// Requests to the drive, which is out, may still be carried out: until they have ended it
+    /// is not written again.
+    #[serde(default)]
+    pub quarantined: bool,
 }
 
 /// A running task of an array.
@@ -221,6 +234,9 @@ pub struct DriveIo {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
+    /// Times that a request was asked again after an error that passes.
+    #[serde(default)]
+    pub retries: u64,
 }
 
 /// An array, running or found.

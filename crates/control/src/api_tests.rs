@@ -25,6 +25,10 @@ fn array() -> Array {
             read_errors: 7,
             rewritten: 6,
             wrong_strips: 5,
+            failures: 5,
+            timeouts: 4,
+            reason: Some("r".into()),
+            quarantined: true,
         }],
         tasks: vec![Task {
             kind: TaskKind::Rebuild,
@@ -48,12 +52,13 @@ fn an_array_has_the_promised_keys() {
         "strip_bytes": 65536, "block_bytes": 512, "size_bytes": 10, "free_bytes": 4,
         "epoch": 3, "unclean": true,
         "slots": [{"slot": 0, "drive": null, "serial": "s", "state": "in-sync",
-                   "read_errors": 7, "rewritten": 6, "wrong_strips": 5}],
+                   "read_errors": 7, "rewritten": 6, "wrong_strips": 5, "failures": 5,
+                   "timeouts": 4, "reason": "r", "quarantined": true}],
         "tasks": [{"kind": "rebuild", "done_bytes": 1, "total_bytes": 2, "state": "running"}],
         "last_scrub": {"checked_bytes": 1, "mismatches": 2, "repaired": 3, "unlocated": 1},
         "region_map": {"written_bytes": 5, "dirty_regions": 2, "lost_pages": 0},
         "drive_io": [{"slot": 0, "reads": 0, "writes": 0, "flushes": 0, "read_bytes": 0,
-                      "write_bytes": 0}],
+                      "write_bytes": 0, "retries": 0}],
         "volumes": [], "exports": [],
     });
     assert_eq!(to_value(Answer::new(array())).expect("encodes"), expected);

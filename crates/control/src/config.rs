@@ -1,4 +1,5 @@
-//! The daemon's configuration: a TOML file with `socket`, `cores` and `drives`.
+//! The daemon's configuration: a TOML file with `socket`, `cores`, `drives` and
+//! `drive_deadline_ms`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -8,6 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// Most data cores.
 pub const CORES_MAX: u16 = 64;
+
+/// The least and the most that `drive_deadline_ms` may be: below, a busy machine would blame
+/// drives for its own delays.
+pub const DEADLINES_MS: (u64, u64) = (500, 600_000);
 
 /// What the file says.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -21,6 +26,14 @@ pub struct Config {
     /// Paths of drives; `*` and `?` match within a component.
     #[serde(default)]
     pub drives: Vec<String>,
+    /// Milliseconds that a drive may take for a request before it is taken out, within
+    /// [`DEADLINES_MS`].
+    #[serde(default = "usual_deadline")]
+    pub drive_deadline_ms: u64,
+}
+
+const fn usual_deadline() -> u64 {
+    engine::limits::DRIVE_DEADLINE.0 / 1_000_000
 }
 
 const fn one() -> u16 {
@@ -52,6 +65,11 @@ impl Config {
         if !(1..=CORES_MAX).contains(&config.cores) {
             return Err(format!("cores must be 1 to {CORES_MAX}, not {}", config.cores));
         }
+        let (least, most) = DEADLINES_MS;
+        if !(least..=most).contains(&config.drive_deadline_ms) {
+            let given = config.drive_deadline_ms;
+            return Err(format!("drive_deadline_ms must be {least} to {most}, not {given}"));
+        }
         Ok(config)
     }
 }
@@ -72,17 +90,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_all_three_keys() {
-        let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n";
+    fn reads_all_keys() {
+        let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
+                    drive_deadline_ms = 2000\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
-        assert_eq!(config.cores, 2);
+        assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
 
     #[test]
     fn everything_has_a_default() {
-        let config = Config { socket: None, cores: 1, drives: vec![] };
+        let config = Config { socket: None, cores: 1, drives: vec![], drive_deadline_ms: 10_000 };
         assert_eq!(Config::parse(""), Ok(config));
     }
 
@@ -93,6 +112,8 @@ mod tests {
         assert!(!problem.contains('\n'), "{problem}");
         let problem = Config::parse("cores = \"two\"").expect_err("wrong kind");
         assert!(problem.contains("line 1"), "{problem}");
+        let problem = Config::parse("drive_deadline_ms = 1").expect_err("too short");
+        assert!(problem.contains("500 to 600000"), "{problem}");
         assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));
     }
 }

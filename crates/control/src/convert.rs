@@ -80,6 +80,10 @@ fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
         read_errors: slot.errors.read_errors,
         rewritten: slot.errors.rewritten,
         wrong_strips: slot.errors.wrong_strips,
+        failures: slot.errors.failures,
+        timeouts: slot.errors.timeouts,
+        reason: slot.errors.reason.map(|error| error.to_string()),
+        quarantined: slot.quarantined,
     };
     status.slots.iter().map(slot).collect()
 }
@@ -113,6 +117,7 @@ fn drive_io(status: &ArrayStatus, inventory: &Inventory) -> Vec<api::DriveIo> {
             flushes: counts.flushes,
             read_bytes: counts.read_bytes,
             write_bytes: counts.write_bytes,
+            retries: counts.retries,
         })
     });
     slots.collect()

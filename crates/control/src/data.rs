@@ -11,6 +11,7 @@ use crate::api::Error;
 use crate::connection::{Connections, Table};
 use core::cell::RefCell;
 use drives::SharedDrive;
+use engine::Settings;
 use engine::array::MANAGER;
 use engine::mail::Mail;
 use engine::manage::command::{ManageError, Reply, Request};
@@ -45,12 +46,15 @@ pub struct Data {
 }
 
 /// Starts the cores, and the engine on each. Dropping the runtime stops them.
-pub fn start(cores: u16) -> std::io::Result<(Runtime<Mail<SharedDrive>, SharedDrive>, Data)> {
+pub fn start(
+    cores: u16,
+    settings: Settings,
+) -> std::io::Result<(Runtime<Mail<SharedDrive>, SharedDrive>, Data)> {
     let config = runtime::Config { cores, ..runtime::Config::default() };
     let turned_away = Arc::<Notify>::default();
     let told = turned_away.clone();
     let runtime = Runtime::start_with(config, move |env: CoreEnv| {
-        let core = Core::start(env);
+        let core = Core::start_with(env, settings);
         CONNECTIONS.set(Some(Connections::new(core, told.clone())));
     })?;
     let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away };

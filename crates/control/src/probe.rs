@@ -130,6 +130,10 @@ pub fn recorded_slots(
         read_errors: 0,
         rewritten: 0,
         wrong_strips: 0,
+        failures: 0,
+        timeouts: 0,
+        reason: None,
+        quarantined: false,
     };
     slots.map(info).collect()
 }

@@ -18,6 +18,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use core::future::Future;
+use engine::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
+use units::Nanos;
 
 /// How often exports that can't be served are tried again.
 const RETRY: Duration = Duration::from_secs(3);
@@ -69,7 +71,9 @@ async fn run(config: Config) -> Result<(), Error> {
     raise_file_limit();
     let listener = listen(&socket).await?;
     say_parity(kernel);
-    let (cores, data) = data::start(config.cores).map_err(|e| cannot_start(&e))?;
+    let deadline = Nanos::from_millis(config.drive_deadline_ms);
+    let settings = Settings { deadline };
+    let (cores, data) = data::start(config.cores, settings).map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Arc::new(Manager::new(data, config.drives));
     let server = tokio::spawn(axum::serve(listener, router(manager.clone())).into_future());

@@ -9,6 +9,7 @@ use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
 use io::drive::GATHER_MAX;
 use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather};
 use runtime::{Descriptor, Reactor, ZeroMode};
+use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -45,9 +46,10 @@ struct Kernel {
 impl Kernel {
     fn new(drive: &Arc<FileDrive>) -> Self {
         let writing = drive.zero_by == ZeroBy::Writing;
+        let counted = |file: &Arc<File>| Descriptor::counted(file.clone(), drive.counts.retries());
         Self {
-            file: Descriptor::file(drive.file.clone()),
-            buffered: drive.buffered.clone().map(Descriptor::file),
+            file: counted(&drive.file),
+            buffered: drive.buffered.as_ref().map(counted),
             zeros: writing.then(|| io::Pool::single(ZEROS).freeze()),
             counted: drive.counts.register(),
             drive: drive.clone(),

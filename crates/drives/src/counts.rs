@@ -19,6 +19,8 @@ pub struct IoCounts {
     pub read_bytes: u64,
     /// Bytes given.
     pub write_bytes: u64,
+    /// Times that a request was asked again after an error that passes.
+    pub retries: u64,
 }
 
 /// One core's counters of one drive.
@@ -69,7 +71,7 @@ struct Sum {
 
 /// All counters of one drive.
 #[derive(Clone, Default)]
-pub(crate) struct Counts(Arc<Mutex<Sum>>);
+pub(crate) struct Counts(Arc<Mutex<Sum>>, Arc<AtomicU64>);
 
 /// A core's counters and where they go in the end.
 pub(crate) struct Registered {
@@ -94,6 +96,11 @@ impl Counts {
         core
     }
 
+    /// Where requests that are asked again are counted.
+    pub(crate) fn retries(&self) -> Arc<AtomicU64> {
+        self.1.clone()
+    }
+
     /// The sum over all handles.
     pub(crate) fn sum(&self) -> IoCounts {
         // The last owner's `drop` takes the lock, so handles are let go after it is released.
@@ -105,6 +112,7 @@ impl Counts {
         for core in &living {
             core.counts.add_to(&mut total);
         }
+        total.retries = self.1.load(Ordering::Relaxed);
         total
     }
 }

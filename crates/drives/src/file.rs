@@ -58,6 +58,8 @@ pub(crate) fn read_error(errno: i32) -> DriveError {
 pub(crate) fn other_error(errno: i32) -> DriveError {
     match Errno::from_raw_os_error(errno) {
         Errno::NODEV | Errno::NXIO | Errno::SHUTDOWN => DriveError::Gone,
+        // The kernel has given the request up.
+        Errno::TIMEDOUT => DriveError::Timeout,
         Errno::OPNOTSUPP | Errno::NOSYS => DriveError::Unsupported,
         _ => DriveError::Fault,
     }

@@ -3,11 +3,26 @@
 use crate::Host;
 use crate::array::message::{ArrayId, Mail as ArrayMail};
 use crate::array::{Array, MANAGER};
+use crate::limits::DRIVE_DEADLINE;
 use crate::mail::Mail;
 use crate::manage::Manager;
 use core::cell::RefCell;
 use io::Priority;
 use std::rc::Rc;
+use units::Nanos;
+
+/// What whoever starts an engine may choose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// How long a drive may take for a request before it is taken out (D16).
+    pub deadline: Nanos,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { deadline: DRIVE_DEADLINE }
+    }
+}
 
 /// The engine on one core. Clones share it.
 pub struct Core<E: Host> {
@@ -22,16 +37,22 @@ impl<E: Host> Clone for Core<E> {
 
 struct Inner<E: Host> {
     env: E,
+    settings: Settings,
     arrays: RefCell<Vec<Array<E>>>,
     manager: Option<Manager<E>>,
 }
 
 impl<E: Host> Core<E> {
-    /// Starts the engine on this core. Once a core, at its start.
+    /// Starts the engine on this core with the usual settings. Once a core, at its start.
     pub fn start(env: E) -> Self {
-        let manager = (env.core() == MANAGER).then(|| Manager::new(env.clone()));
+        Self::start_with(env, Settings::default())
+    }
+
+    /// As [`Core::start`]; every core gets the same settings.
+    pub fn start_with(env: E, settings: Settings) -> Self {
+        let manager = (env.core() == MANAGER).then(|| Manager::new(env.clone(), settings));
         let arrays = RefCell::new(Vec::new());
-        let core = Self { inner: Rc::new(Inner { env: env.clone(), arrays, manager }) };
+        let core = Self { inner: Rc::new(Inner { env: env.clone(), settings, arrays, manager }) };
         let receiver = core.clone();
         env.spawn(Priority::First, async move {
             loop {
@@ -55,8 +76,9 @@ impl<E: Host> Core<E> {
         match mail {
             Mail::Array(array, mail) => self.receive_array(array, mail),
             Mail::Start { array, view, drives, regions } => {
-                let started =
-                    Array::start(&self.inner.env, array, view, &drives, regions.as_deref());
+                let Inner { env, settings, .. } = &*self.inner;
+                let (regions, deadline) = (regions.as_deref(), settings.deadline);
+                let started = Array::start(env, array, view, &drives, regions, deadline);
                 if let Some(manager) = &self.inner.manager {
                     manager.attach(started.clone());
                 }
@@ -79,8 +101,8 @@ impl<E: Host> Core<E> {
         match mail {
             ArrayMail::Adopted { generation, .. } => self.manager().adopted(id, generation),
             ArrayMail::Drained { .. } => self.manager().drained(id),
-            ArrayMail::DriveFailed { slot, incarnation } => {
-                self.manager().drive_failed(id, slot, incarnation);
+            ArrayMail::DriveFailed { slot, incarnation, error } => {
+                self.manager().drive_failed(id, slot, incarnation, error);
             }
             ArrayMail::Unreadable { slot, incarnation, rewritten } => {
                 self.manager().unreadable(id, slot, incarnation, rewritten);

@@ -12,6 +12,7 @@
 //! - [`array`]: splits at strip and stripe borders, routes to drives and home cores.
 //! - [`stripe`]: who waits for a stripe; plans; carries out.
 //! - [`region`]: what was ever written, and what a crash leaves to be made right.
+//! - [`watch`]: deadlines of requests to drives.
 //! - [`manage`]: the array's configuration: records, failures, replacement, tasks.
 //! - [`core`]: one core of the engine; its mail.
 //!
@@ -19,6 +20,7 @@
 //! stands in [`limits`].
 
 pub mod array;
+mod buffers;
 pub mod core;
 pub mod limits;
 pub mod mail;
@@ -26,6 +28,7 @@ pub mod manage;
 pub mod region;
 pub mod stripe;
 pub mod volume;
+pub mod watch;
 
 use io::Env;
 
@@ -34,5 +37,5 @@ pub trait Host: Env<Mail = mail::Mail<<Self as Env>::Shared>> {}
 
 impl<T: Env<Mail = mail::Mail<<T as Env>::Shared>>> Host for T {}
 
-pub use crate::core::Core;
+pub use crate::core::{Core, Settings};
 pub use volume::Volume;

@@ -32,6 +32,12 @@ pub const BORDER_BANDS: u64 = 64;
 /// A range with unreadable blocks is halved at least down to this many bytes before anything is
 /// recovered in it, and further, to a block, where that is the only way.
 pub const BAD_RANGE_BYTES: u32 = 4 << 10;
+/// How long a drive may take for a request, where nothing else is said. Healthy drives answer in
+/// milliseconds, under garbage collection or error recovery within a second or two. And Linux's
+/// NVMe and SCSI hosts give a request up after 30 s: with two drives hung, one behind the other, a
+/// request of a host takes 2 * 5/4 of this, which must be less.
+pub const DRIVE_DEADLINE: Nanos = Nanos::from_millis(10_000);
+
 /// A task that can't go on tries again after this long, if nothing else has it try before.
 pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
 /// How often cores give back grants of regions that they do not use.
@@ -41,6 +47,7 @@ pub const WRITE_AHEAD: u64 = 7;
 /// Bytes of the region map that are read or written by one request at the start.
 pub const MAP_STEP: u64 = 1 << 20;
 
+const _: () = assert!(2 * DRIVE_DEADLINE.0 * 5 / 4 < Nanos::from_millis(30_000).0);
 const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());
 const _: () = assert!(SLICE_BYTES_MAX <= STRIP_BYTES_MAX);
 const _: () = assert!(DRIVES_MAX <= 64, "sets of strips are 64-bit masks");

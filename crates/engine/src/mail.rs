@@ -4,6 +4,7 @@ use crate::array::message::ArrayId;
 use crate::array::view::View;
 use crate::manage::command::Request;
 use crate::region::table::TableStart;
+use crate::watch::Opened;
 use std::sync::Arc;
 use units::CoreId;
 
@@ -18,7 +19,7 @@ pub enum Mail<S> {
         /// Its first snapshot.
         view: Arc<View>,
         /// The drive of each slot, where there is one.
-        drives: Vec<Option<S>>,
+        drives: Vec<Option<Opened<S>>>,
         /// What is known of its region map, if it has one.
         regions: Option<Arc<TableStart>>,
     },

@@ -8,6 +8,7 @@
 use crate::Host;
 use crate::array::Array;
 use crate::array::view::VolumeView;
+use crate::buffers::join;
 use core::cell::RefCell;
 use io::{BlockError, Blocks, Buf, BufMut};
 use std::rc::Rc;
@@ -122,10 +123,9 @@ impl<E: Host> Blocks for Volume<E> {
             offset += part.len() as u64;
             let (outcome, part) = self.array.read(at, part).await;
             result = result.and(outcome);
-            done.unsplit(part);
+            done = join(done, part);
         }
-        done.unsplit(into);
-        (result, done)
+        (result, join(done, into))
     }
 
     async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {

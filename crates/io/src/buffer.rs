@@ -176,13 +176,18 @@ impl BufMut {
     /// # Panics
     /// If it is not.
     pub fn unsplit(&mut self, back: BufMut) {
-        assert!(
-            self.shared == back.shared
-                && self.piece == back.piece
-                && self.start + self.len == back.start,
-            "unsplit of buffers that are not neighbours"
-        );
+        let joined = self.try_unsplit(back);
+        assert!(joined.is_ok(), "unsplit of buffers that are not neighbours");
+    }
+
+    /// Joins `back` if it is what directly follows in the same piece; gives it back if not.
+    pub fn try_unsplit(&mut self, back: BufMut) -> Result<(), BufMut> {
+        let same = self.shared == back.shared && self.piece == back.piece;
+        if !same || self.start + self.len != back.start {
+            return Err(back);
+        }
         self.len += back.len;
+        Ok(())
     }
 
     /// Drops all bytes behind the first `len`.

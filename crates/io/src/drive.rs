@@ -36,6 +36,8 @@ pub enum DriveError {
     Fault,
     /// The drive is gone.
     Gone,
+    /// It was not done within its time: it may have been carried out, or be so later.
+    Timeout,
     /// The operation is not offered by this drive (discard, write-zeroes).
     Unsupported,
     /// The request lies outside the drive or is not aligned: a mistake of ours.
@@ -48,6 +50,7 @@ impl fmt::Display for DriveError {
             Self::Media => "unreadable blocks",
             Self::Fault => "input/output error",
             Self::Gone => "drive is gone",
+            Self::Timeout => "no answer in time",
             Self::Unsupported => "not supported",
             Self::Bounds => "out of bounds",
         })

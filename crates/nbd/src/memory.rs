@@ -12,7 +12,9 @@
 //!
 //! A volume may keep a piece it was given a little longer than the request (a drive that does
 //! not answer). Its return is not announced, so who waits also looks again every
-//! [`LOOK_AGAIN`].
+//! [`LOOK_AGAIN`]. What is kept for longer than [`KEPT`] may never come back: then others are
+//! allocated in its place, so that connections go on; never more than there are pieces are with
+//! connections at a time.
 
 use crate::limits::{CONNECTION_BYTES, LARGE_BYTES, MEDIUM_BYTES, SMALL_BYTES};
 use core::cell::Cell;
@@ -26,6 +28,9 @@ use units::Nanos;
 
 /// How often a connection without memory looks for pieces whose return nobody announced.
 const LOOK_AGAIN: Nanos = Nanos::from_millis(1);
+
+/// How long a connection waits for pieces that are neither free nor with a connection.
+const KEPT: Nanos = Nanos::from_millis(1_000);
 
 /// How much memory the connections of one core get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,31 +54,54 @@ impl Default for MemorySize {
 
 /// The payload memory of all connections of one core.
 pub struct ConnectionMemory {
-    small: Pool,
-    medium: Pool,
-    large: Pool,
-    reserve: Pool,
+    small: Pieces,
+    medium: Pieces,
+    large: Pieces,
+    reserve: Pieces,
     connections: Cell<usize>,
     freed: Event,
+    /// Pieces were kept for too long: what is missing is allocated.
+    kept: Cell<bool>,
+}
+
+/// Pieces of one size, and how many are with connections.
+struct Pieces {
+    pool: Pool,
+    lent: Rc<Cell<usize>>,
+}
+
+impl Pieces {
+    fn new(bytes: usize, pieces: usize) -> Self {
+        Self { pool: Pool::new(bytes, pieces), lent: Rc::default() }
+    }
+
+    /// A piece, or with `kept` what stands for one that is neither free nor with a connection.
+    fn take(&self, bytes: usize, kept: bool) -> Option<BufMut> {
+        let spare = || (kept && self.lent.get() < self.pool.pieces()).then(|| Pool::single(bytes));
+        let piece = self.pool.take(bytes).or_else(spare)?;
+        self.lent.set(self.lent.get() + 1);
+        Some(piece)
+    }
 }
 
 impl ConnectionMemory {
     /// Allocates it.
     pub fn new(size: MemorySize) -> Rc<Self> {
         Rc::new(Self {
-            small: Pool::new(SMALL_BYTES, size.small),
-            medium: Pool::new(MEDIUM_BYTES, size.medium),
-            large: Pool::new(LARGE_BYTES, size.large),
-            reserve: Pool::new(MEDIUM_BYTES, size.connections),
+            small: Pieces::new(SMALL_BYTES, size.small),
+            medium: Pieces::new(MEDIUM_BYTES, size.medium),
+            large: Pieces::new(LARGE_BYTES, size.large),
+            reserve: Pieces::new(MEDIUM_BYTES, size.connections),
             connections: Cell::new(0),
             freed: Event::default(),
+            kept: Cell::new(false),
         })
     }
 
     /// True if every piece is free and no connection is open.
     pub fn is_idle(&self) -> bool {
         let pools = [&self.small, &self.medium, &self.large, &self.reserve];
-        self.connections.get() == 0 && pools.iter().all(|pool| pool.free() == pool.pieces())
+        self.connections.get() == 0 && pools.iter().all(|p| p.pool.free() == p.pool.pieces())
     }
 
     /// Connections open now.
@@ -93,7 +121,7 @@ impl Share {
     /// Opens a connection's share; `None` if there are as many connections as reserve pieces.
     pub fn open(memory: &Rc<ConnectionMemory>) -> Option<Rc<Self>> {
         let connections = memory.connections.get();
-        if connections >= memory.reserve.pieces() {
+        if connections >= memory.reserve.pool.pieces() {
             return None;
         }
         memory.connections.set(connections + 1);
@@ -108,6 +136,7 @@ impl Share {
     /// pieces are free.
     fn try_take(self: &Rc<Self>, want: usize) -> Option<(BufMut, Lease)> {
         let ConnectionMemory { small, medium, large, reserve, .. } = &*self.memory;
+        let kept = self.memory.kept.get();
         let pools = if want <= SMALL_BYTES {
             [small, medium]
         } else if want <= MEDIUM_BYTES {
@@ -115,26 +144,28 @@ impl Share {
         } else {
             [large, medium]
         };
-        for pool in pools {
-            let bytes = pool.piece_bytes();
+        for pieces in pools {
+            let bytes = pieces.pool.piece_bytes();
             if self.held.get() + bytes > CONNECTION_BYTES {
                 continue;
             }
-            if let Some(piece) = pool.take(want.min(bytes)) {
+            if let Some(piece) = pieces.take(want.min(bytes), kept) {
                 self.held.set(self.held.get() + bytes);
-                return Some((piece, Lease { share: self.clone(), held: bytes }));
+                let lent = pieces.lent.clone();
+                return Some((piece, Lease { share: self.clone(), held: bytes, lent }));
             }
         }
         if self.reserve_used.get() {
             return None;
         }
-        let piece = reserve.take(want.min(MEDIUM_BYTES))?;
+        let piece = reserve.take(want.min(MEDIUM_BYTES), kept)?;
         self.reserve_used.set(true);
-        Some((piece, Lease { share: self.clone(), held: 0 }))
+        Some((piece, Lease { share: self.clone(), held: 0, lent: reserve.lent.clone() }))
     }
 
     /// Takes a piece as [`Share::try_take`] does, waiting for one.
     pub async fn take<E: Env>(self: &Rc<Self>, env: &E, want: usize) -> (BufMut, Lease) {
+        let mut looks = 0;
         loop {
             if let Some(taken) = self.try_take(want) {
                 return taken;
@@ -142,6 +173,10 @@ impl Share {
             let freed = self.memory.freed.wait_until(|| self.try_take(want));
             if let Some(taken) = or_timeout(pin!(freed), env.sleep(LOOK_AGAIN)).await {
                 return taken;
+            }
+            looks += 1;
+            if looks * LOOK_AGAIN.0 >= KEPT.0 {
+                self.memory.kept.set(true);
             }
         }
     }
@@ -170,10 +205,12 @@ pub(crate) struct Lease {
     share: Rc<Share>,
     /// Bytes charged; 0 for the reserve piece.
     held: usize,
+    lent: Rc<Cell<usize>>,
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        self.lent.set(self.lent.get() - 1);
         if self.held == 0 {
             self.share.reserve_used.set(false);
         } else {
@@ -221,7 +258,7 @@ mod tests {
         let got: Vec<_> = sizes.iter().map(|want| share.try_take(*want)).collect();
         // Small, medium, reserve, none: small requests leave the large piece alone.
         assert_eq!(got.iter().filter(|taken| taken.is_some()).count(), 3);
-        assert_eq!(memory.large.free(), 1);
+        assert_eq!(memory.large.pool.free(), 1);
         assert_eq!(share.try_take(1 << 20).unwrap().0.len(), 1 << 20);
         drop(got);
         drop(share);
@@ -240,6 +277,21 @@ mod tests {
         assert_eq!(got.last().unwrap().0.len(), MEDIUM_BYTES);
         let other = Share::open(&memory).unwrap();
         assert!(other.try_take(1 << 20).is_some());
+    }
+
+    #[test]
+    fn pieces_that_are_kept_for_long_are_replaced_and_no_more_than_these() {
+        let memory = memory(0, 3, 0);
+        let share = Share::open(&memory).unwrap();
+        // The volume keeps three pieces; their leases are over.
+        let kept: Vec<_> = (0..3).map(|_| share.try_take(65536).unwrap().0).collect();
+        let reserve = share.try_take(65536).unwrap();
+        assert!(share.try_take(65536).is_none());
+        memory.kept.set(true);
+        let others: Vec<_> = (0..3).map(|_| share.try_take(65536).unwrap()).collect();
+        assert!(share.try_take(65536).is_none() && others[2].0.len() == 65536);
+        drop((kept, others, reserve, share));
+        assert!(memory.is_idle());
     }
 
     #[test]

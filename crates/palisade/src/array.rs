@@ -406,6 +406,7 @@ fn text(array: &api::Array) -> String {
         text.push_str(&text_of_scrub(scrub, array.size_bytes));
     }
     text.push_str(&format!("\n{}", slots(array)));
+    array.slots.iter().filter_map(trouble).for_each(|line| text.push_str(&line));
     if !array.volumes.is_empty() {
         text.push_str(&format!("\n{}", volume::volumes(&array.volumes)));
     }
@@ -452,6 +453,21 @@ fn slots(array: &api::Array) -> String {
     table(&["SLOT", "DRIVE", "SERIAL", "STATE", "READ", "WRITTEN", "ERRORS"], &rows)
 }
 
+/// What took a slot's drive out, and what that means for it; nothing if nothing did.
+fn trouble(slot: &api::SlotInfo) -> Option<String> {
+    let reason = slot.reason.as_ref()?;
+    let timeouts = match slot.timeouts {
+        0 => String::new(),
+        n => format!(", {n} not done in time"),
+    };
+    let held = match slot.quarantined {
+        true => "; held: earlier requests may still be carried out",
+        false => "",
+    };
+    let (number, failures) = (slot.slot, slot.failures);
+    Some(format!("slot {number}: {reason} ({failures} requests failed{timeouts}){held}\n"))
+}
+
 /// What a slot's drive could not read, and what it held that was wrong; nothing if neither.
 fn errors(slot: &api::SlotInfo) -> String {
     let mut parts = Vec::new();
@@ -467,6 +483,27 @@ fn errors(slot: &api::SlotInfo) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_took_a_drive_out_is_said() {
+        let slot = api::SlotInfo {
+            slot: 3,
+            drive: None,
+            serial: "s".into(),
+            state: api::SlotState::Failed,
+            read_errors: 0,
+            rewritten: 0,
+            wrong_strips: 0,
+            failures: 5,
+            timeouts: 2,
+            reason: Some("no answer in time".into()),
+            quarantined: true,
+        };
+        let text = "slot 3: no answer in time (5 requests failed, 2 not done in time); held: \
+                    earlier requests may still be carried out\n";
+        assert_eq!(trouble(&slot).as_deref(), Some(text));
+        assert_eq!(trouble(&api::SlotInfo { reason: None, ..slot }), None);
+    }
 
     #[test]
     fn a_scrub_says_what_it_could_not_check() {

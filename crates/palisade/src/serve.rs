@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// What `palisade serve` takes.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// TOML with socket, cores and drives = ["path or glob", …]
+    /// TOML with socket, cores, drives = ["path or glob", …] and drive_deadline_ms
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 }
@@ -18,7 +18,9 @@ pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem
     let mut config = Config::read(&arguments.config).map_err(|error| {
         let hint = match error {
             ConfigError::Read(..) => "name a file that can be read with --config",
-            ConfigError::Parse(..) => "the keys are socket, cores and drives = [\"path\", …]",
+            ConfigError::Parse(..) => {
+                "the keys are socket, cores, drives = [\"path\", …] and drive_deadline_ms"
+            }
         };
         Problem::failed(error.to_string(), hint)
     })?;

@@ -3,7 +3,8 @@
 use crate::array::view::View;
 use crate::region::message::{ToCore, ToKeeper};
 use crate::stripe::table::{Origin, StripeKey};
-use io::{BlockError, Buf, BufMut};
+use crate::watch::Opened;
+use io::{BlockError, Buf, BufMut, DriveError};
 use std::sync::Arc;
 use units::{CoreId, Generation, GroupNo, Slot};
 
@@ -113,7 +114,7 @@ pub enum Mail<S> {
         /// The new state.
         view: Arc<View>,
         /// The drive of each slot, where there is one.
-        drives: Vec<Option<S>>,
+        drives: Vec<Option<Opened<S>>>,
         /// Say also when every operation begun before is over.
         drain: bool,
     },
@@ -137,6 +138,8 @@ pub enum Mail<S> {
         slot: Slot,
         /// The drive's incarnation (see [`View`]), so that its replacement is not blamed.
         incarnation: u32,
+        /// What speaks against it.
+        error: DriveError,
     },
     /// To the manager: a drive could not read blocks, or they were recovered and written back.
     Unreadable {

@@ -29,6 +29,7 @@ use crate::region::table::{Table, TableStart};
 use crate::stripe::execute;
 use crate::stripe::scratch::Scratch;
 use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
+use crate::watch::{Doing, Opened, Watch, Watched};
 use core::cell::{Cell, RefCell};
 use io::local::Event;
 use io::{BlockError, Buf, Drive, DriveError, Pool, Priority};
@@ -36,26 +37,26 @@ use message::{ArrayId, Job, Mail};
 use pending::{Answer, Pending};
 use std::rc::Rc;
 use std::sync::Arc;
-use units::{CoreId, Generation, GroupNo, Slot, StripIndex};
+use units::{CoreId, Generation, GroupNo, Nanos, Slot, StripIndex};
 use view::{SlotState, View};
 
 /// The core that owns an array's configuration.
 pub const MANAGER: CoreId = CoreId(0);
 
 /// A snapshot with this core's handles to the drives it names.
-pub struct Bound<D> {
+pub struct Bound<E: Host> {
     /// The snapshot.
     pub view: Arc<View>,
     /// The drive of each slot, where there is one.
-    pub drives: Vec<Option<D>>,
+    pub drives: Vec<Option<Watched<E>>>,
 }
 
-impl<D: Drive> Bound<D> {
+impl<E: Host> Bound<E> {
     /// The drive that holds a strip, where that strip begins on it, and its slot.
     ///
     /// # Panics
     /// If the slot has no drive; only strips of drives that are not failed are asked for.
-    pub fn strip(&self, key: StripeKey, strip: usize) -> (&D, u64, Slot) {
+    pub fn strip(&self, key: StripeKey, strip: usize) -> (&Watched<E>, u64, Slot) {
         let layout = &self.view.layout;
         let (slot, offset) = layout.seat(key.group, key.stripe, StripIndex(strip as u16));
         let drive = self.drives[slot.index()].as_ref().expect("a slot in use has a drive");
@@ -77,7 +78,8 @@ impl<E: Host> Clone for Array<E> {
 struct Inner<E: Host> {
     env: E,
     id: ArrayId,
-    bound: RefCell<Rc<Bound<E::Drive>>>,
+    watch: Watch<E>,
+    bound: RefCell<Rc<Bound<E>>>,
     settled: Cell<Generation>,
     changed: Event,
     table: StripeTable,
@@ -113,13 +115,15 @@ impl<E: Host> Array<E> {
         env: &E,
         id: ArrayId,
         view: Arc<View>,
-        drives: &[Option<E::Shared>],
+        drives: &[Option<Opened<E::Shared>>],
         regions: Option<&TableStart>,
+        deadline: Nanos,
     ) -> Self {
         let strip = view.layout.strip_bytes() as usize;
         let slice = strip.min(SLICE_BYTES_MAX);
         let slices = (SCRATCH_BYTES / slice).clamp(SCRATCH_SLICES_MIN, 1024);
-        let bound = drives.iter().map(|d| d.as_ref().map(|d| env.bind(d))).collect();
+        let watch = Watch::new(env, deadline);
+        let bound = drives.iter().map(|d| d.as_ref().map(|d| watch.open(d))).collect();
         let settled = view.generation;
         let array = Self {
             inner: Rc::new(Inner {
@@ -130,7 +134,8 @@ impl<E: Host> Array<E> {
                 changed: Event::default(),
                 table: StripeTable::default(),
                 pending: Pending::default(),
-                scratch: Scratch::new(slice, slices),
+                scratch: Scratch::new(slice, slices, watch.given_up()),
+                watch,
                 zeros: Pool::single(strip).freeze(),
                 regions: regions.map(Table::new),
                 active: Default::default(),
@@ -148,6 +153,7 @@ impl<E: Host> Array<E> {
     pub(crate) fn close(&self) {
         assert_eq!(self.inner.table.in_flight(), 0, "an array is drained before it is closed");
         self.inner.table.close();
+        self.inner.watch.close();
     }
 
     /// The array's name within the engine.
@@ -156,7 +162,7 @@ impl<E: Host> Array<E> {
     }
 
     /// What holds now.
-    pub fn bound(&self) -> Rc<Bound<E::Drive>> {
+    pub fn bound(&self) -> Rc<Bound<E>> {
         self.inner.bound.borrow().clone()
     }
 
@@ -194,7 +200,7 @@ impl<E: Host> Array<E> {
     }
 
     /// Keeps a drain waiting for a write to a drive whose requester is gone.
-    pub(crate) fn abandon(&self, ticket: <E::Drive as Drive>::Done, key: StripeKey) {
+    pub(crate) fn abandon(&self, ticket: Doing<E>, key: StripeKey) {
         let (array, at) = (self.clone(), self.inner.pending.open_abandoned());
         self.inner.env.spawn(Priority::First, async move {
             let result = ticket.await.map_err(|_| BlockError::Unavailable);
@@ -256,20 +262,25 @@ impl<E: Host> Array<E> {
     /// Follows a new snapshot from here on and tells the manager; with `drain` tells it again
     /// when every operation begun before is over. Those operations may need further snapshots
     /// to end, so nobody holds the configuration lock for them. One drain at a time.
-    fn adopt(&self, view: Arc<View>, drives: &[Option<E::Shared>], drain: bool) {
+    fn adopt(&self, view: Arc<View>, drives: &[Option<Opened<E::Shared>>], drain: bool) {
         let old = self.bound();
         assert!(view.generation > old.view.generation, "generations only grow");
         let generation = view.generation;
-        let rebind = |slot: usize, shared: &E::Shared| match old.drives.get(slot) {
-            Some(Some(drive))
-                if old.view.slots[slot].incarnation == view.slots[slot].incarnation =>
-            {
-                drive.clone()
-            }
-            _ => self.inner.env.bind(shared),
+        let same = |slot: usize| old.view.slots[slot].incarnation == view.slots[slot].incarnation;
+        let rebind = |slot: usize, opened: &Opened<E::Shared>| match old.drives.get(slot) {
+            Some(Some(drive)) if same(slot) => drive.clone(),
+            _ => self.inner.watch.open(opened),
         };
-        let drives =
+        let drives: Vec<_> =
             drives.iter().enumerate().map(|(i, d)| d.as_ref().map(|d| rebind(i, d))).collect();
+        for (slot, drive) in old.drives.iter().enumerate() {
+            if let Some(drive) = drive
+                && (drives[slot].is_none() || !same(slot))
+            {
+                // Nobody waits for a drive that is out.
+                drive.give_up(DriveError::Gone);
+            }
+        }
         *self.inner.bound.borrow_mut() = Rc::new(Bound { view, drives });
         self.inner.changed.notify();
         let core = self.inner.env.core();
@@ -309,7 +320,7 @@ impl<E: Host> Array<E> {
         let now = self.inner.bound.borrow().view.slots[slot.index()];
         let counts = now.incarnation == incarnation && now.state != SlotState::Failed;
         if error != DriveError::Media && counts {
-            self.post(MANAGER, Mail::DriveFailed { slot, incarnation });
+            self.post(MANAGER, Mail::DriveFailed { slot, incarnation, error });
         }
     }
 
@@ -322,7 +333,7 @@ impl<E: Host> Array<E> {
     /// of a drive that no longer counts are as good as none (D2).
     pub(crate) fn believe(
         &self,
-        bound: &Bound<E::Drive>,
+        bound: &Bound<E>,
         key: StripeKey,
         slot: Slot,
         result: Result<(), DriveError>,
@@ -347,8 +358,12 @@ impl<E: Host> Array<E> {
     }
 
     /// Has a drive failed that missed a write, and waits until that is durable and known to all.
-    pub(crate) async fn fail_and_wait(&self, slot: Slot, incarnation: u32) {
-        self.post(MANAGER, Mail::DriveFailed { slot, incarnation });
+    pub(crate) async fn fail_and_wait(&self, bound: &Bound<E>, slot: Slot) {
+        let incarnation = bound.view.slots[slot.index()].incarnation;
+        let error = bound.drives[slot.index()].as_ref().and_then(Watched::error);
+        // What was written over unreadable blocks and can't be read again speaks for itself.
+        let error = error.unwrap_or(DriveError::Media);
+        self.post(MANAGER, Mail::DriveFailed { slot, incarnation, error });
         self.settled(|view| {
             let now = view.slots[slot.index()];
             now.incarnation != incarnation || now.state == SlotState::Failed
@@ -389,8 +404,7 @@ impl<E: Host> Array<E> {
         }
         for (slot, ticket) in tickets {
             if ticket.await.is_err() {
-                let incarnation = bound.view.slots[slot.index()].incarnation;
-                self.fail_and_wait(slot, incarnation).await;
+                self.fail_and_wait(&bound, slot).await;
             }
         }
         let lost = self.bound().view.slots.iter().any(|slot| slot.dropped);

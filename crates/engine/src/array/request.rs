@@ -5,17 +5,19 @@ use crate::Host;
 use crate::array::message::{Job, Outcome};
 use crate::array::pending::Answer;
 use crate::array::{Array, Bound};
+use crate::buffers::join;
 use crate::limits::PIECES;
 use crate::stripe::table::StripeKey;
+use crate::watch::{Doing, Reading};
 use arrayvec::ArrayVec;
 use io::{BlockError, Buf, BufMut, Drive, DriveError};
 use layout::{CodeKind, Place};
 use units::{Slot, StripIndex};
 
 /// A piece of a read that is on its way.
-enum Started<'a, D: Drive> {
+enum Started<'a, E: Host> {
     Direct {
-        ticket: D::Read,
+        ticket: Reading<E>,
         place: Place,
         slot: Slot,
         incarnation: u32,
@@ -44,7 +46,7 @@ enum Writing<'a, E: Host> {
 struct Direct<'a, E: Host> {
     array: &'a Array<E>,
     key: StripeKey,
-    ticket: Option<<E::Drive as Drive>::Done>,
+    ticket: Option<Doing<E>>,
 }
 
 impl<E: Host> Direct<'_, E> {
@@ -83,7 +85,7 @@ fn key(place: &Place) -> StripeKey {
 impl<E: Host> Array<E> {
     /// Which strip to read directly: the one asked for, or any copy of it; `None` if the home
     /// core must see to it.
-    fn direct(&self, bound: &Bound<E::Drive>, place: &Place) -> Option<StripIndex> {
+    fn direct(&self, bound: &Bound<E>, place: &Place) -> Option<StripIndex> {
         let view = &bound.view;
         let counts = |strip: u16| {
             let slot = view.layout.slot(place.group, place.stripe, StripIndex(strip));
@@ -99,7 +101,7 @@ impl<E: Host> Array<E> {
 
     /// Starts to read as much of the front of `into` as lies in one strip; `into` keeps the rest,
     /// or is `None` when there is none.
-    fn start_read(&self, offset: u64, into: &mut Option<BufMut>) -> Started<'_, E::Drive> {
+    fn start_read(&self, offset: u64, into: &mut Option<BufMut>) -> Started<'_, E> {
         let bound = self.inner.bound.borrow();
         let layout = &bound.view.layout;
         let place = layout.locate(offset);
@@ -134,10 +136,7 @@ impl<E: Host> Array<E> {
         self.request(key(&place), Job::Read { at, into })
     }
 
-    async fn finish_read(
-        &self,
-        started: Started<'_, E::Drive>,
-    ) -> (Result<(), BlockError>, BufMut) {
+    async fn finish_read(&self, started: Started<'_, E>) -> (Result<(), BlockError>, BufMut) {
         let answer = match started {
             Started::Refused(into) => return (Err(BlockError::Unavailable), into),
             Started::Home(answer) => answer,
@@ -199,10 +198,10 @@ impl<E: Host> Array<E> {
             for piece in started.iter_mut().filter_map(Option::take) {
                 let (outcome, piece) = self.finish_read(piece).await;
                 result = result.and(outcome);
-                match &mut done {
-                    Some(done) => done.unsplit(piece),
-                    None => done = Some(piece),
-                }
+                done = Some(match done {
+                    Some(done) => join(done, piece),
+                    None => piece,
+                });
             }
             started.clear();
             if rest.is_none() {

@@ -119,8 +119,11 @@ pub struct SlotStatus {
     pub serial: String,
     /// How it is.
     pub health: SlotHealth,
-    /// What its drive could not read since the array started.
+    /// What went wrong with its drive since the array started.
     pub errors: ErrorCounts,
+    /// Its drive is out, and requests to it are under way that may still be carried out: it is
+    /// not written again before they have ended (D16).
+    pub quarantined: bool,
 }
 
 /// What a task does.
@@ -341,6 +344,9 @@ pub enum ManageError {
     /// A drive failed while the record was written.
     #[error("drive {0}: {1}")]
     Drive(String, DriveError),
+    /// Requests to the drive never ended.
+    #[error("{0} has not answered earlier requests, which may still be carried out")]
+    Quarantined(String),
     /// The array can't be started.
     #[error("{0}")]
     Assemble(#[from] AssembleError),
@@ -377,6 +383,7 @@ impl ManageError {
             Self::NoRedundancy => "nothing needs to be done",
             Self::Exported => "delete its exports first with: palisade export delete ID",
             Self::Drive(..) => "check the drive, or leave it out",
+            Self::Quarantined(_) => "wait until it answers, reset it, or take another drive",
             Self::Assemble(_) => {
                 "compare with: palisade drive inspect PATH; see --start-degraded and --accept-loss"
             }
@@ -394,6 +401,7 @@ impl ManageError {
                 | Self::SlotInUse(_)
                 | Self::Assemble(_)
                 | Self::Exported
+                | Self::Quarantined(_)
         )
     }
 }

@@ -6,9 +6,10 @@ use crate::manage::Manager;
 use crate::manage::command::{
     ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, StartOptions, TaskKind, TaskStatus,
 };
-use crate::manage::managed::{Managed, Phase, Taken};
+use crate::manage::managed::{Managed, Phase, Seat, Taken};
 use crate::manage::store::{self, NextSlot};
 use crate::manage::{keeper, pages, tasks};
+use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
 use format::{ArrayRecord, AssembleOptions, Assembly, Found, SlotState};
 use io::local::Event;
@@ -29,7 +30,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
 /// What was found on one drive.
 struct Candidate<E: Host> {
     reference: DriveRef<E::Shared>,
-    drive: E::Drive,
+    drive: Watched<E>,
     next: NextSlot,
     record: ArrayRecord,
 }
@@ -55,7 +56,9 @@ impl<E: Host> Manager<E> {
         record: ArrayRecord,
         seats: Vec<Option<Taken<E>>>,
     ) -> Rc<Managed<E>> {
-        let managed = Managed::new(self.env().clone(), self.new_id(), phase, record, seats);
+        let quarantine = self.inner.quarantine.clone();
+        let managed =
+            Managed::new(self.env().clone(), self.new_id(), phase, record, seats, quarantine);
         let managed = Rc::new(managed);
         self.inner.arrays.borrow_mut().push(managed.clone());
         self.note_change(&managed);
@@ -65,6 +68,7 @@ impl<E: Host> Manager<E> {
     fn forget(&self, managed: &Managed<E>) {
         self.inner.arrays.borrow_mut().retain(|a| a.id() != managed.id());
         self.note_change(managed);
+        managed.let_go();
         managed.enter(Phase::Over);
     }
 
@@ -88,7 +92,7 @@ impl<E: Host> Manager<E> {
     ) -> Result<ArrayStatus, ManageError> {
         check_name(&new.name)?;
         self.name_is_free(&new.name)?;
-        let drives: Vec<E::Drive> = references.iter().map(|r| self.env().bind(&r.shared)).collect();
+        let drives = references.iter().map(|r| self.open(r)).collect::<Result<Vec<_>, _>>()?;
         let record = self.first_record(&new, &references, &drives)?;
         record.check().map_err(ManageError::Impossible)?;
         let seats = references.into_iter().zip(drives);
@@ -105,9 +109,9 @@ impl<E: Host> Manager<E> {
         &self,
         new: &NewArray,
         references: &[DriveRef<E::Shared>],
-        drives: &[E::Drive],
+        drives: &[Watched<E>],
     ) -> Result<ArrayRecord, ManageError> {
-        let of = |(r, d): (&DriveRef<E::Shared>, &E::Drive)| {
+        let of = |(r, d): (&DriveRef<E::Shared>, &Watched<E>)| {
             format::usable_bytes(d.info().bytes, !r.is_file)
         };
         let usable = references.iter().zip(drives).map(of).min().unwrap_or(0);
@@ -155,13 +159,13 @@ impl<E: Host> Manager<E> {
         options: StartOptions,
     ) -> Result<Vec<ArrayStatus>, ManageError> {
         let since = self.inner.changes.get();
-        let mut candidates = Vec::new();
-        for reference in references {
-            let drive = self.env().bind(&reference.shared);
-            if let Ok(Ok((next, record))) = store::read(&drive).await {
-                candidates.push(Candidate::<E> { reference, drive, next, record });
+        let (mut candidates, held) = self.look(references).await;
+        let explained = |error: ManageError| match (&held, error) {
+            (Some(path), ManageError::Assemble(_) | ManageError::NothingFound) => {
+                ManageError::Quarantined(path.clone())
             }
-        }
+            (_, error) => error,
+        };
         let wanted = |record: &ArrayRecord| match &name {
             Some(name) => record.name == *name || name.parse() == Ok(record.array),
             None => true,
@@ -173,7 +177,7 @@ impl<E: Host> Manager<E> {
             }
         }
         if arrays.is_empty() {
-            return Err(ManageError::NothingFound);
+            return Err(explained(ManageError::NothingFound));
         }
         let mut started = Vec::new();
         for uuid in arrays {
@@ -183,9 +187,43 @@ impl<E: Host> Manager<E> {
             if self.changed_since(since, uuid) {
                 return Err(ManageError::NameTaken(found[0].record.name.clone()));
             }
-            started.push(self.start_found(found, options).await?);
+            started.push(self.start_found(found, options).await.map_err(explained)?);
         }
         Ok(started)
+    }
+
+    /// Reads the records of drives, all at once; with the path of one that can't be read because
+    /// of what is still under way, if there is one.
+    async fn look(
+        &self,
+        references: Vec<DriveRef<E::Shared>>,
+    ) -> (Vec<Candidate<E>>, Option<String>) {
+        let mut held = None;
+        let state = Rc::new((Cell::new(0), RefCell::new(Vec::new()), Event::default()));
+        for (at, reference) in references.into_iter().enumerate() {
+            let Ok(mut drive) = self.open(&reference) else {
+                held = Some(reference.path);
+                continue;
+            };
+            state.0.set(state.0.get() + 1);
+            let (state, quarantine) = (state.clone(), self.inner.quarantine.clone());
+            self.env().spawn(Priority::First, async move {
+                match store::read(&drive).await {
+                    Ok(Ok((next, record))) => {
+                        let found = Candidate::<E> { reference, drive, next, record };
+                        state.1.borrow_mut().push((at, found));
+                    }
+                    Ok(Err(_)) => {}
+                    Err(_) => quarantine.hold(&reference.path, drive.retire()),
+                }
+                state.0.set(state.0.get() - 1);
+                state.2.notify();
+            });
+        }
+        state.2.wait_until(|| (state.0.get() == 0).then_some(())).await;
+        let mut found = state.1.take();
+        found.sort_by_key(|(at, _)| *at);
+        (found.into_iter().map(|(_, candidate)| candidate).collect(), held)
     }
 
     async fn start_found(
@@ -280,8 +318,24 @@ impl<E: Host> Manager<E> {
 
     /// Stops an array and erases its records.
     pub(super) async fn delete(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
+        let drive = |seat: &Seat<E>| seat.drive.as_ref().map(|(reference, _)| reference.clone());
+        let drives: Vec<_> = managed.seats.borrow().iter().filter_map(drive).collect();
         self.stop(managed).await?;
-        erase_drives(managed).await
+        let mut outcome = Ok(());
+        for reference in drives {
+            outcome = outcome.and(self.erase(reference).await);
+        }
+        outcome
+    }
+
+    /// Leaves no record and no signature on a drive that no array uses.
+    async fn erase(&self, reference: DriveRef<E::Shared>) -> Result<(), ManageError> {
+        let mut drive = self.open(&reference)?;
+        let erased = store::erase(&drive).await;
+        if erased.is_err() {
+            self.inner.quarantine.hold(&reference.path, drive.retire());
+        }
+        erased.map_err(|e| ManageError::Drive(reference.path, e))
     }
 }
 
@@ -290,7 +344,7 @@ fn clean((group, dirty): (&mut format::GroupRecord, bool)) {
     group.unclean = dirty && !group.loss_accepted;
 }
 
-/// Leaves no record and no signature on the drives of an array, each that can be written.
+/// Leaves no record and no signature on the drives of a new array, each that can be written.
 async fn erase_drives<E: Host>(managed: &Managed<E>) -> Result<(), ManageError> {
     let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
     let mut outcome = Ok(());

@@ -1,5 +1,5 @@
-//! How often the drives of an array could not read blocks, how often that was made good, and how
-//! often a drive was found to hold wrong ones.
+//! What went wrong with the drives of an array: how often they could not read blocks, how often
+//! that was made good, how often a drive was found to hold wrong ones, and what took drives out.
 //!
 //! A drive that reports unreadable blocks stays in service: its blocks are recovered from the
 //! others and written back (see [`crate::stripe::check`]). People see the counts and judge.
@@ -8,6 +8,7 @@
 //! slot starts at zero.
 
 use core::cell::RefCell;
+use io::DriveError;
 use units::Slot;
 
 /// What was counted of one drive.
@@ -19,6 +20,12 @@ pub struct ErrorCounts {
     pub rewritten: u64,
     /// Stripes in which scrubs found this drive's strip to be wrong.
     pub wrong_strips: u64,
+    /// Requests that failed otherwise, timeouts included.
+    pub failures: u64,
+    /// Requests that were not done within the deadline.
+    pub timeouts: u64,
+    /// The first failure other than of a read of some blocks.
+    pub reason: Option<DriveError>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -45,6 +52,15 @@ impl Errors {
     /// Counts strips that a scrub found to be wrong.
     pub fn count_wrong(&self, slot: Slot, incarnation: u32, strips: u64) {
         self.change(slot, incarnation, |counts| counts.wrong_strips += strips);
+    }
+
+    /// Counts one request that failed.
+    pub fn failed(&self, slot: Slot, incarnation: u32, error: DriveError) {
+        self.change(slot, incarnation, |counts| {
+            counts.failures += 1;
+            counts.timeouts += u64::from(error == DriveError::Timeout);
+            counts.reason = counts.reason.or(Some(error));
+        });
     }
 
     /// Late news of a drive that was replaced is dropped.
@@ -85,8 +101,14 @@ mod tests {
         errors.count(Slot(3), 1, false);
         errors.count(Slot(3), 0, false);
         errors.count_wrong(Slot(3), 1, 2);
-        let other = ErrorCounts { read_errors: 1, rewritten: 0, wrong_strips: 2 };
+        let other = ErrorCounts { read_errors: 1, wrong_strips: 2, ..ErrorCounts::default() };
         assert_eq!(errors.of(Slot(3), 1), other);
+        errors.failed(Slot(3), 1, DriveError::Timeout);
+        errors.failed(Slot(3), 1, DriveError::Gone);
+        errors.failed(Slot(3), 0, DriveError::Gone);
+        let counts = errors.of(Slot(3), 1);
+        assert_eq!((counts.failures, counts.timeouts), (2, 1));
+        assert_eq!(counts.reason, Some(DriveError::Timeout));
         assert_eq!(errors.of(Slot(0), 0), ErrorCounts::default());
     }
 }

@@ -32,6 +32,7 @@ use crate::manage::store;
 use crate::region::map::{Map, PageKey};
 use crate::region::message::{Bits, ToCore, ToKeeper};
 use crate::stripe::table::Origin;
+use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
 use core::future::Future;
 use core::ops::Range;
@@ -296,7 +297,7 @@ fn on_drive<E: Host>(
 async fn on_drives<E: Host, T: 'static, F: Future<Output = Result<(), DriveError>> + 'static>(
     managed: &Rc<Managed<E>>,
     work: Vec<(Slot, T)>,
-    job: impl Fn(E::Drive, T) -> F,
+    job: impl Fn(Watched<E>, T) -> F,
 ) -> Vec<Failed> {
     let state = Rc::new((Cell::new(work.len()), RefCell::new(Vec::new()), Event::default()));
     for (slot, what) in work {
@@ -360,7 +361,7 @@ async fn write_pages<E: Host>(
 /// Takes drives out, durably; false if one can't be, because the array ends.
 async fn take_out<E: Host>(managed: &Rc<Managed<E>>, failed: Vec<&Failed>) -> bool {
     for f in failed {
-        managed.drive_failed(f.slot, f.incarnation).await;
+        managed.drive_failed(f.slot, f.incarnation, f.error).await;
         if managed.all_taking_part().contains(&f.slot)
             && managed.drive_of(f.slot).1 == f.incarnation
         {
@@ -510,7 +511,7 @@ impl<E: Host> Managed<E> {
         })
     }
 
-    fn drive_of(&self, slot: Slot) -> (Option<E::Drive>, u32) {
+    fn drive_of(&self, slot: Slot) -> (Option<Watched<E>>, u32) {
         let seats = self.seats.borrow();
         let seat = &seats[slot.index()];
         (seat.drive.as_ref().map(|d| d.1.clone()), seat.incarnation)

@@ -33,18 +33,21 @@ use crate::manage::keeper::Keeper;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
 use crate::region::map::Map;
+use crate::watch::quarantine::Quarantine;
+use crate::watch::{Opened, Watched};
 use core::cell::{Cell, Ref, RefCell};
 use format::{ArrayRecord, SlotState};
-use io::Drive;
 use io::local::{Event, Semaphore};
+use io::{Drive, DriveError};
 use layout::{CodeKind, Layout};
+use std::rc::Rc;
 use std::sync::Arc;
 use units::{CoreId, Generation, GroupNo, Slot};
 
 /// What the manager knows of a slot beyond the record.
 pub(super) struct Seat<E: Host> {
     /// Its drive, if there is one.
-    pub drive: Option<(DriveRef<E::Shared>, E::Drive)>,
+    pub drive: Option<(DriveRef<E::Shared>, Watched<E>)>,
     /// Where its next record goes.
     pub next: NextSlot,
     /// Counts its drives since the start.
@@ -54,7 +57,7 @@ pub(super) struct Seat<E: Host> {
 }
 
 /// A drive that an array starts with, and where its next record goes.
-pub(super) type Taken<E> = (DriveRef<<E as io::Env>::Shared>, <E as io::Env>::Drive, NextSlot);
+pub(super) type Taken<E> = (DriveRef<<E as io::Env>::Shared>, Watched<E>, NextSlot);
 
 /// How far the life of an array has come.
 ///
@@ -97,11 +100,15 @@ pub(super) struct Managed<E: Host> {
     phase: Cell<Phase>,
     cancelled: Cell<bool>,
     phase_changed: Event,
-    /// What the drives could not read.
+    /// What went wrong with the drives.
     pub(super) errors: Errors,
+    /// Drives whose old openings are not over.
+    pub(super) quarantine: Rc<Quarantine>,
     local: RefCell<Option<Array<E>>>,
     generation: Cell<Generation>,
     stopped: Cell<bool>,
+    /// Stopped, and nothing is in flight: no core needs a drive.
+    drained_for_good: Cell<bool>,
     closed: Cell<bool>,
     waiting_for: Cell<u16>,
     draining: Cell<u16>,
@@ -115,6 +122,7 @@ impl<E: Host> Managed<E> {
         phase: Phase,
         record: ArrayRecord,
         drives: Vec<Option<Taken<E>>>,
+        quarantine: Rc<Quarantine>,
     ) -> Self {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
         let map = |areas: format::Areas| Map::new(record.array, &layout, areas.shift);
@@ -141,9 +149,11 @@ impl<E: Host> Managed<E> {
             cancelled: Cell::new(false),
             phase_changed: Event::default(),
             errors: Errors::default(),
+            quarantine,
             local: RefCell::default(),
             generation: Cell::new(Generation(1)),
             stopped: Cell::new(false),
+            drained_for_good: Cell::new(false),
             closed: Cell::new(false),
             waiting_for: Cell::new(0),
             draining: Cell::new(0),
@@ -207,7 +217,7 @@ impl<E: Host> Managed<E> {
     }
 
     /// The drives that take part, by slot.
-    pub(super) fn drives_taking_part(&self) -> Vec<(Slot, E::Drive)> {
+    pub(super) fn drives_taking_part(&self) -> Vec<(Slot, Watched<E>)> {
         let slots = self.taking_part(&self.record());
         let seats = self.seats.borrow();
         let drive = |slot: &Slot| seats[slot.index()].drive.as_ref().map(|d| d.1.clone());
@@ -325,9 +335,9 @@ impl<E: Host> Managed<E> {
     /// Writes a record to every drive that takes part, all at once; the slots that failed.
     async fn write_records(&self, record: &ArrayRecord) -> Vec<Slot> {
         let slots = self.taking_part(record);
-        let pending = std::rc::Rc::new((Cell::new(slots.len()), Event::default()));
-        let failed = std::rc::Rc::new(RefCell::new(Vec::new()));
-        let moved = std::rc::Rc::new(RefCell::new(Vec::new()));
+        let pending = Rc::new((Cell::new(slots.len()), Event::default()));
+        let failed = Rc::new(RefCell::new(Vec::new()));
+        let moved = Rc::new(RefCell::new(Vec::new()));
         for slot in slots {
             let (drive, next) = {
                 let seats = self.seats.borrow();
@@ -339,7 +349,7 @@ impl<E: Host> Managed<E> {
             self.env.spawn(io::Priority::First, async move {
                 match store::write(&drive, next, &copy).await {
                     Ok(next) => moved.borrow_mut().push((slot, next)),
-                    Err(_) => failed.borrow_mut().push(slot),
+                    Err(error) => failed.borrow_mut().push((slot, error)),
                 }
                 pending.0.set(pending.0.get() - 1);
                 pending.1.notify();
@@ -349,7 +359,9 @@ impl<E: Host> Managed<E> {
         for (slot, next) in moved.borrow_mut().drain(..) {
             self.seats.borrow_mut()[slot.index()].next = next;
         }
-        failed.take()
+        let failed = failed.take();
+        failed.iter().for_each(|(slot, error)| self.count_failure(*slot, *error));
+        failed.into_iter().map(|(slot, _)| slot).collect()
     }
 
     /// The present snapshot.
@@ -399,15 +411,28 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    /// What each core binds its handles from; a failed drive is let go.
-    pub fn shared_drives(&self) -> Vec<Option<E::Shared>> {
+    /// What each core binds its handles from; a failed drive is let go, and held in quarantine
+    /// as long as requests to it are under way.
+    pub fn shared_drives(&self) -> Vec<Option<Opened<E::Shared>>> {
         let view = self.view();
-        let seats = self.seats.borrow();
-        let used = |(i, seat): (usize, &Seat<E>)| {
-            let used = view.slots[i].state != ViewState::Failed;
-            seat.drive.as_ref().filter(|_| used).map(|d| d.0.shared.clone())
+        let mut seats = self.seats.borrow_mut();
+        let used = |(i, seat): (usize, &mut Seat<E>)| {
+            let (reference, drive) = seat.drive.as_mut()?;
+            if view.slots[i].state == ViewState::Failed {
+                self.quarantine.hold(&reference.path, drive.retire());
+            }
+            drive.opened(&reference.shared).filter(|_| !self.drained_for_good.get())
         };
-        seats.iter().enumerate().map(used).collect()
+        seats.iter_mut().enumerate().map(used).collect()
+    }
+
+    /// Lets all drives go: the array is over.
+    pub fn let_go(&self) {
+        for seat in self.seats.borrow_mut().iter_mut() {
+            if let Some((reference, mut drive)) = seat.drive.take() {
+                self.quarantine.hold(&reference.path, drive.retire());
+            }
+        }
     }
 
     fn to_all(&self, mail: impl Fn() -> ArrayMail<E::Shared>) {
@@ -423,10 +448,10 @@ impl<E: Host> Managed<E> {
     /// Starts the array on every core.
     pub async fn start_on_cores(&self) {
         self.waiting_for.set(self.env.cores());
-        let view = Arc::new(self.view());
+        let (view, drives) = (Arc::new(self.view()), self.shared_drives());
         let regions = self.keeper.as_ref().map(|k| Arc::new(k.map.borrow().table()));
         for core in 0..self.env.cores() {
-            let (array, view, drives) = (self.id, view.clone(), self.shared_drives());
+            let (array, view, drives) = (self.id, view.clone(), drives.clone());
             let regions = regions.clone();
             self.env.post(CoreId(core), Mail::Start { array, view, drives, regions });
         }
@@ -438,17 +463,13 @@ impl<E: Host> Managed<E> {
     pub async fn publish(&self, drain: bool) {
         let generation = Generation(self.generation.get().0 + 1);
         self.generation.set(generation);
-        let view = Arc::new(self.view());
+        let (view, drives) = (Arc::new(self.view()), self.shared_drives());
         self.waiting_for.set(self.env.cores());
         if drain {
             assert_eq!(self.draining.get(), 0, "one drain at a time: the volume lock is held");
             self.draining.set(self.env.cores());
         }
-        self.to_all(|| ArrayMail::Publish {
-            view: view.clone(),
-            drives: self.shared_drives(),
-            drain,
-        });
+        self.to_all(|| ArrayMail::Publish { view: view.clone(), drives: drives.clone(), drain });
         self.all_answered().await;
         self.to_all(|| ArrayMail::Settle(generation));
     }
@@ -467,6 +488,11 @@ impl<E: Host> Managed<E> {
         self.publish(true).await;
         self.lock.release(1);
         self.drained().await;
+        // A handle of a core would keep its opening alive.
+        self.drained_for_good.set(true);
+        self.lock.acquire(1).await;
+        self.publish(false).await;
+        self.lock.release(1);
     }
 
     /// Ends the array on all cores: no change is made any more.
@@ -493,15 +519,21 @@ impl<E: Host> Managed<E> {
     }
 
     /// Takes a drive out that failed a request, unless it is out already.
-    pub async fn drive_failed(&self, slot: Slot, incarnation: u32) {
-        self.lock.acquire(1).await;
-        let current = {
+    pub async fn drive_failed(&self, slot: Slot, incarnation: u32, error: DriveError) {
+        self.errors.failed(slot, incarnation, error);
+        let current = || {
             let seats = self.seats.borrow();
             let seat = &seats[slot.index()];
             seat.incarnation == incarnation && !seat.dropped
         };
+        if current() {
+            // Whoever holds the lock does not wait for this drive either.
+            let drive = self.seats.borrow()[slot.index()].drive.as_ref().map(|d| d.1.clone());
+            drive.inspect(|drive| drive.give_up(error));
+        }
+        self.lock.acquire(1).await;
         let failed = self.record.borrow().slots[slot.index()].state == SlotState::Failed;
-        if current && !failed && !self.closed.get() {
+        if current() && !failed && !self.closed.get() {
             self.take_out(slot).await;
         }
         self.lock.release(1);
@@ -545,11 +577,18 @@ impl<E: Host> Managed<E> {
         let Some(drive) = drive else {
             return false;
         };
-        let flushed = drive.flush().await.is_ok();
-        if !flushed {
+        let flushed = drive.flush().await;
+        if let Err(error) = flushed {
+            self.count_failure(slot, error);
             self.take_out(slot).await;
         }
-        flushed
+        flushed.is_ok()
+    }
+
+    /// Counts a failed request of the manager's own.
+    fn count_failure(&self, slot: Slot, error: DriveError) {
+        let incarnation = self.seats.borrow()[slot.index()].incarnation;
+        self.errors.failed(slot, incarnation, error);
     }
 }
 

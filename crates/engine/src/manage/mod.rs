@@ -26,11 +26,14 @@ mod volumes;
 use crate::Host;
 use crate::array::Array;
 use crate::array::message::ArrayId;
+use crate::core::Settings;
 use crate::region::message::ToKeeper;
-use command::{ManageError, Reply, Request};
+use crate::watch::quarantine::Quarantine;
+use crate::watch::{Opened, Watch, Watched};
+use command::{DriveRef, ManageError, Reply, Request};
 use core::cell::{Cell, RefCell};
 use core::future::Future;
-use io::Priority;
+use io::{DriveError, Priority};
 use managed::Managed;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -49,6 +52,9 @@ impl<E: Host> Clone for Manager<E> {
 
 struct Inner<E: Host> {
     env: E,
+    /// Over all requests of the manager itself.
+    watch: Watch<E>,
+    quarantine: Rc<Quarantine>,
     arrays: RefCell<Vec<Rc<Managed<E>>>>,
     next_id: Cell<u32>,
     /// Counts arrays that came and went, and when each of them last did: what was read of its
@@ -59,8 +65,10 @@ struct Inner<E: Host> {
 
 impl<E: Host> Manager<E> {
     /// The manager of the engine whose first core is `env`.
-    pub fn new(env: E) -> Self {
+    pub fn new(env: E, settings: Settings) -> Self {
         let inner = Inner {
+            watch: Watch::new(&env, settings.deadline),
+            quarantine: Rc::default(),
             env,
             arrays: RefCell::default(),
             next_id: Cell::new(1),
@@ -72,6 +80,14 @@ impl<E: Host> Manager<E> {
 
     fn env(&self) -> &E {
         &self.inner.env
+    }
+
+    /// Opens a drive; refused while requests of an old opening of it are under way.
+    fn open(&self, reference: &DriveRef<E::Shared>) -> Result<Watched<E>, ManageError> {
+        if self.inner.quarantine.holds(&reference.path) {
+            return Err(ManageError::Quarantined(reference.path.clone()));
+        }
+        Ok(self.inner.watch.open(&Opened::new(reference.shared.clone())))
     }
 
     fn uuid(&self) -> Uuid {
@@ -126,10 +142,10 @@ impl<E: Host> Manager<E> {
     }
 
     /// A drive failed a request that redundancy must make up for.
-    pub fn drive_failed(&self, id: ArrayId, slot: Slot, incarnation: u32) {
+    pub fn drive_failed(&self, id: ArrayId, slot: Slot, incarnation: u32, error: DriveError) {
         if let Some(array) = self.by_id(id) {
             self.env().spawn(Priority::First, async move {
-                array.drive_failed(slot, incarnation).await;
+                array.drive_failed(slot, incarnation, error).await;
             });
         }
     }
@@ -226,7 +242,10 @@ impl<E: Host> Manager<E> {
             }
             Request::Replace(name, slot, drive, reply) => {
                 let uuid = self.uuid();
-                self.on(&name, reply, |a| async move { a.replace(slot, drive, uuid).await });
+                self.on(&name, reply, |a| async move {
+                    let with = me.open(&drive)?;
+                    a.replace(slot, (drive, with), uuid).await
+                });
             }
             Request::Scrub(name, repair, reply) => {
                 self.on(&name, reply, |a| async move { a.start_scrub(repair).await });

@@ -6,6 +6,7 @@ use crate::manage::command::ManageError;
 use crate::manage::keeper::Keeper;
 use crate::manage::managed::Managed;
 use crate::region::map::PageKey;
+use crate::watch::Watched;
 use format::SlotState;
 use format::limits::PAGE_BYTES;
 use format::region::Page;
@@ -25,7 +26,7 @@ pub(super) async fn write_all<E: Host>(
     managed: &Managed<E>,
     keeper: &Keeper,
     slot: Slot,
-    drive: &E::Drive,
+    drive: &Watched<E>,
 ) -> Result<(), DriveError> {
     let start = managed.record().areas.expect("only with a region map").map_start;
     let mut image = vec![0; map_bytes(keeper, slot) as usize];
@@ -52,7 +53,7 @@ async fn read_all<E: Host>(
     managed: &Managed<E>,
     keeper: &Keeper,
     slot: Slot,
-    drive: &E::Drive,
+    drive: &Watched<E>,
 ) -> Vec<u8> {
     let start = managed.record().areas.expect("only with a region map").map_start;
     let total = map_bytes(keeper, slot);

@@ -56,6 +56,10 @@ impl<E: Host> Managed<E> {
         let record = self.record();
         let seats = self.seats.borrow();
         let is_missing = |i: usize| self.missing.borrow().contains(&Slot(i as u16));
+        let quarantined = |i: usize| {
+            let drive = seats[i].drive.as_ref();
+            drive.is_some_and(|d| self.quarantine.holds(&d.0.path))
+        };
         let slot = |i: usize| SlotStatus {
             slot: Slot(i as u16),
             path: seats[i].drive.as_ref().map(|d| d.0.path.clone()),
@@ -68,6 +72,7 @@ impl<E: Host> Managed<E> {
                 SlotState::Rebuilding { .. } => SlotHealth::Rebuilding,
             },
             errors: self.errors.of(Slot(i as u16), seats[i].incarnation),
+            quarantined: quarantined(i),
         };
         let volume = |v: &format::VolumeRecord| VolumeStatus {
             name: v.name.clone(),

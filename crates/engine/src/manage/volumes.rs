@@ -12,6 +12,7 @@ use crate::manage::create::{check_name, recorded};
 use crate::manage::managed::{Managed, Seat, Taken};
 use crate::manage::pages;
 use crate::manage::store::{self, NextSlot};
+use crate::watch::Watched;
 use format::{ExportAddress, ExportRecord, Extent, SlotRecord, SlotState, VolumeRecord};
 use io::Drive;
 use std::rc::Rc;
@@ -52,11 +53,15 @@ impl<E: Host> Managed<E> {
     pub async fn replace(
         self: Rc<Self>,
         slot: Slot,
-        reference: DriveRef<E::Shared>,
+        (reference, mut drive): (DriveRef<E::Shared>, Watched<E>),
         uuid: Uuid,
     ) -> Result<ArrayStatus, ManageError> {
         self.lock.acquire(1).await;
-        let result = self.replace_locked(slot, reference, uuid).await;
+        let path = reference.path.clone();
+        let result = self.replace_locked(slot, reference, &drive, uuid).await;
+        if result.is_err() {
+            self.quarantine.hold(&path, drive.retire());
+        }
         self.lock.release(1);
         self.tasks.changed.notify();
         result.map(|()| self.status())
@@ -66,6 +71,7 @@ impl<E: Host> Managed<E> {
         &self,
         slot: Slot,
         reference: DriveRef<E::Shared>,
+        drive: &Watched<E>,
         uuid: Uuid,
     ) -> Result<(), ManageError> {
         if self.stopped() {
@@ -92,7 +98,6 @@ impl<E: Host> Managed<E> {
         if let Some(user) = self.user_of(&reference.path) {
             return Err(ManageError::SlotInUse(user));
         }
-        let drive = self.env().bind(&reference.shared);
         let info = drive.info();
         if info.block_bytes > block {
             return Err(ManageError::BlockSize { drive: info.block_bytes, array: block });
@@ -103,21 +108,21 @@ impl<E: Host> Managed<E> {
             return Err(ManageError::TooSmall { has, needs });
         }
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
-        let returned = self.returned(slot, &drive).await;
+        let returned = self.returned(slot, drive).await;
         if returned.is_none() {
-            store::erase(&drive).await.map_err(failed)?;
+            store::erase(drive).await.map_err(failed)?;
         }
         let (next, uuid, since) = returned.unwrap_or((NextSlot::default(), uuid, 0));
         if let Some(keeper) = self.keeper() {
             // Until it takes part, no page is written: it has them all.
             keeper.lock.acquire(1).await;
-            let written = pages::write_all(self, keeper, slot, &drive).await;
+            let written = pages::write_all(self, keeper, slot, drive).await;
             if let Err(error) = written {
                 keeper.lock.release(1);
                 return Err(failed(error));
             }
         }
-        let joined = self.join(slot, (reference, drive, next), (uuid, since)).await;
+        let joined = self.join(slot, (reference, drive.clone(), next), (uuid, since)).await;
         if let Some(keeper) = self.keeper() {
             keeper.lock.release(1);
         }
@@ -126,7 +131,7 @@ impl<E: Host> Managed<E> {
 
     /// What a drive brings that was in the slot until it failed, and has seen nothing else since:
     /// where its next record goes, its identity, and up to which epoch it is whole.
-    async fn returned(&self, slot: Slot, drive: &E::Drive) -> Option<(NextSlot, Uuid, u64)> {
+    async fn returned(&self, slot: Slot, drive: &Watched<E>) -> Option<(NextSlot, Uuid, u64)> {
         self.keeper()?;
         let Ok(Ok((next, own))) = store::read(drive).await else {
             return None;
@@ -152,7 +157,7 @@ impl<E: Host> Managed<E> {
             let mut seats = self.seats.borrow_mut();
             let seat = &mut seats[slot.index()];
             let incarnation = seat.incarnation + 1;
-            let drive = Some((reference, drive));
+            let drive = Some((reference, drive.clone()));
             *seat = Seat { drive, next, incarnation, dropped: false };
         }
         let state = SlotState::Rebuilding { border: 0 };

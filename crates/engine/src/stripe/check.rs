@@ -36,6 +36,7 @@
 use crate::Host;
 use crate::array::message::{Checked, Repair};
 use crate::array::{Array, Bound};
+use crate::buffers::join;
 use crate::limits::{BAD_RANGE_BYTES, SLICE_BYTES_MAX};
 use crate::stripe::execute::{Columns, STRIPS, Unread, Work, Writes, settle};
 use crate::stripe::plan::{StripSet, StripeState};
@@ -119,26 +120,22 @@ pub(crate) async fn read<E: Host>(
     let mut done = into.split_to(0);
     while let Some((lo, hi)) = cursor.range() {
         let piece = into.split_to((hi - lo) as usize);
-        let (outcome, mut piece) = read_piece(array, key, (strip, copy), lo, piece).await;
+        let (outcome, piece) = read_piece(array, key, (strip, copy), lo, piece).await;
         match outcome {
             Ok(Tried::Narrow) => {
-                piece.unsplit(into);
-                into = piece;
+                into = join(piece, into);
                 cursor.narrow();
             }
             Ok(Tried::Done(())) => {
-                done.unsplit(piece);
+                done = join(done, piece);
                 cursor.pass();
             }
             Err(error) => {
-                done.unsplit(piece);
-                done.unsplit(into);
-                return (Err(error), done);
+                return (Err(error), join(join(done, piece), into));
             }
         }
     }
-    done.unsplit(into);
-    (Ok(()), done)
+    (Ok(()), join(done, into))
 }
 
 /// Reads a range of a data strip, of a mirror from `copy` if that can be read.
@@ -197,7 +194,7 @@ async fn read_piece<E: Host>(
 async fn write_back<E: Host>(
     array: &Array<E>,
     key: StripeKey,
-    bound: Rc<Bound<E::Drive>>,
+    bound: Rc<Bound<E>>,
     bad: StripSet,
     from: u32,
     content: &[u8],

@@ -22,6 +22,7 @@ use crate::stripe::check;
 use crate::stripe::plan::{Mode, Plan, StripSet, StripeState, plan_write};
 use crate::stripe::slice::{Batch, Fragment, coverage};
 use crate::stripe::table::{Origin, StripeKey, Waiting};
+use crate::watch::Doing;
 use arrayvec::ArrayVec;
 use io::drive::GATHER_MAX;
 use io::{BlockError, Buf, BufMut, Drive, DriveError, Gather};
@@ -38,7 +39,7 @@ pub(crate) type Columns = ArrayVec<Option<BufMut>, STRIPS>;
 /// A stripe and the snapshot under which it is worked on.
 pub(crate) struct Work<'a, E: Host> {
     pub array: &'a Array<E>,
-    pub bound: &'a Bound<E::Drive>,
+    pub bound: &'a Bound<E>,
     pub key: StripeKey,
     pub state: StripeState,
 }
@@ -284,7 +285,7 @@ async fn write_slice<E: Host>(
 pub(crate) async fn settle<E: Host>(
     array: &Array<E>,
     key: StripeKey,
-    bound: Rc<Bound<E::Drive>>,
+    bound: Rc<Bound<E>>,
     missed: StripSet,
 ) -> Result<(), BlockError> {
     array.known_to_all(bound.view.generation).await;
@@ -293,7 +294,7 @@ pub(crate) async fn settle<E: Host>(
     }
     for strip in missed.iter() {
         let (_, _, slot) = bound.strip(key, strip);
-        array.fail_and_wait(slot, bound.view.slots[slot.index()].incarnation).await;
+        array.fail_and_wait(&bound, slot).await;
     }
     let frozen = array.bound().view.frozen(key.group);
     if frozen { Err(BlockError::Unavailable) } else { Ok(()) }
@@ -524,7 +525,7 @@ fn run_length(fragments: &[Fragment]) -> usize {
 /// Writes of a stripe under way, and the strips that missed one.
 pub(crate) struct Writes<'w, 'a, E: Host> {
     work: &'w Work<'a, E>,
-    tickets: ArrayVec<(u8, <E::Drive as Drive>::Done), 64>,
+    tickets: ArrayVec<(u8, Doing<E>), 64>,
     missed: StripSet,
 }
 

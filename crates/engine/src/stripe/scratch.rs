@@ -5,24 +5,30 @@
 //! here, the last one first, so that the next plan finds them in the cache and without a lock;
 //! those that are dropped instead go back to the pool, which is as good.
 //!
-//! Invariant: slices in use ≤ units reserved ≤ slices of the pool.
+//! Requests that were given up keep their slices until their drive answers, reservation or not.
+//! So once there were such requests, a slice that is missing is allocated anew.
+//!
+//! Invariant: slices in use by those who reserved them ≤ units reserved ≤ slices of the pool.
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use io::local::Semaphore;
 use io::{Buf, BufMut, Pool};
+use std::rc::Rc;
 
 /// See the module above.
 pub(crate) struct Scratch {
     pool: Pool,
     spare: RefCell<Vec<BufMut>>,
     units: Semaphore,
+    /// Requests that were given up.
+    given_up: Rc<Cell<u64>>,
 }
 
 impl Scratch {
-    /// `slices` slices of `bytes` each.
-    pub fn new(bytes: usize, slices: usize) -> Self {
+    /// `slices` slices of `bytes` each; `given_up` counts requests that were given up.
+    pub fn new(bytes: usize, slices: usize, given_up: Rc<Cell<u64>>) -> Self {
         let spare = RefCell::new(Vec::with_capacity(slices));
-        Self { pool: Pool::new(bytes, slices), spare, units: Semaphore::new(slices) }
+        Self { pool: Pool::new(bytes, slices), spare, units: Semaphore::new(slices), given_up }
     }
 
     /// Waits for `units` slices and reserves them.
@@ -40,16 +46,29 @@ impl Scratch {
         let spare = self.spare.borrow_mut().pop();
         let mut slice = match spare {
             Some(slice) => slice,
-            None => self.pool.take(self.pool.piece_bytes()).expect("scratch slices are reserved"),
+            None => self.fresh(),
         };
         slice.truncate(bytes);
         slice
     }
 
-    /// Takes a slice back that nobody else refers to any more.
+    fn fresh(&self) -> BufMut {
+        let bytes = self.pool.piece_bytes();
+        self.pool.take(bytes).unwrap_or_else(|| {
+            assert!(self.given_up.get() > 0, "scratch slices are reserved");
+            Pool::single(bytes)
+        })
+    }
+
+    /// Takes a slice back that nobody else refers to any more. What came in its place, or came
+    /// back after another was made in its place, is dropped.
     pub fn put(&self, slice: BufMut) {
-        if let Some(whole) = slice.whole() {
-            self.spare.borrow_mut().push(whole);
+        let mut spare = self.spare.borrow_mut();
+        if let Some(whole) = slice.whole()
+            && whole.len() == self.pool.piece_bytes()
+            && spare.len() < self.pool.pieces()
+        {
+            spare.push(whole);
         }
     }
 

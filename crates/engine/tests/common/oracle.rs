@@ -36,6 +36,8 @@ pub struct Oracle {
     pub errors: Cell<bool>,
     /// Requests that ended well, and that failed.
     pub done: Cell<(u64, u64)>,
+    /// The longest that a request of the load took.
+    pub longest: Cell<Nanos>,
     volatile: bool,
 }
 
@@ -65,6 +67,7 @@ impl Oracle {
             running: Cell::new(0),
             errors: Cell::new(false),
             done: Cell::new((0, 0)),
+            longest: Cell::new(Nanos(0)),
             volatile,
         })
     }
@@ -77,6 +80,7 @@ impl Oracle {
             running: Cell::new(0),
             errors: Cell::new(false),
             done: Cell::new((0, 0)),
+            longest: Cell::new(Nanos(0)),
             volatile: self.volatile,
         };
         copy.blocks.borrow_mut().iter_mut().for_each(|b| b.busy = false);
@@ -257,7 +261,10 @@ impl Oracle {
             let sleeper = env.clone();
             env.spawn(Priority::First, async move {
                 for _ in 0..mix.operations {
+                    let begin = sleeper.now();
                     oracle.operate(&volume, mix, &mut rng).await;
+                    let took = sleeper.now().since(begin);
+                    oracle.longest.set(oracle.longest.get().max(took));
                     sleeper.sleep(Nanos::from_micros(rng.below(3) * 20)).await;
                 }
                 oracle.running.set(oracle.running.get() - 1);

@@ -1,5 +1,8 @@
 //! A few threads that make blocking file calls where io_uring is switched off.
 //!
+//! No file has more than a quarter of them at a time, so that two files whose calls never end
+//! leave half of the threads to the others.
+//!
 //! Invariant: a job's memory belongs to a slab slot that stays until the job's result was taken
 //! from its [`Sink`].
 #![allow(unsafe_code)]
@@ -44,6 +47,10 @@ struct Job {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
+    /// The files of the jobs that threads are at.
+    busy: Vec<RawFd>,
+    /// Most jobs of one file at a time.
+    most: usize,
     stopping: bool,
 }
 
@@ -53,25 +60,47 @@ struct Shared {
     filled: Condvar,
 }
 
+impl Queue {
+    /// The first job whose file may have another thread.
+    fn next(&mut self) -> Option<Job> {
+        let may = |job: &Job| self.busy.iter().filter(|fd| **fd == job.fd).count() < self.most;
+        let job = self.jobs.iter().position(may).and_then(|at| self.jobs.remove(at))?;
+        self.busy.push(job.fd);
+        Some(job)
+    }
+
+    fn done(&mut self, fd: RawFd) {
+        if let Some(at) = self.busy.iter().position(|busy| *busy == fd) {
+            self.busy.swap_remove(at);
+        }
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn work(&self) {
+        let mut queue = self.lock();
         loop {
-            let mut queue = self.lock();
             let job = loop {
-                if let Some(job) = queue.jobs.pop_front() {
+                if let Some(job) = queue.next() {
                     break job;
                 }
-                if queue.stopping {
+                if queue.stopping && queue.jobs.is_empty() {
+                    self.filled.notify_all();
                     return;
                 }
                 queue = self.filled.wait(queue).unwrap_or_else(|e| e.into_inner());
             };
             drop(queue);
-            job.sink.put(job.index, perform(job.fd, job.call));
+            let result = perform(job.fd, job.call);
+            // Before the result is told: from then on the descriptor may be another file's. What
+            // this lets go on is the one job that this thread takes next.
+            self.lock().done(job.fd);
+            job.sink.put(job.index, result);
+            queue = self.lock();
         }
     }
 }
@@ -85,6 +114,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(threads: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
+        shared.lock().most = (threads / 4).max(1);
         let threads = (0..threads.max(1))
             .map(|_| {
                 let shared = shared.clone();

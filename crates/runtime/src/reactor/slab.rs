@@ -17,6 +17,10 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often a request is asked again in a row after errors that pass.
+const RETRIES: u8 = 8;
 
 /// One core's counted handle to an open file or socket. Closed when the last owner is gone, the
 /// reactor's requests included.
@@ -26,6 +30,7 @@ pub struct Descriptor(Rc<Holder>);
 struct Holder {
     fd: RawFd,
     owner: Owner,
+    retries: Option<Arc<AtomicU64>>,
 }
 
 enum Owner {
@@ -36,11 +41,19 @@ enum Owner {
 impl Descriptor {
     /// This core's handle to a file that other cores use too.
     pub fn file(file: Arc<File>) -> Self {
-        Self(Rc::new(Holder { fd: file.as_raw_fd(), owner: Owner::File(file) }))
+        let (fd, owner) = (file.as_raw_fd(), Owner::File(file));
+        Self(Rc::new(Holder { fd, owner, retries: None }))
+    }
+
+    /// The same; counts in `retries` how often a request is asked again.
+    pub fn counted(file: Arc<File>, retries: Arc<AtomicU64>) -> Self {
+        let (fd, owner) = (file.as_raw_fd(), Owner::File(file));
+        Self(Rc::new(Holder { fd, owner, retries: Some(retries) }))
     }
 
     pub(crate) fn socket(fd: OwnedFd) -> Self {
-        Self(Rc::new(Holder { fd: fd.as_raw_fd(), owner: Owner::Socket(fd) }))
+        let (raw, owner) = (fd.as_raw_fd(), Owner::Socket(fd));
+        Self(Rc::new(Holder { fd: raw, owner, retries: None }))
     }
 
     pub(crate) fn raw(&self) -> RawFd {
@@ -101,6 +114,8 @@ struct Slot {
     data: Gather,
     /// Bytes transferred by earlier, short attempts.
     moved: usize,
+    /// Errors in a row that pass.
+    retries: u8,
     vectors: [libc::iovec; GATHER_MAX],
 }
 
@@ -113,6 +128,7 @@ impl Slot {
             request: None,
             data: Gather::new(),
             moved: 0,
+            retries: 0,
             vectors: [none; GATHER_MAX],
         })
     }
@@ -125,6 +141,26 @@ impl Slot {
             _ => return None,
         };
         Some(whole - self.moved)
+    }
+
+    /// Whether the request is to be asked again: the error is one that passes and had no effect,
+    /// and was not met too often in a row. A failed flush is never repeated: the second may end
+    /// well without what the first lost.
+    fn is_worth_a_retry(&mut self, errno: i32) -> bool {
+        let Some(request) = &self.request else { return false };
+        let passes = match request.work {
+            Work::Poll { .. } => false,
+            Work::Sync => errno == libc::EINTR,
+            _ => matches!(errno, libc::EINTR | libc::EAGAIN | libc::ENOMEM | libc::EBUSY),
+        };
+        if !passes || self.retries == RETRIES {
+            return false;
+        }
+        self.retries += 1;
+        if let Some(retries) = &request.on.0.retries {
+            retries.fetch_add(1, Ordering::Relaxed);
+        }
+        true
     }
 
     /// The call for what is still to be done.
@@ -208,6 +244,7 @@ impl Slab {
         debug_assert_eq!(slot.state, State::Free);
         slot.state = State::Pending;
         slot.moved = 0;
+        slot.retries = 0;
         slot.request = Some(request);
         slot.data.extend(data);
         self.in_flight += 1;
@@ -224,12 +261,13 @@ impl Slab {
     pub(crate) fn complete(&mut self, index: u32, result: i32) -> Next {
         let slot = &mut self.slots[index as usize];
         let result = match slot.remaining() {
-            Some(_) if result == -libc::EINTR || result == -libc::EAGAIN => {
+            _ if slot.is_worth_a_retry(-result) => {
                 let (fd, call) = slot.call();
                 return Next::Again(fd, call);
             }
             Some(left) if result > 0 && (result as usize) < left => {
                 slot.moved += result as usize;
+                slot.retries = 0;
                 let (fd, call) = slot.call();
                 return Next::Again(fd, call);
             }
@@ -300,3 +338,38 @@ impl Slab {
 // SAFETY: the pointers lead into a slot that stays until the call's completion was reported, and
 // nobody else touches that memory meanwhile.
 unsafe impl Send for Call {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descriptor(retries: &Arc<AtomicU64>) -> Descriptor {
+        let file = File::open("/dev/null").expect("it is there");
+        Descriptor::counted(Arc::new(file), retries.clone())
+    }
+
+    /// How often a request that always ends with `result` is asked again.
+    fn asked_again(work: Work, result: i32) -> u64 {
+        let (mut slab, retries) = (Slab::default(), Arc::new(AtomicU64::new(0)));
+        let request = Request { on: descriptor(&retries), work };
+        let (index, _, _) = slab.start(request, Gather::new());
+        while let Next::Again(..) = slab.complete(index, result) {}
+        let taken = slab.take(index, Waker::noop());
+        assert_eq!(taken.map(|(result, _)| result), Some(result));
+        retries.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn errors_that_pass_are_met_a_bounded_number_of_times() {
+        let zero = || Work::Fallocate { mode: 0, offset: 0, bytes: 4096 };
+        let read = || Work::Read { offset: 0, into: io::Pool::single(512) };
+        for errno in [libc::EINTR, libc::EAGAIN, libc::ENOMEM, libc::EBUSY] {
+            assert_eq!(asked_again(zero(), -errno), 8);
+            assert_eq!(asked_again(read(), -errno), 8);
+        }
+        assert_eq!(asked_again(read(), -libc::EIO), 0);
+        assert_eq!(asked_again(Work::Sync, -libc::EINTR), 8);
+        assert_eq!(asked_again(Work::Sync, -libc::ENOMEM), 0);
+        assert_eq!(asked_again(Work::Poll { events: 1 }, -libc::EINTR), 0);
+    }
+}

@@ -1,0 +1,357 @@
+//! Deadlines of requests to drives (D16): every request of the engine goes through a [`Watched`]
+//! drive.
+//!
+//! A request that is older than the deadline has an *unknown outcome*: it may be carried out
+//! later, or never. Its waiter is told so (`DriveError::Timeout`) and goes on without the drive,
+//! which is then taken out of the array as after any failure. The request itself goes on: the
+//! runtime keeps its memory, a task of its own waits for its end, and until all such requests of
+//! an opening have ended nobody may write the drive again (see [`quarantine`]).
+//!
+//! | a request is | its waiter            | leaves by                                          |
+//! |--------------|-----------------------|----------------------------------------------------|
+//! | under way    | waits                 | the drive answers → over; it is too old, or the    |
+//! |              |                       | opening is given up, or its ticket is dropped      |
+//! |              |                       | → left behind                                      |
+//! | left behind  | was told, or is gone  | the drive answers → over                           |
+//! | over         | has the outcome       |                                                    |
+//!
+//! | an opening is | requests                                 | leaves by                       |
+//! |---------------|------------------------------------------|---------------------------------|
+//! | open          | go to the drive                          | one is too old, or the array    |
+//! |               |                                          | has excluded the drive →        |
+//! |               |                                          | given up                        |
+//! | given up      | are refused; those under way left behind |                                 |
+//!
+//! Time is counted in ticks of a quarter of the deadline, so that a process that was stopped for
+//! a while blames no drive, and a request costs no look at the clock. A waiter learns of a hung
+//! drive between one deadline and 5/4 of it after the request began.
+//!
+//! Invariants
+//! - A ticket ends within 5/4 deadlines of its request; it says `Timeout` only of a request that
+//!   has not ended when it is polled.
+//! - A waiter that was told `Timeout` holds no memory of the request: a read gives another
+//!   buffer back.
+//! - The opening's token lives until the last handle and the last request of the opening is gone.
+//! - Nothing is allocated for a request that ends in time.
+
+pub(crate) mod quarantine;
+mod ticket;
+
+use core::cell::{Cell, RefCell};
+use core::task::Waker;
+use io::local::Event;
+use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Env, Priority};
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+use ticket::Pass;
+pub use ticket::{Doing, Reading};
+use units::Nanos;
+
+/// Ticks of a deadline. A request is too old when more of them have passed since it began.
+const TICKS: u32 = 4;
+
+/// No entry in the list of those who wait.
+const NONE: u32 = u32::MAX;
+
+/// A drive as the manager opened it for an array, for every core to bind.
+#[derive(Clone)]
+pub struct Opened<S> {
+    /// What a core makes its handle from.
+    pub shared: S,
+    /// Alive while a core has a handle of this opening, or a request of it is under way.
+    token: Arc<()>,
+}
+
+impl<S> Opened<S> {
+    /// A new opening of a drive.
+    pub fn new(shared: S) -> Self {
+        Self { shared, token: Arc::new(()) }
+    }
+}
+
+/// Who waits for a request that was not over when it was looked at first.
+struct Entry {
+    opening: u32,
+    since: u32,
+    waker: Option<Waker>,
+}
+
+struct Inner<E: Env> {
+    env: E,
+    period: Nanos,
+    tick: Cell<u32>,
+    entries: RefCell<Vec<Entry>>,
+    free: RefCell<Vec<u32>>,
+    waiting: Cell<usize>,
+    /// The ticker waits for somebody to wait.
+    idle: Cell<bool>,
+    closed: Cell<bool>,
+    news: Event,
+    openings: Cell<u32>,
+    given_up: Rc<Cell<u64>>,
+}
+
+/// The watch over all drives of an array on one core. Clones share it.
+pub struct Watch<E: Env> {
+    inner: Rc<Inner<E>>,
+}
+
+impl<E: Env> Clone for Watch<E> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<E: Env> Watch<E> {
+    /// A watch with this deadline; it runs until [`Watch::close`].
+    pub fn new(env: &E, deadline: Nanos) -> Self {
+        let room = crate::limits::PENDING;
+        let watch = Self {
+            inner: Rc::new(Inner {
+                env: env.clone(),
+                period: Nanos((deadline.0 / u64::from(TICKS)).max(1)),
+                tick: Cell::new(0),
+                entries: RefCell::new(Vec::with_capacity(room)),
+                free: RefCell::new(Vec::with_capacity(room)),
+                waiting: Cell::new(0),
+                idle: Cell::new(false),
+                closed: Cell::new(false),
+                news: Event::default(),
+                openings: Cell::new(0),
+                given_up: Rc::default(),
+            }),
+        };
+        env.spawn(Priority::First, watch.clone().run());
+        watch
+    }
+
+    /// Ends the watch; nothing is asked of its drives any more.
+    pub fn close(&self) {
+        self.inner.closed.set(true);
+        self.inner.news.notify();
+    }
+
+    /// Counts the requests whose waiters were told that they take too long.
+    pub fn given_up(&self) -> Rc<Cell<u64>> {
+        self.inner.given_up.clone()
+    }
+
+    /// This core's handle to an opening.
+    pub fn open(&self, opened: &Opened<E::Shared>) -> Watched<E> {
+        let number = self.inner.openings.get();
+        self.inner.openings.set(number.wrapping_add(1));
+        Watched {
+            opening: Rc::new(Opening {
+                drive: self.inner.env.bind(&opened.shared),
+                watch: self.clone(),
+                number,
+                out: Cell::new(false),
+                error: Cell::new(None),
+                token: Some(opened.token.clone()),
+            }),
+        }
+    }
+
+    /// Counts ticks while somebody waits, and has those look again who have waited for too long.
+    async fn run(self) {
+        let inner = &self.inner;
+        loop {
+            inner.idle.set(true);
+            let news = || (inner.closed.get() || inner.waiting.get() > 0).then_some(());
+            inner.news.wait_until(news).await;
+            inner.idle.set(false);
+            if inner.closed.get() {
+                return;
+            }
+            inner.env.sleep(inner.period).await;
+            inner.tick.set(inner.tick.get().wrapping_add(1));
+            self.wake(|entry| self.is_old(entry.since));
+        }
+    }
+
+    fn is_old(&self, since: u32) -> bool {
+        self.inner.tick.get().wrapping_sub(since) > TICKS
+    }
+
+    fn wake(&self, which: impl Fn(&Entry) -> bool) {
+        for entry in self.inner.entries.borrow().iter().filter(|e| which(e)) {
+            if let Some(waker) = &entry.waker {
+                waker.wake_by_ref();
+            }
+        }
+    }
+
+    /// Has `waker` woken when the request of this entry is too old or given up.
+    fn wait(&self, entry: &mut u32, opening: u32, since: u32, waker: &Waker) {
+        let inner = &self.inner;
+        if *entry == NONE {
+            let new = Entry { opening, since, waker: Some(waker.clone()) };
+            let mut entries = inner.entries.borrow_mut();
+            *entry = match inner.free.borrow_mut().pop() {
+                Some(at) => {
+                    entries[at as usize] = new;
+                    at
+                }
+                None => {
+                    entries.push(new);
+                    (entries.len() - 1) as u32
+                }
+            };
+            inner.waiting.set(inner.waiting.get() + 1);
+            if inner.idle.replace(false) {
+                inner.news.notify();
+            }
+            return;
+        }
+        let known = &mut inner.entries.borrow_mut()[*entry as usize].waker;
+        if !known.as_ref().is_some_and(|w| w.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+
+    /// Nobody waits for the request of this entry any more.
+    #[inline]
+    fn leave(&self, entry: &mut u32) {
+        if *entry != NONE {
+            self.forget(core::mem::replace(entry, NONE));
+        }
+    }
+
+    fn forget(&self, at: u32) {
+        let waker = self.inner.entries.borrow_mut()[at as usize].waker.take();
+        drop(waker);
+        self.inner.free.borrow_mut().push(at);
+        self.inner.waiting.set(self.inner.waiting.get() - 1);
+    }
+}
+
+/// One core's handle to an opening.
+struct Opening<E: Env> {
+    drive: E::Drive,
+    watch: Watch<E>,
+    number: u32,
+    /// Given up.
+    out: Cell<bool>,
+    /// The first failure that speaks against the drive.
+    error: Cell<Option<DriveError>>,
+    token: Option<Arc<()>>,
+}
+
+impl<E: Env> Opening<E> {
+    /// Leaves all requests under way behind, and refuses new ones.
+    fn give_up(&self, error: DriveError) {
+        self.note(error);
+        if !self.out.replace(true) {
+            self.watch.wake(|entry| entry.opening == self.number);
+        }
+    }
+
+    fn note(&self, error: DriveError) {
+        if self.error.get().is_none() {
+            self.error.set(Some(error));
+        }
+    }
+
+    /// What those are told whose requests are given up.
+    fn why(&self) -> DriveError {
+        self.error.get().unwrap_or(DriveError::Gone)
+    }
+}
+
+/// A drive with a deadline. Clones are the same handle.
+pub struct Watched<E: Env> {
+    opening: Rc<Opening<E>>,
+}
+
+impl<E: Env> Clone for Watched<E> {
+    fn clone(&self) -> Self {
+        Self { opening: self.opening.clone() }
+    }
+}
+
+impl<E: Env> Watched<E> {
+    /// Leaves all requests under way behind, and refuses new ones.
+    pub fn give_up(&self, error: DriveError) {
+        self.opening.give_up(error);
+    }
+
+    /// The first failure that speaks against the drive.
+    pub fn error(&self) -> Option<DriveError> {
+        self.opening.error.get()
+    }
+
+    /// The opening, for other cores; `None` once this handle is retired.
+    pub fn opened(&self, shared: &E::Shared) -> Option<Opened<E::Shared>> {
+        let token = self.opening.token.clone()?;
+        Some(Opened { shared: shared.clone(), token })
+    }
+
+    /// Gives the opening up for good: this handle stays only to tell what the drive is. What is
+    /// returned dies with the last request of the opening and the last handle of another core.
+    pub fn retire(&mut self) -> Weak<()> {
+        let old = &*self.opening;
+        old.give_up(DriveError::Gone);
+        let token = old.token.as_ref().map(Arc::downgrade).unwrap_or_default();
+        let retired = Opening {
+            drive: old.drive.clone(),
+            watch: old.watch.clone(),
+            number: old.number,
+            out: Cell::new(true),
+            error: old.error.clone(),
+            token: None,
+        };
+        self.opening = Rc::new(retired);
+        token
+    }
+
+    #[inline]
+    fn pass<T>(&self, start: impl FnOnce(&E::Drive) -> T) -> Pass<E, T>
+    where
+        T: Future + Unpin + 'static,
+    {
+        Pass::new(self.opening.clone(), start(&self.opening.drive))
+    }
+
+    #[inline]
+    fn done(&self, start: impl FnOnce(&E::Drive) -> <E::Drive as Drive>::Done) -> Doing<E> {
+        if self.opening.out.get() {
+            return Doing::refused(self.opening.why());
+        }
+        Doing::going(self.pass(start))
+    }
+}
+
+impl<E: Env> Drive for Watched<E> {
+    type Read = Reading<E>;
+    type Done = Doing<E>;
+
+    fn info(&self) -> &DriveInfo {
+        self.opening.drive.info()
+    }
+
+    #[inline]
+    fn read(&self, offset: u64, into: BufMut) -> Reading<E> {
+        if self.opening.out.get() {
+            return Reading::refused(self.opening.why(), into);
+        }
+        let bytes = into.len();
+        Reading::going(self.pass(|drive| drive.read(offset, into)), bytes)
+    }
+
+    #[inline]
+    fn write(&self, offset: u64, data: &[Buf], fua: bool) -> Doing<E> {
+        self.done(|drive| drive.write(offset, data, fua))
+    }
+
+    fn flush(&self) -> Doing<E> {
+        self.done(|drive| drive.flush())
+    }
+
+    fn write_zeroes(&self, offset: u64, bytes: u64) -> Doing<E> {
+        self.done(|drive| drive.write_zeroes(offset, bytes))
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> Doing<E> {
+        self.done(|drive| drive.discard(offset, bytes))
+    }
+}
