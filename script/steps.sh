@@ -4,6 +4,8 @@
 
 LOGS=${CARGO_TARGET_DIR:-target}/test-logs
 mkdir -p "$LOGS"
+# The canary and eight bugs of different kinds that the trials must catch.
+MUTANTS=canary,trust-parity,never-unclean,fua-dropped,resync-skips,same-slot,flush-early,copy-any,stop-unflushed
 passed=0 failed=0 skipped=0
 skips=()
 failures=()

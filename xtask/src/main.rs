@@ -3,17 +3,23 @@
 //! Purpose: checks and chores that `rustc` and clippy don't cover, in the project's own language.
 //! Invariant: no dependencies, so that it builds in a second and before anything else does.
 
+mod sim;
 mod tidy;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy\n  tidy   check the house rules";
+const USAGE: &str = "\
+usage: cargo xtask tidy
+       cargo xtask sim [--seeds A..B] [--json] …
+  tidy   check the house rules
+  sim    try the engine in the simulator (see crates/trials)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => run_tidy(),
+        ["sim", ..] => sim::run(root(), &arguments[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -25,9 +31,12 @@ fn main() -> ExitCode {
     }
 }
 
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
+}
+
 fn run_tidy() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root");
-    let files = match tidy::files::collect(root) {
+    let files = match tidy::files::collect(root()) {
         Ok(files) => files,
         Err(error) => {
             eprintln!("tidy: cannot read the tree: {error}");

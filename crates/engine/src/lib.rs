@@ -25,6 +25,7 @@ pub mod core;
 pub mod limits;
 pub mod mail;
 pub mod manage;
+pub mod mutants;
 pub mod region;
 pub mod stripe;
 pub mod volume;

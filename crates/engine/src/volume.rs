@@ -9,6 +9,7 @@ use crate::Host;
 use crate::array::Array;
 use crate::array::view::VolumeView;
 use crate::buffers::join;
+use crate::mutants::{self, Mutant};
 use core::cell::RefCell;
 use io::{BlockError, Blocks, Buf, BufMut};
 use std::rc::Rc;
@@ -47,7 +48,8 @@ impl<E: Host> Volume<E> {
     fn now(&self) -> Option<Arc<VolumeView>> {
         let bound = self.array.bound();
         let mut known = self.known.borrow_mut();
-        if known.generation != bound.view.generation {
+        let stale = known.volume.is_some() && mutants::is(Mutant::StaleVolume);
+        if known.generation != bound.view.generation && !stale {
             known.generation = bound.view.generation;
             known.volume = bound.view.volume(self.uuid).cloned();
         }

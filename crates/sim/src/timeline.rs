@@ -37,6 +37,7 @@ struct Inner {
     trace: u64,
     powered: bool,
     submits: u64,
+    boundaries: u64,
     fail_after: Option<u64>,
 }
 
@@ -73,6 +74,7 @@ impl Timeline {
             trace: mix(seed),
             powered: true,
             submits: 0,
+            boundaries: 0,
             fail_after: None,
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
@@ -155,6 +157,15 @@ impl Timeline {
         }
         inner.submits += u64::from(inner.powered);
         inner.powered
+    }
+
+    /// Counts a request's submission or completion.
+    pub(crate) fn boundary(&self) {
+        lock(&self.inner).boundaries += 1;
+    }
+
+    pub(crate) fn boundaries(&self) -> u64 {
+        lock(&self.inner).boundaries
     }
 
     pub(crate) fn submits(&self) -> u64 {

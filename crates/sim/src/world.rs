@@ -27,6 +27,9 @@ pub const CORES_MAX: u16 = 4;
 /// Polls without time going on after which a world is said to be in an endless loop.
 const POLLS_MAX: u64 = 1_000_000;
 
+/// The longest that ready tasks are kept waiting by events ([`WorldConfig::late_percent`]).
+const LATE_MOST: Nanos = Nanos::from_millis(10);
+
 /// How a world is made.
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
@@ -171,6 +174,11 @@ impl<M: Send + 'static> World<M> {
         self.kernel.timeline.submits()
     }
 
+    /// Submissions and completions of requests to drives so far.
+    pub fn boundaries(&self) -> u64 {
+        self.kernel.timeline.boundaries()
+    }
+
     /// A hash of everything that happened so far, in its order.
     pub fn trace_hash(&self) -> u64 {
         self.kernel.timeline.trace_hash()
@@ -202,14 +210,16 @@ impl<M: Send + 'static> World<M> {
     }
 
     /// Makes one step; events later than `limit` stay in the future (then: `Idle`).
-    fn step_until(&self, limit: Nanos) -> Step {
+    pub fn step_until(&self, limit: Nanos) -> Step {
         let Kernel { timeline, executor, config, .. } = &*self.kernel;
         if !timeline.powered() {
             return Step::PowerLost;
         }
         self.steps.set(self.steps.get() + 1);
-        let event_waits = timeline.next_due().is_some_and(|due| due <= limit);
-        let late = event_waits && timeline.random(|rng| rng.chance(config.late_percent));
+        let next = timeline.next_due();
+        let event_waits = next.is_some_and(|due| due <= limit);
+        let soon = next.is_some_and(|due| due <= timeline.now().after(LATE_MOST));
+        let late = event_waits && soon && timeline.random(|rng| rng.chance(config.late_percent));
         let task = timeline.random(|rng| if late { None } else { executor.pick(rng) });
         if let Some(task) = task {
             timeline.trace(&[1, u64::from(task.core.0), task.serial]);

@@ -2,6 +2,7 @@
 
 use super::Finding;
 use super::files::File;
+use super::scan::{line_of, places};
 
 /// The crates from bottom to top. A crate may use crates of lower rows only.
 const ROWS: &[&[&str]] = &[
@@ -11,7 +12,7 @@ const ROWS: &[&[&str]] = &[
     &["format"],
     &["engine"],
     &["runtime", "sim", "nbd"],
-    &["drives"],
+    &["drives", "trials"],
     &["control"],
     &["bench"],
     &["palisade"],
@@ -25,6 +26,10 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
     ("drives", &["units", "io", "runtime"], "a drive knows nothing of arrays"),
 ];
+
+/// The second reader of arrays, and what it must not name: it says what docs/format.md says.
+const DECODER: &str = "crates/trials/src/decoder/";
+const NOT_IN_DECODER: &[&str] = &["format::", "layout::", "parity::", "engine::", "sim::"];
 
 /// Outside crates that crates below the runtimes must not use.
 const OUTSIDE: &[&str] =
@@ -115,6 +120,46 @@ pub fn outside(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// The trials' decoder shares no code with what it checks.
+pub fn decoder(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|f| f.is_rust() && f.path.starts_with(DECODER)) {
+        for pattern in NOT_IN_DECODER {
+            for at in places(&file.code, pattern) {
+                let message = format!(
+                    "`{pattern}` in the decoder: it is written from docs/format.md alone, so that \
+                     it does not share mistakes with the engine"
+                );
+                findings.push(Finding::new(file, line_of(&file.code, at), message));
+            }
+        }
+    }
+    findings
+}
+
+/// Only the trials ask for the engine's bugs, and nothing else in the engine is different there.
+pub fn mutants(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let engine = |f: &&File| f.is_rust() && f.path.starts_with("crates/engine/src/");
+    for file in files.iter().filter(engine).filter(|f| !f.path.ends_with("/mutants.rs")) {
+        for at in places(&file.code, "feature") {
+            let message = "the engine under trial is the product's: features switch mutants only, \
+                           in mutants.rs";
+            findings.push(Finding::new(file, line_of(&file.code, at), message));
+        }
+    }
+    for (name, file) in manifests(files).filter(|(name, _)| *name != "trials") {
+        for (index, line) in file.text.lines().enumerate() {
+            let declares = name == "engine" && line.trim() == "mutants = []";
+            if line.contains("mutants") && !declares && !line.trim_start().starts_with('#') {
+                let message = "the engine's `mutants` are the trials' alone".to_owned();
+                findings.push(Finding::new(file, index + 1, message));
+            }
+        }
+    }
+    findings
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::expect;
@@ -152,6 +197,32 @@ mod tests {
             "crates/stranger/Cargo.toml:1",
         ];
         expect(direction, &files, &places);
+    }
+
+    #[test]
+    fn a_decoder_that_borrows_is_found() {
+        let rust = |path: &str| File::new(path, "//! A.\nuse format::decode;\n", false);
+        let files = [rust("crates/trials/src/decoder/a.rs"), rust("crates/trials/src/b.rs")];
+        expect(decoder, &files, &["crates/trials/src/decoder/a.rs:2"]);
+    }
+
+    #[test]
+    fn mutants_elsewhere_are_found() {
+        let text =
+            "[features]\nmutants = []\n[dependencies]\nengine = { features = [\"mutants\"] }";
+        let files = [
+            manifest("engine", "[features]\nmutants = []\n"),
+            manifest("palisade", text),
+            manifest("trials", text),
+            File::new("crates/engine/src/a.rs", "//! A.\n#[cfg(feature = \"sim\")]\n", false),
+            File::new("crates/engine/src/mutants.rs", "#[cfg(feature = \"mutants\")]\n", false),
+        ];
+        let places = [
+            "crates/engine/src/a.rs:2",
+            "crates/palisade/Cargo.toml:2",
+            "crates/palisade/Cargo.toml:4",
+        ];
+        expect(mutants, &files, &places);
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 19] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -56,6 +56,8 @@ const RULES: [Rule; 17] = [
     words::machine_paths,
     crates::direction,
     crates::outside,
+    crates::decoder,
+    crates::mutants,
     docs::crates_are_mentioned,
     docs::invariants_name_their_check,
     docs::named_tests_exist,

@@ -25,6 +25,7 @@ pub mod view;
 use crate::Host;
 use crate::limits::{DRIVES_MAX, SCRATCH_BYTES, SCRATCH_SLICES_MIN, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
+use crate::mutants::{self, Mutant};
 use crate::region::table::{Table, TableStart};
 use crate::stripe::execute;
 use crate::stripe::scratch::Scratch;
@@ -121,7 +122,11 @@ impl<E: Host> Array<E> {
     ) -> Self {
         let strip = view.layout.strip_bytes() as usize;
         let slice = strip.min(SLICE_BYTES_MAX);
-        let slices = (SCRATCH_BYTES / slice).clamp(SCRATCH_SLICES_MIN, 1024);
+        // No plan reserves more than `k + 2m` slices; what no worker can use is not taken.
+        let plan = |g: u16| view.layout.k(GroupNo(g)) + 2 * view.layout.m(GroupNo(g));
+        let widest = (0..view.layout.groups()).map(plan).max().unwrap_or(0);
+        let most = (WORKERS * usize::from(widest)).min(1024);
+        let slices = (SCRATCH_BYTES / slice).min(most).max(SCRATCH_SLICES_MIN);
         let watch = Watch::new(env, deadline);
         let bound = drives.iter().map(|d| d.as_ref().map(|d| watch.open(d))).collect();
         let settled = view.generation;
@@ -193,6 +198,9 @@ impl<E: Host> Array<E> {
         let cores = self.inner.env.cores();
         if cores == 1 {
             return CoreId(0);
+        }
+        if mutants::is(Mutant::HomeAnywhere) {
+            return self.inner.env.core();
         }
         let band = self.inner.bound.borrow().view.layout.band(key.stripe);
         let mixed = (band.0 ^ u64::from(key.group.0) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -375,7 +383,7 @@ impl<E: Host> Array<E> {
     #[inline]
     pub(crate) async fn known_to_all(&self, generation: Generation) {
         let inner = &self.inner;
-        if inner.settled.get() < generation {
+        if inner.settled.get() < generation && !mutants::is(Mutant::NoBarrier) {
             let known = || (inner.settled.get() >= generation).then_some(());
             inner.changed.wait_until(known).await;
         }
@@ -383,7 +391,8 @@ impl<E: Host> Array<E> {
 
     /// Waits until the group is recorded as unclean, durably on all drives.
     pub(crate) async fn ensure_unclean(&self, group: GroupNo) {
-        if !self.inner.bound.borrow().view.groups[group.index()].unclean {
+        let skip = mutants::is(Mutant::NeverUnclean);
+        if !skip && !self.inner.bound.borrow().view.groups[group.index()].unclean {
             self.post(MANAGER, Mail::FirstWrite(group));
             self.settled(|view| view.groups[group.index()].unclean).await;
         }
@@ -402,8 +411,14 @@ impl<E: Host> Array<E> {
                 tickets.push((slot, drive.flush()));
             }
         }
+        if mutants::is(Mutant::FlushOneLess) {
+            tickets.pop();
+        }
+        if mutants::is(Mutant::FlushEarly) {
+            return Ok(());
+        }
         for (slot, ticket) in tickets {
-            if ticket.await.is_err() {
+            if ticket.await.is_err() && !mutants::is(Mutant::FlushErrorLost) {
                 self.fail_and_wait(&bound, slot).await;
             }
         }

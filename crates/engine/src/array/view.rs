@@ -4,6 +4,7 @@
 //! it between two polls. Once all cores have adopted a generation it is *settled*, and only then
 //! may an acknowledgement depend on it.
 
+use crate::mutants::{self, Mutant};
 use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
 use layout::{CodeKind, Layout};
@@ -100,6 +101,7 @@ impl View {
     pub fn readable(&self, slot: Slot, key: StripeKey) -> bool {
         match self.slots[slot.index()].state {
             SlotState::InSync => true,
+            SlotState::Rebuilding { .. } if mutants::is(Mutant::TargetInSync) => true,
             SlotState::Rebuilding { border } => key.stripe.0 < border,
             SlotState::Failed => false,
         }
@@ -107,12 +109,17 @@ impl View {
 
     /// Whether a slot takes writes.
     pub fn writable(&self, slot: Slot) -> bool {
-        self.slots[slot.index()].state != SlotState::Failed
+        let state = self.slots[slot.index()].state;
+        let filling = matches!(state, SlotState::Rebuilding { .. });
+        state != SlotState::Failed && !(filling && mutants::is(Mutant::RebuildMissesWrites))
     }
 
     /// Whether parity (or the copies) of this stripe can be trusted.
     pub fn trusted(&self, key: StripeKey) -> bool {
         let group = &self.groups[key.group.index()];
+        if mutants::is(Mutant::TrustParity) {
+            return true;
+        }
         let Some(shift) = self.region_shift else {
             return key.stripe.0 < group.resync_border;
         };
@@ -123,7 +130,7 @@ impl View {
     /// Which copy of a mirrored stripe a read that begins at this offset of its strip prefers.
     /// Ahead of the resync border the copies may differ: everybody reads the same one.
     pub fn copy(&self, key: StripeKey, offset: u32) -> u16 {
-        if !self.trusted(key) {
+        if !self.trusted(key) && !mutants::is(Mutant::CopyAny) {
             return 0;
         }
         let copies = u64::from(self.layout.m(key.group)) + 1;

@@ -9,6 +9,7 @@ use crate::manage::command::{
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
 use crate::manage::store::{self, NextSlot};
 use crate::manage::{keeper, pages, tasks};
+use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
 use format::{ArrayRecord, AssembleOptions, Assembly, Found, SlotState};
@@ -238,6 +239,9 @@ impl<E: Host> Manager<E> {
             bytes: c.drive.info().bytes,
         };
         let list: Vec<Found> = found.iter().map(as_found).collect();
+        // A record that was read from a volatile cache may be gone after the next power cut: who is
+        // counted on to have the newest must be given it again, durably.
+        let cached = found.iter().any(|c| c.drive.info().volatile_cache);
         let StartOptions { start_degraded, accept_loss } = options;
         let assembly = format::assemble(&list, AssembleOptions { start_degraded, accept_loss })?;
         let mut found: Vec<Option<Candidate<E>>> = found.into_iter().map(Some).collect();
@@ -248,7 +252,7 @@ impl<E: Host> Manager<E> {
         let seats = assembly.slots.iter().map(&mut seat).collect();
         let older =
             |at: &usize| list[*at].record.as_ref().map(|r| r.epoch) != Ok(assembly.record.epoch);
-        let catch_up = assembly.slots.iter().flatten().any(older);
+        let catch_up = cached || assembly.slots.iter().flatten().any(older);
         let managed = self.admit(Phase::Starting, assembly.record.clone(), seats);
         *managed.missing.borrow_mut() = assembly.missing.iter().map(|m| m.slot).collect();
         match self.begin(&managed, &assembly, catch_up, accept_loss).await {
@@ -277,6 +281,9 @@ impl<E: Host> Manager<E> {
                 return Err(ManageError::State(managed.state()));
             }
         }
+        if mutants::is(Mutant::EpochAtStart) {
+            return Ok(());
+        }
         let (epoch_id, dirty) = (self.env().random(), managed.dirty_groups());
         managed.commit(false, |r| *r = begun(assembly, r, (epoch_id, accept_loss), &dirty)).await?;
         pages::bring_all(managed, lacking).await
@@ -297,7 +304,8 @@ impl<E: Host> Manager<E> {
         let mut flushed = true;
         for slot in (0..slots).map(|i| Slot(i as u16)) {
             let counts = managed.record().slots[slot.index()].state != SlotState::Failed;
-            if counts && !managed.flush_slot(slot).await {
+            let skip = mutants::is(Mutant::StopUnflushed);
+            if counts && !skip && !managed.flush_slot(slot).await {
                 // Without it the array is clean only if the failure could be recorded.
                 flushed &= managed.record().slots[slot.index()].state == SlotState::Failed;
             }
@@ -434,6 +442,9 @@ fn begun(
             group.resync_border < layout.stripes(GroupNo(g as u16))
         };
         group.unclean &= record.areas.is_some();
+        if mutants::is(Mutant::NoResync) {
+            group.resync_border = layout.stripes(GroupNo(g as u16));
+        }
         let group_no = GroupNo(g as u16);
         let in_sync = |s: Slot| record.slots[s.index()].state == SlotState::InSync;
         let lacking = !layout.slots(group_no).all(in_sync);

@@ -32,6 +32,7 @@ use crate::manage::errors::Errors;
 use crate::manage::keeper::Keeper;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
+use crate::mutants::{self, Mutant};
 use crate::region::map::Map;
 use crate::watch::quarantine::Quarantine;
 use crate::watch::{Opened, Watched};
@@ -373,7 +374,10 @@ impl<E: Host> Managed<E> {
                 _ if seats[i].dropped || seats[i].drive.is_none() => ViewState::Failed,
                 SlotState::Failed => ViewState::Failed,
                 SlotState::InSync => ViewState::InSync,
-                SlotState::Rebuilding { border } => ViewState::Rebuilding { border },
+                SlotState::Rebuilding { border } => {
+                    let ahead = if mutants::is(Mutant::BorderAhead) { 4 } else { 0 };
+                    ViewState::Rebuilding { border: border + ahead }
+                }
             };
             let Seat { incarnation, dropped, .. } = seats[i];
             SlotView { state, incarnation, dropped }
@@ -545,8 +549,12 @@ impl<E: Host> Managed<E> {
             matches!(self.record.borrow().slots[slot.index()].state, SlotState::Rebuilding { .. });
         if rebuilding || self.survives_without(slot) {
             let out = |r: &mut ArrayRecord| r.fail_slot(slot);
-            // Without a drive to write to, the snapshot below says all there is to say.
-            let _ = self.commit(true, out).await;
+            if mutants::is(Mutant::StillInSync) {
+                out(&mut self.record.borrow_mut());
+            } else {
+                // Without a drive to write to, the snapshot below says all there is to say.
+                let _ = self.commit(!mutants::is(Mutant::CommitNoEpoch), out).await;
+            }
         } else {
             self.seats.borrow_mut()[slot.index()].dropped = true;
         }
@@ -564,7 +572,11 @@ impl<E: Host> Managed<E> {
         if !unclean && !self.closed.get() {
             let mark = |r: &mut ArrayRecord| r.groups[group.index()].unclean = true;
             // Without a drive left to write to, the snapshot says so, and the write fails.
-            let _ = self.commit(false, mark).await;
+            if mutants::is(Mutant::UncleanInMemory) {
+                mark(&mut self.record.borrow_mut());
+            } else {
+                let _ = self.commit(false, mark).await;
+            }
             self.publish(false).await;
         }
         self.lock.release(1);

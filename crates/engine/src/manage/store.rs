@@ -4,6 +4,7 @@
 //! that follows it in the order head, tail, head, tail, and is durable when the call returns. A
 //! slot that can't be read is passed over like one that was not written whole.
 
+use crate::mutants::{self, Mutant};
 use format::{ArrayRecord, FormatError, SLOT_BYTES};
 use io::{Drive, DriveError, Pool};
 use units::MIB;
@@ -20,21 +21,33 @@ pub async fn read<D: Drive>(
     let mut images = Vec::new();
     let mut unreadable = 0;
     for offset in format::slot_offsets(drive.info().bytes) {
-        let (result, mut image) = drive.read(offset, Pool::single(SLOT_BYTES as usize)).await;
-        match result {
+        match read_slot(drive, offset).await {
             Err(DriveError::Media) => {
-                image.fill(0);
+                images.push(Pool::single(format::limits::HEADER_BYTES));
                 unreadable += 1;
             }
-            other => other?,
+            image => images.push(image?),
         }
-        images.push(image);
     }
     if unreadable == images.len() {
         return Err(DriveError::Media);
     }
     let newest = format::newest([&images[0], &images[1], &images[2], &images[3]]);
     Ok(newest.map(|(at, record)| (NextSlot(format::next_slot(at)), record)))
+}
+
+/// Bytes of a slot that are read first; most records are shorter.
+const FRONT_BYTES: usize = format::limits::IMAGE_ALIGN;
+
+/// Reads the front of a record slot, and all of it where its record may be longer.
+async fn read_slot<D: Drive>(drive: &D, offset: u64) -> Result<io::BufMut, DriveError> {
+    let (result, front) = drive.read(offset, Pool::single(FRONT_BYTES)).await;
+    result?;
+    if !matches!(format::decode(&front), Err(FormatError::RecordDamaged)) {
+        return Ok(front);
+    }
+    let (result, all) = drive.read(offset, Pool::single(SLOT_BYTES as usize)).await;
+    result.map(|()| all)
 }
 
 /// Writes a record to the slot `next`, durably, and tells where the one after it goes.
@@ -47,7 +60,11 @@ pub async fn write<D: Drive>(
     let mut buffer = Pool::single(image.len());
     buffer.copy_from_slice(&image);
     let offset = format::slot_offsets(drive.info().bytes)[next.0];
-    drive.write(offset, &[buffer.freeze()], true).await?;
+    let durable = !mutants::is(Mutant::RecordNotDurable);
+    drive.write(offset, &[buffer.freeze()], durable).await?;
+    if mutants::is(Mutant::SameSlot) {
+        return Ok(next);
+    }
     Ok(NextSlot(format::next_slot(next.0)))
 }
 

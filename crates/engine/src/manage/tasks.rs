@@ -32,6 +32,7 @@ use crate::limits::{BORDER_BANDS, BORDERS_MIN, DRIVES_MAX, TASK_BANDS, TASK_RETR
 use crate::manage::command::{ArrayStatus, Hindrance, ManageError, Stuck, TaskKind, TaskStatus};
 use crate::manage::keeper;
 use crate::manage::managed::Managed;
+use crate::mutants::{self, Mutant};
 use crate::stripe::table::StripeKey;
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
@@ -442,7 +443,9 @@ async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
     let border = managed.record().groups[group.index()].resync_border;
     for stripes in windows(managed, group, border) {
         managed.progress(TaskKind::Resync, stripes.start, total);
-        let repair = || Job::Check(Repair::TrustData);
+        let skip = mutants::is(Mutant::ResyncSkips);
+        let how = if skip { Repair::Nothing } else { Repair::TrustData };
+        let repair = move || Job::Check(how);
         let sum = window(managed, group, stripes.clone(), Visit::default(), repair).await;
         if sum.stopped || managed.tasks.ending.get() {
             return End::Cut;
@@ -461,7 +464,7 @@ async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
 /// Moves a resync's border over what was made right, durably.
 async fn resynced<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo, border: u64) -> bool {
     managed.lock.acquire(1).await;
-    let mut done = managed.flush_group(group).await;
+    let mut done = mutants::is(Mutant::ResyncNotFlushed) || managed.flush_group(group).await;
     if done {
         let moved = |r: &mut format::ArrayRecord| r.groups[group.index()].resync_border = border;
         done = managed.commit(false, moved).await.is_ok();
@@ -519,7 +522,8 @@ async fn advance<E: Host>(
     let same = managed.seats.borrow()[slot.index()].incarnation == incarnation;
     let rebuilding =
         matches!(managed.record().slots[slot.index()].state, SlotState::Rebuilding { .. });
-    if !same || !rebuilding || !managed.flush_slot(slot).await {
+    let skip = mutants::is(Mutant::RebuildNotFlushed);
+    if !same || !rebuilding || !(skip || managed.flush_slot(slot).await) {
         return false;
     }
     let whole = border == total;

@@ -12,6 +12,7 @@ use crate::manage::create::{check_name, recorded};
 use crate::manage::managed::{Managed, Seat, Taken};
 use crate::manage::pages;
 use crate::manage::store::{self, NextSlot};
+use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use format::{ExportAddress, ExportRecord, Extent, SlotRecord, SlotState, VolumeRecord};
 use io::Drive;
@@ -160,7 +161,10 @@ impl<E: Host> Managed<E> {
             let drive = Some((reference, drive.clone()));
             *seat = Seat { drive, next, incarnation, dropped: false };
         }
-        let state = SlotState::Rebuilding { border: 0 };
+        let state = match mutants::is(Mutant::ReplaceInSync) {
+            true => SlotState::InSync,
+            false => SlotState::Rebuilding { border: 0 },
+        };
         self.commit(true, |r| {
             let last = r.epoch.mark();
             r.slots[slot.index()] = SlotRecord { drive: uuid, serial, state, last, since };
@@ -225,7 +229,7 @@ impl<E: Host> Managed<E> {
     /// Makes rows read as zeros, whatever was in them.
     async fn zero_extents(&self, extents: &[Extent]) -> Result<(), ManageError> {
         let array = self.local().ok_or(ManageError::State(self.state()))?;
-        for extent in extents {
+        for extent in extents.iter().filter(|_| !mutants::is(Mutant::NewRowsNotZeroed)) {
             let zeroed = array.write_zeroes(extent.array_start, extent.bytes, false).await;
             zeroed.map_err(|_| ManageError::State(self.state()))?;
         }

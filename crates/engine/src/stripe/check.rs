@@ -38,6 +38,7 @@ use crate::array::message::{Checked, Repair};
 use crate::array::{Array, Bound};
 use crate::buffers::join;
 use crate::limits::{BAD_RANGE_BYTES, SLICE_BYTES_MAX};
+use crate::mutants::{self, Mutant};
 use crate::stripe::execute::{Columns, STRIPS, Unread, Work, Writes, settle};
 use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
@@ -271,7 +272,8 @@ async fn rebuild_range<E: Host>(
                 return Err(BlockError::Unavailable);
             }
             let narrow = span.1 - span.0 > bound.view.block_bytes;
-            return Ok(if narrow { Tried::Narrow } else { Tried::Done(false) });
+            let filled = mutants::is(Mutant::FillFails);
+            return Ok(if narrow { Tried::Narrow } else { Tried::Done(filled) });
         };
         let work = Work { array, bound: &bound, key, state };
         let units = sources.len() + 1 + state.m;

@@ -18,6 +18,7 @@ use crate::Host;
 use crate::array::message::{Checked, Job, Outcome, Repair};
 use crate::array::{Array, Bound};
 use crate::limits::DRIVES_MAX;
+use crate::mutants::{self, Mutant};
 use crate::stripe::check;
 use crate::stripe::plan::{Mode, Plan, StripSet, StripeState, plan_write};
 use crate::stripe::slice::{Batch, Fragment, coverage};
@@ -191,6 +192,7 @@ async fn write_batch<E: Host>(
     bench: &mut Bench,
 ) -> Result<(), BlockError> {
     let Bench { batch, part, durable, .. } = bench;
+    *durable &= !mutants::is(Mutant::FuaDropped);
     array.ensure_unclean(key.group).await;
     batch.cut();
     let mut result = Ok(());
@@ -292,6 +294,9 @@ pub(crate) async fn settle<E: Host>(
     if missed.is_empty() {
         return Ok(());
     }
+    if mutants::is(Mutant::NoFailureWait) {
+        return Ok(());
+    }
     for strip in missed.iter() {
         let (_, _, slot) = bound.strip(key, strip);
         array.fail_and_wait(&bound, slot).await;
@@ -381,6 +386,9 @@ impl<E: Host> Work<'_, E> {
         } else {
             if plan.mode == Mode::Degraded {
                 self.recover_data(slice.bytes(), &mut columns);
+                if let (true, Some(first)) = (mutants::is(Mutant::ScratchReused), &mut columns[0]) {
+                    first.fill(0);
+                }
             }
             self.compute_parity(slice, &mut columns, &mut parity);
         }
@@ -475,6 +483,9 @@ impl<E: Host> Work<'_, E> {
             let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
             self.code().generate(&data, &mut out);
         }
+        if let (true, Some(byte)) = (mutants::is(Mutant::Canary), outputs[0].last_mut()) {
+            *byte ^= 1;
+        }
         parity.extend(outputs.into_iter().map(|o| Some(o.freeze())));
     }
 
@@ -545,7 +556,7 @@ impl<'w, 'a, E: Host> Writes<'w, 'a, E> {
 
     async fn collect(&mut self) {
         for (strip, ticket) in &mut self.tickets {
-            if ticket.await.is_err() {
+            if ticket.await.is_err() && !mutants::is(Mutant::WriteErrorLost) {
                 self.missed = self.missed.or(StripSet::one((*strip).into()));
             }
         }
@@ -573,7 +584,8 @@ async fn write_copies<E: Host>(
     let work = Work { array, bound: &bound, key, state };
     let mut out = Writes::new(&work);
     for fragment in slice.fragments {
-        for strip in state.writable.iter() {
+        let skip = usize::from(mutants::is(Mutant::CopyMissing));
+        for strip in state.writable.iter().take(state.writable.len() - skip) {
             let data = core::slice::from_ref(&fragment.data);
             out.push(strip, fragment.from, data, slice.durable).await;
         }

@@ -19,6 +19,8 @@
 //! - Without a plan, more strips are lost than the parities cover, or what is lost hangs on
 //!   untrusted parity: the caller reports the blocks as unavailable and writes nothing.
 
+use crate::mutants::{self, Mutant};
+
 /// The mask of strips `0..n`.
 const fn below(n: usize) -> u64 {
     if n >= 64 { u64::MAX } else { (1 << n) - 1 }
@@ -154,8 +156,11 @@ pub fn plan_write(state: &StripeState, touched: StripSet, whole: StripSet) -> Op
     }
     let reconstruct = rest.without(state.readable).is_empty();
     let old = if parity.is_empty() { StripSet::default() } else { touched.or(parity) };
-    let modify =
-        old.without(state.readable).is_empty() && (state.parity_trusted || parity.is_empty());
+    let old_there = match mutants::is(Mutant::ModifyUnread) {
+        true => state.writable,
+        false => state.readable,
+    };
+    let modify = old.without(old_there).is_empty() && (state.parity_trusted || parity.is_empty());
     match (modify, reconstruct) {
         (true, true) if old.len() <= rest.len() => Some(with(Mode::ReadModifyWrite, old)),
         (true, false) => Some(with(Mode::ReadModifyWrite, old)),

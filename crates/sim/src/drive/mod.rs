@@ -16,7 +16,8 @@
 //! - acknowledged ones (volatile cache only): all, none, a random subset of blocks, or a random
 //!   subset of requests; in any order, so an older version may win;
 //! - in-flight ones: torn per block, each request by a pattern of its own: none, all, a prefix,
-//!   or any subset of its blocks. A block is never torn inside.
+//!   the begin of every eight blocks, or any subset of its blocks. A block is never torn inside;
+//!   where [`DriveConfig::tears`] says so, one may be left unreadable, or with nobody's bytes.
 //!
 //! When only the process is killed, in-flight requests are torn the same way; acknowledged
 //! writes stay in the cache.
@@ -33,19 +34,23 @@
 //! - *write-zeroes unsupported*;
 //! - *discard* leaves old, zero, random, or on every read different bytes.
 //!
-//! Content starts as random bytes, never as zeros. Silent damage (lost, misdirected, flipped)
-//! is made by tests with [`SharedSimDrive::overwrite`].
+//! Content starts as random bytes, never as zeros. Silent damage: writes are lost or misdirected
+//! ([`SharedSimDrive::lose_writes`] and so on); bits are flipped with
+//! [`SharedSimDrive::overwrite`].
 //!
 //! Invariants
 //! - An acknowledged FUA write, and a write completed before a flush that ended well was
 //!   submitted, survive every power cut.
 //! - A block outside all writes never changes.
 
+mod image;
 mod request;
 mod store;
 
+pub use image::{Image, PAGE};
 pub(crate) use request::{CutKind, DriveCell, Phase, cut, progress};
 pub use request::{LogEntry, OpKind, Stage, Ticket};
+pub use store::{Tears, TornCounts};
 
 use crate::lock;
 use crate::rng::Rng;
@@ -93,6 +98,10 @@ pub struct DriveConfig {
     pub write_zeroes: bool,
     /// True to keep a log of all requests.
     pub record: bool,
+    /// What else a power cut may do to blocks that are being written.
+    pub tears: Tears,
+    /// True to begin with few different pages of random bytes, which costs less.
+    pub littered: bool,
     /// Where the first content comes from.
     pub seed: u64,
 }
@@ -111,6 +120,8 @@ impl DriveConfig {
             discard: DiscardContent::Random,
             write_zeroes: true,
             record: true,
+            tears: Tears::default(),
+            littered: false,
             seed,
         }
     }
@@ -192,17 +203,72 @@ impl SharedSimDrive {
             volatile_cache: config.volatile_cache,
             inline: config.inline,
         };
-        let mut content = vec![0; usize::try_from(config.bytes).expect("size fits memory")];
-        Rng::new(config.seed).fill(&mut content);
+        let bytes = usize::try_from(config.bytes).expect("size fits memory");
+        let content = match config.littered {
+            true => Image::littered(bytes, config.seed),
+            false => Image::random(bytes, config.seed),
+        };
         let cell = Arc::new(Mutex::new(State::new(config, content)));
         Self { cell, info: Arc::new(info) }
+    }
+
+    /// The drive as a power cut now would leave it, or with `power` false the end of the process
+    /// alone, with random choices from `seed`. This one goes on. Unreadable blocks stay so and
+    /// what a drive is gone or changes its bytes for; log, counters and switched faults do not.
+    pub fn after_cut(&self, power: bool, seed: u64) -> Self {
+        let copy = lock(&self.cell).after_cut(power, &mut Rng::new(seed));
+        Self { cell: Arc::new(Mutex::new(copy)), info: self.info.clone() }
+    }
+
+    /// How many requests a power cut now may keep or not.
+    pub fn undecided(&self) -> usize {
+        lock(&self.cell).undecided().len()
+    }
+
+    /// The drive as a power cut now would leave it that keeps just those undecided requests, in
+    /// the order of their submission, whose bits of `kept` are set; of each block the newest kept.
+    pub fn after_choice(&self, kept: u64) -> Self {
+        let state = lock(&self.cell);
+        let all = state.undecided();
+        let chosen = |id| all.iter().position(|a| *a == id).is_some_and(|at| kept >> at & 1 == 1);
+        let copy = state.after_choice(chosen);
+        Self { cell: Arc::new(Mutex::new(copy)), info: self.info.clone() }
+    }
+
+    /// The content as reads see it now.
+    pub fn image(&self) -> Image {
+        lock(&self.cell).store.image()
+    }
+
+    /// How power cuts left requests in flight so far.
+    pub fn torn(&self) -> TornCounts {
+        lock(&self.cell).torn
+    }
+
+    /// Offsets of blocks that hold nobody's bytes since a power cut.
+    pub fn garbage(&self) -> Vec<u64> {
+        let state = lock(&self.cell);
+        let block = u64::from(state.config.block_bytes);
+        state.store.garbage().into_iter().map(|b| b * block).collect()
+    }
+
+    /// Offsets of blocks that can't be read.
+    pub fn unreadable(&self) -> Vec<u64> {
+        let state = lock(&self.cell);
+        let block = u64::from(state.config.block_bytes);
+        state.store.bad().into_iter().map(|b| b * block).collect()
+    }
+
+    /// Whether it was pulled and is not back.
+    pub fn is_gone(&self) -> bool {
+        lock(&self.cell).faults.gone
     }
 
     /// Another drive with the same profile and the content reads see now; faults, log, counters
     /// and requests in flight are not copied.
     pub fn duplicate(&self) -> Self {
         let state = lock(&self.cell);
-        let copy = State::new(state.config.clone(), state.store.contents());
+        let copy = State::new(state.config.clone(), state.store.image());
         Self { cell: Arc::new(Mutex::new(copy)), info: self.info.clone() }
     }
 
@@ -222,7 +288,7 @@ impl SharedSimDrive {
 
     /// All bytes as reads see them now.
     pub fn contents(&self) -> Vec<u8> {
-        lock(&self.cell).store.contents()
+        lock(&self.cell).store.image().to_vec()
     }
 
     /// Some bytes as reads see them now.
@@ -272,6 +338,19 @@ impl SharedSimDrive {
         lock(&self.cell).faults.flushes = Countdown::new(skip, count);
     }
 
+    /// After `skip` more writes, `count` are acknowledged and change nothing.
+    pub fn lose_writes(&self, skip: u64, count: u64) {
+        lock(&self.cell).faults.lost = Countdown::new(skip, count);
+    }
+
+    /// After `skip` more writes, `count` land `by` bytes (whole blocks) behind where they should,
+    /// or before where there is no room behind.
+    pub fn misdirect_writes(&self, skip: u64, count: u64, by: u64) {
+        let mut state = lock(&self.cell);
+        state.faults.astray = Countdown::new(skip, count);
+        state.faults.astray_by = by;
+    }
+
     /// Pulls the drive: requests in flight, hung ones too, and new ones end with `Gone`.
     pub fn vanish(&self) {
         lock(&self.cell).vanish();
@@ -299,6 +378,12 @@ impl SharedSimDrive {
     /// random delays.
     pub fn release(&self) {
         request::release(&self.cell);
+    }
+
+    /// Switches off the faults that wait for requests; what hung goes on, unreadable blocks stay.
+    pub fn calm(&self) {
+        lock(&self.cell).calm();
+        self.release();
     }
 
     /// Ends all faults but being gone; hung requests go on.

@@ -10,8 +10,9 @@
 //! - When the completion happens, every piece has run.
 //! - Buffers stay with the request until it completes or the power is cut.
 
-use super::store::{Store, Torn};
-use super::{Counters, DiscardContent, DriveConfig};
+use super::image::Image;
+use super::store::{Store, Torn, TornCounts};
+use super::{Counters, DiscardContent, DriveConfig, Tears};
 use crate::lock;
 use crate::rng::{Rng, mix};
 use crate::timeline::{Event, Timeline, WeakTimeline};
@@ -170,6 +171,10 @@ struct Request {
     gone: bool,
     /// Makes no progress until the release.
     held: bool,
+    /// A write that changes nothing.
+    lost: bool,
+    /// The block where it begins if it is a write that lands elsewhere.
+    astray: Option<u64>,
     timeline: WeakTimeline,
 }
 
@@ -206,6 +211,9 @@ pub(super) struct Faults {
     pub(super) bad_writes: Countdown,
     pub(super) flushes: Countdown,
     pub(super) holds: Countdown,
+    pub(super) lost: Countdown,
+    pub(super) astray: Countdown,
+    pub(super) astray_by: u64,
     pub(super) gone: bool,
     pub(super) hung: bool,
 }
@@ -226,6 +234,7 @@ pub(crate) struct State {
     pub(super) faults: Faults,
     pub(super) counters: Counters,
     pub(super) log: Vec<LogEntry>,
+    pub(super) torn: TornCounts,
     requests: BTreeMap<u64, Request>,
     parked: Vec<(u64, Phase)>,
     submitted: u64,
@@ -233,13 +242,14 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(super) fn new(config: DriveConfig, content: Vec<u8>) -> Self {
+    pub(super) fn new(config: DriveConfig, content: Image) -> Self {
         Self {
             store: Store::new(config.block_bytes, content),
             config,
             faults: Faults::default(),
             counters: Counters::default(),
             log: Vec::new(),
+            torn: TornCounts::default(),
             requests: BTreeMap::new(),
             parked: Vec::new(),
             submitted: 0,
@@ -256,9 +266,13 @@ impl State {
         self.requests.values_mut().for_each(|request| request.gone = true);
     }
 
+    pub(super) fn calm(&mut self) {
+        let Faults { gone, hung, .. } = self.faults;
+        self.faults = Faults { gone, hung, ..Faults::default() };
+    }
+
     pub(super) fn clear_faults(&mut self) {
-        let gone = self.faults.gone;
-        self.faults = Faults { gone, hung: self.faults.hung, ..Faults::default() };
+        self.calm();
         self.store.heal();
     }
 
@@ -330,6 +344,7 @@ impl State {
         };
         let op = kind as u64 | code << 8 | u64::from(fua) << 16 | number << 32;
         timeline.trace(&[4, op, id, offset, bytes, content]);
+        timeline.boundary();
         if self.config.record {
             let (sequence, at) = (timeline.sequence(), timeline.now());
             let request = id;
@@ -354,38 +369,68 @@ impl State {
             }
             let block_bytes = self.config.block_bytes as usize;
             let first = request.what.offset / u64::from(self.config.block_bytes);
-            for block in blocks {
-                let at = (block - first) as usize * block_bytes;
-                self.store.read(block, &mut into[at..at + block_bytes], rng);
-            }
+            let span = |block: u64| (block - first) as usize * block_bytes;
+            let piece = span(blocks.start)..span(blocks.end);
+            self.store.read(blocks.start, &mut into[piece], rng);
             return;
         }
         for block in blocks {
             if !failed || rng.coin() {
-                self.write_block(&request.what, id, block, rng);
+                self.write_block(request, id, block, rng);
             }
         }
     }
 
+    /// The blocks that a request changes.
+    fn target(&self, request: &Request) -> Range<u64> {
+        let block = u64::from(self.config.block_bytes);
+        let Submission { offset, bytes, .. } = request.what;
+        let blocks = offset / block..offset.saturating_add(bytes) / block;
+        let count = blocks.end - blocks.start;
+        request.astray.map_or(blocks, |start| start..start + count)
+    }
+
+    /// What silent faults do to a write.
+    fn stray(&mut self, what: &Submission) -> (bool, Option<u64>) {
+        if !matches!(what.payload, Payload::Write(..)) {
+            return (false, None);
+        }
+        let lost = self.faults.lost.fails();
+        let astray = self.faults.astray.fails().then(|| {
+            let ahead = what.offset + self.faults.astray_by;
+            let fits = ahead + what.bytes <= self.config.bytes;
+            let at = if fits { ahead } else { what.offset.saturating_sub(self.faults.astray_by) };
+            at / u64::from(self.config.block_bytes)
+        });
+        (lost, astray)
+    }
+
     /// Carries out a write, write-zeroes or discard on one block.
-    fn write_block(&mut self, what: &Submission, id: u64, block: u64, rng: &mut Rng) {
+    fn write_block(&mut self, request: &Request, id: u64, block: u64, rng: &mut Rng) {
+        if request.lost {
+            return;
+        }
+        let what = &request.what;
         let bytes = self.config.block_bytes as usize;
-        let mut data = vec![0; bytes].into_boxed_slice();
+        let mut space = [0; 4096];
+        let data = &mut space[..bytes];
         match &what.payload {
             Payload::Read(..) | Payload::Flush(..) => return,
             Payload::WriteZeroes(_) => {}
             Payload::Write(gather, _) => {
                 let at = block * bytes as u64 - what.offset;
-                copy_out(gather, at as usize, &mut data);
+                copy_out(gather, at as usize, data);
             }
             Payload::Discard(_) => match self.config.discard {
                 DiscardContent::Old | DiscardContent::Unsupported => return,
                 DiscardContent::Zero => {}
-                DiscardContent::Random => rng.fill(&mut data),
+                DiscardContent::Random => rng.fill(data),
                 DiscardContent::Changing => return self.store.make_changing(block),
             },
         }
-        self.store.write(block, id, data);
+        let first = what.offset / bytes as u64;
+        let to = request.astray.map_or(block, |start| start + (block - first));
+        self.store.write(to, id, data);
     }
 
     /// Ends a request: makes durable what is, counts, and answers.
@@ -398,10 +443,9 @@ impl State {
         if request.gone {
             request.outcome = Err(DriveError::Gone);
         }
-        let Submission { offset, bytes, fua, .. } = request.what;
+        let fua = request.what.fua;
         let outcome = request.outcome;
-        let block = u64::from(self.config.block_bytes);
-        let blocks = offset / block..offset.saturating_add(bytes) / block;
+        let blocks = self.target(&request);
         match &mut request.what.payload {
             Payload::Flush(covered, _) if outcome.is_ok() => self.store.flush(*covered),
             Payload::Flush(..) => {}
@@ -459,12 +503,18 @@ impl State {
         let block = u64::from(self.config.block_bytes);
         let Submission { offset, bytes, .. } = request.what;
         let blocks = offset / block..offset.saturating_add(bytes) / block;
-        let torn = Torn::draw(rng, &blocks);
+        let written = matches!(request.what.payload, Payload::Write(..)) && request.outcome.is_ok();
+        let whole = request.pieces.iter().all(Option::is_some) && written && !request.gone;
+        let tears = if whole { self.config.tears } else { Tears::default() };
+        let torn = Torn::draw(rng, &blocks, &tears);
+        if written {
+            torn.count(&mut self.torn);
+        }
         let refused = matches!(request.outcome, Err(error) if error != DriveError::Fault);
         if !refused && !request.gone {
             for block in request.pieces.iter().flatten().cloned().flatten() {
                 if torn.keeps(block, rng) {
-                    self.write_block(&request.what, id, block, rng);
+                    self.write_block(request, id, block, rng);
                 }
             }
         }
@@ -490,6 +540,57 @@ impl State {
         }
         self.requests = requests;
         self.store.power_cut(&torn, rng);
+        torn.values().for_each(|torn| self.store.damage(*torn, rng));
+    }
+
+    /// A copy as a power cut, or the end of the process, would leave it.
+    pub(super) fn after_cut(&self, power: bool, rng: &mut Rng) -> Self {
+        let mut copy = Self::new(self.config.clone(), Image::random(0, 0));
+        copy.store = self.store.clone();
+        copy.faults.gone = self.faults.gone;
+        copy.acknowledged = self.acknowledged;
+        copy.submitted = self.submitted;
+        let mut torn = BTreeMap::new();
+        for (id, request) in &self.requests {
+            torn.insert(*id, copy.tear_request(request, *id, rng));
+        }
+        if power {
+            copy.store.power_cut(&torn, rng);
+        } else {
+            copy.acknowledged += 1;
+            for id in torn.keys() {
+                copy.store.acknowledge(*id, 0..u64::MAX, copy.acknowledged);
+            }
+            if !copy.config.volatile_cache {
+                copy.store.flush(copy.acknowledged);
+            }
+        }
+        torn.values().for_each(|torn| copy.store.damage(*torn, rng));
+        copy
+    }
+
+    /// Requests that a power cut now may keep or not.
+    pub(super) fn undecided(&self) -> Vec<u64> {
+        let mut all = self.store.undecided();
+        let writes = |r: &Request| {
+            !matches!(r.what.payload, Payload::Read(..) | Payload::Flush(..)) && r.outcome.is_ok()
+        };
+        all.extend(self.requests.iter().filter(|(_, r)| writes(r)).map(|(id, _)| *id));
+        all.into_iter().collect()
+    }
+
+    /// A copy as a power cut that keeps just these undecided requests would leave it.
+    pub(super) fn after_choice(&self, kept: impl Fn(u64) -> bool) -> Self {
+        let mut copy = Self::new(self.config.clone(), Image::random(0, 0));
+        copy.store = self.store.clone();
+        let mut rng = Rng::new(0);
+        for (id, request) in self.requests.iter().filter(|(id, _)| kept(**id)) {
+            for block in request.pieces.iter().flatten().cloned().flatten() {
+                copy.write_block(request, *id, block, &mut rng);
+            }
+        }
+        copy.store.choose(kept);
+        copy
     }
 
     /// Ends the requests of one world whose process was killed.
@@ -555,7 +656,9 @@ pub(super) fn submit(cell: &DriveCell, timeline: &Timeline, mut what: Submission
     let parts = pieces.len();
     let weak = timeline.downgrade();
     let held = state.faults.holds.fails();
-    let request = Request { what, pieces, outcome, gone: false, held, timeline: weak };
+    let (lost, astray) = state.stray(&what);
+    let gone = false;
+    let request = Request { what, pieces, outcome, gone, held, lost, astray, timeline: weak };
     state.requests.insert(id, request);
     if inline && (state.faults.hung || held) {
         state.parked.push((id, Phase::Complete));

@@ -1,36 +1,72 @@
 //! The blocks of a simulated drive: durable content, newer versions, unreadable blocks.
 //!
+//! The durable content is a list of shared pages, copied when they are written: a copy of a drive
+//! costs a count per page.
+//!
 //! Invariants
-//! - `durable` is what a power cut leaves if all versions are lost.
+//! - The durable pages are what a power cut leaves if all versions are lost.
 //! - The versions of a block are in order of execution; a block without versions has no entry.
 
+use super::image::{Image, PAGE};
 use crate::rng::{Rng, mix};
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A content of one block that is not durable yet.
+#[derive(Clone)]
 struct Version {
     request: u64,
     /// When its request was acknowledged, in the drive's order; `u64::MAX`: not yet.
     acknowledged: u64,
-    data: Box<[u8]>,
+    data: Arc<[u8]>,
 }
 
 /// Which blocks of an in-flight request a power cut keeps.
+#[derive(Clone, Copy)]
 pub(super) enum Torn {
     None,
     All,
     /// Blocks before this one.
     Prefix(u64),
     Subset,
+    /// Of every eight blocks, so many at their begin.
+    Shorn(u64),
+    /// Any subset, and this block can't be read.
+    Unreadable(u64),
+    /// All but this block, which holds nobody's bytes.
+    Garbage(u64),
+}
+
+/// How many requests in flight a power cut left in each way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TornCounts {
+    /// Nothing was written.
+    pub none: u64,
+    /// Everything was.
+    pub all: u64,
+    /// A prefix.
+    pub prefix: u64,
+    /// Any subset of its blocks.
+    pub subset: u64,
+    /// The begin of every eight blocks.
+    pub shorn: u64,
+    /// With a block that can't be read.
+    pub unreadable: u64,
+    /// With a block of nobody's bytes.
+    pub garbage: u64,
 }
 
 impl Torn {
-    pub(super) fn draw(rng: &mut Rng, blocks: &Range<u64>) -> Self {
-        match rng.below(4) {
-            0 => Self::None,
-            1 => Self::All,
-            2 => Self::Prefix(rng.between(blocks.start, blocks.end)),
+    pub(super) fn draw(rng: &mut Rng, blocks: &Range<u64>, harsh: &Tears) -> Self {
+        let one = |rng: &mut Rng| rng.between(blocks.start, blocks.end.max(blocks.start + 1) - 1);
+        match rng.below(8) {
+            0 if harsh.unreadable => Self::Unreadable(one(rng)),
+            1 if harsh.garbage => Self::Garbage(one(rng)),
+            0 | 1 => Self::None,
+            2 | 3 => Self::All,
+            4 => Self::Prefix(rng.between(blocks.start, blocks.end)),
+            5 => Self::Shorn([3, 7][rng.index(2)]),
             _ => Self::Subset,
         }
     }
@@ -40,9 +76,32 @@ impl Torn {
             Self::None => false,
             Self::All => true,
             Self::Prefix(end) => block < *end,
-            Self::Subset => rng.coin(),
+            Self::Subset | Self::Unreadable(_) => rng.coin(),
+            Self::Shorn(kept) => block % 8 < *kept,
+            Self::Garbage(_) => true,
         }
     }
+
+    pub(super) fn count(&self, counts: &mut TornCounts) {
+        *match self {
+            Self::None => &mut counts.none,
+            Self::All => &mut counts.all,
+            Self::Prefix(_) => &mut counts.prefix,
+            Self::Subset => &mut counts.subset,
+            Self::Shorn(_) => &mut counts.shorn,
+            Self::Unreadable(_) => &mut counts.unreadable,
+            Self::Garbage(_) => &mut counts.garbage,
+        } += 1;
+    }
+}
+
+/// What a power cut may do to a block that was being written, beside leaving it old or new.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tears {
+    /// It can't be read.
+    pub unreadable: bool,
+    /// It holds nobody's bytes.
+    pub garbage: bool,
 }
 
 /// Which acknowledged versions a power cut keeps.
@@ -74,28 +133,27 @@ impl CacheLoss {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Store {
     block_bytes: usize,
-    durable: Vec<u8>,
+    durable: Image,
     versions: BTreeMap<u64, Vec<Version>>,
     bad: BTreeSet<u64>,
     changing: BTreeSet<u64>,
+    /// Blocks that hold nobody's bytes since a power cut.
+    garbage: BTreeSet<u64>,
 }
 
 impl Store {
-    pub(super) fn new(block_bytes: u32, durable: Vec<u8>) -> Self {
+    pub(super) fn new(block_bytes: u32, durable: Image) -> Self {
         Self {
             block_bytes: block_bytes as usize,
             durable,
             versions: BTreeMap::new(),
             bad: BTreeSet::new(),
             changing: BTreeSet::new(),
+            garbage: BTreeSet::new(),
         }
-    }
-
-    fn span(&self, block: u64) -> Range<usize> {
-        let start = block as usize * self.block_bytes;
-        start..start + self.block_bytes
     }
 
     fn blocks(&self, offset: u64, bytes: u64) -> Range<u64> {
@@ -103,15 +161,16 @@ impl Store {
         offset / block..(offset + bytes).div_ceil(block)
     }
 
-    pub(super) fn durable(&self) -> &[u8] {
+    pub(super) fn durable(&self) -> &Image {
         &self.durable
     }
 
-    pub(super) fn contents(&self) -> Vec<u8> {
+    /// The content as reads see it.
+    pub(super) fn image(&self) -> Image {
         let mut all = self.durable.clone();
         for (block, versions) in &self.versions {
             if let Some(newest) = versions.last() {
-                all[self.span(*block)].copy_from_slice(&newest.data);
+                all.write(*block as usize * self.block_bytes, &newest.data);
             }
         }
         all
@@ -119,13 +178,14 @@ impl Store {
 
     pub(super) fn peek(&self, offset: u64, bytes: u64) -> Vec<u8> {
         let (start, end) = (offset as usize, (offset + bytes) as usize);
-        let mut some = self.durable[start..end].to_vec();
+        let mut some = vec![0; end - start];
+        self.durable.read(start, &mut some);
         for (block, versions) in self.versions.range(self.blocks(offset, bytes)) {
-            let span = self.span(*block);
-            let (from, to) = (span.start.max(start), span.end.min(end));
+            let first = *block as usize * self.block_bytes;
+            let (from, to) = (first.max(start), (first + self.block_bytes).min(end));
             if let Some(newest) = versions.last().filter(|_| from < to) {
                 some[from - start..to - start]
-                    .copy_from_slice(&newest.data[from - span.start..to - span.start]);
+                    .copy_from_slice(&newest.data[from - first..to - first]);
             }
         }
         some
@@ -135,13 +195,11 @@ impl Store {
     pub(super) fn overwrite(&mut self, offset: u64, bytes: &[u8]) {
         for block in self.blocks(offset, bytes.len() as u64) {
             if let Some(newest) = self.versions.remove(&block).and_then(|mut v| v.pop()) {
-                let span = self.span(block);
-                self.durable[span].copy_from_slice(&newest.data);
+                self.durable.write(block as usize * self.block_bytes, &newest.data);
             }
             self.changing.remove(&block);
         }
-        let start = offset as usize;
-        self.durable[start..start + bytes.len()].copy_from_slice(bytes);
+        self.durable.write(offset as usize, bytes);
     }
 
     pub(super) fn spoil(&mut self, offset: u64, bytes: u64) {
@@ -156,20 +214,41 @@ impl Store {
         self.bad.range(blocks).next().is_some()
     }
 
+    /// Blocks that hold nobody's bytes since a power cut, and were not written since.
+    pub(super) fn garbage(&self) -> Vec<u64> {
+        self.garbage.iter().copied().collect()
+    }
+
+    /// Blocks that can't be read.
+    pub(super) fn bad(&self) -> Vec<u64> {
+        self.bad.iter().copied().collect()
+    }
+
+    /// Fills `into` from `block` on.
     pub(super) fn read(&self, block: u64, into: &mut [u8], rng: &mut Rng) {
-        if self.changing.contains(&block) {
-            return rng.fill(into);
+        self.durable.read(block as usize * self.block_bytes, into);
+        let blocks = block..block + (into.len() / self.block_bytes) as u64;
+        let span = |at: u64| {
+            let start = (at - block) as usize * self.block_bytes;
+            start..start + self.block_bytes
+        };
+        if !self.versions.is_empty() {
+            for (at, versions) in self.versions.range(blocks.clone()) {
+                if let Some(newest) = versions.last() {
+                    into[span(*at)].copy_from_slice(&newest.data);
+                }
+            }
         }
-        match self.versions.get(&block).and_then(|v| v.last()) {
-            Some(newest) => into.copy_from_slice(&newest.data),
-            None => into.copy_from_slice(&self.durable[self.span(block)]),
+        for at in self.changing.range(blocks) {
+            rng.fill(&mut into[span(*at)]);
         }
     }
 
-    pub(super) fn write(&mut self, block: u64, request: u64, data: Box<[u8]>) {
+    pub(super) fn write(&mut self, block: u64, request: u64, data: &[u8]) {
         self.bad.remove(&block);
         self.changing.remove(&block);
-        let version = Version { request, acknowledged: u64::MAX, data };
+        self.garbage.remove(&block);
+        let version = Version { request, acknowledged: u64::MAX, data: data.into() };
         self.versions.entry(block).or_default().push(version);
     }
 
@@ -189,10 +268,9 @@ impl Store {
 
     /// Makes the newest version of `block` that `which` accepts durable.
     fn harden_block(&mut self, block: u64, which: impl Fn(&Version) -> bool) {
-        let span = self.span(block);
         let Some(versions) = self.versions.get_mut(&block) else { return };
         if let Some(at) = versions.iter().rposition(which) {
-            self.durable[span].copy_from_slice(&versions[at].data);
+            self.durable.write(block as usize * self.block_bytes, &versions[at].data);
             versions.drain(..=at);
         }
         if versions.is_empty() {
@@ -229,8 +307,37 @@ impl Store {
             }
             let last = versions.len() - 1;
             let at = if newest_wins { last } else { rng.index(versions.len()) };
-            let span = self.span(block);
-            self.durable[span].copy_from_slice(&versions[at].data);
+            self.durable.write(block as usize * self.block_bytes, &versions[at].data);
+        }
+    }
+
+    /// Requests with versions that are not durable.
+    pub(super) fn undecided(&self) -> BTreeSet<u64> {
+        self.versions.values().flatten().map(|v| v.request).collect()
+    }
+
+    /// Cuts the power: of each block the newest version that `kept` accepts is left.
+    pub(super) fn choose(&mut self, kept: impl Fn(u64) -> bool) {
+        for (block, versions) in core::mem::take(&mut self.versions) {
+            if let Some(newest) = versions.iter().rev().find(|v| kept(v.request)) {
+                self.durable.write(block as usize * self.block_bytes, &newest.data);
+            }
+        }
+    }
+
+    /// Leaves a block unreadable, or with nobody's bytes, that a request was writing.
+    pub(super) fn damage(&mut self, torn: Torn, rng: &mut Rng) {
+        match torn {
+            Torn::Unreadable(block) => _ = self.bad.insert(block),
+            Torn::Garbage(block) => {
+                let mut bytes = vec![0; self.block_bytes];
+                rng.fill(&mut bytes);
+                self.overwrite(block * self.block_bytes as u64, &bytes);
+                self.garbage.insert(block);
+            }
+            _ => {}
         }
     }
 }
+
+const _: () = assert!(PAGE.is_multiple_of(4096), "a page holds whole blocks");

@@ -1,0 +1,132 @@
+//! The content of a drive as shared pages, copied when they are written.
+//!
+//! Invariant: pages that two images share hold the same bytes in both for as long as they do.
+
+use crate::rng::{Rng, mix};
+use std::sync::Arc;
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+
+/// Pages of different bytes that a littered drive is made of.
+const LITTER: usize = 16;
+
+type Page = [u8; PAGE];
+
+/// The content of a drive. A clone costs one count, its first
+/// change a count per page.
+#[derive(Clone)]
+pub struct Image {
+    bytes: usize,
+    pages: Arc<Vec<Arc<Page>>>,
+    zero: Arc<Page>,
+}
+
+impl Image {
+    /// An image of random bytes.
+    pub fn random(bytes: usize, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        Self::made(bytes, |_| {
+            let mut page = [0; PAGE];
+            rng.fill(&mut page);
+            Arc::new(page)
+        })
+    }
+
+    /// An image of few different pages of random bytes; cheap to make.
+    pub fn littered(bytes: usize, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let litter: [Arc<Page>; LITTER] = core::array::from_fn(|_| {
+            let mut page = [0; PAGE];
+            rng.fill(&mut page);
+            Arc::new(page)
+        });
+        Self::made(bytes, |_| litter[rng.index(LITTER)].clone())
+    }
+
+    fn made(bytes: usize, page: impl FnMut(usize) -> Arc<Page>) -> Self {
+        let pages = Arc::new((0..bytes.div_ceil(PAGE)).map(page).collect());
+        Self { bytes, pages, zero: Arc::new([0; PAGE]) }
+    }
+
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The page that begins at `number` times [`PAGE`]; the last may reach behind the end.
+    ///
+    /// # Panics
+    /// If it begins behind the end.
+    pub fn page(&self, number: usize) -> &[u8; PAGE] {
+        &self.pages[number]
+    }
+
+    /// Fills `into` from `at`.
+    ///
+    /// # Panics
+    /// If that is outside.
+    pub fn read(&self, mut at: usize, mut into: &mut [u8]) {
+        assert!(at + into.len() <= self.bytes, "outside the image");
+        while !into.is_empty() {
+            let (page, from) = (at / PAGE, at % PAGE);
+            let n = into.len().min(PAGE - from);
+            let (now, rest) = into.split_at_mut(n);
+            now.copy_from_slice(&self.pages[page][from..from + n]);
+            (into, at) = (rest, at + n);
+        }
+    }
+
+    /// Puts `data` at `at`.
+    ///
+    /// # Panics
+    /// If that is outside.
+    pub fn write(&mut self, mut at: usize, mut data: &[u8]) {
+        assert!(at + data.len() <= self.bytes, "outside the image");
+        while !data.is_empty() {
+            let (page, from) = (at / PAGE, at % PAGE);
+            let n = data.len().min(PAGE - from);
+            let (now, rest) = data.split_at(n);
+            if n == PAGE && now == self.zero.as_slice() {
+                if !Arc::ptr_eq(&self.pages[page], &self.zero) {
+                    Arc::make_mut(&mut self.pages)[page] = self.zero.clone();
+                }
+            } else if self.pages[page][from..from + n] != *now {
+                let page = &mut Arc::make_mut(&mut self.pages)[page];
+                Arc::make_mut(page)[from..from + n].copy_from_slice(now);
+            }
+            (data, at) = (rest, at + n);
+        }
+    }
+
+    /// All bytes.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut all = vec![0; self.bytes];
+        self.read(0, &mut all);
+        all
+    }
+
+    /// Whether a page holds the same bytes in both images.
+    pub fn same_page(&self, other: &Self, number: usize) -> bool {
+        let (one, other) = (&self.pages[number], &other.pages[number]);
+        Arc::ptr_eq(one, other) || one == other
+    }
+
+    /// The numbers of the pages whose bytes are not those of `base`, an image of the same size.
+    pub fn changed_from<'a>(&'a self, base: &'a Self) -> impl Iterator<Item = usize> + 'a {
+        let count = if Arc::ptr_eq(&self.pages, &base.pages) { 0 } else { self.pages.len() };
+        (0..count).filter(|n| !self.same_page(base, *n))
+    }
+
+    /// A number that tells images of one origin apart by what they changed of `base`.
+    pub fn digest_from(&self, base: &Self) -> u64 {
+        let digest = |n: usize| {
+            let words = self.pages[n].chunks_exact(8);
+            words.fold(mix(n as u64), |hash, word| {
+                let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+                (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+            })
+        };
+        self.changed_from(base).fold(0, |sum, n| sum ^ mix(digest(n)))
+    }
+}

@@ -1,0 +1,95 @@
+//! Pictures of a running machine: its drives as a cut of power at this moment would leave them,
+//! with what their blocks may hold then.
+//!
+//! A picture costs a copy of lists of pages, so one run gives many crash points. Pictures are
+//! taken at the borders of requests (a request was submitted or completed); when there are too
+//! many, every second is dropped and from then on half as many are taken.
+//!
+//! Invariant: taking a picture changes nothing of what runs.
+
+use crate::rig::{Message, Watch};
+use crate::versions::Versions;
+use sim::{Rng, SharedSimDrive, World};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A moment of a machine.
+#[derive(Clone)]
+pub struct Picture {
+    /// Its place among those of the trial.
+    pub number: usize,
+    /// How many borders of requests lay before it in its run.
+    pub border: u64,
+    /// All drives, as they are left.
+    pub drives: Vec<SharedSimDrive>,
+    /// What their blocks may hold.
+    pub versions: Versions,
+    /// Power was cut; else only the process ended.
+    pub power: bool,
+}
+
+/// Takes pictures.
+pub struct Camera {
+    drives: Vec<SharedSimDrive>,
+    versions: Rc<RefCell<Versions>>,
+    rng: Rng,
+    every: u64,
+    next: u64,
+    most: usize,
+    /// What was taken.
+    pub pictures: Vec<Picture>,
+}
+
+impl Camera {
+    /// A camera that takes the first picture at border `first`, and keeps at most `most`.
+    pub fn new(
+        drives: &[SharedSimDrive],
+        versions: &Rc<RefCell<Versions>>,
+        mut rng: Rng,
+        most: usize,
+    ) -> Self {
+        let every = 1 + rng.below(3);
+        let next = if most == 0 { u64::MAX } else { rng.below(4) };
+        let (drives, versions) = (drives.to_vec(), versions.clone());
+        Self { drives, versions, rng, every, next, most, pictures: Vec::new() }
+    }
+
+    /// A camera that takes one picture, at `border`.
+    pub fn once(
+        drives: &[SharedSimDrive],
+        versions: &Rc<RefCell<Versions>>,
+        rng: Rng,
+        border: u64,
+    ) -> Self {
+        let mut camera = Self::new(drives, versions, rng, 1);
+        (camera.next, camera.every) = (border, u64::MAX / 2);
+        camera
+    }
+
+    fn take(&mut self, border: u64) {
+        let power = self.rng.chance(85);
+        let mut versions = self.versions.borrow().clone();
+        versions.crashed();
+        let rng = &mut self.rng;
+        let drives = self.drives.iter().map(|d| d.after_cut(power, rng.bits())).collect();
+        self.pictures.push(Picture { number: 0, border, drives, versions, power });
+        if self.pictures.len() >= 2 * self.most && self.most > 1 {
+            let mut odd = false;
+            self.pictures.retain(|_| {
+                odd = !odd;
+                odd
+            });
+            self.every *= 2;
+        }
+    }
+}
+
+impl Watch for Camera {
+    fn look(&mut self, world: &World<Message>) {
+        let border = world.boundaries();
+        if border >= self.next {
+            self.next = border + self.every;
+            self.take(border);
+        }
+    }
+}

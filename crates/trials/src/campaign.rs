@@ -1,0 +1,224 @@
+//! Many seeds, on several threads, each seed on one.
+//!
+//! Invariants
+//! - What a seed does depends on nothing but the seed and its cuts; one of a hundred is run twice
+//!   and must leave the same hash of events.
+//! - A panic on any thread ends the process with the line of its seed.
+
+use crate::failure::{Failure, Oracle};
+use crate::scenario::{Cuts, Scenario};
+use crate::tally::Tally;
+use crate::trial;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Crash points after which every kind of fault must have fired.
+pub const ENOUGH: u64 = 10_000;
+
+/// Every kind of fault that the trials make, as the tally calls it.
+pub const KINDS: [&str; 23] = [
+    "torn: none",
+    "torn: all",
+    "torn: prefix",
+    "torn: subset",
+    "torn: shorn",
+    "torn: unreadable",
+    "unreadable blocks",
+    "read error",
+    "write error",
+    "write error on media",
+    "flush error",
+    "vanished",
+    "returned",
+    "slow",
+    "hang, then late execution",
+    "taken out by a person",
+    "replaced",
+    "lost with the crash",
+    "cloned drive",
+    "rolled back drive",
+    "silent: bit flip",
+    "silent: lost write",
+    "silent: misdirected write",
+];
+
+/// What a campaign came to.
+pub struct Sum {
+    /// The sums.
+    pub tally: Tally,
+    /// What was found, with its seed and cuts: of the smallest seed.
+    pub found: Option<(u64, Failure)>,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// The first seed that was not run.
+    pub next: u64,
+}
+
+/// How far a campaign goes.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// These seeds at most.
+    pub seeds: Range<u64>,
+    /// Threads.
+    pub jobs: usize,
+    /// No new seed after so many seconds.
+    pub seconds: Option<f64>,
+    /// No new seed after so many crash points.
+    pub points: Option<u64>,
+}
+
+thread_local! {
+    static SEED: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The line about something that was found.
+pub fn line(seed: &str, failure: &Failure) -> String {
+    format!("seed {seed} commit {}: {failure}", commit())
+}
+
+/// The commit that runs.
+pub fn commit() -> String {
+    if let Ok(given) = std::env::var("PALISADE_COMMIT") {
+        return given;
+    }
+    let git = std::process::Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
+    let said = git.ok().filter(|o| o.status.success()).map(|o| o.stdout);
+    said.map_or_else(|| "unknown".into(), |o| String::from_utf8_lossy(&o).trim().to_owned())
+}
+
+/// Has a panic end the process with the line of the seed that panicked.
+pub fn take_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let text = text.and_then(|t| t.lines().next()).unwrap_or("a panic");
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        let failure = Failure::new(Oracle::Assertion, format!("{text} ({place})"));
+        let seed = SEED.with_borrow(String::clone);
+        println!("{}", line(&seed, &failure));
+        std::process::exit(1);
+    }));
+}
+
+/// Runs one seed with cuts.
+pub fn one(seed: u64, cuts: &Cuts, tally: &mut Tally) -> Result<(), Failure> {
+    SEED.set(format!("{seed}{cuts}"));
+    let scenario = Scenario::new(seed).reduced(cuts);
+    let mut own = Tally::default();
+    let mut outcome = trial::run(&scenario, cuts, &mut own);
+    if outcome.is_ok() && seed % 100 == 7 {
+        let mut twice = Tally::default();
+        outcome = trial::run(&scenario, cuts, &mut twice);
+        if outcome.is_ok() && own != twice {
+            let text = format!("events hash to {:x}, then to {:x}", own.trace, twice.trace);
+            outcome = Err(Failure::new(Oracle::Determinism, text));
+        }
+    }
+    tally.add(&own);
+    outcome
+}
+
+/// Runs seeds, several at a time, until one finds something or it is far enough.
+pub fn run(extent: &Extent) -> Sum {
+    let begun = Instant::now();
+    let seconds = || begun.elapsed().as_secs_f64();
+    let next = AtomicU64::new(extent.seeds.start);
+    let over = AtomicBool::new(false);
+    let sum = Sum { tally: Tally::default(), found: None, seconds: 0.0, next: extent.seeds.start };
+    let sum = Mutex::new(sum);
+    let work = || {
+        while !over.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= extent.seeds.end || extent.seconds.is_some_and(|l| seconds() > l) {
+                return;
+            }
+            let mut tally = Tally::default();
+            let outcome = one(seed, &Cuts::default(), &mut tally);
+            let mut sum = sum.lock().unwrap_or_else(|e| e.into_inner());
+            sum.tally.add(&tally);
+            sum.next = sum.next.max(seed + 1);
+            if extent.points.is_some_and(|p| sum.tally.points >= p) {
+                over.store(true, Ordering::Relaxed);
+            }
+            if let Err(failure) = outcome {
+                over.store(true, Ordering::Relaxed);
+                if sum.found.as_ref().is_none_or(|(other, _)| seed < *other) {
+                    sum.found = Some((seed, failure));
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..extent.jobs.max(1) {
+            scope.spawn(work);
+        }
+    });
+    let sum = sum.into_inner().unwrap_or_else(|e| e.into_inner());
+    Sum { seconds: seconds(), ..sum }
+}
+
+/// Kinds of faults that never fired though there were crash points enough.
+pub fn silent(tally: &Tally) -> Vec<&'static str> {
+    let fired = |kind: &&'static str| tally.faults.get(kind).copied().unwrap_or(0) > 0;
+    if tally.points < ENOUGH {
+        Vec::new()
+    } else {
+        KINDS.into_iter().filter(|k| !fired(k)).collect()
+    }
+}
+
+/// The sums for people.
+pub fn report(sum: &Sum) -> String {
+    let t = &sum.tally;
+    let faults: Vec<String> = t.faults.iter().map(|(k, n)| format!("  {n:10}  {k}")).collect();
+    format!(
+        "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
+         recoveries), {} starts refused as they must be\n{} requests of hosts\nfaults by kind:\n\
+         {}\nexceptions used: (a) {}, (b) {}\n{} crash points in {:.1} seconds, {:.0} a second",
+        t.seeds,
+        t.points,
+        t.points,
+        t.repeated,
+        t.nested,
+        t.refused,
+        t.requests,
+        faults.join("\n"),
+        t.exceptions[0],
+        t.exceptions[1],
+        t.points,
+        sum.seconds,
+        t.points as f64 / sum.seconds.max(0.001),
+    )
+}
+
+/// The sums as JSON, in one line.
+pub fn json(sum: &Sum) -> String {
+    let t = &sum.tally;
+    let faults: Vec<String> = t.faults.iter().map(|(k, n)| format!("\"{k}\":{n}")).collect();
+    let found = match &sum.found {
+        Some((seed, f)) => format!("{{\"seed\":{seed},\"line\":{:?}}}", f.to_string()),
+        None => "null".into(),
+    };
+    format!(
+        "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
+         \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"exceptions\":\
+         {{\"a\":{},\"b\":{}}},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
+        commit(),
+        t.seeds,
+        t.points,
+        t.points,
+        t.repeated,
+        t.nested,
+        t.refused,
+        t.requests,
+        faults.join(","),
+        t.exceptions[0],
+        t.exceptions[1],
+        sum.seconds,
+        sum.next,
+    )
+}

@@ -1,0 +1,279 @@
+//! Which drives form the array, and what its blocks hold, by the rules of docs/format.md.
+//!
+//! Invariant: a page is given only if the document says for certain what it holds: from the strip
+//! itself where its drive counts, else from redundancy that can be trusted.
+
+use super::code::{self, Page};
+use super::record::{self, Range, Record, State, VolumeEntry};
+use super::{PAGE, Raw};
+
+/// Why the document says that an array is not started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// No drive has an intact record.
+    Nothing,
+    /// A drive is there twice.
+    Cloned,
+    /// Histories went different ways.
+    Diverged,
+    /// A drive is named in another slot than its own.
+    Swapped,
+    /// The creation did not finish.
+    Unfinished,
+    /// More drives are lacking than redundancy makes up for.
+    TooManyMissing,
+    /// A person has to accept that data may be lost (rule 7).
+    AcceptLoss,
+}
+
+/// An array as its drives have it.
+pub struct Decoded<'a, R> {
+    /// The newest record.
+    pub record: Record,
+    /// The drive of each slot that takes part.
+    pub drives: Vec<Option<&'a R>>,
+}
+
+/// Where a page of a volume lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seat {
+    /// The address range.
+    pub range: usize,
+    /// The group within it.
+    pub position: usize,
+    /// The stripe of that group.
+    pub stripe: u64,
+    /// The data strip.
+    pub strip: usize,
+    /// Offset within the strip.
+    pub at: u64,
+}
+
+/// A set of slots, a bit each.
+pub type Slots = u64;
+
+impl<'a, R: Raw> Decoded<'a, R> {
+    /// Puts the array together from the drives that are there.
+    ///
+    /// # Errors
+    /// What the document refuses. Rule 6 (disjoint halves) is the caller's to look at.
+    pub fn open(drives: &'a [R]) -> Result<Self, Refusal> {
+        let found: Vec<(&R, Record)> =
+            drives.iter().filter_map(|d| Some((d, record::newest(d)?))).collect();
+        for (i, (_, one)) in found.iter().enumerate() {
+            if found[..i].iter().any(|(_, other)| other.drive == one.drive) {
+                return Err(Refusal::Cloned);
+            }
+        }
+        let age = |r: &&(&R, Record)| (r.1.epoch.counter, r.1.sequence);
+        let newest = found.iter().max_by_key(age).ok_or(Refusal::Nothing)?.1.clone();
+        for (_, own) in &found {
+            contradicts(&newest, own)?;
+        }
+        let mut seats: Vec<Option<&R>> = newest.slots.iter().map(|_| None).collect();
+        for (drive, own) in &found {
+            match newest.slots.iter().position(|s| s.drive == own.drive) {
+                Some(at) if at != own.slot => return Err(Refusal::Swapped),
+                Some(at) if takes_part(&newest, own) => seats[at] = Some(*drive),
+                _ => {}
+            }
+        }
+        if !newest.zeroed {
+            return Err(Refusal::Unfinished);
+        }
+        Ok(Self { record: newest, drives: seats })
+    }
+
+    /// Whether the array may start without a person accepting loss.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_start(&self) -> Result<(), Refusal> {
+        let mut at_risk = false;
+        for range in &self.record.ranges {
+            for position in 0..range.groups {
+                let lacking = self.lacking(range, position);
+                if lacking > range.m {
+                    return Err(Refusal::TooManyMissing);
+                }
+                let owes = self.owes(range, position);
+                at_risk |= range.kind == 2 && lacking > 0 && owes;
+            }
+        }
+        if at_risk { Err(Refusal::AcceptLoss) } else { Ok(()) }
+    }
+
+    /// Whether the group's redundancy is not trusted everywhere.
+    fn owes(&self, range: &Range, position: usize) -> bool {
+        let group = self.record.groups[range.first_group + position];
+        range.m > 0 && (group.unclean || group.border < stripes(range))
+    }
+
+    /// How many drives of the group do not hold everything.
+    fn lacking(&self, range: &Range, position: usize) -> usize {
+        let first = range.first_slot + position * (range.k + range.m);
+        let whole =
+            |s: &usize| self.drives[*s].is_some() && self.record.slots[*s].state == State::InSync;
+        (first..first + range.k + range.m).filter(|s| !whole(s)).count()
+    }
+
+    /// How many more drives every group can lose.
+    pub fn spare(&self) -> usize {
+        let groups = self.record.ranges.iter().flat_map(|r| (0..r.groups).map(move |g| (r, g)));
+        groups.map(|(r, g)| r.m.saturating_sub(self.lacking(r, g))).min().unwrap_or(0)
+    }
+
+    /// The volume of this name.
+    pub fn volume(&self, name: &str) -> Option<&VolumeEntry> {
+        self.record.volumes.iter().find(|v| v.name == name)
+    }
+
+    /// Where a page of a volume lies; `None` behind its extents.
+    pub fn seat(&self, volume: &VolumeEntry, mut offset: u64) -> Option<Seat> {
+        for (start, bytes) in &volume.extents {
+            if offset < *bytes {
+                return self.locate(start + offset);
+            }
+            offset -= bytes;
+        }
+        None
+    }
+
+    fn locate(&self, address: u64) -> Option<Seat> {
+        let inside =
+            |r: &Range| r.array_start <= address && address < r.array_start + r.array_bytes;
+        let range = self.record.ranges.iter().position(inside)?;
+        let r = &self.record.ranges[range];
+        let from = address - r.array_start;
+        let (number, at) = (from / r.strip, from % r.strip);
+        let (array_stripe, strip) = (number / r.k as u64, (number % r.k as u64) as usize);
+        let (stripe, position) =
+            (array_stripe / r.groups as u64, (array_stripe % r.groups as u64) as usize);
+        Some(Seat { range, position, stripe, strip, at })
+    }
+
+    /// The slot of a strip.
+    pub fn slot(&self, seat: &Seat, strip: usize) -> usize {
+        let r = &self.record.ranges[seat.range];
+        let n = r.k + r.m;
+        let base = r.first_slot + seat.position * n;
+        if r.rotation == 0 {
+            return base + strip;
+        }
+        let p = n - 1 - (seat.stripe % n as u64) as usize;
+        base + match strip.checked_sub(r.k) {
+            None => (p + r.m + strip) % n,
+            Some(parity) => (p + parity) % n,
+        }
+    }
+
+    /// The page of a strip on its drive, if that counts and can be read.
+    pub fn page(&self, seat: &Seat, strip: usize, erased: Slots) -> Option<&'a Page> {
+        let r = &self.record.ranges[seat.range];
+        let slot = self.slot(seat, strip);
+        let drive = self.drives[slot].filter(|_| erased >> slot & 1 == 0)?;
+        let area = r.drive_start + seat.stripe * r.strip;
+        let counts = match self.record.slots[slot].state {
+            State::InSync => true,
+            State::Rebuilding(border) => area + r.strip <= border,
+            State::Failed => false,
+        };
+        let at = self.record.data_offset + area + seat.at;
+        let whole = counts && !drive.unreadable(at, PAGE as u64);
+        whole.then(|| drive.page(at / PAGE as u64))
+    }
+
+    /// What the page of a data strip holds with the `erased` slots gone; `None` if the rest does
+    /// not say.
+    pub fn read(&self, seat: &Seat, erased: Slots) -> Option<Page> {
+        let r = &self.record.ranges[seat.range];
+        if r.kind == 1 {
+            let copies = 0..r.k + r.m;
+            return copies.into_iter().find_map(|c| self.page(seat, c, erased)).copied();
+        }
+        if let Some(page) = self.page(seat, seat.strip, erased) {
+            return Some(*page);
+        }
+        if r.kind != 2 || !self.trusted(seat) {
+            return None;
+        }
+        let data: Vec<Option<&Page>> = (0..r.k).map(|s| self.page(seat, s, erased)).collect();
+        let parity = |i| (i < r.m).then(|| self.page(seat, r.k + i, erased)).flatten();
+        let lost = (0..r.k).filter(|s| data[*s].is_none());
+        let at = lost.into_iter().position(|s| s == seat.strip)?;
+        code::recover(&data, [parity(0), parity(1)]).map(|pages| pages[at])
+    }
+
+    /// Whether redundancy of the stripe is to be believed.
+    pub fn trusted(&self, seat: &Seat) -> bool {
+        let group = self.record.ranges[seat.range].first_group + seat.position;
+        let group = self.record.groups[group];
+        !group.unclean && seat.stripe < group.border
+    }
+
+    /// Looks at the redundancy of every page of every stripe; the places of the first pages where
+    /// strips that are all there do not agree, and how many pages were compared.
+    pub fn mismatches(&self) -> (Vec<Seat>, u64) {
+        let (mut wrong, mut compared) = (Vec::new(), 0);
+        for (range, r) in self.record.ranges.iter().enumerate().filter(|(_, r)| r.m > 0) {
+            for position in 0..r.groups {
+                for stripe in 0..stripes(r) {
+                    for at in (0..r.strip).step_by(PAGE) {
+                        let seat = Seat { range, position, stripe, strip: 0, at };
+                        let Some(agrees) = self.agrees(&seat) else { continue };
+                        compared += 1;
+                        if !agrees && wrong.len() < 8 {
+                            wrong.push(seat);
+                        }
+                    }
+                }
+            }
+        }
+        (wrong, compared)
+    }
+
+    /// Whether the strips of a stripe agree at a page; `None` if one is not there.
+    fn agrees(&self, seat: &Seat) -> Option<bool> {
+        let r = &self.record.ranges[seat.range];
+        let all: Vec<&Page> =
+            (0..r.k + r.m).map(|s| self.page(seat, s, 0)).collect::<Option<_>>()?;
+        if r.kind == 1 {
+            return Some(all.iter().all(|page| page[..] == all[0][..]));
+        }
+        const ZERO: Page = [0; PAGE];
+        if all.iter().all(|page| page[..] == ZERO[..]) {
+            return Some(true);
+        }
+        let data: Vec<Option<&Page>> = all[..r.k].iter().copied().map(Some).collect();
+        let right = code::p(&data) == *all[r.k];
+        Some(right && (r.m < 2 || code::q(&data) == *all[r.k + 1]))
+    }
+}
+
+/// Stripes of a group of the range.
+pub fn stripes(r: &Range) -> u64 {
+    r.array_bytes / (r.groups * r.k) as u64 / r.strip
+}
+
+/// Rule 3: what the newest record knows of epochs, held against a drive's own.
+fn contradicts(newest: &Record, own: &Record) -> Result<(), Refusal> {
+    let before = record::Epoch { counter: newest.epoch.counter - 1, id: newest.before };
+    let known = newest.slots.iter().map(|s| s.last).chain([newest.epoch, before]);
+    if known.into_iter().any(|e| own.epoch.contradicts(e)) {
+        return Err(Refusal::Diverged);
+    }
+    let Some(entry) = newest.slots.iter().find(|s| s.drive == own.drive) else { return Ok(()) };
+    let failed = entry.state == State::Failed;
+    let behind = !failed && entry.last != newest.epoch;
+    let later = own.epoch.counter > entry.last.counter;
+    let taken_again = behind && own.epoch == newest.epoch;
+    if (failed || behind) && later && !taken_again { Err(Refusal::Diverged) } else { Ok(()) }
+}
+
+/// Rule 4: whether a drive takes part by its own slot's entry.
+fn takes_part(newest: &Record, own: &Record) -> bool {
+    let entry = &newest.slots[own.slot];
+    let (counter, last) = (own.epoch.counter, entry.last.counter);
+    let recent = own.epoch == newest.epoch || counter == last || counter + 1 == last;
+    entry.state != State::Failed && recent
+}

@@ -1,0 +1,323 @@
+//! Record slots and the array record, read as docs/format.md has them.
+
+use super::Raw;
+
+const MIB: u64 = 1 << 20;
+const SLOT: usize = 262_144;
+const HEADER: usize = 128;
+
+/// Who a drive or array is.
+pub type Id = [u8; 16];
+
+/// An epoch: counter and id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Epoch {
+    /// Counts epochs.
+    pub counter: u64,
+    /// Tells epochs of one counter apart.
+    pub id: u64,
+}
+
+impl Epoch {
+    /// Whether two epochs of one counter are different ones.
+    pub fn contradicts(self, other: Self) -> bool {
+        self.counter == other.counter && self.id != other.id
+    }
+}
+
+/// A run of the array's addresses and how it lies on drives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// First array address.
+    pub array_start: u64,
+    /// Bytes of the array.
+    pub array_bytes: u64,
+    /// Where it begins in the data area of its drives.
+    pub drive_start: u64,
+    /// Its first slot.
+    pub first_slot: usize,
+    /// Its first group.
+    pub first_group: usize,
+    /// 0 none, 1 mirror, 2 parity.
+    pub kind: u8,
+    /// 0 none, 1 left-symmetric.
+    pub rotation: u8,
+    /// Data strips of a stripe.
+    pub k: usize,
+    /// Redundant strips of a stripe.
+    pub m: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Bytes of a strip.
+    pub strip: u64,
+}
+
+/// How a slot is by the record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Counts.
+    InSync,
+    /// Counts below this offset of the data area.
+    Rebuilding(u64),
+    /// Does not count.
+    Failed,
+}
+
+/// One slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlotEntry {
+    /// Its drive.
+    pub drive: Id,
+    /// How it is.
+    pub state: State,
+    /// The last epoch its drive took part in.
+    pub last: Epoch,
+}
+
+/// One group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupEntry {
+    /// Writes may have been under way.
+    pub unclean: bool,
+    /// Redundancy is trusted for want of anything better.
+    pub loss_accepted: bool,
+    /// Stripes with trusted redundancy.
+    pub border: u64,
+}
+
+/// One volume.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VolumeEntry {
+    /// Its name.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Where it lies: array address and bytes.
+    pub extents: Vec<(u64, u64)>,
+}
+
+/// The array record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Counted up by every write of records.
+    pub sequence: u64,
+    /// The array.
+    pub array: Id,
+    /// This drive.
+    pub drive: Id,
+    /// Its slot.
+    pub slot: usize,
+    /// The level's number.
+    pub level: u8,
+    /// The creation finished.
+    pub zeroed: bool,
+    /// Bytes of a block.
+    pub block: u64,
+    /// Where the data area begins.
+    pub data_offset: u64,
+    /// Its bytes.
+    pub data_bytes: u64,
+    /// The epoch.
+    pub epoch: Epoch,
+    /// The id of the epoch before.
+    pub before: u64,
+    /// The address ranges.
+    pub ranges: Vec<Range>,
+    /// The slots.
+    pub slots: Vec<SlotEntry>,
+    /// The groups.
+    pub groups: Vec<GroupEntry>,
+    /// The volumes.
+    pub volumes: Vec<VolumeEntry>,
+}
+
+/// The slow CRC-32C of RFC 3720, a table made of its reflected polynomial.
+fn crc(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut i = 0;
+        while i < 256 {
+            let mut v = i as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                v = (v >> 1) ^ if v & 1 == 1 { 0x82f6_3b78 } else { 0 };
+                bit += 1;
+            }
+            table[i] = v;
+            i += 1;
+        }
+        table
+    };
+    !bytes.iter().fold(!0, |crc, b| TABLE[((crc ^ u32::from(*b)) & 0xff) as usize] ^ (crc >> 8))
+}
+
+/// Reads fields one behind the other; `None` at the end.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (now, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(now)
+    }
+
+    fn number(&mut self, bytes: usize) -> Option<u64> {
+        Some(self.take(bytes)?.iter().rev().fold(0, |sum, b| sum << 8 | u64::from(*b)))
+    }
+
+    fn size(&mut self, bytes: usize) -> Option<usize> {
+        self.number(bytes).map(|n| n as usize)
+    }
+
+    fn id(&mut self) -> Option<Id> {
+        self.take(16)?.try_into().ok()
+    }
+
+    fn text(&mut self, bytes: usize) -> Option<String> {
+        String::from_utf8(self.take(bytes)?.to_vec()).ok()
+    }
+
+    fn reserved(&mut self, bytes: usize) -> Option<()> {
+        self.take(bytes)?.iter().all(|b| *b == 0).then_some(())
+    }
+}
+
+/// Where the record slots of a drive begin, and where its tail area does.
+pub fn places(bytes: u64) -> ([u64; 4], u64) {
+    let tail = bytes / MIB * MIB - MIB;
+    ([0, SLOT as u64, tail, tail + SLOT as u64], tail)
+}
+
+/// The record of a drive that counts: of the intact ones the one with the largest sequence
+/// number. `None`: none is intact, or the newest breaks a rule.
+pub fn newest(drive: &impl Raw) -> Option<Record> {
+    let mut best: Option<(u64, Vec<u8>)> = None;
+    for at in places(drive.bytes()).0 {
+        let Some((sequence, body)) = intact(drive, at) else { continue };
+        if best.as_ref().is_none_or(|(other, _)| sequence > *other) {
+            best = Some((sequence, body));
+        }
+    }
+    let (sequence, body) = best?;
+    record(&body, sequence)
+}
+
+/// Sequence number and record bytes of an intact record slot.
+fn intact(drive: &impl Raw, at: u64) -> Option<(u64, Vec<u8>)> {
+    let page = drive.page(at / super::PAGE as u64);
+    if &page[..8] != b"PALISADE" {
+        return None;
+    }
+    let mut f = Fields(&page[8..HEADER]);
+    let version = f.number(4)?;
+    let header = f.size(4)?;
+    let flags = f.number(4)? | f.number(4)? | f.number(4)?;
+    let bytes = f.size(4)?;
+    let sequence = f.number(8)?;
+    let body_crc = f.number(4)? as u32;
+    f.reserved(80)?;
+    let header_crc = f.number(4)? as u32;
+    if header_crc != crc(&page[..124]) || header != HEADER || bytes > SLOT - HEADER {
+        return None;
+    }
+    // With the zeros behind it; of a longer record the whole slot.
+    let image = if HEADER + bytes <= super::PAGE { super::PAGE } else { SLOT };
+    if drive.unreadable(at, image as u64) {
+        return None;
+    }
+    let body = drive.copy(at + HEADER as u64, bytes);
+    (version == 1 && flags == 0 && crc(&body) == body_crc).then_some((sequence, body))
+}
+
+fn record(body: &[u8], sequence: u64) -> Option<Record> {
+    let f = &mut Fields(body);
+    let (array, drive, slot) = (f.id()?, f.id()?, f.size(2)?);
+    let (level, bits) = (f.number(1)? as u8, f.number(1)?);
+    let block = f.number(4)?;
+    let (data_offset, data_bytes) = (f.number(8)?, f.number(8)?);
+    let epoch = Epoch { counter: f.number(8)?, id: f.number(8)? };
+    let before = f.number(8)?;
+    f.take(8 + 16 + 16 + 4 * 8)?;
+    let counts: Vec<usize> = (0..6).map(|_| f.size(2)).collect::<Option<_>>()?;
+    f.reserved(28)?;
+    f.text(counts[5])?;
+    let ranges = (0..counts[0]).map(|_| range(f)).collect::<Option<Vec<_>>>()?;
+    let strip = ranges.first()?.strip;
+    let slots = (0..counts[1]).map(|_| slot_entry(f, strip)).collect::<Option<_>>()?;
+    let groups = (0..counts[2]).map(|_| group_entry(f)).collect::<Option<_>>()?;
+    let volumes = (0..counts[3]).map(|_| volume_entry(f)).collect::<Option<_>>()?;
+    let zeroed = bits & 1 == 1;
+    Some(Record {
+        sequence,
+        array,
+        drive,
+        slot,
+        level,
+        zeroed,
+        block,
+        data_offset,
+        data_bytes,
+        epoch,
+        before,
+        ranges,
+        slots,
+        groups,
+        volumes,
+    })
+}
+
+fn range(f: &mut Fields<'_>) -> Option<Range> {
+    let (array_start, array_bytes, drive_start) = (f.number(8)?, f.number(8)?, f.number(8)?);
+    let (first_slot, first_group, _version) = (f.size(2)?, f.size(2)?, f.number(2)?);
+    let (kind, rotation) = (f.number(1)? as u8, f.number(1)? as u8);
+    let (k, m, width, groups) = (f.size(2)?, f.size(2)?, f.size(2)?, f.size(2)?);
+    let (_spare, _code, strip) = (f.number(2)?, f.number(2)?, f.number(4)?);
+    f.reserved(16)?;
+    let range = Range {
+        array_start,
+        array_bytes,
+        drive_start,
+        first_slot,
+        first_group,
+        kind,
+        rotation,
+        k,
+        m,
+        groups,
+        strip,
+    };
+    (width == k + m).then_some(range)
+}
+
+fn slot_entry(f: &mut Fields<'_>, strip: u64) -> Option<SlotEntry> {
+    let drive = f.id()?;
+    let (state, serial) = (f.number(1)?, f.size(1)?);
+    f.reserved(6)?;
+    let border = f.number(8)?;
+    let last = Epoch { counter: f.number(8)?, id: f.number(8)? };
+    f.text(serial)?;
+    let state = match state {
+        0 => State::InSync,
+        1 => State::Rebuilding(border * strip),
+        2 => State::Failed,
+        _ => return None,
+    };
+    Some(SlotEntry { drive, state, last })
+}
+
+fn group_entry(f: &mut Fields<'_>) -> Option<GroupEntry> {
+    let (unclean, loss_accepted) = (f.number(1)? == 1, f.number(1)? == 1);
+    f.reserved(6)?;
+    Some(GroupEntry { unclean, loss_accepted, border: f.number(8)? })
+}
+
+fn volume_entry(f: &mut Fields<'_>) -> Option<VolumeEntry> {
+    f.id()?;
+    let bytes = f.number(8)?;
+    let (extents, name) = (f.size(2)?, f.size(1)?);
+    f.reserved(5)?;
+    let name = f.text(name)?;
+    let extents =
+        (0..extents).map(|_| Some((f.number(8)?, f.number(8)?))).collect::<Option<_>>()?;
+    Some(VolumeEntry { name, bytes, extents })
+}

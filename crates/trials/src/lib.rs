@@ -1,0 +1,39 @@
+//! Trials of the engine in the simulator.
+//!
+//! Purpose: the engine that the daemon links runs on simulated drives, under faults and cuts of
+//! power at any request, and what comes of it is held against oracles. One seed decides a trial
+//! whole, so a seed and a commit reproduce any failure.
+//!
+//! - [`scenario`]: what a seed means: geometry, drives, steps.
+//! - [`trial`]: one seed, from the creation of the array to the last crash point.
+//! - [`session`]: hosts, people and faults between a start and an end of the array.
+//! - [`camera`]: pictures of the drives as a crash at this moment would leave them.
+//! - [`point`]: one crash point: recovery and every oracle.
+//! - [`versions`]: what each block may hold.
+//! - [`decoder`]: a second reader of arrays, written from docs/format.md alone.
+//! - [`presence`], [`silent`]: drives that come back wrong; bytes that are wrong without an error.
+//! - [`campaign`], [`shrink`], [`regressions`]: many seeds, small failures, old failures.
+//! - [`mutation`]: known bugs that must be caught.
+//! - [`exhaustive`]: all there is of small arrays.
+//! - [`abilities`]: what the engine can't do yet.
+//! - [`rig`], [`fleet`], [`tally`], [`failure`]: machine, drives, sums, findings.
+
+pub mod abilities;
+pub mod camera;
+pub mod campaign;
+pub mod decoder;
+pub mod exhaustive;
+pub mod failure;
+pub mod fleet;
+pub mod mutation;
+pub mod point;
+pub mod presence;
+pub mod regressions;
+pub mod rig;
+pub mod scenario;
+pub mod session;
+pub mod shrink;
+pub mod silent;
+pub mod tally;
+pub mod trial;
+pub mod versions;

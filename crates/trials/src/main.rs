@@ -1,0 +1,195 @@
+//! `palisade-trials`: runs trials of the engine in the simulator. `cargo xtask sim` starts it.
+
+use std::ops::Range;
+use std::process::ExitCode;
+use trials::campaign::{self, Extent, Sum};
+use trials::failure::Failure;
+use trials::scenario::{Cuts, Scenario};
+use trials::tally::Tally;
+use trials::{exhaustive, mutation, regressions, shrink};
+
+const USAGE: &str = "\
+usage: cargo xtask sim [--seeds A..B] [--json] [--jobs N] [--seconds N] [--points N]
+       cargo xtask sim --seed S [--trace] [--without N,…] [--one-core] [--one-lane]
+                       [--sessions N] [--picture N]
+       cargo xtask sim --mutant list|NAME|NAME,…|all
+       cargo xtask sim --exhaustive OPS [--level 0|1|5|6|10|jbod] [--json]
+       cargo xtask sim --regressions
+Status: 0 nothing found, 1 found (a line `seed S commit C: …`), 2 not understood.";
+
+/// What was asked for.
+#[derive(Default)]
+struct Wish {
+    seeds: Option<Range<u64>>,
+    seed: Option<u64>,
+    cuts: Cuts,
+    json: bool,
+    trace: bool,
+    once: bool,
+    regressions: bool,
+    jobs: Option<usize>,
+    seconds: Option<f64>,
+    points: Option<u64>,
+    mutant: Option<String>,
+    exhaustive: Option<usize>,
+    level: Option<String>,
+}
+
+fn parse(arguments: &[String]) -> Option<Wish> {
+    let mut wish = Wish::default();
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        let mut value = || rest.next();
+        match word.as_str() {
+            "--seeds" => {
+                let (from, to) = value()?.split_once("..")?;
+                wish.seeds = Some(from.parse().ok()?..to.parse().ok()?);
+            }
+            "--seed" => wish.seed = Some(value()?.parse().ok()?),
+            "--without" => {
+                let list = value()?.split(',').map(|n| n.parse().ok());
+                wish.cuts.without = list.collect::<Option<_>>()?;
+            }
+            "--one-core" => wish.cuts.one_core = true,
+            "--one-lane" => wish.cuts.one_lane = true,
+            "--sessions" => wish.cuts.sessions = Some(value()?.parse().ok()?),
+            "--picture" => wish.cuts.picture = Some(value()?.parse().ok()?),
+            "--json" => wish.json = true,
+            "--trace" => wish.trace = true,
+            "--once" => wish.once = true,
+            "--regressions" => wish.regressions = true,
+            "--jobs" => wish.jobs = Some(value()?.parse().ok()?),
+            "--seconds" => wish.seconds = Some(value()?.parse().ok()?),
+            "--points" => wish.points = Some(value()?.parse().ok()?),
+            "--mutant" => wish.mutant = Some(value()?.clone()),
+            "--exhaustive" => wish.exhaustive = Some(value()?.parse().ok()?),
+            "--level" => wish.level = Some(value()?.clone()),
+            _ => return None,
+        }
+    }
+    Some(wish)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(wish) = parse(&arguments) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    campaign::take_panics();
+    if let Some(mutant) = &wish.mutant
+        && let Some(over) = mutation::command(mutant, wish.seed.is_some(), wish.seconds)
+    {
+        return over;
+    }
+    if let Some(operations) = wish.exhaustive {
+        return exhaustively(operations, &wish);
+    }
+    if let Some(seed) = wish.seed {
+        return replay(seed, &wish);
+    }
+    if let Some(over) = again_first(&wish) {
+        return over;
+    }
+    let seeds = wish.seeds.clone().unwrap_or(0..if wish.regressions { 0 } else { 1000 });
+    campaign(seeds, &wish)
+}
+
+/// Replays what was found before; its end if that is found again.
+fn again_first(wish: &Wish) -> Option<ExitCode> {
+    let list = regressions::all();
+    for (seed, cuts) in &list {
+        if let Err(failure) = campaign::one(*seed, cuts, &mut Tally::default()) {
+            println!("{}", campaign::line(&format!("{seed}{cuts}"), &failure));
+            return Some(ExitCode::FAILURE);
+        }
+    }
+    if !wish.json {
+        println!("{} regression seeds find nothing", list.len());
+    }
+    None
+}
+
+fn campaign(seeds: Range<u64>, wish: &Wish) -> ExitCode {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let extent = Extent {
+        seeds,
+        jobs: wish.jobs.unwrap_or(cores),
+        seconds: wish.seconds,
+        points: wish.points,
+    };
+    let sum = campaign::run(&extent);
+    let silent = campaign::silent(&sum.tally);
+    if wish.json {
+        println!("{}", campaign::json(&sum));
+    }
+    if let Some((seed, failure)) = &sum.found {
+        found(*seed, failure, wish);
+    }
+    if !wish.json {
+        println!("{}", campaign::report(&sum));
+    }
+    for kind in &silent {
+        println!("no fault of the kind `{kind}` ever fired");
+    }
+    status(&sum, &silent)
+}
+
+fn status(sum: &Sum, silent: &[&str]) -> ExitCode {
+    if sum.found.is_none() && silent.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Says what was found, and makes it small.
+fn found(seed: u64, failure: &Failure, wish: &Wish) {
+    let line = campaign::line(&seed.to_string(), failure);
+    println!("{line}");
+    if wish.once || wish.json {
+        return;
+    }
+    let (cuts, small) = shrink::shrink(seed, &line);
+    println!("shrunk: --seed {seed}{cuts}\n{small}");
+    print!("{}", Scenario::new(seed).reduced(&cuts));
+}
+
+fn replay(seed: u64, wish: &Wish) -> ExitCode {
+    if wish.trace {
+        print!("{}", Scenario::new(seed).reduced(&wish.cuts));
+    }
+    let begun = std::time::Instant::now();
+    let mut tally = Tally::default();
+    let outcome = campaign::one(seed, &wish.cuts, &mut tally);
+    let seconds = begun.elapsed().as_secs_f64();
+    let sum = Sum { tally, found: outcome.err().map(|f| (seed, f)), seconds, next: seed + 1 };
+    if let Some((_, failure)) = &sum.found {
+        println!("{}", campaign::line(&format!("{seed}{}", wish.cuts), failure));
+    }
+    if wish.json {
+        println!("{}", campaign::json(&sum));
+    } else if !wish.once {
+        println!("{}\nhash of events {:x}", campaign::report(&sum), sum.tally.trace);
+    }
+    status(&sum, &[])
+}
+
+fn exhaustively(operations: usize, wish: &Wish) -> ExitCode {
+    let Some(levels) = exhaustive::levels(wish.level.as_deref()) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let begun = std::time::Instant::now();
+    let mut tally = Tally::default();
+    for level in levels {
+        let before = tally.points;
+        if let Err(failure) = exhaustive::run(level, operations, &mut tally) {
+            println!("{}", campaign::line(&format!("exhaustive {level}"), &failure));
+            return ExitCode::FAILURE;
+        }
+        if !wish.json {
+            println!("RAID {level}: {} crash points", tally.points - before);
+        }
+    }
+    let sum = Sum { tally, found: None, seconds: begun.elapsed().as_secs_f64(), next: 0 };
+    let text = if wish.json { campaign::json(&sum) } else { campaign::report(&sum) };
+    println!("{text}");
+    ExitCode::SUCCESS
+}

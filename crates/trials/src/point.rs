@@ -1,0 +1,564 @@
+//! A crash point: drives as a crash left them are started again, and every oracle looks.
+//!
+//! 1. The decoder says from the raw images whether the array must start; the engine must agree.
+//! 2. On the way up another picture may be taken: the crash within the recovery, three deep.
+//! 3. Everything is read, before the resync or after it, and held against the versions.
+//! 4. When no task runs any more, power is cut again and the raw images are looked at: redundancy
+//!    agrees everywhere, areas that are nobody's are as they were, epochs grew, and with any
+//!    drives erased that the level can lose the decoder reads the same bytes.
+//! 5. Started once more, nothing changes; a scrub finds nothing.
+
+use crate::camera::{Camera, Picture};
+use crate::decoder::PAGE;
+use crate::decoder::array::{Decoded, Refusal};
+use crate::decoder::record::{self, Record};
+use crate::failure::{Failure, Oracle, Outcome};
+use crate::fleet::{Picked, count_torn, expected, pick, references};
+use crate::presence;
+use crate::rig::{ARRAY, Blind, Machine, Rig, Watch};
+use crate::silent;
+use crate::tally::Tally;
+use crate::versions::Versions;
+use engine::array::message::Repair;
+use engine::manage::command::{ArrayStatus, ManageError, Request, StartOptions};
+use engine::volume::Volume;
+use format::AssembleError;
+use io::{Blocks, Pool};
+use sim::{Rng, SharedSimDrive, WorldConfig};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use units::{CoreId, Nanos};
+
+/// How deep crashes within recoveries go.
+pub const DEPTH: usize = 3;
+
+/// Most subsets of drives that are erased at a crash point.
+const SUBSETS: usize = 8;
+
+/// Degraded starts are wanted, loss is not accepted.
+pub const OPTIONS: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+
+/// What crash points of one seed share.
+pub struct Context {
+    /// The drives right after the creation.
+    pub base: Vec<Picked>,
+    /// The same as drives.
+    pub origin: Vec<SharedSimDrive>,
+    /// Images seen so far.
+    pub seen: BTreeSet<u64>,
+    /// What the volumes of images held that were looked at.
+    pub found: BTreeMap<u64, Rc<Vec<Content>>>,
+    /// Images, with what their blocks may hold, that were looked at so far.
+    pub looked_at: BTreeSet<u64>,
+    /// What is counted.
+    pub tally: Tally,
+    /// Smallest unit of requests.
+    pub unit: u64,
+    /// Blocks may be unreadable on more drives than redundancy covers.
+    pub beyond: bool,
+}
+
+impl Context {
+    /// Tells images apart.
+    fn digest(&self, drives: &[SharedSimDrive]) -> u64 {
+        let one = |(drive, base): (&SharedSimDrive, &Picked)| {
+            let gone = u64::from(drive.is_gone());
+            let bad = drive
+                .unreadable()
+                .into_iter()
+                .fold(gone, |sum, at| (sum ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            drive.image().digest_from(base.image()) ^ bad
+        };
+        let all = drives.iter().zip(&self.base).map(one);
+        all.fold(0u64, |sum, one| sum.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ one)
+    }
+}
+
+/// Starts the array as the document says it must, or must not, be started.
+///
+/// # Errors
+/// `Start` if the engine does otherwise; `Ok(None)` if both refuse.
+pub fn start(
+    rig: &Rig,
+    watch: &mut dyn Watch,
+    drives: &[SharedSimDrive],
+    rng: &mut Rng,
+) -> Outcome<Option<ArrayStatus>> {
+    let picked = pick(drives);
+    let said = expected(&picked);
+    let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;
+    let failure = |text: String| Err(Failure::new(Oracle::Start, text));
+    match (said, started) {
+        (Ok(()), Ok(status)) => Ok(Some(status)),
+        (Ok(()), Err(error)) => {
+            failure(format!("refused what must start: {error}; {}", seen(&picked)))
+        }
+        (
+            Err(Refusal::AcceptLoss),
+            Err(ManageError::Assemble(AssembleError::NeedsAcceptLoss { .. })),
+        ) => Ok(None),
+        (Err(Refusal::AcceptLoss), Ok(_)) => {
+            failure(format!("started, without a word, what may have lost data: {}", seen(&picked)))
+        }
+        (Err(said), started) => {
+            let then = started.map_or_else(|e| e.to_string(), |_| "it was started".into());
+            let found = seen(&picked);
+            failure(format!("beyond what faults did to the drives: {said:?}, {then}; {found}"))
+        }
+    }
+}
+
+/// What a volume holds.
+pub struct Content {
+    name: String,
+    bytes: Vec<u8>,
+    /// Pages with blocks that could not be read, where that is right.
+    unknown: BTreeSet<usize>,
+}
+
+/// How volumes are read back.
+#[derive(Clone, Copy)]
+struct How {
+    /// Bytes read at a time where more can't be read.
+    unit: u64,
+    /// What is read stays as it is, whatever happens.
+    pin: bool,
+    /// Blocks may be lost that nobody was writing: exception (a).
+    lossy: bool,
+}
+
+/// What the drives' records say, in short.
+fn seen(drives: &[Picked]) -> String {
+    let one = |drive: &Picked| match record::newest(drive) {
+        Some(r) => {
+            let states: Vec<_> = r.slots.iter().map(|s| (s.state, s.last.counter)).collect();
+            let (epoch, groups) = (r.epoch.counter, &r.groups);
+            format!("slot {} epoch {epoch}.{} {states:?} {groups:?}", r.slot, r.sequence)
+        }
+        None => "no record".into(),
+    };
+    drives.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Reads all volumes that are there.
+fn read_all(
+    rig: &Rig,
+    status: &ArrayStatus,
+    versions: &mut Versions,
+    how: How,
+    tally: &mut Tally,
+) -> Outcome<Vec<Content>> {
+    settle_volumes(status, versions)?;
+    let mut all = Vec::new();
+    for volume in &status.volumes {
+        let at = versions.named(&volume.name).expect("settled");
+        let open = rig.open(status, volume).swap_remove(0);
+        let bytes = read_range(rig, &open, 0, volume.bytes)?;
+        let (bytes, unknown) = match bytes {
+            Some(bytes) => {
+                let excused = versions.check(at, 0, &bytes, how.pin);
+                tally.exceptions[1] += wrong(excused)?;
+                (bytes, BTreeSet::new())
+            }
+            None => read_units(rig, &open, (at, volume.bytes), how, versions, tally)?,
+        };
+        all.push(Content { name: volume.name.clone(), bytes, unknown });
+    }
+    Ok(all)
+}
+
+fn wrong<T>(result: Result<T, String>) -> Outcome<T> {
+    result.map_err(|text| Failure::new(Oracle::Versions, text))
+}
+
+/// Unit by unit, where some can't be read: only what was being written may not be.
+fn read_units(
+    rig: &Rig,
+    volume: &Volume<Machine>,
+    (at, bytes): (usize, u64),
+    how: How,
+    versions: &mut Versions,
+    tally: &mut Tally,
+) -> Outcome<(Vec<u8>, BTreeSet<usize>)> {
+    let (mut all, mut unknown) = (Vec::new(), BTreeSet::new());
+    let unit = how.unit;
+    for from in (0..bytes).step_by(unit as usize) {
+        let part = read_range(rig, volume, from, unit.min(bytes - from))?;
+        if let Some(part) = part {
+            tally.exceptions[1] += wrong(versions.check(at, from, &part, how.pin))?;
+            all.extend(part);
+            continue;
+        }
+        if !how.lossy && !versions.uncertain(at, from, unit) {
+            let text = format!("{unit} bytes at {from} can't be read, nobody was writing them");
+            return Err(Failure::new(Oracle::Versions, text));
+        }
+        tally.exceptions[0] += 1;
+        unknown.extend(all.len() / PAGE..(all.len() + unit as usize).div_ceil(PAGE));
+        all.extend(vec![0; unit as usize]);
+    }
+    Ok((all, unknown))
+}
+
+fn read_range(
+    rig: &Rig,
+    volume: &Volume<Machine>,
+    from: u64,
+    bytes: u64,
+) -> Outcome<Option<Vec<u8>>> {
+    let got = Rc::new(RefCell::new(None));
+    let (into, volume) = (got.clone(), volume.clone());
+    let env = rig.world.env(CoreId(0));
+    io::Env::spawn(&env, io::Priority::First, async move {
+        let (result, bytes) = volume.read(from, Pool::single(bytes as usize)).await;
+        *into.borrow_mut() = Some(result.map(|()| bytes.to_vec()));
+    });
+    rig.run(&mut Blind, crate::rig::BOUND, "a read", || got.borrow().is_some())?;
+    let result = got.borrow_mut().take().expect("it ended");
+    Ok(result.ok())
+}
+
+/// Takes the volumes as the started array has them.
+pub fn settle_volumes(status: &ArrayStatus, versions: &mut Versions) -> Outcome<()> {
+    let names: Vec<String> = versions.volumes().iter().map(|v| v.name.clone()).collect();
+    for name in names {
+        let at = versions.named(&name).expect("it has this name");
+        let found = status.volumes.iter().find(|v| v.name == name).map(|v| v.bytes);
+        let known = &versions.volumes()[at];
+        match found {
+            Some(bytes) if known.sizes.contains(&bytes) => versions.settle(at, bytes),
+            None if known.unborn => versions.forget(at),
+            _ => {
+                let text = format!("volume {name} has {found:?} bytes, not {:?}", known.sizes);
+                return Err(Failure::new(Oracle::Metadata, text));
+            }
+        }
+    }
+    match status.volumes.iter().find(|v| versions.named(&v.name).is_none()) {
+        Some(v) => Err(Failure::new(Oracle::Metadata, format!("volume {} is nobody's", v.name))),
+        None => Ok(()),
+    }
+}
+
+/// Looks at one picture as it is: no other drives are lost, no crash within its recovery.
+///
+/// # Errors
+/// What an oracle found.
+pub fn check_plainly(context: &mut Context, picture: Picture, rng: &mut Rng) -> Outcome<()> {
+    let digest = context.digest(&picture.drives);
+    if !context.looked_at.insert(digest ^ picture.versions.digest()) {
+        context.tally.repeated += 1;
+        return Ok(());
+    }
+    recover(context, picture, digest, rng, DEPTH)
+}
+
+/// Looks at one picture and at the crashes within its recovery.
+///
+/// # Errors
+/// What an oracle found.
+pub fn check(
+    context: &mut Context,
+    mut picture: Picture,
+    rng: &mut Rng,
+    depth: usize,
+) -> Outcome<()> {
+    count_torn(&picture.drives, &mut context.tally);
+    presence::try_out(context, &mut picture, rng)?;
+    // The same image may be right for what blocks may hold now and wrong for what was
+    // acknowledged since: only if both are the same there is nothing new to see.
+    let digest = context.digest(&picture.drives);
+    if !context.looked_at.insert(digest ^ picture.versions.digest()) {
+        context.tally.repeated += 1;
+        return Ok(());
+    }
+    if again_known(context, digest, &picture.versions)? {
+        context.tally.repeated += 1;
+        return Ok(());
+    }
+    let left_out = leave_out(&picture.drives, rng);
+    if left_out > 0 {
+        context.tally.fault("lost with the crash", left_out as u64);
+    }
+    recover(context, picture, digest, rng, depth)
+}
+
+/// Holds what the same image was found to hold against other versions; false if that is not
+/// known whole.
+fn again_known(context: &mut Context, digest: u64, versions: &Versions) -> Outcome<bool> {
+    let Some(found) = context.found.get(&digest).cloned() else { return Ok(false) };
+    let mut versions = versions.clone();
+    let whole = found.iter().all(|c| c.unknown.is_empty());
+    let same = |c: &Content| {
+        let at = versions.named(&c.name);
+        at.is_some_and(|at| versions.volumes()[at].sizes == [c.bytes.len() as u64])
+    };
+    if !whole || found.len() != versions.volumes().len() || !found.iter().all(same) {
+        return Ok(false);
+    }
+    for content in found.iter() {
+        let at = versions.named(&content.name).expect("it was found");
+        context.tally.exceptions[1] += wrong(versions.check(at, 0, &content.bytes, false))?;
+    }
+    Ok(true)
+}
+
+/// Starts the array of a picture and has every oracle look.
+fn recover(
+    context: &mut Context,
+    picture: Picture,
+    digest: u64,
+    rng: &mut Rng,
+    depth: usize,
+) -> Outcome<()> {
+    let before: Vec<Option<Record>> = pick(&picture.drives).iter().map(record::newest).collect();
+    let config = WorldConfig {
+        cores: if rng.chance(80) { 1 } else { 2 },
+        mail_delay_most: Nanos(1_000),
+        ..WorldConfig::new(rng.bits())
+    };
+    let rig = Rig::new(config);
+    let versions = Rc::new(RefCell::new(picture.versions.clone()));
+    let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
+    let mut camera = Camera::once(&picture.drives, &versions, rng.fork(), deeper);
+    let Some(status) = start(&rig, &mut camera, &picture.drives, rng)? else {
+        context.tally.refused += 1;
+        context.tally.traced(rig.world.trace_hash());
+        return nested(context, camera, rng, depth);
+    };
+    let lossy = context.beyond || may_lose(&picture.drives, &before);
+    let how = How { unit: context.unit, pin: false, lossy };
+    if rng.chance(30) {
+        // Until the resync is over, a crash and the loss of a copy may still show the other.
+        let mut versions = versions.borrow_mut();
+        read_all(&rig, &status, &mut versions, how, &mut context.tally)?;
+    }
+    let status = rig.wait(&mut camera)?.unwrap_or(status);
+    let content = {
+        // What only lies in caches of drives may still be lost.
+        let how = How { pin: picture.power, ..how };
+        let mut versions = versions.borrow_mut();
+        read_all(&rig, &status, &mut versions, how, &mut context.tally)?
+    };
+    let whole = status.tasks.is_empty();
+    let readable = picture.drives.iter().all(|d| d.unreadable().is_empty());
+    if !whole && readable {
+        let text = format!("tasks are stuck, yet every block can be read: {:?}", status.tasks);
+        return Err(Failure::new(Oracle::Stall, text));
+    }
+    if whole && readable && rng.chance(10) {
+        scrub(&rig)?;
+    }
+    context.tally.traced(rig.world.trace_hash());
+    if picture.power {
+        rig.world.crash();
+    } else {
+        rig.world.kill();
+    }
+    drop(rig);
+    look(&picture.drives, &before, &content, whole, rng)?;
+    untouched(context, &picture.drives)?;
+    if whole && rng.chance(25) {
+        again(context, &picture.drives, rng)?;
+    }
+    if whole && readable && rng.chance(2) {
+        silent::try_out(context, &picture.drives, rng)?;
+    }
+    context.found.insert(digest, Rc::new(content));
+    let new = context.seen.insert(digest);
+    context.tally.points += u64::from(new);
+    context.tally.repeated += u64::from(!new);
+    context.tally.nested += u64::from(new && depth > 0);
+    nested(context, camera, rng, depth)
+}
+
+fn nested(context: &mut Context, camera: Camera, rng: &mut Rng, depth: usize) -> Outcome<()> {
+    for picture in camera.pictures {
+        let border = picture.border;
+        check(context, picture, rng, depth + 1)
+            .map_err(|f| f.at(format_args!("crash again at {border} in the recovery")))?;
+    }
+    Ok(())
+}
+
+/// Whether blocks can't be read while parity is not to be trusted: there is no way to tell which
+/// stripes were being written, so what lies there is lost (exception (a)).
+fn may_lose(drives: &[SharedSimDrive], before: &[Option<Record>]) -> bool {
+    let newest = before.iter().flatten().max_by_key(|r| r.sequence);
+    let owing = newest.is_some_and(|record| {
+        let parity = record.ranges.iter().any(|r| r.kind == 2);
+        let stripes = record.ranges.first().map_or(0, crate::decoder::array::stripes);
+        parity && record.groups.iter().any(|g| g.unclean || g.border < stripes)
+    });
+    owing && drives.iter().any(|d| !d.unreadable().is_empty())
+}
+
+/// Sometimes some of the drives that the array could lose are lost with the crash.
+fn leave_out(drives: &[SharedSimDrive], rng: &mut Rng) -> usize {
+    // Blocks that can't be read are damage enough.
+    if !rng.chance(20) || drives.iter().any(|d| !d.unreadable().is_empty()) {
+        return 0;
+    }
+    let picked = pick(drives);
+    let spare = Decoded::open(&picked).map_or(0, |d| d.spare());
+    let count = rng.index(spare + 1);
+    let mut there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
+    for _ in 0..count {
+        there.swap_remove(rng.index(there.len())).vanish();
+    }
+    count
+}
+
+fn scrub(rig: &Rig) -> Outcome<()> {
+    let asked =
+        rig.ask(&mut Blind, "a scrub", |r| Request::Scrub(ARRAY.into(), Repair::Nothing, r))?;
+    if asked.is_err() {
+        return Ok(());
+    }
+    let found = rig.wait(&mut Blind)?.and_then(|s| s.last_scrub);
+    match found {
+        Some(found) if found.mismatches > 0 => {
+            let text = format!("a scrub after the recovery finds {} mismatches", found.mismatches);
+            Err(Failure::new(Oracle::Again, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Holds the raw images against what the engine gave. `whole`: no task is stuck.
+fn look(
+    drives: &[SharedSimDrive],
+    before: &[Option<Record>],
+    content: &[Content],
+    whole: bool,
+    rng: &mut Rng,
+) -> Outcome<()> {
+    let picked = pick(drives);
+    let wrong = |text: String| Failure::new(Oracle::Decoder, text);
+    let decoded = Decoded::open(&picked)
+        .map_err(|refusal| wrong(format!("after the recovery: {refusal:?}")))?;
+    let newest = before.iter().flatten().map(|r| (r.epoch.counter, r.sequence)).max();
+    let now = (decoded.record.epoch.counter, decoded.record.sequence);
+    if newest.is_some_and(|then| then.0 >= now.0 || then.1 >= now.1) {
+        let text = format!("epoch and sequence went from {newest:?} to {now:?}");
+        return Err(Failure::new(Oracle::Metadata, text));
+    }
+    if !whole {
+        return Ok(());
+    }
+    if let Some(seat) = decoded.mismatches().0.first() {
+        return Err(wrong(format!("strips do not agree after the recovery: {seat:?}")));
+    }
+    let readable = drives.iter().all(|d| d.unreadable().is_empty());
+    erased(&decoded, content, 0, readable)?;
+    for set in subsets(&decoded, rng) {
+        erased(&decoded, content, set, readable)?;
+    }
+    Ok(())
+}
+
+/// Reads every page with the slots of `set` erased.
+fn erased(
+    decoded: &Decoded<'_, Picked>,
+    content: &[Content],
+    set: u64,
+    readable: bool,
+) -> Outcome<()> {
+    let oracle = if set == 0 { Oracle::Decoder } else { Oracle::Erasure };
+    for Content { name, bytes, unknown } in content {
+        let failure = |text: String| {
+            let text = format!("{text} of volume {name}, slots {set:#b} erased");
+            Err(Failure::new(oracle, text))
+        };
+        let Some(volume) = decoded.volume(name).filter(|v| v.bytes == bytes.len() as u64) else {
+            return failure("the decoder sees another size".into());
+        };
+        for (i, wanted) in bytes.chunks(PAGE).enumerate() {
+            let seat = decoded.seat(volume, (i * PAGE) as u64);
+            let seat = seat.expect("extents hold the volume");
+            // What lies on a drive that is there was read with none erased.
+            let slot = decoded.slot(&seat, seat.strip);
+            let mirror = decoded.record.ranges[seat.range].kind == 1;
+            if unknown.contains(&i) || (set != 0 && !mirror && set >> slot & 1 == 0) {
+                continue;
+            }
+            match decoded.read(&seat, set) {
+                Some(page) if page[..wanted.len()] == *wanted => {}
+                Some(_) => return failure(format!("page {i} differs")),
+                // Blocks that can't be read are damage beside the slots that are erased.
+                None if !readable => {}
+                None => return failure(format!("page {i} can't be read")),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sets of slots that the array can lose: all of them if they are few, else some.
+fn subsets(decoded: &Decoded<'_, Picked>, rng: &mut Rng) -> Vec<u64> {
+    let spare = decoded.spare();
+    let slots = decoded.record.slots.len();
+    let mut all: Vec<u64> = Vec::new();
+    if spare > 0 {
+        for a in 0..slots {
+            all.push(1 << a);
+            if spare > 1 {
+                all.extend((0..a).map(|b| 1u64 << a | 1 << b));
+            }
+        }
+    }
+    while all.len() > SUBSETS {
+        all.swap_remove(rng.index(all.len()));
+    }
+    all
+}
+
+/// Bytes that belong to nobody are as they were.
+fn untouched(context: &Context, drives: &[SharedSimDrive]) -> Outcome<()> {
+    for (number, (drive, base)) in drives.iter().zip(&context.base).enumerate() {
+        let image = drive.image();
+        let (_, tail) = record::places(image.bytes() as u64);
+        let slots = 2 * 262_144 / PAGE;
+        let head_rest = slots..(1 << 20) / PAGE;
+        let tail_first = tail as usize / PAGE;
+        let tail_rest = tail_first + slots..tail_first + (1 << 20) / PAGE;
+        let behind = tail_first + (1 << 20) / PAGE..image.bytes().div_ceil(PAGE);
+        let pair = |page: usize| (image.page(page), base.image().page(page));
+        let same = |page: usize| image.same_page(base.image(), page);
+        // A spare drive that was put in has had its areas erased, at least in part.
+        let erased = |page: usize| {
+            let (now, then) = pair(page);
+            now.iter().zip(then).all(|(now, then)| *now == 0 || now == then)
+        };
+        let fine = head_rest.chain(tail_rest).all(|p| same(p) || erased(p))
+            && behind.into_iter().all(same);
+        if !fine {
+            let text = format!("drive {number} was written outside of its areas");
+            return Err(Failure::new(Oracle::Metadata, text));
+        }
+    }
+    Ok(())
+}
+
+/// A second recovery changes no byte of the data areas.
+fn again(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
+    let before = pick(drives);
+    let rig = Rig::new(WorldConfig::new(rng.bits()));
+    let Some(_) = start(&rig, &mut Blind, drives, rng)? else {
+        return Err(Failure::new(Oracle::Again, "a second recovery is refused"));
+    };
+    rig.wait(&mut Blind)?;
+    context.tally.traced(rig.world.trace_hash());
+    rig.world.kill();
+    let after = pick(drives);
+    for (number, (before, after)) in before.iter().zip(&after).enumerate() {
+        let (_, tail) = record::places(after.image().bytes() as u64);
+        let data = (1 << 20) / PAGE..tail as usize / PAGE;
+        if let Some(page) = after.image().changed_from(before.image()).find(|p| data.contains(p)) {
+            let text = format!("a second recovery changed page {page} of drive {number}");
+            return Err(Failure::new(Oracle::Again, text));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! Drives that come back wrong: a copy beside its original, or one in a state of long ago.
+
+use crate::camera::Picture;
+use crate::decoder::array::{Decoded, Refusal};
+use crate::decoder::record;
+use crate::failure::{Failure, Oracle, Outcome};
+use crate::fleet::{expected, pick, references};
+use crate::point::{Context, OPTIONS};
+use crate::rig::{Blind, Rig};
+use engine::manage::command::ManageError;
+use format::AssembleError;
+use sim::{Rng, SharedSimDrive, WorldConfig};
+
+/// Sometimes tries a copy, and sometimes puts an old state of a drive into the picture.
+///
+/// # Errors
+/// `Start` if an array with a copied drive is started.
+pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> Outcome<()> {
+    if rng.chance(1) {
+        cloned(context, &picture.drives, rng)?;
+    }
+    if rng.chance(5) {
+        roll_back(context, picture, rng);
+    }
+    Ok(())
+}
+
+fn cloned(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
+    let mut all: Vec<_> = drives.iter().map(SharedSimDrive::duplicate).collect();
+    let mut there: Vec<usize> = (0..drives.len()).filter(|i| !drives[*i].is_gone()).collect();
+    there.retain(|i| record::newest(&crate::fleet::Picked::new(&drives[*i])).is_some());
+    if there.is_empty() {
+        return Ok(());
+    }
+    let copied = all[there[rng.index(there.len())]].duplicate();
+    all.push(copied);
+    if expected(&pick(&all)) != Err(Refusal::Cloned) {
+        return Ok(());
+    }
+    context.tally.fault("cloned drive", 1);
+    let rig = Rig::new(WorldConfig::new(rng.bits()));
+    let list = references(&all, rng);
+    match rig.assemble(&mut Blind, list, OPTIONS)? {
+        Err(ManageError::Assemble(AssembleError::Cloned { .. })) => Ok(()),
+        other => {
+            let then = other.map_or_else(|e| e.to_string(), |_| "it was started".into());
+            Err(Failure::new(Oracle::Start, format!("a drive is there twice: {then}")))
+        }
+    }
+}
+
+/// Puts a drive of the picture back to where it was after the creation, if that is at least two
+/// epochs before what the *other* drives know (one epoch behind is what a cut between two writes of
+/// records leaves) and the array can do without it.
+fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
+    let picked = pick(&picture.drives);
+    let Ok(decoded) = Decoded::open(&picked) else { return };
+    let damaged = picture.drives.iter().any(|d| !d.unreadable().is_empty());
+    if damaged || decoded.spare() == 0 || decoded.may_start().is_err() {
+        return;
+    }
+    let width = decoded.record.slots.len();
+    let at = rng.index(width);
+    let Some(old) = record::newest(&context.base[at]) else { return };
+    let known = decoded.record.slots.iter().any(|slot| slot.drive == old.drive);
+    let others = picked.iter().enumerate().filter(|(i, _)| *i != at);
+    let newest = others.filter_map(|(_, drive)| record::newest(drive)).map(|r| r.epoch.counter);
+    if !known || newest.max().is_none_or(|counter| old.epoch.counter + 2 > counter) {
+        return;
+    }
+    let before = picture.drives[at].clone();
+    picture.drives[at] = context.origin[at].duplicate();
+    match expected(&pick(&picture.drives)) {
+        Ok(()) | Err(Refusal::AcceptLoss) => context.tally.fault("rolled back drive", 1),
+        Err(_) => picture.drives[at] = before,
+    }
+}

@@ -1,0 +1,201 @@
+//! A simulated machine with the engine on it, run step by step under a bound of virtual time.
+
+use crate::failure::{Failure, Oracle, Outcome};
+use engine::core::Core;
+use engine::mail::Mail;
+use engine::manage::command::{
+    ArrayStatus, DriveRef, ManageError, Reply, Request, StartOptions, VolumeStatus,
+};
+use engine::volume::Volume;
+use io::Env;
+use sim::{SharedSimDrive, SimEnv, Step, World, WorldConfig};
+use std::sync::{Arc, Mutex};
+use units::{CoreId, Nanos};
+
+/// What cores send each other.
+pub type Message = Mail<SharedSimDrive>;
+/// One virtual core.
+pub type Machine = SimEnv<Message>;
+
+/// The longest that anything may take once faults have stopped.
+pub const BOUND: Nanos = Nanos::from_millis(60_000);
+
+/// Called after every step of a machine.
+pub trait Watch {
+    /// A step was made.
+    fn look(&mut self, world: &World<Message>);
+}
+
+/// Looks at nothing.
+pub struct Blind;
+
+impl Watch for Blind {
+    fn look(&mut self, _: &World<Message>) {}
+}
+
+/// A request under way.
+pub struct Answer<T>(Arc<Mutex<Option<Result<T, ManageError>>>>);
+
+impl<T> Answer<T> {
+    /// The answer, once it is there.
+    pub fn take(&self) -> Option<Result<T, ManageError>> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).take()
+    }
+}
+
+/// The machine.
+pub struct Rig {
+    /// Its world.
+    pub world: World<Message>,
+    /// The engine on each core.
+    pub cores: Vec<Core<Machine>>,
+}
+
+/// The name of every array of the trials.
+pub const ARRAY: &str = "a";
+
+/// A drive as the engine is given it.
+pub fn reference(drive: &SharedSimDrive, number: usize) -> DriveRef<SharedSimDrive> {
+    let (path, serial) = (format!("/dev/drive{number}"), format!("SERIAL{number}"));
+    DriveRef { shared: drive.clone(), path, serial, is_file: true }
+}
+
+/// Drives as the engine is given them, in their order.
+pub fn references_in_order(drives: &[SharedSimDrive]) -> Vec<DriveRef<SharedSimDrive>> {
+    drives.iter().enumerate().map(|(i, d)| reference(d, i)).collect()
+}
+
+impl Rig {
+    /// Switches a machine on.
+    pub fn new(config: WorldConfig) -> Self {
+        let world = World::new(config);
+        let cores = world.envs().into_iter().map(Core::start).collect();
+        Self { world, cores }
+    }
+
+    /// Runs until `done`, within `bound` of virtual time.
+    ///
+    /// # Errors
+    /// `Stall` if that passes, or nothing can go on.
+    pub fn run(
+        &self,
+        watch: &mut dyn Watch,
+        bound: Nanos,
+        what: &str,
+        mut done: impl FnMut() -> bool,
+    ) -> Outcome<()> {
+        let limit = self.world.now().after(bound);
+        loop {
+            if done() {
+                return Ok(());
+            }
+            let step = self.world.step();
+            watch.look(&self.world);
+            if step == Step::Idle || self.world.now() > limit {
+                let tasks = self.world.waiting();
+                let idle = |t: &&String| t.contains("worker<") || t.contains("retry_later");
+                let busy: Vec<&str> = tasks.iter().filter(|t| !idle(t)).map(|t| &t[..]).collect();
+                let text = format!("{what} does not end ({step:?}); waiting: {}", busy.join("; "));
+                return Err(Failure::new(Oracle::Stall, text));
+            }
+        }
+    }
+
+    /// Lets some virtual time pass.
+    pub fn pass(&self, watch: &mut dyn Watch, span: Nanos) {
+        let until = self.world.now().after(span);
+        while self.world.now() < until {
+            let step = self.world.step_until(until);
+            watch.look(&self.world);
+            if step == Step::Idle {
+                return self.world.run_for(until.since(self.world.now()));
+            }
+        }
+    }
+
+    /// Sends a request of the control plane.
+    pub fn send<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Request<SharedSimDrive>,
+    ) -> Answer<T> {
+        let answer = Arc::new(Mutex::new(None));
+        let slot = answer.clone();
+        let reply = Box::new(move |result| {
+            *slot.lock().unwrap_or_else(|e| e.into_inner()) = Some(result);
+        });
+        self.world.env(CoreId(0)).post(CoreId(0), Mail::Request(request(reply)));
+        Answer(answer)
+    }
+
+    /// Sends a request and runs until it is answered.
+    ///
+    /// # Errors
+    /// `Stall` if it never is.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        watch: &mut dyn Watch,
+        what: &str,
+        request: impl FnOnce(Reply<T>) -> Request<SharedSimDrive>,
+    ) -> Outcome<Result<T, ManageError>> {
+        let answer = self.send(request);
+        let mut result = None;
+        self.run(watch, BOUND, what, || {
+            result = answer.take();
+            result.is_some()
+        })?;
+        Ok(result.expect("it was answered"))
+    }
+
+    /// Starts the array of these drives.
+    ///
+    /// # Errors
+    /// `Stall`.
+    pub fn assemble(
+        &self,
+        watch: &mut dyn Watch,
+        drives: Vec<DriveRef<SharedSimDrive>>,
+        options: StartOptions,
+    ) -> Outcome<Result<ArrayStatus, ManageError>> {
+        let started =
+            self.ask(watch, "a start", |r| Request::Assemble(None, drives, options, r))?;
+        Ok(started.map(|mut arrays| arrays.remove(0)))
+    }
+
+    /// How the array is, if there is one.
+    ///
+    /// # Errors
+    /// `Stall`.
+    pub fn status(&self, watch: &mut dyn Watch) -> Outcome<Option<ArrayStatus>> {
+        let all = self.ask(watch, "a status", Request::Status)?;
+        Ok(all.ok().and_then(|mut arrays| arrays.pop()))
+    }
+
+    /// Waits until no task runs that can go on.
+    ///
+    /// # Errors
+    /// `Stall`.
+    pub fn wait(&self, watch: &mut dyn Watch) -> Outcome<Option<ArrayStatus>> {
+        let limit = self.world.now().after(BOUND);
+        loop {
+            let status = self.status(watch)?;
+            let idle = |s: &ArrayStatus| s.tasks.iter().all(|task| task.stuck.is_some());
+            if status.as_ref().is_none_or(idle) {
+                return Ok(status);
+            }
+            if self.world.now() > limit {
+                let tasks = status.map(|s| s.tasks);
+                let text = format!("a task never ends: {tasks:?}");
+                return Err(Failure::new(Oracle::Stall, text));
+            }
+            self.pass(watch, Nanos::from_micros(300));
+        }
+    }
+
+    /// A volume as each core sees it.
+    pub fn open(&self, array: &ArrayStatus, volume: &VolumeStatus) -> Vec<Volume<Machine>> {
+        let open = |core: &Core<Machine>| {
+            core.array(array.id).map(|array| Volume::new(array, volume.uuid))
+        };
+        self.cores.iter().filter_map(open).collect()
+    }
+}

@@ -1,0 +1,462 @@
+//! What a seed means: a geometry, drives, and sessions of steps.
+//!
+//! Invariant: everything is drawn here, from the seed, before anything runs; what runs later
+//! draws from generators of its own. So steps can be left out, or a machine made smaller, and the
+//! rest stays as it is: that is how failures shrink.
+
+use core::fmt;
+use layout::Level;
+use sim::drive::Tears;
+use sim::{DriveConfig, Rng, WorldConfig};
+use units::{MIB, Nanos};
+
+/// What a host asks for, in bytes of the one volume or the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Host {
+    /// Write.
+    Write {
+        /// Durable before the answer.
+        fua: bool,
+    },
+    /// Write zeros.
+    Zero {
+        /// Durable before the answer.
+        fua: bool,
+    },
+    /// Discard.
+    Discard,
+    /// Read.
+    Read,
+    /// Flush.
+    Flush,
+}
+
+/// What befalls a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Blocks that can't be read until they are written.
+    Unreadable,
+    /// A read fails once.
+    Read,
+    /// A write fails once, having written any part.
+    Write,
+    /// A write fails once with blocks that can't be written.
+    WriteMedia,
+    /// A flush fails.
+    Flush,
+    /// It is gone.
+    Vanish,
+    /// It is back.
+    Return,
+    /// It is much slower.
+    Slow,
+    /// It answers nothing for a while; what it was asked runs late.
+    Hang,
+}
+
+/// What a person does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admin {
+    /// Takes the drive of a victim's slot out.
+    Fail,
+    /// Puts a spare drive into a failed slot.
+    Replace,
+    /// Asks for a scrub.
+    Scrub,
+    /// Makes another volume.
+    Create,
+    /// Changes the size of a volume, to so many pages.
+    Resize(u64),
+}
+
+/// One step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// Of a host: what, and how many blocks at most.
+    Host(Host, u64),
+    /// Of a drive: what, and which of the victims.
+    Drive(Fault, usize),
+    /// Of a person: what, and which of the victims.
+    Person(Admin, usize),
+}
+
+/// A step with its place in the whole scenario, by which it can be left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Its number.
+    pub number: usize,
+    /// What is done.
+    pub what: What,
+    /// Where all its random choices come from.
+    pub seed: u64,
+}
+
+/// How a session ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The array is stopped.
+    Stop,
+    /// Power is cut.
+    Cut,
+    /// The process ends; drives keep their caches.
+    Kill,
+}
+
+/// From one start of the array to its end.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The machine.
+    pub world: WorldConfig,
+    /// Requests of hosts under way at a time.
+    pub lanes: usize,
+    /// Requests lie in so many blocks at the begin of a volume.
+    pub focus: u64,
+    /// What is done.
+    pub steps: Vec<Step>,
+    /// How it ends.
+    pub end: End,
+}
+
+/// What a seed means.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The seed.
+    pub seed: u64,
+    /// The level.
+    pub level: Level,
+    /// The drives of the array and, behind them, spare ones.
+    pub drives: Vec<DriveConfig>,
+    /// How many of them are the array's.
+    pub width: usize,
+    /// Slots that faults may befall: no more of a group than it can lose. With `beyond`, one more
+    /// behind them.
+    pub victims: Vec<usize>,
+    /// Blocks may be unreadable on one drive more than redundancy covers: then errors are right,
+    /// wrong bytes never.
+    pub beyond: bool,
+    /// Strip size in bytes.
+    pub strip: u32,
+    /// Bytes of the first volume.
+    pub volume: u64,
+    /// Requests begin and end at multiples of this.
+    pub unit: u64,
+    /// The sessions.
+    pub sessions: Vec<Session>,
+    /// Most pictures that are taken of the whole.
+    pub pictures: usize,
+}
+
+/// What is left out or made smaller of a scenario.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Cuts {
+    /// Steps left out.
+    pub without: Vec<usize>,
+    /// One core only.
+    pub one_core: bool,
+    /// One request of hosts at a time.
+    pub one_lane: bool,
+    /// Sessions, the first ones.
+    pub sessions: Option<usize>,
+    /// The only picture that is looked at.
+    pub picture: Option<usize>,
+}
+
+impl fmt::Display for Cuts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.without.is_empty() {
+            let list: Vec<String> = self.without.iter().map(usize::to_string).collect();
+            write!(f, " --without {}", list.join(","))?;
+        }
+        if self.one_core {
+            f.write_str(" --one-core")?;
+        }
+        if self.one_lane {
+            f.write_str(" --one-lane")?;
+        }
+        if let Some(n) = self.sessions {
+            write!(f, " --sessions {n}")?;
+        }
+        if let Some(n) = self.picture {
+            write!(f, " --picture {n}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The smallest drive whose data area has so many bands, with some bytes behind its tail area.
+pub fn drive_bytes(bands: u64) -> u64 {
+    let mut bytes = 3 * MIB;
+    while format::data_bytes(bytes, false) < bands * MIB {
+        bytes += MIB;
+    }
+    bytes + 8192
+}
+
+fn geometry(rng: &mut Rng) -> (Level, usize) {
+    let (least, level) = [
+        (2, Level::Raid0),
+        (2, Level::Jbod),
+        (2, Level::Raid1),
+        (3, Level::Raid5),
+        (4, Level::Raid6),
+        (4, Level::Raid10),
+        (2, Level::Raid1),
+        (3, Level::Raid5),
+        (4, Level::Raid6),
+        (3, Level::Raid5),
+        (4, Level::Raid6),
+        (4, Level::Raid10),
+    ][rng.index(12)];
+    let most = match rng.below(100) {
+        0 => 32,
+        1..10 => 9,
+        _ => least + 2,
+    };
+    let width = rng.between(least as u64, most as u64) as usize;
+    (level, if level == Level::Raid10 { width / 2 * 2 } else { width })
+}
+
+/// Drives that a group of the level can lose, data strips of a stripe, and drives of a group.
+pub fn shape(level: Level, width: usize) -> (usize, usize, usize) {
+    match level {
+        Level::Raid0 => (0, width, width),
+        Level::Jbod => (0, 1, 1),
+        Level::Raid1 => (width - 1, 1, width),
+        Level::Raid5 => (1, width - 1, width),
+        Level::Raid6 => (2, width - 2, width),
+        Level::Raid10 => (1, 1, 2),
+    }
+}
+
+impl Scenario {
+    /// What `seed` means.
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x7472_6961_6c73);
+        let (level, width) = geometry(&mut rng);
+        let (lose, k, group) = shape(level, width);
+        let block = if rng.chance(30) { 4096 } else { 512 };
+        let mut strip = [4096u32, 8192, 16384, 16384, 32768, 65536][rng.index(6)];
+        while u64::from(strip) * k as u64 > 256 << 10 {
+            strip /= 2;
+        }
+        let strip = strip.max(4096);
+        let bands = if rng.chance(10) && width < 6 { 2 } else { 1 };
+        let cache = rng.below(3);
+        let spares = if lose > 0 { 1 + rng.index(2) } else { 0 };
+        let drive = |rng: &mut Rng| drive(rng, drive_bytes(bands), block, cache);
+        let mut drives: Vec<_> = (0..width + spares).map(|_| drive(&mut rng)).collect();
+        for spare in &mut drives[width..] {
+            // A rebuild that lasts is met by more.
+            spare.latency_most = Nanos([20_000, 300_000, 2_000_000][rng.index(3)]);
+        }
+        let stripe = u64::from(strip) * k as u64;
+        let volume = (stripe * rng.between(1, 4)).clamp(8192, 512 << 10).min(MIB);
+        let mut victims = victims(&mut rng, lose, group, width);
+        let faults = !victims.is_empty() && rng.chance(45);
+        let count = if faults { victims.len() } else { 0 };
+        let beyond = faults && rng.chance(15);
+        if beyond {
+            let other = (0..width).find(|slot| !victims.contains(slot));
+            victims.push(other.expect("no group loses all of its drives"));
+        }
+        let mut numbers = 0;
+        let sessions = 0..1 + rng.index(3);
+        let sessions = sessions.map(|_| session(&mut rng, &mut numbers, (count, beyond))).collect();
+        let unit = u64::from(block);
+        let pictures = 40;
+        Self {
+            seed,
+            level,
+            drives,
+            width,
+            victims,
+            beyond,
+            strip,
+            volume,
+            unit,
+            sessions,
+            pictures,
+        }
+    }
+
+    /// The same with parts left out.
+    pub fn reduced(mut self, cuts: &Cuts) -> Self {
+        if let Some(n) = cuts.sessions {
+            self.sessions.truncate(n.max(1));
+        }
+        for session in &mut self.sessions {
+            session.steps.retain(|step| !cuts.without.contains(&step.number));
+            if cuts.one_core {
+                session.world.cores = 1;
+            }
+            if cuts.one_lane {
+                session.lanes = 1;
+            }
+        }
+        self
+    }
+
+    /// Whether any drive may lose what it acknowledged.
+    pub fn volatile(&self) -> bool {
+        self.drives.iter().any(|d| d.volatile_cache)
+    }
+
+    /// The smallest run of bytes that all drives write whole.
+    pub fn grain(&self) -> usize {
+        self.drives.iter().map(|d| d.block_bytes as usize).min().unwrap_or(512)
+    }
+}
+
+fn drive(rng: &mut Rng, bytes: u64, block: u32, cache: u64) -> DriveConfig {
+    let (least, most) = [(0, 1_000), (1_000, 20_000), (5_000, 100_000)][rng.index(3)];
+    DriveConfig {
+        block_bytes: block,
+        volatile_cache: match cache {
+            0 => false,
+            1 => true,
+            _ => rng.coin(),
+        },
+        latency_least: Nanos(least),
+        latency_most: Nanos(most),
+        split_percent: [0, 25, 100][rng.index(3)],
+        write_zeroes: rng.coin(),
+        record: false,
+        littered: true,
+        tears: Tears { unreadable: rng.chance(20), garbage: false },
+        ..DriveConfig::new(bytes, rng.bits())
+    }
+}
+
+/// As many slots of each group as it can lose.
+fn victims(rng: &mut Rng, lose: usize, group: usize, width: usize) -> Vec<usize> {
+    let mut all = Vec::new();
+    for first in (0..width).step_by(group) {
+        let mut left: Vec<usize> = (first..first + group).collect();
+        for _ in 0..lose {
+            all.push(left.swap_remove(rng.index(left.len())));
+        }
+    }
+    all
+}
+
+fn session(rng: &mut Rng, numbers: &mut usize, (victims, beyond): (usize, bool)) -> Session {
+    let world = WorldConfig {
+        cores: [1, 1, 1, 2, 2, 3, 4][rng.index(7)],
+        mail_delay_most: Nanos([0, 1_000, 20_000, 300_000][rng.index(4)]),
+        late_percent: [0, 0, 10, 40][rng.index(4)],
+        ..WorldConfig::new(rng.bits())
+    };
+    let blocks_most = [1, 2, 8, 40, 200][rng.index(5)];
+    let weights: [u64; 6] = core::array::from_fn(|i| {
+        let least = if i == 0 { 4 } else { 0 };
+        rng.between(least, [10, 4, 2, 2, 4, 3][i])
+    });
+    let count = 6 + rng.index(40);
+    let steps = (0..count).map(|_| {
+        let number = *numbers;
+        *numbers += 1;
+        Step { number, what: what(rng, &weights, blocks_most, (victims, beyond)), seed: rng.bits() }
+    });
+    let mut steps: Vec<Step> = steps.collect();
+    if victims > 0 && rng.chance(60) {
+        swap_drive(rng, numbers, victims, &mut steps);
+    }
+    let end = [End::Stop, End::Cut, End::Cut, End::Kill][rng.index(4)];
+    let focus = [4, 12, u64::MAX, u64::MAX][rng.index(4)];
+    Session { world, lanes: 1 + rng.index(6), focus, steps, end }
+}
+
+/// Has a drive taken out, and another put in its place, early among the steps.
+fn swap_drive(rng: &mut Rng, numbers: &mut usize, victims: usize, steps: &mut Vec<Step>) {
+    let victim = rng.index(victims);
+    let mut at = rng.index(steps.len() + 1);
+    let out = match rng.below(4) {
+        0 => vec![What::Drive(Fault::Vanish, victim)],
+        1 => vec![What::Drive(Fault::Write, victim)],
+        2 => vec![What::Drive(Fault::Flush, victim), What::Host(Host::Flush, 1)],
+        _ => vec![What::Person(Admin::Fail, victim)],
+    };
+    let mut all = out;
+    all.extend((0..rng.below(5)).map(|_| What::Host(Host::Write { fua: false }, 8)));
+    all.push(What::Person(Admin::Replace, victim));
+    for _ in 0..rng.below(12) {
+        let read = rng.coin();
+        let host = if read { Host::Read } else { Host::Write { fua: rng.coin() } };
+        all.push(What::Host(host, if read { 200 } else { 8 }));
+    }
+    for what in all {
+        steps.insert(at, Step { number: *numbers, what, seed: rng.bits() });
+        *numbers += 1;
+        at += 1;
+    }
+}
+
+fn what(
+    rng: &mut Rng,
+    weights: &[u64; 6],
+    blocks_most: u64,
+    (victims, beyond): (usize, bool),
+) -> What {
+    if victims > 0 && rng.chance(15) {
+        use Fault::{Flush, Hang, Read, Return, Slow, Unreadable, Vanish, Write, WriteMedia};
+        let all = [
+            Unreadable, Unreadable, Unreadable, Read, Write, WriteMedia, Flush, Vanish, Return,
+            Slow, Hang, Hang,
+        ];
+        if beyond && rng.coin() {
+            return What::Drive(Unreadable, victims);
+        }
+        return What::Drive(all[rng.index(all.len())], rng.index(victims));
+    }
+    if rng.chance(6) {
+        let admin = [
+            Admin::Fail,
+            Admin::Replace,
+            Admin::Replace,
+            Admin::Scrub,
+            Admin::Create,
+            Admin::Resize(1 + rng.below(40)),
+        ][rng.index(6)];
+        let needs = matches!(admin, Admin::Fail | Admin::Replace);
+        if !needs || victims > 0 {
+            return What::Person(admin, rng.index(victims.max(1)));
+        }
+    }
+    let hosts = [
+        Host::Write { fua: false },
+        Host::Write { fua: true },
+        Host::Zero { fua: rng.coin() },
+        Host::Discard,
+        Host::Read,
+        Host::Flush,
+    ];
+    let mut at = rng.below(weights.iter().sum());
+    let mut which = 0;
+    while at >= weights[which] {
+        at -= weights[which];
+        which += 1;
+    }
+    What::Host(hosts[which], blocks_most)
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { level, width, strip, volume, victims, .. } = self;
+        writeln!(
+            f,
+            "{level} of {width} drives (+{} spare), strips of {strip}, blocks of {}, a volume of \
+             {volume} bytes, volatile caches {:?}, faults may befall slots {victims:?}",
+            self.drives.len() - width,
+            self.unit,
+            self.drives.iter().map(|d| d.volatile_cache).collect::<Vec<_>>(),
+        )?;
+        for (i, session) in self.sessions.iter().enumerate() {
+            let Session { world, lanes, steps, end, .. } = session;
+            writeln!(f, "session {i}: {} cores, {lanes} at a time, then {end:?}", world.cores)?;
+            for step in steps {
+                writeln!(f, "  {:3} {:?}", step.number, step.what)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! Bytes that are wrong without an error: a scrub must find them (exception (b): reads need not).
+//!
+//! A page of a strip is made wrong on copies of drives at rest: a flipped bit, the zeros from
+//! before a write that was lost, or what belongs elsewhere. The scrub must count it. Where P and
+//! Q, or most of the copies, tell which strip is wrong, a repair must undo the damage; where
+//! nobody can know it must change nothing, unless told to trust the data. After a repair a second
+//! scrub finds nothing.
+
+use crate::decoder::array::{Decoded, Seat};
+use crate::decoder::{PAGE, Raw};
+use crate::failure::{Failure, Oracle, Outcome};
+use crate::fleet::{Picked, pick};
+use crate::point::{Context, start};
+use crate::rig::{ARRAY, Blind, Rig};
+use engine::array::message::Repair;
+use engine::manage::command::Request;
+use sim::{Rng, SharedSimDrive, WorldConfig};
+
+/// A place and what is put there.
+struct Damage {
+    drive: usize,
+    offset: u64,
+    bytes: Vec<u8>,
+    kind: &'static str,
+    data: bool,
+    /// The others tell which strip is wrong.
+    known: bool,
+}
+
+/// Damages a page on copies of the drives, which are at rest, and has it scrubbed.
+///
+/// # Errors
+/// `Again` if a scrub does not find it, or finds something after the repair.
+pub fn try_out(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
+    let picked = pick(drives);
+    if picked.len() != drives.len() {
+        return Ok(());
+    }
+    let Some(damage) = Decoded::open(&picked).ok().and_then(|d| choose(&d, drives, rng)) else {
+        return Ok(());
+    };
+    let copies: Vec<_> = drives.iter().map(SharedSimDrive::duplicate).collect();
+    copies[damage.drive].overwrite(damage.offset, &damage.bytes);
+    context.tally.fault(damage.kind, 1);
+    context.tally.exceptions[1] += u64::from(damage.data);
+    let rig = Rig::new(WorldConfig::new(rng.bits()));
+    if start(&rig, &mut Blind, &copies, rng)?.is_none() {
+        return Ok(());
+    }
+    rig.wait(&mut Blind)?;
+    let kind = damage.kind;
+    let failure = |text: String| Err(Failure::new(Oracle::Again, format!("{kind}: {text}")));
+    if scrub(&rig, Repair::Nothing)? == 0 {
+        return failure("a scrub does not find it".into());
+    }
+    let damaged = pick(&copies);
+    if scrub(&rig, Repair::Known)? == 0 {
+        return failure("a scrub that repairs does not find it".into());
+    }
+    let page = damage.offset / PAGE as u64;
+    let same =
+        |a: &[Picked], b: &[Picked]| a.iter().zip(b).all(|(a, b)| a.page(page) == b.page(page));
+    let now = pick(&copies);
+    if damage.known && !same(&now, &picked) {
+        return failure("the repair did not undo it".into());
+    }
+    if !damage.known && !same(&now, &damaged) {
+        return failure("a repair that can't know what is wrong changed something".into());
+    }
+    if !damage.known {
+        scrub(&rig, Repair::TrustData)?;
+    }
+    let left = scrub(&rig, Repair::Nothing)?;
+    rig.world.kill();
+    if left > 0 {
+        return failure(format!("{left} stripes still do not match after the repair"));
+    }
+    let undone = damage.data || same(&pick(&copies), &picked);
+    if undone { Ok(()) } else { failure("redundancy was not made right".into()) }
+}
+
+fn choose(
+    decoded: &Decoded<'_, Picked>,
+    drives: &[SharedSimDrive],
+    rng: &mut Rng,
+) -> Option<Damage> {
+    let volume = decoded.record.volumes.first()?;
+    let pages = (volume.bytes / PAGE as u64).max(1);
+    let seat: Seat = decoded.seat(volume, rng.below(pages) * PAGE as u64)?;
+    let r = &decoded.record.ranges[seat.range];
+    if r.m == 0 {
+        return None;
+    }
+    let strip = rng.index(r.k + r.m);
+    let all: Option<Vec<_>> = (0..r.k + r.m).map(|s| decoded.page(&seat, s, 0)).collect();
+    let now = all?[strip];
+    let slot = decoded.slot(&seat, strip);
+    let holder = decoded.drives[slot]?;
+    let drive = drives.iter().position(|d| {
+        let own = Picked::new(d);
+        own.bytes() == holder.bytes() && own.page(0) == holder.page(0)
+    })?;
+    let offset = decoded.record.data_offset + r.drive_start + seat.stripe * r.strip + seat.at;
+    let mut bytes = now.to_vec();
+    let kind = match rng.below(3) {
+        0 => {
+            bytes[rng.index(PAGE)] ^= 1 << rng.below(8);
+            "silent: bit flip"
+        }
+        1 => {
+            bytes.fill(0);
+            "silent: lost write"
+        }
+        _ => {
+            let other = decoded.seat(volume, rng.below(pages) * PAGE as u64)?;
+            bytes.copy_from_slice(decoded.page(&other, other.strip, 0)?);
+            "silent: misdirected write"
+        }
+    };
+    let data = strip < r.k || r.kind == 1;
+    let known = if r.kind == 2 { r.m == 2 } else { r.k + r.m > 2 };
+    (bytes != now[..]).then_some(Damage { drive, offset, bytes, kind, data, known })
+}
+
+/// Scrubs; how many stripes did not match.
+fn scrub(rig: &Rig, repair: Repair) -> Outcome<u64> {
+    let asked = rig.ask(&mut Blind, "a scrub", |r| Request::Scrub(ARRAY.into(), repair, r))?;
+    asked.map_err(|error| Failure::new(Oracle::Again, format!("no scrub: {error}")))?;
+    let status = rig.wait(&mut Blind)?;
+    Ok(status.and_then(|s| s.last_scrub).map_or(0, |found| found.mismatches))
+}

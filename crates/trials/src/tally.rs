@@ -1,0 +1,57 @@
+//! What trials count.
+
+use std::collections::BTreeMap;
+
+/// Sums over trials.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Tally {
+    /// Seeds tried.
+    pub seeds: u64,
+    /// Crash points: images that differ from all others of their seed, recovered to serving, and
+    /// read back by every oracle.
+    pub points: u64,
+    /// Images that were the same as another of their seed.
+    pub repeated: u64,
+    /// Starts that were refused, as they must be.
+    pub refused: u64,
+    /// Crash points within a recovery.
+    pub nested: u64,
+    /// Requests of hosts that ended well, and that failed where they may.
+    pub requests: u64,
+    /// What fired, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Uses of the two named exceptions: (a) blocks being written when power and a drive failed
+    /// together, (b) bytes returned wrong without an error.
+    pub exceptions: [u64; 2],
+    /// A hash of every event of every run.
+    pub trace: u64,
+}
+
+impl Tally {
+    /// Counts a fault.
+    pub fn fault(&mut self, kind: &'static str, count: u64) {
+        *self.faults.entry(kind).or_default() += count;
+    }
+
+    /// Takes in what happened in a run.
+    pub fn traced(&mut self, hash: u64) {
+        self.trace = (self.trace ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+    }
+
+    /// Adds the sums of others. Traces are added up, so that the order does not count.
+    pub fn add(&mut self, other: &Self) {
+        self.seeds += other.seeds;
+        self.points += other.points;
+        self.repeated += other.repeated;
+        self.refused += other.refused;
+        self.nested += other.nested;
+        self.requests += other.requests;
+        for (kind, count) in &other.faults {
+            self.fault(kind, *count);
+        }
+        for (mine, other) in self.exceptions.iter_mut().zip(other.exceptions) {
+            *mine += other;
+        }
+        self.trace = self.trace.wrapping_add(other.trace);
+    }
+}

@@ -1,0 +1,214 @@
+//! One seed: its sessions are run, pictures are taken, and each is looked at.
+
+use crate::abilities::REGION_MAP;
+use crate::camera::{Camera, Picture};
+use crate::decoder::record::Record;
+use crate::failure::{Failure, Oracle, Outcome};
+use crate::fleet::{Picked, pick};
+use crate::point::{self, Context};
+use crate::rig::{ARRAY, Blind, Rig, references_in_order};
+use crate::scenario::{Cuts, End, Scenario};
+use crate::session::Floor;
+use crate::tally::Tally;
+use crate::versions::Versions;
+use engine::manage::command::{ArrayState, NewArray, Request};
+use sim::{Rng, SharedSimDrive, WorldConfig};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use units::Nanos;
+
+/// A trial under way.
+struct Trial<'a> {
+    scenario: &'a Scenario,
+    only: Option<usize>,
+    rng: Rng,
+    drives: Vec<SharedSimDrive>,
+    seats: Vec<usize>,
+    versions: Rc<RefCell<Versions>>,
+    pictures: Vec<Picture>,
+    taken: usize,
+    context: Context,
+}
+
+/// Runs the trial of a scenario. What it counted is in `tally` also when something was found.
+///
+/// # Errors
+/// What was found.
+pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
+    let drives: Vec<_> = scenario.drives.iter().cloned().map(SharedSimDrive::new).collect();
+    let versions = Versions::new(scenario.grain(), scenario.volatile());
+    let context = Context {
+        base: drives.iter().map(Picked::new).collect(),
+        origin: Vec::new(),
+        seen: BTreeSet::new(),
+        found: BTreeMap::new(),
+        looked_at: BTreeSet::new(),
+        tally: Tally { seeds: 1, ..Tally::default() },
+        unit: scenario.unit,
+        beyond: scenario.beyond,
+    };
+    let mut trial = Trial {
+        scenario,
+        only: cuts.picture,
+        rng: Rng::new(scenario.seed ^ 0x706f_696e_7473),
+        drives,
+        seats: (0..scenario.width).collect(),
+        versions: Rc::new(RefCell::new(versions)),
+        pictures: Vec::new(),
+        taken: 0,
+        context,
+    };
+    let outcome = trial.all();
+    tally.add(&trial.context.tally);
+    outcome
+}
+
+impl Trial<'_> {
+    fn all(&mut self) -> Outcome<()> {
+        self.create().map_err(|f| f.at("creation"))?;
+        for number in 0..self.scenario.sessions.len() {
+            let went_on =
+                self.session(number).map_err(|f| f.at(format_args!("session {number}")))?;
+            self.look_at_pictures()?;
+            if !went_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&mut self) -> Outcome<()> {
+        let scenario = self.scenario;
+        let config = WorldConfig { mail_delay_most: Nanos(0), ..WorldConfig::new(self.rng.bits()) };
+        let rig = Rig::new(config);
+        let new = NewArray {
+            name: ARRAY.into(),
+            level: scenario.level,
+            strip_bytes: scenario.strip,
+            block_bytes: None,
+            region_map: REGION_MAP.there,
+        };
+        let list = references_in_order(&self.drives[..scenario.width]);
+        let made = rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?;
+        made.map_err(|error| Failure::new(Oracle::Start, format!("not made: {error}")))?;
+        let mut versions = self.versions.borrow_mut();
+        versions.create("v", scenario.volume);
+        let bytes = scenario.volume;
+        let volume = |r| Request::VolumeCreate(ARRAY.into(), "v".into(), bytes, r);
+        let made = rig.ask(&mut Blind, "a volume", volume)?;
+        made.map_err(|error| Failure::new(Oracle::Start, format!("no volume: {error}")))?;
+        versions.settle(0, bytes);
+        let stopped = rig.ask(&mut Blind, "a stop", |r| Request::Stop(ARRAY.into(), r))?;
+        stopped.map_err(|error| Failure::new(Oracle::Start, format!("not stopped: {error}")))?;
+        self.context.tally.traced(rig.world.trace_hash());
+        drop(rig);
+        self.context.base = self.drives.iter().map(Picked::new).collect();
+        self.context.origin = self.drives.iter().map(SharedSimDrive::duplicate).collect();
+        Ok(())
+    }
+
+    /// Runs a session; false if the array can't be started any more.
+    fn session(&mut self, number: usize) -> Outcome<bool> {
+        let session = &self.scenario.sessions[number];
+        let rig = Rig::new(session.world.clone());
+        self.drives.iter().for_each(SharedSimDrive::calm);
+        let owing = self.owing();
+        let most = self.scenario.pictures / self.scenario.sessions.len();
+        let mut camera = Camera::new(&self.drives, &self.versions, self.rng.fork(), most);
+        let started = point::start(&rig, &mut camera, &self.drives, &mut self.rng);
+        let Some(status) = started? else {
+            self.context.tally.refused += 1;
+            return Ok(false);
+        };
+        point::settle_volumes(&status, &mut self.versions.borrow_mut())?;
+        let floor =
+            Floor::new(self.scenario, session, &self.versions, &self.drives, &self.seats, owing);
+        self.seats = floor.run(&rig, &status, &mut camera, &mut self.context.tally)?;
+        self.end(&rig, &mut camera, session.end)?;
+        self.context.tally.traced(rig.world.trace_hash());
+        let border = rig.world.boundaries();
+        drop(rig);
+        // The end itself: after a clean stop no resync covers up what is wrong.
+        camera.pictures.push(Picture {
+            number: 0,
+            border,
+            drives: self.drives.iter().map(|d| d.after_cut(true, self.rng.bits())).collect(),
+            versions: self.versions.borrow().clone(),
+            power: true,
+        });
+        self.keep(camera);
+        Ok(true)
+    }
+
+    /// The newest record of all drives.
+    fn newest(&self) -> Option<Record> {
+        let picked = pick(&self.drives);
+        let all = picked.iter().filter_map(crate::decoder::record::newest);
+        all.max_by_key(|r| r.sequence)
+    }
+
+    /// Whether the record does not say that the array was stopped.
+    fn unclean(&self) -> bool {
+        self.newest().is_none_or(|record| record.groups.iter().any(|group| group.unclean))
+    }
+
+    /// Whether a resync is owed, so that parity is not to be counted on.
+    fn owing(&self) -> bool {
+        self.newest().is_none_or(|record| {
+            let stripes = |g: usize| {
+                let range = record.ranges.iter().rev().find(|r| r.first_group <= g);
+                range.map_or(0, crate::decoder::array::stripes)
+            };
+            let mut groups = record.groups.iter().enumerate();
+            groups.any(|(g, group)| group.unclean || group.border < stripes(g))
+        })
+    }
+
+    fn end(&mut self, rig: &Rig, camera: &mut Camera, end: End) -> Outcome<()> {
+        match end {
+            End::Stop => {
+                let status = rig.status(camera)?;
+                let serving = status.is_none_or(|s| s.state != ArrayState::Failed);
+                // A stop that a failed drive keeps from being clean is one all the same.
+                let stop = |r| Request::Stop(ARRAY.into(), r);
+                let _ = rig.ask(camera, "a stop", stop)?;
+                rig.world.kill();
+                if !serving || self.unclean() {
+                    // What the drive that is lacking had in its cache was not flushed.
+                    self.versions.borrow_mut().crashed();
+                }
+            }
+            End::Cut => {
+                rig.world.crash();
+                self.versions.borrow_mut().crashed();
+            }
+            End::Kill => {
+                rig.world.kill();
+                self.versions.borrow_mut().crashed();
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, camera: Camera) {
+        for mut picture in camera.pictures {
+            picture.number = self.taken;
+            self.taken += 1;
+            self.pictures.push(picture);
+        }
+    }
+
+    fn look_at_pictures(&mut self) -> Outcome<()> {
+        for picture in core::mem::take(&mut self.pictures) {
+            let (number, border) = (picture.number, picture.border);
+            let mut rng = Rng::new(self.scenario.seed ^ (number as u64) << 32);
+            if self.only.is_some_and(|only| only != number) {
+                continue;
+            }
+            point::check(&mut self.context, picture, &mut rng, 0)
+                .map_err(|f| f.at(format_args!("picture {number} at border {border}")))?;
+        }
+        Ok(())
+    }
+}
