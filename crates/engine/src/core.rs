@@ -101,8 +101,8 @@ impl<E: Host> Core<E> {
         match mail {
             ArrayMail::Adopted { generation, .. } => self.manager().adopted(id, generation),
             ArrayMail::Drained { .. } => self.manager().drained(id),
-            ArrayMail::DriveFailed { slot, incarnation, error } => {
-                self.manager().drive_failed(id, slot, incarnation, error);
+            ArrayMail::DriveFailed { read, slot, incarnation, error } => {
+                self.manager().drive_failed(id, (slot, incarnation), error, read);
             }
             ArrayMail::Unreadable { slot, incarnation, rewritten } => {
                 self.manager().unreadable(id, slot, incarnation, rewritten);

@@ -8,7 +8,7 @@ use common::oracle::{Mix, Oracle};
 use common::{FORCE, Rig, drives, record, references};
 use engine::manage::command::{ArrayState, ManageError, Request, SlotHealth, StartOptions};
 use format::SlotState;
-use io::Blocks;
+use io::{BlockError, Blocks, Pool};
 use layout::Level;
 use sim::{Rng, SharedSimDrive};
 use std::rc::Rc;
@@ -337,5 +337,33 @@ fn a_write_that_misses_a_drive_needed_by_a_rebuild_is_not_acknowledged() {
         let all = [&drives[..1], &drives[2..4], &drives[4..]].concat();
         rig.assemble(&references(&all), FORCE).unwrap();
         oracle.verify(&rig, &rig.open_volume()[0], true);
+    }
+}
+
+/// A read that fails costs the read, where taking the drive out would cost all that it holds.
+#[test]
+fn a_drive_that_is_needed_stays_though_a_read_failed() {
+    for (level, width) in [(Level::Raid0, 3), (Level::Jbod, 2), (Level::Raid5, 4)] {
+        let drives = drives(width, 7, false);
+        let rig = Rig::new(7, 1);
+        rig.create_with(level, &drives, STRIP, false).unwrap();
+        let volume = rig.volume(MIB).remove(0);
+        if level == Level::Raid5 {
+            rig.fail(width - 1).unwrap();
+        }
+        let before = rig.status();
+        let read = |at: u64| {
+            let volume = volume.clone();
+            let done = async move { volume.read(at, Pool::single(512)).await.0 };
+            rig.world.block_on(CoreId(0), done)
+        };
+        drives[0].fail_reads(0, 2);
+        let results: Vec<_> = (0..MIB / 512).map(|block| read(block * 512)).collect();
+        assert!(results.contains(&Err(BlockError::Unavailable)), "{level}: no read failed");
+        let again = (0..MIB / 512).all(|block| read(block * 512).is_ok());
+        let after = rig.status();
+        assert!(again, "{level}: the drive was taken out: {:?}", after.slots);
+        assert_eq!((after.state, after.epoch), (before.state, before.epoch), "{level}");
+        assert_eq!(after.slots[0].errors.failures, 2, "{level}");
     }
 }

@@ -134,6 +134,8 @@ pub enum Mail<S> {
     },
     /// To the manager: a drive failed a request.
     DriveFailed {
+        /// It was a read: what the drive holds is as new as before.
+        read: bool,
         /// Where it was.
         slot: Slot,
         /// The drive's incarnation (see [`View`]), so that its replacement is not blamed.

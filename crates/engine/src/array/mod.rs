@@ -322,13 +322,23 @@ impl<E: Host> Array<E> {
             .await;
     }
 
-    /// Tells the manager that a request to a drive failed, unless only its blocks were bad or
+    /// Tells the manager that a change of a drive failed, unless only its blocks were bad or
     /// the drive is out already.
     pub(crate) fn report(&self, slot: Slot, incarnation: u32, error: DriveError) {
+        self.tell_failed(slot, incarnation, error, false);
+    }
+
+    /// The same of a read. The drive stays if the array can't do without it and it may answer
+    /// other reads.
+    pub(crate) fn report_read(&self, slot: Slot, incarnation: u32, error: DriveError) {
+        self.tell_failed(slot, incarnation, error, true);
+    }
+
+    fn tell_failed(&self, slot: Slot, incarnation: u32, error: DriveError, read: bool) {
         let now = self.inner.bound.borrow().view.slots[slot.index()];
         let counts = now.incarnation == incarnation && now.state != SlotState::Failed;
         if error != DriveError::Media && counts {
-            self.post(MANAGER, Mail::DriveFailed { slot, incarnation, error });
+            self.post(MANAGER, Mail::DriveFailed { read, slot, incarnation, error });
         }
     }
 
@@ -359,7 +369,7 @@ impl<E: Host> Array<E> {
                 Err(())
             }
             Err(error) => {
-                self.report(slot, incarnation, error);
+                self.report_read(slot, incarnation, error);
                 Err(())
             }
         }
@@ -371,7 +381,7 @@ impl<E: Host> Array<E> {
         let error = bound.drives[slot.index()].as_ref().and_then(Watched::error);
         // What was written over unreadable blocks and can't be read again speaks for itself.
         let error = error.unwrap_or(DriveError::Media);
-        self.post(MANAGER, Mail::DriveFailed { slot, incarnation, error });
+        self.post(MANAGER, Mail::DriveFailed { read: false, slot, incarnation, error });
         self.settled(|view| {
             let now = view.slots[slot.index()];
             now.incarnation != incarnation || now.state == SlotState::Failed

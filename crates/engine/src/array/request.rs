@@ -157,7 +157,7 @@ impl<E: Host> Array<E> {
                     Err(DriveError::Media) if code == CodeKind::None => {
                         self.unreadable(slot, incarnation, false);
                     }
-                    Err(error) => self.report(slot, incarnation, error),
+                    Err(error) => self.report_read(slot, incarnation, error),
                 }
                 if code == CodeKind::None {
                     return (Err(BlockError::Unavailable), into);
@@ -274,7 +274,7 @@ impl<E: Host> Array<E> {
                     let (result, back) = ticket.await;
                     into = back;
                     if let Err(error) = result {
-                        self.report(slot, incarnation, error);
+                        self.report_read(slot, incarnation, error);
                         return (Err(BlockError::Unavailable), into);
                     }
                     if withdrawn == self.withdrawn() {

@@ -361,7 +361,7 @@ async fn write_pages<E: Host>(
 /// Takes drives out, durably; false if one can't be, because the array ends.
 async fn take_out<E: Host>(managed: &Rc<Managed<E>>, failed: Vec<&Failed>) -> bool {
     for f in failed {
-        managed.drive_failed(f.slot, f.incarnation, f.error).await;
+        managed.drive_failed((f.slot, f.incarnation), f.error, false).await;
         if managed.all_taking_part().contains(&f.slot)
             && managed.drive_of(f.slot).1 == f.incarnation
         {

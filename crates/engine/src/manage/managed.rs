@@ -522,9 +522,19 @@ impl<E: Host> Managed<E> {
         self.core_started();
     }
 
-    /// Takes a drive out that failed a request, unless it is out already.
-    pub async fn drive_failed(&self, slot: Slot, incarnation: u32, error: DriveError) {
+    /// Takes a drive out that failed a request, unless it is out already. One that failed a `read`
+    /// but is there stays in service if the others can't stand in for it: taken out it would give
+    /// back nothing, and what it holds is as new as ever.
+    pub async fn drive_failed(
+        &self,
+        (slot, incarnation): (Slot, u32),
+        error: DriveError,
+        read: bool,
+    ) {
         self.errors.failed(slot, incarnation, error);
+        if read && error == DriveError::Fault && !self.can_spare(slot) {
+            return;
+        }
         let current = || {
             let seats = self.seats.borrow();
             let seat = &seats[slot.index()];
@@ -543,11 +553,15 @@ impl<E: Host> Managed<E> {
         self.lock.release(1);
     }
 
+    /// Whether nothing is lost with the drive: it is being filled, or the others hold all data.
+    fn can_spare(&self, slot: Slot) -> bool {
+        let state = self.record.borrow().slots[slot.index()].state;
+        matches!(state, SlotState::Rebuilding { .. }) || self.survives_without(slot)
+    }
+
     /// Fails a drive: durably if the others hold all data, else only in the snapshot.
     pub async fn take_out(&self, slot: Slot) {
-        let rebuilding =
-            matches!(self.record.borrow().slots[slot.index()].state, SlotState::Rebuilding { .. });
-        if rebuilding || self.survives_without(slot) {
+        if self.can_spare(slot) {
             let out = |r: &mut ArrayRecord| r.fail_slot(slot);
             if mutants::is(Mutant::StillInSync) {
                 out(&mut self.record.borrow_mut());

@@ -142,10 +142,10 @@ impl<E: Host> Manager<E> {
     }
 
     /// A drive failed a request that redundancy must make up for.
-    pub fn drive_failed(&self, id: ArrayId, slot: Slot, incarnation: u32, error: DriveError) {
+    pub fn drive_failed(&self, id: ArrayId, seat: (Slot, u32), error: DriveError, read: bool) {
         if let Some(array) = self.by_id(id) {
             self.env().spawn(Priority::First, async move {
-                array.drive_failed(slot, incarnation, error).await;
+                array.drive_failed(seat, error, read).await;
             });
         }
     }
