@@ -1,0 +1,140 @@
+//! Cases of the fuzz targets: bytes that a drive may hold, with their checksums made right.
+//!
+//! Purpose: whatever a drive holds, reading it ends, with a value that keeps every rule of the
+//! format or with an error. Random bytes end at a checksum that is wrong, so the checksums are put
+//! right first, most of the time; everything behind them is the input's choice.
+
+use palisade_format::region::{self, PageId};
+use palisade_format::{
+    ArrayRecord, AssembleOptions, FormatError, Found, assemble, decode, encode, foreign_signature,
+    limits, newest,
+};
+use units::{GroupNo, Uuid};
+
+/// CRC-32C, a byte at a time.
+fn crc32c(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let (mut table, mut byte) = ([0; 256], 0);
+        while byte < 256 {
+            let (mut value, mut bit) = (byte as u32, 0);
+            while bit < 8 {
+                value = value >> 1 ^ if value & 1 == 1 { 0x82f6_3b78 } else { 0 };
+                bit += 1;
+            }
+            table[byte] = value;
+            byte += 1;
+        }
+        table
+    };
+    !bytes.iter().fold(!0, |crc, byte| crc >> 8 ^ TABLE[(crc as u8 ^ byte) as usize])
+}
+
+/// Puts magic, length and checksums of a record slot right, if it is long enough for them.
+fn mend_record(image: &mut [u8]) {
+    let header = limits::HEADER_BYTES;
+    let Some(body) = image.len().checked_sub(header) else { return };
+    image[..8].copy_from_slice(&limits::MAGIC);
+    let told = u32::from_le_bytes(image[28..32].try_into().expect("four bytes")) as usize;
+    let bytes = if told <= body { told } else { body };
+    image[28..32].copy_from_slice(&(bytes as u32).to_le_bytes());
+    let crc = crc32c(&image[header..header + bytes]);
+    image[40..44].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c(&image[..header - 4]);
+    image[header - 4..header].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Takes the first byte: whether what follows is mended. Few are not.
+fn choose(input: &[u8]) -> (bool, Vec<u8>) {
+    match input.split_first() {
+        Some((first, rest)) => (first % 16 != 15, rest.to_vec()),
+        None => (false, Vec::new()),
+    }
+}
+
+fn kept(record: &ArrayRecord) {
+    assert_eq!(record.check(), Ok(()), "a rule is broken");
+    record.layout().expect("it has a layout");
+}
+
+/// One record slot.
+pub fn record(input: &[u8]) {
+    let (mend, mut image) = choose(input);
+    if mend {
+        mend_record(&mut image);
+    }
+    let Ok(record) = decode(&image) else { return };
+    kept(&record);
+    if !record.read_only {
+        assert_eq!(decode(&encode(&record)), Ok(record), "written and read again");
+    }
+}
+
+/// Up to four drives with up to four record slots each: which record counts, what else the drive
+/// holds, and what array they make.
+pub fn superblock(input: &[u8]) {
+    let (mend, bytes) = choose(input);
+    let mut rest = &bytes[..];
+    let mut images = Vec::new();
+    while let Some((length, more)) = rest.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_le_bytes(*length)).min(more.len());
+        let (image, behind) = more.split_at(length);
+        let mut image = image.to_vec();
+        if mend {
+            mend_record(&mut image);
+        }
+        images.push(image);
+        rest = behind;
+    }
+    let image = |i: usize| images.get(i).map_or(&[][..], |image| &image[..]);
+    let _ = foreign_signature(&bytes, image(0));
+    let _ = foreign_signature(image(0), &bytes);
+    let drive = |n: usize| {
+        let slots = [0, 1, 2, 3].map(|slot| image(4 * n + slot));
+        let record: Result<ArrayRecord, FormatError> = newest(slots).map(|(slot, record)| {
+            assert!(slot < 4);
+            kept(&record);
+            record
+        });
+        let bytes = record.as_ref().map_or(64 << 20, |r| r.data_offset + r.data_bytes + (4 << 20));
+        Found { path: format!("drive {n}"), record, bytes }
+    };
+    let drives: Vec<Found> = (0..images.len().div_ceil(4).min(4)).map(drive).collect();
+    for options in [(false, false), (true, false), (true, true)] {
+        let (start_degraded, accept_loss) = options;
+        let options = AssembleOptions { start_degraded, accept_loss };
+        let Ok(assembly) = assemble(&drives, options) else { continue };
+        if !assembly.record.read_only {
+            kept(&assembly.begin(7));
+        }
+    }
+}
+
+/// A page of a region map.
+pub fn region_map(input: &[u8]) {
+    let (mend, mut bytes) = choose(input);
+    if bytes.len() > limits::PAGE_HEADER_BYTES {
+        // Short inputs stand for pages that end in zeros, as most do.
+        bytes.resize(limits::PAGE_BYTES, 0);
+    }
+    let Some(header) = bytes.get_mut(..limits::PAGE_HEADER_BYTES) else {
+        return assert_eq!(region::decode(&bytes, ID, &[1]), None, "shorter than a header");
+    };
+    if mend {
+        header[..8].copy_from_slice(&limits::PAGE_MAGIC);
+        header[8..24].copy_from_slice(&ID.array.0);
+        header[24..26].copy_from_slice(&ID.group.0.to_le_bytes());
+        header[28..32].copy_from_slice(&ID.number.to_le_bytes());
+        let at = limits::PAGE_HEADER_BYTES - 4;
+        bytes[at..at + 4].fill(0);
+        let crc = crc32c(&bytes);
+        bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+    let count = usize::from(u16::from_le_bytes([bytes[26], bytes[27]]));
+    for masks in [vec![u64::MAX; count.min(1000)], vec![0xffff; count.min(1000)], Vec::new()] {
+        let Some(page) = region::decode(&bytes, ID, &masks) else { continue };
+        assert!(page.entries.iter().zip(&masks).all(|(entry, mask)| entry.written & !mask == 0));
+        assert_eq!(region::encode(ID, &page), bytes, "a page is written in one way");
+    }
+}
+
+const ID: PageId = PageId { array: Uuid::from_random([9; 16]), group: GroupNo(1), number: 5 };
