@@ -12,6 +12,7 @@
 //! - [`array`]: splits at strip and stripe borders, routes to drives and home cores.
 //! - [`stripe`]: who waits for a stripe; plans; carries out.
 //! - [`region`]: what was ever written, and what a crash leaves to be made right.
+//! - [`journal`]: what a degraded stripe is about to be written, so that a crash loses nothing.
 //! - [`watch`]: deadlines of requests to drives.
 //! - [`manage`]: the array's configuration: records, failures, replacement, tasks.
 //! - [`core`]: one core of the engine; its mail.
@@ -22,6 +23,7 @@
 pub mod array;
 mod buffers;
 pub mod core;
+pub mod journal;
 pub mod limits;
 pub mod mail;
 pub mod manage;

@@ -32,6 +32,8 @@ pub fn check(record: &ArrayRecord) -> Rule {
     for (number, group) in (0u16..).zip(&record.groups) {
         let stripes = layout.stripes(GroupNo(number));
         rule(group.resync_border <= stripes, "a resync border lies outside its group")?;
+        let guard = !group.guarded || record.journal_key != 0;
+        rule(guard, "a group is guarded without a journal")?;
     }
     volumes(record, &layout)?;
     exports(record)
@@ -40,7 +42,7 @@ pub fn check(record: &ArrayRecord) -> Rule {
 /// The areas before the data area, one behind the other, and the map as large as it need be.
 fn areas(record: &ArrayRecord, layout: &Layout) -> Rule {
     let Some(areas) = record.areas else {
-        return Ok(());
+        return rule(record.journal_key == 0, "it has a journal key and no journal");
     };
     let whole = [areas.map_start, areas.map_bytes, areas.journal_start, areas.journal_bytes];
     let whole = whole.iter().all(|v| v.is_multiple_of(MIB) && v / MIB <= u64::from(u32::MAX));

@@ -2,7 +2,9 @@
 
 use crate::FormatError;
 use crate::codec::{Reader, crc32c};
-use crate::encode::{STATE_OWNED, STATE_SCRUBBED, STATE_STARTED_DEGRADED, STATE_ZEROED};
+use crate::encode::{
+    JOURNAL_KEY_AT, STATE_OWNED, STATE_SCRUBBED, STATE_STARTED_DEGRADED, STATE_ZEROED,
+};
 use crate::limits::{
     ADDRESS_MAX, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES, FORMAT_VERSION,
     FORMAT_VERSION_1, HEADER_BYTES, MAGIC, NAME_MAX, RECORD_MAX, SERIAL_MAX, VOLUMES_MAX,
@@ -139,6 +141,7 @@ fn fixed(from: &mut Reader<'_>, map: bool) -> Result<(ArrayRecord, Counts), Form
         zeroed: state & STATE_ZEROED != 0,
         read_only: false,
         areas: None,
+        journal_key: 0,
     };
     let mut count = |max: usize| match usize::from(from.u16()?) {
         count if count <= max => Ok(count),
@@ -154,10 +157,15 @@ fn fixed(from: &mut Reader<'_>, map: bool) -> Result<(ArrayRecord, Counts), Form
     };
     if map {
         record.areas = Some(areas(from)?);
+        from.zeros(JOURNAL_KEY_AT - AREAS_END)?;
+        record.journal_key = from.u64()?;
     }
     from.zeros(from.0.len())?;
     Ok((record, counts))
 }
+
+/// Where the fixed part has its areas behind it.
+const AREAS_END: usize = 181;
 
 fn areas(from: &mut Reader<'_>) -> Result<Areas, FormatError> {
     let mut place = || from.u32().map(|mib| u64::from(mib) * MIB);
@@ -249,9 +257,9 @@ fn slot(from: &mut Reader<'_>, map: bool) -> Result<SlotRecord, FormatError> {
 }
 
 fn group(from: &mut Reader<'_>) -> Result<GroupRecord, FormatError> {
-    let (unclean, loss_accepted) = (from.flag()?, from.flag()?);
-    from.zeros(6)?;
-    Ok(GroupRecord { unclean, loss_accepted, resync_border: from.u64()? })
+    let (unclean, loss_accepted, guarded) = (from.flag()?, from.flag()?, from.flag()?);
+    from.zeros(5)?;
+    Ok(GroupRecord { unclean, loss_accepted, guarded, resync_border: from.u64()? })
 }
 
 fn volume(from: &mut Reader<'_>) -> Result<VolumeRecord, FormatError> {

@@ -10,6 +10,8 @@ use crate::record::{
 use layout::{CodeKind, Level, Range, Rotation};
 use units::{MIB, Uuid};
 
+/// Where the fixed part has the journal key.
+pub const JOURNAL_KEY_AT: usize = 184;
 /// State bit: data areas were zeroed.
 pub const STATE_ZEROED: u8 = 1;
 /// State bit: started degraded.
@@ -52,7 +54,8 @@ fn body(record: &ArrayRecord) -> Vec<u8> {
     for group in &record.groups {
         out.u8(group.unclean.into());
         out.u8(group.loss_accepted.into());
-        out.zeros(6);
+        out.u8(group.guarded.into());
+        out.zeros(5);
         out.u64(group.resync_border);
     }
     record.volumes.iter().for_each(|v| volume(&mut out, v));
@@ -92,6 +95,8 @@ fn fixed(out: &mut Writer, record: &ArrayRecord) {
     out.count(record.name.len());
     if let Some(places) = &record.areas {
         areas(out, places);
+        out.zeros(JOURNAL_KEY_AT - out.0.len());
+        out.u64(record.journal_key);
     }
     out.zeros(FIXED_BYTES - out.0.len());
 }

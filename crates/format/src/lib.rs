@@ -7,6 +7,7 @@
 //! - [`encode`] and [`decode`]: a record slot's bytes, each integer written explicitly.
 //! - [`slots`]: where record slots are, which record counts, which slot is written next.
 //! - [`region`]: the region map: its pages, and where they lie.
+//! - [`journal`]: the journal: batches of redo records.
 //! - [`assemble`]: which drives make an array, and why others do not.
 //! - [`foreign_signature`]: what else a drive may hold.
 //! - [`size`]: how much of a drive is used.
@@ -20,6 +21,7 @@ mod codec;
 mod decode;
 mod encode;
 mod error;
+pub mod journal;
 pub mod limits;
 pub mod record;
 pub mod region;

@@ -62,6 +62,16 @@ pub const REGIONS_MAX: u64 = 1 << 20;
 pub const JOURNAL_BYTES_MIN: u64 = MIB;
 /// up to this.
 pub const JOURNAL_BYTES_MAX: u64 = 64 * MIB;
+/// First bytes of a batch of the journal.
+pub const JOURNAL_MAGIC: [u8; 8] = *b"PALIJRNL";
+/// A batch begins and ends at a multiple of this, and so does its payload.
+pub const BATCH_ALIGN: usize = 4096;
+/// Bytes of a batch's header.
+pub const BATCH_HEADER_BYTES: usize = 128;
+/// Bytes of an entry without its ranges.
+pub const ENTRY_BYTES: usize = 16;
+/// Bytes of a range of an entry.
+pub const JOURNAL_RANGE_BYTES: usize = 24;
 /// A slot image is a multiple of this, whatever the block size.
 pub const IMAGE_ALIGN: usize = 4096;
 

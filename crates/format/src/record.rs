@@ -96,6 +96,9 @@ pub struct GroupRecord {
     /// A person accepted that the redundancy of a group that lacks a drive may not match its data.
     /// It is trusted until no slot lacks; then a resync of all stripes is owed.
     pub loss_accepted: bool,
+    /// Of a group that lacks a drive: whatever was under way in it is in the journal, so that its
+    /// redundancy is right wherever the journal was carried out. Never without a journal key.
+    pub guarded: bool,
     /// Stripes below have redundancy that can be trusted, unless unclean; the group's number of
     /// stripes when nothing is owed.
     pub resync_border: u64,
@@ -214,6 +217,9 @@ pub struct ArrayRecord {
     /// Where the region map is; without one the array is zeroed when it is made, and a crash
     /// owes the resync of whole groups.
     pub areas: Option<Areas>,
+    /// What a batch of the journal must name to count; 0: none does. Random, and a new one
+    /// whenever older batches end to count.
+    pub journal_key: u64,
 }
 
 impl ArrayRecord {
@@ -238,6 +244,7 @@ impl ArrayRecord {
         let groups = (0..layout.groups()).map(|group| GroupRecord {
             unclean: false,
             loss_accepted: false,
+            guarded: false,
             resync_border: layout.stripes(units::GroupNo(group)),
         });
         Self {
@@ -263,6 +270,7 @@ impl ArrayRecord {
             zeroed: false,
             read_only: false,
             areas: None,
+            journal_key: 0,
         }
     }
 
@@ -339,10 +347,11 @@ impl ArrayRecord {
         }
     }
 
-    /// True when the group owes a resync.
+    /// True when the group owes a resync; what a guarded one owes is to carry out the journal.
     pub fn owes_resync(&self, layout: &Layout, group: units::GroupNo) -> bool {
         let record = self.groups[group.index()];
-        let owed = record.unclean || record.resync_border < layout.stripes(group);
+        let owed =
+            record.unclean && !record.guarded || record.resync_border < layout.stripes(group);
         owed && layout.m(group) > 0
     }
 }

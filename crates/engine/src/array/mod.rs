@@ -23,6 +23,8 @@ pub mod request;
 pub mod view;
 
 use crate::Host;
+use crate::journal::Shape;
+use crate::journal::lane::{self, Lane};
 use crate::limits::{DRIVES_MAX, SCRATCH_BYTES, SCRATCH_SLICES_MIN, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
@@ -89,6 +91,8 @@ struct Inner<E: Host> {
     zeros: Buf,
     /// What is known of its region map, if it has one.
     regions: Option<Table>,
+    /// This core's lane of the journal, if it has one.
+    lane: Option<Lane>,
     /// Operations begun in even and odd phases, and which phase is now: see `adopt`.
     active: [Cell<usize>; 2],
     phase: Cell<usize>,
@@ -130,6 +134,9 @@ impl<E: Host> Array<E> {
         let watch = Watch::new(env, deadline);
         let bound = drives.iter().map(|d| d.as_ref().map(|d| watch.open(d))).collect();
         let settled = view.generation;
+        let shape = view
+            .journal
+            .and_then(|(_, bytes)| Shape::new(&view.layout, bytes, env.cores(), view.block_bytes));
         let array = Self {
             inner: Rc::new(Inner {
                 env: env.clone(),
@@ -143,6 +150,7 @@ impl<E: Host> Array<E> {
                 watch,
                 zeros: Pool::single(strip).freeze(),
                 regions: regions.map(Table::new),
+                lane: shape.map(|shape| Lane::new(env.core(), shape)),
                 active: Default::default(),
                 phase: Cell::new(0),
                 idle: Event::default(),
@@ -151,6 +159,9 @@ impl<E: Host> Array<E> {
         for number in 0..WORKERS as u32 {
             env.spawn(Priority::Last, execute::worker(array.clone(), number));
         }
+        if array.lane().is_some() {
+            env.spawn(Priority::Last, lane::run(array.clone()));
+        }
         array
     }
 
@@ -158,6 +169,7 @@ impl<E: Host> Array<E> {
     pub(crate) fn close(&self) {
         assert_eq!(self.inner.table.in_flight(), 0, "an array is drained before it is closed");
         self.inner.table.close();
+        self.inner.lane.iter().for_each(Lane::close);
         self.inner.watch.close();
     }
 
@@ -173,6 +185,19 @@ impl<E: Host> Array<E> {
 
     pub(crate) fn table(&self) -> &StripeTable {
         &self.inner.table
+    }
+
+    /// Most bytes of each strip that one write may change: no more than the journal holds, if it
+    /// is used.
+    pub(crate) fn slice_most(&self) -> u32 {
+        let used = self.inner.bound.borrow().view.journal_key != 0;
+        let lane = self.lane().filter(|_| used);
+        lane.map_or(SLICE_BYTES_MAX as u32, Lane::slice_bytes)
+    }
+
+    /// This core's lane of the journal, if the array has one.
+    pub(crate) fn lane(&self) -> Option<&Lane> {
+        self.inner.lane.as_ref()
     }
 
     pub(crate) fn zeros(&self) -> &Buf {
@@ -291,6 +316,7 @@ impl<E: Host> Array<E> {
         }
         *self.inner.bound.borrow_mut() = Rc::new(Bound { view, drives });
         self.inner.changed.notify();
+        self.inner.lane.iter().for_each(Lane::look);
         let core = self.inner.env.core();
         self.post(MANAGER, Mail::Adopted { core, generation });
         if !drain {

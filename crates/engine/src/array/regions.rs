@@ -150,6 +150,10 @@ impl<E: Host> Array<E> {
                 self.inner.env.spawn(Priority::First, async move {
                     let table = array.inner.regions.as_ref().expect("it has one");
                     table.withdraw(list, below).await;
+                    // What was written there must not come back.
+                    if let Some(lane) = array.lane() {
+                        lane.forget(&array).await;
+                    }
                     let mail = Mail::Keeper(ToKeeper::Done);
                     let id = array.inner.id;
                     array.inner.env.post(MANAGER, EngineMail::Array(id, mail));

@@ -36,6 +36,8 @@ pub struct SlotView {
     /// Failed here though no record says so: its groups take no writes until the array is
     /// assembled again, because the drive would come back as in sync.
     pub dropped: bool,
+    /// How the journal names its drive.
+    pub drive: u64,
 }
 
 /// One group of the snapshot.
@@ -76,12 +78,21 @@ pub struct VolumeView {
 pub struct View {
     /// Which snapshot; each is newer than all before.
     pub generation: Generation,
+    /// The array's identity.
+    pub array: Uuid,
+    /// Counter of its epoch.
+    pub epoch: u64,
     /// Where everything lies.
     pub layout: Arc<Layout>,
     /// Smallest unit of I/O.
     pub block_bytes: u32,
     /// Where the data area begins on every drive, in bytes.
     pub data_offset: u64,
+    /// Where the journal area begins on every drive and how many bytes it has, if the array can
+    /// use it.
+    pub journal: Option<(u64, u64)>,
+    /// What a batch of the journal must name to count; 0: nothing goes through the journal.
+    pub journal_key: u64,
     /// With a region map: a region has 2 to the power of this stripes.
     pub region_shift: Option<u32>,
     /// Whether any drive has a volatile write cache (D15).
@@ -105,6 +116,11 @@ impl View {
             SlotState::Rebuilding { border } => key.stripe.0 < border,
             SlotState::Failed => false,
         }
+    }
+
+    /// Whether every strip of a slot counts.
+    pub fn in_sync(&self, slot: Slot) -> bool {
+        self.slots[slot.index()].state == SlotState::InSync
     }
 
     /// Whether a slot takes writes.

@@ -8,7 +8,7 @@ use crate::manage::command::{
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
 use crate::manage::store::{self, NextSlot};
-use crate::manage::{keeper, pages, tasks};
+use crate::manage::{guard, keeper, pages, replay, tasks};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
@@ -149,6 +149,7 @@ impl<E: Host> Manager<E> {
         managed.start_on_cores().await;
         managed.enter(Phase::Running);
         tasks::start(managed.clone());
+        guard::start(managed.clone());
         managed.status()
     }
 
@@ -281,17 +282,22 @@ impl<E: Host> Manager<E> {
                 return Err(ManageError::State(managed.state()));
             }
         }
+        let mut assembly = assembly.clone();
+        assembly.missing.extend(replay::carry_out(managed).await?);
         if mutants::is(Mutant::EpochAtStart) {
             return Ok(());
         }
         let (epoch_id, dirty) = (self.env().random(), managed.dirty_groups());
-        managed.commit(false, |r| *r = begun(assembly, r, (epoch_id, accept_loss), &dirty)).await?;
+        let usable = managed.guard.area.is_some();
+        let how = (epoch_id, accept_loss, usable);
+        managed.commit(false, |r| *r = begun(&assembly, r, how, &dirty)).await?;
         pages::bring_all(managed, lacking).await
     }
 
     /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
     pub(super) async fn stop(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         tasks::end(managed).await;
+        guard::end(managed).await;
         managed.volume_lock.acquire(1).await;
         if managed.stopped() {
             managed.volume_lock.release(1);
@@ -314,7 +320,12 @@ impl<E: Host> Manager<E> {
         let dropped = managed.seats.borrow().iter().any(|s| s.dropped);
         let outcome = if flushed && !dropped {
             let owed = managed.dirty_groups();
-            managed.commit(true, |r| r.groups.iter_mut().zip(owed).for_each(clean)).await
+            let stopped = |r: &mut ArrayRecord| {
+                r.groups.iter_mut().zip(owed).for_each(clean);
+                // Nothing that is in the journal is needed any more.
+                r.journal_key = 0;
+            };
+            managed.commit(true, stopped).await
         } else {
             Ok(())
         };
@@ -428,7 +439,7 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
 fn begun(
     assembly: &Assembly,
     now: &ArrayRecord,
-    (epoch_id, accept_loss): (u64, bool),
+    (epoch_id, accept_loss, journal): (u64, bool, bool),
     dirty: &[bool],
 ) -> ArrayRecord {
     let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(epoch_id);
@@ -450,10 +461,16 @@ fn begun(
         let lacking = !layout.slots(group_no).all(in_sync);
         let parity = layout.descriptor(group_no).code == CodeKind::Parity;
         let end = layout.stripes(group_no);
+        // What a guarded group owed was in the journal, and is done.
+        let owes = owes && !group.guarded;
         if accept_loss && lacking && parity && owes {
             (group.resync_border, group.loss_accepted, group.unclean) = (end, true, false);
         }
+        // Nothing is under way: from here on all that is written to it is in the journal.
+        group.guarded = journal && lacking && parity && (!owes || group.loss_accepted);
     }
+    // Nothing that is in the journal counts any more.
+    record.journal_key = 0;
     record
 }
 

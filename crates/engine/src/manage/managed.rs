@@ -29,6 +29,7 @@ use crate::array::{Array, MANAGER};
 use crate::mail::Mail;
 use crate::manage::command::{DriveRef, ManageError, TaskKind};
 use crate::manage::errors::Errors;
+use crate::manage::guard::Guard;
 use crate::manage::keeper::Keeper;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
@@ -94,6 +95,8 @@ pub(super) struct Managed<E: Host> {
     /// One change of volumes at a time; taken before `lock`.
     pub(super) volume_lock: Semaphore,
     pub(super) tasks: Tasks,
+    /// Over what it lacks while it is degraded.
+    pub(super) guard: Guard,
     /// Of its region map, if it has one.
     keeper: Option<Keeper>,
     /// Pages of the map that no drive had at the start.
@@ -128,6 +131,7 @@ impl<E: Host> Managed<E> {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
         let map = |areas: format::Areas| Map::new(record.array, &layout, areas.shift);
         let keeper = record.areas.map(|areas| Keeper::new(map(areas)));
+        let guard = Guard::new(&record, &layout, env.cores());
         let seat = |drive: Option<Taken<E>>| match drive {
             Some((reference, drive, next)) => {
                 Seat { drive: Some((reference, drive)), next, incarnation: 0, dropped: false }
@@ -144,6 +148,7 @@ impl<E: Host> Managed<E> {
             lock: Semaphore::new(1),
             volume_lock: Semaphore::new(1),
             tasks: Tasks::default(),
+            guard,
             keeper,
             lost_pages: Cell::new(0),
             phase: Cell::new(phase),
@@ -294,8 +299,10 @@ impl<E: Host> Managed<E> {
         if epoch {
             self.next_epoch(&mut record);
         }
+        self.keep_journal(&mut record);
         check(&record)?;
         loop {
+            self.keep_journal(&mut record);
             record.sequence += 1;
             let failed = self.write_records(&record).await;
             *self.record.borrow_mut() = record.clone();
@@ -380,7 +387,8 @@ impl<E: Host> Managed<E> {
                 }
             };
             let Seat { incarnation, dropped, .. } = seats[i];
-            SlotView { state, incarnation, dropped }
+            let drive = format::journal::drive_tag(record.slots[i].drive);
+            SlotView { state, incarnation, dropped, drive }
         };
         let extent = |e: &format::Extent| ExtentView { array_start: e.array_start, bytes: e.bytes };
         let volume = |v: &format::VolumeRecord| {
@@ -403,6 +411,10 @@ impl<E: Host> Managed<E> {
         let caches = |s: &Seat<E>| s.drive.as_ref().is_some_and(|d| d.1.info().volatile_cache);
         View {
             generation: self.generation.get(),
+            array: record.array,
+            epoch: record.epoch.counter,
+            journal: self.guard.area,
+            journal_key: record.journal_key,
             layout: self.layout.clone(),
             block_bytes: record.block_bytes,
             data_offset: record.data_offset,
@@ -428,6 +440,13 @@ impl<E: Host> Managed<E> {
             drive.opened(&reference.shared).filter(|_| !self.drained_for_good.get())
         };
         seats.iter_mut().enumerate().map(used).collect()
+    }
+
+    /// Lets the drive of a slot go, as if it had not been found.
+    pub fn let_slot_go(&self, slot: Slot) {
+        if let Some((reference, mut drive)) = self.seats.borrow_mut()[slot.index()].drive.take() {
+            self.quarantine.hold(&reference.path, drive.retire());
+        }
     }
 
     /// Lets all drives go: the array is over.
@@ -476,6 +495,7 @@ impl<E: Host> Managed<E> {
         self.to_all(|| ArrayMail::Publish { view: view.clone(), drives: drives.clone(), drain });
         self.all_answered().await;
         self.to_all(|| ArrayMail::Settle(generation));
+        self.guard.changed.notify();
     }
 
     /// Waits until every operation is over that began before the last draining publication. The

@@ -15,9 +15,11 @@
 pub mod command;
 mod create;
 mod errors;
+mod guard;
 mod keeper;
 mod managed;
 mod pages;
+mod replay;
 mod status;
 mod store;
 mod tasks;

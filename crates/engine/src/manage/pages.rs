@@ -108,7 +108,8 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
         let counting = found.iter().filter(|f| f.1).map(|f| f.2.clone());
         let newest = format::region::newest(counting);
         lost += u64::from(newest.is_none());
-        map.load(page, newest.clone());
+        let group = managed.record().groups[page.0.index()];
+        map.load(page, newest.clone(), group.guarded && !group.loss_accepted);
         for (slot, counts, has) in found {
             let mine = map.geometry().page_offset(slot, page.0, page.1, 0).is_some();
             if mine && (newest.is_none() || has != newest) {

@@ -394,7 +394,7 @@ impl<E: Host> Managed<E> {
     }
 
     /// Flushes the drives of a group that count; the lock is held.
-    async fn flush_group(&self, group: GroupNo) -> bool {
+    pub(super) async fn flush_group(&self, group: GroupNo) -> bool {
         let mut flushed = true;
         for slot in self.layout().slots(group).collect::<Vec<_>>() {
             let counts = self.record().slots[slot.index()].state != SlotState::Failed;

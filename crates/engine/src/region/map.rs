@@ -97,14 +97,15 @@ impl Map {
     }
 
     /// Takes over what a page says at the start; `None`: nobody has it, so everything may have
-    /// been written, and nothing matches.
-    pub fn load(&mut self, (group, number): PageKey, page: Option<Page>) {
+    /// been written, and nothing matches. Dirty regions are owed, but those of a `guarded` group.
+    pub fn load(&mut self, (group, number): PageKey, page: Option<Page>, guarded: bool) {
         let regions = self.geometry.regions_of(group, number);
         let masks = self.masks((group, number));
         let lost = || {
             let all = |mask: &u64| Entry { written: *mask, missed: u64::MAX, dirty: true };
             Page { sequence: 1, entries: masks.iter().map(all).collect() }
         };
+        let guarded = guarded && page.is_some();
         let page = page.unwrap_or_else(lost);
         let group = &mut self.groups[group.index()];
         group.sequences[number as usize] = page.sequence;
@@ -113,7 +114,9 @@ impl Map {
             group.entries[region as usize] = Entry { dirty, ..entry };
             if dirty {
                 group.dirty.insert(region);
-                group.owed.insert(region);
+                if !guarded {
+                    group.owed.insert(region);
+                }
             }
         }
     }
@@ -398,7 +401,7 @@ mod tests {
     #[test]
     fn a_lost_page_says_everything() {
         let mut m = map();
-        m.load((G, 0), None);
+        m.load((G, 0), None, true);
         assert_eq!(m.written_bits(G), 200);
         assert_eq!(m.owed(G), [0, 1, 2, 3]);
         assert_eq!(m.owed_set(G)[..], [0b1111]);
@@ -419,9 +422,12 @@ mod tests {
         assert_eq!(sequence, 3);
         let mut b = map();
         let page = b.decode((G, 0), &bytes);
-        b.load((G, 0), page);
+        b.load((G, 0), page.clone(), false);
         assert_eq!(b.encode((G, 0)), (sequence, bytes));
         assert_eq!(b.owed(G), [0, 3]);
+        let mut guarded = map();
+        guarded.load((G, 0), page, true);
+        assert_eq!((guarded.owed(G), guarded.dirty_regions(G)), (vec![], 2));
         assert!(b.written(G, 100) && !b.written(G, 101));
         assert_eq!(b.set_bits(G, 0..200).iter().map(|b| b.bits.count_ones()).sum::<u32>(), 3);
         let all = b.set_bits(G, 1..101);

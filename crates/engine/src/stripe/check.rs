@@ -581,6 +581,10 @@ impl<E: Host> Work<'_, E> {
             // Until the repair is whole and flushed, a crash owes a resync.
             self.array.ensure_unclean(self.key.group).await;
         }
+        if let Some(lane) = self.array.lane() {
+            // What the journal says of the stripe would undo it.
+            lane.forget(self.array).await;
+        }
         let missed = self.write_right(wrong, mirror, span, &mut columns).await;
         let again = self.read_again(bad.without(missed), span).await;
         Ok(Tried::Done((checked, missed.or(again))))

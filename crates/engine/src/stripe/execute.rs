@@ -17,6 +17,7 @@
 use crate::Host;
 use crate::array::message::{Checked, Job, Outcome, Repair};
 use crate::array::{Array, Bound};
+use crate::journal::lane::Wanted;
 use crate::limits::DRIVES_MAX;
 use crate::mutants::{self, Mutant};
 use crate::stripe::check;
@@ -25,6 +26,7 @@ use crate::stripe::slice::{Batch, Fragment, coverage};
 use crate::stripe::table::{Origin, StripeKey, Waiting};
 use crate::watch::Doing;
 use arrayvec::ArrayVec;
+use format::journal::StripRange;
 use io::drive::GATHER_MAX;
 use io::{BlockError, Buf, BufMut, Drive, DriveError, Gather};
 use layout::CodeKind;
@@ -196,22 +198,30 @@ async fn write_batch<E: Host>(
     array.ensure_unclean(key.group).await;
     batch.cut();
     let mut result = Ok(());
-    for &(lo, hi) in batch.ranges() {
-        let fragments = if batch.ranges().len() == 1 {
-            batch.fragments()
-        } else {
-            part.clear();
-            part.extend(batch.fragments().iter().filter_map(|f| f.within(lo, hi)));
-            &part[..]
-        };
-        let slice = Slice { lo, hi, fragments, durable: *durable };
-        let mirror = array.bound().view.code(key) == CodeKind::Mirror;
-        let outcome = if mirror {
-            write_copies(array, key, &slice).await
-        } else {
-            write_slice(array, key, &slice).await
-        };
-        result = result.and(outcome);
+    for &(lo, end) in batch.ranges() {
+        let mut lo = lo;
+        while lo < end {
+            // Again from here if the array became degraded since: then slices are shorter.
+            let hi = end.min(lo + array.slice_most());
+            let fragments = if batch.ranges().len() == 1 && batch.ranges()[0] == (lo, hi) {
+                batch.fragments()
+            } else {
+                part.clear();
+                part.extend(batch.fragments().iter().filter_map(|f| f.within(lo, hi)));
+                &part[..]
+            };
+            let slice = Slice { lo, hi, fragments, durable: *durable };
+            let mirror = array.bound().view.code(key) == CodeKind::Mirror;
+            let outcome = if mirror {
+                Some(write_copies(array, key, &slice).await)
+            } else {
+                write_slice(array, key, &slice).await
+            };
+            if let Some(outcome) = outcome {
+                result = result.and(outcome);
+                lo = hi;
+            }
+        }
     }
     part.clear();
     result
@@ -248,22 +258,27 @@ impl Slice<'_> {
     }
 }
 
-/// Writes a slice of a stripe with parity.
+/// Writes a slice of a stripe with parity; `None`: it is too long.
 async fn write_slice<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     slice: &Slice<'_>,
-) -> Result<(), BlockError> {
+) -> Option<Result<(), BlockError>> {
     let (touched, whole) = coverage(slice.fragments, slice.lo, slice.hi);
     let mut unread = Unread::default();
     loop {
         let bound = array.bound();
         if bound.view.frozen(key.group) {
-            return Err(BlockError::Unavailable);
+            return Some(Err(BlockError::Unavailable));
+        }
+        if slice.hi - slice.lo > array.slice_most() {
+            return None;
         }
         let mut state = bound.view.stripe_state(key);
         state.readable = state.readable.without(unread.strips);
-        let plan = plan_write(&state, touched, whole).ok_or(BlockError::Unavailable)?;
+        let Some(plan) = plan_write(&state, touched, whole) else {
+            return Some(Err(BlockError::Unavailable));
+        };
         let work = Work { array, bound: &bound, key, state };
         let assembled = match plan.mode {
             Mode::ReadModifyWrite => 0,
@@ -274,7 +289,14 @@ async fn write_slice<E: Host>(
         let outcome = work.write_planned(&plan, slice, touched).await;
         array.scratch().release(units);
         match outcome {
-            Ok(missed) => return settle(array, key, bound, missed).await,
+            Ok((missed, logged)) => {
+                let settled = settle(array, key, bound, missed).await;
+                // What a dropped drive missed stays in the journal: it will be back.
+                if let (Ok(()), Some(batch), Some(lane)) = (settled, logged, array.lane()) {
+                    lane.over(batch);
+                }
+                return Some(settled);
+            }
             Err(failed) => unread.add(failed),
         }
     }
@@ -357,14 +379,15 @@ impl<E: Host> Work<'_, E> {
         if failed.strips.is_empty() { Ok(()) } else { Err(failed) }
     }
 
-    /// Reads, computes and writes as planned. `Err`: strips that could not be read; then nothing
-    /// was written.
+    /// Reads, computes, logs and writes as planned: the strips that missed it, and the batch of the
+    /// journal it is in. `Err`: strips that could not be read, or none where it was not logged;
+    /// then nothing was written.
     async fn write_planned(
         &self,
         plan: &Plan,
         slice: &Slice<'_>,
         touched: StripSet,
-    ) -> Result<StripSet, Unread> {
+    ) -> Result<(StripSet, Option<u64>), Unread> {
         let mut columns = Columns::new();
         self.clear(&mut columns);
         let modify = plan.mode == Mode::ReadModifyWrite;
@@ -393,11 +416,54 @@ impl<E: Host> Work<'_, E> {
             self.compute_parity(slice, &mut columns, &mut parity);
         }
         self.put_back(&mut columns);
-        let missed = self.write_out(plan, slice, touched, &parity).await;
+        let logged = self.log(plan, slice, touched, &parity).await;
+        let mut missed = StripSet::default();
+        if logged.is_ok() {
+            missed = self.write_out(plan, slice, touched, &parity).await;
+        }
         for column in parity.into_iter().flatten() {
             self.array.scratch().put_shared(column);
         }
-        Ok(missed)
+        logged.map(|batch| (missed, batch)).map_err(|()| Unread::default())
+    }
+
+    /// Has the journal say what is about to be written, if the array has a key: the batch it is
+    /// in. `Err`: it must be planned anew.
+    async fn log(
+        &self,
+        plan: &Plan,
+        slice: &Slice<'_>,
+        touched: StripSet,
+        parity: &[Option<Buf>],
+    ) -> Result<Option<u64>, ()> {
+        let view = &self.bound.view;
+        let Some(lane) = self.array.lane().filter(|_| view.journal_key != 0) else {
+            return Ok(None);
+        };
+        let mut wanted = Wanted {
+            key: view.journal_key,
+            stripe: self.key.stripe.0,
+            ranges: Vec::with_capacity(slice.fragments.len() + self.state.m),
+            payload: Vec::with_capacity(slice.fragments.len() + self.state.m + 1),
+        };
+        let mut add = |strip: usize, from: u32, data: &Buf| {
+            let (_, _, slot) = self.bound.strip(self.key, strip);
+            let drive = view.slots[slot.index()].drive;
+            let (strip, bytes) = (strip as u16, data.len() as u32);
+            wanted.ranges.push(StripRange { strip, from, bytes, drive });
+            wanted.payload.push(data.clone());
+        };
+        let targets = touched.and(self.state.writable);
+        for f in slice.fragments.iter().filter(|f| targets.has(f.strip.into())) {
+            add(f.strip.into(), f.from, &f.data);
+        }
+        for (i, column) in parity.iter().enumerate() {
+            let strip = self.state.k + i;
+            if let (true, Some(column)) = (plan.parity.has(strip), column) {
+                add(strip, slice.lo, column);
+            }
+        }
+        lane.log(wanted).await.map(Some)
     }
 
     /// Read-modify-write: applies what changes to the parities in `columns`.

@@ -1,0 +1,339 @@
+//! The lane of one core: a task that writes what is queued as batches, one after the other.
+//!
+//! Invariants
+//! - What is queued is answered: with the number of its batch once that is durable, or refused,
+//!   and then it must be planned anew. Nothing of a refused one was written in place.
+//! - The lane waits for entries to be over only while there is no place for the next batch, and no
+//!   entry waits for the lane before it is over.
+
+use crate::Host;
+use crate::array::{Array, Bound};
+use crate::journal::ring::{Ring, most};
+use crate::journal::{GROUP, Shape};
+use crate::watch::Watched;
+use core::cell::{Cell, RefCell};
+use format::journal::{Batch, Place, Redo, StripRange, head_bytes, payload_crc};
+use format::limits::BATCH_ALIGN;
+use io::drive::GATHER_MAX;
+use io::local::Event;
+use io::{Buf, Drive, Pool};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use units::{CoreId, Slot};
+
+/// What a stripe wants logged before it is written.
+pub(crate) struct Wanted {
+    /// The journal's key under which it was planned.
+    pub key: u64,
+    /// The stripe.
+    pub stripe: u64,
+    /// Where its new bytes go.
+    pub ranges: Vec<StripRange>,
+    /// The bytes, in the same order.
+    pub payload: Vec<Buf>,
+}
+
+struct Queued {
+    wanted: RefCell<Wanted>,
+    bytes: usize,
+    answer: Cell<Option<Result<u64, ()>>>,
+}
+
+/// See the module above.
+pub(crate) struct Lane {
+    core: CoreId,
+    /// Where the lane begins in the journal area.
+    start: u64,
+    slice_bytes: u32,
+    ring: RefCell<Ring>,
+    queue: RefCell<VecDeque<Rc<Queued>>>,
+    /// Batches up to this one shall be forgotten, durably.
+    forget: Cell<u64>,
+    closed: Cell<bool>,
+    news: Event,
+}
+
+fn pages(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(BATCH_ALIGN)).expect("a lane is smaller")
+}
+
+impl Lane {
+    pub fn new(core: CoreId, shape: Shape) -> Self {
+        let ring = Ring::new(pages(shape.lane_bytes as usize));
+        Self {
+            core,
+            start: u64::from(core.0) * shape.lane_bytes,
+            slice_bytes: shape.slice_bytes,
+            ring: RefCell::new(ring),
+            queue: RefCell::default(),
+            forget: Cell::new(0),
+            closed: Cell::new(false),
+            news: Event::default(),
+        }
+    }
+
+    /// Most bytes of each strip that one write may change.
+    pub const fn slice_bytes(&self) -> u32 {
+        self.slice_bytes
+    }
+
+    /// Logs what is about to be written; the batch it is in. Refused: plan it anew.
+    pub async fn log(&self, wanted: Wanted) -> Result<u64, ()> {
+        let bytes = wanted.ranges.iter().map(|r| r.bytes as usize).sum();
+        let wanted = RefCell::new(wanted);
+        let queued = Rc::new(Queued { wanted, bytes, answer: Cell::new(None) });
+        self.queue.borrow_mut().push_back(queued.clone());
+        self.news.notify();
+        self.news.wait_until(|| queued.answer.get()).await
+    }
+
+    /// What was logged in this batch is written in place, or whoever missed it is out.
+    pub fn over(&self, batch: u64) {
+        self.ring.borrow_mut().over(batch);
+        self.news.notify();
+    }
+
+    /// Something changed that the lane may wait for.
+    pub fn look(&self) {
+        self.news.notify();
+    }
+
+    /// Ends the lane.
+    pub fn close(&self) {
+        self.closed.set(true);
+        self.news.notify();
+    }
+
+    /// Returns when nothing that is over now can come back, or the group takes no writes.
+    pub async fn forget<E: Host>(&self, array: &Array<E>) {
+        let last = self.ring.borrow().logged();
+        let gone = || self.ring.borrow().durable_tail() > last;
+        if gone() || !may_log(&array.bound()) {
+            return;
+        }
+        self.forget.set(self.forget.get().max(last));
+        self.news.notify();
+        let done = || gone() || !may_log(&array.bound());
+        self.news.wait_until(|| done().then_some(())).await;
+    }
+
+    /// The first that are queued, alike and not too many for a batch; refuses others before them.
+    fn take(&self, key: u64) -> Vec<Rc<Queued>> {
+        let mut queue = self.queue.borrow_mut();
+        let most = most(self.ring.borrow().pages());
+        let (mut taken, mut bytes, mut ranges) = (Vec::<Rc<Queued>>::new(), 0, 0);
+        while let Some(next) = queue.front() {
+            if key == 0 || next.wanted.borrow().key != key {
+                next.answer.set(Some(Err(())));
+                queue.pop_front();
+                continue;
+            }
+            bytes += next.bytes;
+            ranges += next.wanted.borrow().ranges.len();
+            let full = pages(bytes) + pages(head_bytes(taken.len() + 1, ranges)) > most;
+            if full && !taken.is_empty() {
+                break;
+            }
+            taken.extend(queue.pop_front());
+        }
+        self.news.notify();
+        taken
+    }
+}
+
+/// Whether the group goes through the journal and takes writes.
+fn may_log<E: Host>(bound: &Bound<E>) -> bool {
+    bound.view.journal_key != 0 && !bound.view.frozen(GROUP)
+}
+
+fn answer(batch: &[Rc<Queued>], with: Result<u64, ()>) {
+    batch.iter().for_each(|queued| queued.answer.set(Some(with)));
+}
+
+/// The task of a lane.
+pub(crate) async fn run<E: Host>(array: Array<E>) {
+    let lane = array.lane().expect("only arrays with a journal have lanes");
+    loop {
+        let forget = || lane.forget.get() >= lane.ring.borrow().durable_tail();
+        let due = || lane.closed.get() || !lane.queue.borrow().is_empty() || forget();
+        lane.news.wait_until(|| due().then_some(())).await;
+        if lane.closed.get() {
+            return;
+        }
+        if lane.queue.borrow().is_empty() {
+            if may_log(&array.bound()) {
+                make_room(&array, lane).await;
+            } else {
+                lane.forget.set(0);
+                lane.news.notify();
+            }
+            continue;
+        }
+        let bound = array.bound();
+        let key = if may_log(&bound) { bound.view.journal_key } else { 0 };
+        let batch = lane.take(key);
+        if !batch.is_empty() {
+            let written = write(&array, lane, key, &batch).await;
+            answer(&batch, written);
+            lane.news.notify();
+        }
+    }
+}
+
+/// Writes a batch, once there is a place for it.
+async fn write<E: Host>(
+    array: &Array<E>,
+    lane: &Lane,
+    key: u64,
+    queued: &[Rc<Queued>],
+) -> Result<u64, ()> {
+    let payload: usize = queued.iter().map(|q| q.bytes).sum();
+    let ranges = queued.iter().map(|q| q.wanted.borrow().ranges.len()).sum();
+    let size = pages(head_bytes(queued.len(), ranges)) + pages(payload);
+    loop {
+        let bound = array.bound();
+        if !may_log(&bound) || bound.view.journal_key != key {
+            return Err(());
+        }
+        let place = lane.ring.borrow().place(size);
+        match place {
+            Some(at) => return put(array, lane, &bound, (at, size), queued).await,
+            None => make_room(array, lane).await,
+        }
+    }
+}
+
+/// Gives up places of batches that are not needed, or waits until there is one.
+async fn make_room<E: Host>(array: &Array<E>, lane: &Lane) {
+    let any_over = lane.ring.borrow().any_over();
+    if any_over {
+        lane.ring.borrow_mut().flush_begins();
+        if flush(array).await {
+            lane.ring.borrow_mut().flushed();
+        }
+        return;
+    }
+    let moves = lane.ring.borrow().tail() > lane.ring.borrow().durable_tail();
+    let bound = array.bound();
+    if moves {
+        let at = lane.ring.borrow().place_of_tail();
+        let _ = put(array, lane, &bound, (at, 1), &[]).await;
+        lane.news.notify();
+        return;
+    }
+    let generation = bound.view.generation;
+    let news = || {
+        let changed = array.bound().view.generation != generation;
+        let over = lane.ring.borrow().any_over() || lane.closed.get();
+        (changed || over).then_some(())
+    };
+    lane.news.wait_until(news).await;
+}
+
+/// Makes what was written before durable on all drives that take writes; false if the group takes
+/// none any more.
+async fn flush<E: Host>(array: &Array<E>) -> bool {
+    let bound = array.bound();
+    let mut tickets = Vec::new();
+    for (slot, drive) in (0u16..).map(Slot).zip(&bound.drives) {
+        if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot))
+            && drive.info().volatile_cache
+        {
+            tickets.push((slot, drive.flush()));
+        }
+    }
+    for (slot, ticket) in tickets {
+        if ticket.await.is_err() {
+            array.fail_and_wait(&bound, slot).await;
+        }
+    }
+    !array.bound().view.frozen(GROUP)
+}
+
+/// The drives that get the batch: as many in sync as the group can still lose, and one more.
+fn targets<E: Host>(bound: &Bound<E>, sequence: u64) -> Vec<(Slot, Watched<E>)> {
+    let view = &bound.view;
+    let in_sync = |(_, drive): &(Slot, &Option<Watched<E>>)| drive.is_some();
+    let all = (0u16..).map(Slot).zip(&bound.drives).filter(in_sync);
+    let all: Vec<_> = all.filter(|(slot, _)| view.in_sync(*slot)).collect();
+    let copies = (all.len() + 1).saturating_sub(view.layout.k(GROUP).into());
+    let first = sequence as usize % all.len().max(1);
+    let taken = all.iter().cycle().skip(first).take(copies);
+    taken.filter_map(|(slot, drive)| Some((*slot, drive.as_ref()?.clone()))).collect()
+}
+
+/// Writes a batch to its place. A drive that does not take it is out when this returns.
+async fn put<E: Host>(
+    array: &Array<E>,
+    lane: &Lane,
+    bound: &Bound<E>,
+    (at, size): (u32, u32),
+    queued: &[Rc<Queued>],
+) -> Result<u64, ()> {
+    let tail = lane.ring.borrow().tail();
+    let sequence = lane.ring.borrow_mut().push(at, size, queued.len() as u32);
+    let at = lane.start + u64::from(at) * BATCH_ALIGN as u64;
+    let image = image(array, lane, bound, (at, sequence, tail), queued);
+    let start = bound.view.journal.expect("an array with a key has a journal").0;
+    let targets = targets(bound, sequence);
+    let write = |(slot, drive): &(Slot, Watched<E>)| (*slot, drive.write(start + at, &image, true));
+    let tickets: Vec<_> = targets.iter().map(write).collect();
+    let mut taken = !tickets.is_empty();
+    for (slot, ticket) in tickets {
+        if ticket.await.is_err() {
+            taken = false;
+            array.fail_and_wait(bound, slot).await;
+        }
+    }
+    let mut ring = lane.ring.borrow_mut();
+    if taken {
+        ring.durable(sequence);
+        return Ok(sequence);
+    }
+    ring.abandon(sequence);
+    Err(())
+}
+
+/// The bytes of a batch, few enough buffers for one request.
+fn image<E: Host>(
+    array: &Array<E>,
+    lane: &Lane,
+    bound: &Bound<E>,
+    (at, sequence, tail): (u64, u64, u64),
+    queued: &[Rc<Queued>],
+) -> Vec<Buf> {
+    let mut parts = Vec::new();
+    let mut entries = Vec::new();
+    for queued in queued {
+        let wanted = &mut *queued.wanted.borrow_mut();
+        entries.push(Redo { stripe: wanted.stripe, ranges: core::mem::take(&mut wanted.ranges) });
+        parts.append(&mut wanted.payload);
+    }
+    let view = &bound.view;
+    let (key, epoch, lane) = (view.journal_key, view.epoch, lane.core.0);
+    let batch = Batch { group: GROUP, lane, sequence, tail, key, epoch, entries };
+    let payload = batch.payload_bytes() as usize;
+    let rest = payload.next_multiple_of(BATCH_ALIGN) - payload;
+    if rest > 0 {
+        parts.push(array.zeros().slice(..rest));
+    }
+    let crc = parts.iter().fold(0, |crc, part| payload_crc(crc, part));
+    let head = format::journal::encode(Place { array: view.array, at }, &batch, crc);
+    if parts.len() < GATHER_MAX {
+        parts.insert(0, copied(&[&head]));
+        return parts;
+    }
+    let mut all: Vec<&[u8]> = vec![&head];
+    all.extend(parts.iter().map(|part| &part[..]));
+    vec![copied(&all)]
+}
+
+fn copied(parts: &[&[u8]]) -> Buf {
+    let mut buffer = Pool::single(parts.iter().map(|part| part.len()).sum());
+    let mut at = 0;
+    for part in parts {
+        buffer[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    }
+    buffer.freeze()
+}

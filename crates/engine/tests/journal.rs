@@ -1,0 +1,397 @@
+//! The redo journal: arrays that run degraded survive crash after crash, at every request of
+//! writes and of starts, in rings that wrap, through rebuilds, second failures and discards, and
+//! start again by themselves.
+
+mod common;
+
+use common::oracle::{Mix, Oracle};
+use common::{Rig, drives, duplicates, record, reference, references};
+use engine::manage::command::{ArrayState, Request, StartOptions};
+use io::Blocks;
+use layout::Level;
+use sim::drive::{OpKind, Stage};
+use sim::{Rng, SharedSimDrive, WorldConfig};
+use std::rc::Rc;
+use units::{CoreId, MIB, Nanos, Slot};
+
+const STRIP: u32 = 16 << 10;
+const BYTES: u64 = 2 * MIB;
+const MIX: Mix = Mix { tasks: 6, operations: 1000, blocks_most: 120, read_percent: 20 };
+const ALONE: StartOptions = StartOptions { start_degraded: false, accept_loss: false };
+const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+
+/// Level, width, slots that have failed.
+const CASES: &[(Level, usize, &[usize])] = &[
+    (Level::Raid5, 4, &[1]),
+    (Level::Raid5, 3, &[0]),
+    (Level::Raid6, 5, &[2]),
+    (Level::Raid6, 6, &[1, 4]),
+];
+
+fn slow(seed: u64, cores: u16) -> Rig {
+    let mut config = WorldConfig::new(seed).with_cores(cores);
+    config.mail_delay_most = Nanos::from_micros([20, 200, 1_000][seed as usize % 3]);
+    config.late_percent = [0, 10][seed as usize % 2];
+    Rig::with(config)
+}
+
+/// Waits until what is written is guarded by the journal.
+fn guarded(rig: &Rig, drives: &[SharedSimDrive]) {
+    for _ in 0..10_000 {
+        let newest = drives.iter().map(record).max_by_key(|r| r.sequence).unwrap();
+        if newest.groups[0].guarded {
+            return;
+        }
+        rig.world.run_for(Nanos::from_micros(500));
+    }
+    panic!("seed {}: never guarded", rig.world.seed());
+}
+
+/// An array with some content whose slots failed.
+fn degraded(
+    case: usize,
+    seed: u64,
+    cache: bool,
+    cores: u16,
+) -> (Rig, Vec<SharedSimDrive>, Rc<Oracle>) {
+    let (level, width, failed) = CASES[case];
+    let drives = drives(width, seed, cache);
+    let rig = slow(seed, cores);
+    rig.create_with(level, &drives, STRIP, true).unwrap();
+    let volumes = rig.volume(BYTES);
+    let oracle = Oracle::new(BYTES, cache);
+    oracle.start(&rig, &volumes, Mix { operations: 12, read_percent: 0, ..MIX }, seed);
+    oracle.finish(&rig);
+    for slot in failed {
+        rig.fail(*slot).unwrap();
+    }
+    guarded(&rig, &drives);
+    (rig, drives, oracle)
+}
+
+/// Everything reads back, also without as many more drives as may be lost; and once the failed
+/// slots have drives again, all redundancy agrees.
+fn right(rig: Rig, oracle: &Rc<Oracle>, drives: &[SharedSimDrive], failed: &[usize], seed: u64) {
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+    for slot in failed {
+        let fresh = common::drives(1, seed + 3000 + *slot as u64, false).remove(0);
+        rig.replace(*slot, &fresh).unwrap();
+        rig.wait();
+    }
+    assert_eq!(rig.status().state, ArrayState::Optimal, "seed {seed}");
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+    assert_eq!(rig.scrub(false).mismatches, 0, "seed {seed}");
+    let newest = drives.iter().map(record).max_by_key(|r| r.sequence).unwrap();
+    assert!(!newest.groups[0].guarded && newest.journal_key == 0, "seed {seed}");
+}
+
+fn crashed_at(submits: u64, seed: u64, drives: &[SharedSimDrive], oracle: &Rc<Oracle>) -> bool {
+    let cores = 1 + (submits % 2) as u16 * 3;
+    let rig = Rig::new(seed + submits, cores);
+    rig.world.power_fails_after(submits);
+    let list = references(drives);
+    let start = |r| Request::Assemble(None, list, ALONE, r);
+    let mut over = false;
+    if let Ok(started) = rig.try_ask(start) {
+        let status = started.unwrap().remove(0);
+        let array = rig.cores[0].array(status.id).unwrap();
+        let volume = engine::Volume::new(array, status.volumes[0].uuid);
+        let model = oracle.clone();
+        let strip = u64::from(STRIP);
+        let writes = async move {
+            // Small, over the border of strips, over what was just written, whole stripes.
+            model.write(&volume, 512, 1024, false).await.unwrap();
+            model.write(&volume, strip - 1536, 3072, true).await.unwrap();
+            model.write(&volume, 1024, 2 * strip, false).await.unwrap();
+            model.write(&volume, 6 * strip, 9 * strip, false).await.unwrap();
+            model.flush(&volume).await.unwrap();
+        };
+        over = rig.world.try_block_on(CoreId(0), writes).is_ok();
+    }
+    rig.world.crash();
+    oracle.crashed();
+    over
+}
+
+/// Cuts the power at every request of a start and some writes.
+fn every_request(case: usize, cache: bool) {
+    let seed = 7000 + 100 * case as u64;
+    let (rig, image, before) = degraded(case, seed, cache, 1);
+    rig.stop();
+    let failed = CASES[case].2;
+    for submits in 0.. {
+        let (drives, oracle) = (duplicates(&image), before.fork());
+        let over = crashed_at(submits, seed, &drives, &oracle);
+        let mut left = duplicates(&drives);
+        let rig = Rig::new(seed + 1 + submits, 1 + (submits % 2) as u16);
+        rig.assemble(&references(&drives), ALONE).unwrap();
+        if CASES[case].0 == Level::Raid6 && failed.len() == 1 {
+            // Any other drive may be lost at the crash, too.
+            left.remove([0, 1, 3, 4][submits as usize % 4]);
+            let rig = Rig::new(seed + 2 + submits, 1);
+            rig.assemble(&references(&left), DEGRADED).unwrap();
+            oracle.fork().verify(&rig, &rig.open_volume()[0], true);
+        }
+        right(rig, &oracle, &drives, failed, seed + submits);
+        if over {
+            assert!(submits > 40, "{submits}: the writes were reached");
+            return;
+        }
+    }
+}
+
+#[test]
+fn raid5_degraded_at_every_request() {
+    every_request(0, true);
+    every_request(1, false);
+}
+
+#[test]
+fn raid6_degraded_at_every_request() {
+    every_request(2, true);
+    every_request(2, false);
+}
+
+#[test]
+fn raid6_without_two_at_every_request() {
+    every_request(3, false);
+}
+
+/// The power goes under load, again in the replay at each of its requests, and after it.
+#[test]
+fn a_replay_is_cut_at_every_request() {
+    for seed in 0..4 {
+        let case = seed as usize;
+        let (rig, image, oracle) = degraded(case, 40 + seed, seed % 2 == 0, 1 + seed as u16);
+        let volumes = rig.open_volume();
+        oracle.start(&rig, &volumes, MIX, seed);
+        rig.world.run_for(Nanos::from_micros(3_000 + 711 * seed));
+        rig.world.crash();
+        drop(volumes);
+        oracle.crashed();
+        for submits in 0.. {
+            let (drives, oracle) = (duplicates(&image), oracle.fork());
+            let rig = Rig::new(seed + submits, 1);
+            rig.world.power_fails_after(submits);
+            let list = references(&drives);
+            let over = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r)).is_ok();
+            rig.world.crash();
+            if submits % 3 == 0 {
+                let rig = Rig::new(seed + submits + 5, 2);
+                rig.world.power_fails_after(submits / 2);
+                let list = references(&drives);
+                let _ = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r));
+                rig.world.crash();
+            }
+            let rig = Rig::new(seed + submits + 9, 2);
+            rig.assemble(&references(&drives), ALONE).unwrap();
+            oracle.verify(&rig, &rig.open_volume()[0], true);
+            if submits % 7 == 0 || over {
+                right(rig, &oracle, &drives, CASES[case].2, seed + submits);
+            }
+            if over {
+                assert!(submits > 20, "{submits}: there was something to carry out");
+                break;
+            }
+        }
+    }
+}
+
+/// Bytes of writes to the journal area.
+fn journaled(drives: &[SharedSimDrive]) -> u64 {
+    let areas = record(&drives[0]).areas.unwrap();
+    let area = areas.journal_start..areas.journal_start + areas.journal_bytes;
+    let log = drives.iter().flat_map(SharedSimDrive::log);
+    let mine = log.filter(|e| e.kind == OpKind::Write && e.stage == Stage::Submitted);
+    mine.filter(|e| area.contains(&e.offset)).map(|e| e.bytes).sum()
+}
+
+/// Under load, on any number of cores, crash after crash; the ring wraps on the way.
+fn crash_after_crash(case: usize, seed: u64) {
+    let cache = seed % 2 == 1;
+    let (mut rig, drives, oracle) = degraded(case, seed, cache, 1 + (seed % 4) as u16);
+    let mut rng = Rng::new(seed);
+    for round in 0..4 {
+        let volumes = rig.open_volume();
+        oracle.start(&rig, &volumes, MIX, seed * 10 + round);
+        let time = if round == 1 { 120_000 } else { 20_000 };
+        rig.world.run_for(Nanos::from_micros(rng.below(time)));
+        if round == 1 {
+            assert!(journaled(&drives) > 3 * MIB / 2, "seed {seed}: {}", journaled(&drives));
+        }
+        if rng.coin() {
+            rig.world.crash()
+        } else {
+            rig.world.kill()
+        }
+        drop((volumes, rig));
+        oracle.crashed();
+        rig = slow(seed + round + 20, 1 + rng.below(4) as u16);
+        rig.assemble(&references(&drives), ALONE).unwrap();
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+    }
+    right(rig, &oracle, &drives, CASES[case].2, seed);
+}
+
+#[test]
+fn crash_after_crash_under_load() {
+    for seed in 0..16 {
+        crash_after_crash(seed as usize % 4, 100 + seed);
+    }
+}
+
+/// Drives fail and come back under load, with crashes at any time from the guard on: nothing old
+/// comes back, whatever the rebuild has passed.
+fn returns(case: usize, seed: u64) {
+    let cache = seed % 2 == 1;
+    let (mut rig, drives, oracle) = degraded(case, seed, cache, 1 + (seed % 3) as u16);
+    let mut rng = Rng::new(seed);
+    let slot = CASES[case].2[0];
+    for round in 0..4 {
+        let volumes = rig.open_volume();
+        let short = Mix { operations: 40, ..MIX };
+        oracle.start(&rig, &volumes, if rng.coin() { short } else { MIX }, seed * 10 + round);
+        rig.world.run_for(Nanos::from_micros(rng.below(6_000)));
+        let back = reference(&drives[slot], slot);
+        // It may be there already, and whole.
+        let put = |r| Request::Replace("a".into(), Slot(slot as u16), back, r);
+        if rig.ask(put).is_err() {
+            let _ = rig.fail(slot);
+            guarded_or_whole(&rig, &drives);
+        }
+        rig.world.run_for(Nanos::from_micros(rng.below(60_000)));
+        guarded_or_whole(&rig, &drives);
+        rig.world.crash();
+        drop((volumes, rig));
+        oracle.crashed();
+        rig = slow(seed + round + 20, 1 + rng.below(4) as u16);
+        rig.assemble(&references(&drives), ALONE).unwrap();
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+    }
+    rig.wait();
+    let newest = drives.iter().map(record).max_by_key(|r| r.sequence).unwrap();
+    let out = |i: &usize| newest.slots[*i].state == format::SlotState::Failed;
+    let failed: Vec<usize> = (0..drives.len()).filter(out).collect();
+    right(rig, &oracle, &drives, &failed, seed);
+}
+
+fn guarded_or_whole(rig: &Rig, drives: &[SharedSimDrive]) {
+    for _ in 0..10_000 {
+        let newest = drives.iter().map(record).max_by_key(|r| r.sequence).unwrap();
+        if newest.groups[0].guarded || newest.journal_key == 0 {
+            return;
+        }
+        rig.world.run_for(Nanos::from_micros(500));
+    }
+    panic!("seed {}: never guarded", rig.world.seed());
+}
+
+#[test]
+fn old_records_never_come_back_after_a_rebuild() {
+    for seed in 0..16 {
+        returns(seed as usize % 4, 200 + seed);
+    }
+}
+
+/// A second drive fails while the journal is used, and the power goes at any time after.
+#[test]
+fn raid6_loses_a_second_drive_while_degraded() {
+    for seed in 300..316 {
+        let cache = seed % 2 == 1;
+        let (rig, drives, oracle) = degraded(2, seed, cache, 1 + (seed % 3) as u16);
+        let mut rng = Rng::new(seed);
+        let volumes = rig.open_volume();
+        oracle.start(&rig, &volumes, MIX, seed);
+        rig.world.run_for(Nanos::from_micros(rng.below(6_000)));
+        let second = [0, 1, 3, 4][rng.index(4)];
+        drives[second].vanish();
+        rig.world.run_for(Nanos::from_micros([rng.below(300), rng.below(9_000)][rng.index(2)]));
+        rig.world.crash();
+        drop((volumes, rig));
+        oracle.crashed();
+        drives[second].reappear();
+        let mut left = drives.clone();
+        if rng.coin() {
+            left.remove(second);
+        }
+        let rig = slow(seed + 20, 2);
+        rig.assemble(&references(&left), DEGRADED).unwrap();
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+        let newest = left.iter().map(record).max_by_key(|r| r.sequence).unwrap();
+        let out = |i: &usize| newest.slots[*i].state == format::SlotState::Failed;
+        let failed: Vec<usize> = (0..5).filter(out).collect();
+        right(rig, &oracle, &left, &failed, seed);
+    }
+}
+
+/// A band that was written, discarded and written in part reads zeros around that.
+#[test]
+fn what_was_discarded_does_not_come_back() {
+    for seed in 400..412 {
+        let cache = seed % 2 == 1;
+        let (rig, drives, oracle) = degraded(seed as usize % 4, seed, cache, 1 + (seed % 3) as u16);
+        let volumes = rig.open_volume();
+        let row = record(&drives[3 % drives.len()]).layout().unwrap().row_bytes(0);
+        let row = row.min(BYTES);
+        if row > BYTES {
+            continue;
+        }
+        let (volume, model) = (volumes[0].clone(), oracle.clone());
+        rig.world.block_on(CoreId(0), async move {
+            model.write(&volume, 0, 200 << 10, true).await.unwrap();
+            volume.write_zeroes(0, volume.bytes(), true).await.unwrap();
+            model.forget(0, BYTES);
+            model.write(&volume, 64 << 10, 512, true).await.unwrap();
+        });
+        rig.world.crash();
+        drop((volumes, rig));
+        oracle.crashed();
+        let rig = slow(seed + 20, 2);
+        rig.assemble(&references(&drives), ALONE).unwrap();
+        right(rig, &oracle, &drives, CASES[seed as usize % 4].2, seed);
+    }
+}
+
+/// A drive that fails at the instant of the crash leaves no guard: nobody can know, and a person
+/// has to say so, as in arrays without a journal.
+#[test]
+fn without_the_guard_a_person_is_asked() {
+    let drives = drives(4, 500, false);
+    for map in [true, false] {
+        let rig = Rig::new(500, 1);
+        rig.create_with(Level::Raid5, &drives, STRIP, map).unwrap();
+        let volumes = rig.volume(BYTES);
+        let oracle = Oracle::new(BYTES, false);
+        oracle.start(&rig, &volumes, MIX, 1);
+        rig.world.run_for(Nanos::from_micros(4_000));
+        rig.world.crash();
+        drop((volumes, rig));
+        let rig = Rig::new(501, 1);
+        assert!(rig.assemble(&references(&drives[1..]), DEGRADED).is_err(), "map: {map}");
+    }
+}
+
+/// A clean stop leaves nothing in the journal that counts.
+#[test]
+fn a_clean_stop_leaves_an_empty_journal() {
+    let (rig, drives, oracle) = degraded(0, 600, true, 2);
+    let volumes = rig.open_volume();
+    oracle.start(&rig, &volumes, Mix { operations: 50, ..MIX }, 1);
+    oracle.finish(&rig);
+    drop(volumes);
+    let key = record(&drives[0]).journal_key;
+    rig.stop();
+    let stopped = record(&drives[0]);
+    assert!(!stopped.groups[0].unclean && stopped.journal_key != key);
+    let area = stopped.areas.unwrap();
+    let image = drives[0].peek(area.journal_start, area.journal_bytes);
+    let count = (0..image.len()).step_by(4096).filter(|at| {
+        let place = format::journal::Place { array: stopped.array, at: *at as u64 };
+        let head = format::journal::decode(&image[*at..], place);
+        head.is_some_and(|head| head.batch.key == stopped.journal_key)
+    });
+    assert_eq!(count.count(), 0);
+    let rig = Rig::new(601, 1);
+    rig.assemble(&references(&drives), ALONE).unwrap();
+    right(rig, &oracle, &drives, &[1], 600);
+}
