@@ -107,6 +107,7 @@ impl<E: Host> Core<E> {
             ArrayMail::Unreadable { slot, incarnation, rewritten } => {
                 self.manager().unreadable(id, slot, incarnation, rewritten);
             }
+            ArrayMail::Lost(change, origin) => self.manager().lost(id, change, origin),
             ArrayMail::Keeper(mail) => self.manager().keeper(id, mail),
             ArrayMail::FirstWrite(group) => self.manager().first_write(id, group),
             mail => {

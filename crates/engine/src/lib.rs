@@ -13,6 +13,7 @@
 //! - [`stripe`]: who waits for a stripe; plans; carries out.
 //! - [`region`]: what was ever written, and what a crash leaves to be made right.
 //! - [`journal`]: what a degraded stripe is about to be written, so that a crash loses nothing.
+//! - [`lost`]: what nobody can give back.
 //! - [`watch`]: deadlines of requests to drives.
 //! - [`manage`]: the array's configuration: records, failures, replacement, tasks.
 //! - [`core`]: one core of the engine; its mail.
@@ -25,6 +26,7 @@ mod buffers;
 pub mod core;
 pub mod journal;
 pub mod limits;
+pub mod lost;
 pub mod mail;
 pub mod manage;
 pub mod mutants;

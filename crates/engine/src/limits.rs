@@ -40,10 +40,14 @@ pub const DRIVE_DEADLINE: Nanos = Nanos::from_millis(10_000);
 
 /// A task that can't go on tries again after this long, if nothing else has it try before.
 pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
+/// A task's rate is that of this long.
+pub const RATE_SPAN: Nanos = Nanos::from_millis(30_000);
 /// How often cores give back grants of regions that they do not use.
 pub const SWEEP: Nanos = Nanos::from_millis(3_000);
 /// Most bits that are written ahead of a sequence of first writes.
 pub const WRITE_AHEAD: u64 = 7;
+/// Most ranges of unreadable blocks that are shown beside the list of lost ones.
+pub const NOTED_MAX: usize = 4096;
 /// Bytes of the region map that are read or written by one request at the start.
 pub const MAP_STEP: u64 = 1 << 20;
 

@@ -6,9 +6,7 @@ mod common;
 use common::oracle::{Mix, Oracle};
 use common::{Machine, Rig, drives, record, references};
 use engine::Volume;
-use engine::manage::command::{
-    ArrayState, ErrorCounts, Hindrance, SlotHealth, StartOptions, TaskKind,
-};
+use engine::manage::command::{ArrayState, ErrorCounts, SlotHealth, StartOptions};
 use io::{BlockError, Blocks, Env, Pool, Priority};
 use layout::Level;
 use sim::{Rng, SharedSimDrive};
@@ -108,69 +106,6 @@ fn a_resync_writes_over_unreadable_redundancy() {
         drives[(slot + 1) % width].vanish();
         oracle.verify(&rig, &rig.open_volume()[0], true);
     }
-}
-
-/// Data that is gone can't be made right by a resync: the border waits in front of it, and says so.
-#[test]
-fn a_resync_stops_visibly_at_lost_data_and_goes_on_when_that_is_overwritten() {
-    for (seed, level) in [(0, Level::Raid5), (1, Level::Raid6)] {
-        let drives = drives(5, seed, false);
-        let (rig, _) = unclean(level, &drives, seed);
-        let (slot, at) = place(&drives[0], 5, 1);
-        drives[slot].fail_range(at + 512, 512);
-        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-        rig.wait();
-        let status = rig.status();
-        assert_eq!((border(&drives[0]).0, status.state), (5, ArrayState::Degraded));
-        let task = status.tasks[0];
-        let stuck = task.stuck.unwrap();
-        assert_eq!((task.kind, stuck.reason), (TaskKind::Resync, Hindrance::Unreadable));
-        assert_eq!((stuck.group, stuck.offset), (GroupNo(0), 5 * u64::from(STRIP)));
-        // A scrub is not kept from running, tells, and does not make it better.
-        let data = record(&drives[0]).layout().unwrap().k(GroupNo(0));
-        let lost_at = (5 * u64::from(data) + 1) * u64::from(STRIP) + 512;
-        let volume = rig.open_volume().remove(0);
-        assert_eq!(read(&rig, &volume, lost_at, 512), Err(BlockError::Unavailable));
-        assert_eq!(read(&rig, &volume, lost_at + 512, 512), Ok(()));
-        let found = rig.scrub(true);
-        assert!(found.mismatches > found.repaired && found.checked_bytes < status.size_bytes);
-        rig.wait();
-        assert_eq!(border(&drives[0]).0, 5);
-        // Overwritten, the blocks are data again; the task looks by itself.
-        assert_eq!(write(&rig, &volume, lost_at, 512), Ok(()));
-        rig.world.run_for(Nanos::from_millis(70_000));
-        rig.wait();
-        let (border, end) = border(&drives[0]);
-        assert_eq!((border, rig.status().state), (end, ArrayState::Optimal));
-        assert_eq!(rig.scrub(false).mismatches, 0);
-        rig.stop();
-    }
-}
-
-/// A rebuild never calls a strip filled that it could not fill.
-#[test]
-fn a_rebuild_stops_visibly_at_blocks_that_nothing_gives() {
-    let drives = drives(5, 15, false);
-    let (rig, volume, _) = filled(Level::Raid5, &drives[..4], 15);
-    let (slot, at) = place(&drives[0], 4, 0);
-    let victim = place(&drives[0], 4, 1).0;
-    drives[slot].fail_range(at, 512);
-    rig.fail(victim).unwrap();
-    rig.replace(victim, &drives[4]).unwrap();
-    rig.wait();
-    let status = rig.status();
-    assert_eq!(status.slots[victim].health, SlotHealth::Rebuilding);
-    let state = record(&drives[4]).slots[victim].state;
-    assert_eq!(state, format::SlotState::Rebuilding { border: 4 });
-    let stuck = status.tasks[0].stuck.unwrap();
-    assert_eq!((stuck.reason, stuck.offset), (Hindrance::Unreadable, 4 * u64::from(STRIP)));
-    // The stripe written anew: nothing is missing any more.
-    let stripe_bytes = 3 * STRIP as usize;
-    assert_eq!(write(&rig, &volume, 4 * stripe_bytes as u64, stripe_bytes), Ok(()));
-    rig.world.run_for(Nanos::from_millis(70_000));
-    rig.wait();
-    assert_eq!(rig.status().state, ArrayState::Optimal);
-    assert_eq!(rig.scrub(false).mismatches, 0);
 }
 
 #[test]

@@ -36,7 +36,8 @@ pub fn check(record: &ArrayRecord) -> Rule {
         rule(guard, "a group is guarded without a journal")?;
     }
     volumes(record, &layout)?;
-    exports(record)
+    exports(record)?;
+    crate::more::check(record, &layout)
 }
 
 /// The areas before the data area, one behind the other, and the map as large as it need be.

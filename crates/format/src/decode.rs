@@ -9,9 +9,10 @@ use crate::limits::{
     ADDRESS_MAX, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES, FORMAT_VERSION,
     FORMAT_VERSION_1, HEADER_BYTES, MAGIC, NAME_MAX, RECORD_MAX, SERIAL_MAX, VOLUMES_MAX,
 };
+use crate::more::{self, COMPAT_TASKS, INCOMPAT_LOST};
 use crate::record::{
     Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
-    LastScrub, Owner, SlotRecord, SlotState, VolumeRecord,
+    LastScrub, Owner, Paused, SlotRecord, SlotState, VolumeRecord,
 };
 use layout::{CodeKind, Descriptor, Level, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, Range, Rotation};
 use units::{MIB, Slot};
@@ -72,13 +73,16 @@ pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     if crc32c(body) != header.record_crc {
         return Err(FormatError::RecordDamaged);
     }
-    if header.incompat != 0 {
-        return Err(FormatError::Incompatible(header.incompat));
+    let unknown = header.incompat & !INCOMPAT_LOST;
+    if unknown != 0 {
+        return Err(FormatError::Incompatible(unknown));
     }
     Reader(&image[44..HEADER_BYTES - 4]).zeros(HEADER_BYTES - 48)?;
     let mut from = Reader(body);
     let mut record = fixed_and_lists(&mut from, header.version != FORMAT_VERSION_1)?;
-    if !from.0.is_empty() && header.compat == 0 && header.read_only == 0 {
+    more::decode(&mut from, &mut record, (header.compat, header.incompat))?;
+    let unknown = header.compat & !COMPAT_TASKS != 0 || header.read_only != 0;
+    if !from.0.is_empty() && !unknown {
         return invalid("there are bytes behind its lists");
     }
     record.sequence = header.sequence;
@@ -142,6 +146,9 @@ fn fixed(from: &mut Reader<'_>, map: bool) -> Result<(ArrayRecord, Counts), Form
         read_only: false,
         areas: None,
         journal_key: 0,
+        lost: Vec::new(),
+        paused: Paused::default(),
+        scrub: None,
     };
     let mut count = |max: usize| match usize::from(from.u16()?) {
         count if count <= max => Ok(count),
@@ -191,6 +198,8 @@ fn last_scrub(from: &mut Reader<'_>, present: bool) -> Result<Option<LastScrub>,
         checked_bytes: from.u64()?,
         mismatches: from.u64()?,
         repaired: from.u64()?,
+        unlocated: 0,
+        unreadable: 0,
         unix_seconds: from.u64()?,
     }))
 }

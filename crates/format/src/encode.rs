@@ -4,6 +4,7 @@ use crate::codec::{Writer, crc32c};
 use crate::limits::{
     FIXED_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, HEADER_BYTES, IMAGE_ALIGN, MAGIC,
 };
+use crate::more;
 use crate::record::{
     Areas, ArrayRecord, ExportAddress, ExportRecord, SlotRecord, SlotState, VolumeRecord,
 };
@@ -33,7 +34,10 @@ pub fn encode(record: &ArrayRecord) -> Vec<u8> {
     image.0.extend(MAGIC);
     image.u32(if record.areas.is_some() { FORMAT_VERSION } else { FORMAT_VERSION_1 });
     image.u32(HEADER_BYTES as u32);
-    image.zeros(12); // no flags
+    let (compat, incompat) = more::flags(record);
+    image.u32(compat);
+    image.zeros(4);
+    image.u32(incompat);
     image.u32(u32::try_from(body.len()).expect("limits.rs bounds a record"));
     image.u64(record.sequence);
     image.u32(crc32c(&body));
@@ -60,6 +64,7 @@ fn body(record: &ArrayRecord) -> Vec<u8> {
     }
     record.volumes.iter().for_each(|v| volume(&mut out, v));
     record.exports.iter().for_each(|e| export(&mut out, e));
+    more::encode(&mut out, record);
     out.0
 }
 

@@ -23,6 +23,7 @@ mod encode;
 mod error;
 pub mod journal;
 pub mod limits;
+mod more;
 pub mod record;
 pub mod region;
 mod signature;
@@ -38,7 +39,8 @@ pub use error::FormatError;
 pub use limits::{AREA_BYTES, DATA_OFFSET, FORMAT_VERSION, MAGIC, SLOT_BYTES};
 pub use record::{
     Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
-    LastScrub, Owner, SlotRecord, SlotState, VolumeRecord,
+    LastScrub, LostRange, LostReason, Owner, Paused, ScrubMode, ScrubRecord, SlotRecord, SlotState,
+    VolumeRecord,
 };
 pub use signature::{Signature, foreign_signature};
 pub use size::{Split, data_bytes, split, usable_bytes};

@@ -44,6 +44,14 @@ pub const VOLUMES_MAX: usize = 256;
 pub const EXTENTS_MAX: usize = 4096;
 /// Most exports of an array.
 pub const EXPORTS_MAX: usize = 256;
+/// Bytes of an entry of the list of lost ranges.
+pub const LOST_ENTRY_BYTES: usize = 16;
+/// Most entries of that list.
+pub const LOST_MAX: usize = 4096;
+/// Lost ranges are counted in units of this many bytes, whatever the block.
+pub const LOST_UNIT: u64 = 512;
+/// Bytes of what a record says of its tasks.
+pub const TASKS_BYTES: usize = 80;
 /// First bytes of a page of the region map.
 pub const PAGE_MAGIC: [u8; 8] = *b"PALIREGN";
 /// Bytes of a page of the region map.
@@ -85,7 +93,10 @@ const LARGEST: usize = FIXED_BYTES
     + layout::MAX_GROUPS as usize * GROUP_ENTRY_BYTES
     + VOLUMES_MAX * (VOLUME_ENTRY_BYTES + NAME_MAX)
     + EXTENTS_MAX * EXTENT_BYTES
-    + EXPORTS_MAX * (EXPORT_ENTRY_BYTES + ADDRESS_MAX);
+    + EXPORTS_MAX * (EXPORT_ENTRY_BYTES + ADDRESS_MAX)
+    + 8
+    + LOST_MAX * LOST_ENTRY_BYTES
+    + TASKS_BYTES;
 
 // The largest record that the limits allow fits its slot, and two slots fit an area.
 const _: () = assert!(LARGEST <= RECORD_MAX);

@@ -155,8 +155,79 @@ pub struct LastScrub {
     pub mismatches: u64,
     /// Stripes of these that were made right.
     pub repaired: u64,
+    /// Stripes of these of which nobody can know which strip is wrong.
+    pub unlocated: u64,
+    /// Stripes of these with blocks that could neither be read nor recovered.
+    pub unreadable: u64,
     /// When it ended, seconds since 1970.
     pub unix_seconds: u64,
+}
+
+/// Why nobody can give a range of the array back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LostReason {
+    /// A drive was rebuilt while another could not read what that needed.
+    Rebuild,
+    /// A resync needed blocks that a drive could not read.
+    Resync,
+    /// It was being written at a crash after which a drive was gone.
+    Crash,
+    /// Blocks beside it were written while nothing could give it back.
+    Write,
+}
+
+/// A range of array addresses whose content is lost, until it is written anew.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LostRange {
+    /// First array address, bytes.
+    pub start: u64,
+    /// Length, bytes.
+    pub bytes: u64,
+    /// Why.
+    pub reason: LostReason,
+}
+
+/// Which kinds of task a person has told to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Paused {
+    /// Rebuilds.
+    pub rebuild: bool,
+    /// Resyncs.
+    pub resync: bool,
+    /// The scrub; only while there is one.
+    pub scrub: bool,
+}
+
+/// What a scrub writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ScrubMode {
+    /// Nothing.
+    Check,
+    /// Over strips that are known to be wrong.
+    Repair,
+    /// That, and where nobody can know, what the data says.
+    TrustData,
+}
+
+/// A scrub that has not ended: where it goes on, and what it found before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ScrubRecord {
+    /// What it writes.
+    pub mode: ScrubMode,
+    /// The group at which it goes on.
+    pub group: u16,
+    /// The stripe of it at which it goes on.
+    pub stripe: u64,
+    /// As in [`LastScrub`].
+    pub checked_bytes: u64,
+    /// As in [`LastScrub`].
+    pub mismatches: u64,
+    /// As in [`LastScrub`].
+    pub repaired: u64,
+    /// As in [`LastScrub`].
+    pub unlocated: u64,
+    /// As in [`LastScrub`].
+    pub unreadable: u64,
 }
 
 /// Which running system has the array.
@@ -220,6 +291,12 @@ pub struct ArrayRecord {
     /// What a batch of the journal must name to count; 0: none does. Random, and a new one
     /// whenever older batches end to count.
     pub journal_key: u64,
+    /// What nobody can give back: ascending, without overlap.
+    pub lost: Vec<LostRange>,
+    /// Which tasks wait until they are told to go on.
+    pub paused: Paused,
+    /// The scrub that has not ended.
+    pub scrub: Option<ScrubRecord>,
 }
 
 impl ArrayRecord {
@@ -271,6 +348,9 @@ impl ArrayRecord {
             read_only: false,
             areas: None,
             journal_key: 0,
+            lost: Vec::new(),
+            paused: Paused::default(),
+            scrub: None,
         }
     }
 

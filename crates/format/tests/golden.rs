@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{SHAPES, eventful, mapped, plain, uuid};
+use common::{SHAPES, eventful, mapped, plain, troubled, uuid};
 use palisade_format::limits::PAGE_ENTRIES;
 use palisade_format::region::{self, Entry, Page, PageId};
 use palisade_format::{ArrayRecord, decode, encode};
@@ -23,6 +23,9 @@ fn golden_images_are_read_and_written_alike() {
             same(&folder.join(format!("v2-{shape}")), mapped(record.clone()));
             same(&folder.join(format!("v1-{shape}")), record);
         }
+        let (old, new) = (eventful(level, drives), mapped(eventful(level, drives)));
+        same(&folder.join(format!("v1-{level}-{drives}-troubled.slot")), troubled(old));
+        same(&folder.join(format!("v2-{level}-{drives}-troubled.slot")), troubled(new));
     }
 }
 

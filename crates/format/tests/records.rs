@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{SHAPES, eventful, mapped, plain, uuid};
+use common::{SHAPES, eventful, mapped, plain, troubled, uuid};
 use layout::Level;
 use palisade_format::{
-    ArrayRecord, FormatError, SlotState, decode, encode, limits, newest, next_slot, slot_offsets,
+    ArrayRecord, FormatError, LostRange, SlotState, decode, encode, limits, newest, next_slot,
+    slot_offsets,
 };
 use proptest::prelude::*;
 use units::{MIB, Slot};
@@ -17,7 +18,8 @@ fn records_round_trip() {
         accepted.groups[0].loss_accepted = true;
         let records = [plain(level, drives), eventful(level, drives), accepted];
         let with_map = records.clone().map(mapped);
-        for record in records.into_iter().chain(with_map) {
+        let with_lost = [troubled(records[1].clone()), troubled(mapped(records[0].clone()))];
+        for record in records.into_iter().chain(with_map).chain(with_lost) {
             for slot in (0..drives).map(Slot) {
                 let copy = record.for_slot(slot);
                 let image = encode(&copy);
@@ -32,6 +34,7 @@ fn records_round_trip() {
 fn every_flipped_bit_is_refused_or_changes_nothing() {
     flipped_bits(eventful(Level::Raid6, 5));
     flipped_bits(mapped(eventful(Level::Raid5, 3)));
+    flipped_bits(troubled(mapped(eventful(Level::Raid5, 3))));
 }
 
 fn flipped_bits(record: ArrayRecord) {
@@ -111,6 +114,58 @@ fn versions_and_flags_are_obeyed() {
         .is_ok(),
         "a later release may add"
     );
+}
+
+/// Without a flag there is nothing behind the lists; with one, exactly what it announces.
+#[test]
+fn what_is_lost_and_how_tasks_stand_is_announced_by_flags() {
+    let plain = eventful(Level::Raid5, 4);
+    let image = encode(&plain);
+    assert_eq!((&image[16..20], &image[24..28]), (&[0; 4][..], &[0; 4][..]));
+    let lost = ArrayRecord { lost: troubled(plain.clone()).lost, ..plain.clone() };
+    let mut image = encode(&lost);
+    assert_eq!((image[16], image[24]), (0, 1));
+    assert_eq!(decode(&image), Ok(lost));
+    image[24] = 0;
+    seal(&mut image);
+    assert!(decode(&image).is_err(), "bytes that no flag announces");
+    let paused = troubled(ArrayRecord { last_scrub: None, ..plain.clone() });
+    let paused = ArrayRecord { lost: Vec::new(), ..paused };
+    let mut image = encode(&paused);
+    assert_eq!((image[16], image[24]), (1, 0));
+    assert_eq!(decode(&image), Ok(paused));
+    image[16] = 2;
+    seal(&mut image);
+    assert_eq!(decode(&image), Ok(ArrayRecord { last_scrub: None, ..plain }), "not known: ignored");
+}
+
+#[test]
+fn rules_of_what_is_lost_hold() {
+    let record = troubled(eventful(Level::Raid5, 4));
+    assert!(record.check().is_ok());
+    let refused = |change: &dyn Fn(&mut ArrayRecord)| {
+        let mut changed = record.clone();
+        change(&mut changed);
+        assert!(changed.check().is_err());
+    };
+    refused(&|r| r.lost[1].start = 0);
+    refused(&|r| r.lost.swap(0, 1));
+    refused(&|r| r.lost[1].bytes = 0);
+    refused(&|r| r.lost[1].bytes = 512);
+    refused(&|r| r.lost[1].start += 512);
+    refused(&|r| r.lost[2].bytes = 1 << 40);
+    refused(&|r| r.lost[2].start = u64::MAX - 4095);
+    refused(&|r| r.scrub = None);
+    refused(&|r| r.scrub.as_mut().unwrap().group = 1);
+    refused(&|r| r.scrub.as_mut().unwrap().stripe = 1 << 40);
+    let many = |r: &mut ArrayRecord, count: u64| {
+        let entry = |i: u64| LostRange { start: i * 4096, bytes: 4096, ..record.lost[0] };
+        r.lost = (0..count).map(entry).collect();
+    };
+    refused(&|r| many(r, limits::LOST_MAX as u64 + 1));
+    let mut most = record.clone();
+    many(&mut most, limits::LOST_MAX as u64);
+    assert_eq!(decode(&encode(&most)), Ok(most));
 }
 
 #[test]
@@ -281,9 +336,9 @@ fn nobody_falls_back_from_a_record_of_a_later_release() {
     slots[0] = encode(&old);
     old.sequence += 1;
     slots[2] = encode(&old);
-    slots[2][24] = 1;
+    slots[2][24] = 2;
     seal(&mut slots[2]);
-    assert_eq!(best(&slots), Err(FormatError::Incompatible(1)));
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(2)));
     slots[2][200] ^= 1;
     assert_eq!(best(&slots).map(|(slot, _)| slot), Ok(0), "torn, so the older one counts");
     slots[0][200] ^= 1;
@@ -369,6 +424,10 @@ fn document_and_code_agree() {
         ("VOLUMES_MAX", limits::VOLUMES_MAX as u64),
         ("EXTENTS_MAX", limits::EXTENTS_MAX as u64),
         ("EXPORTS_MAX", limits::EXPORTS_MAX as u64),
+        ("LOST_ENTRY_BYTES", limits::LOST_ENTRY_BYTES as u64),
+        ("LOST_MAX", limits::LOST_MAX as u64),
+        ("LOST_UNIT", limits::LOST_UNIT),
+        ("TASKS_BYTES", limits::TASKS_BYTES as u64),
         ("MAX_DRIVES", layout::MAX_DRIVES.into()),
         ("MAX_RANGES", layout::MAX_RANGES as u64),
         ("MAX_GROUPS", layout::MAX_GROUPS.into()),

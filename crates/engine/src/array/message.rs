@@ -4,6 +4,8 @@ use crate::array::view::View;
 use crate::region::message::{ToCore, ToKeeper};
 use crate::stripe::table::{Origin, StripeKey};
 use crate::watch::Opened;
+use core::ops::Range;
+use format::LostReason;
 use io::{BlockError, Buf, BufMut, DriveError};
 use std::sync::Arc;
 use units::{CoreId, Generation, GroupNo, Slot};
@@ -47,6 +49,19 @@ pub enum Job {
     Check(Repair),
 }
 
+/// Changes of what is known to be lost. All of one piece of mail are made, or none.
+#[derive(Debug)]
+pub enum LostChange {
+    /// Nobody can give these back: they are lost from now on.
+    Add(Vec<Range<u64>>, LostReason),
+    /// These hold what counts: they were written or discarded, durably.
+    Heal(Vec<Range<u64>>),
+    /// These could be read, or were written, that could not be read before.
+    Readable(Range<u64>),
+    /// These could not be read, and nothing gave them.
+    Note(Range<u64>),
+}
+
 /// What a check writes where strips contradict each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repair {
@@ -56,8 +71,11 @@ pub enum Repair {
     /// agree. Where nobody can know, nothing.
     Known,
     /// That, and where nobody can know, what the data says: parity is computed anew, copies are
-    /// made of the first. So a resync does, whose parity was cut short and its data not.
+    /// made of the first.
     TrustData,
+    /// So a resync does, whose parity was cut short and its data not. What can't be read, and
+    /// nothing gives, is lost from then on.
+    Resync,
 }
 
 /// What became of a stripe that was checked or rebuilt.
@@ -78,6 +96,8 @@ pub struct Checked {
     pub unreadable: bool,
     /// Something was written: what did not agree, or what could not be read.
     pub repaired: bool,
+    /// Blocks could not be read that nothing gives.
+    pub beyond: bool,
 }
 
 /// The answer to a job.
@@ -154,6 +174,9 @@ pub enum Mail<S> {
     },
     /// To the manager: a group is about to be written for the first time since it was clean.
     FirstWrite(GroupNo),
+    /// To the manager: what is lost changed. Answered, if anybody waits, once that is durable and
+    /// every core has adopted it.
+    Lost(LostChange, Option<Origin>),
     /// To the keeper of the region map.
     Keeper(ToKeeper),
     /// From the keeper to a core.

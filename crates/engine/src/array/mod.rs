@@ -16,6 +16,7 @@
 //!   its end whoever waits for it.
 //! - Nothing is allocated per request after warm-up.
 
+mod lost;
 pub mod message;
 pub mod pending;
 mod regions;
@@ -286,6 +287,7 @@ impl<E: Host> Array<E> {
             | Mail::DriveFailed { .. }
             | Mail::Unreadable { .. }
             | Mail::FirstWrite(_)
+            | Mail::Lost(..)
             | Mail::Keeper(_) => {
                 unreachable!("mail for the manager is sorted out by the core")
             }

@@ -3,7 +3,7 @@
 //! Without a map everybody may, and nothing is known to be zeros.
 
 use crate::Host;
-use crate::array::message::{Mail, Outcome};
+use crate::array::message::{LostChange, Mail, Outcome};
 use crate::array::pending::Answer;
 use crate::array::{Array, MANAGER};
 use crate::mail::Mail as EngineMail;
@@ -124,6 +124,9 @@ impl<E: Host> Array<E> {
         for answer in answers {
             result = result.and(done(answer).await);
         }
+        if result.is_ok() && self.bound().view.lost.touches(rows.clone()) {
+            result = self.change_lost(LostChange::Heal(vec![rows])).await;
+        }
         result
     }
 
@@ -164,7 +167,7 @@ impl<E: Host> Array<E> {
 }
 
 /// The outcome of what the keeper or a stripe was asked to do.
-async fn done(answer: Answer<'_>) -> Result<(), BlockError> {
+pub(super) async fn done(answer: Answer<'_>) -> Result<(), BlockError> {
     match answer.await {
         Outcome::Done(result) => result,
         other => unreachable!("a change is answered as done, not {other:?}"),

@@ -23,6 +23,8 @@ enum Started<'a, E: Host> {
         incarnation: u32,
         /// How often bits were withdrawn when it began.
         withdrawn: u64,
+        /// How often anything was added to the list of lost blocks then.
+        adds: u64,
     },
     Zeros(BufMut),
     Home(Answer<'a>),
@@ -111,6 +113,10 @@ impl<E: Host> Array<E> {
             let front = piece.split_to(room);
             *into = Some(core::mem::replace(&mut piece, front));
         }
+        let adds = bound.view.lost.adds;
+        if bound.view.lost.refuses(offset..offset + piece.len() as u64) {
+            return Started::Refused(piece);
+        }
         let withdrawn = match &self.inner.regions {
             Some(table) if !table.written(key(&place)) => {
                 piece.fill(0);
@@ -123,7 +129,7 @@ impl<E: Host> Array<E> {
             let (drive, at, slot) = bound.strip(key(&place), strip.index());
             let incarnation = bound.view.slots[slot.index()].incarnation;
             let ticket = drive.read(at + u64::from(place.offset), piece);
-            return Started::Direct { ticket, place, slot, incarnation, withdrawn };
+            return Started::Direct { ticket, place, slot, incarnation, withdrawn, adds };
         }
         let none = bound.view.code(key(&place)) == CodeKind::None;
         drop(bound);
@@ -141,12 +147,12 @@ impl<E: Host> Array<E> {
             Started::Refused(into) => return (Err(BlockError::Unavailable), into),
             Started::Home(answer) => answer,
             Started::Zeros(into) => return (Ok(()), into),
-            Started::Direct { ticket, place, slot, incarnation, withdrawn } => {
+            Started::Direct { ticket, place, slot, incarnation, withdrawn, adds } => {
                 let (result, into) = ticket.await;
                 let (counts, code) = {
                     let view = &self.inner.bound.borrow().view;
                     let counts = view.still_readable(slot, incarnation, key(&place));
-                    (counts, view.code(key(&place)))
+                    (counts && view.lost.adds == adds, view.code(key(&place)))
                 };
                 match result {
                     Ok(()) if counts && withdrawn == self.withdrawn() => return (Ok(()), into),
@@ -181,7 +187,11 @@ impl<E: Host> Array<E> {
         let mut rest = Some(into);
         let first = self.start_read(offset, &mut rest);
         if rest.is_none() {
-            return self.finish_read(first).await;
+            let (result, into) = self.finish_read(first).await;
+            if result.is_ok() {
+                self.readable_again(offset..end);
+            }
+            return (result, into);
         }
         // The pieces that fit are on their way before the first is awaited.
         let mut started = ArrayVec::<_, PIECES>::new();
@@ -208,6 +218,9 @@ impl<E: Host> Array<E> {
                 break;
             }
         }
+        if result.is_ok() {
+            self.readable_again(offset..end);
+        }
         (result, done.expect("at least the first piece was read"))
     }
 
@@ -228,17 +241,22 @@ impl<E: Host> Array<E> {
     /// Writes `data` at `offset`; durable on return with `fua`.
     pub async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
         let _active = self.begin()?;
-        let route = self.route(offset);
-        if data.len() <= route.room as usize {
+        let (route, bytes) = (self.route(offset), data.len() as u64);
+        let written = if bytes <= u64::from(route.room) {
             let at = route.at;
             let mut piece = self.start_change(route, Job::Write { at, data, fua })?;
-            return self.finish_write(&mut piece).await;
+            self.finish_write(&mut piece).await
+        } else {
+            self.change(offset, bytes, |at, from, n| {
+                let (from, n) = (from as usize, n as usize);
+                Job::Write { at, data: data.slice(from..from + n), fua }
+            })
+            .await
+        };
+        if written.is_ok() {
+            self.readable_again(offset..offset + bytes);
         }
-        self.change(offset, data.len() as u64, |at, from, n| {
-            let (from, n) = (from as usize, n as usize);
-            Job::Write { at, data: data.slice(from..from + n), fua }
-        })
-        .await
+        written
     }
 
     /// Makes a range read as zeros: with a region map, whole rows of it by unwriting them.
@@ -246,12 +264,17 @@ impl<E: Host> Array<E> {
         let _active = self.begin()?;
         let rows = self.whole_rows(offset, bytes);
         let zero = |at, n| self.change(at, n, move |at, _, n| Job::Zero { at, bytes: n, fua });
-        if rows.is_empty() {
-            return zero(offset, bytes).await;
+        let zeroed = if rows.is_empty() {
+            zero(offset, bytes).await
+        } else {
+            let result = self.clear_rows(rows.clone()).await;
+            let result = result.and(zero(offset, rows.start - offset).await);
+            result.and(zero(rows.end, offset + bytes - rows.end).await)
+        };
+        if zeroed.is_ok() {
+            self.readable_again(offset..offset + bytes);
         }
-        let result = self.clear_rows(rows.clone()).await;
-        let result = result.and(zero(offset, rows.start - offset).await);
-        result.and(zero(rows.end, offset + bytes - rows.end).await)
+        zeroed
     }
 
     /// Tells that a range is not needed: whole rows of it read as zeros from then on, and the rest

@@ -4,12 +4,14 @@
 //! it between two polls. Once all cores have adopted a generation it is *settled*, and only then
 //! may an acknowledgement depend on it.
 
+use crate::lost::Lost;
 use crate::mutants::{self, Mutant};
 use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
-use layout::{CodeKind, Layout};
+use core::ops::Range;
+use layout::{CodeKind, Layout, Place};
 use std::sync::Arc;
-use units::{Generation, Slot, Uuid};
+use units::{Generation, Slot, StripIndex, Uuid};
 
 /// What a slot's drive is good for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,6 +105,8 @@ pub struct View {
     pub groups: Vec<GroupView>,
     /// The volumes.
     pub volumes: Vec<Arc<VolumeView>>,
+    /// What nobody can give back.
+    pub lost: Arc<Lost>,
     /// Nothing is served any more.
     pub stopped: bool,
 }
@@ -184,6 +188,14 @@ impl View {
     /// it must not be acknowledged.
     pub fn frozen(&self, group: units::GroupNo) -> bool {
         self.layout.slots(group).any(|slot| self.slots[slot.index()].dropped)
+    }
+
+    /// The array addresses of a run of bytes of a data strip.
+    pub fn addresses(&self, key: StripeKey, strip: usize, span: (u32, u32)) -> Range<u64> {
+        let StripeKey { group, stripe } = key;
+        let strip = StripIndex(strip as u16);
+        let start = self.layout.array_offset(Place { group, stripe, strip, offset: span.0 });
+        start..start + u64::from(span.1 - span.0)
     }
 
     /// Whether a strip still counts that was read when its slot had this incarnation.

@@ -5,7 +5,7 @@
 //! zeroes drives); nothing waits for them inside the engine.
 
 pub use crate::array::message::Repair;
-use format::{ArrayRecord, AssembleError, ExportAddress, FormatError, LastScrub};
+use format::{ArrayRecord, AssembleError, ExportAddress, FormatError, LastScrub, LostReason};
 use io::DriveError;
 use layout::{LayoutError, Level};
 use units::{GroupNo, Slot, Uuid};
@@ -70,6 +70,8 @@ pub enum Request<S> {
     Replace(String, Slot, DriveRef<S>, Reply<ArrayStatus>),
     /// Compare all parity and copies with the data; with `true` repair them.
     Scrub(String, Repair, Reply<ArrayStatus>),
+    /// Have a kind of task of an array wait, go on or end.
+    Task(String, TaskKind, TaskAction, Reply<ArrayStatus>),
     /// Make a volume (array, name, bytes).
     VolumeCreate(String, String, u64, Reply<VolumeStatus>),
     /// Change a volume's size (array, name, bytes).
@@ -139,6 +141,17 @@ pub enum TaskKind {
     Scrub,
 }
 
+/// What a person wants of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskAction {
+    /// It waits, also after a restart.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// It ends: a rebuild leaves its drive out, a scrub finds nothing. A resync can't.
+    Cancel,
+}
+
 /// Why a task can't go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hindrance {
@@ -169,7 +182,7 @@ pub struct Stuck {
     pub offset: u64,
 }
 
-/// A task that runs or is stuck.
+/// A task that runs, is stuck or waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskStatus {
     /// What it does.
@@ -180,6 +193,10 @@ pub struct TaskStatus {
     pub total_bytes: u64,
     /// Where and why it can't go on, if it can't.
     pub stuck: Option<Stuck>,
+    /// A person has told it to wait.
+    pub paused: bool,
+    /// How long it will take by its rate of the last half minute, if anything is known of that.
+    pub seconds_left: Option<u64>,
 }
 
 /// One volume of an array.
@@ -204,6 +221,19 @@ pub struct ExportStatus {
     pub volume_name: String,
     /// Where it is served.
     pub address: ExportAddress,
+}
+
+/// A range of a volume that nobody can give back at this time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnreadableRange {
+    /// The volume's name.
+    pub volume: String,
+    /// First byte within the volume.
+    pub offset: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// What lost it for good; `None`: a drive can't read it now, and nothing else gives it.
+    pub reason: Option<LostReason>,
 }
 
 /// What an array's region map says.
@@ -249,8 +279,10 @@ pub struct ArrayStatus {
     pub tasks: Vec<TaskStatus>,
     /// What the last finished scrub found.
     pub last_scrub: Option<LastScrub>,
-    /// Stripes of which the last scrub since the start could not say which strip is wrong.
+    /// Stripes of which the last scrub could not say which strip is wrong.
     pub unlocated: u64,
+    /// What can't be given back, by volume and offset.
+    pub unreadable: Vec<UnreadableRange>,
     /// Its region map, if it has one.
     pub region_map: Option<RegionMapStatus>,
     /// The volumes.
@@ -332,6 +364,12 @@ pub enum ManageError {
     /// Something runs that must end first.
     #[error("a {0:?} task is running")]
     Busy(TaskKind),
+    /// There is no such task.
+    #[error("no {0:?} task runs or waits")]
+    NoTask(TaskKind),
+    /// A resync has to be done.
+    #[error("a resync can't be cancelled: until it is over, redundancy can't be used")]
+    NeededResync,
     /// The array can't do this in its state.
     #[error("the array is {0:?}")]
     State(ArrayState),
@@ -379,6 +417,8 @@ impl ManageError {
             Self::Cancelled(_) => "make it again; its drives are free",
             Self::Impossible(_) => "delete what is not needed, or ask for something smaller",
             Self::Busy(_) => "wait for it with: palisade array wait NAME",
+            Self::NoTask(_) => "list them with: palisade task list",
+            Self::NeededResync => "let it wait with: palisade task pause ID",
             Self::State(_) => "see what is missing with: palisade array show NAME",
             Self::NoRedundancy => "nothing needs to be done",
             Self::Exported => "delete its exports first with: palisade export delete ID",

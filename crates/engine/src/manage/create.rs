@@ -410,16 +410,17 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
     let progress: Rc<[Cell<u64>]> = drives.iter().map(|_| Cell::new(0)).collect();
     let show = move |done_bytes| {
         let (kind, total_bytes) = (TaskKind::Zero, bytes);
-        Some(TaskStatus { kind, done_bytes, total_bytes, stuck: None })
+        let (stuck, paused, seconds_left) = (None, false, None);
+        Some(TaskStatus { kind, done_bytes, total_bytes, stuck, paused, seconds_left })
     };
-    managed.tasks.show(show(0));
+    managed.show(show(0));
     for (i, (reference, drive)) in drives.into_iter().enumerate() {
         let (state, progress, managed) = (state.clone(), progress.clone(), managed.clone());
         managed.clone().env().spawn(Priority::First, async move {
             let outcome = store::zero_data(&drive, start, bytes, |done| {
                 progress[i].set(done);
                 let least = progress.iter().map(Cell::get).min().unwrap_or(0);
-                managed.tasks.show(show(least));
+                managed.show(show(least));
                 !managed.cancelled() && state.1.borrow().is_none()
             });
             if let Err(error) = outcome.await {
@@ -430,7 +431,7 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
         });
     }
     state.2.wait_until(|| (state.0.get() == 0).then_some(())).await;
-    managed.tasks.show(None);
+    managed.show(None);
     let failed: Option<(String, DriveError)> = state.1.take();
     failed.map_or(Ok(()), |(path, error)| Err(ManageError::Drive(path, error)))
 }

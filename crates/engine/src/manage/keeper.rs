@@ -474,8 +474,8 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
 }
 
 impl<E: Host> Managed<E> {
-    /// Answers a request of the keeper's.
-    fn answer(&self, origin: Origin, result: Result<(), BlockError>) {
+    /// Answers a request of the keeper's, or about what is lost.
+    pub(super) fn answer(&self, origin: Origin, result: Result<(), BlockError>) {
         let array = self.local().expect("an array that asks runs");
         array.answer(origin, Outcome::Done(result));
     }

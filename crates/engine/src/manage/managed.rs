@@ -31,6 +31,7 @@ use crate::manage::command::{DriveRef, ManageError, TaskKind};
 use crate::manage::errors::Errors;
 use crate::manage::guard::Guard;
 use crate::manage::keeper::Keeper;
+use crate::manage::lost::LostLists;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
 use crate::mutants::{self, Mutant};
@@ -106,6 +107,8 @@ pub(super) struct Managed<E: Host> {
     phase_changed: Event,
     /// What went wrong with the drives.
     pub(super) errors: Errors,
+    /// What nobody can give back.
+    pub(super) lost: LostLists,
     /// Drives whose old openings are not over.
     pub(super) quarantine: Rc<Quarantine>,
     local: RefCell<Option<Array<E>>>,
@@ -130,6 +133,7 @@ impl<E: Host> Managed<E> {
     ) -> Self {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
         let map = |areas: format::Areas| Map::new(record.array, &layout, areas.shift);
+        let tasks = Tasks::new(&record);
         let keeper = record.areas.map(|areas| Keeper::new(map(areas)));
         let guard = Guard::new(&record, &layout, env.cores());
         let seat = |drive: Option<Taken<E>>| match drive {
@@ -147,7 +151,7 @@ impl<E: Host> Managed<E> {
             missing: RefCell::default(),
             lock: Semaphore::new(1),
             volume_lock: Semaphore::new(1),
-            tasks: Tasks::default(),
+            tasks,
             guard,
             keeper,
             lost_pages: Cell::new(0),
@@ -155,6 +159,7 @@ impl<E: Host> Managed<E> {
             cancelled: Cell::new(false),
             phase_changed: Event::default(),
             errors: Errors::default(),
+            lost: LostLists::default(),
             quarantine,
             local: RefCell::default(),
             generation: Cell::new(Generation(1)),
@@ -243,6 +248,11 @@ impl<E: Host> Managed<E> {
     /// No new operation is served, no change but those that operations under way need.
     pub fn stopped(&self) -> bool {
         self.stopped.get()
+    }
+
+    /// Nothing changes the array any more.
+    pub fn closed(&self) -> bool {
+        self.closed.get()
     }
 
     /// The slots that take part: not failed, with a drive, not dropped.
@@ -423,6 +433,7 @@ impl<E: Host> Managed<E> {
             region_shift: self.keeper.as_ref().map(shift),
             groups: record.groups.iter().enumerate().map(group).collect(),
             volumes: record.volumes.iter().map(volume).collect(),
+            lost: self.lost_view(&record),
             stopped: self.stopped.get(),
         }
     }

@@ -17,9 +17,13 @@ mod create;
 mod errors;
 mod guard;
 mod keeper;
+pub mod lost;
 mod managed;
 mod pages;
+mod pause;
+mod progress;
 mod replay;
+mod scrub;
 mod status;
 mod store;
 mod tasks;
@@ -251,6 +255,9 @@ impl<E: Host> Manager<E> {
             }
             Request::Scrub(name, repair, reply) => {
                 self.on(&name, reply, |a| async move { a.start_scrub(repair).await });
+            }
+            Request::Task(name, kind, action, reply) => {
+                self.on(&name, reply, |a| async move { a.act_on_task(kind, action).await });
             }
             Request::VolumeCreate(name, volume, bytes, reply) => {
                 let uuid = self.uuid();

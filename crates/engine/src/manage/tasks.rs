@@ -11,17 +11,19 @@
 //!
 //! | state of a resync or rebuild | leaves by                                                     |
 //! |------------------------------|---------------------------------------------------------------|
-//! | owed                         | nothing before it is owed and not stuck → runs                |
-//! | runs                         | last stripe right → over; a stripe that can't be → stuck      |
+//! | owed                         | nothing before it is owed and not stuck → runs; → paused      |
+//! | runs                         | last stripe right → over; a stripe that can't be → stuck;     |
+//! |                              | → paused ([`super::pause`])                                   |
 //! | stuck                        | the configuration changed, a scrub ended, or [`TASK_RETRY`]   |
 //! |                              | passed → owed                                                 |
 //!
 //! Invariants
 //! - A border moves only over stripes that are right, after a flush of the drives that were
 //!   written, and is durable in the record before it is published (D17). It stops at the first
-//!   stripe that can't be made right: no record could say later which one that was.
+//!   stripe that can't be made right, unless that is because of blocks that nobody can give: these
+//!   are listed ([`crate::lost`]) before it moves on.
 //! - A stuck task is shown with its reason and place, and keeps no other from running.
-//! - A scrub goes over everything; what it could not compare is not counted as checked, and
+//! - A scrub ([`super::scrub`]) goes over everything; what it could not compare is not counted as checked, and
 //!   stripes with blocks that no drive's reading gave count as mismatches. Where it can be known
 //!   which drive is wrong it is counted as that drive's, where not as unlocated.
 
@@ -29,27 +31,32 @@ use crate::Host;
 use crate::array::Array;
 use crate::array::message::{Checked, Job, Outcome, Repair};
 use crate::limits::{BORDER_BANDS, BORDERS_MIN, DRIVES_MAX, TASK_BANDS, TASK_RETRY, TASK_STRIPES};
-use crate::manage::command::{ArrayStatus, Hindrance, ManageError, Stuck, TaskKind, TaskStatus};
-use crate::manage::keeper;
+use crate::manage::command::{Hindrance, Stuck, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
+use crate::manage::progress::Progress;
+use crate::manage::{keeper, pause, scrub};
 use crate::mutants::{self, Mutant};
 use crate::stripe::table::StripeKey;
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
-use format::{LastScrub, SlotState};
-use io::local::Event;
+use format::{ArrayRecord, Paused, ScrubRecord, SlotState};
+use io::local::{Event, Semaphore};
 use io::{BlockError, Priority};
 use std::rc::Rc;
 use units::{Generation, GroupNo, Slot, StripeNo};
 
 /// What runs, what was asked for, and who waits.
-#[derive(Default)]
 pub(super) struct Tasks {
-    shown: Cell<Option<TaskStatus>>,
+    pub progress: Progress,
     stuck: RefCell<Vec<StuckTask>>,
-    scrub: Cell<Option<Repair>>,
-    /// Stripes whose wrong strip the last scrub since the start could not name.
-    unlocated: Cell<u64>,
+    /// The scrub that has not ended, wherever it is.
+    pub scrub: Cell<Option<ScrubRecord>>,
+    /// The kinds of task that wait for a person.
+    pub hold: Cell<Paused>,
+    /// What the keeper is at.
+    pub doing: Cell<Option<TaskKind>>,
+    /// One person at a time has tasks wait, go on, end or begin.
+    pub acting: Semaphore,
     ending: Cell<bool>,
     ended: Cell<bool>,
     running: Cell<bool>,
@@ -67,32 +74,54 @@ struct StuckTask {
 }
 
 impl Tasks {
-    /// Shows a task to people, or none.
-    pub fn show(&self, task: Option<TaskStatus>) {
-        self.shown.set(task);
+    /// Those of an array that starts.
+    pub fn new(record: &ArrayRecord) -> Self {
+        Self {
+            progress: Progress::default(),
+            stuck: RefCell::default(),
+            scrub: Cell::new(record.scrub),
+            hold: Cell::new(record.paused),
+            doing: Cell::new(None),
+            acting: Semaphore::new(1),
+            ending: Cell::new(false),
+            ended: Cell::new(false),
+            running: Cell::new(false),
+            retrying: Cell::new(false),
+            changed: Event::default(),
+        }
     }
 
-    /// Stripes whose wrong strip the last scrub could not name.
-    pub fn unlocated(&self) -> u64 {
-        self.unlocated.get()
-    }
-
-    /// The task that runs, and those that are stuck.
-    pub fn all(&self) -> Vec<TaskStatus> {
-        let stuck = self.stuck.borrow();
-        self.shown.get().into_iter().chain(stuck.iter().map(|s| s.shown)).collect()
+    /// Whether the array has tasks at all.
+    pub fn runs(&self) -> bool {
+        self.running.get()
     }
 
     fn is_stuck(&self, what: Owed) -> bool {
         self.stuck.borrow().iter().any(|s| s.what == what)
     }
+
+    /// Whether what runs shall stop where it is.
+    pub fn cut(&self) -> bool {
+        let held = self.doing.get().is_some_and(|kind| pause::waits(self.hold.get(), kind));
+        self.ending.get() || held
+    }
 }
 
 /// What is owed beside scrubs that were asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Owed {
+pub(super) enum Owed {
     Resync(GroupNo),
     Rebuild(Slot, GroupNo),
+}
+
+impl Owed {
+    /// Which kind of task does it.
+    pub fn kind(self) -> TaskKind {
+        match self {
+            Self::Resync(_) => TaskKind::Resync,
+            Self::Rebuild(..) => TaskKind::Rebuild,
+        }
+    }
 }
 
 /// How a task ended.
@@ -107,17 +136,18 @@ enum End {
 
 /// What a window of stripes came to.
 #[derive(Clone, Copy, Default)]
-struct Sum {
+pub(super) struct Sum {
     /// The array stops.
-    stopped: bool,
+    pub stopped: bool,
     /// The first stripe that is not right, and why.
     hindered: Option<(u64, Hindrance)>,
-    compared: u64,
-    mismatches: u64,
-    unlocated: u64,
-    repaired: u64,
+    pub compared: u64,
+    pub mismatches: u64,
+    pub unlocated: u64,
+    pub unreadable: u64,
+    pub repaired: u64,
     /// Stripes by the slot whose strip was wrong.
-    wrong: [u64; DRIVES_MAX],
+    pub wrong: [u64; DRIVES_MAX],
 }
 
 /// Starts the keeper of an array.
@@ -137,6 +167,11 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
     tasks.changed.notify();
     let over = || (!tasks.running.get() || tasks.ended.get()).then_some(());
     tasks.changed.wait_until(over).await;
+    let scrub = tasks.scrub.get();
+    if managed.record().scrub != scrub {
+        // Without it the scrub goes on from further back.
+        let _ = managed.record_tasks(|record| record.scrub = scrub).await;
+    }
 }
 
 async fn keep<E: Host>(managed: Rc<Managed<E>>) {
@@ -145,27 +180,41 @@ async fn keep<E: Host>(managed: Rc<Managed<E>>) {
         let now = managed.view().generation;
         let owed = owed(&managed);
         tasks.stuck.borrow_mut().retain(|s| s.under == now && owed.contains(&s.what));
-        if let Some(next) = owed.iter().copied().find(|what| !tasks.is_stuck(*what)) {
+        managed.forget_pauses().await;
+        if let Some(next) = due(&managed) {
+            tasks.doing.set(Some(next.kind()));
             carry_out(&managed, next).await;
-        } else if let Some(repair) = tasks.scrub.take() {
-            scrub(&managed, repair).await;
-            tasks.show(None);
+        } else if tasks.scrub.get().is_some() && !tasks.hold.get().scrub {
+            tasks.doing.set(Some(TaskKind::Scrub));
+            scrub::scrub(&managed).await;
+            managed.show(None);
             // What a scrub wrote back, or a host before it, may have been in a task's way.
             tasks.stuck.borrow_mut().clear();
         } else {
             retry_later(&managed);
             let stuck = tasks.stuck.borrow().len();
+            let hold = tasks.hold.get();
             let news = || {
-                let asked = tasks.ending.get() || tasks.scrub.get().is_some();
+                let scrub = tasks.scrub.get().is_some() && !tasks.hold.get().scrub;
+                let asked = tasks.ending.get() || scrub || tasks.hold.get() != hold;
                 let tried = tasks.stuck.borrow().len() < stuck;
                 (asked || tried || managed.view().generation != now).then_some(())
             };
             tasks.changed.wait_until(news).await;
         }
+        tasks.doing.set(None);
+        tasks.changed.notify();
     }
-    tasks.show(None);
+    managed.show(None);
     tasks.ended.set(true);
     tasks.changed.notify();
+}
+
+/// What is to be done first of what is owed and can be.
+pub(super) fn due<E: Host>(managed: &Managed<E>) -> Option<Owed> {
+    let tasks = &managed.tasks;
+    let free = |what: &Owed| !tasks.is_stuck(*what) && !pause::waits(tasks.hold.get(), what.kind());
+    owed(managed).into_iter().find(free)
 }
 
 /// Runs a resync or rebuild until it is over or stuck.
@@ -178,7 +227,7 @@ async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
         }
     };
     let tasks = &managed.tasks;
-    tasks.show(None);
+    managed.show(None);
     if let End::Stuck(stripe, reason) = end {
         let strip = u64::from(managed.layout().strip_bytes());
         let stuck = Some(Stuck { reason, group, offset: stripe * strip });
@@ -208,7 +257,7 @@ fn retry_later<E: Host>(managed: &Rc<Managed<E>>) {
 }
 
 /// The resyncs and rebuilds that are owed, in the order in which they are done.
-fn owed<E: Host>(managed: &Managed<E>) -> Vec<Owed> {
+pub(super) fn owed<E: Host>(managed: &Managed<E>) -> Vec<Owed> {
     let layout = managed.layout();
     let record = managed.record();
     let mut owed = Vec::new();
@@ -229,19 +278,21 @@ fn owed<E: Host>(managed: &Managed<E>) -> Vec<Owed> {
     owed
 }
 
-/// Runs one job per stripe of the window, several at a time, of those to be visited.
-async fn window<E: Host>(
+/// Runs one job per stripe of the window, several at a time, of those to be visited. With what it
+/// came to: the first stripe that was not visited, or its end.
+pub(super) async fn window<E: Host>(
     managed: &Rc<Managed<E>>,
     group: GroupNo,
     stripes: Range<u64>,
     visit: Visit,
     job: impl Fn() -> Job + Copy + 'static,
-) -> Sum {
+) -> (Sum, u64) {
     let Some(array) = managed.local() else {
-        return Sum { stopped: true, ..Sum::default() };
+        return (Sum { stopped: true, ..Sum::default() }, stripes.start);
     };
     let lanes = TASK_BANDS * TASK_STRIPES;
     let state = Rc::new(Window {
+        start: stripes.start,
         next: Cell::new(stripes.start),
         end: stripes.end,
         visit,
@@ -258,20 +309,25 @@ async fn window<E: Host>(
         });
     }
     state.over.wait_until(|| (state.lanes.get() == 0).then_some(())).await;
-    state.sum.get()
+    let sum = state.sum.get();
+    let cut = sum.stopped || managed.tasks.cut();
+    (sum, if cut { state.next.get().min(stripes.end) } else { stripes.end })
 }
 
 /// Which stripes of a window are worked on.
 #[derive(Clone, Copy, Default)]
-struct Visit {
+pub(super) struct Visit {
     /// Also those behind one that can't be made right.
-    thorough: bool,
+    pub thorough: bool,
     /// Only those that a drive may lack that is whole up to this epoch; 0: all. With a region map
     /// only what was ever written in any case.
-    since: u64,
+    pub since: u64,
+    /// Stripes that the task has done before the window.
+    pub before: u64,
 }
 
 struct Window {
+    start: u64,
     next: Cell<u64>,
     end: u64,
     visit: Visit,
@@ -292,11 +348,13 @@ async fn lane<E: Host>(
         let stripe = managed.next_stripe(group, state.next.get(), state.end, since);
         let sum = state.sum.get();
         let over = stripe >= state.end || (sum.hindered.is_some() && !state.visit.thorough);
-        if over || sum.stopped || managed.tasks.ending.get() {
+        if over || sum.stopped || managed.tasks.cut() {
             return;
         }
         state.next.set(stripe + 1);
+        managed.moved(state.visit.before + (stripe - state.start));
         let Ok(_active) = array.begin() else {
+            state.next.set(stripe.min(state.next.get()));
             state.sum.set(Sum { stopped: true, ..sum });
             return;
         };
@@ -319,6 +377,7 @@ impl Sum {
         self.compared += u64::from(checked.compared && !checked.alone);
         self.mismatches += u64::from(wrong);
         self.unlocated += u64::from(checked.unlocated);
+        self.unreadable += u64::from(checked.beyond);
         self.repaired += u64::from(wrong && checked.compared && checked.repaired);
         for (slot, wrong) in self.wrong.iter_mut().enumerate() {
             *wrong += u64::from(checked.guilty >> slot & 1);
@@ -339,7 +398,11 @@ impl Sum {
 }
 
 /// The windows of a group from `border` on.
-fn windows<E: Host>(managed: &Managed<E>, group: GroupNo, border: u64) -> Vec<Range<u64>> {
+pub(super) fn windows<E: Host>(
+    managed: &Managed<E>,
+    group: GroupNo,
+    border: u64,
+) -> Vec<Range<u64>> {
     let layout = managed.layout();
     let end = layout.stripes(group);
     let bands = end / layout.stripes_per_band();
@@ -355,9 +418,57 @@ fn windows<E: Host>(managed: &Managed<E>, group: GroupNo, border: u64) -> Vec<Ra
 }
 
 impl<E: Host> Managed<E> {
-    fn task(&self, kind: TaskKind, done: u64, total: u64) -> TaskStatus {
+    pub(super) fn task(&self, kind: TaskKind, done: u64, total: u64) -> TaskStatus {
         let strip = u64::from(self.layout().strip_bytes());
-        TaskStatus { kind, done_bytes: done * strip, total_bytes: total * strip, stuck: None }
+        let (done_bytes, total_bytes) = (done * strip, total * strip);
+        let (stuck, paused, seconds_left) = (None, false, None);
+        TaskStatus { kind, done_bytes, total_bytes, stuck, paused, seconds_left }
+    }
+
+    /// Shows a task to people, or none.
+    pub(super) fn show(&self, task: Option<TaskStatus>) {
+        self.tasks.progress.show(task, self.env().now());
+    }
+
+    fn moved(&self, stripes: u64) {
+        let strip = u64::from(self.layout().strip_bytes());
+        self.tasks.progress.moved(stripes * strip, self.env().now());
+    }
+
+    /// The task that runs.
+    pub(super) fn shown_task(&self) -> Option<TaskStatus> {
+        self.tasks.progress.shown(self.env().now())
+    }
+
+    /// The task that runs, those that are stuck, and those that wait.
+    pub fn task_list(&self) -> Vec<TaskStatus> {
+        let shown = self.shown_task();
+        let waits = |kind: TaskKind| pause::waits(self.tasks.hold.get(), kind);
+        let stuck = self.tasks.stuck.borrow();
+        let mut list: Vec<TaskStatus> = shown.into_iter().collect();
+        list.extend(stuck.iter().map(|s| s.shown).filter(|task| !waits(task.kind)));
+        for what in owed(self).into_iter().filter(|what| waits(what.kind())) {
+            let (done, total) = self.done_of(what);
+            list.push(TaskStatus { paused: true, ..self.task(what.kind(), done, total) });
+        }
+        if shown.is_none_or(|task| task.kind != TaskKind::Scrub) {
+            list.extend(self.waiting_scrub());
+        }
+        list
+    }
+
+    /// How many stripes of what is owed are done, and of how many.
+    fn done_of(&self, what: Owed) -> (u64, u64) {
+        let record = self.record();
+        let (done, group) = match what {
+            Owed::Resync(group) if self.keeper().is_some() => (0, group),
+            Owed::Resync(group) => (record.groups[group.index()].resync_border, group),
+            Owed::Rebuild(slot, group) => match record.slots[slot.index()].state {
+                SlotState::Rebuilding { border } => (border, group),
+                SlotState::InSync | SlotState::Failed => (0, group),
+            },
+        };
+        (done, self.layout().stripes(group))
     }
 
     /// The first stripe from `stripe` on that there is something to do about, or `end`.
@@ -368,26 +479,12 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    fn progress(&self, kind: TaskKind, done: u64, total: u64) {
-        self.tasks.show(Some(self.task(kind, done, total)));
-    }
-
-    /// Asks for a scrub.
-    pub async fn start_scrub(self: Rc<Self>, repair: Repair) -> Result<ArrayStatus, ManageError> {
-        if let Some(task) = self.tasks.shown.get() {
-            return Err(ManageError::Busy(task.kind));
-        }
-        if !self.tasks.running.get() {
-            return Err(ManageError::NoRedundancy);
-        }
-        self.tasks.scrub.set(Some(repair));
-        self.progress(TaskKind::Scrub, 0, self.layout().stripes(GroupNo(0)));
-        self.tasks.changed.notify();
-        Ok(self.status())
+    pub(super) fn progress(&self, kind: TaskKind, done: u64, total: u64) {
+        self.show(Some(self.task(kind, done, total)));
     }
 
     /// Counts the stripes in which a scrub found a slot's strip to be wrong.
-    fn blame(&self, wrong: &[u64; DRIVES_MAX]) {
+    pub(super) fn blame(&self, wrong: &[u64; DRIVES_MAX]) {
         for (slot, seat) in self.seats.borrow().iter().enumerate() {
             self.errors.count_wrong(Slot(slot as u16), seat.incarnation, wrong[slot]);
         }
@@ -416,10 +513,11 @@ async fn resync_regions<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> En
     let mut done = 0;
     for (region, stripes) in owed {
         let stripes = stripes.start..stripes.end.min(total);
-        managed.tasks.show(Some(managed.task(TaskKind::Resync, done, all)));
-        let repair = || Job::Check(Repair::TrustData);
-        let sum = window(managed, group, stripes.clone(), Visit::default(), repair).await;
-        if sum.stopped || managed.tasks.ending.get() {
+        managed.progress(TaskKind::Resync, done, all);
+        let repair = || Job::Check(Repair::Resync);
+        let visit = Visit { before: done, ..Visit::default() };
+        let (sum, _) = window(managed, group, stripes.clone(), visit, repair).await;
+        if sum.stopped || managed.tasks.cut() {
             return End::Cut;
         }
         if let Some((stripe, why)) = sum.hindered {
@@ -444,10 +542,11 @@ async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
     for stripes in windows(managed, group, border) {
         managed.progress(TaskKind::Resync, stripes.start, total);
         let skip = mutants::is(Mutant::ResyncSkips);
-        let how = if skip { Repair::Nothing } else { Repair::TrustData };
+        let how = if skip { Repair::Nothing } else { Repair::Resync };
         let repair = move || Job::Check(how);
-        let sum = window(managed, group, stripes.clone(), Visit::default(), repair).await;
-        if sum.stopped || managed.tasks.ending.get() {
+        let visit = Visit { before: stripes.start, ..Visit::default() };
+        let (sum, _) = window(managed, group, stripes.clone(), visit, repair).await;
+        if sum.stopped || managed.tasks.cut() {
             return End::Cut;
         }
         let reached = sum.reached(&stripes);
@@ -489,10 +588,9 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
         }
         managed.progress(TaskKind::Rebuild, stripes.start, total);
         let fill = move || Job::Rebuild(slot);
-        let sum =
-            window(managed, group, stripes.clone(), Visit { since, ..Visit::default() }, fill)
-                .await;
-        if sum.stopped || managed.tasks.ending.get() {
+        let visit = Visit { since, before: stripes.start, thorough: false };
+        let (sum, _) = window(managed, group, stripes.clone(), visit, fill).await;
+        if sum.stopped || managed.tasks.cut() {
             return End::Cut;
         }
         let reached = sum.reached(&stripes);
@@ -536,48 +634,4 @@ async fn advance<E: Host>(
     let recorded = managed.commit(whole, moved).await.is_ok();
     managed.publish(false).await;
     recorded
-}
-
-async fn scrub<E: Host>(managed: &Rc<Managed<E>>, repair: Repair) {
-    let layout = managed.layout().clone();
-    let mut found = Sum::default();
-    let mut checked_bytes = 0;
-    for group in (0..layout.groups()).map(GroupNo) {
-        let total = layout.stripes(group);
-        for stripes in windows(managed, group, 0) {
-            managed.progress(TaskKind::Scrub, stripes.start, total);
-            let visit = Visit { thorough: true, since: 0 };
-            let sum = window(managed, group, stripes, visit, move || Job::Check(repair)).await;
-            if sum.stopped || managed.tasks.ending.get() {
-                return;
-            }
-            managed.blame(&sum.wrong);
-            found.mismatches += sum.mismatches;
-            found.unlocated += sum.unlocated;
-            found.repaired += sum.repaired;
-            let data = u64::from(layout.k(group)) * u64::from(layout.strip_bytes());
-            checked_bytes += sum.compared * data;
-        }
-    }
-    managed.tasks.unlocated.set(found.unlocated);
-    let scrub = LastScrub {
-        checked_bytes,
-        mismatches: found.mismatches,
-        repaired: found.repaired,
-        unix_seconds: managed.env().wall_seconds(),
-    };
-    managed.lock.acquire(1).await;
-    let mut flushed = true;
-    if found.repaired > 0 {
-        // What is said to be repaired is durable. A drive that can't promise it is taken out.
-        for group in (0..layout.groups()).map(GroupNo) {
-            flushed &= managed.flush_group(group).await;
-        }
-    }
-    let scrub = LastScrub { repaired: if flushed { scrub.repaired } else { 0 }, ..scrub };
-    // A record that can't be written is met again by whatever is recorded next.
-    let _ = managed.commit(false, |r| r.last_scrub = Some(scrub)).await;
-    // The commit may have met a drive that failed.
-    managed.publish(false).await;
-    managed.lock.release(1);
 }

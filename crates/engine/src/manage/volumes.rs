@@ -331,6 +331,7 @@ impl<E: Host> Managed<E> {
             self.zero_tail(&old, volume.bytes, bytes.min(has)).await?;
         }
         self.change(true, resized).await?;
+        self.forget_lost().await;
         self.volume_status(name)
     }
 
@@ -378,7 +379,9 @@ impl<E: Host> Managed<E> {
         if self.record().exports.iter().any(|e| e.volume == volume.uuid) {
             return Err(ManageError::Exported);
         }
-        self.change(true, |r| r.volumes.retain(|v| v.uuid != volume.uuid)).await
+        self.change(true, |r| r.volumes.retain(|v| v.uuid != volume.uuid)).await?;
+        self.forget_lost().await;
+        Ok(())
     }
 
     /// Records an export; serving it is the control plane's business.

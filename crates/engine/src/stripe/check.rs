@@ -10,7 +10,8 @@
 //! | the range is longer than it need be    | it is halved, and each half is met anew        |
 //! | the others give its content            | that is returned, written back, and read again |
 //! | the drive fails that write or read     | it is taken out, as by any failed write        |
-//! | the others do not give its content     | the read fails, the stripe counts as not right |
+//! | the others do not give its content     | the read fails, the stripe counts as not right;|
+//! |                                        | a rebuild or resync gives it up                |
 //!
 //! # Strips that contradict each other
 //! A check that finds some in a range whose redundancy is trusted asks which strip is wrong:
@@ -27,7 +28,8 @@
 //! the data is to be trusted ([`Repair::TrustData`]).
 //!
 //! Invariants
-//! - Nothing but the content recovered is ever written over unreadable blocks.
+//! - Nothing but the content recovered is ever written over unreadable blocks, unless it is lost
+//!   and listed ([`crate::stripe::give_up`]).
 //! - A stripe is called compared or filled only if every block of it was: whoever moves a border
 //!   over stripes (rebuild, resync) relies on it.
 //! - What a check or repair writes is what the strips it trusts say already, so that a crash at
@@ -40,8 +42,10 @@ use crate::buffers::join;
 use crate::limits::{BAD_RANGE_BYTES, SLICE_BYTES_MAX};
 use crate::mutants::{self, Mutant};
 use crate::stripe::execute::{Columns, STRIPS, Unread, Work, Writes, settle};
+use crate::stripe::give_up;
 use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
+use format::LostReason;
 use io::{BlockError, Buf, BufMut, Drive};
 use layout::CodeKind;
 use parity::Located;
@@ -115,6 +119,10 @@ pub(crate) async fn read<E: Host>(
         (view.layout.strip_bytes(), view.block_bytes)
     };
     let (strip, from) = ((at / strip_bytes) as usize, at % strip_bytes);
+    let range = array.bound().view.addresses(key, strip, (from, from + into.len() as u32));
+    if array.refuses(range) {
+        return (Err(BlockError::Unavailable), into);
+    }
     // The copy that the request was read from, so that what that could not read is found.
     let copy = array.bound().view.copy(key, from);
     let mut cursor = Cursor::new(from, from + into.len() as u32, block);
@@ -174,6 +182,9 @@ async fn read_piece<E: Host>(
         } else if !unread.bad.is_empty() && bytes > block {
             return (Ok(Tried::Narrow), into);
         } else {
+            if !unread.bad.is_empty() {
+                array.note(key, strip, (from, from + bytes));
+            }
             return (Err(BlockError::Unavailable), into);
         };
         match found {
@@ -219,20 +230,22 @@ async fn write_back<E: Host>(
     let _ = settle(array, key, bound, missed).await;
 }
 
-/// Fills the strip of `slot` from the others. `Unavailable` if they do not suffice.
+/// Fills the strip of `slot` from the others. `Unavailable` if they do not suffice. With `give_up`
+/// it goes on without what unreadable blocks keep it from.
 pub(crate) async fn rebuild<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     slot: Slot,
+    give_up: bool,
 ) -> Result<Checked, BlockError> {
     let mut sum = Checked { compared: true, ..Checked::default() };
     let mut cursor = Cursor::over_strip(array);
     while let Some(span) = cursor.range() {
-        match rebuild_range(array, key, slot, span).await? {
+        match rebuild_range(array, key, slot, span, give_up).await? {
             Tried::Narrow => cursor.narrow(),
             Tried::Done(true) => cursor.pass(),
             Tried::Done(false) => {
-                (sum.compared, sum.unreadable) = (false, true);
+                (sum.compared, sum.unreadable, sum.beyond) = (false, true, true);
                 cursor.pass();
             }
         }
@@ -246,6 +259,7 @@ async fn rebuild_range<E: Host>(
     key: StripeKey,
     slot: Slot,
     span: (u32, u32),
+    give_up: bool,
 ) -> Result<Tried<bool>, BlockError> {
     let mut unread = Unread::default();
     loop {
@@ -271,9 +285,17 @@ async fn rebuild_range<E: Host>(
             if unread.bad.is_empty() {
                 return Err(BlockError::Unavailable);
             }
-            let narrow = span.1 - span.0 > bound.view.block_bytes;
-            let filled = mutants::is(Mutant::FillFails);
-            return Ok(if narrow { Tried::Narrow } else { Tried::Done(filled) });
+            if span.1 - span.0 > bound.view.block_bytes {
+                return Ok(Tried::Narrow);
+            }
+            if !give_up {
+                return Ok(Tried::Done(mutants::is(Mutant::FillFails)));
+            }
+            if give_up::give_up(array, key, span, LostReason::Rebuild).await? {
+                return Ok(Tried::Done(true));
+            }
+            unread = Unread::default();
+            continue;
         };
         let work = Work { array, bound: &bound, key, state };
         let units = sources.len() + 1 + state.m;
@@ -360,7 +382,7 @@ impl<E: Host> Work<'_, E> {
 
     /// Reads blocks that were just written over unreadable ones; the strips that still can't be
     /// read.
-    async fn read_again(&self, strips: StripSet, span: (u32, u32)) -> StripSet {
+    pub async fn read_again(&self, strips: StripSet, span: (u32, u32)) -> StripSet {
         let mut columns = Columns::new();
         self.clear(&mut columns);
         let outcome = self.read_strips(strips, |_| span, &mut columns).await;
@@ -439,11 +461,12 @@ pub(crate) async fn check<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     repair: Repair,
+    give_up: bool,
 ) -> Result<Checked, BlockError> {
     let mut sum = Checked { compared: true, ..Checked::default() };
     let mut cursor = Cursor::over_strip(array);
     while let Some(span) = cursor.range() {
-        let Tried::Done(part) = check_range(array, key, span, repair).await? else {
+        let Tried::Done(part) = check_range(array, key, span, repair, give_up).await? else {
             cursor.narrow();
             continue;
         };
@@ -454,6 +477,7 @@ pub(crate) async fn check<E: Host>(
         sum.guilty |= part.guilty;
         sum.unreadable |= part.unreadable;
         sum.repaired |= part.repaired;
+        sum.beyond |= part.beyond;
         cursor.pass();
     }
     Ok(sum)
@@ -494,6 +518,7 @@ async fn check_range<E: Host>(
     key: StripeKey,
     span: (u32, u32),
     repair: Repair,
+    give_up: bool,
 ) -> Result<Tried<Checked>, BlockError> {
     let mut unread = Unread::default();
     loop {
@@ -518,8 +543,19 @@ async fn check_range<E: Host>(
             if too_long(bytes, block, pinned) || (!known && bytes > block) {
                 return Ok(Tried::Narrow);
             }
+            if !known && give_up {
+                if give_up::give_up(array, key, span, LostReason::Resync).await? {
+                    let done = Checked { compared: true, unreadable: true, ..Checked::default() };
+                    return Ok(Tried::Done(Checked { repaired: true, ..done }));
+                }
+                unread = Unread::default();
+                continue;
+            }
             if !known {
-                return Ok(Tried::Done(Checked { unreadable: true, ..Checked::default() }));
+                let lost = if mirror { StripSet::one(0) } else { bad.and(data) };
+                lost.iter().for_each(|strip| array.note(key, strip, span));
+                let beyond = Checked { unreadable: true, beyond: true, ..Checked::default() };
+                return Ok(Tried::Done(beyond));
             }
         }
         let work = Work { array, bound: &bound, key, state };
@@ -568,7 +604,8 @@ impl<E: Host> Work<'_, E> {
         let guess = !verdict.differ().is_empty()
             && !mirror
             && !bad.and(StripSet::range(0, self.state.k)).is_empty();
-        let known = !matches!(verdict, Verdict::Unknown(_)) || repair == Repair::TrustData;
+        let trusting = matches!(repair, Repair::TrustData | Repair::Resync);
+        let known = !matches!(verdict, Verdict::Unknown(_)) || trusting;
         let repair = repair != Repair::Nothing && known && !guess;
         let wrong = verdict.differ().or(bad);
         checked.compared = bad.is_empty() || repair;

@@ -15,12 +15,13 @@
 //!   workers can't wait for each other.
 
 use crate::Host;
-use crate::array::message::{Checked, Job, Outcome, Repair};
+use crate::array::message::{Checked, Job, LostChange, Outcome, Repair};
 use crate::array::{Array, Bound};
 use crate::journal::lane::Wanted;
 use crate::limits::DRIVES_MAX;
 use crate::mutants::{self, Mutant};
 use crate::stripe::check;
+use crate::stripe::give_up;
 use crate::stripe::plan::{Mode, Plan, StripSet, StripeState, plan_write};
 use crate::stripe::slice::{Batch, Fragment, coverage};
 use crate::stripe::table::{Origin, StripeKey, Waiting};
@@ -147,11 +148,24 @@ async fn write_writers<E: Host>(
     key: StripeKey,
     bench: &mut Bench,
 ) -> Result<(), BlockError> {
-    if !bench.content && array.never_written(key) {
+    let mut lost = array.lost_of(key, &bench.batch);
+    if !bench.content && array.never_written(key) && lost.is_empty() {
         return Ok(());
     }
     array.enter_change(key).await?;
-    let written = write_batch(array, key, bench).await;
+    let written = loop {
+        // What is no longer called lost must be there after a crash.
+        bench.durable |= !lost.is_empty();
+        let written = write_batch(array, key, bench).await;
+        let before = core::mem::replace(&mut lost, array.lost_of(key, &bench.batch));
+        if written.is_err() || lost.is_empty() {
+            break written;
+        }
+        if before == lost {
+            break array.change_lost(LostChange::Heal(lost)).await;
+        }
+        // Something was given up on the way.
+    };
     array.leave(key);
     written
 }
@@ -180,8 +194,29 @@ async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
             let (result, into) = check::read(array, key, at, into).await;
             Outcome::Read(result, into)
         }
-        Job::Rebuild(slot) => Outcome::Checked(check::rebuild(array, key, slot).await),
-        Job::Check(repair) => Outcome::Checked(check::check(array, key, repair).await),
+        Job::Rebuild(slot) => {
+            let filled = check::rebuild(array, key, slot, false).await;
+            if filled.is_ok_and(|checked| checked.beyond) {
+                // What is given up changes the stripe.
+                array.leave(key);
+                if array.never_written(key) {
+                    return Outcome::Checked(Ok(nothing));
+                }
+                if let Err(error) = array.enter_change(key).await {
+                    return Outcome::Checked(Err(error));
+                }
+                Outcome::Checked(check::rebuild(array, key, slot, true).await)
+            } else {
+                Outcome::Checked(filled)
+            }
+        }
+        Job::Check(repair) => {
+            let mut checked = check::check(array, key, repair, false).await;
+            if repair == Repair::Resync && checked.is_ok_and(|checked| checked.beyond) {
+                checked = check::check(array, key, repair, true).await;
+            }
+            Outcome::Checked(checked)
+        }
         Job::Write { .. } | Job::Zero { .. } => unreachable!("writes are in the batch"),
     };
     array.leave(key);
@@ -277,7 +312,15 @@ async fn write_slice<E: Host>(
         let mut state = bound.view.stripe_state(key);
         state.readable = state.readable.without(unread.strips);
         let Some(plan) = plan_write(&state, touched, whole) else {
-            return Some(Err(BlockError::Unavailable));
+            if unread.bad.is_empty() {
+                return Some(Err(BlockError::Unavailable));
+            }
+            let given_up = give_up::give_up_blocks(array, key, (slice.lo, slice.hi)).await;
+            if let Err(error) = given_up {
+                return Some(Err(error));
+            }
+            unread = Unread::default();
+            continue;
         };
         let work = Work { array, bound: &bound, key, state };
         let assembled = match plan.mode {

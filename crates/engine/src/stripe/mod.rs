@@ -18,6 +18,7 @@
 
 pub mod check;
 pub mod execute;
+pub(crate) mod give_up;
 pub mod plan;
 pub(crate) mod scratch;
 pub mod slice;

@@ -194,10 +194,10 @@ impl Rig {
         self.cores.iter().map(open).collect()
     }
 
-    /// Waits until no task runs; one that is stuck does not.
+    /// Waits until no task runs; one that is stuck or paused does not.
     pub fn wait(&self) {
         for _ in 0..100_000 {
-            if self.status().tasks.iter().all(|task| task.stuck.is_some()) {
+            if self.status().tasks.iter().all(|task| task.stuck.is_some() || task.paused) {
                 return;
             }
             self.world.run_for(Nanos::from_millis(1));

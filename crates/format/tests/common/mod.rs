@@ -3,8 +3,8 @@
 
 use layout::{Layout, Level};
 use palisade_format::{
-    ArrayRecord, ExportAddress, ExportRecord, Extent, LastScrub, Owner, SlotState, VolumeRecord,
-    split,
+    ArrayRecord, ExportAddress, ExportRecord, Extent, LastScrub, LostRange, LostReason, Owner,
+    Paused, ScrubMode, ScrubRecord, SlotState, VolumeRecord, split,
 };
 use units::{GroupNo, MIB, Uuid};
 
@@ -58,11 +58,38 @@ pub fn eventful(level: Level, drives: u16) -> ArrayRecord {
         checked_bytes: 123 << 20,
         mismatches: 2,
         repaired: 1,
+        unlocated: 0,
+        unreadable: 0,
         unix_seconds: 1_790_000_000,
     });
     record.owner = Some(Owner { host: uuid(0xc0), boot: uuid(0xc1) });
     record.heartbeat = 99;
     record.started_degraded = true;
+    record
+}
+
+/// The same array with lost ranges, tasks that wait, and a scrub that has not ended.
+pub fn troubled(mut record: ArrayRecord) -> ArrayRecord {
+    let range = |start, bytes, reason| LostRange { start, bytes, reason };
+    record.lost = vec![
+        range(0, 4096, LostReason::Crash),
+        range(4096, 8192, LostReason::Rebuild),
+        range(1 << 20, 3 << 20, LostReason::Resync),
+    ];
+    record.paused = Paused { rebuild: true, resync: false, scrub: true };
+    record.scrub = Some(ScrubRecord {
+        mode: ScrubMode::Repair,
+        group: 0,
+        stripe: 5,
+        checked_bytes: 6,
+        mismatches: 7,
+        repaired: 8,
+        unlocated: 9,
+        unreadable: 10,
+    });
+    if let Some(scrub) = &mut record.last_scrub {
+        (scrub.unlocated, scrub.unreadable) = (3, 4);
+    }
     record
 }
 

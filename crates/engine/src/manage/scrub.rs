@@ -1,0 +1,183 @@
+//! Scrub: goes over all redundancy and compares it with the data.
+//!
+//! A scrub is in the array's record from its request to its end: what it writes, where it goes on,
+//! what it found before. It is recorded when it begins, now and then on its way, when it is paused,
+//! and at a clean stop; whatever cuts it short, it goes on where it was last recorded.
+//!
+//! | a scrub  | becomes  | when                                                              |
+//! |----------|----------|-------------------------------------------------------------------|
+//! | asked    | runs     | nothing is owed that can be done                                  |
+//! | runs     | asked    | something is owed that can be done: that comes first              |
+//! | any      | paused   | a person says so                                                  |
+//! | paused   | asked    | a person says so                                                  |
+//! | runs     | over     | everything was gone over: its findings are recorded               |
+//! | any      | over     | a person cancels it: no findings                                  |
+//!
+//! Invariant: what is recorded as repaired was flushed before.
+
+use crate::Host;
+use crate::array::message::{Job, Repair};
+use crate::limits::BORDERS_MIN;
+use crate::manage::command::{ArrayStatus, ManageError, TaskKind, TaskStatus};
+use crate::manage::managed::Managed;
+use crate::manage::tasks::{Sum, Visit, due, window, windows};
+use format::{LastScrub, ScrubMode, ScrubRecord};
+use std::rc::Rc;
+use units::GroupNo;
+
+const fn mode(repair: Repair) -> ScrubMode {
+    match repair {
+        Repair::Nothing => ScrubMode::Check,
+        Repair::Known => ScrubMode::Repair,
+        Repair::TrustData | Repair::Resync => ScrubMode::TrustData,
+    }
+}
+
+const fn repair(mode: ScrubMode) -> Repair {
+    match mode {
+        ScrubMode::Check => Repair::Nothing,
+        ScrubMode::Repair => Repair::Known,
+        ScrubMode::TrustData => Repair::TrustData,
+    }
+}
+
+impl<E: Host> Managed<E> {
+    /// Asks for a scrub.
+    pub async fn start_scrub(self: Rc<Self>, repair: Repair) -> Result<ArrayStatus, ManageError> {
+        self.tasks.acting.acquire(1).await;
+        let started = self.ask_for_scrub(repair).await;
+        self.tasks.acting.release(1);
+        self.tasks.changed.notify();
+        started.map(|()| self.status())
+    }
+
+    async fn ask_for_scrub(&self, repair: Repair) -> Result<(), ManageError> {
+        if let Some(task) = self.shown_task() {
+            return Err(ManageError::Busy(task.kind));
+        }
+        if self.tasks.scrub.get().is_some() {
+            return Err(ManageError::Busy(TaskKind::Scrub));
+        }
+        if !self.tasks.runs() {
+            return Err(ManageError::NoRedundancy);
+        }
+        let asked = ScrubRecord {
+            mode: mode(repair),
+            group: 0,
+            stripe: 0,
+            checked_bytes: 0,
+            mismatches: 0,
+            repaired: 0,
+            unlocated: 0,
+            unreadable: 0,
+        };
+        self.record_tasks(|record| record.scrub = Some(asked)).await?;
+        self.tasks.scrub.set(Some(asked));
+        Ok(())
+    }
+
+    /// How far a scrub is, in stripes of all groups, and of how many.
+    fn scrubbed(&self, at: &ScrubRecord) -> (u64, u64) {
+        let stripes = |groups: core::ops::Range<u16>| -> u64 {
+            groups.map(|group| self.layout().stripes(GroupNo(group))).sum()
+        };
+        (stripes(0..at.group) + at.stripe, stripes(0..self.layout().groups()))
+    }
+
+    /// The scrub that waits, for people.
+    pub(super) fn waiting_scrub(&self) -> Option<TaskStatus> {
+        let at = self.tasks.scrub.get()?;
+        let (done, total) = self.scrubbed(&at);
+        let paused = self.tasks.hold.get().scrub;
+        Some(TaskStatus { paused, ..self.task(TaskKind::Scrub, done, total) })
+    }
+
+    /// Records where the scrub goes on, after what it wrote was flushed.
+    async fn record_scrub(&self, at: ScrubRecord) {
+        let before = self.record().scrub.map_or(0, |scrub| scrub.repaired);
+        self.lock.acquire(1).await;
+        let flushed = at.repaired == before || self.flush_groups().await;
+        if flushed && !self.stopped() {
+            // A record that can't be written is met again by whatever is recorded next.
+            let _ = self.commit(false, |record| record.scrub = Some(at)).await;
+            self.publish(false).await;
+        }
+        self.lock.release(1);
+    }
+
+    async fn flush_groups(&self) -> bool {
+        let mut flushed = true;
+        for group in (0..self.layout().groups()).map(GroupNo) {
+            flushed &= self.flush_group(group).await;
+        }
+        flushed
+    }
+}
+
+/// Goes on with the scrub until it is over, or something comes first.
+pub(super) async fn scrub<E: Host>(managed: &Rc<Managed<E>>) {
+    let (tasks, layout) = (&managed.tasks, managed.layout().clone());
+    let Some(mut at) = tasks.scrub.get() else { return };
+    let how = repair(at.mode);
+    loop {
+        let group = GroupNo(at.group);
+        let data = u64::from(layout.k(group)) * u64::from(layout.strip_bytes());
+        for stripes in windows(managed, group, at.stripe) {
+            let (done, total) = managed.scrubbed(&ScrubRecord { stripe: stripes.start, ..at });
+            managed.progress(TaskKind::Scrub, done, total);
+            let visit = Visit { thorough: true, since: 0, before: done };
+            let (sum, next) = window(managed, group, stripes, visit, move || Job::Check(how)).await;
+            managed.blame(&sum.wrong);
+            (at.stripe, at.checked_bytes) = (next, at.checked_bytes + sum.compared * data);
+            found(&mut at, &sum);
+            tasks.scrub.set(Some(at));
+            if sum.stopped || tasks.cut() {
+                return;
+            }
+            let steps = |done: u64| done * BORDERS_MIN / total.max(1);
+            let (now, _) = managed.scrubbed(&at);
+            if steps(now) > steps(done) && now < total {
+                managed.record_scrub(at).await;
+            }
+            if due(managed).is_some() {
+                return;
+            }
+        }
+        if at.group + 1 == layout.groups() {
+            break;
+        }
+        (at.group, at.stripe) = (at.group + 1, 0);
+    }
+    end(managed, at).await;
+    tasks.scrub.set(None);
+}
+
+fn found(at: &mut ScrubRecord, sum: &Sum) {
+    at.mismatches += sum.mismatches;
+    at.unlocated += sum.unlocated;
+    at.unreadable += sum.unreadable;
+    at.repaired += sum.repaired;
+}
+
+/// Records what a scrub found.
+async fn end<E: Host>(managed: &Rc<Managed<E>>, at: ScrubRecord) {
+    managed.lock.acquire(1).await;
+    // What is said to be repaired is durable. A drive that can't promise it is taken out.
+    let flushed = at.repaired == 0 || managed.flush_groups().await;
+    let scrub = LastScrub {
+        checked_bytes: at.checked_bytes,
+        mismatches: at.mismatches,
+        repaired: if flushed { at.repaired } else { 0 },
+        unlocated: at.unlocated,
+        unreadable: at.unreadable,
+        unix_seconds: managed.env().wall_seconds(),
+    };
+    let ended = |record: &mut format::ArrayRecord| {
+        (record.last_scrub, record.scrub, record.paused.scrub) = (Some(scrub), None, false);
+    };
+    // A record that can't be written is met again by whatever is recorded next.
+    let _ = managed.commit(false, ended).await;
+    // The commit may have met a drive that failed.
+    managed.publish(false).await;
+    managed.lock.release(1);
+}

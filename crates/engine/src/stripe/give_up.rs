@@ -1,0 +1,195 @@
+//! Goes on without blocks that nobody can give: a rebuild or resync that meets them would have to
+//! stop otherwise, and everything behind them would be without redundancy; a write that needs them
+//! (its own blocks, or those of a missing drive that only parity holds) could not be taken.
+//!
+//! | step | what                                                                                 |
+//! |------|--------------------------------------------------------------------------------------|
+//! | 1    | all strips of the range are read once more; if they say enough now, nothing is lost   |
+//! | 2    | the data that can't be read, or computed, is listed: durable, known to every core     |
+//! | 3    | zeros are written in its place, on every drive that takes writes, and parity anew     |
+//!
+//! The stripe is busy all the time, and its region dirty. Cut short after step 2, the range is met
+//! again: it lies above the border, or in a region that is still dirty. Whatever it holds by then
+//! is nobody's data, and what the other strips hold was not touched.
+//!
+//! Invariants
+//! - Only what is listed is written over, and parity. A strip that can be read is left as it is.
+//! - Nothing is given up that a drive would give that is only missing, or whose redundancy is not
+//!   right yet: it must be unreadable blocks that are in the way.
+
+use crate::Host;
+use crate::array::Array;
+use crate::array::message::LostChange;
+use crate::stripe::execute::{Columns, Unread, Work, Writes, settle};
+use crate::stripe::plan::{StripSet, StripeState};
+use crate::stripe::table::StripeKey;
+use arrayvec::ArrayVec;
+use format::LostReason;
+use io::{BlockError, BufMut};
+use layout::CodeKind;
+
+/// Gives up what nobody can give of a range of a stripe's strips. False: there is nothing to give
+/// up, the strips can be read after all.
+///
+/// # Errors
+/// `Unavailable`: drives are in the way, not blocks, or the list has no room.
+pub(crate) async fn give_up<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    span: (u32, u32),
+    reason: LostReason,
+) -> Result<bool, BlockError> {
+    array.ensure_unclean(key.group).await;
+    loop {
+        let bound = array.bound();
+        let state = bound.view.stripe_state(key);
+        if bound.view.frozen(key.group) || !known(bound.view.code(key), &state) {
+            return Err(BlockError::Unavailable);
+        }
+        let units = state.k + 2 * state.m;
+        array.scratch().reserve(units).await;
+        let mut work = Work { array, bound: &bound, key, state };
+        let step = work.give_up(span).await;
+        array.scratch().release(units);
+        match step {
+            Step::Known => return Ok(false),
+            Step::Moved => return Err(BlockError::Unavailable),
+            Step::Unlisted(lost) => {
+                array.change_lost(LostChange::Add(lost, reason)).await?;
+            }
+            Step::Written(missed) => {
+                settle(array, key, bound, missed).await?;
+                return missed.is_empty().then_some(true).ok_or(BlockError::Unavailable);
+            }
+        }
+    }
+}
+
+/// Gives up what nobody can give of a range that is about to be written, block by block, so that
+/// nothing is lost beside it.
+///
+/// # Errors
+/// As [`give_up`].
+pub(crate) async fn give_up_blocks<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    (mut lo, hi): (u32, u32),
+) -> Result<(), BlockError> {
+    let block = array.bound().view.block_bytes;
+    while lo < hi {
+        give_up(array, key, (lo, lo + block), LostReason::Write).await?;
+        lo += block;
+    }
+    Ok(())
+}
+
+/// Whether the strips of a state say what all data is.
+fn known(code: CodeKind, state: &StripeState) -> bool {
+    match code {
+        CodeKind::Mirror => !state.readable.is_empty(),
+        _ => state.sources(StripSet::range(0, state.k)).is_some(),
+    }
+}
+
+/// How far giving up came under one snapshot.
+enum Step {
+    /// The strips say what all data is.
+    Known,
+    /// A drive is going; nobody knows yet what that means.
+    Moved,
+    /// These must be listed first.
+    Unlisted(Vec<core::ops::Range<u64>>),
+    /// Done, but for the strips that missed it.
+    Written(StripSet),
+}
+
+impl<E: Host> Work<'_, E> {
+    async fn give_up(&mut self, span: (u32, u32)) -> Step {
+        let mut columns = Columns::new();
+        self.clear(&mut columns);
+        let read = self.read_strips(self.state.readable, |_| span, &mut columns).await;
+        let step = self.go_on_without(span, read.err().unwrap_or_default(), &mut columns).await;
+        self.put_back(&mut columns);
+        step
+    }
+
+    async fn go_on_without(
+        &mut self,
+        span: (u32, u32),
+        unread: Unread,
+        columns: &mut Columns,
+    ) -> Step {
+        if unread.strips != unread.bad {
+            return Step::Moved;
+        }
+        self.state.readable = self.state.readable.without(unread.bad);
+        let (state, view) = (self.state, &self.bound.view);
+        if known(view.code(self.key), &state) {
+            return Step::Known;
+        }
+        let mirror = view.code(self.key) == CodeKind::Mirror;
+        let data = if mirror { 1 } else { state.k };
+        let lost = StripSet::range(0, data).without(state.readable);
+        let lost = if mirror { StripSet::one(0) } else { lost };
+        let mut unlisted = Vec::new();
+        for range in lost.iter().map(|strip| view.addresses(self.key, strip, span)) {
+            let listed: u64 =
+                view.lost.listed.within(range.clone()).map(|(r, _)| r.end - r.start).sum();
+            if listed < range.end - range.start {
+                unlisted.push(range);
+            }
+        }
+        if !unlisted.is_empty() {
+            return Step::Unlisted(unlisted);
+        }
+        let missed = self.write_without(span, lost, mirror, columns).await;
+        let written = unread.bad.without(missed);
+        Step::Written(missed.or(self.read_again(written, span).await))
+    }
+
+    /// Writes zeros for the lost strips and parity over what all data strips hold then.
+    async fn write_without(
+        &self,
+        span: (u32, u32),
+        lost: StripSet,
+        mirror: bool,
+        columns: &mut Columns,
+    ) -> StripSet {
+        let bytes = (span.1 - span.0) as usize;
+        let zeros = self.array.zeros().slice(..bytes);
+        let (k, m) = (self.state.k, self.state.m);
+        let mut out = Writes::new(self);
+        let over = if mirror { StripSet::range(0, k + m) } else { lost };
+        for strip in over.and(self.state.writable).iter() {
+            out.push(strip, span.0, core::slice::from_ref(&zeros), false).await;
+        }
+        if mirror {
+            return out.finish().await;
+        }
+        // Parity that was read makes room for what is computed.
+        for column in columns.iter_mut().skip(k) {
+            column.take().into_iter().for_each(|c| self.array.scratch().put(c));
+        }
+        let mut parity: ArrayVec<BufMut, 4> = (0..m).map(|_| self.scratch(bytes)).collect();
+        {
+            let data: ArrayVec<&[u8], { crate::stripe::execute::STRIPS }> = (0..k)
+                .map(|strip| match &columns[strip] {
+                    Some(column) if !lost.has(strip) => &column[..],
+                    _ => &zeros[..],
+                })
+                .collect();
+            let mut outputs: ArrayVec<&mut [u8], 4> =
+                parity.iter_mut().map(|p| &mut p[..]).collect();
+            self.code().generate(&data, &mut outputs);
+        }
+        let parity: ArrayVec<_, 4> = parity.into_iter().map(BufMut::freeze).collect();
+        for (i, column) in parity.iter().enumerate() {
+            if self.state.writable.has(k + i) {
+                out.push(k + i, span.0, core::slice::from_ref(column), false).await;
+            }
+        }
+        let missed = out.finish().await;
+        parity.into_iter().for_each(|column| self.array.scratch().put_shared(column));
+        missed
+    }
+}

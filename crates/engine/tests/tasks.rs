@@ -1,0 +1,297 @@
+//! Tasks that people have wait, go on and end; how far they are; where they go on after a cut.
+
+mod common;
+
+use common::oracle::{Mix, Oracle};
+use common::{FORCE, Machine, Rig, drives, duplicates, record, reference, references};
+use engine::Volume;
+use engine::manage::command::{
+    ArrayState, ArrayStatus, ManageError, Repair, Request, SlotHealth, StartOptions, TaskAction,
+    TaskKind, TaskStatus,
+};
+use format::{Paused, SlotState};
+use layout::Level;
+use sim::SharedSimDrive;
+use std::rc::Rc;
+use units::{GroupNo, MIB, Nanos, Slot};
+
+const STRIP: u32 = 16 << 10;
+const BYTES: u64 = 3 * MIB;
+const MIX: Mix = Mix { tasks: 6, operations: 60, blocks_most: 80, read_percent: 0 };
+
+fn act(rig: &Rig, kind: TaskKind, action: TaskAction) -> Result<ArrayStatus, ManageError> {
+    rig.ask(|reply| Request::Task("a".into(), kind, action, reply))
+}
+
+fn one(rig: &Rig) -> TaskStatus {
+    let tasks = rig.status().tasks;
+    assert_eq!(tasks.len(), 1, "{tasks:?}");
+    tasks[0]
+}
+
+fn filled(level: Level, drives: &[SharedSimDrive], seed: u64, map: bool) -> (Rig, Rc<Oracle>) {
+    let rig = Rig::new(seed, 1 + (seed % 2) as u16);
+    rig.create_with(level, drives, STRIP, map).unwrap();
+    let volumes = rig.volume(BYTES);
+    let oracle = Oracle::new(BYTES, false);
+    oracle.start(&rig, &volumes, MIX, seed);
+    oracle.finish(&rig);
+    (rig, oracle)
+}
+
+fn volume(rig: &Rig) -> Volume<Machine> {
+    rig.open_volume().remove(0)
+}
+
+fn restart(rig: &Rig, drives: &[SharedSimDrive], seed: u64, clean: bool) -> Rig {
+    if clean {
+        rig.stop();
+    } else {
+        rig.world.crash();
+    }
+    let rig = Rig::new(seed, 1);
+    rig.assemble(&references(drives), FORCE).unwrap();
+    rig
+}
+
+#[test]
+fn a_rebuild_waits_and_goes_on_over_a_restart() {
+    for (seed, map) in [(1, false), (2, true)] {
+        let all = drives(5, seed, false);
+        let (rig, oracle) = filled(Level::Raid5, &all[..4], seed, map);
+        rig.fail(1).unwrap();
+        rig.replace(1, &all[4]).unwrap();
+        rig.world.run_for(Nanos::from_micros(100));
+        let paused = act(&rig, TaskKind::Rebuild, TaskAction::Pause).unwrap().tasks[0];
+        assert!(paused.paused && paused.kind == TaskKind::Rebuild && paused.stuck.is_none());
+        assert!(paused.done_bytes < paused.total_bytes, "{paused:?}");
+        let data = record(&all[0]).data_offset;
+        let before = all[4].peek(data, 8 * MIB - data);
+        rig.world.run_for(Nanos::from_millis(200_000));
+        assert!(all[4].peek(data, 8 * MIB - data) == before, "nothing is filled while it waits");
+        oracle.verify(&rig, &volume(&rig), false);
+        assert!(record(&all[0]).paused.rebuild);
+        let mut seated = all[..4].to_vec();
+        seated[1] = all[4].clone();
+        let rig = restart(&rig, &seated, seed + 10, seed == 1);
+        rig.world.run_for(Nanos::from_millis(1_000));
+        assert!(one(&rig).paused && rig.status().state == ArrayState::Degraded);
+        act(&rig, TaskKind::Rebuild, TaskAction::Resume).unwrap();
+        rig.wait();
+        assert_eq!(rig.status().state, ArrayState::Optimal);
+        assert_eq!((rig.scrub(false).mismatches, record(&all[0]).paused), (0, Paused::default()));
+        oracle.verify(&rig, &volume(&rig), false);
+    }
+}
+
+#[test]
+fn a_cancelled_rebuild_leaves_the_drive_out() {
+    for (seed, pause_first) in [(3, false), (4, true)] {
+        let all = drives(5, seed, false);
+        let (rig, oracle) = filled(Level::Raid5, &all[..4], seed, true);
+        rig.fail(2).unwrap();
+        rig.replace(2, &all[4]).unwrap();
+        rig.world.run_for(Nanos::from_micros(100));
+        if pause_first {
+            act(&rig, TaskKind::Rebuild, TaskAction::Pause).unwrap();
+        }
+        let status = act(&rig, TaskKind::Rebuild, TaskAction::Cancel).unwrap();
+        assert_eq!(status.slots[2].health, SlotHealth::Failed);
+        assert_eq!(record(&all[0]).slots[2].state, SlotState::Failed);
+        assert!(status.tasks.is_empty() && record(&all[0]).paused == Paused::default());
+        oracle.verify(&rig, &volume(&rig), false);
+        let none = act(&rig, TaskKind::Rebuild, TaskAction::Resume);
+        assert!(matches!(none, Err(ManageError::NoTask(TaskKind::Rebuild))));
+        // The next one starts by itself.
+        rig.replace(2, &all[4]).unwrap();
+        rig.wait();
+        assert_eq!((rig.status().state, rig.scrub(false).mismatches), (ArrayState::Optimal, 0));
+    }
+}
+
+/// A pause is forgotten with what it was for.
+#[test]
+fn a_pause_ends_with_its_task() {
+    let all = drives(6, 5, false);
+    let (rig, _) = filled(Level::Raid6, &all[..5], 5, true);
+    rig.fail(2).unwrap();
+    rig.replace(2, &all[5]).unwrap();
+    rig.world.run_for(Nanos::from_micros(100));
+    act(&rig, TaskKind::Rebuild, TaskAction::Pause).unwrap();
+    rig.fail(2).unwrap();
+    rig.wait();
+    rig.world.run_for(Nanos::from_millis(1));
+    assert_eq!(record(&all[0]).paused, Paused::default());
+    rig.replace(2, &all[2]).unwrap();
+    rig.wait();
+    assert_eq!(rig.status().state, ArrayState::Optimal);
+}
+
+#[test]
+fn a_resync_waits_and_is_not_cancelled() {
+    for (seed, map) in [(6, false), (7, true)] {
+        let all = drives(4, seed, false);
+        let rig = Rig::new(seed, 1);
+        rig.create_with(Level::Raid5, &all, STRIP, map).unwrap();
+        let volumes = rig.volume(BYTES);
+        let oracle = Oracle::new(BYTES, false);
+        oracle.start(&rig, &volumes, Mix { operations: 1000, ..MIX }, seed);
+        rig.world.run_for(Nanos::from_millis(3));
+        rig.world.crash();
+        oracle.crashed();
+        let rig = Rig::new(seed + 10, 2);
+        rig.assemble(&references(&all), StartOptions::default()).unwrap();
+        act(&rig, TaskKind::Resync, TaskAction::Pause).unwrap();
+        let cancelled = act(&rig, TaskKind::Resync, TaskAction::Cancel);
+        assert!(matches!(cancelled, Err(ManageError::NeededResync)));
+        assert!(one(&rig).paused);
+        let rig = restart(&rig, &all, seed + 20, seed == 6);
+        rig.world.run_for(Nanos::from_millis(1_000));
+        assert!(one(&rig).paused && rig.status().state == ArrayState::Degraded);
+        oracle.verify(&rig, &volume(&rig), true);
+        act(&rig, TaskKind::Resync, TaskAction::Resume).unwrap();
+        rig.wait();
+        assert_eq!((rig.status().state, rig.scrub(false).mismatches), (ArrayState::Optimal, 0));
+        oracle.verify(&rig, &volume(&rig), false);
+    }
+}
+
+/// What a scrub found before it waited counts in the end, each stripe once.
+#[test]
+fn a_scrub_goes_on_where_it_was() {
+    for (seed, level, width, clean) in
+        [(8, Level::Raid6, 5, true), (9, Level::Raid6, 5, false), (10, Level::Raid10, 4, true)]
+    {
+        let all = drives(width, seed, false);
+        let (rig, _) = filled(level, &all, seed, false);
+        // Nothing is owed from here on.
+        let rig = restart(&rig, &all, seed + 10, true);
+        let layout = record(&all[0]).layout().unwrap();
+        let mut wrong = 0;
+        for stripe in (0..layout.stripes(GroupNo(0))).step_by(5) {
+            wrong += 1;
+            let at = record(&all[0]).data_offset
+                + layout.drive_offset(GroupNo(0), units::StripeNo(stripe));
+            let mut bytes = all[1].peek(at, 512);
+            bytes[7] ^= 1;
+            all[1].overwrite(at, &bytes);
+        }
+        rig.ask(|r| Request::Scrub("a".into(), Repair::Nothing, r)).unwrap();
+        rig.world.run_for(Nanos::from_micros(400));
+        let paused = act(&rig, TaskKind::Scrub, TaskAction::Pause).unwrap().tasks[0];
+        assert!(paused.paused && paused.done_bytes > 0, "{paused:?}");
+        let rig = restart(&rig, &all, seed + 20, clean);
+        let busy = rig.ask(|r| Request::Scrub("a".into(), Repair::Nothing, r));
+        assert!(matches!(busy, Err(ManageError::Busy(TaskKind::Scrub))));
+        rig.wait();
+        assert!(rig.status().tasks.iter().any(|t| t.paused && t.done_bytes == paused.done_bytes));
+        act(&rig, TaskKind::Scrub, TaskAction::Resume).unwrap();
+        rig.wait();
+        let found = rig.status().last_scrub.unwrap();
+        assert_eq!((found.mismatches, found.repaired), (wrong, 0));
+        assert_eq!((found.checked_bytes, record(&all[0]).scrub), (rig.status().size_bytes, None));
+    }
+}
+
+/// A rebuild does not wait for a scrub, and the scrub goes on afterwards.
+#[test]
+fn what_is_owed_comes_before_a_scrub() {
+    let all = drives(6, 11, false);
+    let (rig, oracle) = filled(Level::Raid6, &all[..5], 11, true);
+    rig.ask(|r| Request::Scrub("a".into(), Repair::Known, r)).unwrap();
+    act(&rig, TaskKind::Scrub, TaskAction::Pause).unwrap();
+    rig.fail(0).unwrap();
+    rig.replace(0, &all[5]).unwrap();
+    act(&rig, TaskKind::Scrub, TaskAction::Resume).unwrap();
+    let kinds: Vec<_> = rig.status().tasks.iter().map(|task| task.kind).collect();
+    assert_eq!(kinds, [TaskKind::Rebuild, TaskKind::Scrub]);
+    rig.wait();
+    assert_eq!(rig.status().state, ArrayState::Optimal);
+    let size = rig.status().size_bytes;
+    let found = rig.status().last_scrub.unwrap();
+    assert!(found.mismatches == 0 && found.checked_bytes <= size);
+    oracle.verify(&rig, &volume(&rig), false);
+}
+
+#[test]
+fn a_cancelled_scrub_just_ends() {
+    let all = drives(4, 12, false);
+    let (rig, _) = filled(Level::Raid5, &all, 12, true);
+    let before = rig.scrub(false);
+    rig.ask(|r| Request::Scrub("a".into(), Repair::Nothing, r)).unwrap();
+    let status = act(&rig, TaskKind::Scrub, TaskAction::Cancel).unwrap();
+    assert!(status.tasks.is_empty() && record(&all[0]).scrub.is_none());
+    assert_eq!(rig.status().last_scrub, Some(before));
+    assert!(matches!(
+        act(&rig, TaskKind::Scrub, TaskAction::Pause),
+        Err(ManageError::NoTask(TaskKind::Scrub))
+    ));
+    assert_eq!(rig.scrub(false).mismatches, 0);
+}
+
+/// Progress only grows, ends at the whole, and an estimate comes when there is a rate.
+#[test]
+fn progress_grows_to_the_whole() {
+    let all = drives(5, 13, false);
+    let (rig, _) = filled(Level::Raid5, &all[..4], 13, false);
+    rig.fail(3).unwrap();
+    rig.replace(3, &all[4]).unwrap();
+    let (mut last, mut steps) = (0, 0);
+    while let Some(task) = rig.status().tasks.first().copied() {
+        assert!(task.done_bytes >= last && task.done_bytes <= task.total_bytes, "{task:?}");
+        steps += u32::from(task.done_bytes > last);
+        last = task.done_bytes;
+        assert!(task.seconds_left.is_none(), "it took no second");
+        rig.world.run_for(Nanos::from_micros(100));
+    }
+    assert!(steps > 3);
+}
+
+/// Power fails at every request from a pause on: afterwards the task waits, or goes on, and ends
+/// right when it is told to.
+#[test]
+fn a_pause_and_a_cancel_are_cut_at_every_request() {
+    for (seed, action) in [(20, TaskAction::Pause), (21, TaskAction::Cancel)] {
+        let image = drives(5, seed, false);
+        let (rig, oracle) = filled(Level::Raid5, &image[..4], seed, true);
+        rig.fail(1).unwrap();
+        rig.stop();
+        for submits in 0.. {
+            let all = duplicates(&image);
+            let rig = Rig::new(seed + submits, 1);
+            let there: Vec<_> =
+                [0, 2, 3].into_iter().map(|i: usize| reference(&all[i], i)).collect();
+            rig.assemble(&there, FORCE).unwrap();
+            let spare = reference(&all[4], 90);
+            rig.ask(|r| Request::Replace("a".into(), Slot(1), spare, r)).unwrap();
+            rig.world.run_for(Nanos::from_micros(100));
+            rig.world.power_fails_after(submits);
+            let asked = |r| Request::Task("a".into(), TaskKind::Rebuild, action, r);
+            let over = rig.try_ask(asked).is_ok();
+            rig.world.crash();
+            let rig = Rig::new(seed + submits + 500, 1);
+            let there: Vec<_> =
+                [0, 4, 2, 3].into_iter().map(|i: usize| reference(&all[i], i)).collect();
+            rig.assemble(&there, FORCE).unwrap();
+            oracle.verify(&rig, &volume(&rig), false);
+            rig.wait();
+            let health = rig.status().slots[1].health;
+            match action {
+                TaskAction::Pause if over => assert!(one(&rig).paused),
+                TaskAction::Cancel if over => assert_eq!(health, SlotHealth::Failed),
+                _ => {}
+            }
+            if rig.status().tasks.iter().any(|task| task.paused) {
+                act(&rig, TaskKind::Rebuild, TaskAction::Resume).unwrap();
+            } else if health == SlotHealth::Failed {
+                rig.replace(1, &all[4]).unwrap();
+            }
+            rig.wait();
+            assert_eq!((rig.status().state, rig.scrub(false).mismatches), (ArrayState::Optimal, 0));
+            oracle.verify(&rig, &volume(&rig), false);
+            if over {
+                break;
+            }
+        }
+    }
+}

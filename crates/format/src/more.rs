@@ -1,0 +1,180 @@
+//! What a record says behind its five lists, where a header flag says that it does: the list of
+//! lost ranges, and how tasks stand.
+//!
+//! A record has neither part, nor its flag, while there is nothing to say: a release that knows
+//! neither reads it as before. One that does not know the list of lost ranges must not read the
+//! record at all (incompat): what is lost would look like data. One that does not know how tasks
+//! stand may (compat): it forgets it.
+
+use crate::FormatError;
+use crate::codec::{Reader, Writer};
+use crate::limits::{LOST_ENTRY_BYTES, LOST_MAX, LOST_UNIT, TASKS_BYTES};
+use crate::record::{ArrayRecord, LostRange, LostReason, Paused, ScrubMode, ScrubRecord};
+use layout::Layout;
+use units::GroupNo;
+
+/// Compat flag: how tasks stand is there.
+pub const COMPAT_TASKS: u32 = 1;
+/// Incompat flag: the list of lost ranges is there.
+pub const INCOMPAT_LOST: u32 = 1;
+
+const fn invalid<T>(problem: &'static str) -> Result<T, FormatError> {
+    Err(FormatError::Invalid(problem))
+}
+
+/// The flags (compat, incompat) of a record.
+pub fn flags(record: &ArrayRecord) -> (u32, u32) {
+    let compat = if has_tasks(record) { COMPAT_TASKS } else { 0 };
+    (compat, if record.lost.is_empty() { 0 } else { INCOMPAT_LOST })
+}
+
+fn has_tasks(record: &ArrayRecord) -> bool {
+    let scrub = record.last_scrub.is_some_and(|s| (s.unlocated, s.unreadable) != (0, 0));
+    scrub || record.paused != Paused::default() || record.scrub.is_some()
+}
+
+/// Appends what there is to say.
+pub fn encode(out: &mut Writer, record: &ArrayRecord) {
+    if !record.lost.is_empty() {
+        out.u32(u32::try_from(record.lost.len()).expect("checked before encoding"));
+        out.zeros(4);
+        record.lost.iter().for_each(|lost| range(out, lost));
+    }
+    if has_tasks(record) {
+        tasks(out, record);
+    }
+}
+
+fn range(out: &mut Writer, lost: &LostRange) {
+    out.u64(lost.start);
+    out.u32(u32::try_from(lost.bytes / LOST_UNIT).expect("checked before encoding"));
+    out.u8(match lost.reason {
+        LostReason::Rebuild => 1,
+        LostReason::Resync => 2,
+        LostReason::Crash => 3,
+        LostReason::Write => 4,
+    });
+    out.zeros(3);
+}
+
+fn tasks(out: &mut Writer, record: &ArrayRecord) {
+    let begin = out.0.len();
+    out.u64(record.last_scrub.map_or(0, |s| s.unlocated));
+    out.u64(record.last_scrub.map_or(0, |s| s.unreadable));
+    let Paused { rebuild, resync, scrub } = record.paused;
+    out.u8(u8::from(rebuild) | u8::from(resync) << 1 | u8::from(scrub) << 2);
+    if let Some(scrub) = record.scrub {
+        out.u8(match scrub.mode {
+            ScrubMode::Check => 1,
+            ScrubMode::Repair => 2,
+            ScrubMode::TrustData => 3,
+        });
+        out.u16(scrub.group);
+        out.zeros(4);
+        out.u64(scrub.stripe);
+        out.u64(scrub.checked_bytes);
+        out.u64(scrub.mismatches);
+        out.u64(scrub.repaired);
+        out.u64(scrub.unlocated);
+        out.u64(scrub.unreadable);
+    }
+    out.zeros(begin + TASKS_BYTES - out.0.len());
+}
+
+/// Reads the parts that the flags announce.
+pub fn decode(
+    from: &mut Reader<'_>,
+    record: &mut ArrayRecord,
+    (compat, incompat): (u32, u32),
+) -> Result<(), FormatError> {
+    if incompat & INCOMPAT_LOST != 0 {
+        let count = from.u32()? as usize;
+        from.zeros(4)?;
+        if count == 0 || count > LOST_MAX {
+            return invalid("its list of lost ranges has an impossible length");
+        }
+        let mut entries = Reader(from.bytes(count * LOST_ENTRY_BYTES)?);
+        record.lost = (0..count).map(|_| read_range(&mut entries)).collect::<Result<_, _>>()?;
+    }
+    if compat & COMPAT_TASKS != 0 {
+        read_tasks(&mut Reader(from.bytes(TASKS_BYTES)?), record)?;
+        if !has_tasks(record) {
+            return invalid("it says that it says how tasks stand, and does not");
+        }
+    }
+    Ok(())
+}
+
+fn read_range(from: &mut Reader<'_>) -> Result<LostRange, FormatError> {
+    let (start, units) = (from.u64()?, from.u32()?);
+    let reason = match from.u8()? {
+        1 => LostReason::Rebuild,
+        2 => LostReason::Resync,
+        3 => LostReason::Crash,
+        4 => LostReason::Write,
+        _ => return invalid("the reason of a lost range is not known"),
+    };
+    from.zeros(3)?;
+    Ok(LostRange { start, bytes: u64::from(units) * LOST_UNIT, reason })
+}
+
+fn read_tasks(from: &mut Reader<'_>, record: &mut ArrayRecord) -> Result<(), FormatError> {
+    let (unlocated, unreadable) = (from.u64()?, from.u64()?);
+    match &mut record.last_scrub {
+        Some(scrub) => (scrub.unlocated, scrub.unreadable) = (unlocated, unreadable),
+        None if (unlocated, unreadable) == (0, 0) => {}
+        None => return invalid("it has findings of a scrub that it does not have"),
+    }
+    let paused = from.u8()?;
+    if paused > 7 {
+        return invalid("an unknown task is paused");
+    }
+    let has = |bit: u8| paused & bit != 0;
+    record.paused = Paused { rebuild: has(1), resync: has(2), scrub: has(4) };
+    let mode = match from.u8()? {
+        0 => return from.zeros(from.0.len()),
+        1 => ScrubMode::Check,
+        2 => ScrubMode::Repair,
+        3 => ScrubMode::TrustData,
+        _ => return invalid("how a scrub repairs is not known"),
+    };
+    let group = from.u16()?;
+    from.zeros(4)?;
+    record.scrub = Some(ScrubRecord {
+        mode,
+        group,
+        stripe: from.u64()?,
+        checked_bytes: from.u64()?,
+        mismatches: from.u64()?,
+        repaired: from.u64()?,
+        unlocated: from.u64()?,
+        unreadable: from.u64()?,
+    });
+    from.zeros(from.0.len())
+}
+
+/// Checks the rules of both parts.
+pub fn check(record: &ArrayRecord, layout: &Layout) -> Result<(), FormatError> {
+    if record.lost.len() > LOST_MAX {
+        return invalid("there are too many lost ranges");
+    }
+    let (mut end, block) = (0, u64::from(record.block_bytes));
+    for lost in &record.lost {
+        let whole = lost.start.is_multiple_of(block) && lost.bytes.is_multiple_of(block);
+        let sized = lost.bytes != 0 && lost.bytes / LOST_UNIT <= u64::from(u32::MAX);
+        let last = lost.start.checked_add(lost.bytes).filter(|e| *e <= layout.array_bytes());
+        match last {
+            Some(last) if whole && sized && lost.start >= end => end = last,
+            _ => return invalid("a lost range is not possible"),
+        }
+    }
+    if record.paused.scrub && record.scrub.is_none() {
+        return invalid("a scrub is paused that there is not");
+    }
+    let inside =
+        |s: ScrubRecord| s.group < layout.groups() && s.stripe <= layout.stripes(GroupNo(s.group));
+    if !record.scrub.is_none_or(inside) {
+        return invalid("a scrub is at a place that there is not");
+    }
+    Ok(())
+}
