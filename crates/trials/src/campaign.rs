@@ -19,7 +19,7 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 23] = [
+pub const KINDS: [&str; 26] = [
     "torn: none",
     "torn: all",
     "torn: prefix",
@@ -35,6 +35,9 @@ pub const KINDS: [&str; 23] = [
     "returned",
     "slow",
     "hang, then late execution",
+    "hung past the deadline",
+    "unreadable blocks of the map",
+    "put back and caught up",
     "taken out by a person",
     "replaced",
     "lost with the crash",

@@ -74,8 +74,11 @@ fn alphabet(k: u64) -> Vec<Operation> {
 /// # Errors
 /// What was found.
 pub fn run(level: Level, operations: usize, tally: &mut Tally) -> Outcome<()> {
-    for volatile in [false, true] {
-        let small = Small::new(level, volatile)?;
+    for (volatile, map) in [(false, false), (true, false), (false, true), (true, true)] {
+        if map && !REGION_MAP.there {
+            continue;
+        }
+        let small = Small::new(level, volatile, map)?;
         let letters = alphabet(small.k);
         let count = letters.len().pow(operations as u32);
         for number in 0..count {
@@ -91,7 +94,8 @@ pub fn run(level: Level, operations: usize, tally: &mut Tally) -> Outcome<()> {
             let outcome = small.word(&word, &mut sum);
             tally.add(&sum);
             let cache = if volatile { "volatile caches" } else { "no caches" };
-            outcome.map_err(|f: Failure| f.at(format_args!("{cache}, {word:?}")))?;
+            let with = if map { "a map" } else { "no map" };
+            outcome.map_err(|f: Failure| f.at(format_args!("{with}, {cache}, {word:?}")))?;
         }
     }
     Ok(())
@@ -107,7 +111,7 @@ struct Small {
 }
 
 impl Small {
-    fn new(level: Level, volatile: bool) -> Outcome<Self> {
+    fn new(level: Level, volatile: bool, map: bool) -> Outcome<Self> {
         let width = width(level);
         let (lose, k, group) = shape(level, width);
         let drive = |i: usize| {
@@ -119,7 +123,7 @@ impl Small {
                 split_percent: 0,
                 record: false,
                 littered: true,
-                ..DriveConfig::new(crate::scenario::drive_bytes(1), i as u64)
+                ..DriveConfig::new(crate::scenario::drive_bytes(1, map), i as u64)
             })
         };
         let drives: Vec<_> = (0..width).map(drive).collect();
@@ -133,7 +137,7 @@ impl Small {
             level,
             strip_bytes: STRIP as u32,
             block_bytes: None,
-            region_map: REGION_MAP.there,
+            region_map: map,
         };
         let list = references_in_order(&drives);
         let wrong = |e| Failure::new(crate::failure::Oracle::Start, format!("not made: {e}"));

@@ -4,7 +4,7 @@
 //! power at any request, and what comes of it is held against oracles. One seed decides a trial
 //! whole, so a seed and a commit reproduce any failure.
 //!
-//! - [`scenario`]: what a seed means: geometry, drives, steps.
+//! - [`scenario`], [`trouble`]: what a seed means: geometry, drives, steps.
 //! - [`trial`]: one seed, from the creation of the array to the last crash point.
 //! - [`session`]: hosts, people and faults between a start and an end of the array.
 //! - [`camera`]: pictures of the drives as a crash at this moment would leave them.
@@ -36,4 +36,5 @@ pub mod shrink;
 pub mod silent;
 pub mod tally;
 pub mod trial;
+pub mod trouble;
 pub mod versions;

@@ -8,10 +8,11 @@
 //!    drives erased that the level can lose the decoder reads the same bytes.
 //! 5. Started once more, nothing changes; a scrub finds nothing.
 
+use crate::abilities::DEGRADED_CRASH;
 use crate::camera::{Camera, Picture};
-use crate::decoder::PAGE;
 use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::record::{self, Record};
+use crate::decoder::{PAGE, map};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, count_torn, expected, pick, references};
 use crate::presence;
@@ -19,6 +20,7 @@ use crate::rig::{ARRAY, Blind, Machine, Rig, Watch};
 use crate::silent;
 use crate::tally::Tally;
 use crate::versions::Versions;
+use core::ops::Range;
 use engine::array::message::Repair;
 use engine::manage::command::{ArrayStatus, ManageError, Request, StartOptions};
 use engine::volume::Volume;
@@ -28,7 +30,7 @@ use sim::{Rng, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use units::{CoreId, Nanos};
+use units::{CoreId, MIB, Nanos};
 
 /// How deep crashes within recoveries go.
 pub const DEPTH: usize = 3;
@@ -119,13 +121,15 @@ pub struct Content {
 
 /// How volumes are read back.
 #[derive(Clone, Copy)]
-struct How {
+struct How<'a> {
     /// Bytes read at a time where more can't be read.
     unit: u64,
     /// What is read stays as it is, whatever happens.
     pin: bool,
-    /// Blocks may be lost that nobody was writing: exception (a).
-    lossy: bool,
+    /// Whether blocks of a volume at an offset may be lost, by exception (a).
+    lossy: &'a dyn Fn(&str, u64) -> bool,
+    /// Blocks may be unreadable on more drives than redundancy covers.
+    beyond: bool,
 }
 
 /// What the drives' records say, in short.
@@ -146,7 +150,7 @@ fn read_all(
     rig: &Rig,
     status: &ArrayStatus,
     versions: &mut Versions,
-    how: How,
+    how: How<'_>,
     tally: &mut Tally,
 ) -> Outcome<Vec<Content>> {
     settle_volumes(status, versions)?;
@@ -177,7 +181,7 @@ fn read_units(
     rig: &Rig,
     volume: &Volume<Machine>,
     (at, bytes): (usize, u64),
-    how: How,
+    how: How<'_>,
     versions: &mut Versions,
     tally: &mut Tally,
 ) -> Outcome<(Vec<u8>, BTreeSet<usize>)> {
@@ -190,7 +194,8 @@ fn read_units(
             all.extend(part);
             continue;
         }
-        if !how.lossy && !versions.uncertain(at, from, unit) {
+        let name = &versions.volumes()[at].name;
+        if !how.beyond && !(how.lossy)(name, from) && !versions.uncertain(at, from, unit) {
             let text = format!("{unit} bytes at {from} can't be read, nobody was writing them");
             return Err(Failure::new(Oracle::Versions, text));
         }
@@ -312,7 +317,11 @@ fn recover(
     rng: &mut Rng,
     depth: usize,
 ) -> Outcome<()> {
-    let before: Vec<Option<Record>> = pick(&picture.drives).iter().map(record::newest).collect();
+    let found = pick(&picture.drives);
+    let before = Before {
+        records: found.iter().map(record::newest).collect(),
+        decoded: Decoded::open(&found).ok(),
+    };
     let config = WorldConfig {
         cores: if rng.chance(80) { 1 } else { 2 },
         mail_delay_most: Nanos(1_000),
@@ -327,8 +336,9 @@ fn recover(
         context.tally.traced(rig.world.trace_hash());
         return nested(context, camera, rng, depth);
     };
-    let lossy = context.beyond || may_lose(&picture.drives, &before);
-    let how = How { unit: context.unit, pin: false, lossy };
+    let readable = picture.drives.iter().all(|d| d.unreadable().is_empty());
+    let lossy = |name: &str, at: u64| !readable && before.may_lose(name, at);
+    let how = How { unit: context.unit, pin: false, beyond: context.beyond, lossy: &lossy };
     if rng.chance(30) {
         // Until the resync is over, a crash and the loss of a copy may still show the other.
         let mut versions = versions.borrow_mut();
@@ -342,11 +352,7 @@ fn recover(
         read_all(&rig, &status, &mut versions, how, &mut context.tally)?
     };
     let whole = status.tasks.is_empty();
-    let readable = picture.drives.iter().all(|d| d.unreadable().is_empty());
-    if !whole && readable {
-        let text = format!("tasks are stuck, yet every block can be read: {:?}", status.tasks);
-        return Err(Failure::new(Oracle::Stall, text));
-    }
+    let rested = rest(&rig, &mut camera, &status, readable)?;
     if whole && readable && rng.chance(10) {
         scrub(&rig)?;
     }
@@ -357,9 +363,9 @@ fn recover(
         rig.world.kill();
     }
     drop(rig);
-    look(&picture.drives, &before, &content, whole, rng)?;
+    look(&picture.drives, &before, &content, (whole, rested), rng)?;
     untouched(context, &picture.drives)?;
-    if whole && rng.chance(25) {
+    if whole && rested && rng.chance(25) {
         again(context, &picture.drives, rng)?;
     }
     if whole && readable && rng.chance(2) {
@@ -373,6 +379,22 @@ fn recover(
     nested(context, camera, rng, depth)
 }
 
+/// Lets all regions become clean; whether they did. Where every block is `readable` they must,
+/// and no task may be stuck.
+fn rest(rig: &Rig, camera: &mut Camera, status: &ArrayStatus, readable: bool) -> Outcome<bool> {
+    let whole = status.tasks.is_empty();
+    if !whole && readable {
+        let text = format!("tasks are stuck, yet every block can be read: {:?}", status.tasks);
+        return Err(Failure::new(Oracle::Stall, text));
+    }
+    let rested = whole && rig.rest(camera)?;
+    if whole && readable && !rested {
+        let text = "regions stay dirty that nobody writes and no task is about";
+        return Err(Failure::new(Oracle::Stall, text));
+    }
+    Ok(rested)
+}
+
 fn nested(context: &mut Context, camera: Camera, rng: &mut Rng, depth: usize) -> Outcome<()> {
     for picture in camera.pictures {
         let border = picture.border;
@@ -382,16 +404,25 @@ fn nested(context: &mut Context, camera: Camera, rng: &mut Rng, depth: usize) ->
     Ok(())
 }
 
-/// Whether blocks can't be read while parity is not to be trusted: there is no way to tell which
-/// stripes were being written, so what lies there is lost (exception (a)).
-fn may_lose(drives: &[SharedSimDrive], before: &[Option<Record>]) -> bool {
-    let newest = before.iter().flatten().max_by_key(|r| r.sequence);
-    let owing = newest.is_some_and(|record| {
-        let parity = record.ranges.iter().any(|r| r.kind == 2);
-        let stripes = record.ranges.first().map_or(0, crate::decoder::array::stripes);
-        parity && record.groups.iter().any(|g| g.unclean || g.border < stripes)
-    });
-    owing && drives.iter().any(|d| !d.unreadable().is_empty())
+/// What the drives said before they were started.
+struct Before<'a> {
+    records: Vec<Option<Record>>,
+    decoded: Option<Decoded<'a, Picked>>,
+}
+
+impl Before<'_> {
+    /// Whether blocks that can't be read may be lost that nobody was writing: parity is not to be
+    /// trusted there, and there is no way to tell which stripes were being written (exception (a)).
+    fn may_lose(&self, name: &str, at: u64) -> bool {
+        let Some(decoded) = &self.decoded else { return false };
+        let seat = decoded.volume(name).and_then(|volume| decoded.seat(volume, at));
+        seat.is_some_and(|seat| decoded.record.ranges[seat.range].kind == 2 && decoded.dirty(&seat))
+    }
+
+    /// Epoch and sequence number of the newest record.
+    fn age(&self) -> Option<(u64, u64)> {
+        self.records.iter().flatten().map(|r| (r.epoch.counter, r.sequence)).max()
+    }
 }
 
 /// Sometimes some of the drives that the array could lose are lost with the crash.
@@ -426,34 +457,58 @@ fn scrub(rig: &Rig) -> Outcome<()> {
     }
 }
 
-/// Holds the raw images against what the engine gave. `whole`: no task is stuck.
+/// Holds the raw images against what the engine gave. `whole`: no task is stuck; `rested`: no
+/// region is dirty.
 fn look(
     drives: &[SharedSimDrive],
-    before: &[Option<Record>],
+    before: &Before<'_>,
     content: &[Content],
-    whole: bool,
+    (whole, rested): (bool, bool),
     rng: &mut Rng,
 ) -> Outcome<()> {
     let picked = pick(drives);
     let wrong = |text: String| Failure::new(Oracle::Decoder, text);
     let decoded = Decoded::open(&picked)
         .map_err(|refusal| wrong(format!("after the recovery: {refusal:?}")))?;
-    let newest = before.iter().flatten().map(|r| (r.epoch.counter, r.sequence)).max();
+    let newest = before.age();
     let now = (decoded.record.epoch.counter, decoded.record.sequence);
     if newest.is_some_and(|then| then.0 >= now.0 || then.1 >= now.1) {
         let text = format!("epoch and sequence went from {newest:?} to {now:?}");
         return Err(Failure::new(Oracle::Metadata, text));
     }
+    pages(before.decoded.as_ref(), &decoded, drives)?;
     if !whole {
         return Ok(());
     }
-    if let Some(seat) = decoded.mismatches().0.first() {
+    if let Some(seat) = decoded.mismatches(rested).0.first() {
         return Err(wrong(format!("strips do not agree after the recovery: {seat:?}")));
     }
     let readable = drives.iter().all(|d| d.unreadable().is_empty());
     erased(&decoded, content, 0, readable)?;
     for set in subsets(&decoded, rng) {
         erased(&decoded, content, set, readable)?;
+    }
+    Ok(())
+}
+
+/// No page of the region map is lost, or went back.
+fn pages(
+    before: Option<&Decoded<'_, Picked>>,
+    now: &Decoded<'_, Picked>,
+    drives: &[SharedSimDrive],
+) -> Outcome<()> {
+    let sequences = |d: &Decoded<'_, Picked>| -> Vec<Option<u64>> {
+        d.maps.iter().flatten().flat_map(|map| map.sequences.clone()).collect()
+    };
+    let (then, now) = (before.map_or_else(Vec::new, sequences), sequences(now));
+    for (page, (then, now)) in then.iter().zip(&now).enumerate() {
+        if then > now {
+            let text = format!("page {page} of the map went from {then:?} to {now:?}");
+            return Err(Failure::new(Oracle::Metadata, text));
+        }
+    }
+    if now.contains(&None) && drives.iter().all(|d| d.unreadable().is_empty()) {
+        return Err(Failure::new(Oracle::Metadata, "a page of the map is lost"));
     }
     Ok(())
 }
@@ -514,25 +569,43 @@ fn subsets(decoded: &Decoded<'_, Picked>, rng: &mut Rng) -> Vec<u64> {
     all
 }
 
+/// Pages of an image that belong to nobody, and those of areas that may have been erased.
+fn nobodys(bytes: u64, record: Option<&Record>) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+    let (_, tail) = record::places(bytes);
+    let slots = 2 * 262_144;
+    let erasable = vec![slots..MIB, tail + slots..tail + MIB];
+    let mut nobodys = Vec::new();
+    nobodys.push(tail + MIB..bytes);
+    if let Some(record) = record {
+        nobodys.push(record.data_offset + record.data_bytes..tail);
+        if let Some(areas) = record.areas {
+            // Of a group's drive; more pages are there where a drive is in several groups.
+            let used = (0..record.slots.len()).map(|slot| map::used_bytes(record, slot)).max();
+            nobodys.push(areas.map_start + used.unwrap_or(0)..areas.map_start + areas.map_bytes);
+            if !DEGRADED_CRASH.there {
+                nobodys.push(areas.journal_start..areas.journal_start + areas.journal_bytes);
+            }
+        }
+    }
+    (nobodys, erasable)
+}
+
 /// Bytes that belong to nobody are as they were.
 fn untouched(context: &Context, drives: &[SharedSimDrive]) -> Outcome<()> {
+    let records = context.base.iter().filter_map(record::newest);
+    let record = records.max_by_key(|r| r.sequence);
+    let pages = |r: Range<u64>| r.start as usize / PAGE..(r.end as usize).div_ceil(PAGE);
     for (number, (drive, base)) in drives.iter().zip(&context.base).enumerate() {
         let image = drive.image();
-        let (_, tail) = record::places(image.bytes() as u64);
-        let slots = 2 * 262_144 / PAGE;
-        let head_rest = slots..(1 << 20) / PAGE;
-        let tail_first = tail as usize / PAGE;
-        let tail_rest = tail_first + slots..tail_first + (1 << 20) / PAGE;
-        let behind = tail_first + (1 << 20) / PAGE..image.bytes().div_ceil(PAGE);
-        let pair = |page: usize| (image.page(page), base.image().page(page));
+        let (nobodys, erasable) = nobodys(image.bytes() as u64, record.as_ref());
         let same = |page: usize| image.same_page(base.image(), page);
         // A spare drive that was put in has had its areas erased, at least in part.
         let erased = |page: usize| {
-            let (now, then) = pair(page);
+            let (now, then) = (image.page(page), base.image().page(page));
             now.iter().zip(then).all(|(now, then)| *now == 0 || now == then)
         };
-        let fine = head_rest.chain(tail_rest).all(|p| same(p) || erased(p))
-            && behind.into_iter().all(same);
+        let fine = erasable.into_iter().flat_map(pages).all(|p| same(p) || erased(p))
+            && nobodys.into_iter().flat_map(pages).all(same);
         if !fine {
             let text = format!("drive {number} was written outside of its areas");
             return Err(Failure::new(Oracle::Metadata, text));
@@ -544,6 +617,8 @@ fn untouched(context: &Context, drives: &[SharedSimDrive]) -> Outcome<()> {
 /// A second recovery changes no byte of the data areas.
 fn again(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
     let before = pick(drives);
+    let newest = before.iter().filter_map(record::newest).max_by_key(|r| r.sequence);
+    let data = newest.map_or((MIB, 0), |r| (r.data_offset, r.data_bytes));
     let rig = Rig::new(WorldConfig::new(rng.bits()));
     let Some(_) = start(&rig, &mut Blind, drives, rng)? else {
         return Err(Failure::new(Oracle::Again, "a second recovery is refused"));
@@ -553,8 +628,7 @@ fn again(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Out
     rig.world.kill();
     let after = pick(drives);
     for (number, (before, after)) in before.iter().zip(&after).enumerate() {
-        let (_, tail) = record::places(after.image().bytes() as u64);
-        let data = (1 << 20) / PAGE..tail as usize / PAGE;
+        let data = data.0 as usize / PAGE..(data.0 + data.1) as usize / PAGE;
         if let Some(page) = after.image().changed_from(before.image()).find(|p| data.contains(p)) {
             let text = format!("a second recovery changed page {page} of drive {number}");
             return Err(Failure::new(Oracle::Again, text));

@@ -191,6 +191,26 @@ impl Rig {
         }
     }
 
+    /// Waits until no region of the map is dirty; whether that is so.
+    ///
+    /// # Errors
+    /// `Stall`.
+    pub fn rest(&self, watch: &mut dyn Watch) -> Outcome<bool> {
+        let limit = self.world.now().after(BOUND);
+        let mut span = Nanos::from_micros(100);
+        loop {
+            let map = self.status(watch)?.and_then(|status| status.region_map);
+            if map.is_none_or(|map| map.dirty_regions == 0) {
+                return Ok(true);
+            }
+            if self.world.now() > limit {
+                return Ok(false);
+            }
+            self.pass(watch, span);
+            span = Nanos(span.0 * 2);
+        }
+    }
+
     /// A volume as each core sees it.
     pub fn open(&self, array: &ArrayStatus, volume: &VolumeStatus) -> Vec<Volume<Machine>> {
         let open = |core: &Core<Machine>| {

@@ -4,9 +4,11 @@
 //! draws from generators of its own. So steps can be left out, or a machine made smaller, and the
 //! rest stays as it is: that is how failures shrink.
 
+use crate::abilities::{CATCH_UP, DRIVE_DISCARD, REGION_MAP};
+use crate::trouble;
 use core::fmt;
 use layout::Level;
-use sim::drive::Tears;
+use sim::drive::{DiscardContent, Tears};
 use sim::{DriveConfig, Rng, WorldConfig};
 use units::{MIB, Nanos};
 
@@ -29,6 +31,12 @@ pub enum Host {
     Read,
     /// Flush.
     Flush,
+    /// Discard, or write zeros to, all of a row (a band of every group), which with a region map
+    /// is forgotten.
+    Row {
+        /// Zeros are wanted.
+        zero: bool,
+    },
 }
 
 /// What befalls a drive.
@@ -36,6 +44,8 @@ pub enum Host {
 pub enum Fault {
     /// Blocks that can't be read until they are written.
     Unreadable,
+    /// The same at the begin of the data area, where the first volume lies.
+    UnreadableFront,
     /// A read fails once.
     Read,
     /// A write fails once, having written any part.
@@ -52,6 +62,11 @@ pub enum Fault {
     Slow,
     /// It answers nothing for a while; what it was asked runs late.
     Hang,
+    /// It answers nothing for longer than the deadline, for so many seconds; what it was asked
+    /// runs late.
+    Hung(u64),
+    /// Blocks of its region map that can't be read until they are written.
+    UnreadableMap,
 }
 
 /// What a person does.
@@ -61,6 +76,8 @@ pub enum Admin {
     Fail,
     /// Puts a spare drive into a failed slot.
     Replace,
+    /// Puts the drive that was in a failed slot back, power cut meanwhile or not.
+    Return,
     /// Asks for a scrub.
     Scrub,
     /// Makes another volume.
@@ -78,6 +95,8 @@ pub enum What {
     Drive(Fault, usize),
     /// Of a person: what, and which of the victims.
     Person(Admin, usize),
+    /// Nobody does anything new for so many seconds.
+    Wait(u64),
 }
 
 /// A step with its place in the whole scenario, by which it can be left out.
@@ -134,6 +153,12 @@ pub struct Scenario {
     /// Blocks may be unreadable on one drive more than redundancy covers: then errors are right,
     /// wrong bytes never.
     pub beyond: bool,
+    /// The array has a region map.
+    pub map: bool,
+    /// Bytes of a row: one band of every group of a range.
+    pub row: u64,
+    /// Where the data area of every drive begins, and its bytes.
+    pub data: (u64, u64),
     /// Strip size in bytes.
     pub strip: u32,
     /// Bytes of the first volume.
@@ -151,6 +176,8 @@ pub struct Scenario {
 pub struct Cuts {
     /// Steps left out.
     pub without: Vec<usize>,
+    /// No region map.
+    pub no_map: bool,
     /// One core only.
     pub one_core: bool,
     /// One request of hosts at a time.
@@ -166,6 +193,9 @@ impl fmt::Display for Cuts {
         if !self.without.is_empty() {
             let list: Vec<String> = self.without.iter().map(usize::to_string).collect();
             write!(f, " --without {}", list.join(","))?;
+        }
+        if self.no_map {
+            f.write_str(" --no-map")?;
         }
         if self.one_core {
             f.write_str(" --one-core")?;
@@ -183,13 +213,74 @@ impl fmt::Display for Cuts {
     }
 }
 
+/// Where the data area of a drive begins, and how many bytes it has.
+fn data_area(bytes: u64, map: bool) -> (u64, u64) {
+    if map {
+        let split = format::split(bytes / MIB * MIB);
+        (split.data_offset, split.data_bytes)
+    } else {
+        (format::DATA_OFFSET, format::data_bytes(bytes, false))
+    }
+}
+
 /// The smallest drive whose data area has so many bands, with some bytes behind its tail area.
-pub fn drive_bytes(bands: u64) -> u64 {
+pub fn drive_bytes(bands: u64, map: bool) -> u64 {
     let mut bytes = 3 * MIB;
-    while format::data_bytes(bytes, false) < bands * MIB {
+    while data_area(bytes, map).1 < bands * MIB {
         bytes += MIB;
     }
     bytes + 8192
+}
+
+/// What a region map makes of a scenario. Drawn from a generator of its own, so that nothing else
+/// changes where it is left out.
+fn with_map(scenario: &mut Scenario) {
+    let mut rng = Rng::new(scenario.seed ^ 0x6d61_7073);
+    if !REGION_MAP.there || !rng.chance(75) {
+        return;
+    }
+    use DiscardContent::{Changing, Old, Random, Unsupported, Zero};
+    scenario.map = true;
+    let small = scenario.row <= 3 * MIB;
+    let rows = if small && rng.chance(20) { 1 + rng.below(3) } else { 0 };
+    let bands = if rows > 0 { rows + rng.below(2) } else { 1 + rng.below(2) };
+    for drive in &mut scenario.drives {
+        drive.bytes = drive_bytes(bands, true);
+        if DRIVE_DISCARD.there {
+            drive.discard = [Old, Zero, Random, Changing, Unsupported][rng.index(5)];
+        }
+        if rows > 0 {
+            drive.block_bytes = 4096;
+        }
+    }
+    scenario.data = data_area(scenario.drives[0].bytes, true);
+    for step in scenario.sessions.iter_mut().flat_map(|s| &mut s.steps) {
+        match step.what {
+            What::Drive(Fault::Unreadable, victim) if rng.chance(15) => {
+                step.what = What::Drive(Fault::UnreadableMap, victim);
+            }
+            What::Person(Admin::Replace, victim) if CATCH_UP.there && rng.chance(40) => {
+                step.what = What::Person(Admin::Return, victim);
+            }
+            _ => {}
+        }
+    }
+    if rows == 0 {
+        return;
+    }
+    scenario.unit = 4096;
+    scenario.volume = rows * scenario.row;
+    for step in scenario.sessions.iter_mut().flat_map(|s| &mut s.steps) {
+        match step.what {
+            What::Host(Host::Discard, most) => {
+                step.what = What::Host(Host::Row { zero: false }, most);
+            }
+            What::Host(Host::Zero { .. }, most) if rng.coin() => {
+                step.what = What::Host(Host::Row { zero: true }, most);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn geometry(rng: &mut Rng) -> (Level, usize) {
@@ -231,6 +322,14 @@ pub fn shape(level: Level, width: usize) -> (usize, usize, usize) {
 impl Scenario {
     /// What `seed` means.
     pub fn new(seed: u64) -> Self {
+        let mut scenario = Self::plain(seed);
+        with_map(&mut scenario);
+        trouble::add(&mut scenario);
+        scenario
+    }
+
+    /// What it means for an array without a region map.
+    fn plain(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x7472_6961_6c73);
         let (level, width) = geometry(&mut rng);
         let (lose, k, group) = shape(level, width);
@@ -243,7 +342,7 @@ impl Scenario {
         let bands = if rng.chance(10) && width < 6 { 2 } else { 1 };
         let cache = rng.below(3);
         let spares = if lose > 0 { 1 + rng.index(2) } else { 0 };
-        let drive = |rng: &mut Rng| drive(rng, drive_bytes(bands), block, cache);
+        let drive = |rng: &mut Rng| drive(rng, drive_bytes(bands, false), block, cache);
         let mut drives: Vec<_> = (0..width + spares).map(|_| drive(&mut rng)).collect();
         for spare in &mut drives[width..] {
             // A rebuild that lasts is met by more.
@@ -264,6 +363,8 @@ impl Scenario {
         let sessions = sessions.map(|_| session(&mut rng, &mut numbers, (count, beyond))).collect();
         let unit = u64::from(block);
         let pictures = 40;
+        let data = data_area(drives[0].bytes, false);
+        let row = (width - lose * (width / group)) as u64 * MIB;
         Self {
             seed,
             level,
@@ -271,6 +372,9 @@ impl Scenario {
             width,
             victims,
             beyond,
+            map: false,
+            row: if level == Level::Jbod { MIB } else { row },
+            data,
             strip,
             volume,
             unit,
@@ -281,6 +385,10 @@ impl Scenario {
 
     /// The same with parts left out.
     pub fn reduced(mut self, cuts: &Cuts) -> Self {
+        if cuts.no_map {
+            self = Self::plain(self.seed);
+            trouble::add(&mut self);
+        }
         if let Some(n) = cuts.sessions {
             self.sessions.truncate(n.max(1));
         }
@@ -444,9 +552,10 @@ impl fmt::Display for Scenario {
         let Self { level, width, strip, volume, victims, .. } = self;
         writeln!(
             f,
-            "{level} of {width} drives (+{} spare), strips of {strip}, blocks of {}, a volume of \
+            "{level} of {width} drives (+{} spare){}, strips of {strip}, blocks of {}, a volume of \
              {volume} bytes, volatile caches {:?}, faults may befall slots {victims:?}",
             self.drives.len() - width,
+            if self.map { " with a region map" } else { "" },
             self.unit,
             self.drives.iter().map(|d| d.volatile_cache).collect::<Vec<_>>(),
         )?;

@@ -7,12 +7,16 @@
 //! befell the drives: then they are counted, and the blocks may be old or new.
 
 use crate::camera::Camera;
+use crate::decoder::record;
 use crate::failure::{Failure, Oracle, Outcome};
+use crate::fleet::Picked;
 use crate::rig::{ARRAY, Answer, BOUND, Machine, Rig, reference};
 use crate::scenario::{Admin, Fault, Host, Scenario, Session, Step, What, shape};
 use crate::tally::Tally;
 use crate::versions::Versions;
+use core::future::Future;
 use engine::array::message::Repair;
+use engine::limits::DRIVE_DEADLINE;
 use engine::manage::command::{ArrayStatus, Request, VolumeStatus};
 use engine::volume::Volume;
 use io::{BlockError, Blocks, Env, Pool, Priority};
@@ -22,6 +26,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{CoreId, MIB, Nanos, Slot};
+
+/// The longest that a request of a host may take while no drive hangs.
+const PROMPT: Nanos = Nanos::from_millis(2_000);
+/// The longest that a request waits for a drive that hangs: the deadline, and a quarter of it.
+const DRIVE_TIMEOUT: Nanos = Nanos(DRIVE_DEADLINE.0 / 4 * 5);
 
 /// A request of a person under way.
 enum Asked {
@@ -48,12 +57,20 @@ pub struct Floor {
     spare: Cell<usize>,
     victims: Vec<usize>,
     unit: u64,
+    /// Where the data area of every drive begins, and its bytes.
+    data: (u64, u64),
+    /// Bytes of a row.
+    row: u64,
     /// Bytes at the begin of a volume that requests lie in.
     focus: u64,
     /// Requests may fail once a drive does.
     fragile: bool,
     /// Something befell a drive, now or in a session before.
     faulty: Cell<bool>,
+    /// Nobody does anything new before.
+    quiet_until: Cell<Nanos>,
+    /// The longest that a request of a host may take.
+    patience: Cell<Nanos>,
     tally: RefCell<Tally>,
 }
 
@@ -81,11 +98,15 @@ impl Floor {
             spare: Cell::new(seats.iter().copied().max().map_or(0, |s| s + 1).max(scenario.width)),
             victims: scenario.victims.clone(),
             unit: scenario.unit,
+            data: scenario.data,
+            row: scenario.row,
             focus: session.focus.saturating_mul(scenario.unit),
             fragile: scenario.beyond
                 || shape(scenario.level, scenario.width).0 == 0
                 || (parity && owing),
             faulty: Cell::new(drives.iter().any(|d| !d.unreadable().is_empty())),
+            quiet_until: Cell::new(Nanos(0)),
+            patience: Cell::new(PROMPT),
             tally: RefCell::default(),
         })
     }
@@ -113,8 +134,14 @@ impl Floor {
                 floor.lanes.set(floor.lanes.get() - 1);
             });
         }
-        // Hung drives go on by a timer of their own; a second more than any of them hangs.
-        let outcome = rig.run(camera, BOUND, "the work of hosts", || {
+        // Drives that hang go on by a timer of their own.
+        let steps = self.queue.borrow().clone();
+        let waits = steps.iter().map(|step| match step.what {
+            What::Wait(seconds) | What::Drive(Fault::Hung(seconds), _) => seconds,
+            _ => 0,
+        });
+        let bound = BOUND.after(Nanos::from_millis(waits.sum::<u64>() * 1000));
+        let outcome = rig.run(camera, bound, "the work of hosts", || {
             self.ask_for(rig);
             self.hear(rig, status);
             let over = self.lanes.get() == 0
@@ -132,12 +159,20 @@ impl Floor {
 
     async fn walk(self: &Rc<Self>, env: &Machine) {
         loop {
+            while env.now() < self.quiet_until.get() {
+                env.sleep(Nanos::from_millis(200)).await;
+            }
             let Some(step) = self.queue.borrow_mut().pop_front() else { return };
             let mut rng = Rng::new(step.seed);
             let outcome = match step.what {
                 What::Host(host, most) => self.host(env, host, most, &mut rng).await,
                 What::Drive(fault, victim) => {
                     self.befall(env, fault, victim, &mut rng);
+                    Ok(())
+                }
+                What::Wait(seconds) => {
+                    let until = env.now().after(Nanos::from_millis(seconds * 1000));
+                    self.quiet_until.set(until.max(self.quiet_until.get()));
                     Ok(())
                 }
                 What::Person(admin, victim) => {
@@ -156,13 +191,22 @@ impl Floor {
     }
 
     /// A volume that is there, and a range of it that is free; taken from here on.
-    async fn claim(&self, env: &Machine, most: u64, rng: &mut Rng) -> Option<(usize, u64, u64)> {
+    async fn claim(
+        &self,
+        env: &Machine,
+        host: Host,
+        most: u64,
+        rng: &mut Rng,
+    ) -> Option<(usize, u64, u64)> {
         for _ in 0..200 {
             let count = self.versions.borrow().volumes().len();
             let at = rng.index(count);
             let there = !self.versions.borrow().volumes()[at].unborn;
             let (unit, focus) = (self.unit, self.focus);
-            let (from, bytes) = self.versions.borrow().pick(at, rng, (unit, focus), most);
+            let (from, bytes) = match host {
+                Host::Row { .. } => self.versions.borrow().pick(at, rng, (self.row, u64::MAX), 1),
+                _ => self.versions.borrow().pick(at, rng, (unit, focus), most),
+            };
             if there && self.versions.borrow_mut().claim(at, from, bytes) {
                 return Some((at, from, bytes));
             }
@@ -185,19 +229,34 @@ impl Floor {
         rng: &mut Rng,
     ) -> Result<(), String> {
         if host == Host::Flush {
-            return self.flush(env).await;
+            return self.in_time(env, self.flush(env)).await;
         }
-        let Some((at, from, bytes)) = self.claim(env, most, rng).await else { return Ok(()) };
+        let Some((at, from, bytes)) = self.claim(env, host, most, rng).await else { return Ok(()) };
         let Some(volume) = self.handle(at, env.core()) else {
             self.versions.borrow_mut().release(at, from, bytes);
             return Ok(());
         };
         let outcome = match host {
-            Host::Read => self.read(&volume, at, from, bytes).await,
-            _ => self.change(&volume, host, (at, from, bytes)).await,
+            Host::Read => self.in_time(env, self.read(&volume, at, from, bytes)).await,
+            _ => self.in_time(env, self.change(&volume, host, (at, from, bytes))).await,
         };
         self.versions.borrow_mut().release(at, from, bytes);
         outcome
+    }
+
+    /// A request of a host takes no longer than drives that hang can make it.
+    async fn in_time(
+        &self,
+        env: &Machine,
+        request: impl Future<Output = Result<(), String>>,
+    ) -> Result<(), String> {
+        let begun = env.now();
+        request.await?;
+        let (took, most) = (env.now().since(begun), self.patience.get());
+        if took > most {
+            return Err(format!("a request took {took:?}, more than {most:?}"));
+        }
+        Ok(())
     }
 
     async fn read(
@@ -229,6 +288,9 @@ impl Floor {
                 self.versions.borrow().data(at, from, version, &mut data);
                 (volume.write(from, data.freeze(), fua).await, fua)
             }
+            // Pages of the region map are durable, so this is.
+            Host::Row { zero: true } => (volume.write_zeroes(from, bytes, false).await, true),
+            Host::Row { zero: false } => (volume.discard(from, bytes).await, true),
             Host::Zero { fua } => (volume.write_zeroes(from, bytes, fua).await, fua),
             _ => (volume.discard(from, bytes).await, false),
         };
@@ -263,12 +325,16 @@ impl Floor {
     fn befall(&self, env: &Machine, fault: Fault, victim: usize, rng: &mut Rng) {
         let slot = self.victims[victim];
         let drive = self.drives[self.seats.borrow()[slot]].clone();
-        let data = format::DATA_OFFSET;
+        let (data, bytes_of_data) = self.data;
         let name = match fault {
             Fault::Unreadable => {
-                let at = data + rng.below(MIB / 4096) * 4096;
+                let at = data + rng.below(bytes_of_data.min(4 * MIB) / 4096) * 4096;
                 let bytes = 4096 * (1 + rng.below(4));
-                drive.fail_range(at, bytes.min(data + MIB - at));
+                drive.fail_range(at, bytes.min(data + bytes_of_data - at));
+                "unreadable blocks"
+            }
+            Fault::UnreadableFront => {
+                drive.fail_range(data + rng.below(32) * 4096, 4096);
                 "unreadable blocks"
             }
             Fault::Read => {
@@ -307,6 +373,16 @@ impl Floor {
                 self.hang(env, drive, rng);
                 "hang, then late execution"
             }
+            Fault::Hung(seconds) => {
+                drive.hang();
+                self.later(env, drive, Nanos::from_millis(seconds * 1000));
+                self.wait_longer(DRIVE_TIMEOUT);
+                "hung past the deadline"
+            }
+            Fault::UnreadableMap => {
+                drive.fail_range(MIB + rng.below(4) * 4096, 4096 * (1 + rng.below(2)));
+                "unreadable blocks of the map"
+            }
         };
         if !matches!(fault, Fault::Slow | Fault::Hang) {
             self.faulty.set(true);
@@ -322,6 +398,17 @@ impl Floor {
             drive.hold(rng.below(3), 1 + rng.below(3));
         }
         let span = Nanos([50_000, 1_000_000, 1_000_000_000][rng.index(3)]);
+        self.wait_longer(span);
+        self.later(env, drive, span);
+    }
+
+    /// Requests of hosts may take so much longer.
+    fn wait_longer(&self, span: Nanos) {
+        self.patience.set(self.patience.get().after(span));
+    }
+
+    /// Lets a drive go on after a while.
+    fn later(&self, env: &Machine, drive: SharedSimDrive, span: Nanos) {
         let timer = env.clone();
         env.spawn(Priority::First, async move {
             timer.sleep(span).await;
@@ -357,6 +444,19 @@ impl Floor {
                 let place = Slot(slot as u16);
                 let answer = rig.send(|r| Request::Replace(name(), place, drive, r));
                 Asked::Replace(slot, spare, answer)
+            }
+            Admin::Return => {
+                let seat = self.seats.borrow()[slot];
+                let drive = &self.drives[seat];
+                if drive.is_gone() {
+                    if seed & 1 == 1 {
+                        drive.power_cut(seed);
+                    }
+                    drive.reappear();
+                }
+                let (drive, place) = (reference(drive, seat), Slot(slot as u16));
+                let answer = rig.send(|r| Request::Replace(name(), place, drive, r));
+                Asked::Replace(slot, seat, answer)
             }
             Admin::Scrub => {
                 let all = [Repair::Nothing, Repair::Known, Repair::TrustData];
@@ -396,6 +496,17 @@ impl Floor {
         Some(Asked::Volume(name, Some(old), bytes, rig.send(resized)))
     }
 
+    /// What it is called that a drive took a slot.
+    fn joined(&self, slot: usize, before: usize, drive: usize) -> &'static str {
+        let record = record::newest(&Picked::new(&self.drives[drive]));
+        let whole = record.and_then(|r| r.slots.get(slot).map(|s| s.whole)).unwrap_or(0);
+        match before == drive {
+            false => "replaced",
+            true if whole > 0 => "put back and caught up",
+            true => "put back and filled",
+        }
+    }
+
     /// Takes the answers that have come.
     fn hear(&self, rig: &Rig, status: &ArrayStatus) {
         let mut asked = self.asked.borrow_mut();
@@ -403,8 +514,8 @@ impl Floor {
             Asked::Array(answer) => answer.take().is_none(),
             Asked::Replace(slot, spare, answer) => match answer.take() {
                 Some(Ok(_)) => {
-                    self.seats.borrow_mut()[*slot] = *spare;
-                    self.tally.borrow_mut().fault("replaced", 1);
+                    let before = core::mem::replace(&mut self.seats.borrow_mut()[*slot], *spare);
+                    self.tally.borrow_mut().fault(self.joined(*slot, before, *spare), 1);
                     false
                 }
                 other => other.is_none(),

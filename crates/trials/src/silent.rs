@@ -88,7 +88,7 @@ fn choose(
     let pages = (volume.bytes / PAGE as u64).max(1);
     let seat: Seat = decoded.seat(volume, rng.below(pages) * PAGE as u64)?;
     let r = &decoded.record.ranges[seat.range];
-    if r.m == 0 {
+    if r.m == 0 || decoded.dirty(&seat) {
         return None;
     }
     let strip = rng.index(r.k + r.m);

@@ -1,8 +1,7 @@
 //! One seed: its sessions are run, pictures are taken, and each is looked at.
 
-use crate::abilities::REGION_MAP;
 use crate::camera::{Camera, Picture};
-use crate::decoder::record::Record;
+use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, pick};
 use crate::point::{self, Context};
@@ -11,7 +10,7 @@ use crate::scenario::{Cuts, End, Scenario};
 use crate::session::Floor;
 use crate::tally::Tally;
 use crate::versions::Versions;
-use engine::manage::command::{ArrayState, NewArray, Request};
+use engine::manage::command::{NewArray, Request};
 use sim::{Rng, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,7 +86,7 @@ impl Trial<'_> {
             level: scenario.level,
             strip_bytes: scenario.strip,
             block_bytes: None,
-            region_map: REGION_MAP.there,
+            region_map: scenario.map,
         };
         let list = references_in_order(&self.drives[..scenario.width]);
         let made = rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?;
@@ -130,32 +129,34 @@ impl Trial<'_> {
         let border = rig.world.boundaries();
         drop(rig);
         // The end itself: after a clean stop no resync covers up what is wrong.
-        camera.pictures.push(Picture {
-            number: 0,
-            border,
-            drives: self.drives.iter().map(|d| d.after_cut(true, self.rng.bits())).collect(),
-            versions: self.versions.borrow().clone(),
-            power: true,
-        });
+        let mut versions = self.versions.borrow().clone();
+        if !self.clean() {
+            // A drive that the array can't do without did not take a flush.
+            versions.crashed();
+        }
+        let drives = self.drives.iter().map(|d| d.after_cut(true, self.rng.bits())).collect();
+        camera.pictures.push(Picture { number: 0, border, drives, versions, power: true });
         self.keep(camera);
         Ok(true)
     }
 
-    /// The newest record of all drives.
-    fn newest(&self) -> Option<Record> {
+    /// Whether the newest record says that the array was stopped cleanly.
+    fn clean(&self) -> bool {
         let picked = pick(&self.drives);
-        let all = picked.iter().filter_map(crate::decoder::record::newest);
-        all.max_by_key(|r| r.sequence)
-    }
-
-    /// Whether the record does not say that the array was stopped.
-    fn unclean(&self) -> bool {
-        self.newest().is_none_or(|record| record.groups.iter().any(|group| group.unclean))
+        let newest = picked.iter().filter_map(crate::decoder::record::newest);
+        let newest = newest.max_by_key(|r| r.sequence);
+        newest.is_some_and(|record| record.groups.iter().all(|g| !g.unclean))
     }
 
     /// Whether a resync is owed, so that parity is not to be counted on.
     fn owing(&self) -> bool {
-        self.newest().is_none_or(|record| {
+        let picked = pick(&self.drives);
+        if self.scenario.map {
+            return Decoded::open(&picked).map_or(true, |d| d.any_dirty());
+        }
+        let newest = picked.iter().filter_map(crate::decoder::record::newest);
+        let newest = newest.max_by_key(|r| r.sequence);
+        newest.is_none_or(|record| {
             let stripes = |g: usize| {
                 let range = record.ranges.iter().rev().find(|r| r.first_group <= g);
                 range.map_or(0, crate::decoder::array::stripes)
@@ -168,16 +169,10 @@ impl Trial<'_> {
     fn end(&mut self, rig: &Rig, camera: &mut Camera, end: End) -> Outcome<()> {
         match end {
             End::Stop => {
-                let status = rig.status(camera)?;
-                let serving = status.is_none_or(|s| s.state != ArrayState::Failed);
                 // A stop that a failed drive keeps from being clean is one all the same.
                 let stop = |r| Request::Stop(ARRAY.into(), r);
                 let _ = rig.ask(camera, "a stop", stop)?;
                 rig.world.kill();
-                if !serving || self.unclean() {
-                    // What the drive that is lacking had in its cache was not flushed.
-                    self.versions.borrow_mut().crashed();
-                }
             }
             End::Cut => {
                 rig.world.crash();

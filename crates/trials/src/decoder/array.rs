@@ -4,6 +4,7 @@
 //! itself where its drive counts, else from redundancy that can be trusted.
 
 use super::code::{self, Page};
+use super::map::{self, GroupMap};
 use super::record::{self, Range, Record, State, VolumeEntry};
 use super::{PAGE, Raw};
 
@@ -32,6 +33,8 @@ pub struct Decoded<'a, R> {
     pub record: Record,
     /// The drive of each slot that takes part.
     pub drives: Vec<Option<&'a R>>,
+    /// The region map of each group, with one.
+    pub maps: Option<Vec<GroupMap>>,
 }
 
 /// Where a page of a volume lies.
@@ -48,6 +51,9 @@ pub struct Seat {
     /// Offset within the strip.
     pub at: u64,
 }
+
+/// All zeros agree with themselves in every code.
+const ZERO: Page = [0; PAGE];
 
 /// A set of slots, a bit each.
 pub type Slots = u64;
@@ -81,7 +87,8 @@ impl<'a, R: Raw> Decoded<'a, R> {
         if !newest.zeroed {
             return Err(Refusal::Unfinished);
         }
-        Ok(Self { record: newest, drives: seats })
+        let maps = map::load(&newest, &seats);
+        Ok(Self { record: newest, drives: seats, maps })
     }
 
     /// Whether the array may start without a person accepting loss.
@@ -107,6 +114,32 @@ impl<'a, R: Raw> Decoded<'a, R> {
     fn owes(&self, range: &Range, position: usize) -> bool {
         let group = self.record.groups[range.first_group + position];
         range.m > 0 && (group.unclean || group.border < stripes(range))
+    }
+
+    /// The map of a seat's group.
+    fn map(&self, seat: &Seat) -> Option<&GroupMap> {
+        let group = self.record.ranges[seat.range].first_group + seat.position;
+        self.maps.as_ref().map(|maps| &maps[group])
+    }
+
+    /// Whether the band of a stripe was ever written; without a map all were.
+    pub fn written(&self, seat: &Seat) -> bool {
+        self.map(seat).is_none_or(|map| map.written(seat.stripe))
+    }
+
+    /// Whether writes to the stripe may have been under way when the array ended.
+    pub fn dirty(&self, seat: &Seat) -> bool {
+        let group = self.record.ranges[seat.range].first_group + seat.position;
+        let group = self.record.groups[group];
+        match self.map(seat) {
+            Some(map) => map.dirty(seat.stripe),
+            None => group.unclean || seat.stripe >= group.border,
+        }
+    }
+
+    /// Whether any region is dirty.
+    pub fn any_dirty(&self) -> bool {
+        self.maps.iter().flatten().any(GroupMap::any_dirty)
     }
 
     /// How many drives of the group do not hold everything.
@@ -167,10 +200,12 @@ impl<'a, R: Raw> Decoded<'a, R> {
         }
     }
 
-    /// The page of a strip on its drive, if that counts and can be read.
+    /// The page of a strip on its drive, if that counts and can be read. What lies in a band that
+    /// was never written means nothing.
     pub fn page(&self, seat: &Seat, strip: usize, erased: Slots) -> Option<&'a Page> {
         let r = &self.record.ranges[seat.range];
         let slot = self.slot(seat, strip);
+        let erased = if self.written(seat) { erased } else { Slots::MAX };
         let drive = self.drives[slot].filter(|_| erased >> slot & 1 == 0)?;
         let area = r.drive_start + seat.stripe * r.strip;
         let counts = match self.record.slots[slot].state {
@@ -187,6 +222,9 @@ impl<'a, R: Raw> Decoded<'a, R> {
     /// not say.
     pub fn read(&self, seat: &Seat, erased: Slots) -> Option<Page> {
         let r = &self.record.ranges[seat.range];
+        if !self.written(seat) {
+            return Some(ZERO);
+        }
         if r.kind == 1 {
             let copies = 0..r.k + r.m;
             return copies.into_iter().find_map(|c| self.page(seat, c, erased)).copied();
@@ -199,6 +237,10 @@ impl<'a, R: Raw> Decoded<'a, R> {
         }
         let data: Vec<Option<&Page>> = (0..r.k).map(|s| self.page(seat, s, erased)).collect();
         let parity = |i| (i < r.m).then(|| self.page(seat, r.k + i, erased)).flatten();
+        let mut there = data.iter().copied().chain([parity(0), parity(1)]).flatten();
+        if there.clone().count() >= r.k && there.all(|page| page[..] == ZERO[..]) {
+            return Some(ZERO);
+        }
         let lost = (0..r.k).filter(|s| data[*s].is_none());
         let at = lost.into_iter().position(|s| s == seat.strip)?;
         code::recover(&data, [parity(0), parity(1)]).map(|pages| pages[at])
@@ -208,16 +250,25 @@ impl<'a, R: Raw> Decoded<'a, R> {
     pub fn trusted(&self, seat: &Seat) -> bool {
         let group = self.record.ranges[seat.range].first_group + seat.position;
         let group = self.record.groups[group];
-        !group.unclean && seat.stripe < group.border
+        match self.map(seat) {
+            Some(map) => group.loss_accepted || !map.dirty(seat.stripe),
+            None => !group.unclean && seat.stripe < group.border,
+        }
     }
 
     /// Looks at the redundancy of every page of every stripe; the places of the first pages where
-    /// strips that are all there do not agree, and how many pages were compared.
-    pub fn mismatches(&self) -> (Vec<Seat>, u64) {
+    /// strips that are all there do not agree, and how many pages were compared. With `dirty` also
+    /// of regions that are dirty; never of bands that were not written.
+    pub fn mismatches(&self, dirty: bool) -> (Vec<Seat>, u64) {
         let (mut wrong, mut compared) = (Vec::new(), 0);
         for (range, r) in self.record.ranges.iter().enumerate().filter(|(_, r)| r.m > 0) {
             for position in 0..r.groups {
                 for stripe in 0..stripes(r) {
+                    let first = Seat { range, position, stripe, strip: 0, at: 0 };
+                    let passed_over = self.maps.is_some() && !dirty && self.dirty(&first);
+                    if passed_over || !self.written(&first) {
+                        continue;
+                    }
                     for at in (0..r.strip).step_by(PAGE) {
                         let seat = Seat { range, position, stripe, strip: 0, at };
                         let Some(agrees) = self.agrees(&seat) else { continue };
@@ -240,7 +291,6 @@ impl<'a, R: Raw> Decoded<'a, R> {
         if r.kind == 1 {
             return Some(all.iter().all(|page| page[..] == all[0][..]));
         }
-        const ZERO: Page = [0; PAGE];
         if all.iter().all(|page| page[..] == ZERO[..]) {
             return Some(true);
         }

@@ -8,6 +8,7 @@
 
 pub mod array;
 pub mod code;
+pub mod map;
 pub mod record;
 
 /// Bytes of a page of an image.

@@ -72,6 +72,8 @@ pub struct SlotEntry {
     pub state: State,
     /// The last epoch its drive took part in.
     pub last: Epoch,
+    /// Whole up to this epoch counter, or 0.
+    pub whole: u64,
 }
 
 /// One group.
@@ -96,11 +98,28 @@ pub struct VolumeEntry {
     pub extents: Vec<(u64, u64)>,
 }
 
+/// Where region map and journal lie on every drive, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Areas {
+    /// Begin of the region map area.
+    pub map_start: u64,
+    /// Its bytes.
+    pub map_bytes: u64,
+    /// Begin of the journal area.
+    pub journal_start: u64,
+    /// Its bytes.
+    pub journal_bytes: u64,
+    /// A bit of the map stands for 2 to the power of this bands.
+    pub shift: u32,
+}
+
 /// The array record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// Counted up by every write of records.
     pub sequence: u64,
+    /// With a region map (version 2).
+    pub areas: Option<Areas>,
     /// The array.
     pub array: Id,
     /// This drive.
@@ -132,7 +151,7 @@ pub struct Record {
 }
 
 /// The slow CRC-32C of RFC 3720, a table made of its reflected polynomial.
-fn crc(bytes: &[u8]) -> u32 {
+pub(super) fn crc(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
         let mut i = 0;
@@ -152,7 +171,7 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 /// Reads fields one behind the other; `None` at the end.
-struct Fields<'a>(&'a [u8]);
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Fields<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
@@ -161,15 +180,15 @@ impl<'a> Fields<'a> {
         Some(now)
     }
 
-    fn number(&mut self, bytes: usize) -> Option<u64> {
+    pub(super) fn number(&mut self, bytes: usize) -> Option<u64> {
         Some(self.take(bytes)?.iter().rev().fold(0, |sum, b| sum << 8 | u64::from(*b)))
     }
 
-    fn size(&mut self, bytes: usize) -> Option<usize> {
+    pub(super) fn size(&mut self, bytes: usize) -> Option<usize> {
         self.number(bytes).map(|n| n as usize)
     }
 
-    fn id(&mut self) -> Option<Id> {
+    pub(super) fn id(&mut self) -> Option<Id> {
         self.take(16)?.try_into().ok()
     }
 
@@ -177,7 +196,7 @@ impl<'a> Fields<'a> {
         String::from_utf8(self.take(bytes)?.to_vec()).ok()
     }
 
-    fn reserved(&mut self, bytes: usize) -> Option<()> {
+    pub(super) fn reserved(&mut self, bytes: usize) -> Option<()> {
         self.take(bytes)?.iter().all(|b| *b == 0).then_some(())
     }
 }
@@ -191,19 +210,25 @@ pub fn places(bytes: u64) -> ([u64; 4], u64) {
 /// The record of a drive that counts: of the intact ones the one with the largest sequence
 /// number. `None`: none is intact, or the newest breaks a rule.
 pub fn newest(drive: &impl Raw) -> Option<Record> {
-    let mut best: Option<(u64, Vec<u8>)> = None;
+    let mut best: Option<Intact> = None;
     for at in places(drive.bytes()).0 {
-        let Some((sequence, body)) = intact(drive, at) else { continue };
-        if best.as_ref().is_none_or(|(other, _)| sequence > *other) {
-            best = Some((sequence, body));
+        let Some(found) = intact(drive, at) else { continue };
+        if best.as_ref().is_none_or(|other| found.sequence > other.sequence) {
+            best = Some(found);
         }
     }
-    let (sequence, body) = best?;
-    record(&body, sequence)
+    record(&best?)
 }
 
-/// Sequence number and record bytes of an intact record slot.
-fn intact(drive: &impl Raw, at: u64) -> Option<(u64, Vec<u8>)> {
+/// What an intact record slot holds.
+struct Intact {
+    version: u64,
+    sequence: u64,
+    body: Vec<u8>,
+}
+
+/// What an intact record slot holds.
+fn intact(drive: &impl Raw, at: u64) -> Option<Intact> {
     let page = drive.page(at / super::PAGE as u64);
     if &page[..8] != b"PALISADE" {
         return None;
@@ -226,11 +251,13 @@ fn intact(drive: &impl Raw, at: u64) -> Option<(u64, Vec<u8>)> {
         return None;
     }
     let body = drive.copy(at + HEADER as u64, bytes);
-    (version == 1 && flags == 0 && crc(&body) == body_crc).then_some((sequence, body))
+    let known = matches!(version, 1 | 2) && flags == 0;
+    (known && crc(&body) == body_crc).then_some(Intact { version, sequence, body })
 }
 
-fn record(body: &[u8], sequence: u64) -> Option<Record> {
-    let f = &mut Fields(body);
+fn record(from: &Intact) -> Option<Record> {
+    let f = &mut Fields(&from.body);
+    let mapped = from.version == 2;
     let (array, drive, slot) = (f.id()?, f.id()?, f.size(2)?);
     let (level, bits) = (f.number(1)? as u8, f.number(1)?);
     let block = f.number(4)?;
@@ -239,16 +266,18 @@ fn record(body: &[u8], sequence: u64) -> Option<Record> {
     let before = f.number(8)?;
     f.take(8 + 16 + 16 + 4 * 8)?;
     let counts: Vec<usize> = (0..6).map(|_| f.size(2)).collect::<Option<_>>()?;
-    f.reserved(28)?;
+    let areas = if mapped { Some(areas(f)?) } else { None };
+    f.reserved(if mapped { 11 } else { 28 })?;
     f.text(counts[5])?;
     let ranges = (0..counts[0]).map(|_| range(f)).collect::<Option<Vec<_>>>()?;
     let strip = ranges.first()?.strip;
-    let slots = (0..counts[1]).map(|_| slot_entry(f, strip)).collect::<Option<_>>()?;
+    let slots = (0..counts[1]).map(|_| slot_entry(f, strip, mapped)).collect::<Option<_>>()?;
     let groups = (0..counts[2]).map(|_| group_entry(f)).collect::<Option<_>>()?;
     let volumes = (0..counts[3]).map(|_| volume_entry(f)).collect::<Option<_>>()?;
     let zeroed = bits & 1 == 1;
     Some(Record {
-        sequence,
+        sequence: from.sequence,
+        areas,
         array,
         drive,
         slot,
@@ -264,6 +293,13 @@ fn record(body: &[u8], sequence: u64) -> Option<Record> {
         groups,
         volumes,
     })
+}
+
+fn areas(f: &mut Fields<'_>) -> Option<Areas> {
+    let mut mib = || f.number(4).map(|n| n * MIB);
+    let (map_start, map_bytes, journal_start, journal_bytes) = (mib()?, mib()?, mib()?, mib()?);
+    let shift = f.number(1)? as u32;
+    (shift <= 16).then_some(Areas { map_start, map_bytes, journal_start, journal_bytes, shift })
 }
 
 fn range(f: &mut Fields<'_>) -> Option<Range> {
@@ -289,12 +325,13 @@ fn range(f: &mut Fields<'_>) -> Option<Range> {
     (width == k + m).then_some(range)
 }
 
-fn slot_entry(f: &mut Fields<'_>, strip: u64) -> Option<SlotEntry> {
+fn slot_entry(f: &mut Fields<'_>, strip: u64, mapped: bool) -> Option<SlotEntry> {
     let drive = f.id()?;
     let (state, serial) = (f.number(1)?, f.size(1)?);
     f.reserved(6)?;
     let border = f.number(8)?;
     let last = Epoch { counter: f.number(8)?, id: f.number(8)? };
+    let whole = if mapped { f.number(8)? } else { 0 };
     f.text(serial)?;
     let state = match state {
         0 => State::InSync,
@@ -302,7 +339,7 @@ fn slot_entry(f: &mut Fields<'_>, strip: u64) -> Option<SlotEntry> {
         2 => State::Failed,
         _ => return None,
     };
-    Some(SlotEntry { drive, state, last })
+    Some(SlotEntry { drive, state, last, whole })
 }
 
 fn group_entry(f: &mut Fields<'_>) -> Option<GroupEntry> {

@@ -1,0 +1,264 @@
+//! The region map, read as docs/format.md has it: which bands were ever written, where redundancy
+//! may not match, and what a drive that was out lacks.
+//!
+//! Invariant: a page that no drive in sync has is lost, and then its regions are written, dirty and
+//! missed: never is less said than the document says.
+
+use super::record::{Areas, Fields, Id, Range, Record, State, crc};
+use super::{PAGE, Raw};
+
+const MIB: u64 = 1 << 20;
+const HEADER: usize = 64;
+/// Entries of a page.
+const ENTRIES: u64 = 126;
+/// Bits of a region.
+const BITS: u64 = 64;
+
+/// A region's entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// A bit for each run of bands.
+    pub written: u64,
+    /// The epoch counter in which it became clean while a drive was out, or 0.
+    pub missed: u64,
+    /// Redundancy may not match.
+    pub dirty: bool,
+}
+
+/// A page that counts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MapPage {
+    /// Its sequence number.
+    pub sequence: u64,
+    /// Its entries.
+    pub entries: Vec<Entry>,
+}
+
+/// The map of one group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupMap {
+    /// Stripes that a bit stands for.
+    stripes_per_bit: u64,
+    /// Sequence numbers of its pages; `None`: lost.
+    pub sequences: Vec<Option<u64>>,
+    /// The entries of all regions.
+    pub entries: Vec<Entry>,
+}
+
+impl GroupMap {
+    fn place(&self, stripe: u64) -> (usize, u64) {
+        let bit = stripe / self.stripes_per_bit;
+        ((bit / BITS) as usize, bit % BITS)
+    }
+
+    /// Whether the band of a stripe was ever written.
+    pub fn written(&self, stripe: u64) -> bool {
+        let (region, bit) = self.place(stripe);
+        self.entries[region].written >> bit & 1 == 1
+    }
+
+    /// Whether redundancy of a stripe may not match.
+    pub fn dirty(&self, stripe: u64) -> bool {
+        self.entries[self.place(stripe).0].dirty
+    }
+
+    /// Whether any region is dirty.
+    pub fn any_dirty(&self) -> bool {
+        self.entries.iter().any(|e| e.dirty)
+    }
+
+    /// Whether a drive that is whole up to an epoch may lack what was written to a stripe.
+    pub fn missed_since(&self, stripe: u64, epoch: u64) -> bool {
+        let entry = &self.entries[self.place(stripe).0];
+        entry.dirty || entry.missed > epoch
+    }
+}
+
+/// Bands of a group.
+fn bands(range: &Range) -> u64 {
+    range.array_bytes / (range.groups * range.k) as u64 / MIB
+}
+
+/// Regions of a group.
+fn regions(range: &Range, areas: &Areas) -> u64 {
+    bands(range).div_ceil(1 << areas.shift).div_ceil(BITS)
+}
+
+/// Pages of a group.
+fn pages(range: &Range, areas: &Areas) -> u64 {
+    regions(range, areas).div_ceil(ENTRIES)
+}
+
+/// The groups in ascending order: range, group, and its first slot.
+fn groups(record: &Record) -> impl Iterator<Item = (&Range, usize, usize)> {
+    let of = |r: &Range, p: usize| (r.first_group + p, r.first_slot + p * (r.k + r.m));
+    record.ranges.iter().flat_map(move |r| {
+        (0..r.groups).map(move |p| {
+            let (group, first) = of(r, p);
+            (r, group, first)
+        })
+    })
+}
+
+/// Bytes of the map area of a slot's drive that hold pages.
+pub fn used_bytes(record: &Record, slot: usize) -> u64 {
+    let Some(areas) = &record.areas else { return 0 };
+    let mine = groups(record).filter(|(r, _, first)| (*first..first + r.k + r.m).contains(&slot));
+    mine.map(|(r, _, _)| pages(r, areas) * 2 * PAGE as u64).sum()
+}
+
+/// Where on a slot's drive the two places of a group's first page begin.
+fn first_place(record: &Record, areas: &Areas, slot: usize, group: usize) -> u64 {
+    let before = groups(record)
+        .filter(|(r, g, first)| *g < group && (*first..first + r.k + r.m).contains(&slot))
+        .map(|(r, _, _)| pages(r, areas));
+    areas.map_start + before.sum::<u64>() * 2 * PAGE as u64
+}
+
+/// The map of every group by the drives of the slots; `None` without one.
+pub fn load<R: Raw>(record: &Record, drives: &[Option<&R>]) -> Option<Vec<GroupMap>> {
+    let areas = record.areas.as_ref()?;
+    Some(
+        groups(record)
+            .map(|(r, g, first)| group_map(record, areas, (r, g, first), drives))
+            .collect(),
+    )
+}
+
+fn group_map<R: Raw>(
+    record: &Record,
+    areas: &Areas,
+    (range, group, first): (&Range, usize, usize),
+    drives: &[Option<&R>],
+) -> GroupMap {
+    let bits = bands(range).div_ceil(1 << areas.shift);
+    let total = regions(range, areas);
+    let mut map = GroupMap {
+        stripes_per_bit: (MIB / range.strip) << areas.shift,
+        sequences: Vec::new(),
+        entries: Vec::new(),
+    };
+    for number in 0..pages(range, areas) {
+        let count = (total - number * ENTRIES).min(ENTRIES);
+        let mask = |i: u64| {
+            let left = bits - (number * ENTRIES + i) * BITS;
+            if left >= BITS { u64::MAX } else { (1 << left) - 1 }
+        };
+        let masks: Vec<u64> = (0..count).map(mask).collect();
+        let whole = |slot: &usize| record.slots[*slot].state == State::InSync;
+        let on = |slot: usize| {
+            let at = first_place(record, areas, slot, group) + number * 2 * PAGE as u64;
+            let read = |at| page(drives[slot]?, at, record.array, (group, number), &masks);
+            let (one, other) = (read(at), read(at + PAGE as u64));
+            [one, other].into_iter().flatten().max_by_key(|page| page.sequence)
+        };
+        let found = (first..first + range.k + range.m).filter(whole).filter_map(on);
+        let newest = found.max_by_key(|page| page.sequence);
+        map.sequences.push(newest.as_ref().map(|page| page.sequence));
+        let redundant = range.m > 0;
+        let lost =
+            || masks.iter().map(|m| Entry { written: *m, missed: u64::MAX, dirty: redundant });
+        let entries = newest.map_or_else(|| lost().collect(), |page| page.entries);
+        map.entries.extend(entries.into_iter().map(|e| Entry { dirty: e.dirty && redundant, ..e }));
+    }
+    map
+}
+
+/// What a place holds, if that is a page.
+pub fn page<R: Raw>(
+    drive: &R,
+    at: u64,
+    array: Id,
+    (group, number): (usize, u64),
+    masks: &[u64],
+) -> Option<MapPage> {
+    if drive.unreadable(at, PAGE as u64) {
+        return None;
+    }
+    let bytes = drive.page(at / PAGE as u64);
+    if &bytes[..8] != b"PALIREGN" {
+        return None;
+    }
+    let mut f = Fields(&bytes[8..]);
+    let mine = f.id()? == array
+        && f.size(2)? == group
+        && f.size(2)? == masks.len()
+        && f.number(4)? == number;
+    let sequence = f.number(8)?;
+    f.reserved(20)?;
+    let stored = f.number(4)? as u32;
+    let mut zeroed = *bytes;
+    zeroed[60..HEADER].fill(0);
+    if !mine || stored != crc(&zeroed) {
+        return None;
+    }
+    let entries = masks.iter().map(|mask| entry(&mut f, *mask)).collect::<Option<Vec<_>>>()?;
+    f.0.iter().all(|b| *b == 0).then_some(MapPage { sequence, entries })
+}
+
+fn entry(f: &mut Fields<'_>, mask: u64) -> Option<Entry> {
+    let (written, missed, dirty) = (f.number(8)?, f.number(8)?, f.number(1)?);
+    f.reserved(15)?;
+    (written & !mask == 0 && dirty < 2).then_some(Entry { written, missed, dirty: dirty == 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bytes(Box<[u8; PAGE]>);
+
+    impl Raw for Bytes {
+        fn bytes(&self) -> u64 {
+            PAGE as u64
+        }
+
+        fn page(&self, _: u64) -> &[u8; PAGE] {
+            &self.0
+        }
+
+        fn unreadable(&self, _: u64, _: u64) -> bool {
+            false
+        }
+    }
+
+    /// A page of group 2 with two entries, sealed; `change` is made before.
+    fn sealed(change: impl Fn(&mut [u8; PAGE])) -> Bytes {
+        let mut bytes = Box::new([0; PAGE]);
+        bytes[..8].copy_from_slice(b"PALIREGN");
+        bytes[8..24].fill(7);
+        (bytes[24], bytes[26], bytes[32]) = (2, 2, 9);
+        (bytes[64], bytes[72], bytes[80]) = (0b101, 4, 1);
+        change(&mut bytes);
+        let seal = crc(&bytes[..]);
+        bytes[60..64].copy_from_slice(&seal.to_le_bytes());
+        Bytes(bytes)
+    }
+
+    fn read(bytes: &Bytes) -> Option<MapPage> {
+        page(bytes, 0, [7; 16], (2, 0), &[0b111, 0b1])
+    }
+
+    #[test]
+    fn a_page_is_read_and_any_flipped_bit_refuses_it() {
+        let mut bytes = sealed(|_| ());
+        let first = Entry { written: 0b101, missed: 4, dirty: true };
+        let second = Entry { written: 0, missed: 0, dirty: false };
+        assert_eq!(read(&bytes), Some(MapPage { sequence: 9, entries: vec![first, second] }));
+        for bit in 0..8 * PAGE {
+            bytes.0[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read(&bytes), None, "bit {bit}");
+            bytes.0[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn what_breaks_a_rule_holds_no_page() {
+        for at in [40, 59, 64 + 17, 64 + 64, PAGE - 1] {
+            assert_eq!(read(&sealed(|b| b[at] = 1)), None, "reserved byte {at}");
+        }
+        for (at, value) in [(24, 1), (26, 3), (28, 1), (64, 0b1001), (96, 0b10), (80, 2)] {
+            assert_eq!(read(&sealed(|b| b[at] = value)), None, "byte {at}");
+        }
+    }
+}
