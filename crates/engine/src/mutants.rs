@@ -28,6 +28,22 @@ mutants! {
         content (row 3)";
     FuaDropped = "fua-dropped": "FUA does not reach the drives (rows 4, 20)";
     RecordNotDurable = "record-not-durable": "records are written without FUA (row 4)";
+    JournalSkipped = "journal-skipped": "writes to a degraded group are not logged (row 1)";
+    JournalNotDurable = "journal-not-durable": "batches are written without FUA (row 4)";
+    JournalOneCopy = "journal-one-copy": "a batch is written to one drive only (rows 3, 7)";
+    JournalRingEarly = "journal-ring-early": "places in the journal are used again before a \
+        durable batch gives them up";
+    JournalUnflushed = "journal-unflushed": "the tail moves without a flush (row 4)";
+    JournalKeyKept = "journal-key-kept": "a journal key is used again (row 8)";
+    JournalDiscarded = "journal-discarded": "a discard leaves the journal as it is (row 21)";
+    GuardEarly = "guard-early": "a group is guarded while writes are under way that are not \
+        logged (row 3)";
+    ReplayNothing = "replay-nothing": "the journal of a degraded group is not carried out (row 3)";
+    ReplayLoneNewest = "replay-lone-newest": "a replay leaves the newest batch where it is";
+    ReplayUnflushed = "replay-unflushed": "the journal ends to count before what it said is \
+        flushed (row 4)";
+    ReplayAnyDrive = "replay-any-drive": "the journal is carried out on whatever drive is in a \
+        slot (row 8)";
     RebuildMissesWrites = "rebuild-misses-writes": "a drive being rebuilt takes no writes (row 5)";
     TargetInSync = "target-in-sync": "a drive being rebuilt counts as in sync (row 6)";
     BorderAhead = "border-ahead": "cores count a rebuild's border ahead of its record";

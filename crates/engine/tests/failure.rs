@@ -81,11 +81,14 @@ fn miss(level: Level, width: usize, fault: Fault, skip: u64, seed: u64) -> bool 
     drive.reappear();
     oracle.crashed();
     let rig = Rig::new(seed + 1, 1);
-    if hit && matches!(level, Level::Raid5 | Level::Raid6) {
+    let newest = drives.iter().map(record).max_by_key(|r| r.sequence).unwrap();
+    let guarded = newest.groups[0].guarded;
+    if hit && matches!(level, Level::Raid5 | Level::Raid6) && !guarded {
         let refused = rig.assemble(&references(&drives), StartOptions::default());
         assert!(matches!(refused, Err(ManageError::Assemble(_))), "unclean and degraded");
     }
-    let status = rig.assemble(&references(&drives), FORCE).unwrap();
+    let options = if guarded { StartOptions::default() } else { FORCE };
+    let status = rig.assemble(&references(&drives), options).unwrap();
     let expected = if hit { SlotHealth::Failed } else { SlotHealth::InSync };
     assert_eq!(status.slots[victim].health, expected, "seed {seed}, {fault:?}");
     oracle.verify(&rig, &rig.open_volume()[0], true);

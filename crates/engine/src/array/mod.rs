@@ -14,7 +14,7 @@
 //! - A drain waits for every operation begun before it, and for what is left of those whose
 //!   requesters dropped their futures: a stripe's job, or a write on its way to a drive, runs to
 //!   its end whoever waits for it.
-//! - Nothing is allocated per request after warm-up.
+//! - Nothing is allocated per request after warm-up, but for writes that go through the journal.
 
 mod lost;
 pub mod message;

@@ -7,6 +7,7 @@ use crate::array::message::{LostChange, Mail, Outcome};
 use crate::array::pending::Answer;
 use crate::array::{Array, MANAGER};
 use crate::mail::Mail as EngineMail;
+use crate::mutants::{self, Mutant};
 use crate::region::message::{ToCore, ToKeeper};
 use crate::region::table::Entered;
 use crate::stripe::table::{Origin, StripeKey};
@@ -154,7 +155,8 @@ impl<E: Host> Array<E> {
                     let table = array.inner.regions.as_ref().expect("it has one");
                     table.withdraw(list, below).await;
                     // What was written there must not come back.
-                    if let Some(lane) = array.lane() {
+                    let skip = mutants::is(Mutant::JournalDiscarded);
+                    if let Some(lane) = array.lane().filter(|_| !skip) {
                         lane.forget(&array).await;
                     }
                     let mail = Mail::Keeper(ToKeeper::Done);

@@ -10,6 +10,7 @@ use crate::Host;
 use crate::array::{Array, Bound};
 use crate::journal::ring::{Ring, most};
 use crate::journal::{GROUP, Shape};
+use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
 use format::journal::{Batch, Place, Redo, StripRange, head_bytes, payload_crc};
@@ -234,6 +235,9 @@ async fn make_room<E: Host>(array: &Array<E>, lane: &Lane) {
 /// none any more.
 async fn flush<E: Host>(array: &Array<E>) -> bool {
     let bound = array.bound();
+    if mutants::is(Mutant::JournalUnflushed) {
+        return true;
+    }
     let mut tickets = Vec::new();
     for (slot, drive) in (0u16..).map(Slot).zip(&bound.drives) {
         if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot))
@@ -256,7 +260,10 @@ fn targets<E: Host>(bound: &Bound<E>, sequence: u64) -> Vec<(Slot, Watched<E>)> 
     let in_sync = |(_, drive): &(Slot, &Option<Watched<E>>)| drive.is_some();
     let all = (0u16..).map(Slot).zip(&bound.drives).filter(in_sync);
     let all: Vec<_> = all.filter(|(slot, _)| view.in_sync(*slot)).collect();
-    let copies = (all.len() + 1).saturating_sub(view.layout.k(GROUP).into());
+    let mut copies = (all.len() + 1).saturating_sub(view.layout.k(GROUP).into());
+    if mutants::is(Mutant::JournalOneCopy) {
+        copies = copies.min(1);
+    }
     let first = sequence as usize % all.len().max(1);
     let taken = all.iter().cycle().skip(first).take(copies);
     taken.filter_map(|(slot, drive)| Some((*slot, drive.as_ref()?.clone()))).collect()
@@ -276,7 +283,8 @@ async fn put<E: Host>(
     let image = image(array, lane, bound, (at, sequence, tail), queued);
     let start = bound.view.journal.expect("an array with a key has a journal").0;
     let targets = targets(bound, sequence);
-    let write = |(slot, drive): &(Slot, Watched<E>)| (*slot, drive.write(start + at, &image, true));
+    let fua = !mutants::is(Mutant::JournalNotDurable);
+    let write = |(slot, drive): &(Slot, Watched<E>)| (*slot, drive.write(start + at, &image, fua));
     let tickets: Vec<_> = targets.iter().map(write).collect();
     let mut taken = !tickets.is_empty();
     for (slot, ticket) in tickets {

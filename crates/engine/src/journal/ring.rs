@@ -9,6 +9,7 @@
 //! - `tail` never passes a batch that is not safe; what is free was given up by a durable batch.
 //! - When every batch is safe, one that moves the tail makes room for any batch of [`most`] pages.
 
+use crate::mutants::{self, Mutant};
 use std::collections::VecDeque;
 
 /// Most pages of a batch in a ring of so many.
@@ -70,7 +71,9 @@ impl Ring {
     }
 
     fn room(&self, pages: u32) -> Option<u32> {
-        let Some(first) = self.held.front() else {
+        let early = mutants::is(Mutant::JournalRingEarly);
+        let needed = self.held.iter().find(|h| !early || h.state != State::Safe);
+        let Some(first) = needed else {
             return (pages <= self.pages).then_some(0);
         };
         if self.head > first.at {
@@ -94,6 +97,11 @@ impl Ring {
     pub fn push(&mut self, at: u32, pages: u32, entries: u32) -> u64 {
         let (sequence, tail) = (self.next, self.tail());
         let state = if entries == 0 { State::Safe } else { State::Open(entries) };
+        if mutants::is(Mutant::JournalRingEarly) {
+            while self.held.front().is_some_and(|h| h.sequence < tail) {
+                self.held.pop_front();
+            }
+        }
         self.logged = if entries == 0 { self.logged } else { sequence };
         self.held.push_back(Held { sequence, at, tail, state });
         (self.next, self.head) = (sequence + 1, at + pages);

@@ -20,6 +20,7 @@
 use crate::Host;
 use crate::journal::{GROUP, Shape};
 use crate::manage::managed::Managed;
+use crate::mutants::{self, Mutant};
 use core::cell::Cell;
 use format::{ArrayRecord, SlotState};
 use io::Priority;
@@ -102,6 +103,13 @@ impl<E: Host> Managed<E> {
         let key = self.record().journal_key;
         self.publish(true).await;
         self.lock.release(1);
+        if mutants::is(Mutant::GuardEarly) {
+            self.lock.acquire(1).await;
+            let guarded = |r: &mut ArrayRecord| r.groups[GROUP.index()].guarded = true;
+            let _ = self.commit(false, guarded).await;
+            self.publish(false).await;
+            self.lock.release(1);
+        }
         self.drained().await;
         self.lock.acquire(1).await;
         let same = || self.record().journal_key == key && self.unguarded();
@@ -126,7 +134,8 @@ impl<E: Host> Managed<E> {
         } else if self.guard.area.is_some() {
             let joined = all.clone().any(|i| in_sync(i, record) && !in_sync(i, &self.record()));
             if record.journal_key == 0 || joined {
-                record.journal_key = self.env().random().max(1);
+                let old = mutants::is(Mutant::JournalKeyKept);
+                record.journal_key = if old { 1 } else { self.env().random().max(1) };
                 record.groups[GROUP.index()].guarded &= !joined;
             }
         }

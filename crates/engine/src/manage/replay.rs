@@ -19,6 +19,7 @@ use crate::journal::GROUP;
 use crate::limits::MAP_STEP;
 use crate::manage::command::ManageError;
 use crate::manage::managed::Managed;
+use crate::mutants::{self, Mutant};
 use crate::watch::{Doing, Watched};
 use format::journal::{Batch, Place, Redo, StripRange, decode, drive_tag};
 use format::limits::BATCH_ALIGN;
@@ -42,7 +43,8 @@ type Batches = BTreeMap<(u16, u64), Found>;
 /// Does what the module says, where there is anything to do. The slots whose drives failed.
 pub(super) async fn carry_out<E: Host>(managed: &Managed<E>) -> Result<Vec<Missing>, ManageError> {
     let (key, group) = (managed.record().journal_key, managed.record().groups[0]);
-    if key == 0 || !group.guarded || !group.unclean {
+    let skip = mutants::is(Mutant::ReplayNothing);
+    if skip || key == 0 || !group.guarded || !group.unclean {
         return Ok(Vec::new());
     }
     let mut out = Vec::new();
@@ -62,6 +64,9 @@ pub(super) async fn carry_out<E: Host>(managed: &Managed<E>) -> Result<Vec<Missi
             }
         }
         settle(managed, tickets, &mut out).await?;
+    }
+    if mutants::is(Mutant::ReplayUnflushed) {
+        return Ok(out);
     }
     let drives = managed.drives_taking_part();
     let flushes = drives.iter().map(|(slot, drive)| (*slot, drive.flush())).collect();
@@ -143,7 +148,7 @@ async fn secure_newest<E: Host>(
 ) -> Result<(), ManageError> {
     let start = managed.record().areas.expect("only with a journal").journal_start;
     let newest: BTreeMap<u16, &Found> = batches.iter().map(|((lane, _), f)| (*lane, f)).collect();
-    for found in newest.values() {
+    for found in newest.values().filter(|_| !mutants::is(Mutant::ReplayLoneNewest)) {
         let image = buffer(&found.image);
         let write = |(slot, drive): (Slot, Watched<E>)| {
             (slot, drive.write(start + found.at, core::slice::from_ref(&image), true))
@@ -175,7 +180,7 @@ fn target<E: Host>(
     let next = keeper.map.borrow().next_stripe(GROUP, stripe.0, stripe.0 + 1, 0);
     let (slot, offset) = layout.seat(GROUP, stripe, StripIndex(range.strip));
     let named = drive_tag(record.slots[slot.index()].drive) == range.drive;
-    if next != stripe.0 || !named {
+    if next != stripe.0 || !(named || mutants::is(Mutant::ReplayAnyDrive)) {
         return None;
     }
     let (_, drive) = managed.drives_taking_part().into_iter().find(|(s, _)| *s == slot)?;
