@@ -20,6 +20,10 @@
 //! | `POST arrays/NAME/fail` | [`FailDrive`] | [`Array`] |
 //! | `POST arrays/NAME/replace` | [`ReplaceDrive`] | [`Array`] |
 //! | `POST arrays/NAME/scrub` | [`ScrubArray`] | [`Array`] |
+//! | `GET tasks` | | [`TaskList`] |
+//! | `POST tasks/ID/pause` | | [`Array`] |
+//! | `POST tasks/ID/resume` | | [`Array`] |
+//! | `POST tasks/ID/cancel` | | [`Array`] |
 //! | `GET volumes` | | [`VolumeList`] |
 //! | `POST volumes` | [`CreateVolume`] | [`Volume`] |
 //! | `POST volumes/ARRAY/VOLUME/resize` | [`ResizeVolume`] | [`Volume`] |
@@ -151,6 +155,8 @@ pub enum TaskState {
     Running,
     /// It can't go on; `problem` says why. It tries again from time to time.
     Stuck,
+    /// It waits until it is told to go on, also over restarts.
+    Paused,
 }
 
 /// One slot of an array.
@@ -188,15 +194,31 @@ pub struct SlotInfo {
     pub quarantined: bool,
 }
 
-/// A running task of an array.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// A task of an array that has not ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Task {
+    /// Names it: `ARRAY:KIND`. Two rebuilds of an array, of which one waits for the other, have one
+    /// name.
+    #[serde(default)]
+    pub id: String,
     /// What it does.
     pub kind: TaskKind,
     /// Bytes per drive done.
     pub done_bytes: u64,
     /// Bytes per drive in all.
     pub total_bytes: u64,
+    /// How far it is, from 0 to 1.
+    #[serde(default)]
+    pub progress: f64,
+    /// As `done_bytes`.
+    #[serde(default)]
+    pub bytes_done: u64,
+    /// As `total_bytes`.
+    #[serde(default)]
+    pub bytes_total: u64,
+    /// How long it will take by its rate of the last half minute; null while nothing is known.
+    #[serde(default)]
+    pub seconds_left: Option<u64>,
     /// How it is.
     pub state: TaskState,
     /// Where and why it can't go on.
@@ -213,10 +235,52 @@ pub struct LastScrub {
     pub mismatches: u64,
     /// Stripes repaired.
     pub repaired: u64,
-    /// Stripes of which nobody can know which strip is wrong, if the scrub ran since the array
-    /// started. They are left as they are unless a scrub is told to trust the data.
+    /// Stripes of which nobody can know which strip is wrong. They are left as they are unless a
+    /// scrub is told to trust the data.
     #[serde(default)]
     pub unlocated: u64,
+    /// Stripes with blocks that could neither be read nor recovered.
+    #[serde(default)]
+    pub unreadable: u64,
+    /// When it ended, seconds since 1970.
+    #[serde(default)]
+    pub ended: u64,
+}
+
+/// Why a range can't be given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnreadableReason {
+    /// A drive can't read it now and nothing else gives it. If that changes it is there again.
+    Media,
+    /// Lost: a drive was rebuilt while another could not read what that needed.
+    Rebuild,
+    /// Lost: a resync needed blocks that a drive could not read.
+    Resync,
+    /// Lost: blocks of its stripe were written while nothing could give it.
+    Write,
+    /// Lost: it was being written at a crash after which its drive was gone.
+    Crash,
+}
+
+/// A range of a volume whose reads fail. What is lost is data again as soon as it is written anew.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// The volume's name in the array.
+    pub volume: String,
+    /// First byte within the volume.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Why.
+    pub reason: UnreadableReason,
+}
+
+/// All tasks that have not ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TaskList {
+    /// By array; first those that run.
+    pub tasks: Vec<Task>,
 }
 
 /// What the daemon asked of a slot's drive since it opened it.
@@ -274,6 +338,9 @@ pub struct Array {
     pub tasks: Vec<Task>,
     /// What the last finished scrub found; null before the first.
     pub last_scrub: Option<LastScrub>,
+    /// What can't be given back, by volume and offset; neighbours of one reason are one range.
+    #[serde(default)]
+    pub unreadable: Vec<Unreadable>,
     /// What its region map says; absent without one, or while the array does not run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub region_map: Option<RegionMap>,

@@ -6,11 +6,13 @@ use crate::exports::Exports;
 use crate::inventory::{Inventory, Known, Place, Places};
 use crate::probe;
 use drives::SharedDrive;
+use engine::lost::Lost;
 use engine::manage::command::{
     ArrayState, ArrayStatus, ExportStatus, RegionMapStatus, SlotHealth, TaskKind, TaskStatus,
-    VolumeStatus,
+    UnreadableRange, VolumeStatus,
 };
-use format::ArrayRecord;
+use engine::manage::lost::unreadable_ranges;
+use format::{ArrayRecord, LostReason};
 use std::collections::BTreeMap;
 use units::Uuid;
 
@@ -39,11 +41,9 @@ pub fn array(status: &ArrayStatus, inventory: &Inventory, exports: &Exports) -> 
         problem: None,
         warnings: lost_pages(status).into_iter().collect(),
         slots: slots(status),
-        tasks: status.tasks.iter().map(task).collect(),
-        last_scrub: status.last_scrub.map(|scrub| api::LastScrub {
-            unlocated: status.unlocated,
-            ..probe::last_scrub(scrub)
-        }),
+        tasks: status.tasks.iter().map(|t| task(&status.name, t)).collect(),
+        last_scrub: status.last_scrub.map(probe::last_scrub),
+        unreadable: status.unreadable.iter().map(unreadable).collect(),
         region_map: status.region_map.map(region_map),
         drive_io: drive_io(status, inventory),
         volumes: status.volumes.iter().map(|v| volume(&status.name, v)).collect(),
@@ -88,12 +88,59 @@ fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
     status.slots.iter().map(slot).collect()
 }
 
-fn task(task: &TaskStatus) -> api::Task {
+/// What a record says is lost.
+fn lost(record: &ArrayRecord) -> Vec<UnreadableRange> {
+    let listed = engine::lost::from_record(&record.lost);
+    unreadable_ranges(record, &Lost { listed, ..Lost::default() })
+}
+
+fn unreadable(range: &UnreadableRange) -> api::Unreadable {
+    api::Unreadable {
+        volume: range.volume.clone(),
+        offset: range.offset,
+        length: range.bytes,
+        reason: match range.reason {
+            None => api::UnreadableReason::Media,
+            Some(LostReason::Rebuild) => api::UnreadableReason::Rebuild,
+            Some(LostReason::Resync) => api::UnreadableReason::Resync,
+            Some(LostReason::Write) => api::UnreadableReason::Write,
+            Some(LostReason::Crash) => api::UnreadableReason::Crash,
+        },
+    }
+}
+
+/// The word for a kind of task, as task names have it.
+pub const fn kind_word(kind: TaskKind) -> &'static str {
+    match kind {
+        TaskKind::Zero => "zero",
+        TaskKind::Rebuild => "rebuild",
+        TaskKind::Resync => "resync",
+        TaskKind::Scrub => "scrub",
+    }
+}
+
+/// The array and the kind of task that a name stands for.
+pub fn named_task(id: &str) -> Option<(&str, TaskKind)> {
+    let (array, word) = id.rsplit_once(':')?;
+    let kinds = [TaskKind::Zero, TaskKind::Rebuild, TaskKind::Resync, TaskKind::Scrub];
+    Some((array, kinds.into_iter().find(|kind| kind_word(*kind) == word)?))
+}
+
+fn task(array: &str, task: &TaskStatus) -> api::Task {
     let problem = task.stuck.map(|stuck| {
         let (reason, offset) = (stuck.reason, stuck.offset);
         format!("{reason}: group {}, byte {offset} of its drives' data areas", stuck.group.0)
     });
+    let progress = match task.total_bytes {
+        0 => 1.0,
+        total => task.done_bytes as f64 / total as f64,
+    };
     api::Task {
+        id: format!("{array}:{}", kind_word(task.kind)),
+        progress,
+        bytes_done: task.done_bytes,
+        bytes_total: task.total_bytes,
+        seconds_left: task.seconds_left.filter(|_| problem.is_none() && !task.paused),
         kind: match task.kind {
             TaskKind::Zero => api::TaskKind::Zero,
             TaskKind::Rebuild => api::TaskKind::Rebuild,
@@ -102,7 +149,11 @@ fn task(task: &TaskStatus) -> api::Task {
         },
         done_bytes: task.done_bytes,
         total_bytes: task.total_bytes,
-        state: if problem.is_some() { api::TaskState::Stuck } else { api::TaskState::Running },
+        state: match (&problem, task.paused) {
+            (_, true) => api::TaskState::Paused,
+            (Some(_), _) => api::TaskState::Stuck,
+            (None, _) => api::TaskState::Running,
+        },
         problem,
     }
 }
@@ -200,6 +251,7 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
         slots,
         tasks: Vec::new(),
         last_scrub: record.last_scrub.map(probe::last_scrub),
+        unreadable: lost(record).iter().map(unreadable).collect(),
         region_map: None,
         drive_io: Vec::new(),
         volumes: probe::recorded_volumes(record),

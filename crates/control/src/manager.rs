@@ -19,7 +19,7 @@ use core::fmt::Display;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::{
     ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth,
-    SlotStatus, StartOptions,
+    SlotStatus, StartOptions, TaskAction,
 };
 use format::ArrayRecord;
 use layout::{Layout, Level};
@@ -409,6 +409,26 @@ impl Manager {
         let outcome = self.ask_of(&array, ask).await;
         self.let_go(&paths).await;
         Ok(self.describe(&outcome?).await)
+    }
+
+    /// All tasks that have not ended.
+    pub async fn tasks(&self) -> Result<api::TaskList, Error> {
+        let tasks = self.arrays().await?.into_iter().flat_map(|array| array.tasks).collect();
+        Ok(api::TaskList { tasks })
+    }
+
+    /// Has a task wait, go on or end.
+    pub async fn act_on_task(&self, id: &str, action: TaskAction) -> Result<api::Array, Error> {
+        let Some((name, kind)) = convert::named_task(id) else {
+            return Err(Error::failed(
+                format!("there is no task \"{id}\""),
+                "list them with: palisade task list",
+            ));
+        };
+        let array = self.named(name).await?;
+        let ask = |uuid, reply| Request::Task(uuid, kind, action, reply);
+        let status = self.ask_of(&array, ask).await?;
+        Ok(self.describe(&status).await)
     }
 
     /// Starts a scrub.

@@ -144,7 +144,9 @@ pub fn last_scrub(scrub: format::LastScrub) -> api::LastScrub {
         checked_bytes: scrub.checked_bytes,
         mismatches: scrub.mismatches,
         repaired: scrub.repaired,
-        unlocated: 0,
+        unlocated: scrub.unlocated,
+        unreadable: scrub.unreadable,
+        ended: scrub.unix_seconds,
     }
 }
 

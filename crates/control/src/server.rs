@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use core::future::Future;
 use engine::Settings;
+use engine::manage::command::TaskAction;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -190,6 +191,10 @@ fn router(manager: Arc<Manager>) -> Router {
         .route("/arrays/{name}/fail", post(fail_drive))
         .route("/arrays/{name}/replace", post(replace_drive))
         .route("/arrays/{name}/scrub", post(scrub_array))
+        .route("/tasks", get(tasks))
+        .route("/tasks/{id}/pause", post(pause_task))
+        .route("/tasks/{id}/resume", post(resume_task))
+        .route("/tasks/{id}/cancel", post(cancel_task))
         .route("/volumes", get(volumes).post(create_volume))
         .route("/volumes/{array}/{volume}/resize", post(resize_volume))
         .route("/volumes/{array}/{volume}", delete(delete_volume))
@@ -313,6 +318,22 @@ async fn scrub_array(State(manager): Shared, Path(name): Path<String>, body: Byt
         manager.scrub(&name, request).await
     })
     .await
+}
+
+async fn tasks(State(manager): Shared) -> Response {
+    answer(manager.tasks().await)
+}
+
+async fn pause_task(State(manager): Shared, Path(id): Path<String>) -> Response {
+    change(async move { manager.act_on_task(&id, TaskAction::Pause).await }).await
+}
+
+async fn resume_task(State(manager): Shared, Path(id): Path<String>) -> Response {
+    change(async move { manager.act_on_task(&id, TaskAction::Resume).await }).await
+}
+
+async fn cancel_task(State(manager): Shared, Path(id): Path<String>) -> Response {
+    change(async move { manager.act_on_task(&id, TaskAction::Cancel).await }).await
 }
 
 async fn volumes(State(manager): Shared) -> Response {

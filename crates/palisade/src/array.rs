@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::output::{Output, Problem, percent, state, table, word_of};
+use crate::task::time_left;
 use crate::volume::size;
 use crate::{export, status, volume};
 use clap::Subcommand;
@@ -237,8 +238,9 @@ async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
     Ok(())
 }
 
+/// A request without content.
 #[derive(serde::Serialize)]
-struct Empty {}
+pub struct Empty {}
 
 fn exit_code(state: api::ArrayState) -> ExitCode {
     ExitCode::from(match state {
@@ -324,10 +326,16 @@ async fn wait(
         let tasks = &answer.body.tasks;
         let running = tasks.iter().find(|task| task.state == api::TaskState::Running);
         let Some(task) = running.or(tasks.first()) else { return Ok(answer) };
+        if task.state == api::TaskState::Paused {
+            return Err(Problem::failed(
+                format!("{} of {name} is paused", word_of(&task.kind)),
+                format!("have it go on with: palisade task resume {}", task.id),
+            ));
+        }
         if let Some(problem) = &task.problem {
             return Err(Problem::failed(
                 format!("{} of {name} is stuck: {problem}", word_of(&task.kind)),
-                "bring missing drives back, or write the lost blocks anew: it tries again",
+                "bring missing drives back, or write anew what is unreadable: it tries again",
             ));
         }
         if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
@@ -371,7 +379,7 @@ fn plan(plan: &api::Plan) -> String {
 }
 
 /// An array for people.
-fn text(array: &api::Array) -> String {
+pub fn text(array: &api::Array) -> String {
     let mut text = format!(
         "{}  {}\nlevel {}, strip {}, block {} bytes, {} usable, {} free, epoch {}\n{}\n",
         array.name,
@@ -393,11 +401,19 @@ fn text(array: &api::Array) -> String {
     for task in &array.tasks {
         let (done, total) = (format_size(task.done_bytes), format_size(task.total_bytes));
         let kind = word_of(&task.kind);
-        text.push_str(&format!("{kind} {} ({done} of {total} per drive)\n", percent(task)));
+        text.push_str(&format!("{kind} {} ({done} of {total} per drive)", percent(task)));
+        match (task.state, time_left(task)) {
+            (api::TaskState::Paused, _) => {
+                text.push_str(&format!(", paused: palisade task resume {}\n", task.id));
+            }
+            (_, left) if left.is_empty() => text.push('\n'),
+            (_, left) => text.push_str(&format!(", {left} left\n")),
+        }
         if let Some(problem) = &task.problem {
             text.push_str(&format!("  stuck: {problem}\n"));
         }
     }
+    text.push_str(&text_of_unreadable(&array.unreadable));
     if let Some(map) = &array.region_map {
         let written = format_size(map.written_bytes);
         text.push_str(&format!("{written} ever written, {} regions dirty\n", map.dirty_regions));
@@ -416,6 +432,26 @@ fn text(array: &api::Array) -> String {
     text
 }
 
+/// What can't be given back: the first ranges, and how many there are.
+fn text_of_unreadable(ranges: &[api::Unreadable]) -> String {
+    const SHOWN: usize = 10;
+    if ranges.is_empty() {
+        return String::new();
+    }
+    let bytes = format_size(ranges.iter().map(|range| range.length).sum());
+    let mut text =
+        format!("{bytes} can't be given back; reads fail there until they are written anew:\n");
+    for range in ranges.iter().take(SHOWN) {
+        let api::Unreadable { volume, offset, length, reason } = range;
+        text.push_str(&format!("  {volume} at {offset}, {length} bytes ({})\n", word_of(reason)));
+    }
+    if ranges.len() > SHOWN {
+        let more = ranges.len() - SHOWN;
+        text.push_str(&format!("  and {more} more ranges: see --json\n"));
+    }
+    text
+}
+
 /// What the last scrub found; what it could compare with nothing is said.
 fn text_of_scrub(scrub: &api::LastScrub, size_bytes: u64) -> String {
     let mut text = format!("last scrub: {} checked", format_size(scrub.checked_bytes));
@@ -425,6 +461,10 @@ fn text_of_scrub(scrub: &api::LastScrub, size_bytes: u64) -> String {
         text.push_str(&format!(" ({unchecked} had nothing to compare with: a drive was missing)"));
     }
     text.push_str(&format!(", {} mismatches, {} repaired\n", scrub.mismatches, scrub.repaired));
+    if scrub.unreadable > 0 {
+        let stripes = scrub.unreadable;
+        text.push_str(&format!("  {stripes} stripes have blocks that nothing could give\n"));
+    }
     if scrub.unlocated > 0 {
         text.push_str(&format!(
             "  in {} stripes nobody can know which strip is wrong: they are left as they are \
@@ -506,9 +546,28 @@ mod tests {
     }
 
     #[test]
+    fn what_can_not_be_given_back_is_said() {
+        assert_eq!(text_of_unreadable(&[]), "");
+        let range = |i: u64| api::Unreadable {
+            volume: "v".into(),
+            offset: i * 4096,
+            length: 1024,
+            reason: api::UnreadableReason::Rebuild,
+        };
+        let text = text_of_unreadable(&[range(3)]);
+        assert!(
+            text.starts_with("1 KiB can't") && text.ends_with("v at 12288, 1024 bytes (rebuild)\n")
+        );
+        let many: Vec<_> = (0..12).map(range).collect();
+        assert!(text_of_unreadable(&many).ends_with("  and 2 more ranges: see --json\n"));
+    }
+
+    #[test]
     fn a_scrub_says_what_it_could_not_check() {
         let checked_bytes = 2 << 20;
-        let mut scrub = api::LastScrub { checked_bytes, mismatches: 1, repaired: 0, unlocated: 0 };
+        let (mismatches, repaired, unlocated, unreadable, ended) = (1, 0, 0, 0, 0);
+        let mut scrub =
+            api::LastScrub { checked_bytes, mismatches, repaired, unlocated, unreadable, ended };
         let text = text_of_scrub(&scrub, 2 << 20);
         assert_eq!(text, "last scrub: 2 MiB checked, 1 mismatches, 0 repaired\n");
         let text = text_of_scrub(&scrub, 3 << 20);

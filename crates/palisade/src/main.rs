@@ -1,6 +1,6 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
-//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`status`]), each a client
+//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`status`]), each a client
 //! of the daemon ([`serve`]) through [`client`]; [`output`] prints. `demo` and `bench` are
 //! programs of their own behind the same name.
 //!
@@ -15,6 +15,7 @@ mod export;
 mod output;
 mod serve;
 mod status;
+mod task;
 mod volume;
 
 use clap::{Parser, Subcommand};
@@ -43,6 +44,9 @@ enum Command {
     /// Groups of drives that store as one
     #[command(subcommand)]
     Array(array::Command),
+    /// What arrays are busy with
+    #[command(subcommand)]
+    Task(task::Command),
     /// What hosts see as one
     #[command(subcommand)]
     Volume(volume::Command),
@@ -81,6 +85,7 @@ fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
             Command::Array(command) => return array::run(command, client).await,
             Command::Status(arguments) => status::run(arguments, client).await?,
             Command::Volume(command) => volume::run(command, client).await?,
+            Command::Task(command) => task::run(command, client).await?,
             Command::Export(command) => export::run(command, client).await?,
             Command::Drive(command) => drive::run(command, client).await?,
             Command::Serve(_) | Command::Demo(_) | Command::Bench(_) => {

@@ -195,6 +195,11 @@ mod tests {
     #[test]
     fn progress_is_cut_not_rounded() {
         let task = |done_bytes, total_bytes| api::Task {
+            id: "a:scrub".into(),
+            progress: 0.0,
+            bytes_done: done_bytes,
+            bytes_total: total_bytes,
+            seconds_left: None,
             kind: api::TaskKind::Scrub,
             done_bytes,
             total_bytes,

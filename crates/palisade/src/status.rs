@@ -71,15 +71,19 @@ fn drives(array: &api::Array) -> String {
     text
 }
 
-fn stuck(task: &api::Task) -> &'static str {
-    if task.problem.is_some() { " (stuck)" } else { "" }
+fn standing(task: &api::Task) -> &'static str {
+    match task.state {
+        api::TaskState::Running => "",
+        api::TaskState::Stuck => " (stuck)",
+        api::TaskState::Paused => " (paused)",
+    }
 }
 
 fn doing(array: &api::Array) -> String {
     let tasks: Vec<String> = array
         .tasks
         .iter()
-        .map(|t| format!("{} {}{}", word_of(&t.kind), percent(t), stuck(t)))
+        .map(|t| format!("{} {}{}", word_of(&t.kind), percent(t), standing(t)))
         .collect();
     match &array.problem {
         Some(problem) => problem.clone(),

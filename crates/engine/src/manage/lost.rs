@@ -164,30 +164,34 @@ impl<E: Host> Managed<E> {
         self.lock.release(1);
     }
 
-    /// What can't be given back, as volumes have it; neighbours of one reason are one range.
+    /// What can't be given back, as volumes have it.
     pub fn unreadable_ranges(&self) -> Vec<UnreadableRange> {
-        let (lost, record) = (self.lost(), self.record());
-        let mut found: Vec<UnreadableRange> = Vec::new();
-        for volume in record.volumes.iter().filter(|_| !lost.is_empty()) {
-            let mut begin = 0;
-            for extent in &volume.extents {
-                let left = volume.bytes.saturating_sub(begin).min(extent.bytes);
-                let inside = extent.array_start..extent.array_start + left;
-                let listed = lost.listed.within(inside.clone()).map(|(r, why)| (r, Some(why)));
-                let noted = lost.noted.within(inside).map(|(r, ())| (r, None));
-                let mut parts: Vec<_> = listed.chain(noted).collect();
-                parts.sort_by_key(|(range, _)| range.start);
-                for (range, reason) in parts {
-                    let offset = begin + (range.start - extent.array_start);
-                    let bytes = range.end - range.start;
-                    let volume = volume.name.clone();
-                    push(&mut found, UnreadableRange { volume, offset, bytes, reason });
-                }
-                begin += extent.bytes;
-            }
-        }
-        found
+        unreadable_ranges(&self.record(), &self.lost())
     }
+}
+
+/// The lists as the volumes of a record have them; neighbours of one reason are one range.
+pub fn unreadable_ranges(record: &ArrayRecord, lost: &Lost) -> Vec<UnreadableRange> {
+    let mut found: Vec<UnreadableRange> = Vec::new();
+    for volume in record.volumes.iter().filter(|_| !lost.is_empty()) {
+        let mut begin = 0;
+        for extent in &volume.extents {
+            let left = volume.bytes.saturating_sub(begin).min(extent.bytes);
+            let inside = extent.array_start..extent.array_start + left;
+            let listed = lost.listed.within(inside.clone()).map(|(r, why)| (r, Some(why)));
+            let noted = lost.noted.within(inside).map(|(r, ())| (r, None));
+            let mut parts: Vec<_> = listed.chain(noted).collect();
+            parts.sort_by_key(|(range, _)| range.start);
+            for (range, reason) in parts {
+                let offset = begin + (range.start - extent.array_start);
+                let bytes = range.end - range.start;
+                let volume = volume.name.clone();
+                push(&mut found, UnreadableRange { volume, offset, bytes, reason });
+            }
+            begin += extent.bytes;
+        }
+    }
+    found
 }
 
 /// Appends a range, joined with the last where that ends at its begin.

@@ -4,6 +4,7 @@ mod messages;
 mod ownership;
 mod place;
 mod serving;
+mod tasks;
 
 use place::{Place, errors, greeted, program, random, scribble};
 use serde_json::Value;

@@ -1,0 +1,112 @@
+//! `palisade task`: what arrays are busy with, and telling it to wait, go on or end.
+
+use crate::array::{Empty, text};
+use crate::client::Client;
+use crate::output::{Output, Problem, percent, table, word_of};
+use clap::Subcommand;
+use control::api::{self, Answer};
+use units::format_size;
+
+/// What can be done with tasks.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List all tasks that have not ended
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Have a task wait until it is told to go on, also over restarts
+    Pause {
+        /// As `task list` shows it
+        id: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Have a task go on that waits
+    Resume {
+        /// As `task list` shows it
+        id: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// End a task: a rebuild leaves its drive out of service, a scrub finds nothing; a resync has
+    /// to be done
+    Cancel {
+        /// As `task list` shows it
+        id: String,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// Carries a command out.
+pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
+    let (id, word, output) = match command {
+        Command::List { output } => {
+            let answer: Answer<api::TaskList> = client.get(&["tasks"]).await?;
+            output.print(&answer, |list| tasks(&list.tasks));
+            return Ok(());
+        }
+        Command::Pause { id, output } => (id, "pause", output),
+        Command::Resume { id, output } => (id, "resume", output),
+        Command::Cancel { id, output } => (id, "cancel", output),
+    };
+    output.print(&client.post(&["tasks", id, word], &Empty {}).await?, text);
+    Ok(())
+}
+
+/// A table of tasks.
+fn tasks(tasks: &[api::Task]) -> String {
+    if tasks.is_empty() {
+        return "no tasks".to_owned();
+    }
+    let row = |task: &api::Task| {
+        vec![
+            task.id.clone(),
+            word_of(&task.state),
+            percent(task),
+            format!("{} of {}", format_size(task.bytes_done), format_size(task.bytes_total)),
+            time_left(task),
+            task.problem.clone().unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<_> = tasks.iter().map(row).collect();
+    table(&["ID", "STATE", "DONE", "PER DRIVE", "LEFT", ""], &rows)
+}
+
+/// How long a task will take; nothing while nothing is known.
+pub fn time_left(task: &api::Task) -> String {
+    let Some(seconds) = task.seconds_left else { return String::new() };
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s}s"),
+        (0, m, s) => format!("{m}m {s:02}s"),
+        (h, m, _) => format!("{h}h {m:02}m"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_said_in_two_units() {
+        let left = |seconds_left| {
+            let state = api::TaskState::Running;
+            let task = api::Task {
+                id: "a:scrub".into(),
+                kind: api::TaskKind::Scrub,
+                done_bytes: 1,
+                total_bytes: 2,
+                progress: 0.5,
+                bytes_done: 1,
+                bytes_total: 2,
+                seconds_left,
+                state,
+                problem: None,
+            };
+            time_left(&task)
+        };
+        let times = [None, Some(9), Some(65), Some(3600), Some(360_059)].map(left);
+        assert_eq!(times, ["", "9s", "1m 05s", "1h 00m", "100h 00m"]);
+    }
+}

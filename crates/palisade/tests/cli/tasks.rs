@@ -1,0 +1,108 @@
+//! `palisade task`, and what is lost, against the real daemon.
+
+use crate::place::Place;
+use serde_json::Value;
+
+/// Starts a scrub and pauses it; one that was over before is started again.
+fn paused_scrub(place: &Place) -> Value {
+    for _ in 0..50 {
+        place.json(&["array", "scrub", "data", "--check"]);
+        let output = place.run(&["task", "pause", "data:scrub", "--json"]);
+        if output.status.code() == Some(0) {
+            return serde_json::from_slice(&output.stdout).expect("prints JSON");
+        }
+        place.json(&["array", "wait", "data", "--timeout", "60"]);
+    }
+    panic!("a scrub is always over before it can be paused");
+}
+
+fn large(drives: usize) -> Place {
+    let place = Place::new(drives);
+    for number in 0..drives {
+        let file = std::fs::File::create(place.drive(number)).expect("made");
+        file.set_len(128 << 20).expect("made large");
+    }
+    place
+}
+
+#[test]
+fn a_scrub_is_paused_over_a_restart_resumed_and_cancelled() {
+    let mut place = large(3);
+    place.start();
+    place.create_zeroed("data", "5", &[0, 1, 2]);
+    let shown = paused_scrub(&place);
+    let task = &shown["tasks"][0];
+    assert_eq!((&task["id"], &task["state"]), (&"data:scrub".into(), &"paused".into()));
+    let progress = task["progress"].as_f64().expect("a number");
+    assert!((0.0..1.0).contains(&progress) && task["seconds_left"].is_null(), "{task}");
+    assert_eq!(task["bytes_total"], 126 << 20);
+    let listed = place.json(&["task", "list"]);
+    assert_eq!(listed["tasks"], shown["tasks"]);
+    assert!(place.refuses(1, &["array", "wait", "data"]).contains("paused"));
+    let text = String::from_utf8(place.run(&["array", "show", "data"]).stdout).expect("text");
+    assert!(text.contains("paused: palisade task resume data:scrub"), "{text}");
+    let text = String::from_utf8(place.run(&["task", "list"]).stdout).expect("text");
+    assert!(text.starts_with("ID") && text.contains("data:scrub  paused"), "{text}");
+
+    assert_eq!(place.end(rustix::process::Signal::KILL), None);
+    place.start();
+    let listed = place.json(&["task", "list"]);
+    assert_eq!(listed["tasks"][0]["state"], "paused");
+    assert_eq!(listed["tasks"][0]["bytes_done"], task["bytes_done"]);
+    place.json(&["task", "resume", "data:scrub"]);
+    let over = place.json(&["array", "wait", "data", "--timeout", "60"]);
+    assert_eq!(over["last_scrub"]["checked_bytes"], over["size_bytes"]);
+    assert!(over["last_scrub"]["ended"].as_u64() > Some(1_600_000_000));
+
+    paused_scrub(&place);
+    let ended = place.json(&["task", "cancel", "data:scrub"]);
+    assert_eq!(ended["tasks"], Value::Array(vec![]));
+    assert_eq!(ended["last_scrub"], over["last_scrub"]);
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+}
+
+#[test]
+fn a_rebuild_is_paused_and_cancelled() {
+    let mut place = large(4);
+    place.start();
+    place.create_zeroed("data", "5", &[0, 1, 2]);
+    let spare = place.name(3);
+    let replace = ["array", "replace", "data", "--slot", "1", "--with", &spare];
+    for _ in 0..50 {
+        place.json(&["array", "fail", "data", "--drive", "slot:1"]);
+        place.json(&replace);
+        let output = place.run(&["task", "pause", "data:rebuild", "--json"]);
+        if output.status.code() == Some(0) {
+            let shown: Value = serde_json::from_slice(&output.stdout).expect("prints JSON");
+            assert_eq!(shown["slots"][1]["state"], "rebuilding");
+            let ended = place.json(&["task", "cancel", "data:rebuild"]);
+            assert_eq!(ended["slots"][1]["state"], "failed");
+            assert_eq!(ended["tasks"], Value::Array(vec![]));
+            place.json(&replace);
+            let whole = place.json(&["array", "wait", "data", "--timeout", "60"]);
+            assert_eq!(
+                (&whole["state"], &whole["unreadable"]),
+                (&"optimal".into(), &Value::Array(vec![]))
+            );
+            assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+            return;
+        }
+        place.json(&["array", "wait", "data", "--timeout", "60"]);
+    }
+    panic!("a rebuild is always over before it can be paused");
+}
+
+#[test]
+fn tasks_that_are_not_there_are_refused() {
+    let place = Place::running(2);
+    place.create("data", "1", &[0, 1]);
+    let text = String::from_utf8(place.run(&["task", "list"]).stdout).expect("text");
+    assert_eq!(text, "no tasks\n");
+    for id in ["data:scrub", "data:rebuild", "data:resync", "data:zero", "data", "none:scrub", ":"]
+    {
+        for word in ["pause", "resume", "cancel"] {
+            place.refuses(1, &["task", word, id]);
+        }
+    }
+    place.fails(2, &["task", "pause"]);
+}
