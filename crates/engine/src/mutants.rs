@@ -19,7 +19,7 @@ macro_rules! mutants {
 
 mutants! {
     Canary = "canary": "the last byte of computed parity is wrong (canary)";
-    TrustParity = "trust-parity": "parity is trusted ahead of the resync border (rows 1, 2)";
+    TrustParity = "trust-parity": "parity is trusted that is owed to a resync (rows 1, 2)";
     NoResync = "no-resync": "an unclean group starts as if it were clean (row 1)";
     NeverUnclean = "never-unclean": "a first write does not record that the group is unclean \
         (row 10, never set)";
@@ -72,6 +72,34 @@ mutants! {
     NewRowsNotZeroed = "new-rows-not-zeroed": "a volume's new rows show what was there (row 21)";
     CommitNoEpoch = "commit-no-epoch": "a failure is recorded in the old epoch (row 15)";
     ReplaceInSync = "replace-in-sync": "a replaced drive begins as in sync (rows 6, 15)";
+    ZeroSkipped = "zero-skipped": "a band is not zeroed before its first write (row 21)";
+    ZeroNotFlushed = "zero-not-flushed": "a band's zeros are in caches when its page says that it \
+        is written (row 4)";
+    UnwrittenRead = "unwritten-read": "a never-written band is read from its drives (row 21)";
+    PageAfterData = "page-after-data": "a write begins before its region is dirty on the drives \
+        (row 10, never set)";
+    PageNotDurable = "page-not-durable": "pages of the region map are written without FUA (row 4)";
+    PageSamePlace = "page-same-place": "every page of the map goes over the newest one (row 13)";
+    PageErrorLost = "page-error-lost": "a drive that did not take a page stays (row 10)";
+    PagesNotBrought = "pages-not-brought": "a start leaves pages as old as it found them (row 15)";
+    JoinWithoutPages = "join-without-pages": "a drive joins without the map (row 5)";
+    WrittenEarly = "written-early": "a first write is acknowledged before every core knows that \
+        its band is written (stale routing)";
+    CleanUnflushed = "clean-unflushed": "a region is cleaned before a flush (row 10)";
+    CleanHeld = "clean-held": "a region is cleaned that a core may write (rows 5, 10)";
+    SweepInFlight = "sweep-in-flight": "a grant is given back with a write under way (row 10)";
+    MissedForgotten = "missed-forgotten": "a region that is cleaned while a drive is out forgets \
+        so (row 10, still degraded)";
+    CatchUpSince = "catch-up-since": "a returned drive is caught up from the present epoch on \
+        (row 15)";
+    CatchUpClean = "catch-up-clean": "a catch-up leaves dirty regions out (row 10)";
+    CatchUpTrusts = "catch-up-trusts": "a drive that was never whole is caught up like one that \
+        was (row 15)";
+    DiscardFirst = "discard-first": "drives discard before the map forgets the band (row 21)";
+    DiscardUntold = "discard-untold": "cores go on with a band that was discarded (rows 5, 21)";
+    QuarantineOff = "quarantine-off": "a drive is taken back with old requests under way (row 26)";
+    DeadlineOff = "deadline-off": "nobody gives up a drive that hangs (row 24)";
+    TimeoutIsDone = "timeout-is-done": "a request that takes too long counts as done (row 20)";
 }
 
 /// Whether this bug is switched on.

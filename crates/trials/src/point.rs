@@ -327,6 +327,7 @@ fn recover(
         mail_delay_most: Nanos(1_000),
         ..WorldConfig::new(rng.bits())
     };
+    before.pages(&picture.drives)?;
     let rig = Rig::new(config);
     let versions = Rc::new(RefCell::new(picture.versions.clone()));
     let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
@@ -345,14 +346,15 @@ fn recover(
         read_all(&rig, &status, &mut versions, how, &mut context.tally)?;
     }
     let status = rig.wait(&mut camera)?.unwrap_or(status);
+    let whole = status.tasks.is_empty();
+    let rested = rest(&rig, &mut camera, &status, readable)?;
     let content = {
         // What only lies in caches of drives may still be lost.
-        let how = How { pin: picture.power, ..how };
+        let settled = rested || status.region_map.is_none();
+        let how = How { pin: picture.power && settled, ..how };
         let mut versions = versions.borrow_mut();
         read_all(&rig, &status, &mut versions, how, &mut context.tally)?
     };
-    let whole = status.tasks.is_empty();
-    let rested = rest(&rig, &mut camera, &status, readable)?;
     if whole && readable && rng.chance(10) {
         scrub(&rig)?;
     }
@@ -417,6 +419,27 @@ impl Before<'_> {
         let Some(decoded) = &self.decoded else { return false };
         let seat = decoded.volume(name).and_then(|volume| decoded.seat(volume, at));
         seat.is_some_and(|seat| decoded.record.ranges[seat.range].kind == 2 && decoded.dirty(&seat))
+    }
+
+    /// Every drive that counts has each page of the region map, the newest or the one before.
+    fn pages(&self, drives: &[SharedSimDrive]) -> Outcome<()> {
+        let Some(decoded) = &self.decoded else { return Ok(()) };
+        let Some(maps) = &decoded.maps else { return Ok(()) };
+        if drives.iter().any(|d| !d.unreadable().is_empty()) {
+            return Ok(());
+        }
+        for slot in (0..decoded.drives.len()).filter(|slot| decoded.counts(*slot)) {
+            for (group, own) in decoded.maps_of(slot) {
+                let pages = maps[group].sequences.iter().zip(own.sequences);
+                if let Some((newest, own)) =
+                    pages.into_iter().find(|(n, own)| *own < n.map(|n| n - 1))
+                {
+                    let text = format!("slot {slot} has page {own:?} of the map, not {newest:?}");
+                    return Err(Failure::new(Oracle::Metadata, text));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Epoch and sequence number of the newest record.
@@ -486,6 +509,10 @@ fn look(
     let readable = drives.iter().all(|d| d.unreadable().is_empty());
     erased(&decoded, content, 0, readable)?;
     for set in subsets(&decoded, rng) {
+        if readable && !decoded.same_map(set) {
+            let text = format!("the region map is another, slots {set:#b} erased");
+            return Err(Failure::new(Oracle::Erasure, text));
+        }
         erased(&decoded, content, set, readable)?;
     }
     Ok(())

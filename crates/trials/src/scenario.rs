@@ -65,6 +65,8 @@ pub enum Fault {
     /// It answers nothing for longer than the deadline, for so many seconds; what it was asked
     /// runs late.
     Hung(u64),
+    /// One of its requests makes no progress for so many seconds, less than the deadline.
+    Held(u64),
     /// Blocks of its region map that can't be read until they are written.
     UnreadableMap,
 }
@@ -252,6 +254,8 @@ fn with_map(scenario: &mut Scenario) {
         if rows > 0 {
             drive.block_bytes = 4096;
         }
+        // Nobody else has the pages of a drive without redundancy.
+        drive.tears.unreadable |= scenario.level == Level::Jbod;
     }
     scenario.data = data_area(scenario.drives[0].bytes, true);
     for step in scenario.sessions.iter_mut().flat_map(|s| &mut s.steps) {

@@ -379,6 +379,12 @@ impl Floor {
                 self.wait_longer(DRIVE_TIMEOUT);
                 "hung past the deadline"
             }
+            Fault::Held(seconds) => {
+                drive.hold(rng.below(6), 1);
+                self.later(env, drive, Nanos::from_millis(seconds * 1000));
+                self.wait_longer(Nanos::from_millis(seconds * 1000));
+                "hang, then late execution"
+            }
             Fault::UnreadableMap => {
                 drive.fail_range(MIB + rng.below(4) * 4096, 4096 * (1 + rng.below(2)));
                 "unreadable blocks of the map"

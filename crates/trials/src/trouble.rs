@@ -5,6 +5,8 @@
 //! |---------|-------------------------------------------------------------------------------|
 //! | hung    | a drive hangs past the deadline, its requests run late, it is put back        |
 //! | away    | a drive is away while others are written, and is put back and caught up       |
+//! | held    | one request takes so long that its region could be taken for idle             |
+//! | first   | a drive fails one of the first writes after a start                           |
 //! | flush   | a flush fails that hosts wait for, and power is cut                           |
 //! | race    | cores follow the loss of a drive at different times                           |
 //! | filled  | blocks that a rebuild needs can't be read                                     |
@@ -26,7 +28,7 @@ pub fn add(scenario: &mut Scenario) {
     let last = scenario.victims.len() - 1;
     let number = scenario.sessions.iter().map(|s| s.steps.len()).sum();
     let mut list = List { number, rng };
-    let kind = if scenario.beyond { 4 } else { list.rng.index(4) };
+    let kind = if scenario.beyond { 6 } else { list.rng.index(6) };
     let session = list.rng.index(scenario.sessions.len());
     let victim = list.rng.index(redundant);
     if kind == 3 {
@@ -40,6 +42,8 @@ pub fn add(scenario: &mut Scenario) {
         0 | 1 => list.away(session, victim),
         2 => list.flush(session, victim),
         3 => list.race(session, victim),
+        4 => list.held(session, victim),
+        5 => list.first(session, victim),
         _ => list.filled(session, victim, last),
     }
 }
@@ -95,9 +99,17 @@ impl List {
         });
         let count = 1 + self.rng.below(5);
         all.extend(self.writes(count, 8));
-        // Now and then for so long that regions become clean meanwhile.
-        if self.rng.chance(60) {
-            all.push(What::Wait(4 + self.rng.below(6)));
+        if self.rng.chance(25) {
+            // Another drive takes its place, and is taken out before it is filled.
+            all.push(What::Person(Admin::Replace, victim));
+            let count = 1 + self.rng.below(3);
+            all.extend(self.writes(count, 8));
+            all.push(What::Person(Admin::Fail, victim));
+            all.extend(self.writes(2, 8));
+        }
+        // Mostly for so long that regions become clean meanwhile.
+        if self.rng.chance(75) {
+            all.push(What::Wait(7 + self.rng.below(4)));
         }
         all.push(What::Person(Admin::Return, victim));
         all.extend((0..self.rng.below(8)).map(|_| What::Host(Host::Read, 200)));
@@ -105,6 +117,22 @@ impl List {
         all.extend(self.writes(count, 8));
         let at = self.anywhere(session);
         self.insert(session, at, all);
+    }
+
+    fn held(&mut self, session: &mut Session, victim: usize) {
+        let mut all = self.writes(2, 8);
+        all.push(What::Drive(Fault::Held(8), victim));
+        all.extend(self.writes(4, 4));
+        all.push(What::Wait(9));
+        let at = self.anywhere(session);
+        self.insert(session, at, all);
+    }
+
+    fn first(&mut self, session: &mut Session, victim: usize) {
+        let mut all = vec![What::Drive(Fault::Write, victim)];
+        all.extend(self.writes(4, 8));
+        session.steps.truncate(12);
+        self.insert(session, 0, all);
     }
 
     fn flush(&mut self, session: &mut Session, victim: usize) {

@@ -7,6 +7,7 @@ use crate::array::pending::Answer;
 use crate::array::{Array, Bound};
 use crate::buffers::join;
 use crate::limits::PIECES;
+use crate::mutants::{self, Mutant};
 use crate::stripe::table::StripeKey;
 use crate::watch::{Doing, Reading};
 use arrayvec::ArrayVec;
@@ -118,7 +119,7 @@ impl<E: Host> Array<E> {
             return Started::Refused(piece);
         }
         let withdrawn = match &self.inner.regions {
-            Some(table) if !table.written(key(&place)) => {
+            Some(table) if !table.written(key(&place)) && !mutants::is(Mutant::UnwrittenRead) => {
                 piece.fill(0);
                 return Started::Zeros(piece);
             }

@@ -29,6 +29,7 @@ use crate::array::message::{Mail as ArrayMail, Outcome};
 use crate::limits::{SWEEP, WRITE_AHEAD};
 use crate::manage::managed::Managed;
 use crate::manage::store;
+use crate::mutants::{self, Mutant};
 use crate::region::map::{Map, PageKey};
 use crate::region::message::{Bits, ToCore, ToKeeper};
 use crate::stripe::table::Origin;
@@ -189,7 +190,8 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
         }
         keeper.lock.acquire(1).await;
         let (wanted, fresh) = wanted(keeper, &batch);
-        let failed = zero(managed, keeper, &fresh).await;
+        let skip = mutants::is(Mutant::ZeroSkipped);
+        let failed = if skip { Vec::new() } else { zero(managed, keeper, &fresh).await };
         if !failed.is_empty() {
             keeper.lock.release(1);
             // Without redundancy blocks that can't be written cost the request, not the drive.
@@ -210,7 +212,7 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
             continue;
         }
         let pages = keeper.map.borrow_mut().write(&wanted);
-        let failed = write_pages(managed, keeper, &pages).await;
+        let failed = write_first(managed, keeper, pages).await;
         if !fresh.is_empty() {
             let bits = fresh.iter().map(|(group, bit)| one_bit(*group, *bit)).collect();
             all_told(managed, keeper, &ToCore::Written(bits)).await;
@@ -228,6 +230,23 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
         managed.tell(origin.core, ToCore::Grant { group, region, serial });
         managed.answer(origin, Ok(()));
     }
+}
+
+/// Writes the pages that a batch of first writes and changes depends on.
+async fn write_first<E: Host>(
+    managed: &Rc<Managed<E>>,
+    keeper: &Keeper,
+    pages: BTreeSet<PageKey>,
+) -> Vec<Failed> {
+    if mutants::is(Mutant::PageAfterData) {
+        let managed = managed.clone();
+        managed.clone().env().spawn(Priority::Last, async move {
+            let keeper = managed.keeper().expect("it has one");
+            write_pages(&managed, keeper, &pages).await;
+        });
+        return Vec::new();
+    }
+    write_pages(managed, keeper, &pages).await
 }
 
 fn one_bit(group: GroupNo, bit: u64) -> Bits {
@@ -274,7 +293,11 @@ async fn zero<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, bits: &BitSet)
         for (at, bytes) in runs {
             store::zero(&drive, at, bytes).await?;
         }
-        if drive.info().volatile_cache { drive.flush().await } else { Ok(()) }
+        if drive.info().volatile_cache && !mutants::is(Mutant::ZeroNotFlushed) {
+            drive.flush().await
+        } else {
+            Ok(())
+        }
     })
     .await
 }
@@ -326,6 +349,7 @@ async fn write_pages<E: Host>(
     pages: &BTreeSet<PageKey>,
 ) -> Vec<Failed> {
     let start = managed.map_start();
+    let durable = !mutants::is(Mutant::PageNotDurable);
     let images: Vec<_> =
         pages.iter().map(|page| (*page, keeper.map.borrow().encode(*page))).collect();
     let mut work = Vec::new();
@@ -333,7 +357,8 @@ async fn write_pages<E: Host>(
         let map = keeper.map.borrow();
         let mut list = Vec::new();
         for ((group, page), (sequence, bytes)) in &images {
-            let place = map.geometry().page_offset(slot, *group, *page, sequence % 2);
+            let turn = if mutants::is(Mutant::PageSamePlace) { 0 } else { sequence % 2 };
+            let place = map.geometry().page_offset(slot, *group, *page, turn);
             if let Some(place) = place {
                 let mut buffer = Pool::single(bytes.len());
                 buffer.copy_from_slice(bytes);
@@ -344,10 +369,10 @@ async fn write_pages<E: Host>(
             work.push((slot, list));
         }
     }
-    on_drives(managed, work, |drive, list| async move {
+    let failed = on_drives(managed, work, move |drive, list| async move {
         let tickets: Vec<_> = list
             .iter()
-            .map(|(at, page)| drive.write(*at, core::slice::from_ref(page), true))
+            .map(|(at, page)| drive.write(*at, core::slice::from_ref(page), durable))
             .collect();
         let mut result = Ok(());
         for ticket in tickets {
@@ -355,7 +380,8 @@ async fn write_pages<E: Host>(
         }
         result
     })
-    .await
+    .await;
+    if mutants::is(Mutant::PageErrorLost) { Vec::new() } else { failed }
 }
 
 /// Takes drives out, durably; false if one can't be, because the array ends.
@@ -375,6 +401,9 @@ async fn take_out<E: Host>(managed: &Rc<Managed<E>>, failed: Vec<&Failed>) -> bo
 async fn all_told<E: Host>(managed: &Managed<E>, keeper: &Keeper, mail: &ToCore) {
     keeper.awaited.set(managed.env().cores());
     managed.tell_all(mail);
+    if matches!(mail, ToCore::Written(_)) && mutants::is(Mutant::WrittenEarly) {
+        return;
+    }
     keeper.answered.wait_until(|| (keeper.awaited.get() == 0).then_some(())).await;
 }
 
@@ -392,7 +421,12 @@ async fn unwrite<E: Host>(
         return Err(BlockError::Unavailable);
     }
     let below = keeper.map.borrow_mut().revoke(&set);
-    all_told(managed, keeper, &ToCore::Withdraw(set.clone(), below)).await;
+    if !mutants::is(Mutant::DiscardUntold) {
+        all_told(managed, keeper, &ToCore::Withdraw(set.clone(), below)).await;
+    }
+    if mutants::is(Mutant::DiscardFirst) {
+        discard(managed, keeper, &set).await;
+    }
     keeper.lock.acquire(1).await;
     let pages = keeper.map.borrow_mut().unwrite(&set);
     let failed = write_pages(managed, keeper, &pages).await;
@@ -446,7 +480,11 @@ async fn clean<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) -> bool {
     let slots = managed.all_taking_part().into_iter().filter(of);
     let work = slots.map(|slot| (slot, ())).collect();
     let failed = on_drives(managed, work, |drive, ()| async move {
-        if drive.info().volatile_cache { drive.flush().await } else { Ok(()) }
+        if drive.info().volatile_cache && !mutants::is(Mutant::CleanUnflushed) {
+            drive.flush().await
+        } else {
+            Ok(())
+        }
     })
     .await;
     if !failed.is_empty() {

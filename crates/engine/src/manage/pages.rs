@@ -5,6 +5,7 @@ use crate::limits::MAP_STEP;
 use crate::manage::command::ManageError;
 use crate::manage::keeper::Keeper;
 use crate::manage::managed::Managed;
+use crate::mutants::{self, Mutant};
 use crate::region::map::PageKey;
 use crate::watch::Watched;
 use format::SlotState;
@@ -28,6 +29,9 @@ pub(super) async fn write_all<E: Host>(
     slot: Slot,
     drive: &Watched<E>,
 ) -> Result<(), DriveError> {
+    if mutants::is(Mutant::JoinWithoutPages) && managed.record().zeroed {
+        return Ok(());
+    }
     let start = managed.record().areas.expect("only with a region map").map_start;
     let mut image = vec![0; map_bytes(keeper, slot) as usize];
     {
@@ -127,6 +131,9 @@ pub(super) async fn bring_all<E: Host>(
     lacking: Vec<Lacking>,
 ) -> Result<(), ManageError> {
     for (slot, counts, page) in lacking {
+        if mutants::is(Mutant::PagesNotBrought) {
+            continue;
+        }
         let keeper = managed.keeper().expect("only maps have pages");
         bring(managed, keeper, (slot, counts), page).await?;
     }

@@ -514,7 +514,8 @@ async fn resync_regions<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> En
     for (region, stripes) in owed {
         let stripes = stripes.start..stripes.end.min(total);
         managed.progress(TaskKind::Resync, done, all);
-        let repair = || Job::Check(Repair::Resync);
+        let skip = mutants::is(Mutant::ResyncSkips);
+        let repair = move || Job::Check(if skip { Repair::Nothing } else { Repair::Resync });
         let visit = Visit { before: done, ..Visit::default() };
         let (sum, _) = window(managed, group, stripes.clone(), visit, repair).await;
         if sum.stopped || managed.tasks.cut() {

@@ -143,7 +143,12 @@ impl<E: Host> Managed<E> {
             && (own.this_slot, own.this_drive) == (slot, entry.drive)
             && own.epoch.mark() == entry.last
             && (own.areas, own.data_offset) == (record.areas, record.data_offset);
-        (same && entry.since > 0).then_some((next, entry.drive, entry.since))
+        let since = match entry.since {
+            _ if mutants::is(Mutant::CatchUpSince) => record.epoch.counter,
+            0 if mutants::is(Mutant::CatchUpTrusts) => entry.last.counter,
+            since => since,
+        };
+        (same && since > 0).then_some((next, entry.drive, since))
     }
 
     /// Has a drive take part in a slot, as one to be filled from `since` on.

@@ -4,6 +4,7 @@
 //! only by [`Map::clean`] and [`Map::unwrite`], whose callers have seen to it that it is true.
 //! Changes return the pages to write; until these are durable nothing may rely on them.
 
+use crate::mutants::{self, Mutant};
 use crate::region::message::Bits;
 use crate::region::table::TableStart;
 use core::ops::Range;
@@ -114,7 +115,7 @@ impl Map {
             group.entries[region as usize] = Entry { dirty, ..entry };
             if dirty {
                 group.dirty.insert(region);
-                if !guarded {
+                if !guarded && !mutants::is(Mutant::NoResync) {
                     group.owed.insert(region);
                 }
             }
@@ -199,7 +200,8 @@ impl Map {
             let entry = &mut g.entries[*region as usize];
             // A map that was lost stays missed for every drive until none is out.
             let before = if missed(*group).is_some() { entry.missed } else { 0 };
-            entry.missed = missed(*group).unwrap_or(0).max(before);
+            let now = missed(*group).filter(|_| !mutants::is(Mutant::MissedForgotten));
+            entry.missed = now.unwrap_or(0).max(before);
             entry.dirty = false;
             g.dirty.remove(region);
             changed.insert((*group, (region / PAGE_ENTRIES as u64) as u32));
@@ -280,7 +282,9 @@ impl Map {
         let mut found = BTreeSet::new();
         for (g, group) in (0u16..).map(GroupNo).zip(&self.groups) {
             if may(g) {
-                let free = |r: &&u64| !group.owed.contains(r) && !self.held.contains_key(&(g, **r));
+                let held =
+                    |r: u64| self.held.contains_key(&(g, r)) && !mutants::is(Mutant::CleanHeld);
+                let free = |r: &&u64| !group.owed.contains(r) && !held(**r);
                 found.extend(group.dirty.iter().filter(free).map(|region| (g, *region)));
             }
         }
@@ -327,7 +331,8 @@ impl Map {
         while at < end {
             let bit = at >> self.bit_shift;
             let entry = &entries[(bit / REGION_BITS) as usize];
-            let wanted = since == 0 || entry.dirty || entry.missed > since;
+            let dirty = entry.dirty && !mutants::is(Mutant::CatchUpClean);
+            let wanted = since == 0 || dirty || entry.missed > since;
             let rest = if wanted { entry.written >> (bit % REGION_BITS) } else { 0 };
             let skip = if rest == 0 {
                 REGION_BITS - bit % REGION_BITS

@@ -5,6 +5,7 @@
 //!   leaves.
 //! - A grant counts while its serial number is newer than `revoked`, whichever mail came first.
 
+use crate::mutants::{self, Mutant};
 use crate::region::message::Bits;
 use crate::stripe::table::StripeKey;
 use core::cell::{Cell, RefCell};
@@ -167,7 +168,8 @@ impl Table {
         let mut given = Vec::new();
         self.held.borrow_mut().retain(|(group, region)| {
             self.with(*group, *region, |r| {
-                let used = r.touched || r.in_flight > 0;
+                let busy = r.in_flight > 0 && !mutants::is(Mutant::SweepInFlight);
+                let used = r.touched || busy;
                 r.touched = false;
                 if !used {
                     r.revoked = r.revoked.max(r.granted);

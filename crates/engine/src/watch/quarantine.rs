@@ -9,6 +9,7 @@
 //! end of the opening's last request. Like all of the engine's knowledge of drives it ends with
 //! the process; the kernel keeps an exclusive opening until its requests are over.
 
+use crate::mutants::{self, Mutant};
 use core::cell::RefCell;
 use std::sync::Weak;
 
@@ -30,6 +31,9 @@ impl Quarantine {
 
     /// Whether requests of an old opening of this drive are under way.
     pub fn holds(&self, path: &str) -> bool {
+        if mutants::is(Mutant::QuarantineOff) {
+            return false;
+        }
         let held = self.held.borrow();
         held.iter().any(|(known, token)| known == path && token.strong_count() > 0)
     }

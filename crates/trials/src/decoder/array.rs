@@ -142,6 +142,34 @@ impl<'a, R: Raw> Decoded<'a, R> {
         self.maps.iter().flatten().any(GroupMap::any_dirty)
     }
 
+    /// Whether the drive of a slot is there and in sync.
+    pub fn counts(&self, slot: usize) -> bool {
+        self.drives[slot].is_some() && self.record.slots[slot].state == State::InSync
+    }
+
+    /// The region map of a slot's groups as its drive alone has it.
+    pub fn maps_of(&self, slot: usize) -> Vec<(usize, GroupMap)> {
+        let own = |(i, drive): (usize, &Option<&'a R>)| drive.filter(|_| i == slot);
+        let own: Vec<_> = self.drives.iter().enumerate().map(own).collect();
+        let maps = map::load(&self.record, &own).unwrap_or_default();
+        let mine = |(group, _): &(usize, GroupMap)| {
+            let range = self.record.ranges.iter().rfind(|r| r.first_group <= *group);
+            range.is_some_and(|r| {
+                let first = r.first_slot + (group - r.first_group) * (r.k + r.m);
+                (first..first + r.k + r.m).contains(&slot)
+            })
+        };
+        maps.into_iter().enumerate().filter(mine).collect()
+    }
+
+    /// Whether the region map is the same by the drives that are left with some erased.
+    pub fn same_map(&self, erased: Slots) -> bool {
+        let left = self.drives.iter().enumerate();
+        let left: Vec<_> =
+            left.map(|(slot, drive)| drive.filter(|_| erased >> slot & 1 == 0)).collect();
+        map::load(&self.record, &left) == self.maps
+    }
+
     /// How many drives of the group do not hold everything.
     fn lacking(&self, range: &Range, position: usize) -> usize {
         let first = range.first_slot + position * (range.k + range.m);
