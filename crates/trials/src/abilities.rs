@@ -23,8 +23,9 @@ pub const HUNG_DRIVES: Ability = Ability {
 /// Crash while a parity group is degraded, without loss.
 pub const DEGRADED_CRASH: Ability = Ability {
     name: "crash while degraded (RAID 5 and 6)",
-    there: false,
-    reason: "no redo journal yet: the start is refused, and the trials check that it is",
+    there: true,
+    reason: "with a region map, by the redo journal; else the start is refused, and the trials \
+             check that it is",
 };
 /// Discards that reach drives.
 pub const DRIVE_DISCARD: Ability = Ability {

@@ -4,6 +4,7 @@
 //! itself where its drive counts, else from redundancy that can be trusted.
 
 use super::code::{self, Page};
+use super::journal::{self, Overlay};
 use super::map::{self, GroupMap};
 use super::record::{self, Range, Record, State, VolumeEntry};
 use super::{PAGE, Raw};
@@ -35,6 +36,8 @@ pub struct Decoded<'a, R> {
     pub drives: Vec<Option<&'a R>>,
     /// The region map of each group, with one.
     pub maps: Option<Vec<GroupMap>>,
+    /// Pages that the journal makes anew.
+    overlay: Overlay,
 }
 
 /// Where a page of a volume lies.
@@ -88,7 +91,9 @@ impl<'a, R: Raw> Decoded<'a, R> {
             return Err(Refusal::Unfinished);
         }
         let maps = map::load(&newest, &seats);
-        Ok(Self { record: newest, drives: seats, maps })
+        let mut all = Self { record: newest, drives: seats, maps, overlay: Overlay::new() };
+        all.overlay = journal::carry_out(&all);
+        Ok(all)
     }
 
     /// Whether the array may start without a person accepting loss.
@@ -113,7 +118,8 @@ impl<'a, R: Raw> Decoded<'a, R> {
     /// Whether the group's redundancy is not trusted everywhere.
     fn owes(&self, range: &Range, position: usize) -> bool {
         let group = self.record.groups[range.first_group + position];
-        range.m > 0 && (group.unclean || group.border < stripes(range))
+        let unclean = group.unclean && !group.guarded;
+        range.m > 0 && (unclean || group.border < stripes(range))
     }
 
     /// The map of a seat's group.
@@ -228,9 +234,23 @@ impl<'a, R: Raw> Decoded<'a, R> {
         }
     }
 
+    /// A stripe of a group: its first page.
+    pub fn seat_of(&self, group: usize, stripe: u64) -> Option<Seat> {
+        let range = self.record.ranges.iter().rposition(|r| r.first_group <= group)?;
+        let r = &self.record.ranges[range];
+        let position = group - r.first_group;
+        (stripe < stripes(r)).then_some(Seat { range, position, stripe, strip: 0, at: 0 })
+    }
+
+    /// Where the strips of a seat's stripe begin on their drives.
+    pub fn drive_offset(&self, seat: &Seat) -> u64 {
+        let r = &self.record.ranges[seat.range];
+        self.record.data_offset + r.drive_start + seat.stripe * r.strip
+    }
+
     /// The page of a strip on its drive, if that counts and can be read. What lies in a band that
     /// was never written means nothing.
-    pub fn page(&self, seat: &Seat, strip: usize, erased: Slots) -> Option<&'a Page> {
+    pub fn page(&self, seat: &Seat, strip: usize, erased: Slots) -> Option<&Page> {
         let r = &self.record.ranges[seat.range];
         let slot = self.slot(seat, strip);
         let erased = if self.written(seat) { erased } else { Slots::MAX };
@@ -241,9 +261,13 @@ impl<'a, R: Raw> Decoded<'a, R> {
             State::Rebuilding(border) => area + r.strip <= border,
             State::Failed => false,
         };
-        let at = self.record.data_offset + area + seat.at;
+        let at = self.drive_offset(seat) + seat.at;
+        let number = at / PAGE as u64;
+        if let Some(page) = self.overlay.get(&(slot, number)) {
+            return counts.then_some(page);
+        }
         let whole = counts && !drive.unreadable(at, PAGE as u64);
-        whole.then(|| drive.page(at / PAGE as u64))
+        whole.then(|| drive.page(number))
     }
 
     /// What the page of a data strip holds with the `erased` slots gone; `None` if the rest does
@@ -279,8 +303,8 @@ impl<'a, R: Raw> Decoded<'a, R> {
         let group = self.record.ranges[seat.range].first_group + seat.position;
         let group = self.record.groups[group];
         match self.map(seat) {
-            Some(map) => group.loss_accepted || !map.dirty(seat.stripe),
-            None => !group.unclean && seat.stripe < group.border,
+            Some(map) => group.loss_accepted || group.guarded || !map.dirty(seat.stripe),
+            None => (group.guarded || !group.unclean) && seat.stripe < group.border,
         }
     }
 

@@ -83,6 +83,8 @@ pub struct GroupEntry {
     pub unclean: bool,
     /// Redundancy is trusted for want of anything better.
     pub loss_accepted: bool,
+    /// The journal stands for what may have been under way.
+    pub guarded: bool,
     /// Stripes with trusted redundancy.
     pub border: u64,
 }
@@ -120,6 +122,10 @@ pub struct Record {
     pub sequence: u64,
     /// With a region map (version 2).
     pub areas: Option<Areas>,
+    /// What a batch of the journal must name; 0: none counts.
+    pub key: u64,
+    /// What nobody can give back: array address and bytes.
+    pub lost: Vec<(u64, u64)>,
     /// The array.
     pub array: Id,
     /// This drive.
@@ -174,7 +180,7 @@ pub(super) fn crc(bytes: &[u8]) -> u32 {
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Fields<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (now, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(now)
@@ -223,6 +229,10 @@ pub fn newest(drive: &impl Raw) -> Option<Record> {
 /// What an intact record slot holds.
 struct Intact {
     version: u64,
+    /// It has lost ranges.
+    lost: bool,
+    /// It says something of tasks.
+    tasks: bool,
     sequence: u64,
     body: Vec<u8>,
 }
@@ -236,7 +246,7 @@ fn intact(drive: &impl Raw, at: u64) -> Option<Intact> {
     let mut f = Fields(&page[8..HEADER]);
     let version = f.number(4)?;
     let header = f.size(4)?;
-    let flags = f.number(4)? | f.number(4)? | f.number(4)?;
+    let (compat, read_only, incompat) = (f.number(4)?, f.number(4)?, f.number(4)?);
     let bytes = f.size(4)?;
     let sequence = f.number(8)?;
     let body_crc = f.number(4)? as u32;
@@ -251,8 +261,9 @@ fn intact(drive: &impl Raw, at: u64) -> Option<Intact> {
         return None;
     }
     let body = drive.copy(at + HEADER as u64, bytes);
-    let known = matches!(version, 1 | 2) && flags == 0;
-    (known && crc(&body) == body_crc).then_some(Intact { version, sequence, body })
+    let known = matches!(version, 1 | 2) && (compat | incompat) <= 1 && read_only == 0;
+    let (lost, tasks) = (incompat == 1, compat == 1);
+    (known && crc(&body) == body_crc).then_some(Intact { version, lost, tasks, sequence, body })
 }
 
 fn record(from: &Intact) -> Option<Record> {
@@ -267,17 +278,23 @@ fn record(from: &Intact) -> Option<Record> {
     f.take(8 + 16 + 16 + 4 * 8)?;
     let counts: Vec<usize> = (0..6).map(|_| f.size(2)).collect::<Option<_>>()?;
     let areas = if mapped { Some(areas(f)?) } else { None };
-    f.reserved(if mapped { 11 } else { 28 })?;
+    f.reserved(if mapped { 3 } else { 20 })?;
+    let key = f.number(8)?;
     f.text(counts[5])?;
     let ranges = (0..counts[0]).map(|_| range(f)).collect::<Option<Vec<_>>>()?;
     let strip = ranges.first()?.strip;
     let slots = (0..counts[1]).map(|_| slot_entry(f, strip, mapped)).collect::<Option<_>>()?;
     let groups = (0..counts[2]).map(|_| group_entry(f)).collect::<Option<_>>()?;
     let volumes = (0..counts[3]).map(|_| volume_entry(f)).collect::<Option<_>>()?;
+    (0..counts[4]).try_for_each(|_| export_entry(f))?;
+    let lost = if from.lost { lost_ranges(f)? } else { Vec::new() };
+    f.reserved(if from.tasks { f.0.len().checked_sub(80)? } else { f.0.len() })?;
     let zeroed = bits & 1 == 1;
     Some(Record {
         sequence: from.sequence,
         areas,
+        key,
+        lost,
         array,
         drive,
         slot,
@@ -344,8 +361,9 @@ fn slot_entry(f: &mut Fields<'_>, strip: u64, mapped: bool) -> Option<SlotEntry>
 
 fn group_entry(f: &mut Fields<'_>) -> Option<GroupEntry> {
     let (unclean, loss_accepted) = (f.number(1)? == 1, f.number(1)? == 1);
-    f.reserved(6)?;
-    Some(GroupEntry { unclean, loss_accepted, border: f.number(8)? })
+    let guarded = f.number(1)? == 1;
+    f.reserved(5)?;
+    Some(GroupEntry { unclean, loss_accepted, guarded, border: f.number(8)? })
 }
 
 fn volume_entry(f: &mut Fields<'_>) -> Option<VolumeEntry> {
@@ -357,4 +375,23 @@ fn volume_entry(f: &mut Fields<'_>) -> Option<VolumeEntry> {
     let extents =
         (0..extents).map(|_| Some((f.number(8)?, f.number(8)?))).collect::<Option<_>>()?;
     Some(VolumeEntry { name, bytes, extents })
+}
+
+fn export_entry(f: &mut Fields<'_>) -> Option<()> {
+    f.take(16 + 4 + 2)?;
+    let address = f.size(2)?;
+    f.take(address).map(|_| ())
+}
+
+fn lost_ranges(f: &mut Fields<'_>) -> Option<Vec<(u64, u64)>> {
+    let count = f.number(4)?;
+    f.reserved(4)?;
+    (0..count)
+        .map(|_| {
+            let range = (f.number(8)?, f.number(4)? * 512);
+            f.take(1)?;
+            f.reserved(3)?;
+            Some(range)
+        })
+        .collect()
 }

@@ -1,0 +1,159 @@
+//! The journal, read as docs/format.md has it: what a start writes in place before anything else.
+//!
+//! Invariant: only batches that count are carried out, lane by lane in their order; what they write
+//! lies beside the drives' own pages, which stay as they are.
+
+use super::array::Decoded;
+use super::record::{Fields, Id, crc};
+use super::{PAGE, Raw};
+use std::collections::BTreeMap;
+
+const HEADER: usize = 128;
+
+/// Pages of drives, by slot and number, as the journal makes them.
+pub type Overlay = BTreeMap<(usize, u64), Box<[u8; PAGE]>>;
+
+/// New bytes of a strip.
+struct Patch {
+    group: usize,
+    stripe: u64,
+    strip: usize,
+    from: u64,
+    drive: u64,
+    data: Vec<u8>,
+}
+
+/// A batch that is whole, has the record's key, and whose group is guarded.
+struct Batch {
+    tail: u64,
+    patches: Vec<Patch>,
+}
+
+/// By lane and sequence number.
+type Batches = BTreeMap<(u64, u64), Batch>;
+
+/// What the journal makes of the pages of the drives of an array.
+pub fn carry_out<R: Raw>(array: &Decoded<'_, R>) -> Overlay {
+    let mut overlay = Overlay::new();
+    let record = &array.record;
+    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return overlay };
+    let mut found = Batches::new();
+    for slot in 0..record.slots.len() {
+        let Some(drive) = array.drives[slot].filter(|_| array.counts(slot)) else { continue };
+        let mut at = 0;
+        while at + PAGE as u64 <= areas.journal_bytes {
+            let area = (areas.journal_start, areas.journal_bytes);
+            if let Some((place, batch)) = batch(array, drive, area, at) {
+                found.entry(place).or_insert(batch);
+            }
+            at += PAGE as u64;
+        }
+    }
+    let mut tails = BTreeMap::new();
+    for ((lane, _), batch) in &found {
+        let tail = tails.entry(*lane).or_insert(0);
+        *tail = batch.tail.max(*tail);
+    }
+    for ((lane, sequence), batch) in &found {
+        if *sequence >= tails[lane] {
+            batch.patches.iter().for_each(|patch| put(array, patch, &mut overlay));
+        }
+    }
+    overlay
+}
+
+/// The batch at an offset of a drive's journal area, with its lane and sequence number.
+fn batch<R: Raw>(
+    array: &Decoded<'_, R>,
+    drive: &R,
+    (start, bytes): (u64, u64),
+    at: u64,
+) -> Option<((u64, u64), Batch)> {
+    let page = PAGE as u64;
+    let begin = drive.page((start + at) / page);
+    if &begin[..8] != b"PALIJRNL" || drive.unreadable(start + at, page) {
+        return None;
+    }
+    let sizes = &mut Fields(&begin[72..80]);
+    let (head, payload) = (sizes.number(4)?, sizes.number(4)?);
+    let whole = |n: u64| n.is_multiple_of(page) && n <= bytes - at;
+    let fits = head > 0 && whole(head) && whole(payload) && head + payload <= bytes - at;
+    if !fits || drive.unreadable(start + at, head + payload) {
+        return None;
+    }
+    let mut bytes = drive.copy(start + at, (head + payload) as usize);
+    let payload = bytes.split_off(head as usize);
+    let said = Fields(&bytes[HEADER - 4..]).number(4)? as u32;
+    bytes[HEADER - 4..HEADER].fill(0);
+    if crc(&bytes) != said {
+        return None;
+    }
+    let f = &mut Fields(&bytes[8..]);
+    let (id, group, lane) = (f.id()?, f.size(2)?, f.number(2)?);
+    let (entries, sequence, tail, key) = (f.number(4)?, f.number(8)?, f.number(8)?, f.number(8)?);
+    let (_epoch, place, _sizes) = (f.number(8)?, f.number(8)?, f.number(8)?);
+    let payload_crc = f.number(4)? as u32;
+    f.reserved(44)?;
+    let record = &array.record;
+    let guarded = record.groups.get(group).is_some_and(|g| g.guarded);
+    let mine = id == record.array && place == at && key == record.key && guarded;
+    if !mine || tail == 0 || tail > sequence || crc(&payload) != payload_crc {
+        return None;
+    }
+    let mut patches = Vec::new();
+    let mut rest = Fields(&payload);
+    for _ in 0..entries {
+        entry(f, group, &mut rest, &mut patches)?;
+    }
+    f.reserved(f.0.len())?;
+    Some(((lane, sequence), Batch { tail, patches }))
+}
+
+/// An entry and the bytes of its ranges.
+fn entry(
+    f: &mut Fields<'_>,
+    group: usize,
+    payload: &mut Fields<'_>,
+    patches: &mut Vec<Patch>,
+) -> Option<()> {
+    if f.number(1)? != 1 {
+        return None;
+    }
+    f.reserved(3)?;
+    let (ranges, stripe) = (f.number(4)?, f.number(8)?);
+    for _ in 0..ranges {
+        let strip = f.size(2)?;
+        f.reserved(2)?;
+        let (from, bytes) = (f.number(4)?, f.size(4)?);
+        f.reserved(4)?;
+        let drive = f.number(8)?;
+        let data = payload.take(bytes)?.to_vec();
+        patches.push(Patch { group, stripe, strip, from, drive, data });
+    }
+    Some(())
+}
+
+/// What a batch calls a drive.
+fn name(drive: &Id) -> u64 {
+    drive[..8].iter().rev().fold(0, |sum, b| sum << 8 | u64::from(*b))
+}
+
+/// Writes new bytes over the page or pages that have them now.
+fn put<R: Raw>(array: &Decoded<'_, R>, patch: &Patch, overlay: &mut Overlay) {
+    let Some(seat) = array.seat_of(patch.group, patch.stripe) else { return };
+    let slot = array.slot(&seat, patch.strip);
+    let Some(drive) = array.drives[slot] else { return };
+    if name(&array.record.slots[slot].drive) != patch.drive || !array.written(&seat) {
+        return;
+    }
+    let mut at = array.drive_offset(&seat) + patch.from;
+    let mut rest = &patch.data[..];
+    while !rest.is_empty() {
+        let (number, within) = (at / PAGE as u64, (at % PAGE as u64) as usize);
+        let (now, behind) = rest.split_at(rest.len().min(PAGE - within));
+        let page = overlay.entry((slot, number)).or_insert_with(|| Box::new(*drive.page(number)));
+        page[within..within + now.len()].copy_from_slice(now);
+        at += now.len() as u64;
+        rest = behind;
+    }
+}
