@@ -37,7 +37,7 @@ fn batch(entries: &[u32]) -> Batch {
 
 fn payload(batch: &Batch) -> Vec<u8> {
     let bytes = batch.payload_bytes() as usize;
-    let mut payload: Vec<u8> = (0..bytes).map(|i| (i * 7 >> 3) as u8).collect();
+    let mut payload: Vec<u8> = (0..bytes).map(|i| ((i * 7) >> 3) as u8).collect();
     payload.resize(bytes.next_multiple_of(BATCH_ALIGN), 0);
     payload
 }

@@ -218,7 +218,8 @@ mod tests {
                     }
                     4..7 => {
                         let keys: Vec<u64> = open.keys().copied().collect();
-                        let Some(at) = keys.get(pick as usize % keys.len().max(1)) else { continue };
+                        let chosen = keys.get(pick as usize % keys.len().max(1));
+                        let Some(at) = chosen else { continue };
                         ring.over(*at);
                         match open[at] {
                             1 => _ = open.remove(at),
