@@ -1,7 +1,7 @@
 //! Blocks that nobody can give back: which, and why.
 //!
-//! There are two lists, both of array addresses (only data is ever listed, so an address says group,
-//! slot and place on the drive too, and stays right when a drive is replaced):
+//! There are two lists, both of array addresses (only data is ever listed, so an address says
+//! group, slot and place on the drive too, and stays right when a drive is replaced):
 //!
 //! | list     | kept in                | holds                                             |
 //! |----------|------------------------|---------------------------------------------------|
@@ -24,8 +24,8 @@
 //! Invariants
 //! - A block is listed, durably and on every core, before anything is written in its place
 //!   ([`crate::stripe::give_up`]), and before a border moves over it or its region becomes clean.
-//! - It leaves the list after what was written to it is durable on every drive, redundancy included,
-//!   and before that is acknowledged. So after a crash it is listed, or what it holds counts.
+//! - It leaves the list after what was written to it is durable on every drive, redundancy
+//!   included, and before that is acknowledged. So after a crash it is listed, or what it holds counts.
 //! - A read that begins while a block is listed is refused. A direct read that began before, and
 //!   ends after anything was added to the list, is asked again at home, where the stripe is busy
 //!   with nobody else ([`Lost::adds`]).

@@ -23,8 +23,8 @@
 //!   stripe that can't be made right, unless that is because of blocks that nobody can give: these
 //!   are listed ([`crate::lost`]) before it moves on.
 //! - A stuck task is shown with its reason and place, and keeps no other from running.
-//! - A scrub ([`super::scrub`]) goes over everything; what it could not compare is not counted as checked, and
-//!   stripes with blocks that no drive's reading gave count as mismatches. Where it can be known
+//! - A scrub ([`super::scrub`]) goes over everything; what it could not compare is not counted as
+//!   checked, and stripes with blocks that no drive's reading gave count as mismatches. Where it can be known
 //!   which drive is wrong it is counted as that drive's, where not as unlocated.
 
 use crate::Host;
