@@ -491,7 +491,7 @@ fn look(
 ) -> Outcome<()> {
     let picked = pick(drives);
     let wrong = |text: String| Failure::new(Oracle::Decoder, text);
-    let decoded = Decoded::open(&picked)
+    let mut decoded = Decoded::open(&picked)
         .map_err(|refusal| wrong(format!("after the recovery: {refusal:?}")))?;
     let newest = before.age();
     let now = (decoded.record.epoch.counter, decoded.record.sequence);
@@ -506,6 +506,8 @@ fn look(
     if let Some(seat) = decoded.mismatches(rested).0.first() {
         return Err(wrong(format!("strips do not agree after the recovery: {seat:?}")));
     }
+    // A recovery that wrote over lost blocks has left the group unclean.
+    decoded.verified = true;
     let readable = drives.iter().all(|d| d.unreadable().is_empty());
     erased(&decoded, content, 0, readable)?;
     for set in subsets(&decoded, rng) {

@@ -149,6 +149,8 @@ impl<E: Host> Manager<E> {
         managed.start_on_cores().await;
         managed.enter(Phase::Running);
         tasks::start(managed.clone());
+        // Regions that the journal stood for are right.
+        keeper::kick(managed);
         guard::start(managed.clone());
         managed.status()
     }

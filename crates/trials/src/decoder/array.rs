@@ -38,6 +38,8 @@ pub struct Decoded<'a, R> {
     pub maps: Option<Vec<GroupMap>>,
     /// Pages that the journal makes anew.
     overlay: Overlay,
+    /// Without a map: all redundancy was found to be right, whatever the record owes.
+    pub verified: bool,
 }
 
 /// Where a page of a volume lies.
@@ -91,7 +93,8 @@ impl<'a, R: Raw> Decoded<'a, R> {
             return Err(Refusal::Unfinished);
         }
         let maps = map::load(&newest, &seats);
-        let mut all = Self { record: newest, drives: seats, maps, overlay: Overlay::new() };
+        let mut all =
+            Self { record: newest, drives: seats, maps, overlay: Overlay::new(), verified: false };
         all.overlay = journal::carry_out(&all);
         Ok(all)
     }
@@ -304,7 +307,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
         let group = self.record.groups[group];
         match self.map(seat) {
             Some(map) => group.loss_accepted || group.guarded || !map.dirty(seat.stripe),
-            None => (group.guarded || !group.unclean) && seat.stripe < group.border,
+            None => self.verified || (!group.unclean && seat.stripe < group.border),
         }
     }
 
