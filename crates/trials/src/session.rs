@@ -369,22 +369,7 @@ impl Floor {
                 drive.set_latency(Nanos(1_000), Nanos(2_000 * factor));
                 "slow"
             }
-            Fault::Hang => {
-                self.hang(env, drive, rng);
-                "hang, then late execution"
-            }
-            Fault::Hung(seconds) => {
-                drive.hang();
-                self.later(env, drive, Nanos::from_millis(seconds * 1000));
-                self.wait_longer(DRIVE_TIMEOUT);
-                "hung past the deadline"
-            }
-            Fault::Held(seconds) => {
-                drive.hold(rng.below(6), 1);
-                self.later(env, drive, Nanos::from_millis(seconds * 1000));
-                self.wait_longer(Nanos::from_millis(seconds * 1000));
-                "hang, then late execution"
-            }
+            Fault::Hang | Fault::Hung(_) | Fault::Held(_) => self.hang(env, fault, drive, rng),
             Fault::UnreadableMap => {
                 drive.fail_range(MIB + rng.below(4) * 4096, 4096 * (1 + rng.below(2)));
                 "unreadable blocks of the map"
@@ -397,15 +382,36 @@ impl Floor {
     }
 
     /// Holds some requests of a drive, or all, and lets them run late.
-    fn hang(&self, env: &Machine, drive: SharedSimDrive, rng: &mut Rng) {
-        if rng.coin() {
-            drive.hang();
-        } else {
-            drive.hold(rng.below(3), 1 + rng.below(3));
-        }
-        let span = Nanos([50_000, 1_000_000, 1_000_000_000][rng.index(3)]);
-        self.wait_longer(span);
+    fn hang(
+        &self,
+        env: &Machine,
+        fault: Fault,
+        drive: SharedSimDrive,
+        rng: &mut Rng,
+    ) -> &'static str {
+        let (span, wait, name) = match fault {
+            Fault::Hung(seconds) => {
+                drive.hang();
+                (Nanos::from_millis(seconds * 1000), DRIVE_TIMEOUT, "hung past the deadline")
+            }
+            Fault::Held(seconds) => {
+                drive.hold(rng.below(6), 1);
+                let span = Nanos::from_millis(seconds * 1000);
+                (span, span, "hang, then late execution")
+            }
+            _ => {
+                if rng.coin() {
+                    drive.hang();
+                } else {
+                    drive.hold(rng.below(3), 1 + rng.below(3));
+                }
+                let span = Nanos([50_000, 1_000_000, 1_000_000_000][rng.index(3)]);
+                (span, span, "hang, then late execution")
+            }
+        };
+        self.wait_longer(wait);
         self.later(env, drive, span);
+        name
     }
 
     /// Requests of hosts may take so much longer.

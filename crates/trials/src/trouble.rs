@@ -22,7 +22,7 @@ use units::Nanos;
 pub fn add(scenario: &mut Scenario) {
     let mut rng = Rng::new(scenario.seed ^ 0x6875_6e67);
     let redundant = scenario.victims.len() - usize::from(scenario.beyond);
-    if scenario.victims.is_empty() || !rng.chance(30) {
+    if scenario.victims.is_empty() || !rng.chance(45) {
         return;
     }
     let last = scenario.victims.len() - 1;
