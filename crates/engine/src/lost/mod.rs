@@ -25,7 +25,8 @@
 //! - A block is listed, durably and on every core, before anything is written in its place
 //!   ([`crate::stripe::give_up`]), and before a border moves over it or its region becomes clean.
 //! - It leaves the list after what was written to it is durable on every drive, redundancy
-//!   included, and before that is acknowledged. So after a crash it is listed, or what it holds counts.
+//!   included, and before that is acknowledged. So after a crash it is listed, or what it holds
+//!   counts.
 //! - A read that begins while a block is listed is refused. A direct read that began before, and
 //!   ends after anything was added to the list, is asked again at home, where the stripe is busy
 //!   with nobody else ([`Lost::adds`]).

@@ -24,8 +24,8 @@
 //!   are listed ([`crate::lost`]) before it moves on.
 //! - A stuck task is shown with its reason and place, and keeps no other from running.
 //! - A scrub ([`super::scrub`]) goes over everything; what it could not compare is not counted as
-//!   checked, and stripes with blocks that no drive's reading gave count as mismatches. Where it can be known
-//!   which drive is wrong it is counted as that drive's, where not as unlocated.
+//!   checked, and stripes with blocks that no drive's reading gave count as mismatches. Where it
+//!   can be known which drive is wrong it is counted as that drive's, where not as unlocated.
 
 use crate::Host;
 use crate::array::Array;
