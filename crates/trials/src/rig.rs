@@ -201,6 +201,8 @@ impl Rig {
         loop {
             let map = self.status(watch)?.and_then(|status| status.region_map);
             if map.is_none_or(|map| map.dirty_regions == 0) {
+                // A group that lacks a drive is guarded a drain and a flush later.
+                self.pass(watch, Nanos::from_millis(1_000));
                 return Ok(true);
             }
             if self.world.now() > limit {
