@@ -479,34 +479,39 @@ impl<E: Host> Work<'_, E> {
         touched: StripSet,
         parity: &[Option<Buf>],
     ) -> Result<Option<u64>, ()> {
+        let targets = touched.and(self.state.writable);
+        let data = slice.fragments.iter().filter(|f| targets.has(f.strip.into()));
+        let data = data.map(|f| (usize::from(f.strip), f.from, &f.data));
+        let parity = parity.iter().enumerate().filter_map(|(i, column)| {
+            let strip = self.state.k + i;
+            let column = column.as_ref().filter(|_| plan.parity.has(strip))?;
+            Some((strip, slice.lo, column))
+        });
+        self.log_ranges(data.chain(parity)).await
+    }
+
+    /// Puts new bytes of strips into the journal, where it is in use, before they are written:
+    /// strip, first byte, bytes. The batch they are in; `Err`: the snapshot is not the one to
+    /// write under any more.
+    pub(crate) async fn log_ranges<'a>(
+        &self,
+        ranges: impl Iterator<Item = (usize, u32, &'a Buf)>,
+    ) -> Result<Option<u64>, ()> {
         let view = &self.bound.view;
         let used = view.journal_key != 0 && !mutants::is(Mutant::JournalSkipped);
         let Some(lane) = self.array.lane().filter(|_| used) else {
             return Ok(None);
         };
-        let mut wanted = Wanted {
-            key: view.journal_key,
-            stripe: self.key.stripe.0,
-            ranges: Vec::with_capacity(slice.fragments.len() + self.state.m),
-            payload: Vec::with_capacity(slice.fragments.len() + self.state.m + 1),
-        };
-        let mut add = |strip: usize, from: u32, data: &Buf| {
+        let (mut into, mut payload) = (Vec::new(), Vec::new());
+        for (strip, from, data) in ranges {
             let (_, _, slot) = self.bound.strip(self.key, strip);
             let drive = view.slots[slot.index()].drive;
             let (strip, bytes) = (strip as u16, data.len() as u32);
-            wanted.ranges.push(StripRange { strip, from, bytes, drive });
-            wanted.payload.push(data.clone());
-        };
-        let targets = touched.and(self.state.writable);
-        for f in slice.fragments.iter().filter(|f| targets.has(f.strip.into())) {
-            add(f.strip.into(), f.from, &f.data);
+            into.push(StripRange { strip, from, bytes, drive });
+            payload.push(data.clone());
         }
-        for (i, column) in parity.iter().enumerate() {
-            let strip = self.state.k + i;
-            if let (true, Some(column)) = (plan.parity.has(strip), column) {
-                add(strip, slice.lo, column);
-            }
-        }
+        let (key, stripe) = (view.journal_key, self.key.stripe.0);
+        let wanted = Wanted { key, stripe, ranges: into, payload };
         lane.log(wanted).await.map(Some)
     }
 

@@ -6,7 +6,8 @@
 //! |------|--------------------------------------------------------------------------------------|
 //! | 1    | all strips of the range are read once more; if they say enough now, nothing is lost   |
 //! | 2    | the data that can't be read, or computed, is listed: durable, known to every core     |
-//! | 3    | zeros are written in its place, on every drive that takes writes, and parity anew     |
+//! | 3    | zeros are written in its place, on every drive that takes writes, and parity anew;   |
+//! |      | in a group that lacks a drive all of that is in the journal first                    |
 //!
 //! The stripe is busy all the time, and its region dirty. Cut short after step 2, the range is met
 //! again: it lies above the border, or in a region that is still dirty. Whatever it holds by then
@@ -57,8 +58,12 @@ pub(crate) async fn give_up<E: Host>(
             Step::Unlisted(lost) => {
                 array.change_lost(LostChange::Add(lost, reason)).await?;
             }
-            Step::Written(missed) => {
+            Step::Again => {}
+            Step::Written(missed, logged) => {
                 settle(array, key, bound, missed).await?;
+                if let (Some(batch), Some(lane)) = (logged, array.lane()) {
+                    lane.over(batch);
+                }
                 return missed.is_empty().then_some(true).ok_or(BlockError::Unavailable);
             }
         }
@@ -99,8 +104,10 @@ enum Step {
     Moved,
     /// These must be listed first.
     Unlisted(Vec<core::ops::Range<u64>>),
-    /// Done, but for the strips that missed it.
-    Written(StripSet),
+    /// The journal does not take what was planned under this snapshot.
+    Again,
+    /// Done, but for the strips that missed it; and the batch of the journal it is in.
+    Written(StripSet, Option<u64>),
 }
 
 impl<E: Host> Work<'_, E> {
@@ -142,29 +149,30 @@ impl<E: Host> Work<'_, E> {
         if !unlisted.is_empty() {
             return Step::Unlisted(unlisted);
         }
-        let missed = self.write_without(span, lost, mirror, columns).await;
+        let written = self.write_without(span, lost, mirror, columns).await;
+        let Ok((missed, logged)) = written else { return Step::Again };
         let written = unread.bad.without(missed);
-        Step::Written(missed.or(self.read_again(written, span).await))
+        Step::Written(missed.or(self.read_again(written, span).await), logged)
     }
 
-    /// Writes zeros for the lost strips and parity over what all data strips hold then.
+    /// Writes zeros for the lost strips and parity over what all data strips hold then. `Err`: the
+    /// journal must have it first, and does not take it.
     async fn write_without(
         &self,
         span: (u32, u32),
         lost: StripSet,
         mirror: bool,
         columns: &mut Columns,
-    ) -> StripSet {
+    ) -> Result<(StripSet, Option<u64>), ()> {
         let bytes = (span.1 - span.0) as usize;
         let zeros = self.array.zeros().slice(..bytes);
         let (k, m) = (self.state.k, self.state.m);
-        let mut out = Writes::new(self);
-        let over = if mirror { StripSet::range(0, k + m) } else { lost };
-        for strip in over.and(self.state.writable).iter() {
-            out.push(strip, span.0, core::slice::from_ref(&zeros), false).await;
-        }
         if mirror {
-            return out.finish().await;
+            let mut out = Writes::new(self);
+            for strip in StripSet::range(0, k + m).and(self.state.writable).iter() {
+                out.push(strip, span.0, core::slice::from_ref(&zeros), false).await;
+            }
+            return Ok((out.finish().await, None));
         }
         // Parity that was read makes room for what is computed.
         for column in columns.iter_mut().skip(k) {
@@ -183,13 +191,19 @@ impl<E: Host> Work<'_, E> {
             self.code().generate(&data, &mut outputs);
         }
         let parity: ArrayVec<_, 4> = parity.into_iter().map(BufMut::freeze).collect();
-        for (i, column) in parity.iter().enumerate() {
-            if self.state.writable.has(k + i) {
-                out.push(k + i, span.0, core::slice::from_ref(column), false).await;
+        let anew = (k..).zip(&parity);
+        let all = || lost.iter().map(|strip| (strip, &zeros)).chain(anew.clone());
+        let all = || all().filter(|(strip, _)| self.state.writable.has(*strip));
+        let logged = self.log_ranges(all().map(|(strip, data)| (strip, span.0, data))).await;
+        let mut missed = StripSet::default();
+        if logged.is_ok() {
+            let mut out = Writes::new(self);
+            for (strip, data) in all() {
+                out.push(strip, span.0, core::slice::from_ref(data), false).await;
             }
+            missed = out.finish().await;
         }
-        let missed = out.finish().await;
         parity.into_iter().for_each(|column| self.array.scratch().put_shared(column));
-        missed
+        logged.map(|batch| (missed, batch))
     }
 }
