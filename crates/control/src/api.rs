@@ -326,6 +326,10 @@ pub struct Array {
     pub epoch: u64,
     /// Whether writes may have been under way at the last record.
     pub unclean: bool,
+    /// Whether it would start by itself after a crash at this moment, had the crash cost no drive;
+    /// absent while it does not run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub crash_safe: Option<bool>,
     /// Why it does not run, when it was found and could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,

@@ -15,6 +15,7 @@ fn array() -> Array {
         free_bytes: 4,
         epoch: 3,
         unclean: true,
+        crash_safe: Some(true),
         problem: None,
         warnings: Vec::new(),
         slots: vec![SlotInfo {
@@ -68,7 +69,7 @@ fn an_array_has_the_promised_keys() {
     let expected = json!({
         "schema": 1, "name": "data", "uuid": "0", "level": "5", "state": "degraded",
         "strip_bytes": 65536, "block_bytes": 512, "size_bytes": 10, "free_bytes": 4,
-        "epoch": 3, "unclean": true,
+        "epoch": 3, "unclean": true, "crash_safe": true,
         "slots": [{"slot": 0, "drive": null, "serial": "s", "state": "in-sync",
                    "read_errors": 7, "rewritten": 6, "wrong_strips": 5, "failures": 5,
                    "timeouts": 4, "reason": "r", "quarantined": true}],

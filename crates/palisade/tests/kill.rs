@@ -1,10 +1,16 @@
-//! `kill -9` of the daemon at random moments under load, optimal and resyncing.
+//! `kill -9` of the daemon at random moments under load: optimal, resyncing, degraded, rebuilding
+//! and just after a drive failed.
 //!
 //! Two loads run at each kill: fio (`nbd` engine, `verify=crc32c`) on one volume, and on another
 //! a client that knows for every block which writes a reader may see ([`common::blocks`]). After
-//! the start every block must hold one of them, beside the resync and after it; scrub and the
-//! outside reader must find all parity right. This proves recovery from a crash of the daemon,
-//! not from power loss.
+//! the start, which nobody has to help, every block must hold one of them, beside the resync or
+//! rebuild and after it; scrub and the outside reader must find all redundancy right. This proves
+//! recovery from a crash of the daemon, not from power loss.
+//!
+//! Just after a failure only RAID 10 is killed: of parity groups it takes a flush until the journal
+//! stands for what was under way (docs/promises.md), and before that a person is asked.
+//!
+//! `PALISADE_KILLS` sets how many kills there are, 20 without it; `script/long-run kill` does.
 
 mod common;
 
@@ -16,10 +22,8 @@ use rustix::process::Signal;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// Kills of both tests together.
+/// Kills of all tests together, if nothing else is said.
 const KILLS: usize = 20;
-/// Every so many kills the next comes soon after the start, beside the resync.
-const HURRIED: usize = 3;
 /// Every so many kills the drives are read from outside.
 const OUTSIDE: usize = 4;
 /// Most replies before a kill.
@@ -28,6 +32,8 @@ const REPLIES: u64 = 600;
 const REPLIES_HURRIED: u64 = 40;
 /// Most milliseconds between the last counted reply and a kill.
 const LATER: u64 = 4;
+/// Most milliseconds between a failure and a kill just after it.
+const AFTER_FAILURE: u64 = 20;
 /// How long fio may take to begin, and to end.
 const FIO: Duration = Duration::from_secs(20);
 /// The volume of each load, in MiB.
@@ -46,75 +52,153 @@ fn fio(served: &Served, more: &[&str]) -> Command {
     command
 }
 
+/// How the array is when the daemon is killed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum When {
+    /// All is right, or a resync is owed for what was under way at the last kill.
+    Whole,
+    /// Soon after the start, so that the kill meets the resync of the one before.
+    Resyncing,
+    /// A drive is out, and has been for a while.
+    Degraded,
+    /// Its successor is being filled.
+    Rebuilding,
+    /// A drive was taken out a moment ago.
+    JustFailed,
+}
+
 struct Round<'a> {
     place: &'a mut Place,
+    drives: Vec<String>,
     blocks: Blocks,
     /// What the counting client writes to, and fio.
     served: [Served; 2],
     cores: u16,
-    /// Kills that met a running resync.
-    resyncing: usize,
+    /// The slot whose drive is out.
+    out: Option<usize>,
+    /// Kills that met a running resync, and a running rebuild.
+    met: [usize; 2],
 }
 
 impl Round<'_> {
-    /// Loads the daemon and kills it at a random moment; a hurried kill must meet the resync.
-    fn kill(&mut self, daemon: Daemon, hurried: bool) {
+    /// Brings the array to where the next kill wants it.
+    fn prepare(&mut self, daemon: &Daemon, when: When) {
+        match when {
+            When::Whole | When::Resyncing => {}
+            When::Degraded => {
+                if self.out.is_none() {
+                    self.fail(daemon);
+                }
+                until("the journal stands for the failed drive", FIO, || {
+                    (daemon.show("a")["crash_safe"] == true).then_some(())
+                });
+            }
+            When::Rebuilding => {
+                if self.out.is_none() {
+                    self.fail(daemon);
+                }
+                self.replace(daemon);
+            }
+            When::JustFailed => {
+                self.mend(daemon);
+            }
+        }
+    }
+
+    fn fail(&mut self, daemon: &Daemon) {
+        let slot = self.place.rng.below(self.drives.len() as u64) as usize;
+        daemon.call(&["array", "fail", "a", "--drive", &format!("slot:{slot}")]);
+        self.out = Some(slot);
+    }
+
+    /// Puts a new drive in, if one is out.
+    fn replace(&mut self, daemon: &Daemon) {
+        let Some(slot) = self.out.take() else { return };
+        self.drives[slot] = self.place.drive();
+        let slot = slot.to_string();
+        let at = self.drives[slot.parse::<usize>().expect("a number")].clone();
+        daemon.call(&["array", "replace", "a", "--slot", &slot, "--with", &at]);
+    }
+
+    /// Makes the array whole.
+    fn mend(&mut self, daemon: &Daemon) {
+        self.replace(daemon);
+        assert_eq!(daemon.settle("a")["state"], "optimal");
+    }
+
+    /// Loads the daemon and kills it at a random moment.
+    fn kill(&mut self, daemon: Daemon, when: When) {
         let written = daemon.written("a");
         let mut fio = Fio(start(&mut fio(&self.served[1], &["--time_based", "--runtime=60"])));
-        if !hurried {
+        let soon = matches!(when, When::Resyncing | When::Rebuilding);
+        if when != When::Resyncing {
             // Nothing else writes.
             until("fio writes", FIO, || (daemon.written("a") > written).then_some(()));
         }
-        let most = if hurried { REPLIES_HURRIED } else { REPLIES };
-        let rng = &mut self.place.rng;
-        let last = 1 + rng.below(most);
-        let later = Duration::from_micros(rng.below(LATER * 1000));
+        if when != When::JustFailed {
+            self.prepare(&daemon, when);
+        }
+        let most = if soon { REPLIES_HURRIED } else { REPLIES };
+        let last = 1 + self.place.rng.below(most);
+        let mut later = Duration::from_micros(self.place.rng.below(LATER * 1000));
+        if when == When::JustFailed {
+            later += Duration::from_micros(self.place.rng.below(AFTER_FAILURE * 1000));
+        }
+        let slot = self.place.rng.below(self.drives.len() as u64) as usize;
         let [served, _] = &self.served;
         let mut client = Client::connect(&served.socket, &served.name).expect("connected");
         let mut victim = Some(daemon);
-        let mut load_rng = rng.clone();
-        rng.next();
+        let mut load_rng = self.place.rng.clone();
+        self.place.rng.next();
         let begun = Instant::now();
-        let resyncing = &mut self.resyncing;
+        let (met, out) = (&mut self.met, &mut self.out);
         let replies = self.blocks.load(&mut client, &mut load_rng, |replies| {
             if replies >= last
                 && let Some(daemon) = victim.take()
             {
-                *resyncing += usize::from(daemon.show("a")["tasks"][0]["kind"] == "resync");
+                let kind = daemon.show("a")["tasks"][0]["kind"].clone();
+                met[0] += usize::from(kind == "resync");
+                met[1] += usize::from(kind == "rebuild");
+                if when == When::JustFailed {
+                    daemon.call(&["array", "fail", "a", "--drive", &format!("slot:{slot}")]);
+                    *out = Some(slot);
+                }
                 std::thread::sleep(later); // The random moment itself.
                 daemon.kill();
             }
         });
         assert!(victim.is_none(), "the daemon broke the connection after {replies} replies");
-        println!("killed after {replies} replies, {:?}", begun.elapsed());
+        println!("{when:?}: killed after {replies} replies, {:?}", begun.elapsed());
         let _ = end(&mut fio.0, Signal::TERM, FIO);
     }
 
-    /// Starts it again; acknowledged blocks must be there at once, and all parity be made right.
-    fn recover(&mut self, kill: usize) -> Daemon {
+    /// Starts it again; acknowledged blocks must be there at once, and all redundancy be made
+    /// right. Before a kill that shall meet the resync nobody looks.
+    fn recover(&mut self, next: Option<When>) -> Daemon {
         let daemon = Daemon::start(self.place, self.cores);
-        if kill.is_multiple_of(HURRIED) {
+        if next == Some(When::Resyncing) {
             return daemon;
         }
         let [served, _] = &self.served;
         self.blocks.verify(&served.socket, &served.name);
         let array = daemon.settle("a");
-        assert_eq!(array["state"], "optimal", "{array}");
+        let state = if self.out.is_some() { "degraded" } else { "optimal" };
+        assert_eq!(array["state"], state, "{array}");
         daemon.scrub("a");
         self.blocks.verify(&served.socket, &served.name);
         daemon
     }
 
-    /// Stops it, reads the drives from outside, and starts it again.
-    fn outside(&mut self, daemon: Daemon, drives: &[String]) -> Daemon {
+    /// Makes it whole, stops it, reads the drives from outside, and starts it again.
+    fn outside(&mut self, daemon: Daemon) -> Daemon {
         let size = format!("--size={}m", VOLUME / 4);
         let mut whole = fio(&self.served[1], &[&size, "--do_verify=1", "--verify_fatal=1"]);
         let child = start(&mut whole);
         succeeded("fio", &wait(child, Duration::from_secs(60), "fio"));
-        daemon.settle("a");
+        self.mend(&daemon);
         daemon.stop();
-        Place::read_array(&["--check"], drives);
-        let image = self.place.read_volume("counted", drives);
+        Place::read_array(&["--check"], &self.drives);
+        let image = self.place.read_volume("counted", &self.drives);
         self.blocks.verify_file(&image);
         Daemon::start(self.place, self.cores)
     }
@@ -130,40 +214,61 @@ impl Drop for Fio {
     }
 }
 
-fn killed_at_random_moments(level: &str, cores: u16) {
+/// So many of the kills are `share` of `of`; of a long run as many more.
+fn kills(share: usize, of: usize) -> usize {
+    let asked = std::env::var("PALISADE_KILLS").ok();
+    let all = asked.map_or(KILLS, |text| text.parse().expect("PALISADE_KILLS is a number"));
+    (all * share).div_ceil(of)
+}
+
+fn killed_at_random_moments(level: &str, cores: u16, kills: usize, turn: &[When]) {
     if !tools_are_there(&["fio", "python3"]) {
         return;
     }
-    let mut place = Place::new(&format!("kill, level {level}"), 64);
-    let drives = place.drives(5);
+    let mut place = Place::new(&format!("kill, level {level}, {turn:?}"), 64);
+    let drives = place.drives(if level == "10" { 4 } else { 5 });
     let mut daemon = Daemon::start(&place, cores);
     daemon.create("a", level, &drives, &[]);
-    let size = format!("{VOLUME}M");
+    let size = format!("{}M", if level == "10" { VOLUME / 2 } else { VOLUME });
     let served = ["a/counted", "a/fio"].map(|volume| daemon.volume(&place, volume, &size));
-    let blocks = Blocks::new(VOLUME * MIB);
-    let mut round = Round { place: &mut place, blocks, served, cores, resyncing: 0 };
-    for kill in 1..=KILLS / 2 {
-        // The kill after one that nobody waited for meets its resync.
-        let hurried = kill > 1 && (kill - 1).is_multiple_of(HURRIED);
-        round.kill(daemon, hurried);
-        daemon = round.recover(kill);
+    let volume = if level == "10" { VOLUME / 2 } else { VOLUME };
+    let blocks = Blocks::new(volume * MIB);
+    let met = [0; 2];
+    let mut round = Round { place: &mut place, drives, blocks, served, cores, out: None, met };
+    for kill in 0..kills {
         if kill % OUTSIDE == 1 {
-            daemon = round.outside(daemon, &drives);
+            daemon = round.outside(daemon);
         }
+        let when = turn[kill % turn.len()];
+        if when == When::JustFailed {
+            round.prepare(&daemon, when);
+        }
+        round.kill(daemon, when);
+        let next = (kill + 1 < kills).then(|| turn[(kill + 1) % turn.len()]);
+        daemon = round.recover(next);
     }
-    round.outside(daemon, &drives).stop();
-    println!("{} kills met a resync", round.resyncing);
-    assert!(round.resyncing > 0, "no kill met a resync");
+    round.outside(daemon).stop();
+    let [resyncs, rebuilds] = round.met;
+    println!("{resyncs} kills met a resync, {rebuilds} a rebuild");
+    assert!(resyncs > 0 || !turn.contains(&When::Resyncing), "no kill met a resync");
+    assert!(rebuilds > 0 || !turn.contains(&When::Rebuilding), "no kill met a rebuild");
 }
 
 #[test]
 fn level_5_of_one_core_killed_at_random_moments() {
-    killed_at_random_moments("5", 1);
+    let turn = [When::Whole, When::Resyncing, When::Degraded, When::Degraded, When::Rebuilding];
+    killed_at_random_moments("5", 1, kills(8, 20), &turn);
 }
 
 #[test]
 fn level_6_of_two_cores_killed_at_random_moments() {
-    killed_at_random_moments("6", 2);
+    let turn = [When::Whole, When::Resyncing, When::Degraded, When::Rebuilding];
+    killed_at_random_moments("6", 2, kills(8, 20), &turn);
+}
+
+#[test]
+fn level_10_killed_just_after_a_failure() {
+    killed_at_random_moments("10", 2, kills(4, 20), &[When::JustFailed, When::Rebuilding]);
 }
 
 /// A volume of four blocks in a file, as the account says it is but for `change`.

@@ -273,6 +273,8 @@ pub struct ArrayStatus {
     pub epoch: u64,
     /// Whether any group is recorded as unclean.
     pub unclean: bool,
+    /// Whether it would start by itself after a crash at this moment, had the crash cost no drive.
+    pub crash_safe: bool,
     /// The slots.
     pub slots: Vec<SlotStatus>,
     /// Tasks that run or are stuck.

@@ -540,7 +540,7 @@ impl<E: Host> Managed<E> {
     }
 
     /// Whether a drive of the group does not count for all of it.
-    fn lacks(&self, group: GroupNo) -> bool {
+    pub(super) fn lacks(&self, group: GroupNo) -> bool {
         let record = self.record();
         let seats = self.seats.borrow();
         self.layout().slots(group).any(|slot| {

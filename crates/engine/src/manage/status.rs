@@ -7,6 +7,7 @@ use crate::manage::command::{
 };
 use crate::manage::managed::Managed;
 use format::SlotState;
+use layout::CodeKind;
 use units::{GroupNo, Slot};
 
 impl<E: Host> Managed<E> {
@@ -36,6 +37,17 @@ impl<E: Host> Managed<E> {
         let used: u64 =
             record.volumes.iter().flat_map(|v| &v.extents).map(|extent| extent.bytes).sum();
         self.layout().array_bytes() - used
+    }
+
+    /// Whether all redundancy that a start would need can be trusted after a crash: a parity group
+    /// that lacks a drive has the journal stand for it.
+    fn crash_safe(&self) -> bool {
+        let (record, layout) = (self.record(), self.layout());
+        (0..layout.groups()).map(GroupNo).all(|group| {
+            let parity = layout.descriptor(group).code == CodeKind::Parity;
+            let g = record.groups[group.index()];
+            !parity || !self.lacks(group) || g.guarded || g.loss_accepted
+        })
     }
 
     /// What is written and dirty, if the array has a region map.
@@ -101,6 +113,7 @@ impl<E: Host> Managed<E> {
             free_bytes: self.free_bytes(),
             epoch: record.epoch.counter,
             unclean: record.groups.iter().any(|g| g.unclean),
+            crash_safe: self.crash_safe(),
             slots: (0..seats.len()).map(slot).collect(),
             tasks: self.task_list(),
             last_scrub: record.last_scrub,
