@@ -10,7 +10,7 @@
 
 use crate::abilities::DEGRADED_CRASH;
 use crate::camera::{Camera, Picture};
-use crate::decoder::array::{Decoded, Refusal};
+use crate::decoder::array::{Decoded, Refusal, Seat};
 use crate::decoder::record::{self, Record};
 use crate::decoder::{PAGE, map};
 use crate::failure::{Failure, Oracle, Outcome};
@@ -338,8 +338,9 @@ fn recover(
         return nested(context, camera, rng, depth);
     };
     let readable = picture.drives.iter().all(|d| d.unreadable().is_empty());
-    let lossy = |name: &str, at: u64| !readable && before.may_lose(name, at);
-    let how = How { unit: context.unit, pin: false, beyond: context.beyond, lossy: &lossy };
+    let unit = context.unit;
+    let lossy = |name: &str, at: u64| !readable && before.may_lose(name, at, unit);
+    let how = How { unit, pin: false, beyond: context.beyond, lossy: &lossy };
     if rng.chance(30) {
         // Until the resync is over, a crash and the loss of a copy may still show the other.
         let mut versions = versions.borrow_mut();
@@ -415,10 +416,13 @@ struct Before<'a> {
 impl Before<'_> {
     /// Whether blocks that can't be read may be lost that nobody was writing: parity is not to be
     /// trusted there, and there is no way to tell which stripes were being written (exception (a)).
-    fn may_lose(&self, name: &str, at: u64) -> bool {
+    /// The resync that came upon them may have listed them before this picture was taken.
+    fn may_lose(&self, name: &str, at: u64, bytes: u64) -> bool {
         let Some(decoded) = &self.decoded else { return false };
-        let seat = decoded.volume(name).and_then(|volume| decoded.seat(volume, at));
-        seat.is_some_and(|seat| decoded.record.ranges[seat.range].kind == 2 && decoded.dirty(&seat))
+        let Some(volume) = decoded.volume(name) else { return false };
+        let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
+        let seat = decoded.seat(volume, at).filter(parity);
+        seat.is_some_and(|seat| decoded.dirty(&seat) || decoded.listed(volume, at, bytes))
     }
 
     /// Every drive that counts has each page of the region map, the newest or the one before.

@@ -209,6 +209,19 @@ impl<'a, R: Raw> Decoded<'a, R> {
         None
     }
 
+    /// Whether any of these bytes of a volume, which lie in one strip, is listed as lost.
+    pub fn listed(&self, volume: &VolumeEntry, mut offset: u64, bytes: u64) -> bool {
+        for (start, length) in &volume.extents {
+            if offset < *length {
+                let from = start + offset;
+                let over = |(at, long): &(u64, u64)| *at < from + bytes && from < at + long;
+                return self.record.lost.iter().any(over);
+            }
+            offset -= length;
+        }
+        false
+    }
+
     fn locate(&self, address: u64) -> Option<Seat> {
         let inside =
             |r: &Range| r.array_start <= address && address < r.array_start + r.array_bytes;
