@@ -339,7 +339,7 @@ fn recover(
     };
     let readable = picture.drives.iter().all(|d| d.unreadable().is_empty());
     let unit = context.unit;
-    let lossy = |name: &str, at: u64| !readable && before.may_lose(name, at, unit);
+    let lossy = |name: &str, at: u64| before.may_lose(name, at, unit, readable);
     let how = How { unit, pin: false, beyond: context.beyond, lossy: &lossy };
     if rng.chance(30) {
         // Until the resync is over, a crash and the loss of a copy may still show the other.
@@ -416,13 +416,15 @@ struct Before<'a> {
 impl Before<'_> {
     /// Whether blocks that can't be read may be lost that nobody was writing: parity is not to be
     /// trusted there, and there is no way to tell which stripes were being written (exception (a)).
-    /// The resync that came upon them may have listed them before this picture was taken.
-    fn may_lose(&self, name: &str, at: u64, bytes: u64) -> bool {
+    /// The resync that came upon them may have listed them, and written its drive, before this
+    /// picture was taken.
+    fn may_lose(&self, name: &str, at: u64, bytes: u64, readable: bool) -> bool {
         let Some(decoded) = &self.decoded else { return false };
         let Some(volume) = decoded.volume(name) else { return false };
         let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
         let seat = decoded.seat(volume, at).filter(parity);
-        seat.is_some_and(|seat| decoded.dirty(&seat) || decoded.listed(volume, at, bytes))
+        let now = |seat: &Seat| !readable && decoded.dirty(seat);
+        seat.is_some_and(|seat| now(&seat) || decoded.listed(volume, at, bytes))
     }
 
     /// Every drive that counts has each page of the region map, the newest or the one before.
