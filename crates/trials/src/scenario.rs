@@ -274,6 +274,8 @@ fn with_map(scenario: &mut Scenario) {
     }
     scenario.unit = 4096;
     scenario.volume = rows * scenario.row;
+    // Each costs as much as three of others.
+    scenario.pictures /= 3;
     for step in scenario.sessions.iter_mut().flat_map(|s| &mut s.steps) {
         match step.what {
             What::Host(Host::Discard, most) => {

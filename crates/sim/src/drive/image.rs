@@ -3,7 +3,7 @@
 //! Invariant: pages that two images share hold the same bytes in both for as long as they do.
 
 use crate::rng::{Rng, mix};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
@@ -11,7 +11,28 @@ pub const PAGE: usize = 4096;
 /// Pages of different bytes that a littered drive is made of.
 const LITTER: usize = 16;
 
-type Page = [u8; PAGE];
+/// A page's bytes.
+#[derive(Clone)]
+struct Page {
+    bytes: [u8; PAGE],
+    /// A number that stands for the bytes, once somebody asked for it.
+    digest: OnceLock<u64>,
+}
+
+impl Page {
+    fn new(bytes: [u8; PAGE]) -> Arc<Self> {
+        Arc::new(Self { bytes, digest: OnceLock::new() })
+    }
+
+    fn digest(&self) -> u64 {
+        *self.digest.get_or_init(|| {
+            self.bytes.chunks_exact(8).fold(0, |hash, word| {
+                let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+                (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+            })
+        })
+    }
+}
 
 /// The content of a drive. A clone costs one count, its first
 /// change a count per page.
@@ -29,7 +50,7 @@ impl Image {
         Self::made(bytes, |_| {
             let mut page = [0; PAGE];
             rng.fill(&mut page);
-            Arc::new(page)
+            Page::new(page)
         })
     }
 
@@ -39,14 +60,14 @@ impl Image {
         let litter: [Arc<Page>; LITTER] = core::array::from_fn(|_| {
             let mut page = [0; PAGE];
             rng.fill(&mut page);
-            Arc::new(page)
+            Page::new(page)
         });
         Self::made(bytes, |_| litter[rng.index(LITTER)].clone())
     }
 
     fn made(bytes: usize, page: impl FnMut(usize) -> Arc<Page>) -> Self {
         let pages = Arc::new((0..bytes.div_ceil(PAGE)).map(page).collect());
-        Self { bytes, pages, zero: Arc::new([0; PAGE]) }
+        Self { bytes, pages, zero: Page::new([0; PAGE]) }
     }
 
     /// How many bytes it has.
@@ -59,7 +80,7 @@ impl Image {
     /// # Panics
     /// If it begins behind the end.
     pub fn page(&self, number: usize) -> &[u8; PAGE] {
-        &self.pages[number]
+        &self.pages[number].bytes
     }
 
     /// Fills `into` from `at`.
@@ -72,7 +93,7 @@ impl Image {
             let (page, from) = (at / PAGE, at % PAGE);
             let n = into.len().min(PAGE - from);
             let (now, rest) = into.split_at_mut(n);
-            now.copy_from_slice(&self.pages[page][from..from + n]);
+            now.copy_from_slice(&self.pages[page].bytes[from..from + n]);
             (into, at) = (rest, at + n);
         }
     }
@@ -87,13 +108,15 @@ impl Image {
             let (page, from) = (at / PAGE, at % PAGE);
             let n = data.len().min(PAGE - from);
             let (now, rest) = data.split_at(n);
-            if n == PAGE && now == self.zero.as_slice() {
+            if n == PAGE && now == self.zero.bytes {
                 if !Arc::ptr_eq(&self.pages[page], &self.zero) {
                     Arc::make_mut(&mut self.pages)[page] = self.zero.clone();
                 }
-            } else if self.pages[page][from..from + n] != *now {
+            } else if self.pages[page].bytes[from..from + n] != *now {
                 let page = &mut Arc::make_mut(&mut self.pages)[page];
-                Arc::make_mut(page)[from..from + n].copy_from_slice(now);
+                let page = Arc::make_mut(page);
+                page.bytes[from..from + n].copy_from_slice(now);
+                page.digest.take();
             }
             (data, at) = (rest, at + n);
         }
@@ -109,7 +132,7 @@ impl Image {
     /// Whether a page holds the same bytes in both images.
     pub fn same_page(&self, other: &Self, number: usize) -> bool {
         let (one, other) = (&self.pages[number], &other.pages[number]);
-        Arc::ptr_eq(one, other) || one == other
+        Arc::ptr_eq(one, other) || one.bytes == other.bytes
     }
 
     /// The numbers of the pages whose bytes are not those of `base`, an image of the same size.
@@ -120,13 +143,10 @@ impl Image {
 
     /// A number that tells images of one origin apart by what they changed of `base`.
     pub fn digest_from(&self, base: &Self) -> u64 {
-        let digest = |n: usize| {
-            let words = self.pages[n].chunks_exact(8);
-            words.fold(mix(n as u64), |hash, word| {
-                let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
-                (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-            })
-        };
-        self.changed_from(base).fold(0, |sum, n| sum ^ mix(digest(n)))
+        let count = if Arc::ptr_eq(&self.pages, &base.pages) { 0 } else { self.pages.len() };
+        let pairs = self.pages.iter().zip(base.pages.iter()).take(count).enumerate();
+        let changed = pairs
+            .filter(|(_, (one, other))| !Arc::ptr_eq(one, other) && one.digest() != other.digest());
+        changed.fold(0, |sum, (n, (one, _))| sum ^ mix(mix(n as u64) ^ one.digest()))
     }
 }
