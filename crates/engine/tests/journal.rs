@@ -293,6 +293,50 @@ fn old_records_never_come_back_after_a_rebuild() {
     }
 }
 
+/// A drive whose blocks were logged, which then failed, missed newer ones and came back: once it is
+/// filled a crash must not bring back what was logged for it before.
+#[test]
+fn what_was_logged_for_a_drive_does_not_come_over_what_fills_it() {
+    for seed in 250..262 {
+        let cache = seed % 2 == 1;
+        let (rig, drives, oracle) = degraded(2, seed, cache, 1 + (seed % 3) as u16);
+        let volume = rig.open_volume()[0].clone();
+        let slot = [0, 1, 3, 4][seed as usize % 4];
+        let write = |volume: &engine::Volume<_>| {
+            let (volume, model) = (volume.clone(), oracle.clone());
+            rig.world.block_on(CoreId(0), async move {
+                for at in (0..8 * u64::from(STRIP)).step_by(12 << 10) {
+                    model.write(&volume, at, 2048, true).await.unwrap();
+                }
+            });
+        };
+        write(&volume);
+        rig.fail(slot).unwrap();
+        guarded(&rig, &drives);
+        write(&volume);
+        rig.replace(slot, &drives[slot]).unwrap();
+        let filled = |drive: &SharedSimDrive| {
+            let state = record(drive).slots[slot].state;
+            matches!(state, format::SlotState::Rebuilding { border } if border > 0)
+        };
+        let mut steps = 0;
+        while !drives.iter().any(filled) {
+            rig.world.run_for(Nanos::from_micros(50));
+            steps += 1;
+            assert!(steps < 100_000, "seed {seed}: nothing is filled");
+        }
+        guarded_or_whole(&rig, &drives);
+        rig.world.crash();
+        drop((volume, rig));
+        oracle.crashed();
+        let rig = slow(seed + 20, 2);
+        rig.assemble(&references(&drives), ALONE).unwrap();
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+        rig.wait();
+        right(rig, &oracle, &drives, &[2], seed);
+    }
+}
+
 /// A second drive fails while the journal is used, and the power goes at any time after.
 #[test]
 fn raid6_loses_a_second_drive_while_degraded() {

@@ -20,7 +20,8 @@
 //! | whole     | lacking     | a drive fails: the record has a new key, writes go through    |
 //! |           |             | the journal from then on                                      |
 //! | lacking   | guarded     | what began before is over and flushed; durable in the record  |
-//! | guarded   | lacking     | a drive is in sync again, another still lacks: a new key      |
+//! | guarded   | lacking     | a drive is in sync again, another still lacks; or one is back |
+//! |           |             | to be filled: a new key                                       |
 //! | either    | whole       | all drives are in sync: no key, nothing in the journal counts |
 //!
 //! A guarded group that is unclean at a start needs nobody's word: the journal is carried out

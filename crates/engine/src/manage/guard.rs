@@ -6,7 +6,7 @@
 //! | no key           | key            | the commit in which a drive is out ([`Managed::commit`])|
 //! | key              | key, guarded   | the keeper below; a start from which nothing is owed    |
 //! | key, guarded     | another key    | the commit in which a drive is in sync again while      |
-//! |                  |                | another is not                                          |
+//! |                  |                | another is not, or in which one is back to be filled    |
 //! | either           | no key         | the commit in which all drives are in sync              |
 //!
 //! The keeper waits until the group lacks a drive and is not guarded. Then it has every operation
@@ -132,11 +132,15 @@ impl<E: Host> Managed<E> {
             record.journal_key = 0;
             record.groups.iter_mut().for_each(|group| group.guarded = false);
         } else if self.guard.area.is_some() {
-            let joined = all.clone().any(|i| in_sync(i, record) && !in_sync(i, &self.record()));
-            if record.journal_key == 0 || joined {
+            let now = self.record();
+            let joined = all.clone().any(|i| in_sync(i, record) && !in_sync(i, &now));
+            // What was logged for a drive before it was out must not come over what fills it.
+            let failed = |i: usize, r: &ArrayRecord| r.slots[i].state == SlotState::Failed;
+            let back = all.clone().any(|i| !failed(i, record) && failed(i, &now));
+            if record.journal_key == 0 || joined || back {
                 let old = mutants::is(Mutant::JournalKeyKept);
                 record.journal_key = if old { 1 } else { self.env().random().max(1) };
-                record.groups[GROUP.index()].guarded &= !joined;
+                record.groups[GROUP.index()].guarded &= !joined && !back;
             }
         }
     }
