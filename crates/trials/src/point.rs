@@ -322,13 +322,8 @@ fn recover(
         records: found.iter().map(record::newest).collect(),
         decoded: Decoded::open(&found).ok(),
     };
-    let config = WorldConfig {
-        cores: if rng.chance(80) { 1 } else { 2 },
-        mail_delay_most: Nanos(1_000),
-        ..WorldConfig::new(rng.bits())
-    };
+    let rig = machine(rng);
     before.pages(&picture.drives)?;
-    let rig = Rig::new(config);
     let versions = Rc::new(RefCell::new(picture.versions.clone()));
     let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
     let mut camera = Camera::once(&picture.drives, &versions, rng.fork(), deeper);
@@ -380,6 +375,13 @@ fn recover(
     context.tally.repeated += u64::from(!new);
     context.tally.nested += u64::from(new && depth > 0);
     nested(context, camera, rng, depth)
+}
+
+/// A machine that an array is recovered on.
+fn machine(rng: &mut Rng) -> Rig {
+    let cores = if rng.chance(80) { 1 } else { 2 };
+    let mail_delay_most = Nanos(1_000);
+    Rig::new(WorldConfig { cores, mail_delay_most, ..WorldConfig::new(rng.bits()) })
 }
 
 /// Lets all regions become clean; whether they did. Where every block is `readable` they must,
