@@ -680,10 +680,20 @@ pub struct Inspected {
     pub zeroed: bool,
     /// Whether any group may have had writes under way.
     pub unclean: bool,
+    /// Whether the record has a journal key: batches of the journal may count.
+    pub journal: bool,
+    /// Groups of which the journal stands for all that may have been under way.
+    pub guarded_groups: Vec<u16>,
+    /// Groups whose redundancy a person had trusted for want of anything better.
+    pub loss_accepted_groups: Vec<u16>,
     /// What the record says of each slot, in order.
     pub slots: Vec<SlotInfo>,
     /// The volumes.
     pub volumes: Vec<Volume>,
+    /// How many lost ranges the record lists; at most 4096 fit.
+    pub lost_ranges: u64,
+    /// These, as volumes have them; neighbours of one reason are one range.
+    pub unreadable: Vec<Unreadable>,
     /// What the last finished scrub found.
     pub last_scrub: Option<LastScrub>,
 }

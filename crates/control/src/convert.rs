@@ -89,10 +89,11 @@ fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
     status.slots.iter().map(slot).collect()
 }
 
-/// What a record says is lost.
-fn lost(record: &ArrayRecord) -> Vec<UnreadableRange> {
+/// What a record says is lost, as its volumes have it.
+pub fn recorded_lost(record: &ArrayRecord) -> Vec<api::Unreadable> {
     let listed = engine::lost::from_record(&record.lost);
-    unreadable_ranges(record, &Lost { listed, ..Lost::default() })
+    let ranges = unreadable_ranges(record, &Lost { listed, ..Lost::default() });
+    ranges.iter().map(unreadable).collect()
 }
 
 fn unreadable(range: &UnreadableRange) -> api::Unreadable {
@@ -253,7 +254,7 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
         slots,
         tasks: Vec::new(),
         last_scrub: record.last_scrub.map(probe::last_scrub),
-        unreadable: lost(record).iter().map(unreadable).collect(),
+        unreadable: recorded_lost(record),
         region_map: None,
         drive_io: Vec::new(),
         volumes: probe::recorded_volumes(record),

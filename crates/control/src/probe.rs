@@ -1,6 +1,7 @@
 //! What is on a drive: its record, or what else it holds. Reads in the calling thread.
 
 use crate::api;
+use crate::convert;
 use drives::SharedDrive;
 use format::{ArrayRecord, FormatError, SlotState};
 use io::{BufMut, Pool};
@@ -73,6 +74,10 @@ fn look(drive: &SharedDrive) -> Result<Content, io::DriveError> {
 
 /// What `drive inspect` tells.
 pub fn inspected(path: &str, bytes: u64, record: &ArrayRecord) -> api::Inspected {
+    let groups = |which: fn(&format::GroupRecord) -> bool| {
+        let all = (0u16..).zip(&record.groups);
+        all.filter(|(_, group)| which(group)).map(|(number, _)| number).collect()
+    };
     api::Inspected {
         path: path.to_owned(),
         bytes,
@@ -90,8 +95,13 @@ pub fn inspected(path: &str, bytes: u64, record: &ArrayRecord) -> api::Inspected
         sequence: record.sequence,
         zeroed: record.zeroed,
         unclean: record.groups.iter().any(|group| group.unclean),
+        journal: record.journal_key != 0,
+        guarded_groups: groups(|group| group.guarded),
+        loss_accepted_groups: groups(|group| group.loss_accepted),
         slots: recorded_slots(record, |_| None),
         volumes: recorded_volumes(record),
+        lost_ranges: record.lost.len() as u64,
+        unreadable: convert::recorded_lost(record),
         last_scrub: record.last_scrub.map(last_scrub),
     }
 }
@@ -176,4 +186,63 @@ pub fn erase(drive: &SharedDrive) -> Result<(), io::DriveError> {
     drive.zero_blocking(0, bytes.min(format::AREA_BYTES))?;
     drive.zero_blocking(tail, bytes - tail)?;
     drive.flush_blocking()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::UnreadableReason::{Crash, Rebuild};
+    use format::{Extent, LostRange, LostReason, VolumeRecord};
+    use layout::{Layout, Level};
+    use units::Uuid;
+
+    /// A record of two volumes with lost ranges in the second, a drive failed and a journal.
+    fn troubled() -> ArrayRecord {
+        let layout = Layout::new(Level::Raid5, 3, 65536, 8 * MIB).expect("it is possible");
+        let id = |n| Uuid::from_random([n; 16]);
+        let drives: Vec<_> = (1..4).map(|n| (id(n), format!("S{n}"))).collect();
+        let mut record = ArrayRecord::new(id(9), "data", 7, 512, &layout, &drives);
+        record = record.with_areas(&format::split(12 * MIB));
+        record.fail_slot(Slot(1));
+        record.next_epoch(8);
+        record.journal_key = 0x1234_5678_9abc_def0;
+        record.groups[0].unclean = true;
+        record.groups[0].guarded = true;
+        let volume = |n: u8, row: u64, rows: u64| VolumeRecord {
+            uuid: id(n),
+            name: format!("v{n}"),
+            bytes: rows * 2 * MIB,
+            extents: vec![Extent { array_start: row * 2 * MIB, bytes: rows * 2 * MIB }],
+        };
+        record.volumes = vec![volume(20, 0, 1), volume(21, 1, 2)];
+        let lost = |start, bytes, reason| LostRange { start, bytes, reason };
+        record.lost = vec![
+            lost(2 * MIB + 512, 1024, LostReason::Crash),
+            lost(4 * MIB - 512, 512, LostReason::Rebuild),
+            lost(4 * MIB, 512, LostReason::Rebuild),
+        ];
+        assert_eq!(record.check(), Ok(()));
+        record
+    }
+
+    #[test]
+    fn an_inspection_tells_of_journal_and_lost_ranges() {
+        let told = inspected("/dev/a", 12 * MIB, &troubled());
+        assert!(told.journal && told.unclean);
+        assert_eq!((told.guarded_groups, told.loss_accepted_groups), (vec![0], Vec::new()));
+        assert_eq!(told.lost_ranges, 3);
+        let found: Vec<_> = told
+            .unreadable
+            .iter()
+            .map(|range| (range.volume.as_str(), range.offset, range.length, range.reason))
+            .collect();
+        assert_eq!(found, [("v21", 512, 1024, Crash), ("v21", 2 * MIB - 512, 1024, Rebuild)]);
+        let mut record = troubled();
+        record.lost.clear();
+        record.journal_key = 0;
+        (record.groups[0].guarded, record.groups[0].loss_accepted) = (false, true);
+        let told = inspected("/dev/a", 12 * MIB, &record);
+        assert!(!told.journal && told.unreadable.is_empty() && told.lost_ranges == 0);
+        assert_eq!((told.guarded_groups, told.loss_accepted_groups), (Vec::new(), vec![0]));
+    }
 }

@@ -157,3 +157,22 @@ fn a_missing_drive_leaves_q_alone_and_nobody_is_blamed() {
     let found = rig.scrub_as(Repair::Known);
     assert_eq!((found.mismatches, found.repaired, rig.status().unlocated), (1, 0, 1));
 }
+
+/// What nobody can know is told after a restart too, clean or not; which drives were wrong is
+/// counted since the array started.
+#[test]
+fn what_a_scrub_found_outlives_a_restart() {
+    let (drives, _) = filled(Level::Raid6, 5, 90);
+    let guilty = spoil(&drives, 3, 2, 0, 512);
+    spoil(&drives, 0, 0, 0, 512);
+    spoil(&drives, 0, 1, 0, 512);
+    let (rig, _volume) = running(&drives, 91);
+    let found = rig.scrub_as(Repair::Nothing);
+    assert_eq!((found.mismatches, found.unlocated, wrong(&rig)[guilty]), (2, 1, 1));
+    rig.stop();
+    let (rig, _volume) = running(&drives, 92);
+    assert_eq!((rig.status().last_scrub, rig.status().unlocated), (Some(found), 1));
+    rig.world.crash();
+    let (rig, _volume) = running(&drives, 93);
+    assert_eq!((rig.status().last_scrub, wrong(&rig)[guilty]), (Some(found), 0));
+}

@@ -433,7 +433,7 @@ pub fn text(array: &api::Array) -> String {
 }
 
 /// What can't be given back: the first ranges, and how many there are.
-fn text_of_unreadable(ranges: &[api::Unreadable]) -> String {
+pub fn text_of_unreadable(ranges: &[api::Unreadable]) -> String {
     const SHOWN: usize = 10;
     if ranges.is_empty() {
         return String::new();

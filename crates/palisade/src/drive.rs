@@ -1,6 +1,6 @@
 //! `palisade drive`: what drives there are, what is on one, and emptying one.
 
-use crate::array::absolute;
+use crate::array::{absolute, text_of_unreadable};
 use crate::client::Client;
 use crate::output::{Output, Problem, say, state, table};
 use clap::Subcommand;
@@ -115,6 +115,8 @@ fn record_text(record: &api::Inspected) -> String {
         ("epoch", format!("{} (record {})", record.epoch, record.sequence)),
         ("zeroed", yes(record.zeroed)),
         ("unclean", yes(record.unclean)),
+        ("journal", text_of_journal(record)),
+        ("lost", format!("{} of {} ranges listed", record.lost_ranges, format::limits::LOST_MAX)),
     ];
     let mut text: String = lines.iter().map(|(key, value)| format!("{key:<10}{value}\n")).collect();
     let slots: Vec<_> = record
@@ -127,6 +129,22 @@ fn record_text(record: &api::Inspected) -> String {
         record.volumes.iter().map(|v| vec![v.name.clone(), size(v.size_bytes)]).collect();
     if !volumes.is_empty() {
         text.push_str(&format!("\n{}", table(&["VOLUME", "SIZE"], &volumes)));
+    }
+    if !record.unreadable.is_empty() {
+        text.push_str(&format!("\n{}", text_of_unreadable(&record.unreadable)));
+    }
+    text
+}
+
+/// Whether the journal counts, and for what.
+fn text_of_journal(record: &api::Inspected) -> String {
+    let list = |groups: &[u16]| groups.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    let mut text = if record.journal { "in use" } else { "not in use" }.to_owned();
+    if !record.guarded_groups.is_empty() {
+        text += &format!("; it stands for groups {}", list(&record.guarded_groups));
+    }
+    if !record.loss_accepted_groups.is_empty() {
+        text += &format!("; loss was accepted in groups {}", list(&record.loss_accepted_groups));
     }
     text
 }

@@ -163,6 +163,9 @@ impl<E: Host> Array<E> {
                     Ok(()) => {}
                     Err(DriveError::Media) if code == CodeKind::None => {
                         self.unreadable(slot, incarnation, false);
+                        // Rare: its state does not make that of every read larger.
+                        let into = Box::pin(self.note_first(place, into)).await;
+                        return (Err(BlockError::Unavailable), into);
                     }
                     Err(error) => self.report_read(slot, incarnation, error),
                 }
@@ -310,6 +313,39 @@ impl<E: Host> Array<E> {
                 Started::Home(_) => unreachable!("there is no home without redundancy"),
             }
         }
+    }
+
+    /// Looks for the first block of a piece of a strip that its drive can't read, and that nothing
+    /// else gives, and has people see it. What `into` holds afterwards means nothing.
+    async fn note_first(&self, place: Place, mut into: BufMut) -> BufMut {
+        let bound = self.bound();
+        let block = bound.view.block_bytes as usize;
+        let begin = bound.view.layout.array_offset(place);
+        // Where it is.
+        let (mut lo, mut hi) = (0, into.len());
+        while lo < hi {
+            let bytes = ((hi - lo) / 2 / block * block).max(block);
+            let mut front = Some(into.split_to(bytes));
+            let started = self.start_read(begin + lo as u64, &mut front);
+            let (result, front) = match started {
+                Started::Direct { ticket, .. } => ticket.await,
+                Started::Zeros(front) => (Ok(()), front),
+                Started::Refused(front) => return join(front, into),
+                Started::Home(_) => unreachable!("there is no home without redundancy"),
+            };
+            into = join(front, into);
+            match result {
+                Ok(()) => lo += bytes,
+                Err(DriveError::Media) if bytes == block => {
+                    let from = place.offset + lo as u32;
+                    self.note(key(&place), place.strip.index(), (from, from + block as u32));
+                    break;
+                }
+                Err(DriveError::Media) => hi = lo + bytes,
+                Err(_) => break,
+            }
+        }
+        into
     }
 
     /// Carries out the jobs that `job` makes of a range: of where in the stripe's data each

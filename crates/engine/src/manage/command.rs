@@ -159,6 +159,8 @@ pub enum Hindrance {
     Unreadable,
     /// Drives that are needed are missing, or their redundancy is not right yet.
     Unavailable,
+    /// Blocks would have to be given up, and the list of lost ranges has no room for them.
+    ListFull,
 }
 
 impl core::fmt::Display for Hindrance {
@@ -166,6 +168,7 @@ impl core::fmt::Display for Hindrance {
         f.write_str(match self {
             Self::Unreadable => "blocks can't be read and can't be recovered from other drives",
             Self::Unavailable => "too few drives, or their redundancy is not right yet",
+            Self::ListFull => "the list of lost blocks is full; write over or discard what it has",
         })
     }
 }

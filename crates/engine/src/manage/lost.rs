@@ -29,6 +29,15 @@ pub(super) struct LostLists {
     lists: RefCell<Lost>,
     asked: RefCell<Vec<(LostChange, Option<Origin>)>>,
     pumping: Cell<bool>,
+    /// Something did not fit, since a task last began.
+    overflowed: Cell<bool>,
+}
+
+impl LostLists {
+    /// Whether something did not fit since this was asked last.
+    pub fn take_overflow(&self) -> bool {
+        self.overflowed.take()
+    }
 }
 
 /// Puts bytes `span` of a data strip in the list of a record that is about to be written, as a
@@ -122,6 +131,9 @@ impl<E: Host> Managed<E> {
         let mut after = before.clone();
         let mut fits: Vec<bool> =
             asked.iter().map(|(change, _)| apply(&mut after, change)).collect();
+        if fits.contains(&false) {
+            self.lost.overflowed.set(true);
+        }
         if after != before && !self.closed() {
             if after.listed != before.listed {
                 let listed = to_record(&after.listed);

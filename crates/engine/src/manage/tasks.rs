@@ -220,6 +220,7 @@ pub(super) fn due<E: Host>(managed: &Managed<E>) -> Option<Owed> {
 /// Runs a resync or rebuild until it is over or stuck.
 async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
     let before = managed.view().generation;
+    managed.lost.take_overflow();
     let (kind, group, end) = match what {
         Owed::Resync(group) => (TaskKind::Resync, group, resync(managed, group).await),
         Owed::Rebuild(slot, group) => {
@@ -229,6 +230,8 @@ async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
     let tasks = &managed.tasks;
     managed.show(None);
     if let End::Stuck(stripe, reason) = end {
+        let full = reason == Hindrance::Unavailable && managed.lost.take_overflow();
+        let reason = if full { Hindrance::ListFull } else { reason };
         let strip = u64::from(managed.layout().strip_bytes());
         let stuck = Some(Stuck { reason, group, offset: stripe * strip });
         let mut shown = managed.task(kind, stripe, managed.layout().stripes(group));

@@ -4,6 +4,7 @@
 //! format or with an error. Random bytes end at a checksum that is wrong, so the checksums are put
 //! right first, most of the time; everything behind them is the input's choice.
 
+use palisade_format::journal::{self, Head, Place};
 use palisade_format::region::{self, PageId};
 use palisade_format::{
     ArrayRecord, AssembleOptions, FormatError, Found, assemble, decode, encode, foreign_signature,
@@ -138,3 +139,82 @@ pub fn region_map(input: &[u8]) {
 }
 
 const ID: PageId = PageId { array: Uuid::from_random([9; 16]), group: GroupNo(1), number: 5 };
+
+/// The place in the journal area at which the batches of cases stand.
+const PLACE: Place = Place { array: Uuid::from_random([7; 16]), at: 3 * 4096 };
+
+/// Bytes of the payload that the ranges of a head stand for, filled up, as far as its entries go.
+fn payload_of(head: &[u8]) -> u64 {
+    let number = |at: usize| {
+        let bytes = head.get(at..at + 4);
+        u64::from(u32::from_le_bytes(bytes.unwrap_or(&[0; 4]).try_into().expect("four bytes")))
+    };
+    let (mut at, mut sum) = (limits::BATCH_HEADER_BYTES, 0);
+    for _ in 0..number(28) {
+        let ranges = number(at + 4);
+        at += limits::ENTRY_BYTES;
+        for _ in 0..ranges {
+            sum += number(at + 8);
+            at += limits::JOURNAL_RANGE_BYTES;
+            if at >= head.len() {
+                return sum;
+            }
+        }
+        if at >= head.len() {
+            return sum;
+        }
+    }
+    sum.next_multiple_of(limits::BATCH_ALIGN as u64)
+}
+
+/// A batch of the journal: the head is the input's, the payload all the same byte.
+pub fn journal(input: &[u8]) {
+    let (mend, mut bytes) = choose(input);
+    if bytes.len() < limits::BATCH_HEADER_BYTES {
+        return assert_eq!(journal::decode(&bytes, PLACE), None, "shorter than a header");
+    }
+    // Short inputs stand for heads that end in zeros, as most do.
+    bytes.resize(bytes.len().next_multiple_of(limits::BATCH_ALIGN), 0);
+    let payload = payload_of(&bytes);
+    let fill = vec![0x5a; if payload <= 64 << 10 { payload as usize } else { 0 }];
+    if mend {
+        bytes[..8].copy_from_slice(&limits::JOURNAL_MAGIC);
+        bytes[8..24].copy_from_slice(&PLACE.array.0);
+        bytes[64..72].copy_from_slice(&PLACE.at.to_le_bytes());
+        let size = bytes.len() as u32;
+        bytes[72..76].copy_from_slice(&size.to_le_bytes());
+        bytes[76..80].copy_from_slice(&(payload as u32).to_le_bytes());
+        bytes[80..84].copy_from_slice(&crc32c(&fill).to_le_bytes());
+        bytes[124..128].fill(0);
+        let crc = crc32c(&bytes);
+        bytes[124..128].copy_from_slice(&crc.to_le_bytes());
+    }
+    let Some(head) = journal::decode(&bytes, PLACE) else { return };
+    whole(&bytes, &head, payload);
+    if mend && fill.len() as u64 == payload {
+        let mut fill = fill;
+        assert!(head.matches(&fill), "the payload as it was written");
+        if let Some(last) = fill.last_mut() {
+            *last ^= 1;
+            assert!(!head.matches(&fill), "another payload");
+            fill.pop();
+            assert!(!head.matches(&fill), "a shorter payload");
+        }
+    }
+}
+
+/// What a head says keeps the rules, and is in these bytes only.
+fn whole(bytes: &[u8], head: &Head, payload: u64) {
+    let batch = &head.batch;
+    assert!(batch.key != 0 && batch.tail != 0 && batch.tail <= batch.sequence);
+    assert_eq!(head.head_bytes, batch.head_bytes());
+    assert_eq!(head.payload_bytes as u64, payload, "by the ranges");
+    let crc = u32::from_le_bytes(bytes[80..84].try_into().expect("four bytes"));
+    let image = &bytes[..head.head_bytes];
+    assert_eq!(journal::encode(PLACE, batch, crc), image, "a head is written in one way");
+    assert_eq!(journal::decode(&image[..image.len() - 1], PLACE), None, "cut short");
+    let elsewhere = Place { at: PLACE.at + 4096, ..PLACE };
+    assert_eq!(journal::decode(bytes, elsewhere), None, "it stands elsewhere");
+    let array = Uuid::from_random([8; 16]);
+    assert_eq!(journal::decode(bytes, Place { array, ..PLACE }), None, "another array's");
+}
