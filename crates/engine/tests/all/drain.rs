@@ -1,7 +1,7 @@
 //! A stop, or a volume that shrinks, waits for writes whose requesters are gone: a front end may
 //! drop a future at any point, what it began runs to its end.
 
-mod common;
+use crate::common;
 
 use common::{Machine, Rig, drives, record};
 use engine::Volume;

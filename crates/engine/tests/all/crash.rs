@@ -2,7 +2,7 @@
 //! start and two writes. Afterwards every acknowledged write reads back, whatever was under way
 //! is old or new block by block, parity agrees, and any tolerated number of drives may go.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, duplicates, record, references};

@@ -1,6 +1,6 @@
 //! Requests beyond what a record holds are refused, and the array goes on.
 
-mod common;
+use crate::common;
 
 use common::{Rig, drives, record, reference, references};
 use engine::manage::command::{ManageError, NewArray, Request};

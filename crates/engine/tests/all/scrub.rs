@@ -1,7 +1,7 @@
 //! Which strip is wrong: a scrub names the drive where the others can know it, repairs that one,
 //! and changes nothing where nobody can know, unless it is told to trust the data.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Machine, Rig, drives, references};

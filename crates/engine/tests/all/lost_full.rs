@@ -2,7 +2,7 @@
 //! asks; tasks stop there and say so, and go on once there is room. And what levels without
 //! redundancy can't read, which is shown and never lost.
 
-mod common;
+use crate::common;
 
 use common::{DRIVE_BYTES, FORCE, Machine, Rig, drives, record, references};
 use engine::Volume;

@@ -1,7 +1,7 @@
 //! Drives that can't read some blocks: what can be recovered is written back, what can't be is
 //! never called right, and people see both.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Machine, Rig, drives, record, references};

@@ -2,7 +2,7 @@
 //! what is lost beyond redundancy gives errors and never wrong data, and nothing that runs at the
 //! same time (stop, resize, another failure) loses the failure from sight.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Rig, drives, record, references};

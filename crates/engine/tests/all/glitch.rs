@@ -2,7 +2,7 @@
 //! redundancy covers: once all are back, the array starts and holds what was acknowledged.
 #![allow(missing_docs)]
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Machine, Rig, drives, duplicates, record, references};

@@ -1,7 +1,7 @@
 //! Rebuilds: cut short at any moment they go on from a border that is never ahead of what is
 //! durable on the target; other failures meanwhile lose nothing that redundancy covers.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, record, references};

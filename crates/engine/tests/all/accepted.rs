@@ -2,7 +2,7 @@
 //! the group is whole again, all its redundancy agrees: any tolerated loss reads the same.
 #![allow(missing_docs)]
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Rig, drives, duplicates, record, references};

@@ -1,7 +1,7 @@
 //! D2 from the reader's side: a write that left a failed drive out is acknowledged only when no
 //! core reads that drive any more.
 
-mod common;
+use crate::common;
 
 use common::{Machine, Rig, drives};
 use engine::array::view::SlotState;

@@ -4,7 +4,7 @@
 //! What random choices there are come from a seed; the least one is taken whose array is worth
 //! keeping: something was cut off, a rebuild was under way, the next start has something to do.
 
-use crate::archive::{Archive, BLOCK, LOST, block};
+use super::archive::{Archive, BLOCK, LOST, block};
 use crate::common::{FORCE, Machine, Rig, record, references};
 use engine::Volume;
 use format::SlotState;

@@ -2,7 +2,7 @@
 //! writes and of starts, in rings that wrap, through rebuilds, second failures and discards, and
 //! start again by themselves.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, duplicates, record, reference, references};

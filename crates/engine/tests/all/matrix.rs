@@ -1,7 +1,7 @@
 //! Every level × width × healthy, degraded, rebuilding × aligned, unaligned × 1 and 2 cores,
 //! against a naive model, on the deterministic runtime. A failure names its seed.
 
-mod common;
+use crate::common;
 
 use common::{DRIVE_BYTES, Load, Model, Rig, reference, references};
 use engine::manage::command::{ArrayState, ArrayStatus, NewArray, Request};

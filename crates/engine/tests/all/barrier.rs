@@ -1,7 +1,7 @@
 //! The barrier (D2): once a drive is out, nothing it says reaches a host or a parity, on any
 //! core, however late mail and completions are; and flushes cover what hosts believe.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{DRIVE_BYTES, Machine, Rig, drives, references};

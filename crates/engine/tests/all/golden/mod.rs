@@ -1,16 +1,14 @@
 //! Golden images: small arrays of every format version, level and state, as they were left by the
 //! release that made them. They are kept for ever, and every later release opens them.
 //!
-//! `PALISADE_WRITE_GOLDEN=1 cargo test -p palisade-engine --test golden` writes those that are
+//! `PALISADE_WRITE_GOLDEN=1 cargo test -p palisade-engine --test all golden` writes those that are
 //! missing; existing ones are never rewritten. Where the engine makes arrays in another way than
 //! before (`the_engine_still_leaves_such_arrays` says so), a new set is added beside the old ones.
 
-#[path = "support/archive.rs"]
 mod archive;
-mod common;
-#[path = "support/courses.rs"]
 mod courses;
 
+use crate::common;
 use archive::{Archive, BLOCK, block};
 use common::{FORCE, Rig, record, reference, references};
 use courses::{Course, Fate};

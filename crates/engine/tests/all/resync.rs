@@ -1,7 +1,7 @@
 //! After a crash: parity and copies ahead of the resync border are never believed, whatever
 //! they hold.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, record, references};

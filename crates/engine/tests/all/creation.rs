@@ -2,7 +2,7 @@
 //! stop or delete, and beside other requests. What is there afterwards is a whole array of zeros
 //! or nothing that would start.
 
-mod common;
+use crate::common;
 
 use common::{FORCE, Rig, drives, references};
 use engine::manage::command::{

@@ -2,7 +2,7 @@
 //! what hung may be carried out at any time later and harms nothing; and neither a change of
 //! configuration nor a start or stop waits for such a drive beyond the bound.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Machine, Rig, drives, reference, references};

@@ -1,6 +1,6 @@
 //! Tasks that people have wait, go on and end; how far they are; where they go on after a cut.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Machine, Rig, drives, duplicates, record, reference, references};

@@ -1,6 +1,6 @@
 //! Record slots that can't be read: there are four of them so that one may be bad.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, duplicates, record, references};

@@ -1,7 +1,7 @@
 //! The region map: arrays usable at once on drives full of random bytes, never-written bands, what
 //! a crash leaves to be resynced, what a returned drive lacks, discarded bands, lost pages.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{DRIVE_BYTES, FORCE, Rig, drives, duplicates, record, reference, references};

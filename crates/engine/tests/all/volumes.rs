@@ -1,6 +1,6 @@
 //! Volumes: made, resized and deleted under I/O; bounds; zeros where zeros are promised.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Machine, Rig, drives, references};

@@ -1,7 +1,7 @@
 //! Starting arrays from drives that are not what they should be (P7): the engine leaves out or
 //! refuses, and never starts on a mixture.
 
-mod common;
+use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Rig, drives, duplicates, references};

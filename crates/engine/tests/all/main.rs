@@ -1,0 +1,30 @@
+//! The engine from outside, in the simulator: one program, so that it is linked once.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod accepted;
+mod assembly;
+mod barrier;
+mod crash;
+mod creation;
+mod drain;
+mod failure;
+mod glitch;
+mod golden;
+mod hung;
+mod hung_real;
+mod journal;
+mod limits;
+mod lost;
+mod lost_full;
+mod matrix;
+mod rebuild;
+mod records;
+mod region;
+mod resync;
+mod scrub;
+mod stale;
+mod tasks;
+mod unreadable;
+mod volumes;
