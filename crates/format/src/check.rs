@@ -2,8 +2,8 @@
 
 use crate::FormatError;
 use crate::limits::{
-    ADDRESS_MAX, AREA_BYTES, EXPORTS_MAX, EXTENTS_MAX, NAME_MAX, REGIONS_MAX, SERIAL_MAX,
-    VOLUMES_MAX,
+    ADDRESS_MAX, AREA_BYTES, COUNTERS_END, EXPORTS_MAX, EXTENTS_MAX, NAME_MAX, REGIONS_MAX,
+    SERIAL_MAX, VOLUMES_MAX,
 };
 use crate::record::{ArrayRecord, ExportAddress, Extent, SlotState};
 use crate::region::{Geometry, SHIFT_MAX};
@@ -21,7 +21,8 @@ fn rule(holds: bool, otherwise: &'static str) -> Rule {
 pub fn check(record: &ArrayRecord) -> Rule {
     rule(record.array != Uuid::NIL, "the array has no UUID")?;
     rule(name_fits(&record.name), "the array's name is not possible")?;
-    rule(record.epoch.counter != 0, "its epoch is 0")?;
+    rule((1..COUNTERS_END).contains(&record.epoch.counter), "its epoch is impossible")?;
+    rule(record.sequence < COUNTERS_END, "its sequence number is impossible")?;
     rule(matches!(record.block_bytes, 512 | 4096), "its block is neither 512 nor 4096 bytes")?;
     let aligned = record.data_offset != 0 && record.data_offset.is_multiple_of(MIB);
     rule(aligned && record.data_offset < 1 << 60, "its data area begins at an impossible place")?;

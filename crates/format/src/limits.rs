@@ -44,6 +44,8 @@ pub const VOLUMES_MAX: usize = 256;
 pub const EXTENTS_MAX: usize = 4096;
 /// Most exports of an array.
 pub const EXPORTS_MAX: usize = 256;
+/// Epochs and sequence numbers are smaller: nobody gets there, and one more never overflows.
+pub const COUNTERS_END: u64 = 1 << 60;
 /// Bytes of an entry of the list of lost ranges.
 pub const LOST_ENTRY_BYTES: usize = 16;
 /// Most entries of that list.

@@ -185,6 +185,8 @@ fn rules_hold_behind_right_checksums() {
     refused(40, &[0; 8]); // data offset
     refused(48, &[0xff; 8]); // data bytes
     refused(56, &[0; 8]); // epoch
+    refused(56, &[0xff; 8]);
+    refused(56, &(1u64 << 60).to_le_bytes());
     for list in (152..164).step_by(2) {
         refused(list, &[0xff, 0xff]);
         refused(list, &[0, 0]);
@@ -424,6 +426,7 @@ fn document_and_code_agree() {
         ("VOLUMES_MAX", limits::VOLUMES_MAX as u64),
         ("EXTENTS_MAX", limits::EXTENTS_MAX as u64),
         ("EXPORTS_MAX", limits::EXPORTS_MAX as u64),
+        ("COUNTERS_END", limits::COUNTERS_END),
         ("LOST_ENTRY_BYTES", limits::LOST_ENTRY_BYTES as u64),
         ("LOST_MAX", limits::LOST_MAX as u64),
         ("LOST_UNIT", limits::LOST_UNIT),
