@@ -17,7 +17,7 @@ use crate::record::{
 use layout::{CodeKind, Descriptor, Level, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, Range, Rotation};
 use units::{MIB, Slot};
 
-const fn invalid<T>(problem: &'static str) -> Result<T, FormatError> {
+pub(crate) const fn invalid<T>(problem: &'static str) -> Result<T, FormatError> {
     Err(FormatError::Invalid(problem))
 }
 

@@ -8,6 +8,7 @@
 
 use crate::FormatError;
 use crate::codec::{Reader, Writer};
+use crate::decode::invalid;
 use crate::limits::{LOST_ENTRY_BYTES, LOST_MAX, LOST_UNIT, TASKS_BYTES};
 use crate::record::{ArrayRecord, LostRange, LostReason, Paused, ScrubMode, ScrubRecord};
 use layout::Layout;
@@ -17,10 +18,6 @@ use units::GroupNo;
 pub const COMPAT_TASKS: u32 = 1;
 /// Incompat flag: the list of lost ranges is there.
 pub const INCOMPAT_LOST: u32 = 1;
-
-const fn invalid<T>(problem: &'static str) -> Result<T, FormatError> {
-    Err(FormatError::Invalid(problem))
-}
 
 /// The flags (compat, incompat) of a record.
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {

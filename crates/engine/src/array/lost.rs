@@ -3,11 +3,10 @@
 
 use crate::Host;
 use crate::array::message::{LostChange, Mail};
-use crate::array::pending::Answer;
 use crate::array::regions::done;
 use crate::array::{Array, MANAGER};
 use crate::stripe::slice::Batch;
-use crate::stripe::table::{Origin, StripeKey};
+use crate::stripe::table::StripeKey;
 use core::ops::Range;
 use io::BlockError;
 
@@ -17,10 +16,7 @@ impl<E: Host> Array<E> {
     /// # Errors
     /// `Unavailable` if it could not be recorded, or the list has no room.
     pub(crate) async fn change_lost(&self, change: LostChange) -> Result<(), BlockError> {
-        let pending = self.inner.pending.open();
-        let origin = Origin { core: self.inner.env.core(), pending };
-        self.post(MANAGER, Mail::Lost(change, Some(origin)));
-        done(Answer::new(&self.inner.pending, pending)).await
+        done(self.ask_manager(|origin| Mail::Lost(change, Some(origin)))).await
     }
 
     /// Tells that blocks of a data strip could not be read, and nothing gave them.

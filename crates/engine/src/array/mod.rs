@@ -256,6 +256,13 @@ impl<E: Host> Array<E> {
         Answer::new(&self.inner.pending, pending)
     }
 
+    /// Has the manager do something and returns where the answer comes.
+    fn ask_manager(&self, mail: impl FnOnce(Origin) -> Mail<E::Shared>) -> Answer<'_> {
+        let pending = self.inner.pending.open();
+        self.post(MANAGER, mail(Origin { core: self.inner.env.core(), pending }));
+        Answer::new(&self.inner.pending, pending)
+    }
+
     /// Answers a job.
     pub(crate) fn answer(&self, origin: Origin, outcome: message::Outcome) {
         if origin.core == self.inner.env.core() {

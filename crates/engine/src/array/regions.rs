@@ -69,10 +69,7 @@ impl<E: Host> Array<E> {
     }
 
     fn ask_keeper(&self, mail: impl FnOnce(Origin) -> ToKeeper) -> Answer<'_> {
-        let pending = self.inner.pending.open();
-        let origin = Origin { core: self.inner.env.core(), pending };
-        self.post(MANAGER, Mail::Keeper(mail(origin)));
-        Answer::new(&self.inner.pending, pending)
+        self.ask_manager(|origin| Mail::Keeper(mail(origin)))
     }
 
     /// What lies wholly in a range of the rows that one written bit of every group stands for, as

@@ -3,8 +3,7 @@
 
 use crate::common;
 
-use common::{FORCE, Machine, Rig, drives, duplicates, record, references};
-use engine::Volume;
+use common::{FORCE, Rig, drives, duplicates, read, record, references, write};
 use engine::manage::command::{ArrayState, Request, SlotHealth, StartOptions, UnreadableRange};
 use format::LostReason;
 use io::{BlockError, Blocks, Pool};
@@ -21,20 +20,6 @@ fn content() -> Vec<u8> {
     let mut bytes = vec![0; BYTES as usize];
     Rng::new(4711).fill(&mut bytes);
     bytes
-}
-
-fn read(rig: &Rig, volume: &Volume<Machine>, at: u64, bytes: u64) -> Result<Vec<u8>, BlockError> {
-    let volume = volume.clone();
-    rig.world.block_on(CoreId(0), async move {
-        let (result, got) = volume.read(at, Pool::single(bytes as usize)).await;
-        result.map(|()| got.to_vec())
-    })
-}
-
-fn write(rig: &Rig, volume: &Volume<Machine>, at: u64, data: &[u8]) -> Result<(), BlockError> {
-    let (volume, mut buffer) = (volume.clone(), Pool::single(data.len()));
-    buffer.copy_from_slice(data);
-    rig.world.block_on(CoreId(0), async move { volume.write(at, buffer.freeze(), false).await })
 }
 
 /// Every block is as `wanted`, or can't be read where `lost` has it.

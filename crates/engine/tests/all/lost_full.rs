@@ -4,8 +4,7 @@
 
 use crate::common;
 
-use common::{DRIVE_BYTES, FORCE, Machine, Rig, drives, record, references};
-use engine::Volume;
+use common::{DRIVE_BYTES, FORCE, Rig, drives, read, record, references};
 use engine::manage::command::{ArrayState, Hindrance, SlotHealth, StartOptions, TaskKind};
 use format::limits::LOST_MAX;
 use format::{LostRange, LostReason};
@@ -14,7 +13,7 @@ use layout::Level;
 use sim::{Rng, SharedSimDrive};
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{CoreId, GroupNo, MIB, Nanos, StripIndex, StripeNo};
+use units::{GroupNo, MIB, Nanos, StripIndex, StripeNo};
 
 const STRIP: u32 = 16 << 10;
 const BYTES: u64 = 6 * MIB;
@@ -30,18 +29,8 @@ fn content() -> Vec<u8> {
     bytes
 }
 
-fn read(rig: &Rig, volume: &Volume<Machine>, at: u64, bytes: u64) -> Result<Vec<u8>, BlockError> {
-    let volume = volume.clone();
-    rig.world.block_on(CoreId(0), async move {
-        let (result, got) = volume.read(at, Pool::single(bytes as usize)).await;
-        result.map(|()| got.to_vec())
-    })
-}
-
 fn write(rig: &Rig, at: u64, data: &[u8]) -> Result<(), BlockError> {
-    let (volume, mut buffer) = (rig.open_volume().remove(0), Pool::single(data.len()));
-    buffer.copy_from_slice(data);
-    rig.world.block_on(CoreId(0), async move { volume.write(at, buffer.freeze(), false).await })
+    common::write(rig, &rig.open_volume()[0], at, data)
 }
 
 /// A strip of a stripe: its slot, where it is on its drive, and in the array.

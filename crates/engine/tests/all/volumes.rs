@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Machine, Rig, drives, references};
+use common::{Machine, Rig, drives, read, references};
 use engine::Volume;
 use engine::manage::command::{ManageError, Request, StartOptions, VolumeStatus};
 use io::{BlockError, Blocks, Pool};
@@ -30,14 +30,6 @@ fn open(rig: &Rig, name: &str) -> Vec<Volume<Machine>> {
     let status = rig.status();
     let uuid = status.volumes.iter().find(|v| v.name == name).unwrap().uuid;
     rig.cores.iter().map(|core| Volume::new(core.array(status.id).unwrap(), uuid)).collect()
-}
-
-fn read(rig: &Rig, volume: &Volume<Machine>, at: u64, bytes: u64) -> Result<Vec<u8>, BlockError> {
-    let volume = volume.clone();
-    rig.world.block_on(CoreId(0), async move {
-        let (result, got) = volume.read(at, Pool::single(bytes as usize)).await;
-        result.map(|()| got.to_vec())
-    })
 }
 
 fn is_zero(rig: &Rig, volume: &Volume<Machine>, at: u64, bytes: u64) -> bool {

@@ -38,6 +38,27 @@ pub fn drives(count: usize, seed: u64, cache: bool) -> Vec<SharedSimDrive> {
     (0..count).map(|i| SharedSimDrive::new(config(i))).collect()
 }
 
+/// Reads from core 0.
+pub fn read(
+    rig: &Rig,
+    volume: &Volume<Machine>,
+    at: u64,
+    bytes: u64,
+) -> Result<Vec<u8>, BlockError> {
+    let volume = volume.clone();
+    rig.world.block_on(CoreId(0), async move {
+        let (result, got) = volume.read(at, Pool::single(bytes as usize)).await;
+        result.map(|()| got.to_vec())
+    })
+}
+
+/// Writes from core 0, not durably.
+pub fn write(rig: &Rig, volume: &Volume<Machine>, at: u64, data: &[u8]) -> Result<(), BlockError> {
+    let (volume, mut buffer) = (volume.clone(), Pool::single(data.len()));
+    buffer.copy_from_slice(data);
+    rig.world.block_on(CoreId(0), async move { volume.write(at, buffer.freeze(), false).await })
+}
+
 pub fn reference(drive: &SharedSimDrive, i: usize) -> DriveRef<SharedSimDrive> {
     let path = format!("/dev/drive{i}");
     DriveRef { shared: drive.clone(), path, serial: format!("SERIAL{i}"), is_file: true }
