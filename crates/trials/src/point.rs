@@ -354,6 +354,9 @@ fn recover(
     if whole && readable && rng.chance(10) {
         scrub(&rig)?;
     }
+    // A page may be on its way to some drives: what comes next looks at whole ones.
+    let idle = || picture.drives.iter().all(|drive| drive.in_flight() == 0);
+    rig.run(&mut Blind, crate::rig::BOUND, "the end of all requests", idle)?;
     context.tally.traced(rig.world.trace_hash());
     if picture.power {
         rig.world.crash();

@@ -69,6 +69,8 @@ pub(crate) struct Keeper {
     pub(super) map: RefCell<Map>,
     /// See the module.
     pub(super) lock: Semaphore,
+    /// Held from when the cores take bits for unwritten until that is durable.
+    clearing: Semaphore,
     prepares: RefCell<Vec<Prepare>>,
     clears: RefCell<VecDeque<Clear>>,
     pumping: Cell<bool>,
@@ -84,6 +86,7 @@ impl Keeper {
         Self {
             map: RefCell::new(map),
             lock: Semaphore::new(1),
+            clearing: Semaphore::new(1),
             prepares: RefCell::default(),
             clears: RefCell::default(),
             pumping: Cell::new(false),
@@ -420,6 +423,7 @@ async fn unwrite<E: Host>(
     if managed.frozen(clear.group) {
         return Err(BlockError::Unavailable);
     }
+    keeper.clearing.acquire(1).await;
     let below = keeper.map.borrow_mut().revoke(&set);
     if !mutants::is(Mutant::DiscardUntold) {
         all_told(managed, keeper, &ToCore::Withdraw(set.clone(), below)).await;
@@ -431,6 +435,7 @@ async fn unwrite<E: Host>(
     let pages = keeper.map.borrow_mut().unwrite(&set);
     let failed = write_pages(managed, keeper, &pages).await;
     keeper.lock.release(1);
+    keeper.clearing.release(1);
     if !take_out(managed, failed.iter().collect()).await || managed.frozen(clear.group) {
         return Err(BlockError::Unavailable);
     }
@@ -569,6 +574,15 @@ impl<E: Host> Managed<E> {
     pub(super) fn path_of(&self, slot: Slot) -> String {
         let seats = self.seats.borrow();
         seats[slot.index()].drive.as_ref().map_or_else(String::new, |d| d.0.path.clone())
+    }
+
+    /// Returns when what cores take for unwritten now is so durably. A rebuild that passed over it
+    /// must not say so before: after a crash it would be written, and was never filled.
+    pub(super) async fn unwritten_durably(&self) {
+        if let Some(keeper) = self.keeper() {
+            keeper.clearing.acquire(1).await;
+            keeper.clearing.release(1);
+        }
     }
 
     /// Whether the group owes the resync of a region, and nobody accepted to do without.

@@ -4,8 +4,9 @@
 //! 1. The journal area of every drive in sync is read; what cannot be read holds nothing: a write
 //!    that was cut short may leave its blocks so.
 //! 2. Of each lane the batches that count are taken, in order.
-//! 3. The newest of each lane is written to all drives in sync: it alone may be on too few of them,
-//!    and from here on it may be half in place.
+//! 3. The newest of each lane is written to all drives in sync that don't have it: it alone may be
+//!    on too few of them, and from here on it may be half in place. A drive that has it is left
+//!    alone: a power cut might make the only copy unreadable.
 //! 4. The ranges are written in place, batch by batch; then the drives are flushed.
 //!
 //! Cut short anywhere, the next start does all of it again. A drive that fails a write is left out,
@@ -35,6 +36,8 @@ struct Found {
     at: u64,
     head_bytes: usize,
     image: Vec<u8>,
+    /// The drives that have it whole.
+    on: Vec<Slot>,
 }
 
 /// By lane and sequence number.
@@ -77,7 +80,7 @@ pub(super) async fn carry_out<E: Host>(managed: &Managed<E>) -> Result<Vec<Missi
 /// The batches that count.
 async fn find<E: Host>(managed: &Managed<E>, key: u64) -> Batches {
     let mut all = Batches::new();
-    for (_, drive) in in_sync(managed) {
+    for (slot, drive) in in_sync(managed) {
         let area = read(managed, &drive).await;
         let array = managed.record().array;
         for at in (0..area.len()).step_by(BATCH_ALIGN) {
@@ -89,9 +92,12 @@ async fn find<E: Host>(managed: &Managed<E>, key: u64) -> Batches {
             let whole = area.get(from..to).is_some_and(|payload| head.matches(payload));
             if whole && head.batch.group == GROUP {
                 let (batch, head_bytes) = (head.batch, head.head_bytes);
-                let image = area[at..to].to_vec();
-                let found = Found { at: at as u64, head_bytes, image, batch };
-                all.insert((found.batch.lane, found.batch.sequence), found);
+                let make = || {
+                    let image = area[at..to].to_vec();
+                    Found { at: at as u64, head_bytes, image, on: Vec::new(), batch: batch.clone() }
+                };
+                let found = all.entry((batch.lane, batch.sequence)).or_insert_with(make);
+                found.on.push(slot);
             }
         }
         needed(&mut all);
@@ -140,7 +146,7 @@ fn buffer(bytes: &[u8]) -> Buf {
     buffer.freeze()
 }
 
-/// Writes the newest batch of each lane to all drives in sync.
+/// Writes the newest batch of each lane to all drives in sync that don't have it.
 async fn secure_newest<E: Host>(
     managed: &Managed<E>,
     batches: &Batches,
@@ -153,7 +159,9 @@ async fn secure_newest<E: Host>(
         let write = |(slot, drive): (Slot, Watched<E>)| {
             (slot, drive.write(start + found.at, core::slice::from_ref(&image), true))
         };
-        settle(managed, in_sync(managed).into_iter().map(write).collect(), out).await?;
+        let lacks = |(slot, _): &(Slot, Watched<E>)| !found.on.contains(slot);
+        settle(managed, in_sync(managed).into_iter().filter(lacks).map(write).collect(), out)
+            .await?;
     }
     Ok(())
 }

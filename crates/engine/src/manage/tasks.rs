@@ -599,6 +599,7 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
         }
         let reached = sum.reached(&stripes);
         if reached > stripes.start {
+            managed.unwritten_durably().await;
             managed.lock.acquire(1).await;
             let moved = advance(managed, slot, incarnation, reached, total).await;
             managed.lock.release(1);
