@@ -8,6 +8,7 @@ use common::{Rig, drives, record, references};
 use engine::Volume;
 use engine::manage::command::{ArrayState, ManageError, SlotHealth, StartOptions};
 use format::SlotState;
+use io::Blocks;
 use layout::Level;
 use sim::{DriveConfig, Rng, SharedSimDrive};
 use std::rc::Rc;
@@ -229,6 +230,36 @@ fn replacements_that_do_not_fit_are_refused() {
         rig.ask(|r| engine::manage::command::Request::Replace("a".into(), Slot(1), used, r));
     assert!(matches!(again, Err(ManageError::SlotInUse(Slot(2)))), "{again:?}");
     rig.replace(1, &drives[4]).unwrap();
+    rig.wait();
+    assert_eq!(rig.status().state, ArrayState::Optimal);
+}
+
+/// A band that is being discarded was passed over by a rebuild. Until the discard is durable the
+/// band counts as written after a crash, so the new drive must not count as filled.
+#[test]
+fn a_rebuild_is_not_over_before_a_discard_it_relied_on_is_durable() {
+    let rig = Rig::new(5, 1);
+    let drives = drives(5, 5, true);
+    rig.create_with(Level::Raid5, &drives[..4], STRIP, true).unwrap();
+    let volumes = rig.volume(BYTES);
+    common::write(&rig, &volumes[0], 0, &vec![0x5a; BYTES as usize]).unwrap();
+    rig.fail(1).unwrap();
+    let areas = record(&drives[0]).areas.unwrap();
+    rig.replace(1, &drives[4]).unwrap();
+    let map = areas.map_start..areas.map_start + areas.map_bytes;
+    let list = replaced(&drives, 4, 1);
+    list.iter().for_each(|drive| drive.hold_within(map.clone()));
+    let volume = volumes[0].clone();
+    let discard = async move { _ = volume.discard(0, BYTES).await };
+    io::Env::spawn(&rig.env(), io::Priority::First, discard);
+    let begun = rig.world.now();
+    while rig.world.now().since(begun) < Nanos::from_millis(100) {
+        rig.world.run_for(Nanos::from_micros(500));
+        let state = record(&list[1]).slots[1].state;
+        assert!(state != SlotState::InSync, "what was passed over is not durable");
+    }
+    assert!(list.iter().all(|drive| drive.in_flight() > 0), "the discard is held");
+    list.iter().for_each(SharedSimDrive::release);
     rig.wait();
     assert_eq!(rig.status().state, ArrayState::Optimal);
 }

@@ -374,6 +374,11 @@ impl SharedSimDrive {
         lock(&self.cell).faults.holds = Countdown::new(skip, count);
     }
 
+    /// Writes that begin within these bytes make no progress until the release.
+    pub fn hold_within(&self, bytes: core::ops::Range<u64>) {
+        lock(&self.cell).faults.holds_within = bytes;
+    }
+
     /// Ends [`SharedSimDrive::hang`] and lets held requests go: what hung goes on after new
     /// random delays.
     pub fn release(&self) {

@@ -211,6 +211,7 @@ pub(super) struct Faults {
     pub(super) bad_writes: Countdown,
     pub(super) flushes: Countdown,
     pub(super) holds: Countdown,
+    pub(super) holds_within: Range<u64>,
     pub(super) lost: Countdown,
     pub(super) astray: Countdown,
     pub(super) astray_by: u64,
@@ -528,6 +529,7 @@ impl State {
         self.parked.clear();
         self.faults.hung = false;
         self.faults.holds = Countdown::default();
+        self.faults.holds_within = 0..0;
     }
 
     /// Cuts the power of the drive alone: requests in flight will end with `Gone`.
@@ -655,7 +657,9 @@ pub(super) fn submit(cell: &DriveCell, timeline: &Timeline, mut what: Submission
     let latency = rng.between(latency_least.0, latency_most.0);
     let parts = pieces.len();
     let weak = timeline.downgrade();
-    let held = state.faults.holds.fails();
+    let writes = matches!(what.payload, Payload::Write(..));
+    let within = writes && state.faults.holds_within.contains(&what.offset);
+    let held = state.faults.holds.fails() || within;
     let (lost, astray) = state.stray(&what);
     let gone = false;
     let request = Request { what, pieces, outcome, gone, held, lost, astray, timeline: weak };
@@ -698,6 +702,7 @@ pub(crate) fn progress(cell: &DriveCell, timeline: &Timeline, id: u64, phase: Ph
 pub(super) fn release(cell: &DriveCell) {
     let mut state = lock(cell);
     state.faults.hung = false;
+    state.faults.holds_within = 0..0;
     state.requests.values_mut().for_each(|request| request.held = false);
     let parked = core::mem::take(&mut state.parked);
     let (least, most) = (state.config.latency_least.0, state.config.latency_most.0);
