@@ -42,8 +42,8 @@ mutants! {
     ReplayLoneNewest = "replay-lone-newest": "a replay leaves the newest batch where it is";
     ReplayUnflushed = "replay-unflushed": "the journal ends to count before what it said is \
         flushed (row 4)";
-    ReplayAnyDrive = "replay-any-drive": "the journal is carried out on whatever drive is in a \
-        slot (row 8)";
+    ReplayBackwards = "replay-backwards": "the journal's batches are carried out newest first \
+        (row 8)";
     RebuildMissesWrites = "rebuild-misses-writes": "a drive being rebuilt takes no writes (row 5)";
     TargetInSync = "target-in-sync": "a drive being rebuilt counts as in sync (row 6)";
     BorderAhead = "border-ahead": "cores count a rebuild's border ahead of its record";
@@ -97,6 +97,14 @@ mutants! {
         was (row 15)";
     DiscardFirst = "discard-first": "drives discard before the map forgets the band (row 21)";
     DiscardUntold = "discard-untold": "cores go on with a band that was discarded (rows 5, 21)";
+    LostUnlisted = "lost-unlisted": "what nobody can give is written over and not listed (rows \
+        7, 19)";
+    LostRead = "lost-read": "blocks that are listed as lost are read (row 19)";
+    LostKept = "lost-kept": "what is written anew stays listed";
+    LostForgotten = "lost-forgotten": "a start forgets the list (row 15)";
+    HealEarly = "heal-early": "a block leaves the list before it is written (row 4)";
+    PauseForgotten = "pause-forgotten": "a task goes on that was paused before a start (row 15)";
+    ScrubSkips = "scrub-skips": "a scrub that was paused goes on behind what it had begun";
     QuarantineOff = "quarantine-off": "a drive is taken back with old requests under way (row 26)";
     DeadlineOff = "deadline-off": "nobody gives up a drive that hangs (row 24)";
     TimeoutIsDone = "timeout-is-done": "a request that takes too long counts as done (row 20)";

@@ -3,7 +3,8 @@
 //!
 //! A picture costs a copy of lists of pages, so one run gives many crash points. Pictures are
 //! taken at the borders of requests (a request was submitted or completed); when there are too
-//! many, every second is dropped and from then on half as many are taken.
+//! many, every second is dropped and from then on half as many are taken. Some more are taken
+//! while pages of the region map are being written, which is rare.
 //!
 //! Invariant: taking a picture changes nothing of what runs.
 
@@ -12,6 +13,10 @@ use crate::versions::Versions;
 use sim::{Rng, SharedSimDrive, World};
 use std::cell::RefCell;
 use std::rc::Rc;
+use units::MIB;
+
+/// Bytes at the begin of the map area in which drives of the trials have their pages.
+const MAP_BEGIN: u64 = 64 << 10;
 
 /// A moment of a machine.
 #[derive(Clone)]
@@ -36,6 +41,9 @@ pub struct Camera {
     every: u64,
     next: u64,
     most: usize,
+    /// How many more it may take while the map is written, and the border of the last look.
+    extra: usize,
+    looked: u64,
     /// What was taken.
     pub pictures: Vec<Picture>,
 }
@@ -51,7 +59,9 @@ impl Camera {
         let every = 1 + rng.below(3);
         let next = if most == 0 { u64::MAX } else { rng.below(4) };
         let (drives, versions) = (drives.to_vec(), versions.clone());
-        Self { drives, versions, rng, every, next, most, pictures: Vec::new() }
+        let extra = if most > 1 { most / 4 } else { 0 };
+        let pictures = Vec::new();
+        Self { drives, versions, rng, every, next, most, extra, looked: 0, pictures }
     }
 
     /// A camera that takes one picture, at `border`.
@@ -90,6 +100,13 @@ impl Watch for Camera {
         if border >= self.next {
             self.next = border + self.every;
             self.take(border);
+        } else if self.extra > 0 && border > self.looked {
+            let mapped = |d: &SharedSimDrive| d.writes_within(MIB..MIB + MAP_BEGIN);
+            if self.drives.iter().any(mapped) && self.rng.chance(20) {
+                self.extra -= 1;
+                self.take(border);
+            }
         }
+        self.looked = border;
     }
 }

@@ -9,6 +9,7 @@ use crate::failure::{Failure, Oracle};
 use crate::scenario::{Cuts, Scenario};
 use crate::tally::Tally;
 use crate::trial;
+use crate::trouble::Kind;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -71,6 +72,8 @@ pub struct Extent {
     pub seconds: Option<f64>,
     /// No new seed after so many crash points.
     pub points: Option<u64>,
+    /// Only seeds that have this trouble.
+    pub trouble: Option<Kind>,
 }
 
 thread_local! {
@@ -138,6 +141,9 @@ pub fn run(extent: &Extent) -> Sum {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= extent.seeds.end || extent.seconds.is_some_and(|l| seconds() > l) {
                 return;
+            }
+            if extent.trouble.is_some_and(|kind| Scenario::new(seed).trouble != Some(kind)) {
+                continue;
             }
             let mut tally = Tally::default();
             let outcome = one(seed, &Cuts::default(), &mut tally);

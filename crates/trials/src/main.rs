@@ -6,10 +6,12 @@ use trials::campaign::{self, Extent, Sum};
 use trials::failure::Failure;
 use trials::scenario::{Cuts, Scenario};
 use trials::tally::Tally;
+use trials::trouble::{self, Kind};
 use trials::{exhaustive, mutation, regressions, shrink};
 
 const USAGE: &str = "\
 usage: cargo xtask sim [--seeds A..B] [--json] [--jobs N] [--seconds N] [--points N]
+                       [--trouble KIND]
        cargo xtask sim --seed S [--trace] [--without N,…] [--no-map] [--one-core]
                        [--one-lane] [--sessions N] [--picture N]
        cargo xtask sim --mutant list|NAME|NAME,…|all
@@ -31,6 +33,7 @@ struct Wish {
     seconds: Option<f64>,
     points: Option<u64>,
     mutant: Option<String>,
+    trouble: Option<Kind>,
     exhaustive: Option<usize>,
     level: Option<String>,
 }
@@ -62,6 +65,7 @@ fn parse(arguments: &[String]) -> Option<Wish> {
             "--jobs" => wish.jobs = Some(value()?.parse().ok()?),
             "--seconds" => wish.seconds = Some(value()?.parse().ok()?),
             "--points" => wish.points = Some(value()?.parse().ok()?),
+            "--trouble" => wish.trouble = Some(trouble::named(value()?)?),
             "--mutant" => wish.mutant = Some(value()?.clone()),
             "--exhaustive" => wish.exhaustive = Some(value()?.parse().ok()?),
             "--level" => wish.level = Some(value()?.clone()),
@@ -79,7 +83,7 @@ fn main() -> ExitCode {
     };
     campaign::take_panics();
     if let Some(mutant) = &wish.mutant
-        && let Some(over) = mutation::command(mutant, wish.seed.is_some(), wish.seconds)
+        && let Some(over) = mutation::command(mutant, &hunt(&wish))
     {
         return over;
     }
@@ -89,11 +93,19 @@ fn main() -> ExitCode {
     if let Some(seed) = wish.seed {
         return replay(seed, &wish);
     }
-    if let Some(over) = again_first(&wish) {
+    if wish.mutant.is_none()
+        && let Some(over) = again_first(&wish)
+    {
         return over;
     }
     let seeds = wish.seeds.clone().unwrap_or(0..if wish.regressions { 0 } else { 1000 });
     campaign(seeds, &wish)
+}
+
+/// How mutants are looked for, if no seeds are named.
+fn hunt(wish: &Wish) -> mutation::Hunt {
+    let named = wish.seed.is_some() || wish.seeds.is_some();
+    mutation::Hunt { named, seconds: wish.seconds, jobs: wish.jobs }
 }
 
 /// Replays what was found before; its end if that is found again.
@@ -118,6 +130,7 @@ fn campaign(seeds: Range<u64>, wish: &Wish) -> ExitCode {
         jobs: wish.jobs.unwrap_or(cores),
         seconds: wish.seconds,
         points: wish.points,
+        trouble: wish.trouble,
     };
     let sum = campaign::run(&extent);
     let silent = campaign::silent(&sum.tally);
@@ -132,6 +145,10 @@ fn campaign(seeds: Range<u64>, wish: &Wish) -> ExitCode {
     }
     for kind in &silent {
         println!("no fault of the kind `{kind}` ever fired");
+    }
+    if let (Some((seed, failure)), false) = (&sum.found, wish.once) {
+        // Once more at the end, where the tail of a log shows it.
+        println!("{}", campaign::line(&seed.to_string(), failure));
     }
     status(&sum, &silent)
 }

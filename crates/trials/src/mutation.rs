@@ -1,88 +1,160 @@
 //! Mutants: known bugs, switched on one at a time, that the oracles must catch.
 //!
-//! The engine is built with its `mutants` feature for this only. A mutant is *caught* when some
-//! seed finds something; each runs in a process of its own, since assertions end processes.
+//! The engine is built with its `mutants` feature for this only. A mutant is *caught* by a seed
+//! that finds something with it and nothing without it. What runs with a mutant is a process of
+//! its own, since assertions end processes; this one reads what it said.
+//!
+//! Some mutants show only in a trouble that few seeds have ([`crate::trouble`]): of these only the
+//! seeds with that trouble are run, the same ones that any run has.
 
 use std::process::ExitCode;
 
-/// Seconds that a mutant may take to be caught.
-#[cfg(feature = "mutants")]
-const LIMIT: f64 = 120.0;
+/// How mutants are looked for.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Hunt {
+    /// Seeds are named: they are run with the mutant on, and nothing else is done.
+    pub named: bool,
+    /// Seconds that a mutant may take to be caught.
+    pub seconds: Option<f64>,
+    /// Threads.
+    pub jobs: Option<usize>,
+}
 
-/// Carries out `--mutant WHAT`. `None`: the mutant is on, and the caller goes on with its seed.
+/// Carries out `--mutant WHAT`. `None`: the mutant is on, and the caller goes on with its seeds.
 #[cfg(not(feature = "mutants"))]
-pub fn command(_: &str, _: bool, _: Option<f64>) -> Option<ExitCode> {
+pub fn command(_: &str, _: &Hunt) -> Option<ExitCode> {
     eprintln!("this build has no mutants: cargo xtask sim --mutant builds one that does");
     Some(ExitCode::from(2))
 }
 
-/// Carries out `--mutant WHAT`. `None`: the mutant is on, and the caller goes on with its seed.
 #[cfg(feature = "mutants")]
-pub fn command(what: &str, replay: bool, seconds: Option<f64>) -> Option<ExitCode> {
-    use engine::mutants::{ALL, switch_on};
-    if what == "list" {
-        for (mutant, name, about) in ALL {
-            println!("{name:28} {about} ({mutant:?})");
-        }
-        return Some(ExitCode::SUCCESS);
+pub use hunting::command;
+
+#[cfg(feature = "mutants")]
+mod hunting {
+    use super::{ExitCode, Hunt};
+    use crate::trouble::KINDS;
+    use engine::mutants::{ALL, Mutant, switch_on};
+    use std::process::{Command, Output};
+    use std::time::Instant;
+
+    /// Seconds that a mutant may take to be caught.
+    const LIMIT: f64 = 120.0;
+
+    /// The trouble in which a mutant shows.
+    fn trouble(mutant: Mutant) -> Option<&'static str> {
+        use crate::trouble::Kind;
+        let kind = match mutant {
+            Mutant::QuarantineOff | Mutant::TimeoutIsDone | Mutant::DeadlineOff => Kind::Hung,
+            Mutant::MissedForgotten | Mutant::CatchUpSince | Mutant::CatchUpClean => Kind::Away,
+            Mutant::JoinWithoutPages => Kind::Away,
+            Mutant::SweepInFlight => Kind::Held,
+            Mutant::PageErrorLost => Kind::First,
+            Mutant::FlushErrorLost => Kind::Flush,
+            Mutant::NoBarrier => Kind::Race,
+            Mutant::FillFails | Mutant::LostUnlisted | Mutant::LostRead => Kind::Filled,
+            Mutant::LostKept | Mutant::LostForgotten | Mutant::HealEarly => Kind::Filled,
+            Mutant::JournalRingEarly => Kind::Worn,
+            Mutant::PauseForgotten | Mutant::ModifyUnread => Kind::Paused,
+            Mutant::CatchUpTrusts => Kind::Paused,
+            Mutant::NewRowsNotZeroed => Kind::Rows,
+            _ => return None,
+        };
+        KINDS.iter().find(|(k, _)| *k == kind).map(|(_, name)| *name)
     }
-    if what == "all" || what.contains(',') {
+
+    /// Carries out `--mutant WHAT`. `None`: the mutant is on, and the caller goes on with its
+    /// seeds.
+    pub fn command(what: &str, hunt: &Hunt) -> Option<ExitCode> {
+        if what == "list" {
+            for (mutant, name, about) in ALL {
+                println!("{name:28} {about} ({mutant:?})");
+            }
+            return Some(ExitCode::SUCCESS);
+        }
         let names: Vec<&str> = match what {
             "all" => ALL.iter().map(|(_, name, _)| *name).collect(),
             list => list.split(',').collect(),
         };
-        return Some(several(&names, seconds.unwrap_or(LIMIT)));
-    }
-    let Some((mutant, name, _)) = ALL.iter().find(|(_, name, _)| *name == what) else {
-        eprintln!("no mutant is called {what}; see --mutant list");
-        return Some(ExitCode::from(2));
-    };
-    switch_on(*mutant);
-    if replay {
-        return None;
-    }
-    Some(one(name, seconds.unwrap_or(LIMIT)))
-}
-
-/// Runs seeds until the mutant that is on is caught.
-#[cfg(feature = "mutants")]
-fn one(name: &str, seconds: f64) -> ExitCode {
-    use crate::campaign;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let extent =
-        campaign::Extent { seeds: 0..u64::MAX, jobs: cores, seconds: Some(seconds), points: None };
-    let sum = campaign::run(&extent);
-    match &sum.found {
-        Some((seed, failure)) => {
-            println!("{}", campaign::line(&seed.to_string(), failure));
-            println!("mutant {name} caught by {}", failure.oracle);
-            ExitCode::FAILURE
+        let known = |name: &&&str| !ALL.iter().any(|(_, n, _)| n == *name);
+        if let Some(name) = names.iter().find(known) {
+            eprintln!("no mutant is called {name}; see --mutant list");
+            return Some(ExitCode::from(2));
         }
-        None => {
-            println!("mutant {name} not caught in {} crash points", sum.tally.points);
-            ExitCode::SUCCESS
+        let mutant = |name: &str| ALL.iter().find(|(_, n, _)| *n == name).expect("known").0;
+        if hunt.named && names.len() == 1 {
+            switch_on(mutant(names[0]));
+            return None;
         }
+        if what == "all" || names.len() > 1 {
+            return Some(several(&names, mutant, hunt));
+        }
+        let line = one(names[0], trouble(mutant(names[0])), hunt);
+        match line.as_deref().map(|line| (line, oracle(line))) {
+            Some((line, oracle)) => println!("{line}\nmutant {what} caught by {oracle}"),
+            None => println!("mutant {what} not caught"),
+        }
+        Some(if line.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
-}
 
-/// Runs each of these mutants in a process of its own.
-#[cfg(feature = "mutants")]
-fn several(names: &[&str], seconds: f64) -> ExitCode {
-    let mut caught = 0;
-    for name in names {
-        let begun = std::time::Instant::now();
+    /// The oracle that a line names.
+    fn oracle(line: &str) -> &str {
+        line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("?", |(o, _)| o)
+    }
+
+    /// Runs this program again.
+    fn again(arguments: &[String]) -> Output {
         let program = std::env::current_exe().expect("this program has a path");
-        let limit = seconds.to_string();
-        let arguments = ["--mutant", name, "--seconds", &limit];
-        let output = std::process::Command::new(program).args(arguments).output();
-        let output = output.expect("this program can be started again");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let found = output.status.code() == Some(1);
-        caught += usize::from(found);
-        let line = said.lines().find(|l| l.starts_with("seed ")).unwrap_or("NOT CAUGHT");
-        let short: String = line.chars().take(150).collect();
-        println!("{name:24} {:6.1} s  {short}", begun.elapsed().as_secs_f64());
+        let output = Command::new(program).args(arguments).arg("--once").output();
+        output.expect("this program can be started again")
     }
-    println!("caught {caught} of {}", names.len());
-    if caught == names.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+
+    /// The line about what a run found.
+    fn found(output: &Output) -> Option<String> {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        said.lines().find(|line| line.starts_with("seed ")).map(str::to_owned)
+    }
+
+    /// Runs seeds until one catches the mutant: its line.
+    fn one(name: &str, trouble: Option<&str>, hunt: &Hunt) -> Option<String> {
+        let begun = Instant::now();
+        let limit = hunt.seconds.unwrap_or(LIMIT);
+        let mut from = 0;
+        loop {
+            let left = limit - begun.elapsed().as_secs_f64();
+            if left < 0.0 {
+                return None;
+            }
+            let words = format!("--mutant {name} --seeds {from}..{} --seconds {left}", u64::MAX);
+            let mut arguments: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            for (option, value) in [
+                ("--trouble", trouble.map(str::to_owned)),
+                ("--jobs", hunt.jobs.map(|n| n.to_string())),
+            ] {
+                arguments.extend(value.into_iter().flat_map(|v| [option.to_owned(), v]));
+            }
+            let line = found(&again(&arguments))?;
+            let seed = line.split(' ').nth(1)?.to_owned();
+            if again(&["--seed".to_owned(), seed.clone()]).status.success() {
+                return Some(line);
+            }
+            // That would be found without the mutant as well.
+            eprintln!("not the mutant's: {line}");
+            from = seed.parse::<u64>().ok()? + 1;
+        }
+    }
+
+    fn several(names: &[&str], mutant: impl Fn(&str) -> Mutant, hunt: &Hunt) -> ExitCode {
+        let mut caught = 0;
+        for name in names {
+            let begun = Instant::now();
+            let line = one(name, trouble(mutant(name)), hunt);
+            caught += usize::from(line.is_some());
+            let line = line.unwrap_or_else(|| "NOT CAUGHT".into());
+            let short: String = line.chars().take(150).collect();
+            println!("{name:24} {:6.1} s  {short}", begun.elapsed().as_secs_f64());
+        }
+        println!("caught {caught} of {}", names.len());
+        if caught == names.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
 }

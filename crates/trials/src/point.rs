@@ -15,7 +15,9 @@ use crate::decoder::record::{self, Record};
 use crate::decoder::{PAGE, map};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, count_torn, expected, pick, references};
+use crate::lists;
 use crate::presence;
+use crate::raw;
 use crate::rig::{ARRAY, Blind, Machine, Rig, Watch};
 use crate::silent;
 use crate::tally::Tally;
@@ -92,7 +94,10 @@ pub fn start(
     let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;
     let failure = |text: String| Err(Failure::new(Oracle::Start, text));
     match (said, started) {
-        (Ok(()), Ok(status)) => Ok(Some(status)),
+        (Ok(()), Ok(status)) => {
+            lists::waits(&picked, &status)?;
+            Ok(Some(status))
+        }
         (Ok(()), Err(error)) => {
             failure(format!("refused what must start: {error}; {}", seen(&picked)))
         }
@@ -113,10 +118,13 @@ pub fn start(
 
 /// What a volume holds.
 pub struct Content {
-    name: String,
+    /// Its name.
+    pub name: String,
     bytes: Vec<u8>,
     /// Pages with blocks that could not be read, where that is right.
     unknown: BTreeSet<usize>,
+    /// Where these blocks begin.
+    pub unread: Vec<u64>,
 }
 
 /// How volumes are read back.
@@ -159,15 +167,24 @@ fn read_all(
         let at = versions.named(&volume.name).expect("settled");
         let open = rig.open(status, volume).swap_remove(0);
         let bytes = read_range(rig, &open, 0, volume.bytes)?;
-        let (bytes, unknown) = match bytes {
+        let mut content = Content {
+            name: volume.name.clone(),
+            bytes: Vec::new(),
+            unknown: BTreeSet::new(),
+            unread: Vec::new(),
+        };
+        match bytes {
             Some(bytes) => {
                 let excused = versions.check(at, 0, &bytes, how.pin);
                 tally.exceptions[1] += wrong(excused)?;
-                (bytes, BTreeSet::new())
+                content.bytes = bytes;
             }
-            None => read_units(rig, &open, (at, volume.bytes), how, versions, tally)?,
-        };
-        all.push(Content { name: volume.name.clone(), bytes, unknown });
+            None => {
+                let place = (at, volume.bytes);
+                read_units(rig, &open, place, how, (&mut content, versions, tally))?;
+            }
+        }
+        all.push(content);
     }
     Ok(all)
 }
@@ -182,10 +199,9 @@ fn read_units(
     volume: &Volume<Machine>,
     (at, bytes): (usize, u64),
     how: How<'_>,
-    versions: &mut Versions,
-    tally: &mut Tally,
-) -> Outcome<(Vec<u8>, BTreeSet<usize>)> {
-    let (mut all, mut unknown) = (Vec::new(), BTreeSet::new());
+    (content, versions, tally): (&mut Content, &mut Versions, &mut Tally),
+) -> Outcome<()> {
+    let Content { bytes: all, unknown, unread, .. } = content;
     let unit = how.unit;
     for from in (0..bytes).step_by(unit as usize) {
         let part = read_range(rig, volume, from, unit.min(bytes - from))?;
@@ -202,11 +218,16 @@ fn read_units(
         tally.exceptions[0] += 1;
         unknown.extend(all.len() / PAGE..(all.len() + unit as usize).div_ceil(PAGE));
         all.extend(vec![0; unit as usize]);
+        unread.push(from);
     }
-    Ok((all, unknown))
+    Ok(())
 }
 
-fn read_range(
+/// Reads a range; `None` if it can't be read.
+///
+/// # Errors
+/// `Stall`.
+pub fn read_range(
     rig: &Rig,
     volume: &Volume<Machine>,
     from: u64,
@@ -282,6 +303,11 @@ pub fn check(
         context.tally.repeated += 1;
         return Ok(());
     }
+    if rng.chance(50) {
+        let readable = picture.drives.iter().all(|d| d.unreadable().is_empty());
+        let picked = pick(&picture.drives);
+        context.tally.exceptions[1] += raw::look(&picked, &picture.versions, readable, rng)?;
+    }
     let left_out = leave_out(&picture.drives, rng);
     if left_out > 0 {
         context.tally.fault("lost with the crash", left_out as u64);
@@ -341,16 +367,18 @@ fn recover(
         let mut versions = versions.borrow_mut();
         read_all(&rig, &status, &mut versions, how, &mut context.tally)?;
     }
+    lists::resume(&rig, &mut camera, &status)?;
     let status = rig.wait(&mut camera)?.unwrap_or(status);
     let whole = status.tasks.is_empty();
     let rested = rest(&rig, &mut camera, &status, readable)?;
-    let content = {
-        // What only lies in caches of drives may still be lost.
-        let settled = rested || status.region_map.is_none();
-        let how = How { pin: picture.power && settled, ..how };
-        let mut versions = versions.borrow_mut();
-        read_all(&rig, &status, &mut versions, how, &mut context.tally)?
+    // What only lies in caches of drives may still be lost.
+    let settled = rested || status.region_map.is_none();
+    let how = How { pin: picture.power && settled, ..how };
+    let (content, healed) = {
+        let tally = &mut context.tally;
+        read_and_heal((&rig, &mut camera), &status, &versions, how, (tally, rng))?
     };
+    let rested = if healed { rig.rest(&mut camera)? } else { rested };
     if whole && readable && rng.chance(10) {
         scrub(&rig)?;
     }
@@ -358,12 +386,7 @@ fn recover(
     let idle = || picture.drives.iter().all(|drive| drive.in_flight() == 0);
     rig.run(&mut Blind, crate::rig::BOUND, "the end of all requests", idle)?;
     context.tally.traced(rig.world.trace_hash());
-    if picture.power {
-        rig.world.crash();
-    } else {
-        rig.world.kill();
-    }
-    drop(rig);
+    rig.end(picture.power);
     look(&picture.drives, &before, &content, (whole, rested), rng)?;
     untouched(context, &picture.drives)?;
     if whole && rested && rng.chance(25) {
@@ -372,7 +395,9 @@ fn recover(
     if whole && readable && rng.chance(2) {
         silent::try_out(context, &picture.drives, rng)?;
     }
-    context.found.insert(digest, Rc::new(content));
+    if !healed {
+        context.found.insert(digest, Rc::new(content));
+    }
     let new = context.seen.insert(digest);
     context.tally.points += u64::from(new);
     context.tally.repeated += u64::from(!new);
@@ -385,6 +410,26 @@ fn machine(rng: &mut Rng) -> Rig {
     let cores = if rng.chance(80) { 1 } else { 2 };
     let mail_delay_most = Nanos(1_000);
     Rig::new(WorldConfig { cores, mail_delay_most, ..WorldConfig::new(rng.bits()) })
+}
+
+/// Reads everything and looks at the lists. Sometimes what can't be read is written anew, and all
+/// is read again: whether it was.
+fn read_and_heal(
+    (rig, camera): (&Rig, &mut Camera),
+    status: &ArrayStatus,
+    versions: &Rc<RefCell<Versions>>,
+    how: How<'_>,
+    (tally, rng): (&mut Tally, &mut Rng),
+) -> Outcome<(Vec<Content>, bool)> {
+    let content = read_all(rig, status, &mut versions.borrow_mut(), how, tally)?;
+    lists::agree(rig, status.level, &content, how.unit)?;
+    if content.iter().all(|c| c.unread.is_empty()) || rng.coin() {
+        return Ok((content, false));
+    }
+    lists::heal(rig, status, &content, versions, how.unit)?;
+    // Its regions are dirty again.
+    rig.rest(camera)?;
+    Ok((read_all(rig, status, &mut versions.borrow_mut(), how, tally)?, true))
 }
 
 /// Lets all regions become clean; whether they did. Where every block is `readable` they must,
@@ -561,7 +606,7 @@ fn erased(
     readable: bool,
 ) -> Outcome<()> {
     let oracle = if set == 0 { Oracle::Decoder } else { Oracle::Erasure };
-    for Content { name, bytes, unknown } in content {
+    for Content { name, bytes, unknown, .. } in content {
         let failure = |text: String| {
             let text = format!("{text} of volume {name}, slots {set:#b} erased");
             Err(Failure::new(oracle, text))
@@ -583,7 +628,11 @@ fn erased(
                 Some(_) => return failure(format!("page {i} differs")),
                 // Blocks that can't be read are damage beside the slots that are erased.
                 None if !readable => {}
-                None => return failure(format!("page {i} can't be read")),
+                None => {
+                    let (dirty, groups) = (decoded.dirty(&seat), &decoded.record.groups);
+                    let text = format!("page {i} can't be read (dirty: {dirty}, {groups:?})");
+                    return failure(text);
+                }
             }
         }
     }

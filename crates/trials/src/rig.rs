@@ -76,6 +76,15 @@ impl Rig {
         Self { world, cores }
     }
 
+    /// Ends the machine: by a cut of its power, or only the process.
+    pub fn end(self, power: bool) {
+        if power {
+            self.world.crash();
+        } else {
+            self.world.kill();
+        }
+    }
+
     /// Runs until `done`, within `bound` of virtual time.
     ///
     /// # Errors

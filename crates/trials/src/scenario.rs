@@ -5,8 +5,9 @@
 //! rest stays as it is: that is how failures shrink.
 
 use crate::abilities::{CATCH_UP, DRIVE_DISCARD, REGION_MAP};
-use crate::trouble;
+use crate::trouble::{self, Kind};
 use core::fmt;
+use engine::manage::command::{TaskAction, TaskKind};
 use layout::Level;
 use sim::drive::{DiscardContent, Tears};
 use sim::{DriveConfig, Rng, WorldConfig};
@@ -82,8 +83,12 @@ pub enum Admin {
     Return,
     /// Asks for a scrub.
     Scrub,
+    /// Has a task wait, go on or end.
+    Task(TaskKind, TaskAction),
     /// Makes another volume.
     Create,
+    /// Deletes it.
+    Delete,
     /// Changes the size of a volume, to so many pages.
     Resize(u64),
 }
@@ -99,6 +104,8 @@ pub enum What {
     Person(Admin, usize),
     /// Nobody does anything new for so many seconds.
     Wait(u64),
+    /// Nobody does anything new before people have their answers.
+    Answered,
 }
 
 /// A step with its place in the whole scenario, by which it can be left out.
@@ -171,6 +178,8 @@ pub struct Scenario {
     pub sessions: Vec<Session>,
     /// Most pictures that are taken of the whole.
     pub pictures: usize,
+    /// A run of steps that it has.
+    pub trouble: Option<Kind>,
 }
 
 /// What is left out or made smaller of a scenario.
@@ -386,6 +395,7 @@ impl Scenario {
             unit,
             sessions,
             pictures,
+            trouble: None,
         }
     }
 
@@ -531,6 +541,7 @@ fn what(
             Admin::Create,
             Admin::Resize(1 + rng.below(40)),
         ][rng.index(6)];
+        let admin = people(admin, rng);
         let needs = matches!(admin, Admin::Fail | Admin::Replace);
         if !needs || victims > 0 {
             return What::Person(admin, rng.index(victims.max(1)));
@@ -551,6 +562,16 @@ fn what(
         which += 1;
     }
     What::Host(hosts[which], blocks_most)
+}
+
+/// What people do at other times instead.
+fn people(admin: Admin, rng: &mut Rng) -> Admin {
+    if rng.chance(70) {
+        return admin;
+    }
+    let kind = [TaskKind::Rebuild, TaskKind::Resync, TaskKind::Scrub][rng.index(3)];
+    let action = [TaskAction::Pause, TaskAction::Resume, TaskAction::Cancel][rng.index(3)];
+    if rng.coin() { Admin::Task(kind, action) } else { Admin::Delete }
 }
 
 impl fmt::Display for Scenario {

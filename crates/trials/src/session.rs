@@ -39,6 +39,8 @@ enum Asked {
     Replace(usize, usize, Answer<ArrayStatus>),
     /// Of a new volume, or one that changes from a size.
     Volume(String, Option<u64>, u64, Answer<VolumeStatus>),
+    /// The end of a volume.
+    Delete(String, Answer<()>),
 }
 
 /// What the lanes of a session share.
@@ -65,10 +67,15 @@ pub struct Floor {
     focus: u64,
     /// Requests may fail once a drive does.
     fragile: bool,
+    /// Copies may differ after a crash until they are made alike: what is read of one may not be
+    /// what is left when that one is lost.
+    unlike: bool,
     /// Something befell a drive, now or in a session before.
     faulty: Cell<bool>,
     /// Nobody does anything new before.
     quiet_until: Cell<Nanos>,
+    /// Nor before people have their answers.
+    hushed: Cell<bool>,
     /// The longest that a request of a host may take.
     patience: Cell<Nanos>,
     tally: RefCell<Tally>,
@@ -104,8 +111,10 @@ impl Floor {
             fragile: scenario.beyond
                 || shape(scenario.level, scenario.width).0 == 0
                 || (parity && owing),
+            unlike: owing && !parity,
             faulty: Cell::new(drives.iter().any(|d| !d.unreadable().is_empty())),
             quiet_until: Cell::new(Nanos(0)),
+            hushed: Cell::new(false),
             patience: Cell::new(PROMPT),
             tally: RefCell::default(),
         })
@@ -162,6 +171,11 @@ impl Floor {
             while env.now() < self.quiet_until.get() {
                 env.sleep(Nanos::from_millis(200)).await;
             }
+            while self.hushed.get() {
+                env.sleep(Nanos::from_micros(50)).await;
+                let asked = self.persons.borrow().len() + self.asked.borrow().len();
+                self.hushed.set(asked > 0);
+            }
             let Some(step) = self.queue.borrow_mut().pop_front() else { return };
             let mut rng = Rng::new(step.seed);
             let outcome = match step.what {
@@ -173,6 +187,10 @@ impl Floor {
                 What::Wait(seconds) => {
                     let until = env.now().after(Nanos::from_millis(seconds * 1000));
                     self.quiet_until.set(until.max(self.quiet_until.get()));
+                    Ok(())
+                }
+                What::Answered => {
+                    self.hushed.set(true);
                     Ok(())
                 }
                 What::Person(admin, victim) => {
@@ -268,7 +286,11 @@ impl Floor {
     ) -> Result<(), String> {
         let (result, got) = volume.read(from, Pool::single(bytes as usize)).await;
         if self.ended(result, "read")? {
-            let excused = self.versions.borrow_mut().check(at, from, &got, false)?;
+            let mut versions = self.versions.borrow_mut();
+            let excused = match self.unlike {
+                true => versions.clone().check(at, from, &got, false)?,
+                false => versions.check(at, from, &got, false)?,
+            };
             self.tally.borrow_mut().exceptions[1] += excused;
         }
         Ok(())
@@ -391,7 +413,12 @@ impl Floor {
     ) -> &'static str {
         let (span, wait, name) = match fault {
             Fault::Hung(seconds) => {
-                drive.hang();
+                // Or it takes new requests, and what it was asked before runs all the later.
+                if rng.coin() {
+                    drive.hang();
+                } else {
+                    drive.hold(rng.below(3), 1 + rng.below(3));
+                }
                 (Nanos::from_millis(seconds * 1000), DRIVE_TIMEOUT, "hung past the deadline")
             }
             Fault::Held(seconds) => {
@@ -475,6 +502,17 @@ impl Floor {
                 let repair = all[(seed % 3) as usize];
                 Asked::Array(rig.send(|r| Request::Scrub(name(), repair, r)))
             }
+            Admin::Task(kind, action) => {
+                Asked::Array(rig.send(|r| Request::Task(name(), kind, action, r)))
+            }
+            Admin::Delete => {
+                if !self.versions.borrow_mut().delete("w") {
+                    return;
+                }
+                self.open.borrow_mut().retain(|(name, _)| name != "w");
+                let answer = rig.send(|r| Request::VolumeDelete(name(), "w".into(), r));
+                Asked::Delete("w".into(), answer)
+            }
             Admin::Create => {
                 if self.versions.borrow().volumes().len() > 1 {
                     return;
@@ -532,6 +570,16 @@ impl Floor {
                 }
                 other => other.is_none(),
             },
+            Asked::Delete(name, answer) => {
+                let Some(result) = answer.take() else { return true };
+                let versions = &mut *self.versions.borrow_mut();
+                // Where it failed the volume may be there or not; nobody works with it any more.
+                if result.is_ok() {
+                    let at = versions.named(name).expect("it was there");
+                    versions.forget(at);
+                }
+                false
+            }
             Asked::Volume(name, old, bytes, answer) => {
                 let Some(result) = answer.take() else { return true };
                 let versions = &mut *self.versions.borrow_mut();

@@ -13,8 +13,9 @@ use crate::fleet::{Picked, pick};
 use crate::point::{Context, start};
 use crate::rig::{ARRAY, Blind, Rig};
 use engine::array::message::Repair;
-use engine::manage::command::Request;
+use engine::manage::command::{Request, TaskAction, TaskKind};
 use sim::{Rng, SharedSimDrive, WorldConfig};
+use units::Nanos;
 
 /// A place and what is put there.
 struct Damage {
@@ -50,11 +51,12 @@ pub fn try_out(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) 
     rig.wait(&mut Blind)?;
     let kind = damage.kind;
     let failure = |text: String| Err(Failure::new(Oracle::Again, format!("{kind}: {text}")));
-    if scrub(&rig, Repair::Nothing)? == 0 {
+    let (mismatches, checked) = scrub(&rig, Repair::Nothing, None)?;
+    if mismatches == 0 {
         return failure("a scrub does not find it".into());
     }
     let damaged = pick(&copies);
-    if scrub(&rig, Repair::Known)? == 0 {
+    if scrub(&rig, Repair::Known, None)?.0 == 0 {
         return failure("a scrub that repairs does not find it".into());
     }
     let page = damage.offset / PAGE as u64;
@@ -68,10 +70,14 @@ pub fn try_out(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) 
         return failure("a repair that can't know what is wrong changed something".into());
     }
     if !damage.known {
-        scrub(&rig, Repair::TrustData)?;
+        scrub(&rig, Repair::TrustData, None)?;
     }
-    let left = scrub(&rig, Repair::Nothing)?;
+    let pause = Nanos::from_micros(rng.below(400));
+    let (left, again) = scrub(&rig, Repair::Nothing, Some(pause))?;
     rig.world.kill();
+    if again != checked {
+        return failure(format!("a scrub that waited checked {again} bytes, not {checked}"));
+    }
     if left > 0 {
         return failure(format!("{left} stripes still do not match after the repair"));
     }
@@ -122,10 +128,19 @@ fn choose(
     (bytes != now[..]).then_some(Damage { drive, offset, bytes, kind, data, known })
 }
 
-/// Scrubs; how many stripes did not match.
-fn scrub(rig: &Rig, repair: Repair) -> Outcome<u64> {
+/// Scrubs; how many stripes did not match, and the bytes that were checked. After `pause` it is
+/// told to wait, and to go on.
+fn scrub(rig: &Rig, repair: Repair, pause: Option<Nanos>) -> Outcome<(u64, u64)> {
     let asked = rig.ask(&mut Blind, "a scrub", |r| Request::Scrub(ARRAY.into(), repair, r))?;
     asked.map_err(|error| Failure::new(Oracle::Again, format!("no scrub: {error}")))?;
-    let status = rig.wait(&mut Blind)?;
-    Ok(status.and_then(|s| s.last_scrub).map_or(0, |found| found.mismatches))
+    if let Some(span) = pause {
+        rig.pass(&mut Blind, span);
+        for action in [TaskAction::Pause, TaskAction::Resume] {
+            // It may be over by then.
+            let task = |r| Request::Task(ARRAY.into(), TaskKind::Scrub, action, r);
+            let _ = rig.ask(&mut Blind, "a task", task)?;
+        }
+    }
+    let found = rig.wait(&mut Blind)?.and_then(|s| s.last_scrub);
+    Ok(found.map_or((0, 0), |found| (found.mismatches, found.checked_bytes)))
 }

@@ -4,6 +4,7 @@ use crate::camera::{Camera, Picture};
 use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, pick};
+use crate::lists;
 use crate::point::{self, Context};
 use crate::rig::{ARRAY, Blind, Rig, references_in_order};
 use crate::scenario::{Cuts, End, Scenario};
@@ -120,6 +121,9 @@ impl Trial<'_> {
             self.context.tally.refused += 1;
             return Ok(false);
         };
+        if self.rng.coin() {
+            lists::resume(&rig, &mut camera, &status)?;
+        }
         point::settle_volumes(&status, &mut self.versions.borrow_mut())?;
         let floor =
             Floor::new(self.scenario, session, &self.versions, &self.drives, &self.seats, owing);

@@ -10,41 +10,126 @@
 //! | flush   | a flush fails that hosts wait for, and power is cut                           |
 //! | race    | cores follow the loss of a drive at different times                           |
 //! | filled  | blocks that a rebuild needs can't be read                                     |
+//! | worn    | so much is written without a drive that the journal goes round                |
+//! | paused  | a rebuild is told to wait, to go on, to end, by people and by stops           |
+//! | rows    | a volume is written and deleted, and another gets its rows                    |
 //!
 //! Invariant: drawn from a generator of its own, so that the rest of a scenario stays as it is.
 
 use crate::abilities::HUNG_DRIVES;
-use crate::scenario::{Admin, End, Fault, Host, Scenario, Session, Step, What};
+use crate::scenario::{Admin, End, Fault, Host, Scenario, Session, Step, What, shape};
+use engine::manage::command::{TaskAction, TaskKind};
 use sim::Rng;
 use units::Nanos;
+
+/// A kind of trouble.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Hung.
+    Hung,
+    /// Away.
+    Away,
+    /// Held.
+    Held,
+    /// First.
+    First,
+    /// Flush.
+    Flush,
+    /// Race.
+    Race,
+    /// Filled.
+    Filled,
+    /// Worn.
+    Worn,
+    /// Paused.
+    Paused,
+    /// Rows.
+    Rows,
+}
+
+/// Every kind, as people call it.
+pub const KINDS: [(Kind, &str); 10] = [
+    (Kind::Hung, "hung"),
+    (Kind::Away, "away"),
+    (Kind::Held, "held"),
+    (Kind::First, "first"),
+    (Kind::Flush, "flush"),
+    (Kind::Race, "race"),
+    (Kind::Filled, "filled"),
+    (Kind::Worn, "worn"),
+    (Kind::Paused, "paused"),
+    (Kind::Rows, "rows"),
+];
+
+/// The kind of this name.
+pub fn named(name: &str) -> Option<Kind> {
+    KINDS.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind)
+}
 
 /// Adds trouble to some scenarios.
 pub fn add(scenario: &mut Scenario) {
     let mut rng = Rng::new(scenario.seed ^ 0x6875_6e67);
     let redundant = scenario.victims.len() - usize::from(scenario.beyond);
     if scenario.victims.is_empty() || !rng.chance(45) {
-        return;
+        return more(scenario, redundant);
     }
     let last = scenario.victims.len() - 1;
     let number = scenario.sessions.iter().map(|s| s.steps.len()).sum();
     let mut list = List { number, rng };
-    let kind = if scenario.beyond { 6 } else { list.rng.index(6) };
+    use Kind::{Away, Filled, First, Flush, Held, Hung, Race};
+    let all = [Hung, Away, Flush, Race, Held, First];
+    let kind = if scenario.beyond { Filled } else { all[list.rng.index(6)] };
+    let kind = if kind == Hung && !HUNG_DRIVES.there { Away } else { kind };
+    scenario.trouble = Some(kind);
     let session = list.rng.index(scenario.sessions.len());
     let victim = list.rng.index(redundant);
-    if kind == 3 {
+    if kind == Race {
         for drive in &mut scenario.drives {
             (drive.latency_least, drive.latency_most) = (Nanos(0), Nanos(1_000));
         }
     }
+    let (_, k, _) = shape(scenario.level, scenario.width);
+    let stripe = u64::from(scenario.strip) * k as u64 / scenario.unit;
     let session = &mut scenario.sessions[session];
     match kind {
-        0 if HUNG_DRIVES.there => list.hung(session, victim),
-        0 | 1 => list.away(session, victim),
-        2 => list.flush(session, victim),
-        3 => list.race(session, victim),
-        4 => list.held(session, victim),
-        5 => list.first(session, victim),
-        _ => list.filled(session, victim, last),
+        Hung => list.hung(session, victim),
+        Away => list.away(session, victim),
+        Flush => list.flush(session, victim),
+        Race => list.race(session, victim, stripe),
+        Held => list.held(session, victim),
+        First => list.first(session, victim),
+        Filled => list.filled(session, victim, last),
+        _ => unreachable!("drawn below"),
+    }
+}
+
+/// Adds trouble to some of the scenarios that have none.
+fn more(scenario: &mut Scenario, redundant: usize) {
+    let mut rng = Rng::new(scenario.seed ^ 0x6d6f_7265);
+    if !rng.chance(25) {
+        return;
+    }
+    let kind = match rng.index(4) {
+        0 => Kind::Rows,
+        _ if redundant == 0 => return,
+        1 => Kind::Worn,
+        _ => Kind::Paused,
+    };
+    if kind == Kind::Rows
+        && scenario.drives[0].bytes < crate::scenario::drive_bytes(2, scenario.map)
+    {
+        return;
+    }
+    scenario.trouble = Some(kind);
+    let number = scenario.sessions.iter().map(|s| s.steps.len()).sum();
+    let mut list = List { number, rng };
+    let session = list.rng.index(scenario.sessions.len());
+    let victim = list.rng.index(redundant.max(1));
+    let session = &mut scenario.sessions[session];
+    match kind {
+        Kind::Rows => list.rows(session),
+        Kind::Worn => list.worn(session, victim),
+        _ => list.paused(session, victim),
     }
 }
 
@@ -103,8 +188,13 @@ impl List {
             // Another drive takes its place, and is taken out before it is filled.
             all.push(What::Person(Admin::Replace, victim));
             let count = 1 + self.rng.below(3);
+            if self.rng.coin() {
+                let pause = Admin::Task(TaskKind::Rebuild, TaskAction::Pause);
+                all.extend([What::Answered, What::Person(pause, victim), What::Answered]);
+            }
             all.extend(self.writes(count, 8));
             all.push(What::Person(Admin::Fail, victim));
+            all.push(What::Answered);
             all.extend(self.writes(2, 8));
         }
         // Mostly for so long that regions become clean meanwhile.
@@ -125,6 +215,11 @@ impl List {
         all.extend(self.writes(4, 4));
         all.push(What::Wait(9));
         let at = self.anywhere(session);
+        if self.rng.coin() {
+            // The regions may be clean by then.
+            session.steps.truncate(at);
+            session.end = End::Cut;
+        }
         self.insert(session, at, all);
     }
 
@@ -143,16 +238,73 @@ impl List {
         self.insert(session, session.steps.len(), all);
     }
 
-    fn race(&mut self, session: &mut Session, victim: usize) {
+    fn race(&mut self, session: &mut Session, victim: usize, stripe: u64) {
         session.world.cores = 2 + self.rng.index(3) as u16;
         session.world.mail_delay_most = Nanos(300_000);
-        (session.lanes, session.focus) = (8, 4);
+        let focus = if self.rng.coin() { 4 } else { stripe.min(200) };
+        (session.lanes, session.focus) = (8, focus);
         let mut all = self.writes(3, 4);
         all.push(What::Person(Admin::Fail, victim));
         for _ in 0..20 {
-            all.push(What::Host(Host::Write { fua: false }, 1));
-            all.push(What::Host(Host::Read, 4));
+            all.push(What::Host(Host::Write { fua: false }, if focus > 4 { 8 } else { 1 }));
+            all.push(What::Host(Host::Read, focus));
         }
+        let at = self.anywhere(session);
+        self.insert(session, at, all);
+    }
+
+    fn worn(&mut self, session: &mut Session, victim: usize) {
+        let out = if self.rng.coin() { Fault::Vanish } else { Fault::Write };
+        let mut all = vec![What::Drive(out, victim)];
+        let most = [8, 12, 40][self.rng.index(3)];
+        let count = 60 + self.rng.below(100);
+        all.extend(self.writes(count, most));
+        // Each core has a part of the journal, and all is one core's.
+        session.world.cores = 4;
+        (session.lanes, session.focus) = (6, 40);
+        session.steps.truncate(6);
+        self.insert(session, 0, all);
+    }
+
+    fn paused(&mut self, session: &mut Session, victim: usize) {
+        use TaskAction::{Cancel, Pause, Resume};
+        let person = |action| What::Person(Admin::Task(TaskKind::Rebuild, action), victim);
+        let mut all = self.writes(6, 40);
+        all.push(What::Person(Admin::Fail, victim));
+        let count = self.rng.below(4);
+        all.extend(self.writes(count, 8));
+        all.extend([What::Answered, What::Person(Admin::Replace, victim), What::Answered]);
+        all.push(person(Pause));
+        all.push(What::Answered);
+        let count = 1 + self.rng.below(20);
+        all.extend(self.writes(count, 40));
+        match self.rng.below(4) {
+            0 => {}
+            3 => {
+                // The regions become clean while it is filled; then it is put back.
+                all.extend([What::Wait(7 + self.rng.below(4)), person(Cancel), What::Answered]);
+                all.extend([What::Person(Admin::Return, victim), What::Answered]);
+            }
+            1 => all.extend([What::Answered, person(Cancel), What::Answered]),
+            _ => all.extend([What::Answered, person(Resume)]),
+        }
+        let count = self.rng.below(6);
+        all.extend(self.writes(count, 8));
+        all.push(What::Host(Host::Read, 200));
+        let at = self.anywhere(session);
+        self.insert(session, at, all);
+    }
+
+    fn rows(&mut self, session: &mut Session) {
+        let mut all = Vec::new();
+        for _ in 0..1 + self.rng.below(2) {
+            all.extend([What::Person(Admin::Create, 0), What::Answered]);
+            let count = 4 + self.rng.below(8);
+            all.extend(self.writes(count, 40));
+            all.extend([What::Person(Admin::Delete, 0), What::Answered]);
+        }
+        all.extend([What::Person(Admin::Create, 0), What::Answered]);
+        all.extend((0..4).map(|_| What::Host(Host::Read, 200)));
         let at = self.anywhere(session);
         self.insert(session, at, all);
     }

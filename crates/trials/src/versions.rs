@@ -52,7 +52,7 @@ pub struct Record {
     blocks: Vec<Block>,
     /// Sizes that a change under way may end with, in bytes.
     pub sizes: Vec<u64>,
-    /// A creation is under way: it may not be there.
+    /// A creation, or deletion, is under way: it may not be there.
     pub unborn: bool,
 }
 
@@ -159,7 +159,18 @@ impl Versions {
         (volume.sizes, volume.unborn) = (vec![bytes], false);
     }
 
-    /// The volume was not made.
+    /// A volume begins to be deleted; false if it is not there, or somebody works with it.
+    pub fn delete(&mut self, name: &str) -> bool {
+        let Some(at) = self.named(name) else { return false };
+        let settled = !self.volumes[at].unborn && self.volumes[at].sizes.len() == 1;
+        if !settled || !self.claim(at, 0, self.bytes(at)) {
+            return false;
+        }
+        self.volumes[at].unborn = true;
+        true
+    }
+
+    /// The volume was not made, or is no more.
     pub fn forget(&mut self, at: usize) {
         self.volumes.remove(at);
     }

@@ -36,6 +36,7 @@
 //!   not shown.
 
 use crate::limits::NOTED_MAX;
+use crate::mutants::{self, Mutant};
 use core::ops::Range;
 use format::limits::LOST_UNIT;
 use format::{LostRange, LostReason};
@@ -154,7 +155,7 @@ impl Lost {
     /// Whether a block of the range is lost.
     #[inline]
     pub fn refuses(&self, range: Range<u64>) -> bool {
-        !self.listed.is_empty() && self.listed.touches(range)
+        !self.listed.is_empty() && self.listed.touches(range) && !mutants::is(Mutant::LostRead)
     }
 
     /// Puts a range among what can't be read, as far as it is not lost and there is room.

@@ -292,7 +292,13 @@ impl<E: Host> Manager<E> {
         let (epoch_id, dirty) = (self.env().random(), managed.dirty_groups());
         let usable = managed.guard.area.is_some();
         let how = (epoch_id, accept_loss, usable);
-        managed.commit(false, |r| *r = begun(&assembly, r, how, &dirty)).await?;
+        let begun = |r: &mut ArrayRecord| {
+            *r = begun(&assembly, r, how, &dirty);
+            if mutants::is(Mutant::LostForgotten) {
+                r.lost.clear();
+            }
+        };
+        managed.commit(false, begun).await?;
         pages::bring_all(managed, lacking).await
     }
 

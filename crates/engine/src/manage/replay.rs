@@ -53,7 +53,12 @@ pub(super) async fn carry_out<E: Host>(managed: &Managed<E>) -> Result<Vec<Missi
     let mut out = Vec::new();
     let batches = find(managed, key).await;
     secure_newest(managed, &batches, &mut out).await?;
-    for found in batches.values() {
+    let backwards = mutants::is(Mutant::ReplayBackwards);
+    let mut in_order: Vec<&Found> = batches.values().collect();
+    if backwards {
+        in_order.reverse();
+    }
+    for found in in_order {
         let mut tickets = Vec::new();
         let mut at = found.head_bytes;
         for entry in &found.batch.entries {
@@ -188,7 +193,7 @@ fn target<E: Host>(
     let next = keeper.map.borrow().next_stripe(GROUP, stripe.0, stripe.0 + 1, 0);
     let (slot, offset) = layout.seat(GROUP, stripe, StripIndex(range.strip));
     let named = drive_tag(record.slots[slot.index()].drive) == range.drive;
-    if next != stripe.0 || !(named || mutants::is(Mutant::ReplayAnyDrive)) {
+    if next != stripe.0 || !named {
         return None;
     }
     let (_, drive) = managed.drives_taking_part().into_iter().find(|(s, _)| *s == slot)?;

@@ -80,7 +80,10 @@ impl Tasks {
             progress: Progress::default(),
             stuck: RefCell::default(),
             scrub: Cell::new(record.scrub),
-            hold: Cell::new(record.paused),
+            hold: Cell::new(match mutants::is(Mutant::PauseForgotten) {
+                true => Paused::default(),
+                false => record.paused,
+            }),
             doing: Cell::new(None),
             acting: Semaphore::new(1),
             ending: Cell::new(false),
@@ -314,6 +317,7 @@ pub(super) async fn window<E: Host>(
     state.over.wait_until(|| (state.lanes.get() == 0).then_some(())).await;
     let sum = state.sum.get();
     let cut = sum.stopped || managed.tasks.cut();
+    let cut = cut && !mutants::is(Mutant::ScrubSkips);
     (sum, if cut { state.next.get().min(stripes.end) } else { stripes.end })
 }
 

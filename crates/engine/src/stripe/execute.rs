@@ -153,6 +153,9 @@ async fn write_writers<E: Host>(
         return Ok(());
     }
     array.enter_change(key).await?;
+    if mutants::is(Mutant::HealEarly) && !lost.is_empty() {
+        array.change_lost(LostChange::Heal(core::mem::take(&mut lost))).await?;
+    }
     let written = loop {
         // What is no longer called lost must be there after a crash.
         bench.durable |= !lost.is_empty();

@@ -21,6 +21,7 @@
 use crate::Host;
 use crate::array::Array;
 use crate::array::message::LostChange;
+use crate::mutants::{self, Mutant};
 use crate::stripe::execute::{Columns, Unread, Work, Writes, settle};
 use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
@@ -146,7 +147,7 @@ impl<E: Host> Work<'_, E> {
                 unlisted.push(range);
             }
         }
-        if !unlisted.is_empty() {
+        if !unlisted.is_empty() && !mutants::is(Mutant::LostUnlisted) {
             return Step::Unlisted(unlisted);
         }
         let written = self.write_without(span, lost, mirror, columns).await;

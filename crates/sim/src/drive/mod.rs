@@ -431,6 +431,11 @@ impl SharedSimDrive {
         lock(&self.cell).in_flight()
     }
 
+    /// Whether a write is under way that begins within these bytes.
+    pub fn writes_within(&self, bytes: core::ops::Range<u64>) -> bool {
+        lock(&self.cell).writes_within(&bytes)
+    }
+
     /// What was done so far.
     pub fn counters(&self) -> Counters {
         lock(&self.cell).counters

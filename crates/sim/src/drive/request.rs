@@ -262,6 +262,11 @@ impl State {
         self.requests.len()
     }
 
+    pub(super) fn writes_within(&self, bytes: &Range<u64>) -> bool {
+        let write = |r: &Request| matches!(r.what.payload, Payload::Write(..));
+        self.requests.values().any(|r| write(r) && bytes.contains(&r.what.offset))
+    }
+
     pub(super) fn vanish(&mut self) {
         self.faults.gone = true;
         self.requests.values_mut().for_each(|request| request.gone = true);

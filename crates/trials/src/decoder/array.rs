@@ -38,6 +38,8 @@ pub struct Decoded<'a, R> {
     pub maps: Option<Vec<GroupMap>>,
     /// Pages that the journal makes anew.
     overlay: Overlay,
+    /// Slots whose drives are in sync by the newest record, and not yet by their own.
+    joining: Slots,
     /// Without a map: all redundancy was found to be right, whatever the record owes.
     pub verified: bool,
 }
@@ -82,10 +84,14 @@ impl<'a, R: Raw> Decoded<'a, R> {
             contradicts(&newest, own)?;
         }
         let mut seats: Vec<Option<&R>> = newest.slots.iter().map(|_| None).collect();
+        let mut joining: Slots = 0;
         for (drive, own) in &found {
             match newest.slots.iter().position(|s| s.drive == own.drive) {
                 Some(at) if at != own.slot => return Err(Refusal::Swapped),
-                Some(at) if takes_part(&newest, own) => seats[at] = Some(*drive),
+                Some(at) if takes_part(&newest, own) => {
+                    seats[at] = Some(*drive);
+                    joining |= Slots::from(own.slots[at].state != State::InSync) << at;
+                }
                 _ => {}
             }
         }
@@ -93,8 +99,9 @@ impl<'a, R: Raw> Decoded<'a, R> {
             return Err(Refusal::Unfinished);
         }
         let maps = map::load(&newest, &seats);
+        let overlay = Overlay::new();
         let mut all =
-            Self { record: newest, drives: seats, maps, overlay: Overlay::new(), verified: false };
+            Self { record: newest, drives: seats, maps, overlay, joining, verified: false };
         all.overlay = journal::carry_out(&all);
         Ok(all)
     }
@@ -187,10 +194,17 @@ impl<'a, R: Raw> Decoded<'a, R> {
         (first..first + range.k + range.m).filter(|s| !whole(s)).count()
     }
 
-    /// How many more drives every group can lose.
+    /// How many more drives every group can lose. One that is about to join is of use only beside
+    /// those that know of it.
     pub fn spare(&self) -> usize {
         let groups = self.record.ranges.iter().flat_map(|r| (0..r.groups).map(move |g| (r, g)));
-        groups.map(|(r, g)| r.m.saturating_sub(self.lacking(r, g))).min().unwrap_or(0)
+        let left = |(r, g): (&Range, usize)| {
+            let first = r.first_slot + g * (r.k + r.m);
+            let joins = |slot: &usize| self.counts(*slot) && self.joining >> slot & 1 == 1;
+            let joining = (first..first + r.k + r.m).filter(joins).count();
+            r.m.saturating_sub(self.lacking(r, g) + joining)
+        };
+        groups.map(left).min().unwrap_or(0)
     }
 
     /// The volume of this name.

@@ -38,3 +38,17 @@ pub trait Raw {
         all
     }
 }
+
+impl<R: Raw> Raw for &R {
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    fn page(&self, number: u64) -> &[u8; PAGE] {
+        (**self).page(number)
+    }
+
+    fn unreadable(&self, at: u64, bytes: u64) -> bool {
+        (**self).unreadable(at, bytes)
+    }
+}

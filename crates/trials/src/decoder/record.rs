@@ -126,6 +126,8 @@ pub struct Record {
     pub key: u64,
     /// What nobody can give back: array address and bytes.
     pub lost: Vec<(u64, u64)>,
+    /// Kinds of tasks that wait: 1 rebuilds, 2 resyncs, 4 the scrub.
+    pub paused: u8,
     /// The array.
     pub array: Id,
     /// This drive.
@@ -305,12 +307,17 @@ fn record(from: &Intact) -> Option<Record> {
     (0..counts[4]).try_for_each(|_| export_entry(f))?;
     let lost = if from.lost { lost_ranges(f)? } else { Vec::new() };
     f.reserved(if from.tasks { f.0.len().checked_sub(80)? } else { f.0.len() })?;
+    let paused = match from.tasks {
+        true => f.take(16).and_then(|_| f.number(1))? as u8,
+        false => 0,
+    };
     let zeroed = bits & 1 == 1;
     Some(Record {
         sequence: from.sequence,
         areas,
         key,
         lost,
+        paused,
         array,
         drive,
         slot,
