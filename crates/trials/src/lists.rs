@@ -1,7 +1,7 @@
 //! What people are told of blocks that nobody can give back, and of tasks that wait.
 //!
-//! - What is listed as lost can't be read; what can't be read is listed, where the level has
-//!   redundancy that could have given it. (Whether it may be lost is looked at where it is read.)
+//! - What is listed as lost can't be read; what can't be read is listed. (Whether it may be lost is
+//!   looked at where it is read.)
 //! - What is written anew can be read, and is listed no more.
 //! - A task that was told to wait before a crash waits after the next start.
 
@@ -14,7 +14,6 @@ use crate::rig::{ARRAY, BOUND, Blind, Rig, Watch};
 use crate::versions::Versions;
 use engine::manage::command::{ArrayStatus, Request, TaskAction, TaskKind, UnreadableRange};
 use io::{Blocks, Env, Pool, Priority};
-use layout::Level;
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{CoreId, Nanos};
@@ -72,8 +71,7 @@ fn wrong(text: String) -> Outcome<()> {
 ///
 /// # Errors
 /// `Metadata`.
-pub fn agree(rig: &Rig, level: Level, content: &[Content], unit: u64) -> Outcome<()> {
-    let plain = matches!(level, Level::Raid0 | Level::Jbod);
+pub fn agree(rig: &Rig, content: &[Content], unit: u64) -> Outcome<()> {
     let listed = lists(rig)?;
     for Content { name, unread, .. } in content {
         let own = || listed.iter().filter(|range| range.volume == *name);
@@ -81,7 +79,7 @@ pub fn agree(rig: &Rig, level: Level, content: &[Content], unit: u64) -> Outcome
             range.offset < from + unit && from < range.offset + range.bytes
         };
         for from in unread {
-            if !plain && !own().any(|range| touches(range, *from)) {
+            if !own().any(|range| touches(range, *from)) {
                 return wrong(format!("{unit} bytes at {from} of {name} can't be read, unlisted"));
             }
         }

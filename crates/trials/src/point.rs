@@ -422,7 +422,7 @@ fn read_and_heal(
     (tally, rng): (&mut Tally, &mut Rng),
 ) -> Outcome<(Vec<Content>, bool)> {
     let content = read_all(rig, status, &mut versions.borrow_mut(), how, tally)?;
-    lists::agree(rig, status.level, &content, how.unit)?;
+    lists::agree(rig, &content, how.unit)?;
     if content.iter().all(|c| c.unread.is_empty()) || rng.coin() {
         return Ok((content, false));
     }

@@ -67,9 +67,6 @@ pub struct Floor {
     focus: u64,
     /// Requests may fail once a drive does.
     fragile: bool,
-    /// Copies may differ after a crash until they are made alike: what is read of one may not be
-    /// what is left when that one is lost.
-    unlike: bool,
     /// Something befell a drive, now or in a session before.
     faulty: Cell<bool>,
     /// Nobody does anything new before.
@@ -111,7 +108,6 @@ impl Floor {
             fragile: scenario.beyond
                 || shape(scenario.level, scenario.width).0 == 0
                 || (parity && owing),
-            unlike: owing && !parity,
             faulty: Cell::new(drives.iter().any(|d| !d.unreadable().is_empty())),
             quiet_until: Cell::new(Nanos(0)),
             hushed: Cell::new(false),
@@ -286,11 +282,7 @@ impl Floor {
     ) -> Result<(), String> {
         let (result, got) = volume.read(from, Pool::single(bytes as usize)).await;
         if self.ended(result, "read")? {
-            let mut versions = self.versions.borrow_mut();
-            let excused = match self.unlike {
-                true => versions.clone().check(at, from, &got, false)?,
-                false => versions.check(at, from, &got, false)?,
-            };
+            let excused = self.versions.borrow_mut().check(at, from, &got, false)?;
             self.tally.borrow_mut().exceptions[1] += excused;
         }
         Ok(())

@@ -98,6 +98,9 @@ impl<E: Host> Array<E> {
             return counts(place.strip.0);
         }
         let copies = view.layout.m(place.group) + 1;
+        if view.unlike(key(place)) && (0..copies).filter_map(counts).nth(1).is_some() {
+            return None;
+        }
         let start = view.copy(key(place), place.offset);
         (0..copies).find_map(|i| counts((start + i) % copies))
     }

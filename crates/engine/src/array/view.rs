@@ -147,10 +147,16 @@ impl View {
         group.owed.get((region / 64) as usize).is_none_or(|word| word >> (region % 64) & 1 == 0)
     }
 
+    /// Whether the copies of this mirrored stripe may differ: what is read must then be made alike
+    /// first, or another read, of the copy that is left when one is lost, would contradict it.
+    pub fn unlike(&self, key: StripeKey) -> bool {
+        !self.trusted(key) && !mutants::is(Mutant::CopyAny)
+    }
+
     /// Which copy of a mirrored stripe a read that begins at this offset of its strip prefers.
-    /// Ahead of the resync border the copies may differ: everybody reads the same one.
+    /// Where copies may differ everybody reads the same one.
     pub fn copy(&self, key: StripeKey, offset: u32) -> u16 {
-        if !self.trusted(key) && !mutants::is(Mutant::CopyAny) {
+        if self.unlike(key) {
             return 0;
         }
         let copies = u64::from(self.layout.m(key.group)) + 1;

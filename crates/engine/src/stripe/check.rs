@@ -123,6 +123,9 @@ pub(crate) async fn read<E: Host>(
     if array.refuses(range) {
         return (Err(BlockError::Unavailable), into);
     }
+    if array.bound().view.unlike(key) {
+        make_alike(array, key, (from, from + into.len() as u32)).await;
+    }
     // The copy that the request was read from, so that what that could not read is found.
     let copy = array.bound().view.copy(key, from);
     let mut cursor = Cursor::new(from, from + into.len() as u32, block);
@@ -145,6 +148,21 @@ pub(crate) async fn read<E: Host>(
         }
     }
     (Ok(()), join(done, into))
+}
+
+/// Makes the copies of a range alike that a crash may have left different, durably, before anybody
+/// sees one of them. What keeps it from that, the read that follows meets too.
+async fn make_alike<E: Host>(array: &Array<E>, key: StripeKey, span: (u32, u32)) {
+    if array.bound().view.code(key) != CodeKind::Mirror {
+        return;
+    }
+    let mut cursor = Cursor::new(span.0, span.1, array.bound().view.block_bytes);
+    while let Some(span) = cursor.range() {
+        match check_range(array, key, span, Repair::Resync, false).await {
+            Ok(Tried::Narrow) => cursor.narrow(),
+            Ok(Tried::Done(_)) | Err(_) => cursor.pass(),
+        }
+    }
 }
 
 /// Reads a range of a data strip, of a mirror from `copy` if that can be read.
@@ -676,7 +694,9 @@ impl<E: Host> Work<'_, E> {
                 Some(copy) => copy.clone(),
                 None => columns[strip].take().expect("computed").freeze(),
             };
-            out.push(strip, span.0, &[column], false).await;
+            // A copy that a read depends on stays as it is read.
+            let durable = mirror && !self.state.parity_trusted;
+            out.push(strip, span.0, &[column], durable).await;
         }
         self.put_back(columns);
         out.finish().await

@@ -204,3 +204,26 @@ fn volumes_tell_what_they_are() {
     assert_eq!((volume.strip_bytes(), volume.stripe_bytes()), (STRIP, 3 * STRIP));
     assert!(volume.volatile_cache());
 }
+
+/// What was read of a mirror after a crash is what the copies that are left give, although the
+/// resync did not come there yet.
+#[test]
+fn what_is_read_before_the_resync_stays_when_the_copy_it_came_from_goes() {
+    for (level, width) in [(Level::Raid1, 2), (Level::Raid1, 3), (Level::Raid10, 4)] {
+        for seed in 0..4 {
+            let (drives, _) = unclean_with(level, width, seed, seed % 2 == 0);
+            let rig = Rig::new(seed + 1, 1 + (seed / 2) as u16);
+            rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+            let volumes = rig.open_volume();
+            let read = |at| common::read(&rig, &volumes[0], at, 3 * 4096).unwrap();
+            // The resync begins at the front.
+            let far = [BYTES - u64::from(STRIP), BYTES - MIB];
+            let before: Vec<_> = far.iter().map(|at| read(*at)).collect();
+            assert_ne!(rig.status().state, ArrayState::Optimal, "the resync is under way");
+            drives[0].vanish();
+            rig.fail(0).unwrap();
+            let after: Vec<_> = far.iter().map(|at| read(*at)).collect();
+            assert!(before == after, "{level:?} of {width}, seed {seed}");
+        }
+    }
+}
