@@ -10,6 +10,8 @@
 //! With two cores a second array is made on the second set, by two cores, and its CPU time per
 //! request compared with the first one's.
 
+use crate::bay::{Bay, open};
+use crate::costs;
 use crate::error::BenchError;
 use crate::files::{Files, check_room};
 use crate::fio;
@@ -18,17 +20,12 @@ use crate::record::Record;
 use crate::report::{Goal, Report};
 use crate::rig::{Aim, Rig};
 use crate::stats::{Round, Sample, Spread, cpu_ratio, rate_ratio};
-use drives::{OpenOptions, SharedDrive};
-use engine::array::message::ArrayId;
-use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Repair, Request, StartOptions};
-use layout::Level;
+use drives::SharedDrive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{MIB, Uuid};
+use units::MIB;
 
-const NAME: &str = "bench";
-const STRIP_BYTES: u32 = 64 << 10;
 /// Turns that each side has within a round.
 const TURNS: u32 = 4;
 /// Rounds against fio, at most.
@@ -37,9 +34,6 @@ const FIO_ROUNDS: usize = 5;
 const FIO_GOAL: f64 = 0.90;
 /// What two cores may cost per request, of one core's cost.
 const CORES_GOAL: f64 = 1.15;
-
-/// What the region map may cost of the rate of small writes.
-const MAP_GOAL: f64 = 0.03;
 
 /// What is measured, and how long.
 #[derive(Clone, Debug)]
@@ -88,16 +82,16 @@ impl ArrayBench {
     }
 }
 
-struct Workload {
+pub(crate) struct Workload {
     name: &'static str,
-    op: Op,
-    order: Order,
+    pub op: Op,
+    pub order: Order,
     bytes: usize,
     depth: usize,
     goal: f64,
 }
 
-const WORKLOADS: [Workload; 4] = [
+pub(crate) const WORKLOADS: [Workload; 4] = [
     Workload {
         name: "4k-random-read",
         op: Op::Read,
@@ -139,128 +133,31 @@ impl Workload {
 }
 
 /// A side of a comparison: who runs it, at what, with which record.
-struct Side<'a> {
-    rig: &'a Rig,
-    aim: Aim,
-    record: Arc<Record>,
+pub struct Side<'a> {
+    /// The cores.
+    pub rig: &'a Rig,
+    /// What they work on.
+    pub aim: Aim,
+    /// What was written.
+    pub record: Arc<Record>,
 }
 
 impl Side<'_> {
-    fn run(&self, load: &Load, span: Duration, seed: u64) -> Result<Sample, BenchError> {
-        Ok(self.rig.run(&self.aim, load, Until::Elapsed(span), seed)?.0)
-    }
-}
-
-/// An array on its own cores, with a volume over all of it.
-struct Bay {
-    rig: Rig,
-    cores: u16,
-    paths: Vec<PathBuf>,
-    drives: Vec<SharedDrive>,
-    array: ArrayId,
-    volume: Uuid,
-    record: Arc<Record>,
-}
-
-fn open(paths: &[PathBuf]) -> Result<Vec<SharedDrive>, BenchError> {
-    let options = OpenOptions::default();
-    Ok(paths.iter().map(|p| SharedDrive::open(p, &options)).collect::<Result<_, _>>()?)
-}
-
-fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
-    let reference = |drive: &SharedDrive| DriveRef {
-        shared: drive.clone(),
-        path: drive.path().display().to_string(),
-        serial: drive.serial(),
-        is_file: drive.is_file(),
-    };
-    drives.iter().map(reference).collect()
-}
-
-impl Bay {
-    /// Makes the array and writes all of it once.
-    fn create(files: &Files, cores: u16, region_map: bool) -> Result<Self, BenchError> {
-        let (rig, paths) = (Rig::start(cores)?, files.paths());
-        let drives = open(&paths)?;
-        let new = NewArray {
-            name: NAME.to_owned(),
-            level: Level::Raid5,
-            strip_bytes: STRIP_BYTES,
-            block_bytes: None,
-            region_map,
-        };
-        let references = references(&drives);
-        let made: ArrayStatus = rig.ask(|reply| Request::Create(new, references, reply))?;
-        let volume = rig.ask(|reply| {
-            Request::VolumeCreate(NAME.to_owned(), "all".to_owned(), made.free_bytes, reply)
-        })?;
-        let record = Arc::new(Record::new(volume.bytes));
-        let (array, volume) = (made.id, volume.uuid);
-        let bay = Self { rig, cores, paths, drives, array, volume, record };
-        bay.pass(Op::Write)?;
-        Ok(bay)
-    }
-
-    fn aim(&self) -> Aim {
-        Aim::Volume { array: self.array, volume: self.volume }
-    }
-
-    fn side(&self) -> Side<'_> {
-        Side { rig: &self.rig, aim: self.aim(), record: self.record.clone() }
-    }
-
-    /// Writes or verifies the whole volume once.
-    fn pass(&self, op: Op) -> Result<(), BenchError> {
-        let load = Load::new(op, Order::Sequential, 128 << 10, 8, &self.record);
-        let (_, parts) = self.rig.run(&self.aim(), &load, Until::Once, 0)?;
-        let blocks = parts.iter().map(|p| p.wrong.0).sum();
-        match parts.iter().filter_map(|p| p.wrong.1).min() {
-            Some(first) => Err(BenchError::Wrong { blocks, first }),
-            None => Ok(()),
-        }
-    }
-
-    /// Stops the array, starts it again on new cores from newly opened files, scrubs it and
-    /// reads everything back.
-    fn verify(self) -> Result<(), BenchError> {
-        self.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
-        let Self { rig, cores, paths, drives, volume, record, .. } = self;
-        drop((rig, drives));
-        let (rig, drives) = (Rig::start(cores)?, open(&paths)?);
-        let (found, options) = (references(&drives), StartOptions::default());
-        let started = rig.ask(|reply| Request::Assemble(None, found, options, reply))?;
-        let array = started[0].id;
-        let bay = Self { rig, cores, paths, drives, array, volume, record };
-        bay.scrub()?;
-        bay.pass(Op::Verify)?;
-        bay.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))
-    }
-
-    fn scrub(&self) -> Result<(), BenchError> {
-        self.rig.ask(|reply| Request::Scrub(NAME.to_owned(), Repair::Nothing, reply))?;
-        loop {
-            let status = self.rig.ask(Request::Status)?;
-            if let Some(found) = status[0].last_scrub {
-                let all = found.checked_bytes >= status[0].size_bytes;
-                return match found.mismatches {
-                    0 if all => Ok(()),
-                    mismatches => Err(BenchError::Scrub(mismatches)),
-                };
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    /// Runs a load.
+    pub fn run(&self, load: &Load, until: Until, seed: u64) -> Result<Sample, BenchError> {
+        Ok(self.rig.run(&self.aim, load, until, seed)?.0)
     }
 }
 
 /// Takes turns: rounds of `span` for each side, cut into turns, order alternating.
-fn compare(
+pub(crate) fn compare(
     options: &ArrayBench,
     workload: &Workload,
     a: &Side<'_>,
     b: &Side<'_>,
 ) -> Result<Vec<Round>, BenchError> {
     let (load_a, load_b) = (workload.load(&a.record), workload.load(&b.record));
-    let span = options.span / TURNS;
+    let span = Until::Elapsed(options.span / TURNS);
     let mut rounds = Vec::new();
     // A first turn that does not count: memory and tables are warm afterwards.
     a.run(&load_a, span, 0)?;
@@ -328,7 +225,7 @@ fn against_fio(
     let load = workload.load(&raw.record);
     let (mut ratios, mut rates) = (Vec::new(), [Vec::new(), Vec::new()]);
     for round in 0..options.rounds.min(FIO_ROUNDS) {
-        let ours = raw.run(&load, options.span, round as u64)?.rate();
+        let ours = raw.run(&load, Until::Elapsed(options.span), round as u64)?.rate();
         let mut best = 0.0f64;
         for (engine, rates) in fio::ENGINES.iter().zip(&mut rates) {
             match fio::random_4k(engine, workload.op, workload.depth, paths, options.span) {
@@ -388,25 +285,6 @@ fn against_raw(
     Ok(())
 }
 
-/// What the region map costs small writes in steady state: an array without one is side A. The
-/// whole volume was written before, and all of its regions stay dirty.
-fn against_no_map(
-    options: &ArrayBench,
-    with: &Bay,
-    second: &Files,
-    report: &mut Report,
-    progress: &dyn Fn(&str),
-) -> Result<(), BenchError> {
-    progress("4k-random-write: with and without a region map");
-    let without = Bay::create(second, 1, false)?;
-    let small = WORKLOADS.iter().find(|w| w.op == Op::Write && w.order == Order::Random);
-    let small = small.expect("it is one of them");
-    let rounds = compare(options, small, &without.side(), &with.side())?;
-    let cost = Spread::of(rounds.iter().map(|r| 1.0 - r.b.rate() / r.a.rate()));
-    report.add("region-map-cost", "ratio", cost, Some(Goal::AtMost(MAP_GOAL)));
-    without.verify()
-}
-
 /// CPU time per request of two cores against one.
 fn against_one_core(
     options: &ArrayBench,
@@ -452,7 +330,9 @@ pub fn bench_array(
     let second = Files::new(&options.dir, options.drives, options.drive_bytes, 2)?;
     let bay = Bay::create(&first, 1, true)?;
     against_raw(options, &bay, &second, &mut report, progress)?;
-    against_no_map(options, &bay, &second, &mut report, progress)?;
+    costs::against_no_map(options, &bay, &second, &mut report, progress)?;
+    costs::cold_regions(options, &mut report, progress)?;
+    costs::degraded(options, &bay, &second, &mut report, progress)?;
     let mut bays = vec![bay];
     if options.cores == 2 {
         let two = Bay::create(&second, 2, true)?;

@@ -15,6 +15,11 @@ pub struct Files {
     files: Vec<File>,
 }
 
+fn unnamed(dir: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(dir)
+}
+
 impl Files {
     /// Makes `count` files of `bytes` in `dir`, filled with random bytes.
     pub fn new(dir: &Path, count: usize, bytes: u64, seed: u64) -> Result<Self, BenchError> {
@@ -23,9 +28,7 @@ impl Files {
         let mut piece = vec![0u8; 1 << 20];
         let mut files = Vec::new();
         for _ in 0..count {
-            let mut options = File::options();
-            options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
-            let file = options.open(dir).map_err(system)?;
+            let file = unnamed(dir).map_err(system)?;
             let mut at = 0;
             while at < bytes {
                 let part = (bytes - at).min(piece.len() as u64) as usize;
@@ -36,6 +39,17 @@ impl Files {
             files.push(file);
         }
         Ok(Self { files })
+    }
+
+    /// Makes `count` files of `bytes` in `dir` that take no room before they are written.
+    pub fn sparse(dir: &Path, count: usize, bytes: u64) -> Result<Self, BenchError> {
+        let system = |error| BenchError::System { path: dir.to_owned(), error };
+        let make = |_| {
+            let file = unnamed(dir)?;
+            file.set_len(bytes)?;
+            Ok(file)
+        };
+        Ok(Self { files: (0..count).map(make).collect::<Result<_, _>>().map_err(system)? })
     }
 
     /// Where this process and its children can open them.

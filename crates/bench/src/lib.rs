@@ -4,7 +4,8 @@
 //! order alternating, and a result is the median of the rounds' ratios with the smallest and the
 //! largest round beside it. Both sides go through the same generator, buffers and reactor.
 //!
-//! - [`array`]: the procedure of `palisade bench array`.
+//! - [`array`]: the procedure of `palisade bench array`; `bay`: an array to be measured; `costs`:
+//!   what it pays for losing nothing.
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
 //!   yardsticks.
 //! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
@@ -19,6 +20,8 @@
 //! - The drives are files without a name: they are gone when the process is, however it ends.
 
 pub mod array;
+mod bay;
+mod costs;
 pub mod error;
 pub mod files;
 pub mod fio;

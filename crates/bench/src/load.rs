@@ -47,6 +47,9 @@ impl<B: Blocks> Target for Served<B> {
 /// sequential requests use all drives.
 const TURN: u64 = 128 << 10;
 
+/// Puts requests out of order: a prime, so that each comes once.
+const MIX: u64 = 2_147_483_647;
+
 /// The data areas of bare drives, one address space.
 #[derive(Clone)]
 pub struct Raw<D> {
@@ -105,6 +108,8 @@ pub enum Order {
     Random,
     /// One behind the other, from the start again at the end.
     Sequential,
+    /// Each at another multiple of so many bytes, mixed up.
+    Apart(u64),
 }
 
 /// When a load ends.
@@ -169,7 +174,8 @@ impl Load {
             self.record.blocks() * BLOCK as u64 >= target.bytes(),
             "the record covers the target"
         );
-        let requests = target.bytes() / self.bytes as u64;
+        let apart = if let Order::Apart(bytes) = self.order { bytes } else { self.bytes as u64 };
+        let requests = target.bytes() / apart;
         let start = Instant::now();
         let (end, limit) = match until {
             Until::Elapsed(span) => (Some(start + span), u64::MAX),
@@ -234,17 +240,19 @@ impl<T: Target> Work<T> {
                 return None;
             }
         }
-        let request = match self.load.order {
-            Order::Random => self.random.below(self.requests),
-            Order::Sequential => {
-                let count = self.load.cursor.fetch_add(1, Ordering::Relaxed);
-                if count >= self.limit {
-                    return None;
-                }
-                count % self.requests
-            }
+        let (apart, request) = match self.load.order {
+            Order::Random => (self.load.bytes as u64, self.random.below(self.requests)),
+            Order::Sequential => (self.load.bytes as u64, self.in_turn()?),
+            Order::Apart(bytes) => (bytes, self.in_turn()? * MIX % self.requests),
         };
-        Some(request * self.load.bytes as u64)
+        Some(request * apart)
+    }
+
+    /// The next of all requests; `None` when the load is over.
+    #[inline]
+    fn in_turn(&self) -> Option<u64> {
+        let count = self.load.cursor.fetch_add(1, Ordering::Relaxed);
+        (count < self.limit).then_some(count % self.requests)
     }
 
     #[inline]

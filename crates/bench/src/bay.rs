@@ -1,0 +1,148 @@
+//! An array to be measured: on cores and files of its own, with one volume over all of it, and
+//! with a record of everything that was written to it.
+
+use crate::array::Side;
+use crate::error::BenchError;
+use crate::files::Files;
+use crate::load::{Load, Op, Order, Until};
+use crate::record::Record;
+use crate::rig::{Aim, Rig};
+use drives::{OpenOptions, SharedDrive};
+use engine::array::message::ArrayId;
+use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Repair, Request, StartOptions};
+use layout::Level;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use units::Uuid;
+
+const NAME: &str = "bench";
+const STRIP_BYTES: u32 = 64 << 10;
+
+/// Opens drives.
+pub fn open(paths: &[PathBuf]) -> Result<Vec<SharedDrive>, BenchError> {
+    let options = OpenOptions::default();
+    Ok(paths.iter().map(|p| SharedDrive::open(p, &options)).collect::<Result<_, _>>()?)
+}
+
+fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
+    let reference = |drive: &SharedDrive| DriveRef {
+        shared: drive.clone(),
+        path: drive.path().display().to_string(),
+        serial: drive.serial(),
+        is_file: drive.is_file(),
+    };
+    drives.iter().map(reference).collect()
+}
+
+/// An array on its own cores, with a volume over all of it.
+pub struct Bay {
+    /// Its cores.
+    pub rig: Rig,
+    cores: u16,
+    /// Where they are.
+    pub paths: Vec<PathBuf>,
+    /// Its drives.
+    pub drives: Vec<SharedDrive>,
+    array: ArrayId,
+    volume: Uuid,
+    record: Arc<Record>,
+}
+
+impl Bay {
+    /// Makes the array and writes all of it once.
+    pub fn create(files: &Files, cores: u16, region_map: bool) -> Result<Self, BenchError> {
+        let bay = Self::empty(files, cores, region_map)?;
+        bay.pass(Op::Write)?;
+        Ok(bay)
+    }
+
+    /// Makes the array.
+    pub fn empty(files: &Files, cores: u16, region_map: bool) -> Result<Self, BenchError> {
+        let (rig, paths) = (Rig::start(cores)?, files.paths());
+        let drives = open(&paths)?;
+        let new = NewArray {
+            name: NAME.to_owned(),
+            level: Level::Raid5,
+            strip_bytes: STRIP_BYTES,
+            block_bytes: None,
+            region_map,
+        };
+        let references = references(&drives);
+        let made: ArrayStatus = rig.ask(|reply| Request::Create(new, references, reply))?;
+        let volume = rig.ask(|reply| {
+            Request::VolumeCreate(NAME.to_owned(), "all".to_owned(), made.free_bytes, reply)
+        })?;
+        let record = Arc::new(Record::new(volume.bytes));
+        let (array, volume) = (made.id, volume.uuid);
+        Ok(Self { rig, cores, paths, drives, array, volume, record })
+    }
+
+    /// Takes the drive of slot 0 out.
+    pub fn fail_one(&self) -> Result<(), BenchError> {
+        self.rig.ask(|reply| Request::Fail(NAME.to_owned(), "slot:0".to_owned(), reply))?;
+        Ok(())
+    }
+
+    fn aim(&self) -> Aim {
+        Aim::Volume { array: self.array, volume: self.volume }
+    }
+
+    /// The volume as a side.
+    pub fn side(&self) -> Side<'_> {
+        Side { rig: &self.rig, aim: self.aim(), record: self.record.clone() }
+    }
+
+    /// Writes or verifies the whole volume once.
+    fn pass(&self, op: Op) -> Result<(), BenchError> {
+        let load = Load::new(op, Order::Sequential, 128 << 10, 8, &self.record);
+        let (_, parts) = self.rig.run(&self.aim(), &load, Until::Once, 0)?;
+        let blocks = parts.iter().map(|p| p.wrong.0).sum();
+        match parts.iter().filter_map(|p| p.wrong.1).min() {
+            Some(first) => Err(BenchError::Wrong { blocks, first }),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops the array and starts it again on new cores from newly opened files.
+    pub fn again(self) -> Result<Self, BenchError> {
+        self.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
+        let Self { rig, cores, paths, drives, volume, record, .. } = self;
+        drop((rig, drives));
+        let (rig, drives) = (Rig::start(cores)?, open(&paths)?);
+        let (found, options) = (references(&drives), StartOptions::default());
+        let started = rig.ask(|reply| Request::Assemble(None, found, options, reply))?;
+        let array = started[0].id;
+        Ok(Self { rig, cores, paths, drives, array, volume, record })
+    }
+
+    /// Starts it again, scrubs it and reads everything back.
+    pub fn verify(self) -> Result<(), BenchError> {
+        let bay = self.again()?;
+        bay.scrub()?;
+        bay.pass(Op::Verify)?;
+        bay.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))
+    }
+
+    /// The same of an array that lacks a drive: there is nothing to scrub.
+    pub fn verify_degraded(self) -> Result<(), BenchError> {
+        let bay = self.again()?;
+        bay.pass(Op::Verify)?;
+        bay.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))
+    }
+
+    fn scrub(&self) -> Result<(), BenchError> {
+        self.rig.ask(|reply| Request::Scrub(NAME.to_owned(), Repair::Nothing, reply))?;
+        loop {
+            let status = self.rig.ask(Request::Status)?;
+            if let Some(found) = status[0].last_scrub {
+                let all = found.checked_bytes >= status[0].size_bytes;
+                return match found.mismatches {
+                    0 if all => Ok(()),
+                    mismatches => Err(BenchError::Scrub(mismatches)),
+                };
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
