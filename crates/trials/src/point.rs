@@ -116,6 +116,18 @@ pub fn start(
     }
 }
 
+/// A page of the region map that no drive has whole any more (damage beyond redundancy) counts as
+/// all written: bands that were never written, or discarded, hold what their drives say.
+pub fn forgive_lost_maps(found: &[Picked], versions: &mut Versions, tally: &mut Tally) {
+    let lost = |decoded: &Decoded<'_, Picked>| {
+        decoded.maps.iter().flatten().any(|map| map.sequences.contains(&None))
+    };
+    if Decoded::open(found).is_ok_and(|decoded| lost(&decoded)) {
+        tally.fault("map lost on all drives", 1);
+        versions.forgive_zeros();
+    }
+}
+
 /// What a volume holds.
 pub struct Content {
     /// Its name.
@@ -350,7 +362,9 @@ fn recover(
     };
     let rig = machine(rng);
     before.pages(&picture.drives)?;
-    let versions = Rc::new(RefCell::new(picture.versions.clone()));
+    let mut may_hold = picture.versions.clone();
+    forgive_lost_maps(&found, &mut may_hold, &mut context.tally);
+    let versions = Rc::new(RefCell::new(may_hold));
     let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
     let mut camera = Camera::once(&picture.drives, &versions, rng.fork(), deeper);
     let Some(status) = start(&rig, &mut camera, &picture.drives, rng)? else {

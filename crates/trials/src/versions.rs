@@ -300,6 +300,14 @@ impl Versions {
         }
     }
 
+    /// Blocks that may be zeros may hold anything from here on.
+    pub fn forgive_zeros(&mut self) {
+        let zero = |version: &Version| *version == 0 || version & ZEROS != 0;
+        for block in self.volumes.iter_mut().flat_map(|volume| &mut volume.blocks) {
+            block.forgiven |= block.now.iter().any(zero);
+        }
+    }
+
     /// Holds what was read against what it may be; with `pin` it stays so whatever happens, else
     /// until the next crash. How many blocks were forgiven, or what is wrong.
     ///
