@@ -22,6 +22,11 @@ impl Picked {
         Self { image: drive.image(), unreadable: drive.unreadable(), block }
     }
 
+    /// Whether blocks in a range can't be read.
+    pub fn unreadable_within(&self, bytes: core::ops::Range<u64>) -> bool {
+        self.unreadable.iter().any(|at| bytes.contains(at))
+    }
+
     /// The pages.
     pub fn image(&self) -> &Image {
         &self.image

@@ -116,14 +116,17 @@ pub fn start(
     }
 }
 
-/// A page of the region map that no drive has whole any more (damage beyond redundancy) counts as
-/// all written: bands that were never written, or discarded, hold what their drives say.
-pub fn forgive_lost_maps(found: &[Picked], versions: &mut Versions, tally: &mut Tally) {
-    let lost = |decoded: &Decoded<'_, Picked>| {
-        decoded.maps.iter().flatten().any(|map| map.sequences.contains(&None))
-    };
-    if Decoded::open(found).is_ok_and(|decoded| lost(&decoded)) {
-        tally.fault("map lost on all drives", 1);
+/// Where the region map is damaged beyond redundancy, its pages are lost or one behind: bands that
+/// were never written, or discarded, may hold what their drives say.
+pub fn forgive_maps(found: &[Picked], beyond: bool, versions: &mut Versions, tally: &mut Tally) {
+    let Ok(decoded) = Decoded::open(found) else { return };
+    let lost = decoded.maps.iter().flatten().any(|map| map.sequences.contains(&None));
+    let behind = decoded.record.areas.is_some_and(|areas| {
+        let map = areas.map_start..areas.map_start + areas.map_bytes;
+        beyond && found.iter().any(|drive| drive.unreadable_within(map.clone()))
+    });
+    if lost || behind {
+        tally.fault("map damaged beyond redundancy", 1);
         versions.forgive_zeros();
     }
 }
@@ -363,7 +366,7 @@ fn recover(
     let rig = machine(rng);
     before.pages(&picture.drives)?;
     let mut may_hold = picture.versions.clone();
-    forgive_lost_maps(&found, &mut may_hold, &mut context.tally);
+    forgive_maps(&found, context.beyond, &mut may_hold, &mut context.tally);
     let versions = Rc::new(RefCell::new(may_hold));
     let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
     let mut camera = Camera::once(&picture.drives, &versions, rng.fork(), deeper);

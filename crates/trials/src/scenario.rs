@@ -170,6 +170,9 @@ pub struct Scenario {
     pub data: (u64, u64),
     /// Strip size in bytes.
     pub strip: u32,
+    /// Bytes that lie before the first volume and belong to nobody when it is written: so many that
+    /// it lies across the border of two regions of the map.
+    pub gap: u64,
     /// Bytes of the first volume.
     pub volume: u64,
     /// Requests begin and end at multiples of this.
@@ -254,7 +257,11 @@ fn with_map(scenario: &mut Scenario) {
     scenario.map = true;
     let small = scenario.row <= 3 * MIB;
     let rows = if small && rng.chance(20) { 1 + rng.below(3) } else { 0 };
-    let bands = if rows > 0 { rows + rng.below(2) } else { 1 + rng.below(2) };
+    let mut bands = if rows > 0 { rows + rng.below(2) } else { 1 + rng.below(2) };
+    if rows > 1 && Rng::new(scenario.seed ^ 0x6761_7073).chance(20) {
+        let gap = format::limits::REGION_BITS - 1;
+        (bands, scenario.gap) = (bands + gap, gap * scenario.row);
+    }
     for drive in &mut scenario.drives {
         drive.bytes = drive_bytes(bands, true);
         if DRIVE_DISCARD.there {
@@ -284,7 +291,7 @@ fn with_map(scenario: &mut Scenario) {
     scenario.unit = 4096;
     scenario.volume = rows * scenario.row;
     // Each costs as much as three of others.
-    scenario.pictures /= 3;
+    scenario.pictures /= if scenario.gap > 0 { 6 } else { 3 };
     for step in scenario.sessions.iter_mut().flat_map(|s| &mut s.steps) {
         match step.what {
             What::Host(Host::Discard, most) => {
@@ -391,6 +398,7 @@ impl Scenario {
             row: if level == Level::Jbod { MIB } else { row },
             data,
             strip,
+            gap: 0,
             volume,
             unit,
             sessions,

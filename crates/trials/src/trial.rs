@@ -92,12 +92,23 @@ impl Trial<'_> {
         let list = references_in_order(&self.drives[..scenario.width]);
         let made = rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?;
         made.map_err(|error| Failure::new(Oracle::Start, format!("not made: {error}")))?;
-        let mut versions = self.versions.borrow_mut();
-        versions.create("v", scenario.volume);
+        let volume = |name: &'static str, bytes| {
+            let make = |r| Request::VolumeCreate(ARRAY.into(), name.into(), bytes, r);
+            let made = rig.ask(&mut Blind, "a volume", make)?;
+            made.map(drop).map_err(|e| Failure::new(Oracle::Start, format!("no volume: {e}")))
+        };
         let bytes = scenario.volume;
-        let volume = |r| Request::VolumeCreate(ARRAY.into(), "v".into(), bytes, r);
-        let made = rig.ask(&mut Blind, "a volume", volume)?;
-        made.map_err(|error| Failure::new(Oracle::Start, format!("no volume: {error}")))?;
+        if scenario.gap > 0 {
+            volume("gap", scenario.gap)?;
+        }
+        volume("v", bytes)?;
+        if scenario.gap > 0 {
+            let drop = |r| Request::VolumeDelete(ARRAY.into(), "gap".into(), r);
+            let gone = rig.ask(&mut Blind, "the end of a volume", drop)?;
+            gone.map_err(|e| Failure::new(Oracle::Start, format!("the gap stays: {e}")))?;
+        }
+        let mut versions = self.versions.borrow_mut();
+        versions.create("v", bytes);
         versions.settle(0, bytes);
         let stopped = rig.ask(&mut Blind, "a stop", |r| Request::Stop(ARRAY.into(), r))?;
         stopped.map_err(|error| Failure::new(Oracle::Start, format!("not stopped: {error}")))?;
@@ -115,8 +126,8 @@ impl Trial<'_> {
         self.drives.iter().for_each(SharedSimDrive::calm);
         let owing = self.owing();
         let found = pick(&self.drives);
-        let tally = &mut self.context.tally;
-        point::forgive_lost_maps(&found, &mut self.versions.borrow_mut(), tally);
+        let (beyond, tally) = (self.context.beyond, &mut self.context.tally);
+        point::forgive_maps(&found, beyond, &mut self.versions.borrow_mut(), tally);
         let most = self.scenario.pictures / self.scenario.sessions.len();
         let mut camera = Camera::new(&self.drives, &self.versions, self.rng.fork(), most);
         let started = point::start(&rig, &mut camera, &self.drives, &mut self.rng);
