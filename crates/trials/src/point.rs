@@ -136,7 +136,7 @@ pub struct Content {
     /// Its name.
     pub name: String,
     bytes: Vec<u8>,
-    /// Pages with blocks that could not be read, where that is right.
+    /// Pages with blocks that could not be read, where that is right, or that may hold anything.
     unknown: BTreeSet<usize>,
     /// Where these blocks begin.
     pub unread: Vec<u64>,
@@ -190,8 +190,13 @@ fn read_all(
         };
         match bytes {
             Some(bytes) => {
-                let excused = versions.check(at, 0, &bytes, how.pin);
-                tally.exceptions[1] += wrong(excused)?;
+                let excused = wrong(versions.check(at, 0, &bytes, how.pin))?;
+                tally.exceptions[1] += excused;
+                for (page, part) in bytes.chunks(PAGE).enumerate().filter(|_| excused > 0) {
+                    if wrong(versions.check(at, (page * PAGE) as u64, part, how.pin))? > 0 {
+                        content.unknown.insert(page);
+                    }
+                }
                 content.bytes = bytes;
             }
             None => {
@@ -221,7 +226,11 @@ fn read_units(
     for from in (0..bytes).step_by(unit as usize) {
         let part = read_range(rig, volume, from, unit.min(bytes - from))?;
         if let Some(part) = part {
-            tally.exceptions[1] += wrong(versions.check(at, from, &part, how.pin))?;
+            let excused = wrong(versions.check(at, from, &part, how.pin))?;
+            tally.exceptions[1] += excused;
+            if excused > 0 {
+                unknown.extend(all.len() / PAGE..(all.len() + part.len()).div_ceil(PAGE));
+            }
             all.extend(part);
             continue;
         }
