@@ -75,10 +75,10 @@ impl<E: Host> Core<E> {
     fn receive(&self, mail: Mail<E::Shared>) {
         match mail {
             Mail::Array(array, mail) => self.receive_array(array, mail),
-            Mail::Start { array, view, drives, regions } => {
+            Mail::Start { array, view, drives, regions, flushes } => {
                 let Inner { env, settings, .. } = &*self.inner;
-                let (regions, deadline) = (regions.as_deref(), settings.deadline);
-                let started = Array::start(env, array, view, &drives, regions, deadline);
+                let (shared, deadline) = ((regions.as_deref(), flushes), settings.deadline);
+                let started = Array::start(env, array, view, &drives, shared, deadline);
                 if let Some(manager) = &self.inner.manager {
                     manager.attach(started.clone());
                 }
@@ -101,6 +101,7 @@ impl<E: Host> Core<E> {
         match mail {
             ArrayMail::Adopted { generation, .. } => self.manager().adopted(id, generation),
             ArrayMail::Drained { .. } => self.manager().drained(id),
+            ArrayMail::Quiet { .. } => self.manager().quiet(id),
             ArrayMail::DriveFailed { read, slot, incarnation, error } => {
                 self.manager().drive_failed(id, (slot, incarnation), error, read);
             }

@@ -44,6 +44,8 @@ pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
 pub const RATE_SPAN: Nanos = Nanos::from_millis(30_000);
 /// How often cores give back grants of regions that they do not use.
 pub const SWEEP: Nanos = Nanos::from_millis(3_000);
+/// An in-flight page that says too much is written anew after nothing new came for so long.
+pub const FLIGHT_QUIET: Nanos = Nanos::from_millis(5);
 /// Most bits that are written ahead of a sequence of first writes.
 pub const WRITE_AHEAD: u64 = 7;
 /// Most ranges of unreadable blocks that are shown beside the list of lost ones.

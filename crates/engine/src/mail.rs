@@ -6,6 +6,7 @@ use crate::manage::command::Request;
 use crate::region::table::TableStart;
 use crate::watch::Opened;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use units::CoreId;
 
 /// One piece of mail.
@@ -22,6 +23,8 @@ pub enum Mail<S> {
         drives: Vec<Option<Opened<S>>>,
         /// What is known of its region map, if it has one.
         regions: Option<Arc<TableStart>>,
+        /// Counts the flushes of all drives that its cores begin.
+        flushes: Arc<AtomicU64>,
     },
     /// To the manager: this core runs the array.
     Started {

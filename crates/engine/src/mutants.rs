@@ -36,6 +36,15 @@ mutants! {
     JournalUnflushed = "journal-unflushed": "the tail moves without a flush (row 4)";
     JournalKeyKept = "journal-key-kept": "a journal key is used again (row 8)";
     JournalDiscarded = "journal-discarded": "a discard leaves the journal as it is (row 21)";
+    FlightSkipped = "flight-skipped": "writes to a whole group are in no in-flight page (row 1)";
+    FlightNotDurable = "flight-not-durable": "in-flight pages are written without FUA (row 4)";
+    FlightOneCopy = "flight-one-copy": "an in-flight page is written to one drive only (row 1)";
+    FlightSamePlace = "flight-same-place": "every in-flight page goes over the newest one (row 13)";
+    FlightUnflushed = "flight-unflushed": "a write leaves the in-flight pages before a flush \
+        (row 4)";
+    DoubtKeepsAll = "doubt-keeps-all": "a start takes what was in flight for right (row 1)";
+    DoubtUnlisted = "doubt-unlisted": "a start makes redundancy over blocks that a crash has cost \
+        before it lists them";
     GuardEarly = "guard-early": "a group is guarded while writes are under way that are not \
         logged (row 3)";
     ReplayNothing = "replay-nothing": "the journal of a degraded group is not carried out (row 3)";

@@ -258,10 +258,11 @@ pub fn assemble(found: &[Found], options: AssembleOptions) -> Result<Assembly, A
         return Err(AssembleError::CreationInterrupted { name: record.name });
     }
     let layout = record.layout().map_err(|_| AssembleError::NoRecord)?;
-    let groups = (0..layout.groups()).map(GroupNo);
-    let resync_needed = groups.filter(|g| record.owes_resync(&layout, *g)).collect();
     let missing = missing(&record, &slots);
-    let assembly = Assembly { record, slots, resync_needed, missing, stale };
+    let resync_needed = Vec::new();
+    let mut assembly = Assembly { record, slots, resync_needed, missing, stale };
+    let groups = (0..layout.groups()).map(GroupNo);
+    assembly.resync_needed = groups.filter(|g| owes(&assembly, &layout, *g)).collect();
     may_start(&assembly, &layout, options)?;
     Ok(assembly)
 }
@@ -286,6 +287,13 @@ fn lacking(assembly: &Assembly, layout: &Layout, group: GroupNo) -> Vec<Missing>
             && record.slots[slot.index()].state == SlotState::InSync
     };
     layout.slots(group).filter(|s| !whole(s)).map(|s| name_slot(record, s)).collect()
+}
+
+/// What a guarded group owes that lacks a drive is to carry out what its journal area says.
+fn owes(assembly: &Assembly, layout: &Layout, group: GroupNo) -> bool {
+    let record = &assembly.record;
+    let whole = layout.m(group) > 0 && lacking(assembly, layout, group).is_empty();
+    whole && record.groups[group.index()].unclean || record.owes_resync(layout, group)
 }
 
 fn may_start(

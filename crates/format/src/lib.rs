@@ -21,6 +21,7 @@ mod codec;
 mod decode;
 mod encode;
 mod error;
+pub mod flight;
 pub mod journal;
 pub mod limits;
 mod more;

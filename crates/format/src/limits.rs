@@ -82,6 +82,14 @@ pub const BATCH_HEADER_BYTES: usize = 128;
 pub const ENTRY_BYTES: usize = 16;
 /// Bytes of a range of an entry.
 pub const JOURNAL_RANGE_BYTES: usize = 24;
+/// First bytes of an in-flight page.
+pub const FLIGHT_MAGIC: [u8; 8] = *b"PALIFLGT";
+/// Bytes of an in-flight page's header.
+pub const FLIGHT_HEADER_BYTES: usize = 128;
+/// Bytes of an entry of an in-flight page.
+pub const FLIGHT_ENTRY_BYTES: usize = 16;
+/// Largest in-flight page.
+pub const FLIGHT_BYTES_MAX: usize = 65536;
 /// A slot image is a multiple of this, whatever the block size.
 pub const IMAGE_ALIGN: usize = 4096;
 

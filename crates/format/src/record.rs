@@ -96,8 +96,8 @@ pub struct GroupRecord {
     /// A person accepted that the redundancy of a group that lacks a drive may not match its data.
     /// It is trusted until no slot lacks; then a resync of all stripes is owed.
     pub loss_accepted: bool,
-    /// Of a group that lacks a drive: whatever was under way in it is in the journal, so that its
-    /// redundancy is right wherever the journal was carried out. Never without a journal key.
+    /// Whatever was under way in it is in the journal area, so that its redundancy is right
+    /// everywhere once that was carried out. Said of parity groups, with a journal key.
     pub guarded: bool,
     /// Stripes below have redundancy that can be trusted, unless unclean; the group's number of
     /// stripes when nothing is owed.
@@ -427,7 +427,8 @@ impl ArrayRecord {
         }
     }
 
-    /// True when the group owes a resync; what a guarded one owes is to carry out the journal.
+    /// True when the group owes a resync while it lacks a drive; what a guarded one owes then is to
+    /// carry out what its journal area says.
     pub fn owes_resync(&self, layout: &Layout, group: units::GroupNo) -> bool {
         let record = self.groups[group.index()];
         let owed =

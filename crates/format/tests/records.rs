@@ -393,11 +393,15 @@ fn document_and_code_agree() {
     assert_eq!(value("MAGIC").as_bytes(), limits::MAGIC);
     assert_eq!(value("PAGE_MAGIC").as_bytes(), limits::PAGE_MAGIC);
     assert_eq!(value("JOURNAL_MAGIC").as_bytes(), limits::JOURNAL_MAGIC);
+    assert_eq!(value("FLIGHT_MAGIC").as_bytes(), limits::FLIGHT_MAGIC);
     let numbers = [
         ("BATCH_ALIGN", limits::BATCH_ALIGN as u64),
         ("BATCH_HEADER_BYTES", limits::BATCH_HEADER_BYTES as u64),
         ("ENTRY_BYTES", limits::ENTRY_BYTES as u64),
         ("JOURNAL_RANGE_BYTES", limits::JOURNAL_RANGE_BYTES as u64),
+        ("FLIGHT_HEADER_BYTES", limits::FLIGHT_HEADER_BYTES as u64),
+        ("FLIGHT_ENTRY_BYTES", limits::FLIGHT_ENTRY_BYTES as u64),
+        ("FLIGHT_BYTES_MAX", limits::FLIGHT_BYTES_MAX as u64),
         ("FORMAT_VERSION", u64::from(limits::FORMAT_VERSION)),
         ("FORMAT_VERSION_1", u64::from(limits::FORMAT_VERSION_1)),
         ("SLOT_ENTRY_MORE_BYTES", limits::SLOT_ENTRY_MORE_BYTES as u64),

@@ -3,7 +3,8 @@
 //! Nothing that a start finds out later was known to nobody at the crash, so the image must say it
 //! all by itself:
 //! - where strips of a stripe do not agree, nobody trusts its redundancy: by the newest record and
-//!   page of all drives, and by those of any one drive that counts;
+//!   page of all drives, and by those of any one drive that counts; and where in-flight pages stand
+//!   for what was under way, they name it, also with drives left out;
 //! - with some drives left out that the array can start without, every block is read, and holds a
 //!   version that it may hold.
 //!
@@ -65,7 +66,12 @@ fn distrusted<R: crate::decoder::Raw>(
     wrong: &[Seat],
     who: &str,
 ) -> Outcome<()> {
-    match wrong.iter().find(|seat| by.trusted(seat)) {
+    // What is in flight is made right before redundancy is trusted.
+    let unknown = |seat: &&Seat| match by.by_flight(seat) {
+        true => !by.in_flight(seat),
+        false => by.trusted(seat),
+    };
+    match wrong.iter().find(unknown) {
         Some(seat) => {
             let groups = &all.record.groups;
             let text = format!("strips do not agree that {who} trust: {seat:?}, {groups:?}");

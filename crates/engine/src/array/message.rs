@@ -137,9 +137,16 @@ pub enum Mail<S> {
         drives: Vec<Option<Opened<S>>>,
         /// Say also when every operation begun before is over.
         drain: bool,
+        /// Say also when every change of a parity stripe begun before is in place.
+        quiet: bool,
     },
     /// From the manager to every core: all cores have adopted this generation.
     Settle(Generation),
+    /// From the manager to every core: nothing is written to the journal area any more. Answered
+    /// like a drain.
+    EndJournal,
+    /// From a core to every core: this flush of all drives ended well.
+    Flushed(u64),
     /// To the manager: this core has adopted the generation.
     Adopted {
         /// Which core.
@@ -149,6 +156,12 @@ pub enum Mail<S> {
     },
     /// To the manager: every operation begun before the last draining publication is over.
     Drained {
+        /// Which core.
+        core: CoreId,
+    },
+    /// To the manager: every change of a parity stripe is in place that was begun before the last
+    /// publication that asked.
+    Quiet {
         /// Which core.
         core: CoreId,
     },

@@ -16,6 +16,7 @@
 //!   its end whoever waits for it.
 //! - Nothing is allocated per request after warm-up, but for writes that go through the journal.
 
+mod hold;
 mod lost;
 pub mod message;
 pub mod pending;
@@ -24,7 +25,9 @@ pub mod request;
 pub mod view;
 
 use crate::Host;
+use crate::array::hold::Changes;
 use crate::journal::Shape;
+use crate::journal::flight::{self, Flight};
 use crate::journal::lane::{self, Lane};
 use crate::limits::{DRIVES_MAX, SCRATCH_BYTES, SCRATCH_SLICES_MIN, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
@@ -41,6 +44,7 @@ use message::{ArrayId, Job, Mail};
 use pending::{Answer, Pending};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use units::{CoreId, Generation, GroupNo, Nanos, Slot, StripIndex};
 use view::{SlotState, View};
 
@@ -94,10 +98,16 @@ struct Inner<E: Host> {
     regions: Option<Table>,
     /// This core's lane of the journal, if it has one.
     lane: Option<Lane>,
+    /// What this core has in flight, if it has one.
+    flight: Option<Flight>,
     /// Operations begun in even and odd phases, and which phase is now: see `adopt`.
     active: [Cell<usize>; 2],
     phase: Cell<usize>,
     idle: Event,
+    changes: Changes,
+    /// The flushes that have begun on all cores: what is over on one of them before it is counted
+    /// here is covered by it.
+    flushes: Arc<AtomicU64>,
 }
 
 /// Counts an operation from its begin to its end, so that a change can wait for it.
@@ -122,7 +132,7 @@ impl<E: Host> Array<E> {
         id: ArrayId,
         view: Arc<View>,
         drives: &[Option<Opened<E::Shared>>],
-        regions: Option<&TableStart>,
+        (regions, flushes): (Option<&TableStart>, Arc<AtomicU64>),
         deadline: Nanos,
     ) -> Self {
         let strip = view.layout.strip_bytes() as usize;
@@ -152,9 +162,12 @@ impl<E: Host> Array<E> {
                 zeros: Pool::single(strip).freeze(),
                 regions: regions.map(Table::new),
                 lane: shape.map(|shape| Lane::new(env.core(), shape)),
+                flight: shape.map(|shape| Flight::new(env.core(), shape)),
                 active: Default::default(),
                 phase: Cell::new(0),
                 idle: Event::default(),
+                changes: Changes::default(),
+                flushes,
             }),
         };
         for number in 0..WORKERS as u32 {
@@ -162,15 +175,16 @@ impl<E: Host> Array<E> {
         }
         if array.lane().is_some() {
             env.spawn(Priority::Last, lane::run(array.clone()));
+            env.spawn(Priority::Last, flight::run(array.clone()));
         }
         array
     }
 
-    /// Ends the stripe workers of an array that nothing uses any more.
+    /// Ends the stripe workers of an array that nothing uses any more. Its lane and its in-flight
+    /// record have ended before.
     pub(crate) fn close(&self) {
         assert_eq!(self.inner.table.in_flight(), 0, "an array is drained before it is closed");
         self.inner.table.close();
-        self.inner.lane.iter().for_each(Lane::close);
         self.inner.watch.close();
     }
 
@@ -199,6 +213,15 @@ impl<E: Host> Array<E> {
     /// This core's lane of the journal, if the array has one.
     pub(crate) fn lane(&self) -> Option<&Lane> {
         self.inner.lane.as_ref()
+    }
+
+    /// This core's record of what is in flight, if the array has one.
+    pub(crate) fn flight(&self) -> Option<&Flight> {
+        self.inner.flight.as_ref()
+    }
+
+    pub(crate) fn env(&self) -> &E {
+        &self.inner.env
     }
 
     pub(crate) fn zeros(&self) -> &Buf {
@@ -283,14 +306,22 @@ impl<E: Host> Array<E> {
                 self.inner.table.submit(key, Waiting { job, origin });
             }
             Mail::Answer { pending, outcome } => self.inner.pending.answer(pending, outcome),
-            Mail::Publish { view, drives, drain } => self.adopt(view, &drives, drain),
+            Mail::Publish { view, drives, drain, quiet } => {
+                self.adopt(view, &drives, drain);
+                if quiet {
+                    self.tell_quiet();
+                }
+            }
             Mail::Settle(generation) => {
                 self.inner.settled.set(self.inner.settled.get().max(generation));
                 self.inner.changed.notify();
             }
+            Mail::EndJournal => self.end_journal(),
+            Mail::Flushed(flush) => self.inner.flight.iter().for_each(|f| f.flushed(flush)),
             Mail::Region(mail) => self.region_mail(mail),
             Mail::Adopted { .. }
             | Mail::Drained { .. }
+            | Mail::Quiet { .. }
             | Mail::DriveFailed { .. }
             | Mail::Unreadable { .. }
             | Mail::FirstWrite(_)
@@ -326,6 +357,7 @@ impl<E: Host> Array<E> {
         *self.inner.bound.borrow_mut() = Rc::new(Bound { view, drives });
         self.inner.changed.notify();
         self.inner.lane.iter().for_each(Lane::look);
+        self.inner.flight.iter().for_each(Flight::look);
         let core = self.inner.env.core();
         self.post(MANAGER, Mail::Adopted { core, generation });
         if !drain {
@@ -338,6 +370,23 @@ impl<E: Host> Array<E> {
             inner.idle.wait_until(|| (inner.active[old_phase].get() == 0).then_some(())).await;
             // Operations whose futures were dropped are over, their jobs need not be.
             inner.pending.abandoned_over().await;
+            array.post(MANAGER, Mail::Drained { core });
+        });
+    }
+
+    /// Ends what writes to the journal area by itself, and tells the manager. All cores have
+    /// drained: what one began another may have carried out. The drives of an array that stops are
+    /// let go next, and a page cut short by that would look like a drive that failed.
+    fn end_journal(&self) {
+        let array = self.clone();
+        self.inner.env.spawn(Priority::First, async move {
+            if let Some(lane) = array.lane() {
+                lane.end().await;
+            }
+            if let Some(flight) = array.flight() {
+                flight.end().await;
+            }
+            let core = array.inner.env.core();
             array.post(MANAGER, Mail::Drained { core });
         });
     }
@@ -443,10 +492,21 @@ impl<E: Host> Array<E> {
         }
     }
 
+    /// A flush of all drives begins: its number, counted from 1 over all cores.
+    pub(crate) fn flush_begins(&self) -> u64 {
+        self.inner.flushes.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// How many have begun.
+    pub(crate) fn flushes_begun(&self) -> u64 {
+        self.inner.flushes.load(Ordering::SeqCst)
+    }
+
     /// Makes every write that completed before durable on every drive that counts (D15).
     pub async fn flush(&self) -> Result<(), BlockError> {
         let _active = self.begin()?;
         let bound = self.bound();
+        let number = self.flush_begins();
         let mut tickets = arrayvec::ArrayVec::<_, DRIVES_MAX>::new();
         for (i, drive) in bound.drives.iter().enumerate() {
             let slot = Slot(i as u16);
@@ -462,11 +522,21 @@ impl<E: Host> Array<E> {
         if mutants::is(Mutant::FlushEarly) {
             return Ok(());
         }
+        let mut all = true;
         for (slot, ticket) in tickets {
             if ticket.await.is_err() && !mutants::is(Mutant::FlushErrorLost) {
+                all = false;
                 self.fail_and_wait(&bound, slot).await;
             }
         }
+        if all && bound.view.volatile_cache && bound.view.flight_key != 0 {
+            // What was written through one core is in flight on all.
+            for core in 0..self.inner.env.cores() {
+                self.post(CoreId(core), Mail::Flushed(number));
+            }
+        }
+        // What was acknowledged before may hang on a drive that has just failed.
+        self.past_hold().await;
         let lost = self.bound().view.slots.iter().any(|slot| slot.dropped);
         if lost { Err(BlockError::Unavailable) } else { Ok(()) }
     }

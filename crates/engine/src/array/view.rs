@@ -95,6 +95,10 @@ pub struct View {
     pub journal: Option<(u64, u64)>,
     /// What a batch of the journal must name to count; 0: nothing goes through the journal.
     pub journal_key: u64,
+    /// What an in-flight page must name to count; 0: none is written.
+    pub flight_key: u64,
+    /// No change of a parity stripe begins: the journal's key is about to change.
+    pub hold: bool,
     /// With a region map: a region has 2 to the power of this stripes.
     pub region_shift: Option<u32>,
     /// Whether any drive has a volatile write cache (D15).

@@ -9,7 +9,7 @@
 use crate::Host;
 use crate::array::{Array, Bound};
 use crate::journal::ring::{Ring, most};
-use crate::journal::{GROUP, Shape};
+use crate::journal::{GROUP, Shape, flush};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
@@ -51,6 +51,7 @@ pub(crate) struct Lane {
     /// Batches up to this one shall be forgotten, durably.
     forget: Cell<u64>,
     closed: Cell<bool>,
+    ended: Cell<bool>,
     news: Event,
 }
 
@@ -60,15 +61,17 @@ fn pages(bytes: usize) -> u32 {
 
 impl Lane {
     pub fn new(core: CoreId, shape: Shape) -> Self {
-        let ring = Ring::new(pages(shape.lane_bytes as usize));
+        let flight = 2 * shape.flight_bytes;
+        let ring = Ring::new(pages((shape.lane_bytes - flight) as usize));
         Self {
             core,
-            start: u64::from(core.0) * shape.lane_bytes,
+            start: u64::from(core.0) * shape.lane_bytes + flight,
             slice_bytes: shape.slice_bytes,
             ring: RefCell::new(ring),
             queue: RefCell::default(),
             forget: Cell::new(0),
             closed: Cell::new(false),
+            ended: Cell::new(false),
             news: Event::default(),
         }
     }
@@ -99,10 +102,11 @@ impl Lane {
         self.news.notify();
     }
 
-    /// Ends the lane.
-    pub fn close(&self) {
+    /// Ends the lane: it writes nothing on return. Nothing is queued, or will be.
+    pub async fn end(&self) {
         self.closed.set(true);
         self.news.notify();
+        self.news.wait_until(|| self.ended.get().then_some(())).await;
     }
 
     /// Returns when nothing that is over now can come back, or the group takes no writes.
@@ -159,6 +163,8 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
         let due = || lane.closed.get() || !lane.queue.borrow().is_empty() || forget();
         lane.news.wait_until(|| due().then_some(())).await;
         if lane.closed.get() {
+            lane.ended.set(true);
+            lane.news.notify();
             return;
         }
         if lane.queue.borrow().is_empty() {
@@ -229,29 +235,6 @@ async fn make_room<E: Host>(array: &Array<E>, lane: &Lane) {
         (changed || over).then_some(())
     };
     lane.news.wait_until(news).await;
-}
-
-/// Makes what was written before durable on all drives that take writes; false if the group takes
-/// none any more.
-async fn flush<E: Host>(array: &Array<E>) -> bool {
-    let bound = array.bound();
-    if mutants::is(Mutant::JournalUnflushed) {
-        return true;
-    }
-    let mut tickets = Vec::new();
-    for (slot, drive) in (0u16..).map(Slot).zip(&bound.drives) {
-        if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot))
-            && drive.info().volatile_cache
-        {
-            tickets.push((slot, drive.flush()));
-        }
-    }
-    for (slot, ticket) in tickets {
-        if ticket.await.is_err() {
-            array.fail_and_wait(&bound, slot).await;
-        }
-    }
-    !array.bound().view.frozen(GROUP)
 }
 
 /// The drives that get the batch: as many in sync as the group can still lose, and one more.

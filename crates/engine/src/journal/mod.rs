@@ -1,9 +1,10 @@
-//! The redo journal of degraded parity groups (D6). Its bytes are [`format::journal`]'s;
+//! The journal area of parity groups (D6): the redo journal of those that lack a drive, and what is
+//! in flight in those that do not. Its bytes are [`format::journal`]'s and [`format::flight`]'s;
 //! `docs/format.md` says when a batch counts and how it is carried out.
 //!
 //! A stripe of a group that lacks a drive can't be written in place safely: a crash between its
 //! drive writes loses what the missing drive held. So whatever is written to such a group is in
-//! the journal first.
+//! a batch of the journal first.
 //!
 //! | a write to a group that lacks a drive | leaves by                                        |
 //! |---------------------------------------|--------------------------------------------------|
@@ -15,19 +16,23 @@
 //! | over                                  | the drives were flushed since → safe             |
 //! | safe                                  | a batch with a larger tail is durable → forgotten|
 //!
+//! A group that lacks no drive is written in place, without a batch. Only what is being written
+//! can be in doubt if it loses a drive at the same instant as a crash; so *in-flight pages*
+//! ([`flight`]) say which columns of which stripes that is, before a write begins in place.
+//!
 //! | a group   | becomes     | when                                                          |
 //! |-----------|-------------|---------------------------------------------------------------|
-//! | whole     | lacking     | a drive fails: the record has a new key, writes go through    |
-//! |           |             | the journal from then on                                      |
-//! | lacking   | guarded     | what began before is over and flushed; durable in the record  |
-//! | guarded   | lacking     | a drive is in sync again, another still lacks; or one is back |
-//! |           |             | to be filled: a new key                                       |
-//! | either    | whole       | all drives are in sync: no key, nothing in the journal counts |
+//! | whole     | guarded     | no resync is owed, and what began before the key is over      |
+//! | whole     | lacking     | a drive fails: changes are held until all under way is over   |
+//! |           |             | and flushed; a new key; writes go through the journal         |
+//! | either    | the same    | a drive is in sync again, or back to be filled: the same      |
+//! |           |             | hold, before the record                                       |
 //!
-//! A guarded group that is unclean at a start needs nobody's word: the journal is carried out
-//! ([`crate::manage`]), and then its redundancy is right in every stripe, those included that were
-//! being written. Of one that is lacking and not guarded (it lost its drive at the crash, or a
-//! moment before) nobody can say so, and the start is refused as before.
+//! A guarded group that is unclean at a start needs nobody's word. If it lacks a drive, what the
+//! journal area says is carried out ([`crate::manage`]): batches are written in place, and of the
+//! columns in flight it is decided what is lost. Then its redundancy is right in every stripe. If
+//! it lacks none, its dirty regions are resynced. A group that is not guarded owed a resync at its
+//! start, and lost a drive before that was over: its start is refused.
 //!
 //! Where this differs from the first sketch, which logged only stripes that miss a data strip, and
 //! had epochs say which records count:
@@ -41,8 +46,9 @@
 //!   is written to it or to its successor: the rebuild sees to these.
 //!
 //! Invariants
-//! - Nothing is written in place before its batch is durable on as many drives in sync as the
-//!   group can still lose, and one more. With a key their number only shrinks.
+//! - In a whole group nothing is written in place before its columns are in a durable page.
+//! - In a lacking group nothing is written in place before its batch is durable on as many drives
+//!   in sync as the group can still lose, and one more. With a key their number only shrinks.
 //! - One batch of a lane is under way at a time, so at most the newest is on too few drives.
 //! - All entries of a stripe are in the lane of its home core, in the order of its writes; a later
 //!   one is not computed before the one before it was written in place.
@@ -51,22 +57,41 @@
 //! - Before bands are unwritten the tail is behind everything written to them: an old batch never
 //!   comes back over what is written to the bands after.
 
+pub(crate) mod columns;
+pub(crate) mod flight;
 pub(crate) mod lane;
 mod ring;
 
+use crate::Host;
+use crate::array::Array;
 use crate::limits::SLICE_BYTES_MAX;
-use format::limits::BATCH_ALIGN;
+use crate::mutants::{self, Mutant};
+use format::limits::{BATCH_ALIGN, FLIGHT_BYTES_MAX};
+use io::Drive;
 use layout::{CodeKind, Layout};
-use units::GroupNo;
+use units::{GroupNo, Slot};
 
 /// The only group of an array that has a journal.
 pub(crate) const GROUP: GroupNo = GroupNo(0);
+
+/// What of the journal area tells of a change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Logged {
+    /// Nothing: the array has none, or does not use it.
+    Nothing,
+    /// A batch, of this number.
+    Batch(u64),
+    /// In-flight pages.
+    Flight(columns::Ticket),
+}
 
 /// How the journal area is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Bytes of each core's lane, which lie one behind the other.
     pub lane_bytes: u64,
+    /// Bytes of each of both places for in-flight pages, with which a lane begins.
+    pub flight_bytes: u64,
     /// Most bytes of each strip that one write may change.
     pub slice_bytes: u32,
 }
@@ -80,7 +105,9 @@ impl Shape {
             return None;
         }
         let pages = bytes / u64::from(cores) / BATCH_ALIGN as u64;
-        let most = ring::most(u32::try_from(pages).unwrap_or(u32::MAX));
+        let flight = (pages / 16).clamp(1, (FLIGHT_BYTES_MAX / BATCH_ALIGN) as u64);
+        let ring = u32::try_from(pages.checked_sub(2 * flight)?).unwrap_or(u32::MAX);
+        let most = ring::most(ring);
         let strips = usize::from(layout.k(GROUP) + layout.m(GROUP));
         let fits = |slice: &u32| {
             let payload = strips * *slice as usize;
@@ -89,8 +116,32 @@ impl Shape {
         };
         let halves = core::iter::successors(Some(SLICE_BYTES_MAX as u32), |slice| Some(slice / 2));
         let slice_bytes = halves.take_while(|slice| *slice >= block).find(fits)?;
-        Some(Self { lane_bytes: pages * BATCH_ALIGN as u64, slice_bytes })
+        let bytes = |pages: u64| pages * BATCH_ALIGN as u64;
+        Some(Self { lane_bytes: bytes(pages), flight_bytes: bytes(flight), slice_bytes })
     }
+}
+
+/// Makes what was written before durable on all drives that take writes; false if the group takes
+/// none any more.
+pub(crate) async fn flush<E: Host>(array: &Array<E>) -> bool {
+    let bound = array.bound();
+    if mutants::is(Mutant::JournalUnflushed) {
+        return true;
+    }
+    let mut tickets = Vec::new();
+    for (slot, drive) in (0u16..).map(Slot).zip(&bound.drives) {
+        if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot))
+            && drive.info().volatile_cache
+        {
+            tickets.push((slot, drive.flush()));
+        }
+    }
+    for (slot, ticket) in tickets {
+        if ticket.await.is_err() {
+            array.fail_and_wait(&bound, slot).await;
+        }
+    }
+    !array.bound().view.frozen(GROUP)
 }
 
 #[cfg(test)]

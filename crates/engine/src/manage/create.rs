@@ -8,7 +8,7 @@ use crate::manage::command::{
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
 use crate::manage::store::{self, NextSlot};
-use crate::manage::{guard, keeper, pages, replay, tasks};
+use crate::manage::{doubt, guard, keeper, pages, replay, tasks};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
@@ -275,7 +275,7 @@ impl<E: Host> Manager<E> {
         catch_up: bool,
         accept_loss: bool,
     ) -> Result<(), ManageError> {
-        let lacking = pages::load(managed).await;
+        let mut lacking = pages::load(managed).await;
         // However often a start is cut short, no drive falls behind by two epochs, and none that
         // was left behind before stays so: all have the newest before the next one is begun.
         if catch_up {
@@ -286,6 +286,11 @@ impl<E: Host> Manager<E> {
         }
         let mut assembly = assembly.clone();
         assembly.missing.extend(replay::carry_out(managed).await?);
+        let decided = doubt::carry_out(managed, &mut assembly, accept_loss).await?;
+        if decided == doubt::Decided::Unguarded {
+            // What its dirty regions owe is asked of the map again.
+            lacking = pages::load(managed).await;
+        }
         if mutants::is(Mutant::EpochAtStart) {
             return Ok(());
         }
@@ -305,13 +310,14 @@ impl<E: Host> Manager<E> {
     /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
     pub(super) async fn stop(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         tasks::end(managed).await;
-        guard::end(managed).await;
         managed.volume_lock.acquire(1).await;
         if managed.stopped() {
             managed.volume_lock.release(1);
             return Err(ManageError::NoArray(managed.record().name.clone()));
         }
         managed.publish_stopped().await;
+        // Until here what is under way may have waited for it.
+        guard::end(managed).await;
         keeper::end(managed).await;
         managed.lock.acquire(1).await;
         let slots = managed.seats.borrow().len();
@@ -400,7 +406,12 @@ async fn fill<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         return Err(ManageError::Cancelled(managed.record().name.clone()));
     }
     managed.enter(Phase::Starting);
-    managed.commit(false, |r| r.zeroed = true).await?;
+    let guarded = managed.guard.area.is_some();
+    let zeroed = |r: &mut ArrayRecord| {
+        r.zeroed = true;
+        r.groups.iter_mut().for_each(|group| group.guarded = guarded);
+    };
+    managed.commit(false, zeroed).await?;
     match managed.state() {
         ArrayState::Optimal => Ok(()),
         lacking => Err(ManageError::State(lacking)),
@@ -470,13 +481,13 @@ fn begun(
         let lacking = !layout.slots(group_no).all(in_sync);
         let parity = layout.descriptor(group_no).code == CodeKind::Parity;
         let end = layout.stripes(group_no);
-        // What a guarded group owed was in the journal, and is done.
-        let owes = owes && !group.guarded;
+        // What a guarded group owed that lacks a drive was carried out.
+        let owes = owes && !(group.guarded && lacking);
         if accept_loss && lacking && parity && owes {
             (group.resync_border, group.loss_accepted, group.unclean) = (end, true, false);
         }
-        // Nothing is under way: from here on all that is written to it is in the journal.
-        group.guarded = journal && lacking && parity && (!owes || group.loss_accepted);
+        // Nothing is under way: from here on all that is written to it is in the journal area.
+        group.guarded = journal && parity && (!owes || group.loss_accepted);
     }
     // Nothing that is in the journal counts any more.
     record.journal_key = 0;

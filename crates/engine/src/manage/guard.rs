@@ -1,30 +1,47 @@
 //! When the journal counts: its key, and the guard of a group that lacks a drive
 //! ([`crate::journal`]).
 //!
-//! | the record says  | becomes        | by                                                      |
-//! |------------------|----------------|---------------------------------------------------------|
-//! | no key           | key            | the commit in which a drive is out ([`Managed::commit`])|
-//! | key              | key, guarded   | the keeper below; a start from which nothing is owed    |
-//! | key, guarded     | another key    | the commit in which a drive is in sync again while      |
-//! |                  |                | another is not, or in which one is back to be filled    |
-//! | either           | no key         | the commit in which all drives are in sync              |
+//! | the group | the record says | becomes                | by                                    |
+//! |-----------|-----------------|------------------------|---------------------------------------|
+//! | whole     | key             | guarded                | the keeper below, once no resync is   |
+//! |           |                 |                        | owed; a start from which nothing is   |
+//! | whole     | key, guarded    | lacking, the same key, | the commit in which a drive is out    |
+//! |           |                 | guarded *by flight*    | ([`Managed::commit`])                 |
+//! | whole     | key             | lacking, another key   | the same                              |
+//! | lacking   | guarded by      | another key, guarded   | the keeper                            |
+//! |           | flight, or not  |                        |                                       |
+//! | lacking   | any key         | another key, guarded   | the commit in which a drive is in sync|
+//! |           |                 |                        | or back to be filled: what was logged |
+//! |           |                 |                        | for it must not come over what fills  |
 //!
-//! The keeper waits until the group lacks a drive and is not guarded. Then it has every operation
-//! end that began before, flushes the drives, and records the guard.
+//! Under a key that was made while the group was whole there are in-flight pages, under others
+//! batches. *By flight*: what was under way when the first drive was lost is in in-flight pages.
+//!
+//! The keeper waits until the group is not guarded, or only by flight. Then it has every change of
+//! a stripe end that began before, flushes the drives, and records the guard. In a group that lacks
+//! a drive meanwhile no change begins, and nothing is acknowledged that the failure hangs on
+//! ([`crate::array`], *hold*). Before a drive is back, or in sync again, the same is done, and the
+//! record that says so says guarded, too. So whatever is acknowledged is in the journal, or in
+//! place and nothing else is. The hold takes as long as what is under way, a flush and a record,
+//! each of which ends by the drives' deadline.
 //!
 //! Invariants
-//! - A write that is planned under a snapshot with a key is logged under it. So after a drain that
-//!   began with such a snapshot nothing is under way that is not in the journal.
+//! - A group that lacks a drive and can be guarded is held or guarded.
+//! - Nobody holds the configuration lock while changes end: they may wait for a failure's record.
+//!   Nor do they wait for anything that is held.
+//! - A change that is planned under a snapshot with a key is in a batch or page under it. So once
+//!   all that began before such a snapshot is over, nothing is under way that is in neither.
 //! - A group that owes a resync, or has a dropped drive, is not guarded by the keeper.
 
 use crate::Host;
 use crate::journal::{GROUP, Shape};
+use crate::manage::command::ManageError;
 use crate::manage::managed::Managed;
 use crate::mutants::{self, Mutant};
 use core::cell::Cell;
 use format::{ArrayRecord, SlotState};
 use io::Priority;
-use io::local::Event;
+use io::local::{Event, Semaphore};
 use layout::Layout;
 use std::rc::Rc;
 
@@ -34,6 +51,14 @@ pub(super) struct Guard {
     pub area: Option<(u64, u64)>,
     /// The array was published anew.
     pub changed: Event,
+    /// Whoever has changes held and waits for their end.
+    turn: Semaphore,
+    /// A drive is about to be in sync: changes are held.
+    joining: Cell<bool>,
+    /// The newest key that was made while the group was whole.
+    whole_key: Cell<u64>,
+    /// Nothing is under way or in a cache: the next key may be guarded from the first.
+    ready: Cell<bool>,
     running: Cell<bool>,
     ending: Cell<bool>,
 }
@@ -44,8 +69,16 @@ impl Guard {
             Shape::new(layout, areas.journal_bytes, cores, record.block_bytes).is_some()
         };
         let area = record.areas.filter(usable).map(|a| (a.journal_start, a.journal_bytes));
-        let (running, ending) = (Cell::new(false), Cell::new(false));
-        Self { area, changed: Event::default(), running, ending }
+        Self {
+            area,
+            changed: Event::default(),
+            turn: Semaphore::new(1),
+            joining: Cell::default(),
+            whole_key: Cell::default(),
+            ready: Cell::default(),
+            running: Cell::default(),
+            ending: Cell::default(),
+        }
     }
 }
 
@@ -80,68 +113,162 @@ async fn keep<E: Host>(managed: Rc<Managed<E>>) {
 }
 
 impl<E: Host> Managed<E> {
-    /// Whether the group lacks a drive and may become guarded.
+    /// Whether the group may become guarded, and is not, or only by what was in flight when it lost
+    /// its first drive.
     fn unguarded(&self) -> bool {
         let record = self.record();
         let dropped = self.seats.borrow().iter().any(|seat| seat.dropped);
         record.journal_key != 0
-            && !record.groups[GROUP.index()].guarded
+            && self.guard.area.is_some()
+            && (!record.groups[GROUP.index()].guarded || self.by_flight(&record))
             && !dropped
-            && !self.stopped()
             && !self.owes_regions(GROUP)
+    }
+
+    /// Whether the key is from when no drive lacked, and one does now.
+    fn by_flight(&self, record: &ArrayRecord) -> bool {
+        !whole(record) && record.journal_key == self.guard.whole_key.get()
+    }
+
+    /// The keys of batches and of in-flight pages as cores are to use them; 0: not at all.
+    pub(super) fn keys(&self) -> (u64, u64) {
+        let record = self.record();
+        let dropped = self.seats.borrow().iter().any(|seat| seat.dropped);
+        match self.guard.area {
+            Some(_) if whole(&record) && !dropped => (0, record.journal_key),
+            Some(_) if !whole(&record) && !self.by_flight(&record) => (record.journal_key, 0),
+            _ => (0, 0),
+        }
+    }
+
+    /// Whether no change of a parity stripe begins for now.
+    pub(super) fn holds(&self) -> bool {
+        let lacks = !whole(&self.record());
+        self.guard.area.is_some() && (self.guard.joining.get() || lacks && self.unguarded())
     }
 
     /// Has everything end that is not in the journal, and records that.
     async fn secure(&self) {
-        self.volume_lock.acquire(1).await;
+        self.guard.turn.acquire(1).await;
         self.lock.acquire(1).await;
-        if !self.unguarded() {
+        if self.unguarded() {
+            let key = self.record().journal_key;
+            self.publish_asking(false, true).await;
             self.lock.release(1);
-            self.volume_lock.release(1);
+            if mutants::is(Mutant::GuardEarly) {
+                self.lock.acquire(1).await;
+                self.record_guard().await;
+                self.lock.release(1);
+            }
+            self.quiet().await;
+            self.lock.acquire(1).await;
+            let same = || self.record().journal_key == key && self.unguarded();
+            if same() && self.flush_group(GROUP).await && same() {
+                self.record_guard().await;
+            }
+        }
+        self.lock.release(1);
+        self.guard.turn.release(1);
+    }
+
+    async fn record_guard(&self) {
+        let guarded = |r: &mut ArrayRecord| {
+            r.groups[GROUP.index()].guarded = true;
+            if self.by_flight(r) {
+                // Batches are told from in-flight pages by their keys.
+                r.journal_key = 0;
+            }
+        };
+        // A record that no drive takes any more is met again by whatever is recorded next.
+        let _ = self.commit(false, guarded).await;
+        self.publish(false).await;
+    }
+
+    /// Waits until the group is guarded by more than what was in flight, or can't be: a rebuild's
+    /// border does not move over stripes that a start might have to decide about.
+    pub(super) async fn past_hold(&self) {
+        self.guard.changed.wait_until(|| (!self.holds()).then_some(())).await;
+    }
+
+    /// Holds changes back until those under way are over. The configuration lock is held on return.
+    pub(super) async fn hold_changes(&self) {
+        self.guard.turn.acquire(1).await;
+        self.guard.joining.set(self.guard.area.is_some());
+        self.lock.acquire(1).await;
+        if self.stopped() {
             return;
         }
-        let key = self.record().journal_key;
-        self.publish(true).await;
+        self.publish_asking(false, true).await;
         self.lock.release(1);
-        if mutants::is(Mutant::GuardEarly) {
-            self.lock.acquire(1).await;
-            let guarded = |r: &mut ArrayRecord| r.groups[GROUP.index()].guarded = true;
-            let _ = self.commit(false, guarded).await;
-            self.publish(false).await;
-            self.lock.release(1);
-        }
-        self.drained().await;
+        self.quiet().await;
         self.lock.acquire(1).await;
-        let same = || self.record().journal_key == key && self.unguarded();
-        if same() && self.flush_group(GROUP).await && same() {
-            let guarded = |r: &mut ArrayRecord| r.groups[GROUP.index()].guarded = true;
-            // A record that no drive takes any more is met again by whatever is recorded next.
-            let _ = self.commit(false, guarded).await;
+    }
+
+    /// Flushes what the journal may stand for; whether all drives did. The lock is held.
+    pub(super) async fn flush_held(&self) -> bool {
+        self.guard.area.is_none() || self.flush_group(GROUP).await
+    }
+
+    /// Records a change by which a drive is in sync, or back; changes are held, and the lock.
+    pub(super) async fn record_join(
+        &self,
+        flushed: bool,
+        change: impl FnOnce(&mut ArrayRecord),
+    ) -> Result<(), ManageError> {
+        let ready = self.guard.area.is_some() && flushed && !self.owes_regions(GROUP);
+        self.guard.ready.set(ready);
+        let guarded = |r: &mut ArrayRecord| {
+            change(r);
+            r.groups[GROUP.index()].guarded = self.guard.ready.get();
+        };
+        let recorded = self.commit(true, guarded).await;
+        self.guard.ready.set(false);
+        recorded
+    }
+
+    /// Ends a hold, and gives the lock back.
+    pub(super) async fn let_changes_go(&self) {
+        self.guard.joining.set(false);
+        if !self.stopped() {
             self.publish(false).await;
         }
         self.lock.release(1);
-        self.volume_lock.release(1);
+        self.guard.turn.release(1);
     }
 
     /// Keeps the journal's key in step with who lacks, in a record that is about to be written.
     pub(super) fn keep_journal(&self, record: &mut ArrayRecord) {
+        let is_whole = whole(record);
+        if self.guard.area.is_none() {
+            if is_whole {
+                record.journal_key = 0;
+                record.groups.iter_mut().for_each(|group| group.guarded = false);
+            }
+            return;
+        }
         let in_sync = |i: usize, r: &ArrayRecord| r.slots[i].state == SlotState::InSync;
-        let all = 0..record.slots.len();
-        let lacks = all.clone().any(|i| !in_sync(i, record));
-        if !lacks {
-            record.journal_key = 0;
-            record.groups.iter_mut().for_each(|group| group.guarded = false);
-        } else if self.guard.area.is_some() {
-            let now = self.record();
-            let joined = all.clone().any(|i| in_sync(i, record) && !in_sync(i, &now));
-            // What was logged for a drive before it was out must not come over what fills it.
-            let failed = |i: usize, r: &ArrayRecord| r.slots[i].state == SlotState::Failed;
-            let back = all.clone().any(|i| !failed(i, record) && failed(i, &now));
-            if record.journal_key == 0 || joined || back {
-                let old = mutants::is(Mutant::JournalKeyKept);
-                record.journal_key = if old { 1 } else { self.env().random().max(1) };
-                record.groups[GROUP.index()].guarded &= !joined && !back;
+        let failed = |i: usize, r: &ArrayRecord| r.slots[i].state == SlotState::Failed;
+        let now = self.record();
+        let joins = |i: usize| in_sync(i, record) && !in_sync(i, &now);
+        let back = |i: usize| failed(i, &now) && !failed(i, record);
+        let joined = (0..record.slots.len()).any(|i| joins(i) || back(i));
+        drop(now);
+        let first = whole(&self.record()) && !is_whole;
+        let group = &mut record.groups[GROUP.index()];
+        group.guarded &= !joined || self.guard.ready.get();
+        if record.journal_key == 0 || joined || first && !group.guarded {
+            let old = mutants::is(Mutant::JournalKeyKept);
+            record.journal_key = if old { 1 } else { self.env().random().max(1) };
+            if is_whole {
+                self.guard.whole_key.set(record.journal_key);
             }
         }
+        let owes = self.keeper().is_some_and(|keeper| keeper.map.borrow().owes(GROUP));
+        group.guarded &= !(is_whole && owes);
     }
+}
+
+/// Whether no slot lacks.
+fn whole(record: &ArrayRecord) -> bool {
+    record.slots.iter().all(|slot| slot.state == SlotState::InSync)
 }

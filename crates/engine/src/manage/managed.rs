@@ -45,6 +45,7 @@ use io::{Drive, DriveError};
 use layout::{CodeKind, Layout};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use units::{CoreId, Generation, GroupNo, Slot};
 
 /// What the manager knows of a slot beyond the record.
@@ -119,6 +120,8 @@ pub(super) struct Managed<E: Host> {
     closed: Cell<bool>,
     waiting_for: Cell<u16>,
     draining: Cell<u16>,
+    /// Cores on which changes of stripes are not over that the last publication asked for.
+    unquiet: Cell<u16>,
     answered: Event,
 }
 
@@ -168,6 +171,7 @@ impl<E: Host> Managed<E> {
             closed: Cell::new(false),
             waiting_for: Cell::new(0),
             draining: Cell::new(0),
+            unquiet: Cell::new(0),
             answered: Event::default(),
         }
     }
@@ -418,13 +422,16 @@ impl<E: Host> Managed<E> {
             },
         };
         let shift = |keeper: &Keeper| keeper.map.borrow().region_shift();
+        let (journal_key, flight_key) = self.keys();
         let caches = |s: &Seat<E>| s.drive.as_ref().is_some_and(|d| d.1.info().volatile_cache);
         View {
             generation: self.generation.get(),
             array: record.array,
             epoch: record.epoch.counter,
             journal: self.guard.area,
-            journal_key: record.journal_key,
+            journal_key,
+            flight_key,
+            hold: self.holds(),
             layout: self.layout.clone(),
             block_bytes: record.block_bytes,
             data_offset: record.data_offset,
@@ -484,10 +491,11 @@ impl<E: Host> Managed<E> {
         self.waiting_for.set(self.env.cores());
         let (view, drives) = (Arc::new(self.view()), self.shared_drives());
         let regions = self.keeper.as_ref().map(|k| Arc::new(k.map.borrow().table()));
+        let flushes = Arc::new(AtomicU64::new(0));
         for core in 0..self.env.cores() {
             let (array, view, drives) = (self.id, view.clone(), drives.clone());
-            let regions = regions.clone();
-            self.env.post(CoreId(core), Mail::Start { array, view, drives, regions });
+            let (regions, flushes) = (regions.clone(), flushes.clone());
+            self.env.post(CoreId(core), Mail::Start { array, view, drives, regions, flushes });
         }
         self.all_answered().await;
     }
@@ -495,6 +503,12 @@ impl<E: Host> Managed<E> {
     /// Publishes the present state and settles it. With `drain`, `drained` tells when every
     /// operation begun before is over.
     pub async fn publish(&self, drain: bool) {
+        self.publish_asking(drain, false).await;
+    }
+
+    /// The same. With `quiet`, [`Managed::quiet`] returns when every change of a parity stripe
+    /// begun before is in place.
+    pub(super) async fn publish_asking(&self, drain: bool, quiet: bool) {
         let generation = Generation(self.generation.get().0 + 1);
         self.generation.set(generation);
         let (view, drives) = (Arc::new(self.view()), self.shared_drives());
@@ -503,7 +517,12 @@ impl<E: Host> Managed<E> {
             assert_eq!(self.draining.get(), 0, "one drain at a time: the volume lock is held");
             self.draining.set(self.env.cores());
         }
-        self.to_all(|| ArrayMail::Publish { view: view.clone(), drives: drives.clone(), drain });
+        if quiet {
+            assert_eq!(self.unquiet.get(), 0, "one at a time: the turn is held");
+            self.unquiet.set(self.env.cores());
+        }
+        let drives = || drives.clone();
+        self.to_all(|| ArrayMail::Publish { view: view.clone(), drives: drives(), drain, quiet });
         self.all_answered().await;
         self.to_all(|| ArrayMail::Settle(generation));
         self.guard.changed.notify();
@@ -516,12 +535,21 @@ impl<E: Host> Managed<E> {
         self.answered.wait_until(|| (self.draining.get() == 0).then_some(())).await;
     }
 
+    /// Waits until every change is in place that was begun before the last publication that asked
+    /// for it. The configuration lock must be free, as for [`Managed::drained`].
+    pub(super) async fn quiet(&self) {
+        self.answered.wait_until(|| (self.unquiet.get() == 0).then_some(())).await;
+    }
+
     /// Ends all service: nothing is in flight on return. The volume lock is held.
     pub async fn publish_stopped(&self) {
         self.lock.acquire(1).await;
         self.stopped.set(true);
         self.publish(true).await;
         self.lock.release(1);
+        self.drained().await;
+        self.draining.set(self.env.cores());
+        self.to_all(|| ArrayMail::EndJournal);
         self.drained().await;
         // A handle of a core would keep its opening alive.
         self.drained_for_good.set(true);
@@ -545,6 +573,11 @@ impl<E: Host> Managed<E> {
 
     pub fn core_drained(&self) {
         self.draining.set(self.draining.get() - 1);
+        self.answered.notify();
+    }
+
+    pub fn core_quiet(&self) {
+        self.unquiet.set(self.unquiet.get() - 1);
         self.answered.notify();
     }
 

@@ -14,6 +14,7 @@
 
 pub mod command;
 mod create;
+mod doubt;
 mod errors;
 mod guard;
 mod keeper;
@@ -144,6 +145,13 @@ impl<E: Host> Manager<E> {
     pub fn drained(&self, id: ArrayId) {
         if let Some(array) = self.by_id(id) {
             array.core_drained();
+        }
+    }
+
+    /// A core has ended every change begun before the last publication that asked.
+    pub fn quiet(&self, id: ArrayId) {
+        if let Some(array) = self.by_id(id) {
+            array.core_quiet();
         }
     }
 

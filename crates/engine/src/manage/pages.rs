@@ -113,7 +113,8 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
         let newest = format::region::newest(counting);
         lost += u64::from(newest.is_none());
         let group = managed.record().groups[page.0.index()];
-        map.load(page, newest.clone(), group.guarded && !group.loss_accepted);
+        let journaled = group.guarded && managed.lacks(page.0);
+        map.load(page, newest.clone(), journaled && !group.loss_accepted);
         for (slot, counts, has) in found {
             let mine = map.geometry().page_offset(slot, page.0, page.1, 0).is_some();
             if mine && (newest.is_none() || has != newest) {

@@ -47,7 +47,7 @@ type Batches = BTreeMap<(u16, u64), Found>;
 pub(super) async fn carry_out<E: Host>(managed: &Managed<E>) -> Result<Vec<Missing>, ManageError> {
     let (key, group) = (managed.record().journal_key, managed.record().groups[0]);
     let skip = mutants::is(Mutant::ReplayNothing);
-    if skip || key == 0 || !group.guarded || !group.unclean {
+    if skip || key == 0 || !group.guarded || !group.unclean || !managed.lacks(GROUP) {
         return Ok(Vec::new());
     }
     let mut out = Vec::new();
@@ -120,13 +120,13 @@ fn needed(all: &mut Batches) {
     all.retain(|(lane, sequence), _| *sequence >= tails[lane]);
 }
 
-fn in_sync<E: Host>(managed: &Managed<E>) -> Vec<(Slot, Watched<E>)> {
+pub(super) fn in_sync<E: Host>(managed: &Managed<E>) -> Vec<(Slot, Watched<E>)> {
     let counts = |slot: Slot| managed.record().slots[slot.index()].state == SlotState::InSync;
     managed.drives_taking_part().into_iter().filter(|(slot, _)| counts(*slot)).collect()
 }
 
 /// The journal area of a drive; zeros where it can't be read.
-async fn read<E: Host>(managed: &Managed<E>, drive: &Watched<E>) -> Vec<u8> {
+pub(super) async fn read<E: Host>(managed: &Managed<E>, drive: &Watched<E>) -> Vec<u8> {
     let areas = managed.record().areas.expect("only with a journal");
     let mut image = Vec::with_capacity(areas.journal_bytes as usize);
     for step in (0..areas.journal_bytes).step_by(MAP_STEP as usize) {
@@ -145,7 +145,7 @@ async fn read<E: Host>(managed: &Managed<E>, drive: &Watched<E>) -> Vec<u8> {
     image
 }
 
-fn buffer(bytes: &[u8]) -> Buf {
+pub(super) fn buffer(bytes: &[u8]) -> Buf {
     let mut buffer = Pool::single(bytes.len());
     buffer.copy_from_slice(bytes);
     buffer.freeze()
@@ -201,7 +201,7 @@ fn target<E: Host>(
 }
 
 /// Waits for requests. A drive that failed one is let go, if the others do.
-async fn settle<E: Host>(
+pub(super) async fn settle<E: Host>(
     managed: &Managed<E>,
     tickets: Vec<(Slot, Doing<E>)>,
     out: &mut Vec<Missing>,
@@ -218,21 +218,32 @@ async fn settle<E: Host>(
         if out.iter().any(|m| m.slot == slot) {
             continue;
         }
-        if !managed.does_without(slot) {
-            return Err(ManageError::Drive(managed.path_of(slot), error));
-        }
-        let (drive, serial) = {
-            let record = managed.record();
-            let entry = &record.slots[slot.index()];
-            (entry.drive, entry.serial.clone())
-        };
-        managed.let_slot_go(slot);
-        out.push(Missing { slot, drive, serial });
+        managed.leave_out(slot, error, out)?;
     }
     Ok(())
 }
 
 impl<E: Host> Managed<E> {
+    /// Lets a drive go that failed before the array is served, if the others do.
+    pub(super) fn leave_out(
+        &self,
+        slot: Slot,
+        error: DriveError,
+        out: &mut Vec<Missing>,
+    ) -> Result<(), ManageError> {
+        if !self.does_without(slot) {
+            return Err(ManageError::Drive(self.path_of(slot), error));
+        }
+        let (drive, serial) = {
+            let record = self.record();
+            let entry = &record.slots[slot.index()];
+            (entry.drive, entry.serial.clone())
+        };
+        self.let_slot_go(slot);
+        out.push(Missing { slot, drive, serial });
+        Ok(())
+    }
+
     /// Whether the group keeps all data with that slot's drive gone too: it does not count, or
     /// enough others do.
     fn does_without(&self, slot: Slot) -> bool {

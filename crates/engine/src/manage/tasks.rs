@@ -604,9 +604,18 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
         let reached = sum.reached(&stripes);
         if reached > stripes.start {
             managed.unwritten_durably().await;
-            managed.lock.acquire(1).await;
-            let moved = advance(managed, slot, incarnation, reached, total).await;
-            managed.lock.release(1);
+            let moved = if reached == total {
+                managed.hold_changes().await;
+                let moved = advance(managed, slot, incarnation, reached, total).await;
+                managed.let_changes_go().await;
+                moved
+            } else {
+                managed.past_hold().await;
+                managed.lock.acquire(1).await;
+                let moved = advance(managed, slot, incarnation, reached, total).await;
+                managed.lock.release(1);
+                moved
+            };
             if !moved {
                 return End::Stuck(stripes.start, Hindrance::Unavailable);
             }
@@ -640,7 +649,10 @@ async fn advance<E: Host>(
         slot.state = state;
         slot.since = if whole { 0 } else { slot.since };
     };
-    let recorded = managed.commit(whole, moved).await.is_ok();
+    if whole {
+        return managed.flush_held().await && managed.record_join(true, moved).await.is_ok();
+    }
+    let recorded = managed.commit(false, moved).await.is_ok();
     managed.publish(false).await;
     recorded
 }

@@ -57,13 +57,13 @@ impl<E: Host> Managed<E> {
         (reference, mut drive): (DriveRef<E::Shared>, Watched<E>),
         uuid: Uuid,
     ) -> Result<ArrayStatus, ManageError> {
-        self.lock.acquire(1).await;
+        self.hold_changes().await;
         let path = reference.path.clone();
         let result = self.replace_locked(slot, reference, &drive, uuid).await;
         if result.is_err() {
             self.quarantine.hold(&path, drive.retire());
         }
-        self.lock.release(1);
+        self.let_changes_go().await;
         self.tasks.changed.notify();
         result.map(|()| self.status())
     }
@@ -170,7 +170,8 @@ impl<E: Host> Managed<E> {
             true => SlotState::InSync,
             false => SlotState::Rebuilding { border: 0 },
         };
-        self.commit(true, |r| {
+        let flushed = self.flush_held().await;
+        self.record_join(flushed, |r| {
             let last = r.epoch.mark();
             r.slots[slot.index()] = SlotRecord { drive: uuid, serial, state, last, since };
         })

@@ -17,6 +17,7 @@
 use crate::Host;
 use crate::array::message::{Checked, Job, LostChange, Outcome, Repair};
 use crate::array::{Array, Bound};
+use crate::journal::Logged;
 use crate::journal::lane::Wanted;
 use crate::limits::DRIVES_MAX;
 use crate::mutants::{self, Mutant};
@@ -27,6 +28,7 @@ use crate::stripe::slice::{Batch, Fragment, coverage};
 use crate::stripe::table::{Origin, StripeKey, Waiting};
 use crate::watch::Doing;
 use arrayvec::ArrayVec;
+use format::flight::Columns as FlightColumns;
 use format::journal::StripRange;
 use io::drive::GATHER_MAX;
 use io::{BlockError, Buf, BufMut, Drive, DriveError, Gather};
@@ -305,7 +307,7 @@ async fn write_slice<E: Host>(
     let (touched, whole) = coverage(slice.fragments, slice.lo, slice.hi);
     let mut unread = Unread::default();
     loop {
-        let bound = array.bound();
+        let (bound, change) = array.begin_change().await;
         if bound.view.frozen(key.group) {
             return Some(Err(BlockError::Unavailable));
         }
@@ -318,6 +320,7 @@ async fn write_slice<E: Host>(
             if unread.bad.is_empty() {
                 return Some(Err(BlockError::Unavailable));
             }
+            drop(change);
             let given_up = give_up::give_up_blocks(array, key, (slice.lo, slice.hi)).await;
             if let Err(error) = given_up {
                 return Some(Err(error));
@@ -334,17 +337,43 @@ async fn write_slice<E: Host>(
         array.scratch().reserve(units).await;
         let outcome = work.write_planned(&plan, slice, touched).await;
         array.scratch().release(units);
+        drop(change);
         match outcome {
-            Ok((missed, logged)) => {
-                let settled = settle(array, key, bound, missed).await;
-                // What a dropped drive missed stays in the journal: it will be back.
-                if let (Ok(()), Some(batch), Some(lane)) = (settled, logged, array.lane()) {
-                    lane.over(batch);
-                }
-                return Some(settled);
-            }
+            Ok((missed, logged)) => return Some(end(array, key, bound, missed, logged).await),
             Err(failed) => unread.add(failed),
         }
+    }
+}
+
+/// Ends a change that is in place: as [`settle`], and the journal need not stand for it any more.
+/// One that missed a drive is not acknowledged before its group is guarded again.
+pub(crate) async fn end<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    bound: Rc<Bound<E>>,
+    missed: StripSet,
+    logged: Logged,
+) -> Result<(), BlockError> {
+    let settled = settle(array, key, bound, missed).await;
+    // What a dropped drive missed stays in the journal area: it will be back.
+    if settled.is_ok() {
+        over(array, logged);
+    }
+    if settled.is_ok() && !missed.is_empty() {
+        array.past_hold().await;
+        if array.bound().view.frozen(key.group) {
+            return Err(BlockError::Unavailable);
+        }
+    }
+    settled
+}
+
+/// The journal area need not tell of a change any more.
+fn over<E: Host>(array: &Array<E>, logged: Logged) {
+    match (logged, array.lane(), array.flight()) {
+        (Logged::Batch(batch), Some(lane), _) => lane.over(batch),
+        (Logged::Flight(ticket), _, Some(flight)) => flight.over(array, ticket),
+        _ => {}
     }
 }
 
@@ -425,15 +454,17 @@ impl<E: Host> Work<'_, E> {
         if failed.strips.is_empty() { Ok(()) } else { Err(failed) }
     }
 
-    /// Reads, computes, logs and writes as planned: the strips that missed it, and the batch of the
-    /// journal it is in. `Err`: strips that could not be read, or none where it was not logged;
+    /// Reads, computes, logs and writes as planned: the strips that missed it, and what of the
+    /// journal area tells of it. `Err`: strips that could not be read, or none where it was not
+    /// logged;
     /// then nothing was written.
     async fn write_planned(
         &self,
         plan: &Plan,
         slice: &Slice<'_>,
         touched: StripSet,
-    ) -> Result<(StripSet, Option<u64>), Unread> {
+    ) -> Result<(StripSet, Logged), Unread> {
+        let entered = self.enter_flight((slice.lo, slice.hi)).await;
         let mut columns = Columns::new();
         self.clear(&mut columns);
         let modify = plan.mode == Mode::ReadModifyWrite;
@@ -444,6 +475,7 @@ impl<E: Host> Work<'_, E> {
         let read = self.read_strips(plan.read, span, &mut columns).await;
         if let Err(failed) = read {
             self.put_back(&mut columns);
+            over(self.array, entered);
             return Err(failed);
         }
         let mut parity: ArrayVec<Option<Buf>, 4> = ArrayVec::new();
@@ -462,7 +494,10 @@ impl<E: Host> Work<'_, E> {
             self.compute_parity(slice, &mut columns, &mut parity);
         }
         self.put_back(&mut columns);
-        let logged = self.log(plan, slice, touched, &parity).await;
+        let logged = match entered {
+            Logged::Nothing => self.log(plan, slice, touched, &parity).await,
+            _ => self.named(entered).await,
+        };
         let mut missed = StripSet::default();
         if logged.is_ok() {
             missed = self.write_out(plan, slice, touched, &parity).await;
@@ -470,18 +505,18 @@ impl<E: Host> Work<'_, E> {
         for column in parity.into_iter().flatten() {
             self.array.scratch().put_shared(column);
         }
-        logged.map(|batch| (missed, batch)).map_err(|()| Unread::default())
+        logged.map(|logged| (missed, logged)).map_err(|()| Unread::default())
     }
 
-    /// Has the journal say what is about to be written, if the array has a key: the batch it is
-    /// in. `Err`: it must be planned anew.
+    /// Has a batch say what is about to be written, if the group lacks a drive. `Err`: it must be
+    /// planned anew.
     async fn log(
         &self,
         plan: &Plan,
         slice: &Slice<'_>,
         touched: StripSet,
         parity: &[Option<Buf>],
-    ) -> Result<Option<u64>, ()> {
+    ) -> Result<Logged, ()> {
         let targets = touched.and(self.state.writable);
         let data = slice.fragments.iter().filter(|f| targets.has(f.strip.into()));
         let data = data.map(|f| (usize::from(f.strip), f.from, &f.data));
@@ -499,11 +534,11 @@ impl<E: Host> Work<'_, E> {
     pub(crate) async fn log_ranges<'a>(
         &self,
         ranges: impl Iterator<Item = (usize, u32, &'a Buf)>,
-    ) -> Result<Option<u64>, ()> {
+    ) -> Result<Logged, ()> {
         let view = &self.bound.view;
         let used = view.journal_key != 0 && !mutants::is(Mutant::JournalSkipped);
         let Some(lane) = self.array.lane().filter(|_| used) else {
-            return Ok(None);
+            return Ok(Logged::Nothing);
         };
         let (mut into, mut payload) = (Vec::new(), Vec::new());
         for (strip, from, data) in ranges {
@@ -515,7 +550,29 @@ impl<E: Host> Work<'_, E> {
         }
         let (key, stripe) = (view.journal_key, self.key.stripe.0);
         let wanted = Wanted { key, stripe, ranges: into, payload };
-        lane.log(wanted).await.map(Some)
+        lane.log(wanted).await.map(Logged::Batch)
+    }
+
+    /// Enters columns of a whole group that are about to be written in what is in flight.
+    pub(crate) async fn enter_flight(&self, (from, to): (u32, u32)) -> Logged {
+        let used = self.bound.view.flight_key != 0 && !mutants::is(Mutant::FlightSkipped);
+        let Some(flight) = self.array.flight().filter(|_| used) else {
+            return Logged::Nothing;
+        };
+        let stripe = self.key.stripe.0;
+        Logged::Flight(flight.enter(FlightColumns { stripe, from, to }).await)
+    }
+
+    /// Waits until what was entered may be written in place. `Err`: plan it anew.
+    pub(crate) async fn named(&self, entered: Logged) -> Result<Logged, ()> {
+        let (Logged::Flight(ticket), Some(flight)) = (entered, self.array.flight()) else {
+            return Ok(entered);
+        };
+        let named = flight.named(self.array, self.bound.view.flight_key, ticket).await;
+        if named.is_err() {
+            over(self.array, entered);
+        }
+        named.map(|()| entered)
     }
 
     /// Read-modify-write: applies what changes to the parities in `columns`.

@@ -21,8 +21,9 @@
 use crate::Host;
 use crate::array::Array;
 use crate::array::message::LostChange;
+use crate::journal::Logged;
 use crate::mutants::{self, Mutant};
-use crate::stripe::execute::{Columns, Unread, Work, Writes, settle};
+use crate::stripe::execute::{Columns, Unread, Work, Writes, end};
 use crate::stripe::plan::{StripSet, StripeState};
 use crate::stripe::table::StripeKey;
 use arrayvec::ArrayVec;
@@ -43,7 +44,7 @@ pub(crate) async fn give_up<E: Host>(
 ) -> Result<bool, BlockError> {
     array.ensure_unclean(key.group).await;
     loop {
-        let bound = array.bound();
+        let (bound, change) = array.begin_change().await;
         let state = bound.view.stripe_state(key);
         if bound.view.frozen(key.group) || !known(bound.view.code(key), &state) {
             return Err(BlockError::Unavailable);
@@ -53,6 +54,7 @@ pub(crate) async fn give_up<E: Host>(
         let mut work = Work { array, bound: &bound, key, state };
         let step = work.give_up(span).await;
         array.scratch().release(units);
+        drop(change);
         match step {
             Step::Known => return Ok(false),
             Step::Moved => return Err(BlockError::Unavailable),
@@ -61,10 +63,7 @@ pub(crate) async fn give_up<E: Host>(
             }
             Step::Again => {}
             Step::Written(missed, logged) => {
-                settle(array, key, bound, missed).await?;
-                if let (Some(batch), Some(lane)) = (logged, array.lane()) {
-                    lane.over(batch);
-                }
+                end(array, key, bound, missed, logged).await?;
                 return missed.is_empty().then_some(true).ok_or(BlockError::Unavailable);
             }
         }
@@ -107,8 +106,8 @@ enum Step {
     Unlisted(Vec<core::ops::Range<u64>>),
     /// The journal does not take what was planned under this snapshot.
     Again,
-    /// Done, but for the strips that missed it; and the batch of the journal it is in.
-    Written(StripSet, Option<u64>),
+    /// Done, but for the strips that missed it; and what of the journal area tells of it.
+    Written(StripSet, Logged),
 }
 
 impl<E: Host> Work<'_, E> {
@@ -164,7 +163,7 @@ impl<E: Host> Work<'_, E> {
         lost: StripSet,
         mirror: bool,
         columns: &mut Columns,
-    ) -> Result<(StripSet, Option<u64>), ()> {
+    ) -> Result<(StripSet, Logged), ()> {
         let bytes = (span.1 - span.0) as usize;
         let zeros = self.array.zeros().slice(..bytes);
         let (k, m) = (self.state.k, self.state.m);
@@ -173,7 +172,7 @@ impl<E: Host> Work<'_, E> {
             for strip in StripSet::range(0, k + m).and(self.state.writable).iter() {
                 out.push(strip, span.0, core::slice::from_ref(&zeros), false).await;
             }
-            return Ok((out.finish().await, None));
+            return Ok((out.finish().await, Logged::Nothing));
         }
         // Parity that was read makes room for what is computed.
         for column in columns.iter_mut().skip(k) {
@@ -195,7 +194,12 @@ impl<E: Host> Work<'_, E> {
         let anew = (k..).zip(&parity);
         let all = || lost.iter().map(|strip| (strip, &zeros)).chain(anew.clone());
         let all = || all().filter(|(strip, _)| self.state.writable.has(*strip));
-        let logged = self.log_ranges(all().map(|(strip, data)| (strip, span.0, data))).await;
+        let logged = match self.enter_flight(span).await {
+            Logged::Nothing => {
+                self.log_ranges(all().map(|(strip, data)| (strip, span.0, data))).await
+            }
+            entered => self.named(entered).await,
+        };
         let mut missed = StripSet::default();
         if logged.is_ok() {
             let mut out = Writes::new(self);
@@ -205,6 +209,6 @@ impl<E: Host> Work<'_, E> {
             missed = out.finish().await;
         }
         parity.into_iter().for_each(|column| self.array.scratch().put_shared(column));
-        logged.map(|batch| (missed, batch))
+        logged.map(|logged| (missed, logged))
     }
 }

@@ -6,7 +6,7 @@ use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Rig, drives, duplicates, record, references};
-use engine::manage::command::{ArrayState, StartOptions};
+use engine::manage::command::{ArrayState, Request, StartOptions, TaskAction, TaskKind};
 use io::{Blocks, Pool};
 use layout::Level;
 use sim::SharedSimDrive;
@@ -25,20 +25,33 @@ fn content(rig: &Rig) -> Vec<u8> {
     })
 }
 
-/// Fails slots, cuts the power under load, and starts what is left, loss accepted.
+/// Has what an array writes be cut off, so that loss has to be accepted: without a map it runs
+/// degraded; with one it owes the resync of a crash, and loses drives at another.
 fn accepted(level: Level, all: &[SharedSimDrive], failed: &[usize], seed: u64) -> Rig {
-    let rig = Rig::new(seed, 1);
+    let mut rig = Rig::new(seed, 1);
     let map = seed % 2 == 0;
     rig.create_with(level, all, 16 << 10, map).unwrap();
-    let volumes = rig.volume(BYTES);
+    let mut volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, false);
     oracle.start(&rig, &volumes, WRITES, seed);
     oracle.finish(&rig);
-    // With a journal nothing is lost but what was under way when the drives were.
-    for slot in failed.iter().filter(|_| !map) {
-        rig.fail(*slot).unwrap();
+    let hard = Mix { operations: 500, ..WRITES };
+    if map {
+        oracle.start(&rig, &volumes, hard, seed + 2);
+        rig.world.run_for(Nanos::from_micros(700));
+        rig.world.crash();
+        oracle.crashed();
+        rig = Rig::new(seed + 40, 1);
+        rig.assemble(&references(all), DEGRADED).unwrap();
+        let pause = (TaskKind::Resync, TaskAction::Pause);
+        rig.ask(|r| Request::Task("a".into(), pause.0, pause.1, r)).unwrap();
+        volumes = rig.open_volume();
+    } else {
+        for slot in failed {
+            rig.fail(*slot).unwrap();
+        }
     }
-    oracle.start(&rig, &volumes, Mix { operations: 500, ..WRITES }, seed + 1);
+    oracle.start(&rig, &volumes, hard, seed + 1);
     rig.world.run_for(Nanos::from_micros(400 + seed * 37));
     rig.world.crash();
     drop(volumes);

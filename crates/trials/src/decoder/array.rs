@@ -4,6 +4,7 @@
 //! itself where its drive counts, else from redundancy that can be trusted.
 
 use super::code::{self, Page};
+use super::flight::{self, Columns};
 use super::journal::{self, Overlay};
 use super::map::{self, GroupMap};
 use super::record::{self, Range, Record, State, VolumeEntry};
@@ -36,8 +37,12 @@ pub struct Decoded<'a, R> {
     pub drives: Vec<Option<&'a R>>,
     /// The region map of each group, with one.
     pub maps: Option<Vec<GroupMap>>,
-    /// Pages that the journal makes anew.
-    overlay: Overlay,
+    /// Pages that a start makes anew from the journal area, before it serves anything.
+    pub(super) overlay: Overlay,
+    /// Columns that in-flight pages name.
+    pub(super) named: Vec<Columns>,
+    /// What a start finds lost, as array addresses and bytes, beside what the record lists.
+    pub doubted: Vec<(u64, u64)>,
     /// Slots whose drives are in sync by the newest record, and not yet by their own.
     joining: Slots,
     /// Without a map: all redundancy was found to be right, whatever the record owes.
@@ -99,10 +104,19 @@ impl<'a, R: Raw> Decoded<'a, R> {
             return Err(Refusal::Unfinished);
         }
         let maps = map::load(&newest, &seats);
-        let overlay = Overlay::new();
-        let mut all =
-            Self { record: newest, drives: seats, maps, overlay, joining, verified: false };
+        let mut all = Self {
+            record: newest,
+            drives: seats,
+            maps,
+            overlay: Overlay::new(),
+            named: Vec::new(),
+            doubted: Vec::new(),
+            joining,
+            verified: false,
+        };
         all.overlay = journal::carry_out(&all);
+        all.named = flight::named(&all);
+        all.doubted = flight::carry_out(&mut all);
         Ok(all)
     }
 
@@ -130,6 +144,31 @@ impl<'a, R: Raw> Decoded<'a, R> {
         let group = self.record.groups[range.first_group + position];
         let unclean = group.unclean && !group.guarded;
         range.m > 0 && (unclean || group.border < stripes(range))
+    }
+
+    /// Whether in-flight pages name something of a seat's page.
+    pub fn in_flight(&self, seat: &Seat) -> bool {
+        let group = self.record.ranges[seat.range].first_group + seat.position;
+        let over = |c: &Columns| c.from < seat.at + PAGE as u64 && seat.at < c.to;
+        self.named.iter().any(|c| (c.group, c.stripe) == (group, seat.stripe) && over(c))
+    }
+
+    /// Whether the group is guarded under a key from when no drive lacked: what was under way is
+    /// in in-flight pages.
+    pub fn by_flight(&self, seat: &Seat) -> bool {
+        let r = &self.record.ranges[seat.range];
+        let group = self.record.groups[r.first_group + seat.position];
+        let whole = self.record.slots.iter().all(|slot| slot.state == State::InSync);
+        r.kind == 2 && group.guarded && whole
+    }
+
+    /// Whether the journal area stands for what was under way in a group, and is carried out: the
+    /// group is guarded, and lacks a drive.
+    pub(super) fn carried(&self, group: usize) -> bool {
+        let range = self.record.ranges.iter().rfind(|r| r.first_group <= group);
+        let entry = self.record.groups[group];
+        let lacks = |r: &Range| self.lacking(r, group - r.first_group) > 0;
+        entry.guarded && entry.unclean && range.is_some_and(lacks)
     }
 
     /// The map of a seat's group.
@@ -223,13 +262,14 @@ impl<'a, R: Raw> Decoded<'a, R> {
         None
     }
 
-    /// Whether any of these bytes of a volume, which lie in one strip, is listed as lost.
+    /// Whether any of these bytes of a volume, in one strip, is lost by the list, or a start
+    /// will list it.
     pub fn listed(&self, volume: &VolumeEntry, mut offset: u64, bytes: u64) -> bool {
         for (start, length) in &volume.extents {
             if offset < *length {
                 let from = start + offset;
                 let over = |(at, long): &(u64, u64)| *at < from + bytes && from < at + long;
-                return self.record.lost.iter().any(over);
+                return self.record.lost.iter().chain(&self.doubted).any(over);
             }
             offset -= length;
         }
@@ -270,6 +310,13 @@ impl<'a, R: Raw> Decoded<'a, R> {
         let r = &self.record.ranges[range];
         let position = group - r.first_group;
         (stripe < stripes(r)).then_some(Seat { range, position, stripe, strip: 0, at: 0 })
+    }
+
+    /// The array address of a data strip at a seat's offset.
+    pub(super) fn address(&self, seat: &Seat, strip: usize) -> u64 {
+        let r = &self.record.ranges[seat.range];
+        let row = seat.stripe * r.groups as u64 + seat.position as u64;
+        r.array_start + (row * r.k as u64 + strip as u64) * r.strip + seat.at
     }
 
     /// Where the strips of a seat's stripe begin on their drives.
@@ -331,9 +378,10 @@ impl<'a, R: Raw> Decoded<'a, R> {
     /// Whether redundancy of the stripe is to be believed.
     pub fn trusted(&self, seat: &Seat) -> bool {
         let group = self.record.ranges[seat.range].first_group + seat.position;
+        let carried = self.carried(group);
         let group = self.record.groups[group];
         match self.map(seat) {
-            Some(map) => group.loss_accepted || group.guarded || !map.dirty(seat.stripe),
+            Some(map) => group.loss_accepted || carried || !map.dirty(seat.stripe),
             None => self.verified || (!group.unclean && seat.stripe < group.border),
         }
     }

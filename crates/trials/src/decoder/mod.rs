@@ -8,6 +8,7 @@
 
 pub mod array;
 pub mod code;
+pub mod flight;
 pub mod journal;
 pub mod map;
 pub mod record;

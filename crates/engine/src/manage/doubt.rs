@@ -1,0 +1,406 @@
+//! Decides, before anything is served, what became of the blocks that a whole group was writing at
+//! a crash that took a drive from it ([`crate::journal`]): `docs/format.md`, "Writes in flight".
+//!
+//! 1. The newest in-flight page of each lane is found, and written to all drives in sync that don't
+//!    have it: it may be on too few of them. A drive that has it is left alone: a power cut might
+//!    make the only copy unreadable.
+//! 2. Every block of the columns it names is looked at. One that nothing gives for certain is lost.
+//! 3. What is lost is listed, in a record of an epoch in which the missing drives have failed.
+//! 4. Redundancy is made of what the data is then, with zeros for what is lost; drives are flushed.
+//!
+//! Cut short before 3, the next start does the same. After it, it finds the blocks listed, and does
+//! not ask redundancy, which may already be made of zeros. The record of the start ends the key.
+//!
+//! Invariants
+//! - Nothing is written but redundant blocks of named columns, and unreadable blocks of them.
+//! - A block that a drive gives, or that is in no named column, is never lost.
+//! - No redundancy is changed before every block that it alone might have given is listed.
+
+use crate::Host;
+use crate::journal::GROUP;
+use crate::limits::SLICE_BYTES_MAX;
+use crate::lost::from_record;
+use crate::manage::command::ManageError;
+use crate::manage::lost::add_to_record;
+use crate::manage::managed::Managed;
+use crate::manage::replay::{buffer, in_sync, read, settle};
+use crate::mutants::{self, Mutant};
+use crate::watch::Watched;
+use format::flight::{Columns, FlightPage, decode};
+use format::journal::Place as BatchPlace;
+use format::limits::{BATCH_ALIGN, LOST_MAX};
+use format::{ArrayRecord, AssembleError, Assembly, LostReason};
+use io::{Drive, DriveError, Pool};
+use layout::Place;
+use parity::Code;
+use std::collections::BTreeMap;
+use units::{Slot, StripIndex, StripeNo};
+
+/// What the start goes on with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Decided {
+    /// The group's redundancy is right.
+    Right,
+    /// A person accepted that it may not be: the group is not guarded any more.
+    Unguarded,
+}
+
+/// A page that was found, where in the journal area, and its bytes.
+struct Found {
+    page: FlightPage,
+    at: u64,
+    image: Vec<u8>,
+    /// The drives that have it.
+    on: Vec<Slot>,
+}
+
+/// Does what the module says, where there is anything to do. Drives that fail on the way are added
+/// to the missing ones.
+pub(super) async fn carry_out<E: Host>(
+    managed: &Managed<E>,
+    assembly: &mut Assembly,
+    accept_loss: bool,
+) -> Result<Decided, ManageError> {
+    let (key, group) = (managed.record().journal_key, managed.record().groups[0]);
+    let skip = mutants::is(Mutant::DoubtKeepsAll);
+    if skip || key == 0 || !group.guarded || !group.unclean || !managed.lacks(GROUP) {
+        return Ok(Decided::Right);
+    }
+    let found = find(managed, key).await;
+    if found.iter().all(|f| f.page.entries.is_empty()) {
+        return Ok(Decided::Right);
+    }
+    let start = managed.record().areas.expect("only with a journal").journal_start;
+    for found in &found {
+        let image = [buffer(&found.image)];
+        let write =
+            |(slot, drive): (Slot, Watched<E>)| (slot, drive.write(start + found.at, &image, true));
+        let lacks = |(slot, _): &(Slot, Watched<E>)| !found.on.contains(slot);
+        let tickets = in_sync(managed).into_iter().filter(lacks).map(write).collect();
+        settle(managed, tickets, &mut assembly.missing).await?;
+    }
+    let columns = columns(managed, &found);
+    loop {
+        let doubt = Doubt { managed, drives: in_sync(managed) };
+        let lost = match doubt.look(&columns, &mut assembly.missing).await? {
+            Looked::Again => continue,
+            Looked::All(lost) => lost,
+        };
+        if mutants::is(Mutant::DoubtUnlisted) {
+            doubt.make_right(&columns, &mut assembly.missing).await?;
+        }
+        if !lost.is_empty() {
+            let listed = |r: &ArrayRecord| listed(managed, assembly, r, &lost);
+            if listed(&managed.record()).lost.len() > LOST_MAX {
+                return too_many(managed, accept_loss).await;
+            }
+            managed.commit(false, |r| *r = listed(r)).await?;
+        }
+        if doubt.make_right(&columns, &mut assembly.missing).await? {
+            break;
+        }
+    }
+    let drives = managed.drives_taking_part();
+    let flushes = drives.iter().map(|(slot, drive)| (*slot, drive.flush())).collect();
+    settle(managed, flushes, &mut assembly.missing).await?;
+    Ok(Decided::Right)
+}
+
+/// The record that lists what is lost, in an epoch of the drives that are there.
+fn listed<E: Host>(
+    managed: &Managed<E>,
+    assembly: &Assembly,
+    now: &ArrayRecord,
+    lost: &[Block],
+) -> ArrayRecord {
+    let id = managed.env().random();
+    let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(id);
+    for block in lost {
+        let at = (GROUP, StripeNo(block.stripe), StripIndex(block.strip));
+        let span = block.from..block.from + now.block_bytes;
+        add_to_record(&mut record, managed.layout(), at, span, LostReason::Crash);
+    }
+    record
+}
+
+/// More is lost than can be listed: a person has to accept that nobody knows what.
+async fn too_many<E: Host>(
+    managed: &Managed<E>,
+    accept_loss: bool,
+) -> Result<Decided, ManageError> {
+    if !accept_loss {
+        return Err(AssembleError::NeedsAcceptLoss { groups: vec![GROUP] }.into());
+    }
+    managed.commit(false, |r| r.groups[GROUP.index()].guarded = false).await?;
+    Ok(Decided::Unguarded)
+}
+
+/// The pages that count.
+async fn find<E: Host>(managed: &Managed<E>, key: u64) -> Vec<Found> {
+    let mut newest = BTreeMap::<u16, Found>::new();
+    let array = managed.record().array;
+    for (slot, drive) in in_sync(managed) {
+        let area = read(managed, &drive).await;
+        for at in (0..area.len()).step_by(BATCH_ALIGN) {
+            let place = BatchPlace { array, at: at as u64 };
+            let page = decode(&area[at..], place);
+            let Some(page) = page.filter(|p| p.head.key == key && p.head.group == GROUP) else {
+                continue;
+            };
+            let (lane, sequence) = (page.head.lane, page.head.sequence);
+            let known = newest.get_mut(&lane).map(|k| (k.page.head.sequence, &mut k.on));
+            match known {
+                Some((newer, _)) if newer > sequence => {}
+                Some((same, on)) if same == sequence => on.push(slot),
+                _ => {
+                    let image = area[at..at + page.bytes].to_vec();
+                    newest.insert(lane, Found { at: at as u64, image, on: vec![slot], page });
+                }
+            }
+        }
+    }
+    newest.into_values().collect()
+}
+
+/// The columns that pages name, those that mean something, in pieces that do not overlap.
+fn columns<E: Host>(managed: &Managed<E>, found: &[Found]) -> Vec<Columns> {
+    let layout = managed.layout();
+    let block = managed.record().block_bytes;
+    let keeper = managed.keeper().expect("only with a region map");
+    let map = keeper.map.borrow();
+    let counts = |c: &Columns| {
+        c.stripe < layout.stripes(GROUP)
+            && c.to <= layout.strip_bytes()
+            && c.from.is_multiple_of(block)
+            && c.to.is_multiple_of(block)
+            && map.next_stripe(GROUP, c.stripe, c.stripe + 1, 0) == c.stripe
+    };
+    let all = found.iter().flat_map(|f| f.page.entries.iter().copied());
+    let mut all: Vec<Columns> = all.filter(counts).collect();
+    all.sort_unstable();
+    all.dedup_by(|next, last| {
+        let joined = next.stripe == last.stripe && next.from <= last.to;
+        if joined {
+            last.to = last.to.max(next.to);
+        }
+        joined
+    });
+    let step = SLICE_BYTES_MAX as u32;
+    let pieces = |c: Columns| {
+        let begins = (c.from..c.to).step_by(step as usize);
+        begins.map(move |from| Columns { from, to: c.to.min(from + step), ..c })
+    };
+    all.into_iter().flat_map(pieces).collect()
+}
+
+/// A block of a data strip.
+#[derive(Clone, Copy)]
+struct Block {
+    stripe: u64,
+    strip: u16,
+    from: u32,
+}
+
+/// What a look at all columns came to.
+enum Looked {
+    /// A drive is out since.
+    Again,
+    /// These are lost, and not listed.
+    All(Vec<Block>),
+}
+
+/// Columns as the drives have them: a strip for each that is there, and which blocks could be read.
+struct Strips {
+    bytes: Vec<Option<Vec<u8>>>,
+    readable: Vec<Vec<bool>>,
+}
+
+/// The drives that the decision rests on.
+struct Doubt<'a, E: Host> {
+    managed: &'a Managed<E>,
+    drives: Vec<(Slot, Watched<E>)>,
+}
+
+impl<E: Host> Doubt<'_, E> {
+    fn shape(&self) -> (usize, usize, usize) {
+        let layout = self.managed.layout();
+        let block = self.managed.record().block_bytes as usize;
+        (layout.k(GROUP).into(), layout.m(GROUP).into(), block)
+    }
+
+    /// The drive of a strip, if it is there, and where its columns begin on it.
+    fn strip(&self, columns: &Columns, strip: usize) -> (Slot, Option<&Watched<E>>, u64) {
+        let stripe = StripeNo(columns.stripe);
+        let (slot, offset) = self.managed.layout().seat(GROUP, stripe, StripIndex(strip as u16));
+        let drive = self.drives.iter().find(|(s, _)| *s == slot).map(|(_, drive)| drive);
+        (slot, drive, self.managed.record().data_offset + offset + u64::from(columns.from))
+    }
+
+    /// Reads columns; `None` if a drive failed, and is out since.
+    async fn read(
+        &self,
+        columns: &Columns,
+        out: &mut Vec<format::Missing>,
+    ) -> Result<Option<Strips>, ManageError> {
+        let (k, m, block) = self.shape();
+        let bytes = (columns.to - columns.from) as usize;
+        let mut strips = Strips { bytes: Vec::new(), readable: Vec::new() };
+        for strip in 0..k + m {
+            let (slot, drive, at) = self.strip(columns, strip);
+            let mut readable = vec![drive.is_some(); bytes / block];
+            let Some(drive) = drive else {
+                strips.bytes.push(None);
+                strips.readable.push(readable);
+                continue;
+            };
+            let (mut result, part) = drive.read(at, Pool::single(bytes)).await;
+            let mut image = part.to_vec();
+            if result == Err(DriveError::Media) {
+                result = Ok(());
+                for (i, readable) in readable.iter_mut().enumerate() {
+                    let place = at + (i * block) as u64;
+                    let (read, part) = drive.read(place, Pool::single(block)).await;
+                    *readable = read.is_ok();
+                    image[i * block..][..block].copy_from_slice(&part);
+                    if read != Err(DriveError::Media) {
+                        result = result.and(read);
+                    }
+                }
+            }
+            if let Err(error) = result {
+                self.managed.leave_out(slot, error, out)?;
+                return Ok(None);
+            }
+            strips.bytes.push(Some(image));
+            strips.readable.push(readable);
+        }
+        Ok(Some(strips))
+    }
+
+    /// Whether a block is listed as lost.
+    fn is_listed(&self, block: Block) -> bool {
+        let record = self.managed.record();
+        let (stripe, strip) = (StripeNo(block.stripe), StripIndex(block.strip));
+        let place = Place { group: GROUP, stripe, strip, offset: block.from };
+        let start = self.managed.layout().array_offset(place);
+        from_record(&record.lost).touches(start..start + u64::from(record.block_bytes))
+    }
+
+    /// Fills in what P and Q give, and zeros for the rest of the data that nothing gives: that is
+    /// lost. All data is there on return.
+    fn decide(&self, columns: &Columns, strips: &mut Strips) -> Vec<Block> {
+        let (k, m, block) = self.shape();
+        let mut lost = Vec::new();
+        for i in 0..(columns.to - columns.from) as usize / block {
+            let unknown: Vec<usize> = (0..k).filter(|s| !strips.readable[*s][i]).collect();
+            let from = columns.from + (i * block) as u32;
+            let named = |strip: usize| Block { stripe: columns.stripe, strip: strip as u16, from };
+            let mut value = None;
+            if let ([one], 2) = (&unknown[..], m)
+                && !self.is_listed(named(*one))
+            {
+                value = self.both_say(strips, *one, i);
+            }
+            if value.is_none() {
+                lost.extend(unknown.iter().map(|strip| named(*strip)));
+            }
+            for strip in unknown {
+                let all = strips.readable[strip].len() * block;
+                let image = strips.bytes[strip].get_or_insert_with(|| vec![0; all]);
+                let place = &mut image[i * block..][..block];
+                match &value {
+                    Some(value) => place.copy_from_slice(value),
+                    None => place.fill(0),
+                }
+            }
+        }
+        lost
+    }
+
+    /// What P and Q both give for a block of a data strip, if they do.
+    fn both_say(&self, strips: &Strips, strip: usize, i: usize) -> Option<Vec<u8>> {
+        let (k, m, block) = self.shape();
+        let code = Code::new(k, m).expect("a layout's k and m are a code's");
+        let by = |without: usize| {
+            let column = |s: usize| {
+                let there = s != strip && s != without && strips.readable[s][i];
+                let image = strips.bytes[s].as_ref().filter(|_| there)?;
+                Some(&image[i * block..][..block])
+            };
+            let given: Vec<Option<&[u8]>> = (0..k + m).map(column).collect();
+            let mut out = vec![0; block];
+            code.recover(&given, &[strip], &mut [&mut out]).ok().map(|()| out)
+        };
+        let (p, q) = (by(k + 1)?, by(k)?);
+        (p == q).then_some(p)
+    }
+
+    /// What is lost of all columns, and not listed.
+    async fn look(
+        &self,
+        all: &[Columns],
+        out: &mut Vec<format::Missing>,
+    ) -> Result<Looked, ManageError> {
+        let mut lost = Vec::new();
+        for columns in all {
+            let Some(mut strips) = self.read(columns, out).await? else {
+                return Ok(Looked::Again);
+            };
+            let found = self.decide(columns, &mut strips);
+            lost.extend(found.into_iter().filter(|block| !self.is_listed(*block)));
+        }
+        Ok(Looked::All(lost))
+    }
+
+    /// Writes what step 4 says; false: a drive is out, or lost more, and all has to be looked at
+    /// again.
+    async fn make_right(
+        &self,
+        all: &[Columns],
+        out: &mut Vec<format::Missing>,
+    ) -> Result<bool, ManageError> {
+        let (k, m, block) = self.shape();
+        let code = Code::new(k, m).expect("a layout's k and m are a code's");
+        for columns in all {
+            let Some(mut strips) = self.read(columns, out).await? else {
+                return Ok(false);
+            };
+            let lost = self.decide(columns, &mut strips);
+            let unlisted = mutants::is(Mutant::DoubtUnlisted);
+            if !unlisted && lost.iter().any(|block| !self.is_listed(*block)) {
+                return Ok(false);
+            }
+            let bytes = (columns.to - columns.from) as usize;
+            let mut parity = vec![vec![0; bytes]; m];
+            {
+                let whole = |s: usize| &strips.bytes[s].as_ref().expect("all data is there")[..];
+                let data: Vec<&[u8]> = (0..k).map(whole).collect();
+                let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(|p| &mut p[..]).collect();
+                code.generate(&data, &mut outputs);
+            }
+            let mut tickets = Vec::new();
+            for strip in 0..k + m {
+                let (slot, Some(drive), at) = self.strip(columns, strip) else {
+                    continue;
+                };
+                let old = strips.bytes[strip].as_ref().expect("it was read");
+                let new = if strip < k { old } else { &parity[strip - k] };
+                for i in 0..bytes / block {
+                    let range = i * block..(i + 1) * block;
+                    let right =
+                        strips.readable[strip][i] && old[range.clone()] == new[range.clone()];
+                    if !right {
+                        let place = at + range.start as u64;
+                        tickets.push((slot, drive.write(place, &[buffer(&new[range])], false)));
+                    }
+                }
+            }
+            let before = out.len();
+            settle(self.managed, tickets, out).await?;
+            if out.len() > before {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,121 @@
+//! There is no moment without guard: a drive becomes in sync while another lacks, or fails while
+//! another is out, and a crash at any request around it needs nobody's word.
+
+use crate::common;
+
+use common::oracle::{Mix, Oracle};
+use common::{Rig, drives, record, references};
+use engine::manage::command::StartOptions;
+use format::SlotState;
+use layout::Level;
+use sim::{SharedSimDrive, WorldConfig};
+use std::rc::Rc;
+use units::{MIB, Nanos};
+
+const STRIP: u32 = 16 << 10;
+const BYTES: u64 = 2 * MIB;
+const WIDTH: usize = 6;
+const MIX: Mix = Mix { tasks: 6, operations: 10_000, blocks_most: 60, read_percent: 10 };
+const ALONE: StartOptions = StartOptions { start_degraded: false, accept_loss: false };
+
+fn newest(drives: &[SharedSimDrive]) -> format::ArrayRecord {
+    drives.iter().map(record).max_by_key(|r| r.sequence).unwrap()
+}
+
+/// RAID 6 without two drives, guarded, under load.
+fn lacking(seed: u64, cache: bool, cores: u16, failed: &[usize]) -> Course {
+    let drives = drives(WIDTH, seed, cache);
+    let mut config = WorldConfig::new(seed).with_cores(cores);
+    config.mail_delay_most = Nanos::from_micros(20);
+    let rig = Rig::with(config);
+    rig.create_with(Level::Raid6, &drives, STRIP, true).unwrap();
+    let volumes = rig.volume(BYTES);
+    let oracle = Oracle::new(BYTES, cache);
+    oracle.start(&rig, &volumes, Mix { operations: 12, read_percent: 0, ..MIX }, seed);
+    oracle.finish(&rig);
+    let key = newest(&drives).journal_key;
+    for slot in failed {
+        rig.fail(*slot).unwrap();
+    }
+    while newest(&drives).journal_key == key {
+        rig.world.run_for(Nanos::from_micros(100));
+    }
+    oracle.start(&rig, &volumes, MIX, seed);
+    rig.world.run_for(Nanos::from_micros(2_000));
+    Course { rig, drives, oracle }
+}
+
+struct Course {
+    rig: Rig,
+    drives: Vec<SharedSimDrive>,
+    oracle: Rc<Oracle>,
+}
+
+impl Course {
+    /// Runs on until `over`, and looks at a cut of power at each border of a request in `looked`.
+    fn run(&self, looked: core::ops::Range<u64>, over: impl Fn(&[SharedSimDrive]) -> bool) -> u64 {
+        let mut before = self.rig.world.boundaries();
+        loop {
+            self.rig.world.run_steps(1);
+            let now = self.rig.world.boundaries();
+            if now == before {
+                continue;
+            }
+            before = now;
+            if looked.contains(&now) {
+                self.cut(now);
+            }
+            if now >= looked.end && over(&self.drives) {
+                return now;
+            }
+        }
+    }
+
+    /// The array starts by itself with what a cut of power leaves now, and has everything.
+    fn cut(&self, seed: u64) {
+        let left: Vec<_> = self.drives.iter().map(|d| d.after_cut(true, seed)).collect();
+        let oracle = self.oracle.fork();
+        oracle.crashed();
+        let rig = Rig::new(seed, 1 + (seed % 2) as u16);
+        let started = rig.assemble(&references(&left), ALONE);
+        started.unwrap_or_else(|error| panic!("border {seed}: {error}"));
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+    }
+}
+
+fn in_sync(slot: usize) -> impl Fn(&[SharedSimDrive]) -> bool {
+    move |drives| newest(drives).slots[slot].state == SlotState::InSync
+}
+
+/// One of two missing drives becomes in sync.
+fn joins(seed: u64, cache: bool, cores: u16) {
+    let course = || {
+        let course = lacking(seed, cache, cores, &[1, 4]);
+        let fresh = drives(1, seed + 77, cache).remove(0);
+        course.rig.replace(1, &fresh).unwrap();
+        Course { drives: [&course.drives[..1], &[fresh], &course.drives[2..]].concat(), ..course }
+    };
+    let joined = course().run(0..0, in_sync(1));
+    let last = course().run(joined.saturating_sub(60)..joined + 60, in_sync(1));
+    assert!(last >= joined + 60, "seed {seed}");
+}
+
+#[test]
+fn a_join_is_cut_at_every_request() {
+    joins(30, false, 1);
+    joins(31, true, 1);
+    joins(32, false, 3);
+    joins(33, true, 2);
+}
+
+/// A second drive fails while one is out.
+#[test]
+fn a_second_failure_is_cut_at_every_request() {
+    for seed in 40..44 {
+        let course = lacking(seed, seed % 2 == 0, 1 + (seed % 3) as u16, &[1]);
+        course.drives[4].vanish();
+        let now = course.rig.world.boundaries();
+        let out = |drives: &[SharedSimDrive]| newest(drives).slots[4].state == SlotState::Failed;
+        course.run(now..now + 150, out);
+    }
+}

@@ -1,0 +1,526 @@
+//! The in-flight record: a whole group loses a drive at the same instant as a crash, at any request
+//! of any write. It starts by itself; every block is old or new, or listed as lost, and what is
+//! lost was being written; then redundancy is right, and what is lost heals.
+//!
+//! The naive oracle: every write with its begin and end, and the columns of the stripes it changes.
+
+use crate::common;
+
+use common::oracle::Oracle;
+use common::{FORCE, Machine, Rig, drives, duplicates, record, references};
+use engine::Volume;
+use engine::manage::command::{ArrayState, ManageError, Request, StartOptions};
+use format::flight::{Columns, FlightPage, PageHead, decode, encode, page_bytes};
+use format::journal::Place;
+use format::{LostReason, SlotState};
+use io::{Blocks, Env, Pool, Priority};
+use layout::Level;
+use sim::drive::Tears;
+use sim::{DriveConfig, Rng, SharedSimDrive, WorldConfig};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use units::{CoreId, GroupNo, Nanos};
+
+const STRIP: u64 = 16 << 10;
+const BYTES: u64 = 480 << 10;
+const BLOCK: u64 = 512;
+const ALONE: StartOptions = StartOptions { start_degraded: false, accept_loss: false };
+const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+/// A write may be named for so long after its end.
+const LINGER: Nanos = Nanos::from_micros(9_000);
+
+/// A write: where, how much, when it was over.
+type Written = (u64, u64, Cell<Option<Nanos>>);
+type Log = Rc<RefCell<Vec<Rc<Written>>>>;
+type Parts = (Rc<Oracle>, Log, Machine);
+
+struct Course {
+    rig: Rig,
+    drives: Vec<SharedSimDrive>,
+    oracle: Rc<Oracle>,
+    log: Log,
+}
+
+async fn write(course: Parts, volume: Volume<Machine>, (at, bytes, fua): (u64, u64, bool)) {
+    let (oracle, log, env) = course;
+    let written = Rc::new((at, bytes, Cell::new(None)));
+    log.borrow_mut().push(written.clone());
+    oracle.write(&volume, at, bytes, fua).await.unwrap();
+    written.2.set(Some(env.now()));
+}
+
+impl Course {
+    fn new(level: Level, width: usize, seed: u64, cache: bool, cores: u16) -> Self {
+        Self::on(drives(width, seed, cache), level, seed, cache, cores)
+    }
+
+    fn on(drives: Vec<SharedSimDrive>, level: Level, seed: u64, cache: bool, cores: u16) -> Self {
+        let mut config = WorldConfig::new(seed).with_cores(cores);
+        config.mail_delay_most = Nanos::from_micros(20);
+        let rig = Rig::with(config);
+        rig.create_with(level, &drives, STRIP as u32, true).unwrap();
+        let volumes = rig.volume(BYTES);
+        let course = Self { rig, drives, oracle: Oracle::new(BYTES, cache), log: Rc::default() };
+        course.fill(&volumes[0]);
+        course.load(&volumes, seed);
+        course
+    }
+
+    fn parts(&self, core: u16) -> Parts {
+        (self.oracle.clone(), self.log.clone(), self.rig.world.env(CoreId(core)))
+    }
+
+    /// Everything is written once, and nothing is in flight.
+    fn fill(&self, volume: &Volume<Machine>) {
+        self.rig.world.block_on(CoreId(0), write(self.parts(0), volume.clone(), (0, BYTES, true)));
+        self.rig.world.run_for(Nanos::from_micros(30_000));
+    }
+
+    /// Small, large and overlapping writes, with pauses. Each task has a third of the volume.
+    fn load(&self, volumes: &[Volume<Machine>], seed: u64) {
+        for task in 0..3 {
+            let core = task as usize % volumes.len();
+            let (volume, parts) = (volumes[core].clone(), self.parts(core as u16));
+            let env = parts.2.clone();
+            let mut rng = Rng::new(seed * 10 + task);
+            env.clone().spawn(Priority::First, async move {
+                loop {
+                    let most = [1, 4, 40, 120][rng.index(4)];
+                    let n = 1 + rng.below(most);
+                    let from = task * BYTES / 3 / BLOCK + rng.below(BYTES / 3 / BLOCK - n);
+                    let what = (from * BLOCK, n * BLOCK, rng.coin());
+                    write(parts.clone(), volume.clone(), what).await;
+                    env.sleep(Nanos::from_micros(rng.below(6_000))).await;
+                }
+            });
+        }
+    }
+
+    /// Makes steps up to the next border of a request.
+    fn step(&self) -> u64 {
+        let before = self.rig.world.boundaries();
+        while self.rig.world.boundaries() == before {
+            self.rig.world.run_steps(1);
+        }
+        self.rig.world.boundaries()
+    }
+
+    /// What a cut of power leaves now.
+    fn cut(&self, seed: u64) -> (Vec<SharedSimDrive>, Rc<Oracle>) {
+        let left = self.drives.iter().map(|d| d.after_cut(true, seed)).collect();
+        let oracle = self.oracle.fork();
+        oracle.crashed();
+        (left, oracle)
+    }
+
+    /// The blocks of each strip, by stripe, that writes were changing a moment ago.
+    fn columns(&self, linger: Nanos) -> BTreeSet<(u64, u64)> {
+        let layout = record(&self.drives[0]).layout().unwrap();
+        let now = self.rig.world.now();
+        let mut columns = BTreeSet::new();
+        for written in self.log.borrow().iter() {
+            let over = written.2.get();
+            if over.is_none_or(|over| now.since(over) <= linger) {
+                for at in (written.0..written.0 + written.1).step_by(BLOCK as usize) {
+                    let place = layout.locate(at);
+                    columns.insert((place.stripe.0, u64::from(place.offset) / BLOCK));
+                }
+            }
+        }
+        columns
+    }
+}
+
+/// Reads everything: what can't be read, in blocks; what can must be old or new.
+fn read_all(rig: &Rig, oracle: &Rc<Oracle>) -> BTreeSet<u64> {
+    let volume = rig.open_volume().remove(0);
+    let oracle = oracle.clone();
+    rig.world.block_on(CoreId(0), async move {
+        let mut lost = BTreeSet::new();
+        for at in (0..BYTES).step_by(8 * BLOCK as usize) {
+            let (result, got) = volume.read(at, Pool::single(8 * BLOCK as usize)).await;
+            if result.is_ok() {
+                oracle.check(at, &got, true);
+                continue;
+            }
+            for at in (at..at + 8 * BLOCK).step_by(BLOCK as usize) {
+                let (result, got) = volume.read(at, Pool::single(BLOCK as usize)).await;
+                match result {
+                    Ok(()) => oracle.check(at, &got, true),
+                    Err(_) => _ = lost.insert(at),
+                }
+            }
+        }
+        lost
+    })
+}
+
+fn start(drives: &[SharedSimDrive], seed: u64, options: StartOptions) -> Rig {
+    let rig = Rig::new(seed, 1 + (seed % 3) as u16);
+    rig.assemble(&references(drives), options).unwrap_or_else(|e| panic!("border {seed}: {e}"));
+    rig
+}
+
+/// The lost blocks are those that are listed, and all of them were being written.
+fn explained(rig: &Rig, lost: &BTreeSet<u64>, drive: &SharedSimDrive, all: &BTreeSet<(u64, u64)>) {
+    let mut listed = BTreeSet::new();
+    for range in rig.status().unreadable {
+        assert_eq!(range.reason, Some(LostReason::Crash));
+        listed.extend((range.offset..range.offset + range.bytes).step_by(BLOCK as usize));
+    }
+    assert_eq!(*lost, listed);
+    let layout = record(drive).layout().unwrap();
+    for at in lost {
+        let place = layout.locate(*at);
+        let columns = (place.stripe.0, u64::from(place.offset) / BLOCK);
+        assert!(all.contains(&columns), "block {} was not being written", at / BLOCK);
+    }
+}
+
+/// What is lost is written anew; then the array becomes whole, and everything is right.
+fn heals(rig: Rig, oracle: &Rc<Oracle>, lost: &BTreeSet<u64>, slots: &[usize], seed: u64) {
+    let volume = rig.open_volume().remove(0);
+    let (model, blocks) = (oracle.clone(), lost.clone());
+    rig.world.block_on(CoreId(0), async move {
+        for at in blocks {
+            model.write(&volume, at, BLOCK, true).await.unwrap();
+        }
+    });
+    assert!(rig.status().unreadable.is_empty());
+    oracle.settle_single();
+    for slot in slots {
+        let fresh = common::drives(1, seed + 7000 + *slot as u64, false).remove(0);
+        rig.replace(*slot, &fresh).unwrap();
+        rig.wait();
+    }
+    assert_eq!(rig.status().state, ArrayState::Optimal);
+    assert!(read_all(&rig, oracle).is_empty());
+    assert_eq!(rig.scrub(false).mismatches, 0, "border {seed}");
+}
+
+/// Cuts the power at `borders` requests, one drive or two lost each time; how many blocks were
+/// lost.
+fn every_border(level: Level, width: usize, seed: u64, cores: u16, borders: u64) -> usize {
+    let cache = seed % 2 == 1;
+    let course = Course::new(level, width, seed, cache, cores);
+    let linger = if cache { Nanos::from_micros(60_000) } else { LINGER };
+    let mut total = 0;
+    course.rig.world.run_for(Nanos::from_micros(20_000));
+    for i in 0..borders {
+        let border = course.step();
+        let (mut left, oracle) = course.cut(border);
+        let mut gone = vec![i as usize % width];
+        left.remove(gone[0]);
+        if level == Level::Raid6 && i % 3 == 2 {
+            let second = (gone[0] + 1 + i as usize / 3 % (width - 1)) % width;
+            left.remove(if second > gone[0] { second - 1 } else { second });
+            gone.push(second);
+        }
+        let rig = start(&left, border, ALONE);
+        let lost = read_all(&rig, &oracle);
+        explained(&rig, &lost, &left[0], &course.columns(linger));
+        total += lost.len();
+        if i % 5 == 0 {
+            heals(rig, &oracle, &lost, &gone, border);
+        }
+    }
+    total
+}
+
+#[test]
+fn raid5_at_every_request() {
+    let lost: usize = [(600, 1), (601, 4)]
+        .map(|(seed, cores)| every_border(Level::Raid5, 4, seed, cores, 120))
+        .iter()
+        .sum();
+    assert!(lost > 0, "something is lost, or the course is not hard enough");
+}
+
+#[test]
+fn raid6_at_every_request() {
+    every_border(Level::Raid6, 5, 610, 4, 100);
+    every_border(Level::Raid6, 5, 611, 1, 100);
+}
+
+/// A start that finds blocks in doubt is cut at each of its requests.
+#[test]
+fn a_decision_is_cut_at_every_request() {
+    for (level, width, seed) in [(Level::Raid5, 4, 620), (Level::Raid6, 5, 621)] {
+        let course = Course::new(level, width, seed, seed % 2 == 1, 1);
+        course.rig.world.run_for(Nanos::from_micros(25_000));
+        // The first border at which something is lost.
+        let (image, before, lost) = loop {
+            let border = course.step();
+            let (mut left, oracle) = course.cut(border);
+            left.remove(1);
+            if level == Level::Raid6 {
+                left.remove(2);
+            }
+            let rig = start(&duplicates(&left), border, ALONE);
+            let lost = read_all(&rig, &oracle.fork());
+            if lost.len() > 2 {
+                break (left, oracle, lost);
+            }
+        };
+        for submits in 0.. {
+            let (drives, oracle) = (duplicates(&image), before.fork());
+            let rig = Rig::new(seed + submits, 1);
+            rig.world.power_fails_after(submits);
+            let list = references(&drives);
+            let over = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r)).is_ok();
+            rig.world.crash();
+            let rig = start(&drives, seed + submits, ALONE);
+            assert_eq!(read_all(&rig, &oracle), lost, "request {submits}");
+            if submits % 4 == 0 || over {
+                let gone = if level == Level::Raid6 { vec![1, 3] } else { vec![1] };
+                heals(rig, &oracle, &lost, &gone, seed + submits);
+            }
+            if over {
+                assert!(submits > 10, "{submits}");
+                break;
+            }
+        }
+    }
+}
+
+/// With P and Q nothing is lost of what is over, however the pages linger.
+#[test]
+fn raid6_loses_nothing_that_is_over() {
+    let course = Course::new(Level::Raid6, 5, 630, false, 2);
+    for i in 0..40 {
+        course.rig.world.run_for(Nanos::from_micros(500 + 37 * i));
+        let (mut left, oracle) = course.cut(i);
+        left.remove(i as usize % 5);
+        let rig = start(&left, i, ALONE);
+        let lost = read_all(&rig, &oracle);
+        explained(&rig, &lost, &left[0], &course.columns(Nanos(0)));
+    }
+}
+
+/// From the failure of a drive to the guard the array starts by itself, and what was acknowledged
+/// meanwhile is there.
+#[test]
+fn there_is_no_moment_without_guard_after_a_failure() {
+    for (level, width, seed) in [(Level::Raid5, 4, 640), (Level::Raid6, 5, 641)] {
+        let cache = seed % 2 == 1;
+        let course = Course::new(level, width, seed, cache, 1 + (seed % 2) as u16);
+        let linger = if cache { Nanos::from_micros(60_000) } else { LINGER };
+        course.rig.world.run_for(Nanos::from_micros(21_000));
+        course.drives[2].vanish();
+        let mut was = (false, false);
+        for _ in 0..250 {
+            let border = course.step();
+            let (mut left, oracle) = course.cut(border);
+            left.remove(2);
+            let newest = left.iter().map(record).max_by_key(|r| r.sequence).unwrap();
+            let failed = newest.slots[2].state == SlotState::Failed;
+            was.0 |= !failed;
+            was.1 |= failed;
+            assert!(newest.groups[0].guarded, "border {border}");
+            let rig = start(&left, border, ALONE);
+            let lost = read_all(&rig, &oracle);
+            explained(&rig, &lost, &left[0], &course.columns(linger));
+        }
+        assert_eq!(was, (true, true));
+    }
+}
+
+/// The pages that drives hold, whichever key they have: drive, place, and what they are.
+fn pages(drives: &[SharedSimDrive]) -> Vec<(usize, usize, FlightPage)> {
+    let array = record(&drives[0]);
+    let areas = array.areas.unwrap();
+    let mut found = Vec::new();
+    for (number, drive) in drives.iter().enumerate() {
+        let area = drive.peek(areas.journal_start, areas.journal_bytes);
+        for at in (0..area.len()).step_by(4096) {
+            let place = Place { array: array.array, at: at as u64 };
+            let page = decode(&area[at..], place);
+            found.extend(page.map(|page| (number, at, page)));
+        }
+    }
+    found
+}
+
+/// Pages take turns between two places, so that one that is torn leaves the one before it.
+#[test]
+fn pages_take_turns() {
+    let course = Course::new(Level::Raid5, 4, 655, false, 1);
+    course.rig.world.run_for(Nanos::from_micros(60_000));
+    let turn = |(_, at, page): &(usize, usize, FlightPage)| (page.head.sequence % 2, *at);
+    let places: BTreeSet<_> = pages(&course.drives).iter().map(turn).collect();
+    let turns: Vec<u64> = places.iter().map(|(turn, _)| *turn).collect();
+    assert_eq!(turns, [0, 1], "{places:?}");
+    assert!(places.first().unwrap().1 != places.last().unwrap().1);
+}
+
+/// The newest page is on one drive only, and drives can't read what they were writing when the
+/// power went: a start that is cut must not have written it again, else the page before counts.
+#[test]
+fn the_only_copy_of_a_page_is_left_alone() {
+    let mut telling = 0;
+    for seed in 680..683 {
+        let config = |i| DriveConfig {
+            tears: Tears { unreadable: true, garbage: false },
+            ..DriveConfig::new(common::DRIVE_BYTES, 9000 + 10 * seed + i)
+        };
+        let drives = (0..4).map(|i| SharedSimDrive::new(config(i))).collect();
+        let course = Course::on(drives, Level::Raid5, seed, false, 1);
+        course.rig.world.run_for(Nanos::from_micros(25_000));
+        let (image, before, lost) = loop {
+            let border = course.step();
+            let (mut left, oracle) = course.cut(border);
+            let of = |found: &(usize, usize, FlightPage)| (found.2.head.sequence, found.0);
+            let found = pages(&left);
+            let (newest, first) = found.iter().map(of).max().unwrap();
+            let copies = found.iter().filter(|(_, _, page)| page.head.sequence == newest).count();
+            left.remove(if copies == 2 { first } else { (first + 1) % 4 });
+            if copies > 2 {
+                continue;
+            }
+            let lost = read_all(&start(&duplicates(&left), border, ALONE), &oracle.fork());
+            if lost.len() > 2 {
+                break (left, oracle, lost);
+            }
+        };
+        for turn in 0.. {
+            let (drives, oracle) = (duplicates(&image), before.fork());
+            let rig = Rig::new(1000 * seed + turn, 1);
+            rig.world.power_fails_after(turn / 8);
+            let list = references(&drives);
+            if rig.try_ask(|r| Request::Assemble(None, list, ALONE, r)).is_ok() {
+                break;
+            }
+            rig.world.crash();
+            let torn = |(now, then): (&SharedSimDrive, &SharedSimDrive)| {
+                let then = then.unreadable();
+                now.unreadable().iter().any(|at| !then.contains(at))
+            };
+            if !drives.iter().zip(&image).any(torn) {
+                continue;
+            }
+            telling += 1;
+            let rig = start(&drives, seed + turn, ALONE);
+            assert_eq!(read_all(&rig, &oracle), lost, "seed {seed}, turn {turn}");
+        }
+    }
+    assert!(telling > 20, "{telling}");
+}
+
+/// What a host has flushed is named no more, also while new writes come all the time.
+#[test]
+fn what_a_host_flushed_is_named_no_more() {
+    let drives = drives(4, 695, true);
+    let rig = Rig::new(695, 1);
+    rig.create_with(Level::Raid5, &drives, STRIP as u32, true).unwrap();
+    let volume = rig.volume(BYTES).remove(0);
+    let (busy, env) = (volume.clone(), rig.world.env(CoreId(0)));
+    rig.world.env(CoreId(0)).spawn(Priority::First, async move {
+        for i in 0.. {
+            let at = BYTES / 2 + i % 48 * 4096;
+            busy.write(at, Pool::single(4096).freeze(), false).await.unwrap();
+            env.sleep(Nanos::from_micros(300)).await;
+        }
+    });
+    rig.world.run_for(Nanos::from_millis(10));
+    let named = |drives: &[SharedSimDrive]| {
+        let newest = pages(drives).into_iter().max_by_key(|(.., page)| page.head.sequence);
+        let entries = newest.unwrap().2.entries;
+        (entries.iter().any(|c| c.stripe == 0), entries.iter().any(|c| c.stripe > 2))
+    };
+    let first = volume.clone();
+    rig.world.block_on(CoreId(0), async move {
+        first.write(0, Pool::single(4096).freeze(), false).await.unwrap();
+    });
+    rig.world.run_for(Nanos::from_millis(10));
+    assert_eq!(named(&drives), (true, true));
+    rig.world.block_on(CoreId(0), async move { volume.flush().await.unwrap() });
+    rig.world.run_for(Nanos::from_millis(10));
+    assert_eq!(named(&drives), (false, true));
+}
+
+/// A page is still being written when the array stops: no drive is taken for one that failed.
+#[test]
+fn a_stop_waits_for_a_page_under_way() {
+    for cores in 1..4 {
+        let drives = drives(4, 690, false);
+        let rig = Rig::new(690 + u64::from(cores), cores);
+        rig.create_with(Level::Raid5, &drives, STRIP as u32, true).unwrap();
+        let volume = rig.volume(BYTES).remove(0);
+        rig.world.block_on(CoreId(0), async move {
+            volume.write(0, Pool::single(4096).freeze(), true).await.unwrap();
+        });
+        drives.iter().for_each(|d| d.set_latency(Nanos::from_millis(20), Nanos::from_millis(21)));
+        rig.world.run_for(Nanos::from_millis(8));
+        assert!(drives.iter().any(|drive| drive.in_flight() > 0), "no page is being written");
+        rig.stop();
+        assert!(drives.iter().all(|drive| drive.in_flight() == 0));
+        for drive in &drives {
+            let record = record(drive);
+            assert!(record.slots.iter().all(|slot| slot.state == SlotState::InSync), "{cores}");
+            assert!(!record.groups[0].unclean);
+        }
+    }
+}
+
+/// All drives are there after the crash: nothing is lost, and a resync makes redundancy right.
+#[test]
+fn with_all_drives_a_resync_does() {
+    let course = Course::new(Level::Raid5, 4, 650, true, 2);
+    course.rig.world.run_for(Nanos::from_micros(23_456));
+    for _ in 0..20 {
+        let border = course.step();
+        let (left, oracle) = course.cut(border);
+        let rig = start(&left, border, ALONE);
+        assert!(read_all(&rig, &oracle).is_empty());
+        rig.wait();
+        assert_eq!(rig.scrub(false).mismatches, 0);
+        rig.world.run_for(Nanos::from_micros(5_000));
+        assert!(left.iter().map(record).max_by_key(|r| r.sequence).unwrap().groups[0].guarded);
+    }
+}
+
+/// More than the list holds is lost: a person is asked, as without the record.
+#[test]
+fn too_many_lost_blocks_ask_a_person() {
+    let drives = drives(5, 660, false);
+    let rig = Rig::new(660, 1);
+    rig.create_with(Level::Raid6, &drives, STRIP as u32, true).unwrap();
+    let row = record(&drives[0]).layout().unwrap().row_bytes(0);
+    let volume = rig.volume(4 * row).remove(0);
+    rig.world.block_on(CoreId(0), async move {
+        for at in (0..4 * row).step_by(row as usize) {
+            volume.write(at, Pool::single(512).freeze(), true).await.unwrap();
+        }
+    });
+    rig.world.crash();
+    let array = record(&drives[0]);
+    let (start, block) = (array.areas.unwrap().journal_start, BLOCK as u32);
+    // Every other block of every stripe, in pages of lanes that do not exist.
+    let stripe = |stripe| {
+        let columns = (0..STRIP as u32).step_by(2 * BLOCK as usize);
+        columns.map(move |from| Columns { stripe, from, to: from + block })
+    };
+    let entries: Vec<_> = (0..256u64).flat_map(stripe).collect();
+    for (lane, part) in (50u16..).zip(entries.chunks(4000)) {
+        let at = (512 << 10) + u64::from(lane - 50) * 65536;
+        let (group, key, epoch) = (GroupNo(0), array.journal_key, array.epoch.counter);
+        let head = PageHead { group, lane, sequence: 1, key, epoch };
+        let mut image = vec![0; page_bytes(part.len())];
+        let place = Place { array: array.array, at };
+        encode(place, &head, part.len(), part.iter().copied(), &mut image);
+        drives[2].overwrite(start + at, &image);
+    }
+    let left = &drives[2..];
+    let refused = Rig::new(661, 1).assemble(&references(left), DEGRADED);
+    assert!(matches!(refused, Err(ManageError::Assemble(_))), "{refused:?}");
+    let rig = Rig::new(662, 1);
+    rig.assemble(&references(left), FORCE).unwrap();
+    assert!(rig.status().unreadable.is_empty());
+    for slot in [0, 1] {
+        let fresh = common::drives(1, 670 + slot as u64, false).remove(0);
+        rig.replace(slot, &fresh).unwrap();
+        rig.wait();
+    }
+    assert_eq!(rig.scrub(false).mismatches, 0);
+}

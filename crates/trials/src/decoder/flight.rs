@@ -1,0 +1,163 @@
+//! Writes in flight, read as docs/format.md has it: what a start decides of the columns that
+//! in-flight pages name, where the group lacks a drive.
+//!
+//! Invariant: only pages that count are looked at. A block outside the columns that they name is
+//! neither lost nor changed, and no drive's own page is: what is made anew lies in the overlay.
+
+use super::array::{Decoded, Seat, stripes};
+use super::code::{self, Page};
+use super::journal::Overlay;
+use super::record::{Fields, crc};
+use super::{PAGE, Raw};
+use std::collections::BTreeMap;
+
+const HEADER: usize = 128;
+/// Largest page.
+const MOST: u64 = 65536;
+
+/// Columns of a stripe of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Columns {
+    /// The group.
+    pub group: usize,
+    /// The stripe.
+    pub stripe: u64,
+    /// The first byte of each strip.
+    pub from: u64,
+    /// The byte behind the last.
+    pub to: u64,
+}
+
+/// The newest page of each lane: its sequence number and what it names.
+type Newest = BTreeMap<u64, (u64, Vec<Columns>)>;
+
+/// The columns that the pages name that count.
+pub fn named<R: Raw>(array: &Decoded<'_, R>) -> Vec<Columns> {
+    let record = &array.record;
+    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return Vec::new() };
+    let mut newest = Newest::new();
+    for slot in 0..record.slots.len() {
+        let Some(drive) = array.drives[slot].filter(|_| array.counts(slot)) else { continue };
+        for at in (0..areas.journal_bytes).step_by(PAGE) {
+            let area = (areas.journal_start, areas.journal_bytes);
+            let Some((lane, sequence, named)) = page(array, drive, area, at) else { continue };
+            let known = newest.entry(lane).or_default();
+            if sequence > known.0 {
+                *known = (sequence, named);
+            }
+        }
+    }
+    newest.into_values().flat_map(|(_, named)| named).collect()
+}
+
+/// What is lost, as array addresses and bytes; what is made anew goes to the array's overlay.
+pub fn carry_out<R: Raw>(array: &mut Decoded<'_, R>) -> Vec<(u64, u64)> {
+    let block = array.record.block;
+    let mut lost = Vec::new();
+    for columns in array.named.clone() {
+        let Some(seat) = means_something(array, columns) else { continue };
+        for at in (columns.from..columns.to).step_by(block as usize) {
+            settle(array, Seat { at, ..seat }, block, &mut lost);
+        }
+    }
+    lost
+}
+
+/// The page at an offset of a drive's journal area: its lane, sequence number and columns.
+fn page<R: Raw>(
+    array: &Decoded<'_, R>,
+    drive: &R,
+    (start, bytes): (u64, u64),
+    at: u64,
+) -> Option<(u64, u64, Vec<Columns>)> {
+    let begin = drive.page((start + at) / PAGE as u64);
+    if &begin[..8] != b"PALIFLGT" || drive.unreadable(start + at, PAGE as u64) {
+        return None;
+    }
+    let size = Fields(&begin[64..]).number(4)?;
+    let whole = size.is_multiple_of(PAGE as u64) && size > 0 && size <= MOST.min(bytes - at);
+    if !whole || drive.unreadable(start + at, size) {
+        return None;
+    }
+    let mut bytes = drive.copy(start + at, size as usize);
+    let said = Fields(&bytes[HEADER - 4..]).number(4)? as u32;
+    bytes[HEADER - 4..HEADER].fill(0);
+    let f = &mut Fields(&bytes[8..]);
+    let (id, group, lane) = (f.id()?, f.size(2)?, f.number(2)?);
+    let (entries, sequence, key) = (f.number(4)?, f.number(8)?, f.number(8)?);
+    let (_epoch, place, _size) = (f.number(8)?, f.number(8)?, f.number(4)?);
+    f.reserved(60)?;
+    let record = &array.record;
+    let mine = id == record.array && place == at && key == record.key && sequence > 0;
+    if !mine || crc(&bytes) != said {
+        return None;
+    }
+    let entry = |_| {
+        let (stripe, from, to) = (f.number(8)?, f.number(4)?, f.number(4)?);
+        Some(Columns { group, stripe, from, to })
+    };
+    let named = (0..entries).map(entry).collect::<Option<_>>()?;
+    f.reserved(f.0.len())?;
+    Some((lane, sequence, named))
+}
+
+/// The stripe of columns that mean something, in a group that is to be carried out.
+fn means_something<R: Raw>(array: &Decoded<'_, R>, columns: Columns) -> Option<Seat> {
+    let Columns { group, stripe, from, to } = columns;
+    let seat = array.seat_of(group, stripe)?;
+    let (r, block) = (&array.record.ranges[seat.range], array.record.block);
+    let inside = stripe < stripes(r) && from < to && to <= r.strip;
+    let blocks = from.is_multiple_of(block) && to.is_multiple_of(block);
+    (inside && blocks && array.carried(group) && array.written(&seat)).then_some(seat)
+}
+
+/// Decides what a block of all strips of a stripe holds.
+fn settle<R: Raw>(array: &mut Decoded<'_, R>, seat: Seat, block: u64, lost: &mut Vec<(u64, u64)>) {
+    let r = &array.record.ranges[seat.range];
+    let (k, m) = (r.k, r.m);
+    let within = (seat.at % PAGE as u64) as usize..(seat.at % PAGE as u64 + block) as usize;
+    let seat = Seat { at: seat.at / PAGE as u64 * PAGE as u64, ..seat };
+    let there = |strip: usize| array.counts(array.slot(&seat, strip));
+    let get = |strip| array.page(&seat, strip, 0).filter(|_| there(strip)).copied();
+    let strips: Vec<Option<Page>> = (0..k + m).map(get).collect();
+    let mut data: Vec<Option<&Page>> = strips[..k].iter().map(Option::as_ref).collect();
+    let unknown: Vec<usize> = (0..k).filter(|s| data[*s].is_none()).collect();
+    let address = |strip: usize| array.address(&seat, strip) + within.start as u64;
+    let parity = |i: usize| strips.get(k + i).and_then(Option::as_ref);
+    let listed = |at: u64| array.record.lost.iter().any(|(a, n)| *a < at + block && at < a + n);
+    let both = match (&unknown[..], parity(0), parity(1)) {
+        ([one], Some(p), Some(q)) if !listed(address(*one)) => {
+            let by = |parity| code::recover(&data, parity).expect("one is unknown").remove(0);
+            let (by_p, by_q) = (by([Some(p), None]), by([None, Some(q)]));
+            (by_p[within.clone()] == by_q[within.clone()]).then_some(by_p)
+        }
+        _ => None,
+    };
+    let zero = [0; PAGE];
+    let mut anew: Vec<(usize, Page)> = Vec::new();
+    match &both {
+        Some(page) => data[unknown[0]] = Some(page),
+        None => {
+            lost.extend(unknown.iter().map(|strip| (address(*strip), block)));
+            unknown.iter().for_each(|strip| data[*strip] = Some(&zero));
+            anew.extend(unknown.iter().map(|strip| (*strip, zero)));
+        }
+    }
+    anew.push((k, code::p(&data)));
+    if m > 1 {
+        anew.push((k + 1, code::q(&data)));
+    }
+    let number = (array.drive_offset(&seat) + seat.at) / PAGE as u64;
+    let place = |(strip, page): (usize, Page)| {
+        let slot = array.slot(&seat, strip);
+        let own = array.drives[slot].filter(|_| there(strip))?;
+        let before = array.overlay.get(&(slot, number)).map_or(*own.page(number), |page| **page);
+        Some(((slot, number), before, page))
+    };
+    let placed: Vec<_> = anew.into_iter().filter_map(place).collect();
+    let overlay: &mut Overlay = &mut array.overlay;
+    for (key, mut before, page) in placed {
+        before[within.clone()].copy_from_slice(&page[within.clone()]);
+        overlay.insert(key, Box::new(before));
+    }
+}
