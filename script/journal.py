@@ -73,9 +73,9 @@ def ranges_of(head, count, payload):
     return found, cursor, used
 
 
-def batches(array, areas, guarded, unreadable):
-    """The batches that count, by lane and sequence number."""
-    own, found = uuid.UUID(array.record["array_uuid"]).bytes, {}
+def journal_areas(array, areas, unreadable):
+    """The journal areas of the drives in sync, with zeros for what can't be read: a batch or page
+    with a hole has no right CRC."""
     for slot, drive in enumerate(array.drives):
         if drive is None or array.record["slots"][slot]["state"] != "in-sync":
             continue
@@ -84,8 +84,14 @@ def batches(array, areas, guarded, unreadable):
             try:
                 area[at:at + ALIGN] = drive.read(areas["journal_start"] + at, ALIGN)
             except unreadable:
-                pass  # A batch with a hole has no right CRC.
-        area = bytes(area)
+                pass
+        yield bytes(area)
+
+
+def batches(array, areas, guarded, unreadable):
+    """The batches that count, by lane and sequence number."""
+    own, found = uuid.UUID(array.record["array_uuid"]).bytes, {}
+    for area in journal_areas(array, areas, unreadable):
         for at in range(0, len(area), ALIGN):
             batch = batch_at(area, at, own, areas["journal_key"])
             if batch and batch[3] in guarded:
