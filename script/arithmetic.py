@@ -79,3 +79,24 @@ def q_of(data_strips):
         if strip is not None:
             total ^= number(times(POWERS[i], strip))
     return total
+
+
+def recover_data(strips, k):
+    """Puts one or two lost data strips, None, back in place; behind the data are P and Q."""
+    lost = [i for i in range(k) if strips[i] is None]
+    size = len(next(strip for strip in strips if strip is not None))
+    data, parity = strips[:k], strips[k:]
+    x = lost[0]
+    if len(lost) == 1 and parity[0] is not None:
+        strips[x] = (number(parity[0]) ^ p_of(data)).to_bytes(size, "little")
+    elif len(lost) == 1:
+        b = (number(parity[1]) ^ q_of(data)).to_bytes(size, "little")
+        strips[x] = times(gf_inverse(POWERS[x]), b)
+    else:
+        y = lost[1]
+        a = number(parity[0]) ^ p_of(data)
+        b = number(parity[1]) ^ q_of(data)
+        a_bytes = a.to_bytes(size, "little")
+        top = (number(times(POWERS[y], a_bytes)) ^ b).to_bytes(size, "little")
+        strips[x] = times(gf_inverse(POWERS[x] ^ POWERS[y]), top)
+        strips[y] = (a ^ number(strips[x])).to_bytes(size, "little")
