@@ -680,7 +680,7 @@ pub struct Inspected {
     pub zeroed: bool,
     /// Whether any group may have had writes under way.
     pub unclean: bool,
-    /// Whether the record has a journal key: batches of the journal may count.
+    /// Whether the record has a journal key: batches and in-flight pages of the journal may count.
     pub journal: bool,
     /// Groups of which the journal stands for all that may have been under way.
     pub guarded_groups: Vec<u16>,
