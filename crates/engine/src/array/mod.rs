@@ -34,6 +34,7 @@ use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
 use crate::region::table::{Table, TableStart};
 use crate::stripe::execute;
+use crate::stripe::plan::StripSet;
 use crate::stripe::scratch::Scratch;
 use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
 use crate::watch::{Doing, Opened, Watch, Watched};
@@ -459,13 +460,31 @@ impl<E: Host> Array<E> {
         }
     }
 
+    /// The same of several, by slot: all are told of before any is waited for.
+    pub(crate) async fn fail_all_and_wait(&self, bound: &Bound<E>, slots: StripSet) {
+        let slots = || slots.iter().map(|i| Slot(i as u16));
+        slots().for_each(|slot| self.fail(bound, slot));
+        for slot in slots() {
+            self.out(bound, slot).await;
+        }
+    }
+
     /// Has a drive failed that missed a write, and waits until that is durable and known to all.
     pub(crate) async fn fail_and_wait(&self, bound: &Bound<E>, slot: Slot) {
+        self.fail(bound, slot);
+        self.out(bound, slot).await;
+    }
+
+    fn fail(&self, bound: &Bound<E>, slot: Slot) {
         let incarnation = bound.view.slots[slot.index()].incarnation;
         let error = bound.drives[slot.index()].as_ref().and_then(Watched::error);
         // What was written over unreadable blocks and can't be read again speaks for itself.
         let error = error.unwrap_or(DriveError::Media);
         self.post(MANAGER, Mail::DriveFailed { read: false, slot, incarnation, error });
+    }
+
+    async fn out(&self, bound: &Bound<E>, slot: Slot) {
+        let incarnation = bound.view.slots[slot.index()].incarnation;
         self.settled(|view| {
             let now = view.slots[slot.index()];
             now.incarnation != incarnation || now.state == SlotState::Failed
@@ -522,14 +541,14 @@ impl<E: Host> Array<E> {
         if mutants::is(Mutant::FlushEarly) {
             return Ok(());
         }
-        let mut all = true;
+        let mut failed = StripSet::default();
         for (slot, ticket) in tickets {
             if ticket.await.is_err() && !mutants::is(Mutant::FlushErrorLost) {
-                all = false;
-                self.fail_and_wait(&bound, slot).await;
+                failed = failed.or(StripSet::one(slot.index()));
             }
         }
-        if all && bound.view.volatile_cache && bound.view.flight_key != 0 {
+        self.fail_all_and_wait(&bound, failed).await;
+        if failed.is_empty() && bound.view.volatile_cache && bound.view.flight_key != 0 {
             // What was written through one core is in flight on all.
             for core in 0..self.inner.env.cores() {
                 self.post(CoreId(core), Mail::Flushed(number));

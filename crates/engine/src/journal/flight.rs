@@ -28,7 +28,7 @@ use core::cell::{Cell, RefCell};
 use core::future::Future;
 use core::pin::pin;
 use core::task::Poll;
-use format::flight::{Columns, PageHead, encode, page_bytes, page_entries};
+use format::flight::{Columns, PageHead, encode, page_bytes};
 use format::journal::Place;
 use io::local::Event;
 use io::{Buf, BufMut, Drive, Pool};
@@ -51,12 +51,11 @@ pub(crate) struct Flight {
 
 impl Flight {
     pub fn new(core: CoreId, shape: Shape) -> Self {
-        let most = page_entries(shape.flight_bytes as usize);
         Self {
             core,
             start: u64::from(core.0) * shape.lane_bytes,
             bytes: shape.flight_bytes,
-            table: RefCell::new(InFlight::new(most)),
+            table: RefCell::new(InFlight::new(shape.flight_entries)),
             key: Cell::new(0),
             page: RefCell::default(),
             closed: Cell::new(false),

@@ -64,9 +64,11 @@ mod ring;
 
 use crate::Host;
 use crate::array::Array;
-use crate::limits::SLICE_BYTES_MAX;
+use crate::limits::{SLICE_BYTES_MAX, WORKERS};
 use crate::mutants::{self, Mutant};
-use format::limits::{BATCH_ALIGN, FLIGHT_BYTES_MAX};
+use crate::stripe::plan::StripSet;
+use format::flight::page_entries;
+use format::limits::{BATCH_ALIGN, FLIGHT_BYTES_MAX, LOST_MAX};
 use io::Drive;
 use layout::{CodeKind, Layout};
 use units::{GroupNo, Slot};
@@ -92,6 +94,9 @@ pub struct Shape {
     pub lane_bytes: u64,
     /// Bytes of each of both places for in-flight pages, with which a lane begins.
     pub flight_bytes: u64,
+    /// Most columns that a core's in-flight page names: what a start may have to call lost can be
+    /// listed, unless there are very many cores.
+    pub flight_entries: usize,
     /// Most bytes of each strip that one write may change.
     pub slice_bytes: u32,
 }
@@ -105,7 +110,7 @@ impl Shape {
             return None;
         }
         let pages = bytes / u64::from(cores) / BATCH_ALIGN as u64;
-        let flight = (pages / 16).clamp(1, (FLIGHT_BYTES_MAX / BATCH_ALIGN) as u64);
+        let flight = (pages / 16).clamp(2, (FLIGHT_BYTES_MAX / BATCH_ALIGN) as u64);
         let ring = u32::try_from(pages.checked_sub(2 * flight)?).unwrap_or(u32::MAX);
         let most = ring::most(ring);
         let strips = usize::from(layout.k(GROUP) + layout.m(GROUP));
@@ -117,7 +122,11 @@ impl Shape {
         let halves = core::iter::successors(Some(SLICE_BYTES_MAX as u32), |slice| Some(slice / 2));
         let slice_bytes = halves.take_while(|slice| *slice >= block).find(fits)?;
         let bytes = |pages: u64| pages * BATCH_ALIGN as u64;
-        Some(Self { lane_bytes: bytes(pages), flight_bytes: bytes(flight), slice_bytes })
+        let (lane_bytes, flight_bytes) = (bytes(pages), bytes(flight));
+        let listed = LOST_MAX / (usize::from(layout.m(GROUP)) * usize::from(cores));
+        // Those of all workers fit beside what is over and waits for a flush.
+        let flight_entries = page_entries(flight_bytes as usize).min(listed.max(4 * WORKERS));
+        Some(Self { lane_bytes, flight_bytes, flight_entries, slice_bytes })
     }
 }
 
@@ -136,11 +145,13 @@ pub(crate) async fn flush<E: Host>(array: &Array<E>) -> bool {
             tickets.push((slot, drive.flush()));
         }
     }
+    let mut failed = StripSet::default();
     for (slot, ticket) in tickets {
         if ticket.await.is_err() {
-            array.fail_and_wait(&bound, slot).await;
+            failed = failed.or(StripSet::one(slot.index()));
         }
     }
+    array.fail_all_and_wait(&bound, failed).await;
     !array.bound().view.frozen(GROUP)
 }
 

@@ -193,11 +193,11 @@ impl<E: Host> Managed<E> {
     /// Holds changes back until those under way are over. The configuration lock is held on return.
     pub(super) async fn hold_changes(&self) {
         self.guard.turn.acquire(1).await;
-        self.guard.joining.set(self.guard.area.is_some());
         self.lock.acquire(1).await;
         if self.stopped() {
             return;
         }
+        self.guard.joining.set(self.guard.area.is_some());
         self.publish_asking(false, true).await;
         self.lock.release(1);
         self.quiet().await;
@@ -229,7 +229,8 @@ impl<E: Host> Managed<E> {
     /// Ends a hold, and gives the lock back.
     pub(super) async fn let_changes_go(&self) {
         self.guard.joining.set(false);
-        if !self.stopped() {
+        if !self.closed() {
+            // An array that was stopped meanwhile, too: what is held keeps its end waiting.
             self.publish(false).await;
         }
         self.lock.release(1);
@@ -264,7 +265,7 @@ impl<E: Host> Managed<E> {
             }
         }
         let owes = self.keeper().is_some_and(|keeper| keeper.map.borrow().owes(GROUP));
-        group.guarded &= !(is_whole && owes);
+        group.guarded &= !(is_whole && owes && !self.lacks(GROUP));
     }
 }
 

@@ -124,7 +124,10 @@ pub(crate) async fn read<E: Host>(
         return (Err(BlockError::Unavailable), into);
     }
     if array.bound().view.unlike(key) {
-        make_alike(array, key, (from, from + into.len() as u32)).await;
+        let span = (from, from + into.len() as u32);
+        if let Err(error) = make_alike(array, key, span).await {
+            return (Err(error), into);
+        }
     }
     // The copy that the request was read from, so that what that could not read is found.
     let copy = array.bound().view.copy(key, from);
@@ -151,18 +154,39 @@ pub(crate) async fn read<E: Host>(
 }
 
 /// Makes the copies of a range alike that a crash may have left different, durably, before anybody
-/// sees one of them. What keeps it from that, the read that follows meets too.
-async fn make_alike<E: Host>(array: &Array<E>, key: StripeKey, span: (u32, u32)) {
+/// sees one of them. A copy that fails it is out, durably, when this returns: it would come back
+/// with what nobody compared. Blocks that no copy gives, the read that follows meets too.
+async fn make_alike<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    span: (u32, u32),
+) -> Result<(), BlockError> {
     if array.bound().view.code(key) != CodeKind::Mirror {
-        return;
+        return Ok(());
     }
     let mut cursor = Cursor::new(span.0, span.1, array.bound().view.block_bytes);
     while let Some(span) = cursor.range() {
-        match check_range(array, key, span, Repair::Resync, false).await {
-            Ok(Tried::Narrow) => cursor.narrow(),
-            Ok(Tried::Done(_)) | Err(_) => cursor.pass(),
+        let bound = array.bound();
+        let others = bound.view.stripe_state(key).readable.len().saturating_sub(1);
+        if others == 0 {
+            return Ok(());
+        }
+        match check_range(array, key, span, Repair::Resync, false).await? {
+            Tried::Narrow => cursor.narrow(),
+            Tried::Done(Ok(_)) => cursor.pass(),
+            Tried::Done(Err(going)) => {
+                // The last copy stays whatever it does.
+                let strips = going.first(others);
+                let slot = |strip| StripSet::one(bound.strip(key, strip).2.index());
+                let slots = strips.iter().map(slot).fold(StripSet::default(), StripSet::or);
+                array.fail_all_and_wait(&bound, slots).await;
+                if array.bound().view.frozen(key.group) {
+                    return Err(BlockError::Unavailable);
+                }
+            }
         }
     }
+    Ok(())
 }
 
 /// Reads a range of a data strip, of a mirror from `copy` if that can be read.
@@ -484,9 +508,12 @@ pub(crate) async fn check<E: Host>(
     let mut sum = Checked { compared: true, ..Checked::default() };
     let mut cursor = Cursor::over_strip(array);
     while let Some(span) = cursor.range() {
-        let Tried::Done(part) = check_range(array, key, span, repair, give_up).await? else {
-            cursor.narrow();
-            continue;
+        let part = match check_range(array, key, span, repair, give_up).await? {
+            Tried::Done(part) => part.unwrap_or_default(),
+            Tried::Narrow => {
+                cursor.narrow();
+                continue;
+            }
         };
         sum.compared &= part.compared;
         sum.alone |= part.alone;
@@ -531,13 +558,15 @@ impl Verdict {
     }
 }
 
+/// Checks a range of every strip. `Err`: the drives of these strips are going, what they hold is
+/// not known.
 async fn check_range<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     span: (u32, u32),
     repair: Repair,
     give_up: bool,
-) -> Result<Tried<Checked>, BlockError> {
+) -> Result<Tried<Result<Checked, StripSet>>, BlockError> {
     let mut unread = Unread::default();
     loop {
         let bound = array.bound();
@@ -550,7 +579,7 @@ async fn check_range<E: Host>(
             !data.without(state.readable).is_empty()
         };
         if state.m == 0 || lacking {
-            return Ok(Tried::Done(Checked::default()));
+            return Ok(Tried::Done(Ok(Checked::default())));
         }
         let (bytes, block) = (span.1 - span.0, bound.view.block_bytes);
         let bad = unread.bad.and(state.readable);
@@ -564,7 +593,7 @@ async fn check_range<E: Host>(
             if !known && give_up {
                 if give_up::give_up(array, key, span, LostReason::Resync).await? {
                     let done = Checked { compared: true, unreadable: true, ..Checked::default() };
-                    return Ok(Tried::Done(Checked { repaired: true, ..done }));
+                    return Ok(Tried::Done(Ok(Checked { repaired: true, ..done })));
                 }
                 unread = Unread::default();
                 continue;
@@ -573,7 +602,7 @@ async fn check_range<E: Host>(
                 let lost = if mirror { StripSet::one(0) } else { bad.and(data) };
                 lost.iter().for_each(|strip| array.note(key, strip, span));
                 let beyond = Checked { unreadable: true, beyond: true, ..Checked::default() };
-                return Ok(Tried::Done(beyond));
+                return Ok(Tried::Done(Ok(beyond)));
             }
         }
         let work = Work { array, bound: &bound, key, state };
@@ -585,11 +614,10 @@ async fn check_range<E: Host>(
             Ok(Tried::Narrow) => return Ok(Tried::Narrow),
             Ok(Tried::Done((checked, missed))) => {
                 settle(array, key, bound, missed).await?;
-                return Ok(Tried::Done(checked));
+                return Ok(Tried::Done(Ok(checked)));
             }
-            // A drive is going: what it holds of the stripe is not known to be right.
             Err(failed) if failed.strips != failed.bad => {
-                return Ok(Tried::Done(Checked::default()));
+                return Ok(Tried::Done(Err(failed.strips.without(failed.bad))));
             }
             Err(failed) => unread.add(failed),
         }

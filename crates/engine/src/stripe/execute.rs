@@ -337,6 +337,10 @@ async fn write_slice<E: Host>(
         array.scratch().reserve(units).await;
         let outcome = work.write_planned(&plan, slice, touched).await;
         array.scratch().release(units);
+        if let Ok((missed, _)) = &outcome {
+            // No guard is recorded over a drive that missed it and is not out.
+            take_out(array, key, &bound, *missed).await;
+        }
         drop(change);
         match outcome {
             Ok((missed, logged)) => return Some(end(array, key, bound, missed, logged).await),
@@ -394,12 +398,19 @@ pub(crate) async fn settle<E: Host>(
     if mutants::is(Mutant::NoFailureWait) {
         return Ok(());
     }
-    for strip in missed.iter() {
-        let (_, _, slot) = bound.strip(key, strip);
-        array.fail_and_wait(&bound, slot).await;
-    }
+    take_out(array, key, &bound, missed).await;
     let frozen = array.bound().view.frozen(key.group);
     if frozen { Err(BlockError::Unavailable) } else { Ok(()) }
+}
+
+/// Has the drives of strips fail that missed a write, and waits until they are out.
+async fn take_out<E: Host>(array: &Array<E>, key: StripeKey, bound: &Bound<E>, missed: StripSet) {
+    if missed.is_empty() || mutants::is(Mutant::NoFailureWait) {
+        return;
+    }
+    let slot = |strip| StripSet::one(bound.strip(key, strip).2.index());
+    let slots = missed.iter().map(slot).fold(StripSet::default(), StripSet::or);
+    array.fail_all_and_wait(bound, slots).await;
 }
 
 impl<E: Host> Work<'_, E> {

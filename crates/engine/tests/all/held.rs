@@ -5,12 +5,12 @@ use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, record, references};
-use engine::manage::command::StartOptions;
+use engine::manage::command::{Request, StartOptions};
 use format::SlotState;
 use layout::Level;
 use sim::{SharedSimDrive, WorldConfig};
 use std::rc::Rc;
-use units::{MIB, Nanos};
+use units::{MIB, Nanos, Slot};
 
 const STRIP: u32 = 16 << 10;
 const BYTES: u64 = 2 * MIB;
@@ -117,5 +117,23 @@ fn a_second_failure_is_cut_at_every_request() {
         let now = course.rig.world.boundaries();
         let out = |drives: &[SharedSimDrive]| newest(drives).slots[4].state == SlotState::Failed;
         course.run(now..now + 150, out);
+    }
+}
+
+/// A stop that comes while a drive is put in, at any moment of that, ends: what was held for the
+/// drive's sake is let go, though the array is stopped.
+#[test]
+fn a_stop_beside_a_replacement_ends() {
+    for step in 0..60 {
+        let course = lacking(step, step % 2 == 0, 1 + (step % 2) as u16, &[1, 4]);
+        let Course { rig, oracle, .. } = course;
+        oracle.errors.set(true);
+        let spare = drives(WIDTH + 1, step + 1_000, false).pop().unwrap();
+        let put_in =
+            rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(&spare, 91), r));
+        rig.world.run_for(Nanos::from_micros(step * 40));
+        let stopped = rig.send(|r| Request::Stop("a".into(), r));
+        rig.answered(&stopped).unwrap();
+        let _ = rig.answered(&put_in);
     }
 }

@@ -227,3 +227,20 @@ fn what_is_read_before_the_resync_stays_when_the_copy_it_came_from_goes() {
         }
     }
 }
+
+/// The same while another copy goes: those that are left are made alike all the same.
+#[test]
+fn copies_are_made_alike_while_one_of_them_goes() {
+    for seed in 0..4 {
+        let (drives, _) = unclean_with(Level::Raid1, 3, seed, seed % 2 == 0);
+        let rig = Rig::new(seed + 1, 1 + (seed / 2) as u16);
+        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        let volumes = rig.open_volume();
+        let read = || common::read(&rig, &volumes[0], BYTES - MIB, 4096).unwrap();
+        drives[2].vanish();
+        let before = read();
+        drives[0].vanish();
+        rig.fail(0).unwrap();
+        assert!(before == read(), "seed {seed}");
+    }
+}
