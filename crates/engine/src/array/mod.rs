@@ -71,6 +71,15 @@ impl<E: Host> Bound<E> {
         let drive = self.drives[slot.index()].as_ref().expect("a slot in use has a drive");
         (drive, self.view.data_offset + offset, slot)
     }
+
+    /// Starts a flush of every drive that takes writes and has a volatile cache.
+    pub fn flushes(&self) -> arrayvec::ArrayVec<(Slot, Doing<E>), DRIVES_MAX> {
+        let all = (0u16..).map(Slot).zip(&self.drives);
+        let taken = all.filter(|(slot, _)| self.view.writable(*slot));
+        let cached = |drive: &&Watched<E>| drive.info().volatile_cache;
+        let drives = taken.filter_map(|(slot, drive)| Some((slot, drive.as_ref().filter(cached)?)));
+        drives.map(|(slot, drive)| (slot, drive.flush())).collect()
+    }
 }
 
 /// One array on one core. Clones share it.
@@ -526,15 +535,7 @@ impl<E: Host> Array<E> {
         let _active = self.begin()?;
         let bound = self.bound();
         let number = self.flush_begins();
-        let mut tickets = arrayvec::ArrayVec::<_, DRIVES_MAX>::new();
-        for (i, drive) in bound.drives.iter().enumerate() {
-            let slot = Slot(i as u16);
-            if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot))
-                && drive.info().volatile_cache
-            {
-                tickets.push((slot, drive.flush()));
-            }
-        }
+        let mut tickets = bound.flushes();
         if mutants::is(Mutant::FlushOneLess) {
             tickets.pop();
         }

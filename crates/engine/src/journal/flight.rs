@@ -20,7 +20,7 @@
 use crate::Host;
 use crate::array::{Array, Bound};
 use crate::journal::columns::{InFlight, Ticket};
-use crate::journal::{GROUP, Shape, flush};
+use crate::journal::{GROUP, Shape, Task, flush};
 use crate::limits::{DRIVES_MAX, FLIGHT_QUIET};
 use crate::mutants::{self, Mutant};
 use arrayvec::ArrayVec;
@@ -30,7 +30,6 @@ use core::pin::pin;
 use core::task::Poll;
 use format::flight::{Columns, PageHead, encode, page_bytes};
 use format::journal::Place;
-use io::local::Event;
 use io::{Buf, BufMut, Drive, Pool};
 use units::{CoreId, Slot};
 
@@ -44,9 +43,7 @@ pub(crate) struct Flight {
     /// The key of the pages.
     key: Cell<u64>,
     page: RefCell<Option<BufMut>>,
-    closed: Cell<bool>,
-    ended: Cell<bool>,
-    news: Event,
+    task: Task,
 }
 
 impl Flight {
@@ -58,9 +55,7 @@ impl Flight {
             table: RefCell::new(InFlight::new(shape.flight_entries)),
             key: Cell::new(0),
             page: RefCell::default(),
-            closed: Cell::new(false),
-            ended: Cell::new(false),
-            news: Event::default(),
+            task: Task::default(),
         }
     }
 
@@ -69,10 +64,10 @@ impl Flight {
         let entered = self.table.borrow_mut().enter(columns);
         let ticket = match entered {
             Some(ticket) => ticket,
-            None => self.news.wait_until(|| self.table.borrow_mut().enter(columns)).await,
+            None => self.task.news.wait_until(|| self.table.borrow_mut().enter(columns)).await,
         };
         if !self.table.borrow().named(ticket) || self.key.get() == 0 {
-            self.news.notify();
+            self.task.news.notify();
         }
         ticket
     }
@@ -93,7 +88,7 @@ impl Flight {
         };
         match known() {
             Some(known) => known,
-            None => self.news.wait_until(known).await,
+            None => self.task.news.wait_until(known).await,
         }
     }
 
@@ -106,7 +101,7 @@ impl Flight {
         table.over(ticket, since);
         if first || table.crowded() {
             drop(table);
-            self.news.notify();
+            self.task.news.notify();
         }
     }
 
@@ -118,14 +113,12 @@ impl Flight {
 
     /// Something changed that the task may wait for.
     pub fn look(&self) {
-        self.news.notify();
+        self.task.news.notify();
     }
 
     /// Ends the task: no page is being written on return. Nothing is in flight, or will be.
     pub async fn end(&self) {
-        self.closed.set(true);
-        self.news.notify();
-        self.news.wait_until(|| self.ended.get().then_some(())).await;
+        self.task.end().await;
     }
 
     /// Whether there is something to do for a page at once.
@@ -133,7 +126,8 @@ impl Flight {
         let key = array.bound().view.flight_key;
         let table = self.table.borrow();
         let crowded = table.crowded() && table.any_over();
-        self.closed.get() || key != 0 && (table.any_fresh() || crowded || key != self.key.get())
+        self.task.closed.get()
+            || key != 0 && (table.any_fresh() || crowded || key != self.key.get())
     }
 
     /// Waits until there is; or until nothing came for a while and a page says too much.
@@ -141,12 +135,12 @@ impl Flight {
         loop {
             let stale = || array.bound().view.flight_key != 0 && self.table.borrow().any_over();
             let due = || self.due(array);
-            self.news.wait_until(|| (due() || stale()).then_some(())).await;
+            self.task.news.wait_until(|| (due() || stale()).then_some(())).await;
             if due() {
                 return;
             }
             let mut quiet = pin!(array.env().sleep(FLIGHT_QUIET));
-            let mut news = pin!(self.news.wait_until(|| due().then_some(())));
+            let mut news = pin!(self.task.news.wait_until(|| due().then_some(())));
             let slept = core::future::poll_fn(|cx| {
                 if news.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(false);
@@ -165,10 +159,8 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
     let flight = array.flight().expect("only arrays with a journal have it");
     loop {
         flight.wait(&array).await;
-        if flight.closed.get() {
-            flight.ended.set(true);
-            flight.news.notify();
-            return;
+        if flight.task.closed.get() {
+            return flight.task.over();
         }
         let bound = array.bound();
         let key = bound.view.flight_key;
@@ -178,7 +170,7 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
         if flight.key.get() != key {
             flight.table.borrow_mut().renew();
             flight.key.set(key);
-            flight.news.notify();
+            flight.task.news.notify();
         }
         let (fresh, crowded) = {
             let table = flight.table.borrow();
@@ -190,12 +182,12 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
             if flush(&array).await {
                 flight.flushed(number);
             }
-            flight.news.notify();
+            flight.task.news.notify();
         }
         let due = flight.table.borrow().any_fresh() || flight.table.borrow().any_over();
         if due && array.bound().view.flight_key == key {
             put(&array, flight, &bound, key).await;
-            flight.news.notify();
+            flight.task.news.notify();
         }
     }
 }

@@ -9,14 +9,13 @@
 use crate::Host;
 use crate::array::{Array, Bound};
 use crate::journal::ring::{Ring, most};
-use crate::journal::{GROUP, Shape, flush};
+use crate::journal::{GROUP, Shape, Task, flush};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
 use format::journal::{Batch, Place, Redo, StripRange, head_bytes, payload_crc};
 use format::limits::BATCH_ALIGN;
 use io::drive::GATHER_MAX;
-use io::local::Event;
 use io::{Buf, Drive, Pool};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -50,9 +49,7 @@ pub(crate) struct Lane {
     queue: RefCell<VecDeque<Rc<Queued>>>,
     /// Batches up to this one shall be forgotten, durably.
     forget: Cell<u64>,
-    closed: Cell<bool>,
-    ended: Cell<bool>,
-    news: Event,
+    task: Task,
 }
 
 fn pages(bytes: usize) -> u32 {
@@ -70,9 +67,7 @@ impl Lane {
             ring: RefCell::new(ring),
             queue: RefCell::default(),
             forget: Cell::new(0),
-            closed: Cell::new(false),
-            ended: Cell::new(false),
-            news: Event::default(),
+            task: Task::default(),
         }
     }
 
@@ -87,26 +82,24 @@ impl Lane {
         let wanted = RefCell::new(wanted);
         let queued = Rc::new(Queued { wanted, bytes, answer: Cell::new(None) });
         self.queue.borrow_mut().push_back(queued.clone());
-        self.news.notify();
-        self.news.wait_until(|| queued.answer.get()).await
+        self.task.news.notify();
+        self.task.news.wait_until(|| queued.answer.get()).await
     }
 
     /// What was logged in this batch is written in place, or whoever missed it is out.
     pub fn over(&self, batch: u64) {
         self.ring.borrow_mut().over(batch);
-        self.news.notify();
+        self.task.news.notify();
     }
 
     /// Something changed that the lane may wait for.
     pub fn look(&self) {
-        self.news.notify();
+        self.task.news.notify();
     }
 
     /// Ends the lane: it writes nothing on return. Nothing is queued, or will be.
     pub async fn end(&self) {
-        self.closed.set(true);
-        self.news.notify();
-        self.news.wait_until(|| self.ended.get().then_some(())).await;
+        self.task.end().await;
     }
 
     /// Returns when nothing that is over now can come back, or the group takes no writes.
@@ -117,9 +110,9 @@ impl Lane {
             return;
         }
         self.forget.set(self.forget.get().max(last));
-        self.news.notify();
+        self.task.news.notify();
         let done = || gone() || !may_log(&array.bound());
-        self.news.wait_until(|| done().then_some(())).await;
+        self.task.news.wait_until(|| done().then_some(())).await;
     }
 
     /// The first that are queued, alike and not too many for a batch; refuses others before them.
@@ -141,7 +134,7 @@ impl Lane {
             }
             taken.extend(queue.pop_front());
         }
-        self.news.notify();
+        self.task.news.notify();
         taken
     }
 }
@@ -160,19 +153,17 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
     let lane = array.lane().expect("only arrays with a journal have lanes");
     loop {
         let forget = || lane.forget.get() >= lane.ring.borrow().durable_tail();
-        let due = || lane.closed.get() || !lane.queue.borrow().is_empty() || forget();
-        lane.news.wait_until(|| due().then_some(())).await;
-        if lane.closed.get() {
-            lane.ended.set(true);
-            lane.news.notify();
-            return;
+        let due = || lane.task.closed.get() || !lane.queue.borrow().is_empty() || forget();
+        lane.task.news.wait_until(|| due().then_some(())).await;
+        if lane.task.closed.get() {
+            return lane.task.over();
         }
         if lane.queue.borrow().is_empty() {
             if may_log(&array.bound()) {
                 make_room(&array, lane).await;
             } else {
                 lane.forget.set(0);
-                lane.news.notify();
+                lane.task.news.notify();
             }
             continue;
         }
@@ -182,7 +173,7 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
         if !batch.is_empty() {
             let written = write(&array, lane, key, &batch).await;
             answer(&batch, written);
-            lane.news.notify();
+            lane.task.news.notify();
         }
     }
 }
@@ -225,16 +216,16 @@ async fn make_room<E: Host>(array: &Array<E>, lane: &Lane) {
     if moves {
         let at = lane.ring.borrow().place_of_tail();
         let _ = put(array, lane, &bound, (at, 1), &[]).await;
-        lane.news.notify();
+        lane.task.news.notify();
         return;
     }
     let generation = bound.view.generation;
     let news = || {
         let changed = array.bound().view.generation != generation;
-        let over = lane.ring.borrow().any_over() || lane.closed.get();
+        let over = lane.ring.borrow().any_over() || lane.task.closed.get();
         (changed || over).then_some(())
     };
-    lane.news.wait_until(news).await;
+    lane.task.news.wait_until(news).await;
 }
 
 /// The drives that get the batch: as many in sync as the group can still lose, and one more.

@@ -67,11 +67,12 @@ use crate::array::Array;
 use crate::limits::{SLICE_BYTES_MAX, WORKERS};
 use crate::mutants::{self, Mutant};
 use crate::stripe::plan::StripSet;
+use core::cell::Cell;
 use format::flight::page_entries;
 use format::limits::{BATCH_ALIGN, FLIGHT_BYTES_MAX, LOST_MAX};
-use io::Drive;
+use io::local::Event;
 use layout::{CodeKind, Layout};
-use units::{GroupNo, Slot};
+use units::GroupNo;
 
 /// The only group of an array that has a journal.
 pub(crate) const GROUP: GroupNo = GroupNo(0);
@@ -85,6 +86,30 @@ pub(crate) enum Logged {
     Batch(u64),
     /// In-flight pages.
     Flight(columns::Ticket),
+}
+
+/// A task that runs until it is told to end, and who waits for it or has it wait.
+#[derive(Default)]
+struct Task {
+    closed: Cell<bool>,
+    ended: Cell<bool>,
+    /// Something changed that the task, or who uses it, may wait for.
+    news: Event,
+}
+
+impl Task {
+    /// Ends it: it does nothing on return.
+    async fn end(&self) {
+        self.closed.set(true);
+        self.news.notify();
+        self.news.wait_until(|| self.ended.get().then_some(())).await;
+    }
+
+    /// It has ended.
+    fn over(&self) {
+        self.ended.set(true);
+        self.news.notify();
+    }
 }
 
 /// How the journal area is divided.
@@ -137,16 +162,8 @@ pub(crate) async fn flush<E: Host>(array: &Array<E>) -> bool {
     if mutants::is(Mutant::JournalUnflushed) {
         return true;
     }
-    let mut tickets = Vec::new();
-    for (slot, drive) in (0u16..).map(Slot).zip(&bound.drives) {
-        if let Some(drive) = drive.as_ref().filter(|_| bound.view.writable(slot))
-            && drive.info().volatile_cache
-        {
-            tickets.push((slot, drive.flush()));
-        }
-    }
     let mut failed = StripSet::default();
-    for (slot, ticket) in tickets {
+    for (slot, ticket) in bound.flushes() {
         if ticket.await.is_err() {
             failed = failed.or(StripSet::one(slot.index()));
         }

@@ -23,7 +23,7 @@ use crate::lost::from_record;
 use crate::manage::command::ManageError;
 use crate::manage::lost::add_to_record;
 use crate::manage::managed::Managed;
-use crate::manage::replay::{buffer, in_sync, read, settle};
+use crate::manage::replay::{buffer, in_sync, read, settle, spread};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use format::flight::{Columns, FlightPage, decode};
@@ -70,14 +70,8 @@ pub(super) async fn carry_out<E: Host>(
     if found.iter().all(|f| f.page.entries.is_empty()) {
         return Ok(Decided::Right);
     }
-    let start = managed.record().areas.expect("only with a journal").journal_start;
     for found in &found {
-        let image = [buffer(&found.image)];
-        let write =
-            |(slot, drive): (Slot, Watched<E>)| (slot, drive.write(start + found.at, &image, true));
-        let lacks = |(slot, _): &(Slot, Watched<E>)| !found.on.contains(slot);
-        let tickets = in_sync(managed).into_iter().filter(lacks).map(write).collect();
-        settle(managed, tickets, &mut assembly.missing).await?;
+        spread(managed, (found.at, &found.image), &found.on, &mut assembly.missing).await?;
     }
     let columns = columns(managed, &found);
     loop {

@@ -157,18 +157,27 @@ async fn secure_newest<E: Host>(
     batches: &Batches,
     out: &mut Vec<Missing>,
 ) -> Result<(), ManageError> {
-    let start = managed.record().areas.expect("only with a journal").journal_start;
     let newest: BTreeMap<u16, &Found> = batches.iter().map(|((lane, _), f)| (*lane, f)).collect();
     for found in newest.values().filter(|_| !mutants::is(Mutant::ReplayLoneNewest)) {
-        let image = buffer(&found.image);
-        let write = |(slot, drive): (Slot, Watched<E>)| {
-            (slot, drive.write(start + found.at, core::slice::from_ref(&image), true))
-        };
-        let lacks = |(slot, _): &(Slot, Watched<E>)| !found.on.contains(slot);
-        settle(managed, in_sync(managed).into_iter().filter(lacks).map(write).collect(), out)
-            .await?;
+        spread(managed, (found.at, &found.image), &found.on, out).await?;
     }
     Ok(())
+}
+
+/// Writes what stands somewhere in the journal area to all drives in sync but those it is on.
+pub(super) async fn spread<E: Host>(
+    managed: &Managed<E>,
+    (at, image): (u64, &[u8]),
+    on: &[Slot],
+    out: &mut Vec<Missing>,
+) -> Result<(), ManageError> {
+    let start = managed.record().areas.expect("only with a journal").journal_start;
+    let image = buffer(image);
+    let write = |(slot, drive): (Slot, Watched<E>)| {
+        (slot, drive.write(start + at, core::slice::from_ref(&image), true))
+    };
+    let lacks = |(slot, _): &(Slot, Watched<E>)| !on.contains(slot);
+    settle(managed, in_sync(managed).into_iter().filter(lacks).map(write).collect(), out).await
 }
 
 /// Where a range goes: to its strip, if the drive it names is there and its band was written.

@@ -41,9 +41,9 @@ use crate::array::{Array, Bound};
 use crate::buffers::join;
 use crate::limits::{BAD_RANGE_BYTES, SLICE_BYTES_MAX};
 use crate::mutants::{self, Mutant};
-use crate::stripe::execute::{Columns, STRIPS, Unread, Work, Writes, settle};
+use crate::stripe::execute::{Columns, STRIPS, Unread, Work, Writes, settle, take_out};
 use crate::stripe::give_up;
-use crate::stripe::plan::{StripSet, StripeState};
+use crate::stripe::plan::StripSet;
 use crate::stripe::table::StripeKey;
 use format::LostReason;
 use io::{BlockError, Buf, BufMut, Drive};
@@ -176,10 +176,7 @@ async fn make_alike<E: Host>(
             Tried::Done(Ok(_)) => cursor.pass(),
             Tried::Done(Err(going)) => {
                 // The last copy stays whatever it does.
-                let strips = going.first(others);
-                let slot = |strip| StripSet::one(bound.strip(key, strip).2.index());
-                let slots = strips.iter().map(slot).fold(StripSet::default(), StripSet::or);
-                array.fail_all_and_wait(&bound, slots).await;
+                take_out(array, key, &bound, going.first(others)).await;
                 if array.bound().view.frozen(key.group) {
                     return Err(BlockError::Unavailable);
                 }
@@ -528,15 +525,6 @@ pub(crate) async fn check<E: Host>(
     Ok(sum)
 }
 
-/// Whether the strips that can be read say what all should hold. Copies need one, the pinned one
-/// if they may differ; a stripe with parity its data, or as many strips if parity is trusted.
-fn known(state: &StripeState, mirror: bool) -> bool {
-    match mirror {
-        true => !state.readable.is_empty(),
-        false => state.sources(StripSet::range(0, state.k)).is_some(),
-    }
-}
-
 /// What the strips of a range say of each other.
 #[derive(Clone, Copy)]
 enum Verdict {
@@ -586,7 +574,7 @@ async fn check_range<E: Host>(
         state.readable = state.readable.without(unread.strips);
         if !bad.is_empty() {
             let pinned = mirror && !state.parity_trusted;
-            let known = known(&state, mirror);
+            let known = state.says_all(mirror);
             if too_long(bytes, block, pinned) || (!known && bytes > block) {
                 return Ok(Tried::Narrow);
             }

@@ -16,7 +16,7 @@
 
 use crate::Host;
 use crate::array::message::{Checked, Job, LostChange, Outcome, Repair};
-use crate::array::{Array, Bound};
+use crate::array::{Active, Array, Bound};
 use crate::journal::Logged;
 use crate::journal::lane::Wanted;
 use crate::limits::DRIVES_MAX;
@@ -337,27 +337,27 @@ async fn write_slice<E: Host>(
         array.scratch().reserve(units).await;
         let outcome = work.write_planned(&plan, slice, touched).await;
         array.scratch().release(units);
-        if let Ok((missed, _)) = &outcome {
-            // No guard is recorded over a drive that missed it and is not out.
-            take_out(array, key, &bound, *missed).await;
-        }
-        drop(change);
         match outcome {
-            Ok((missed, logged)) => return Some(end(array, key, bound, missed, logged).await),
+            Ok((missed, logged)) => {
+                return Some(end(array, key, (bound, change), missed, logged).await);
+            }
             Err(failed) => unread.add(failed),
         }
     }
 }
 
 /// Ends a change that is in place: as [`settle`], and the journal need not stand for it any more.
-/// One that missed a drive is not acknowledged before its group is guarded again.
+/// It counts as under way until the drives that missed it are out: no guard is recorded over one
+/// that is not. And it is not acknowledged before its group is guarded again.
 pub(crate) async fn end<E: Host>(
     array: &Array<E>,
     key: StripeKey,
-    bound: Rc<Bound<E>>,
+    (bound, change): (Rc<Bound<E>>, Active<'_>),
     missed: StripSet,
     logged: Logged,
 ) -> Result<(), BlockError> {
+    take_out(array, key, &bound, missed).await;
+    drop(change);
     let settled = settle(array, key, bound, missed).await;
     // What a dropped drive missed stays in the journal area: it will be back.
     if settled.is_ok() {
@@ -404,7 +404,12 @@ pub(crate) async fn settle<E: Host>(
 }
 
 /// Has the drives of strips fail that missed a write, and waits until they are out.
-async fn take_out<E: Host>(array: &Array<E>, key: StripeKey, bound: &Bound<E>, missed: StripSet) {
+pub(crate) async fn take_out<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    bound: &Bound<E>,
+    missed: StripSet,
+) {
     if missed.is_empty() || mutants::is(Mutant::NoFailureWait) {
         return;
     }

@@ -24,7 +24,7 @@ use crate::array::message::LostChange;
 use crate::journal::Logged;
 use crate::mutants::{self, Mutant};
 use crate::stripe::execute::{Columns, Unread, Work, Writes, end};
-use crate::stripe::plan::{StripSet, StripeState};
+use crate::stripe::plan::StripSet;
 use crate::stripe::table::StripeKey;
 use arrayvec::ArrayVec;
 use format::LostReason;
@@ -46,7 +46,8 @@ pub(crate) async fn give_up<E: Host>(
     loop {
         let (bound, change) = array.begin_change().await;
         let state = bound.view.stripe_state(key);
-        if bound.view.frozen(key.group) || !known(bound.view.code(key), &state) {
+        if bound.view.frozen(key.group) || !state.says_all(bound.view.code(key) == CodeKind::Mirror)
+        {
             return Err(BlockError::Unavailable);
         }
         let units = state.k + 2 * state.m;
@@ -54,16 +55,16 @@ pub(crate) async fn give_up<E: Host>(
         let mut work = Work { array, bound: &bound, key, state };
         let step = work.give_up(span).await;
         array.scratch().release(units);
-        drop(change);
         match step {
             Step::Known => return Ok(false),
             Step::Moved => return Err(BlockError::Unavailable),
             Step::Unlisted(lost) => {
+                drop(change);
                 array.change_lost(LostChange::Add(lost, reason)).await?;
             }
             Step::Again => {}
             Step::Written(missed, logged) => {
-                end(array, key, bound, missed, logged).await?;
+                end(array, key, (bound, change), missed, logged).await?;
                 return missed.is_empty().then_some(true).ok_or(BlockError::Unavailable);
             }
         }
@@ -86,14 +87,6 @@ pub(crate) async fn give_up_blocks<E: Host>(
         lo += block;
     }
     Ok(())
-}
-
-/// Whether the strips of a state say what all data is.
-fn known(code: CodeKind, state: &StripeState) -> bool {
-    match code {
-        CodeKind::Mirror => !state.readable.is_empty(),
-        _ => state.sources(StripSet::range(0, state.k)).is_some(),
-    }
 }
 
 /// How far giving up came under one snapshot.
@@ -131,10 +124,10 @@ impl<E: Host> Work<'_, E> {
         }
         self.state.readable = self.state.readable.without(unread.bad);
         let (state, view) = (self.state, &self.bound.view);
-        if known(view.code(self.key), &state) {
+        let mirror = view.code(self.key) == CodeKind::Mirror;
+        if state.says_all(mirror) {
             return Step::Known;
         }
-        let mirror = view.code(self.key) == CodeKind::Mirror;
         let data = if mirror { 1 } else { state.k };
         let lost = StripSet::range(0, data).without(state.readable);
         let lost = if mirror { StripSet::one(0) } else { lost };

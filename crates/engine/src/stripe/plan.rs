@@ -103,6 +103,15 @@ impl StripeState {
         StripSet::range(self.k, self.k + self.m)
     }
 
+    /// Whether the strips that can be read say what all should hold. Copies need one, the pinned
+    /// one if they may differ; a stripe with parity its data, or as many strips if parity is trusted.
+    pub fn says_all(&self, mirror: bool) -> bool {
+        match mirror {
+            true => !self.readable.is_empty(),
+            false => self.sources(self.data()).is_some(),
+        }
+    }
+
     /// The strips to read so that every data strip of `wanted` is known; `None` if there is no
     /// such set. Prefers data to parity.
     pub fn sources(&self, wanted: StripSet) -> Option<StripSet> {
