@@ -103,6 +103,8 @@ pub struct View {
     pub region_shift: Option<u32>,
     /// Whether any drive has a volatile write cache (D15).
     pub volatile_cache: bool,
+    /// Whether all drives carry requests out before they return: nothing goes on beside one.
+    pub inline: bool,
     /// The slots.
     pub slots: Vec<SlotView>,
     /// The groups.

@@ -38,6 +38,8 @@ struct Entry {
     page: u64,
     /// The next in its bucket, or in the list of free ones.
     next: u32,
+    /// Where it is among those that are not free.
+    place: u32,
 }
 
 /// Names an entry to who uses it.
@@ -47,6 +49,8 @@ pub struct Ticket(u32);
 /// See the module above.
 pub struct InFlight {
     entries: Vec<Entry>,
+    /// Those that are not free, in any order: few, where there is room for thousands.
+    used: Vec<u32>,
     buckets: Vec<u32>,
     free: u32,
     /// The newest page that was made, and the newest that is durable.
@@ -54,7 +58,6 @@ pub struct InFlight {
     durable: u64,
     /// Entries that no page was made with.
     fresh: usize,
-    used: usize,
     over: usize,
     safe: usize,
 }
@@ -62,14 +65,15 @@ pub struct InFlight {
 impl InFlight {
     /// Room for so many entries.
     pub fn new(most: usize) -> Self {
-        let entry = Entry { columns: Columns::default(), state: State::Free, page: 0, next: NONE };
-        let mut entries = vec![entry; most];
+        let (columns, state) = (Columns::default(), State::Free);
+        let mut entries = vec![Entry { columns, state, page: 0, next: NONE, place: 0 }; most];
         for (i, entry) in (1u32..).zip(&mut entries[..most - 1]) {
             entry.next = i;
         }
         let buckets = vec![NONE; most.next_power_of_two()];
-        let (made, durable, fresh, used, over, safe) = (0, 0, 0, 0, 0, 0);
-        Self { entries, buckets, free: 0, made, durable, fresh, used, over, safe }
+        let used = Vec::with_capacity(most);
+        let (made, durable, fresh, over, safe) = (0, 0, 0, 0, 0);
+        Self { entries, used, buckets, free: 0, made, durable, fresh, over, safe }
     }
 
     fn bucket(&self, stripe: u64) -> usize {
@@ -102,10 +106,11 @@ impl InFlight {
         let at = self.free;
         let entry = self.entries.get_mut(at as usize)?;
         self.free = entry.next;
-        *entry = Entry { columns, state: State::Open(1), page: 0, next: self.buckets[bucket] };
+        let (next, place) = (self.buckets[bucket], self.used.len() as u32);
+        *entry = Entry { columns, state: State::Open(1), page: 0, next, place };
         self.buckets[bucket] = at;
+        self.used.push(at);
         self.fresh += 1;
-        self.used += 1;
         Some(Ticket(at))
     }
 
@@ -146,16 +151,21 @@ impl InFlight {
 
     /// Whether there is little room left.
     pub const fn crowded(&self) -> bool {
-        self.used * 4 > self.entries.len() * 3
+        self.used.len() * 4 > self.entries.len() * 3
     }
 
     /// The flush of all drives that began as this one, counted from 1, ended well.
     pub fn flushed(&mut self, flush: u64) {
-        let before = |e: &&mut Entry| matches!(e.state, State::Over(begun) if begun < flush);
-        for entry in self.entries.iter_mut().filter(before) {
-            entry.state = State::Safe;
-            self.over -= 1;
-            self.safe += 1;
+        if self.over == 0 {
+            return;
+        }
+        for at in &self.used {
+            let entry = &mut self.entries[*at as usize];
+            if matches!(entry.state, State::Over(begun) if begun < flush) {
+                entry.state = State::Safe;
+                self.over -= 1;
+                self.safe += 1;
+            }
         }
     }
 
@@ -163,14 +173,14 @@ impl InFlight {
     /// change.
     pub fn make(&mut self) -> u64 {
         self.made += 1;
-        for at in 0..self.entries.len() {
-            match self.entries[at].state {
-                State::Free => {}
-                State::Safe => self.release(at as u32),
-                State::Open(_) | State::Over(_) => {
-                    let entry = &mut self.entries[at];
-                    entry.page = if entry.page == 0 { self.made } else { entry.page };
-                }
+        // From behind: what is released changes places only with one that had its turn.
+        for place in (0..self.used.len()).rev() {
+            let at = self.used[place];
+            let entry = &mut self.entries[at as usize];
+            if entry.state == State::Safe {
+                self.release(at);
+            } else if entry.page == 0 {
+                entry.page = self.made;
             }
         }
         self.fresh = 0;
@@ -178,7 +188,7 @@ impl InFlight {
     }
 
     fn release(&mut self, at: u32) {
-        let Entry { columns, next, page, .. } = self.entries[at as usize];
+        let Entry { columns, next, page, place, .. } = self.entries[at as usize];
         let bucket = self.bucket(columns.stripe);
         let mut link = self.buckets[bucket];
         if link == at {
@@ -191,20 +201,23 @@ impl InFlight {
         }
         self.fresh -= usize::from(page == 0);
         self.safe -= 1;
-        self.used -= 1;
-        let free = self.free;
-        self.entries[at as usize] = Entry { columns, state: State::Free, page: 0, next: free };
+        self.used.swap_remove(place as usize);
+        if let Some(moved) = self.used.get(place as usize) {
+            self.entries[*moved as usize].place = place;
+        }
+        self.entries[at as usize].state = State::Free;
+        self.entries[at as usize].next = self.free;
         self.free = at;
     }
 
     /// How many entries the page has that was made last.
     pub const fn used(&self) -> usize {
-        self.used
+        self.used.len()
     }
 
     /// All entries that are not free.
     pub fn named_now(&self) -> impl Iterator<Item = Columns> + '_ {
-        self.entries.iter().filter(|e| e.state != State::Free).map(|e| e.columns)
+        self.used.iter().map(|at| self.entries[*at as usize].columns)
     }
 
     /// The page that was made last is durable.
@@ -214,22 +227,20 @@ impl InFlight {
 
     /// No page made so far counts any more: under a new key nothing is in flight but what is open.
     pub fn renew(&mut self) {
-        for at in 0..self.entries.len() {
-            let entry = &mut self.entries[at];
-            match entry.state {
-                State::Free => {}
-                State::Open(_) => {
-                    self.fresh += usize::from(entry.page != 0);
-                    entry.page = 0;
-                }
-                State::Over(_) => {
-                    entry.state = State::Safe;
-                    self.over -= 1;
-                    self.safe += 1;
-                    self.release(at as u32);
-                }
-                State::Safe => self.release(at as u32),
+        for place in (0..self.used.len()).rev() {
+            let at = self.used[place];
+            let entry = &mut self.entries[at as usize];
+            if matches!(entry.state, State::Open(_)) {
+                self.fresh += usize::from(entry.page != 0);
+                entry.page = 0;
+                continue;
             }
+            if matches!(entry.state, State::Over(_)) {
+                entry.state = State::Safe;
+                self.over -= 1;
+                self.safe += 1;
+            }
+            self.release(at);
         }
     }
 }

@@ -30,6 +30,7 @@ use core::pin::pin;
 use core::task::Poll;
 use format::flight::{Columns, PageHead, encode, page_bytes};
 use format::journal::Place;
+use io::local::Event;
 use io::{Buf, BufMut, Drive, Pool};
 use units::{CoreId, Slot};
 
@@ -44,6 +45,9 @@ pub(crate) struct Flight {
     key: Cell<u64>,
     page: RefCell<Option<BufMut>>,
     task: Task,
+    /// A page is durable or there is another key: for writes. Apart from what the task waits for,
+    /// of which writes make so much that each would wake all others.
+    named: Event,
 }
 
 impl Flight {
@@ -56,6 +60,7 @@ impl Flight {
             key: Cell::new(0),
             page: RefCell::default(),
             task: Task::default(),
+            named: Event::default(),
         }
     }
 
@@ -64,7 +69,7 @@ impl Flight {
         let entered = self.table.borrow_mut().enter(columns);
         let ticket = match entered {
             Some(ticket) => ticket,
-            None => self.task.news.wait_until(|| self.table.borrow_mut().enter(columns)).await,
+            None => self.named.wait_until(|| self.table.borrow_mut().enter(columns)).await,
         };
         if !self.table.borrow().named(ticket) || self.key.get() == 0 {
             self.task.news.notify();
@@ -88,7 +93,7 @@ impl Flight {
         };
         match known() {
             Some(known) => known,
-            None => self.task.news.wait_until(known).await,
+            None => self.named.wait_until(known).await,
         }
     }
 
@@ -111,9 +116,10 @@ impl Flight {
         self.table.borrow_mut().flushed(flush);
     }
 
-    /// Something changed that the task may wait for.
+    /// Something changed that the task or writes may wait for.
     pub fn look(&self) {
         self.task.news.notify();
+        self.named.notify();
     }
 
     /// Ends the task: no page is being written on return. Nothing is in flight, or will be.
@@ -170,7 +176,7 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
         if flight.key.get() != key {
             flight.table.borrow_mut().renew();
             flight.key.set(key);
-            flight.task.news.notify();
+            flight.named.notify();
         }
         let (fresh, crowded) = {
             let table = flight.table.borrow();
@@ -182,12 +188,11 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
             if flush(&array).await {
                 flight.flushed(number);
             }
-            flight.task.news.notify();
         }
         let due = flight.table.borrow().any_fresh() || flight.table.borrow().any_over();
         if due && array.bound().view.flight_key == key {
             put(&array, flight, &bound, key).await;
-            flight.task.news.notify();
+            flight.named.notify();
         }
     }
 }

@@ -423,6 +423,7 @@ impl<E: Host> Managed<E> {
         };
         let shift = |keeper: &Keeper| keeper.map.borrow().region_shift();
         let (journal_key, flight_key) = self.keys();
+        let inline = |s: &Seat<E>| s.drive.as_ref().is_none_or(|d| d.1.info().inline);
         let caches = |s: &Seat<E>| s.drive.as_ref().is_some_and(|d| d.1.info().volatile_cache);
         View {
             generation: self.generation.get(),
@@ -436,6 +437,7 @@ impl<E: Host> Managed<E> {
             block_bytes: record.block_bytes,
             data_offset: record.data_offset,
             volatile_cache: seats.iter().any(caches),
+            inline: seats.iter().all(inline),
             slots: (0..seats.len()).map(slot).collect(),
             region_shift: self.keeper.as_ref().map(shift),
             groups: record.groups.iter().enumerate().map(group).collect(),

@@ -481,6 +481,11 @@ impl<E: Host> Work<'_, E> {
         touched: StripSet,
     ) -> Result<(StripSet, Logged), Unread> {
         let entered = self.enter_flight((slice.lo, slice.hi)).await;
+        if self.bound.view.inline {
+            // No read goes on beside the page: what is read is still at hand when it is written.
+            let named = self.named(entered).await;
+            named.map_err(|()| Unread::default())?;
+        }
         let mut columns = Columns::new();
         self.clear(&mut columns);
         let modify = plan.mode == Mode::ReadModifyWrite;

@@ -104,7 +104,7 @@ impl StripeState {
     }
 
     /// Whether the strips that can be read say what all should hold. Copies need one, the pinned
-    /// one if they may differ; a stripe with parity its data, or as many strips if parity is trusted.
+    /// one if they may differ; a stripe with parity its data, or as many if parity is trusted.
     pub fn says_all(&self, mirror: bool) -> bool {
         match mirror {
             true => !self.readable.is_empty(),
