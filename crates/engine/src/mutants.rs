@@ -92,6 +92,8 @@ mutants! {
     PageErrorLost = "page-error-lost": "a drive that did not take a page stays (row 10)";
     PagesNotBrought = "pages-not-brought": "a start leaves pages as old as it found them (row 15)";
     JoinWithoutPages = "join-without-pages": "a drive joins without the map (row 5)";
+    JoinWithOldPages = "join-with-old-pages": "a drive joins with the map as it was when the drive \
+        was prepared (row 5)";
     WrittenEarly = "written-early": "a first write is acknowledged before every core knows that \
         its band is written (stale routing)";
     CleanUnflushed = "clean-unflushed": "a region is cleaned before a flush (row 10)";

@@ -310,11 +310,18 @@ impl<E: Host> Manager<E> {
     /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
     pub(super) async fn stop(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         tasks::end(managed).await;
+        managed.replacing.acquire(1).await;
         managed.volume_lock.acquire(1).await;
-        if managed.stopped() {
-            managed.volume_lock.release(1);
-            return Err(ManageError::NoArray(managed.record().name.clone()));
-        }
+        let outcome = match managed.stopped() {
+            true => Err(ManageError::NoArray(managed.record().name.clone())),
+            false => self.stop_locked(managed).await,
+        };
+        managed.volume_lock.release(1);
+        managed.replacing.release(1);
+        outcome
+    }
+
+    async fn stop_locked(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         managed.publish_stopped().await;
         // Until here what is under way may have waited for it.
         guard::end(managed).await;
@@ -345,7 +352,6 @@ impl<E: Host> Manager<E> {
         };
         self.forget(managed);
         managed.lock.release(1);
-        managed.volume_lock.release(1);
         outcome
     }
 

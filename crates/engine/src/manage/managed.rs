@@ -96,6 +96,8 @@ pub(super) struct Managed<E: Host> {
     pub(super) lock: Semaphore,
     /// One change of volumes at a time; taken before `lock`.
     pub(super) volume_lock: Semaphore,
+    /// One drive is put in at a time, and none beside a stop; taken before `volume_lock`.
+    pub(super) replacing: Semaphore,
     pub(super) tasks: Tasks,
     /// Over what it lacks while it is degraded.
     pub(super) guard: Guard,
@@ -154,6 +156,7 @@ impl<E: Host> Managed<E> {
             missing: RefCell::default(),
             lock: Semaphore::new(1),
             volume_lock: Semaphore::new(1),
+            replacing: Semaphore::new(1),
             tasks,
             guard,
             keeper,

@@ -12,6 +12,7 @@ use format::SlotState;
 use format::limits::PAGE_BYTES;
 use format::region::Page;
 use io::{Drive, DriveError, Pool};
+use std::collections::BTreeMap;
 use units::Slot;
 
 /// Bytes of a drive's pages, with both their places.
@@ -21,16 +22,20 @@ fn map_bytes(keeper: &Keeper, slot: Slot) -> u64 {
     pages.sum::<u64>() * 2 * PAGE_BYTES as u64
 }
 
-/// Writes every page of a slot's groups to its drive, durably. Older ones of any array are gone
-/// then.
+/// The sequence numbers of the pages that a drive has.
+pub(super) type Written = BTreeMap<PageKey, u64>;
+
+/// Writes every page of a slot's groups to its drive, durably, as they are when it begins. Older
+/// ones of any array are gone then.
 pub(super) async fn write_all<E: Host>(
     managed: &Managed<E>,
     keeper: &Keeper,
     slot: Slot,
     drive: &Watched<E>,
-) -> Result<(), DriveError> {
+) -> Result<Written, DriveError> {
+    let mut written = Written::new();
     if mutants::is(Mutant::JoinWithoutPages) && managed.record().zeroed {
-        return Ok(());
+        return Ok(written);
     }
     let start = managed.record().areas.expect("only with a region map").map_start;
     let mut image = vec![0; map_bytes(keeper, slot) as usize];
@@ -41,6 +46,7 @@ pub(super) async fn write_all<E: Host>(
             let at = map.geometry().page_offset(slot, page.0, page.1, sequence % 2);
             if let Some(at) = at {
                 image[at as usize..][..PAGE_BYTES].copy_from_slice(&bytes);
+                written.insert(page, sequence);
             }
         }
     }
@@ -48,6 +54,31 @@ pub(super) async fn write_all<E: Host>(
         let mut buffer = Pool::single(part.len());
         buffer.copy_from_slice(part);
         drive.write(start + i as u64 * MAP_STEP, &[buffer.freeze()], true).await?;
+    }
+    Ok(written)
+}
+
+/// Writes the pages that changed since a drive got them. The keeper's lock is held.
+pub(super) async fn write_changed<E: Host>(
+    managed: &Managed<E>,
+    keeper: &Keeper,
+    (slot, drive): (Slot, &Watched<E>),
+    has: &Written,
+) -> Result<(), DriveError> {
+    let start = managed.record().areas.expect("only with a region map").map_start;
+    for (page, old) in has {
+        let (at, bytes) = {
+            let map = keeper.map.borrow();
+            let (sequence, bytes) = map.encode(*page);
+            if sequence == *old {
+                continue;
+            }
+            let at = map.geometry().page_offset(slot, page.0, page.1, sequence % 2);
+            (at.expect("it has the page"), bytes)
+        };
+        let mut buffer = Pool::single(bytes.len());
+        buffer.copy_from_slice(&bytes);
+        drive.write(start + at, &[buffer.freeze()], true).await?;
     }
     Ok(())
 }

@@ -51,29 +51,36 @@ impl<E: Host> Managed<E> {
     }
 
     /// Puts another drive in a slot; the keeper rebuilds it.
+    ///
+    /// The drive is prepared first: emptied, unless it was here before, and given the region map.
+    /// That waits for nobody but the drive, and nobody but a stop waits for it. Then changes are
+    /// held, the drive gets the pages that changed meanwhile, and joins.
     pub async fn replace(
         self: Rc<Self>,
         slot: Slot,
         (reference, mut drive): (DriveRef<E::Shared>, Watched<E>),
         uuid: Uuid,
     ) -> Result<ArrayStatus, ManageError> {
-        self.hold_changes().await;
+        self.replacing.acquire(1).await;
         let path = reference.path.clone();
-        let result = self.replace_locked(slot, reference, &drive, uuid).await;
+        let mut result = self.may_replace(slot, &reference, &drive);
+        if result.is_ok() {
+            result = self.replace_checked(slot, (reference, drive.clone()), uuid).await;
+        }
         if result.is_err() {
             self.quarantine.hold(&path, drive.retire());
         }
-        self.let_changes_go().await;
+        self.replacing.release(1);
         self.tasks.changed.notify();
         result.map(|()| self.status())
     }
 
-    async fn replace_locked(
+    /// Whether a drive may be put in a slot as things are now.
+    fn may_replace(
         &self,
         slot: Slot,
-        reference: DriveRef<E::Shared>,
+        reference: &DriveRef<E::Shared>,
         drive: &Watched<E>,
-        uuid: Uuid,
     ) -> Result<(), ManageError> {
         if self.stopped() {
             return Err(ManageError::NoArray(self.record().name.clone()));
@@ -108,25 +115,58 @@ impl<E: Host> Managed<E> {
         if has < needs {
             return Err(ManageError::TooSmall { has, needs });
         }
+        Ok(())
+    }
+
+    /// Prepares a drive and has it join.
+    async fn replace_checked(
+        &self,
+        slot: Slot,
+        (reference, drive): (DriveRef<E::Shared>, Watched<E>),
+        uuid: Uuid,
+    ) -> Result<(), ManageError> {
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
-        let returned = self.returned(slot, drive).await;
+        let returned = self.returned(slot, &drive).await;
         if returned.is_none() {
-            store::erase(drive).await.map_err(failed)?;
+            store::erase(&drive).await.map_err(failed)?;
+        }
+        let mut has = pages::Written::new();
+        if let Some(keeper) = self.keeper() {
+            has = pages::write_all(self, keeper, slot, &drive).await.map_err(failed)?;
         }
         let (next, uuid, since) = returned.unwrap_or((NextSlot::default(), uuid, 0));
-        if let Some(keeper) = self.keeper() {
-            // Until it takes part, no page is written: it has them all.
-            keeper.lock.acquire(1).await;
-            let written = pages::write_all(self, keeper, slot, drive).await;
-            if let Err(error) = written {
-                keeper.lock.release(1);
-                return Err(failed(error));
-            }
-        }
-        let joined = self.join(slot, (reference, drive.clone(), next), (uuid, since)).await;
-        if let Some(keeper) = self.keeper() {
-            keeper.lock.release(1);
-        }
+        let taken = (reference, drive, next);
+        self.hold_changes().await;
+        let joined = match self.may_replace(slot, &taken.0, &taken.1) {
+            Ok(()) => self.join_with_pages(slot, taken, (uuid, since), has).await,
+            Err(error) => Err(error),
+        };
+        self.let_changes_go().await;
+        joined
+    }
+
+    /// Has a drive join that has the pages of the map as they were a while ago.
+    async fn join_with_pages(
+        &self,
+        slot: Slot,
+        taken: Taken<E>,
+        new: (Uuid, u64),
+        has: pages::Written,
+    ) -> Result<(), ManageError> {
+        let Some(keeper) = self.keeper() else {
+            return self.join(slot, taken, new).await;
+        };
+        // Until it takes part, no page is written: it has them all.
+        keeper.lock.acquire(1).await;
+        let brought = match mutants::is(Mutant::JoinWithOldPages) {
+            true => Ok(()),
+            false => pages::write_changed(self, keeper, (slot, &taken.1), &has).await,
+        };
+        let joined = match brought {
+            Ok(()) => self.join(slot, taken, new).await,
+            Err(error) => Err(ManageError::Drive(taken.0.path, error)),
+        };
+        keeper.lock.release(1);
         joined
     }
 

@@ -5,7 +5,7 @@ use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, record, references};
-use engine::manage::command::{Request, StartOptions};
+use engine::manage::command::{ManageError, Request, StartOptions};
 use format::SlotState;
 use layout::Level;
 use sim::{SharedSimDrive, WorldConfig};
@@ -135,5 +135,64 @@ fn a_stop_beside_a_replacement_ends() {
         let stopped = rig.send(|r| Request::Stop("a".into(), r));
         rig.answered(&stopped).unwrap();
         let _ = rig.answered(&put_in);
+    }
+}
+
+/// A drive that is to be put in and answers nothing holds up whoever puts it in, and no host.
+#[test]
+fn a_replacement_that_hangs_holds_nobody_up() {
+    for seed in 0..4 {
+        let drives = drives(WIDTH + 1, seed, seed % 2 == 0);
+        let (used, spare) = (&drives[..WIDTH], &drives[WIDTH]);
+        let rig = Rig::new(seed, 1 + (seed % 2) as u16);
+        rig.create_with(Level::Raid6, used, STRIP, true).unwrap();
+        let volume = rig.volume(BYTES).remove(0);
+        common::write(&rig, &volume, 0, &[1; 4096]).unwrap();
+        rig.fail(1).unwrap();
+        spare.hang();
+        let put_in =
+            rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(spare, 91), r));
+        rig.world.run_for(Nanos::from_millis(1));
+        let before = rig.world.now();
+        common::write(&rig, &volume, 8192, &[2; 4096]).unwrap();
+        // The first write to a region that is clean, too.
+        common::write(&rig, &volume, BYTES - 4096, &[3; 4096]).unwrap();
+        assert!(rig.world.now().since(before) < Nanos::from_millis(100), "seed {seed}");
+        rig.world.run_for(Nanos::from_millis(20_000));
+        let refused = rig.answered(&put_in).map(|_| ());
+        assert!(matches!(refused, Err(ManageError::Drive(..))), "{refused:?}");
+        rig.stop();
+    }
+}
+
+/// What is written while a drive gets the region map is in the map that it joins with.
+#[test]
+fn a_drive_joins_with_the_map_of_that_moment() {
+    let drives = drives(3, 7, false);
+    let rig = Rig::new(7, 1);
+    rig.create_with(Level::Raid1, &drives[..2], STRIP, true).unwrap();
+    let volume = rig.volume(BYTES).remove(0);
+    rig.fail(1).unwrap();
+    let spare = &drives[2];
+    let map = record(&drives[0]).areas.unwrap().map_start;
+    spare.hold_within(map..map + 1);
+    let put_in =
+        rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(spare, 91), r));
+    while !spare.writes_within(map..map + 1) {
+        rig.world.run_for(Nanos::from_micros(10));
+    }
+    for at in [0, BYTES - 4096] {
+        common::write(&rig, &volume, at, &[5; 4096]).unwrap();
+    }
+    spare.release();
+    rig.answered(&put_in).unwrap();
+    rig.wait();
+    let alone = [spare.after_cut(true, 7)];
+    let rig = Rig::new(8, 1);
+    let options = StartOptions { start_degraded: true, accept_loss: false };
+    rig.assemble(&references(&alone), options).unwrap();
+    let volume = rig.open_volume().remove(0);
+    for at in [0, BYTES - 4096] {
+        assert!(common::read(&rig, &volume, at, 4096).unwrap() == [5; 4096], "zeros at {at}");
     }
 }
