@@ -371,6 +371,7 @@ fn recover(
     let before = Before {
         records: found.iter().map(record::newest).collect(),
         decoded: Decoded::open(&found).ok(),
+        readable: picture.drives.iter().all(|d| d.unreadable().is_empty()),
     };
     let rig = machine(rng);
     before.pages(&picture.drives)?;
@@ -487,19 +488,23 @@ fn nested(context: &mut Context, camera: Camera, rng: &mut Rng, depth: usize) ->
 struct Before<'a> {
     records: Vec<Option<Record>>,
     decoded: Option<Decoded<'a, Picked>>,
+    /// Whether all blocks could be read.
+    readable: bool,
 }
 
 impl Before<'_> {
     /// Whether blocks that can't be read may be lost that nobody was writing: parity is not to be
     /// trusted there, and there is no way to tell which stripes were being written (exception (a)).
     /// The resync that came upon them may have listed them, and written its drive, before this
-    /// picture was taken.
+    /// picture was taken; or the start that decided about their columns.
     fn may_lose(&self, name: &str, at: u64, bytes: u64, readable: bool) -> bool {
         let Some(decoded) = &self.decoded else { return false };
         let Some(volume) = decoded.volume(name) else { return false };
         let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
         let seat = decoded.seat(volume, at).filter(parity);
-        let now = |seat: &Seat| !readable && decoded.dirty(seat);
+        let now = |seat: &Seat| {
+            !readable && decoded.dirty(seat) || !self.readable && decoded.in_flight(seat)
+        };
         seat.is_some_and(|seat| now(&seat) || decoded.listed(volume, at, bytes))
     }
 
