@@ -8,7 +8,7 @@ use crate::manage::command::{
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
 use crate::manage::store::{self, NextSlot};
-use crate::manage::{doubt, guard, keeper, pages, replay, tasks};
+use crate::manage::{area, doubt, guard, keeper, pages, replay, tasks};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
@@ -285,11 +285,13 @@ impl<E: Host> Manager<E> {
             }
         }
         let mut assembly = assembly.clone();
-        assembly.missing.extend(replay::carry_out(managed).await?);
-        let decided = doubt::carry_out(managed, &mut assembly, accept_loss).await?;
-        if decided == doubt::Decided::Unguarded {
-            // What its dirty regions owe is asked of the map again.
-            lacking = pages::load(managed).await;
+        if let Some(said) = area::read(managed).await {
+            assembly.missing.extend(replay::carry_out(managed, &said).await?);
+            let decided = doubt::carry_out(managed, &mut assembly, accept_loss, &said).await?;
+            if decided == doubt::Decided::Unguarded {
+                // What its dirty regions owe is asked of the map again.
+                lacking = pages::load(managed).await;
+            }
         }
         if mutants::is(Mutant::EpochAtStart) {
             return Ok(());

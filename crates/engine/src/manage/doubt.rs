@@ -20,20 +20,18 @@ use crate::Host;
 use crate::journal::GROUP;
 use crate::limits::SLICE_BYTES_MAX;
 use crate::lost::from_record;
+use crate::manage::area::{Said, buffer, in_sync, settle, spread};
 use crate::manage::command::ManageError;
 use crate::manage::lost::add_to_record;
 use crate::manage::managed::Managed;
-use crate::manage::replay::{buffer, in_sync, read, settle, spread};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
-use format::flight::{Columns, FlightPage, decode};
-use format::journal::Place as BatchPlace;
-use format::limits::{BATCH_ALIGN, LOST_MAX};
+use format::flight::Columns;
+use format::limits::LOST_MAX;
 use format::{ArrayRecord, AssembleError, Assembly, LostReason};
 use io::{Drive, DriveError, Pool};
 use layout::Place;
 use parity::Code;
-use std::collections::BTreeMap;
 use units::{Slot, StripIndex, StripeNo};
 
 /// What the start goes on with.
@@ -45,35 +43,22 @@ pub(super) enum Decided {
     Unguarded,
 }
 
-/// A page that was found, where in the journal area, and its bytes.
-struct Found {
-    page: FlightPage,
-    at: u64,
-    image: Vec<u8>,
-    /// The drives that have it.
-    on: Vec<Slot>,
-}
-
 /// Does what the module says, where there is anything to do. Drives that fail on the way are added
 /// to the missing ones.
 pub(super) async fn carry_out<E: Host>(
     managed: &Managed<E>,
     assembly: &mut Assembly,
     accept_loss: bool,
+    Said { pages, .. }: &Said,
 ) -> Result<Decided, ManageError> {
-    let (key, group) = (managed.record().journal_key, managed.record().groups[0]);
-    let skip = mutants::is(Mutant::DoubtKeepsAll);
-    if skip || key == 0 || !group.guarded || !group.unclean || !managed.lacks(GROUP) {
+    let none = pages.values().all(|found| found.what.entries.is_empty());
+    if none || mutants::is(Mutant::DoubtKeepsAll) {
         return Ok(Decided::Right);
     }
-    let found = find(managed, key).await;
-    if found.iter().all(|f| f.page.entries.is_empty()) {
-        return Ok(Decided::Right);
-    }
-    for found in &found {
+    for found in pages.values() {
         spread(managed, (found.at, &found.image), &found.on, &mut assembly.missing).await?;
     }
-    let columns = columns(managed, &found);
+    let columns = columns(managed, pages.values().flat_map(|found| &found.what.entries));
     loop {
         let doubt = Doubt { managed, drives: in_sync(managed) };
         let lost = match doubt.look(&columns, &mut assembly.missing).await? {
@@ -129,35 +114,11 @@ async fn too_many<E: Host>(
     Ok(Decided::Unguarded)
 }
 
-/// The pages that count.
-async fn find<E: Host>(managed: &Managed<E>, key: u64) -> Vec<Found> {
-    let mut newest = BTreeMap::<u16, Found>::new();
-    let array = managed.record().array;
-    for (slot, drive) in in_sync(managed) {
-        let area = read(managed, &drive).await;
-        for at in (0..area.len()).step_by(BATCH_ALIGN) {
-            let place = BatchPlace { array, at: at as u64 };
-            let page = decode(&area[at..], place);
-            let Some(page) = page.filter(|p| p.head.key == key && p.head.group == GROUP) else {
-                continue;
-            };
-            let (lane, sequence) = (page.head.lane, page.head.sequence);
-            let known = newest.get_mut(&lane).map(|k| (k.page.head.sequence, &mut k.on));
-            match known {
-                Some((newer, _)) if newer > sequence => {}
-                Some((same, on)) if same == sequence => on.push(slot),
-                _ => {
-                    let image = area[at..at + page.bytes].to_vec();
-                    newest.insert(lane, Found { at: at as u64, image, on: vec![slot], page });
-                }
-            }
-        }
-    }
-    newest.into_values().collect()
-}
-
-/// The columns that pages name, those that mean something, in pieces that do not overlap.
-fn columns<E: Host>(managed: &Managed<E>, found: &[Found]) -> Vec<Columns> {
+/// The columns that are named, those that mean something, in pieces that do not overlap.
+fn columns<'a, E: Host>(
+    managed: &Managed<E>,
+    named: impl Iterator<Item = &'a Columns>,
+) -> Vec<Columns> {
     let layout = managed.layout();
     let block = managed.record().block_bytes;
     let keeper = managed.keeper().expect("only with a region map");
@@ -169,8 +130,7 @@ fn columns<E: Host>(managed: &Managed<E>, found: &[Found]) -> Vec<Columns> {
             && c.to.is_multiple_of(block)
             && map.next_stripe(GROUP, c.stripe, c.stripe + 1, 0) == c.stripe
     };
-    let all = found.iter().flat_map(|f| f.page.entries.iter().copied());
-    let mut all: Vec<Columns> = all.filter(counts).collect();
+    let mut all: Vec<Columns> = named.copied().filter(counts).collect();
     all.sort_unstable();
     all.dedup_by(|next, last| {
         let joined = next.stripe == last.stripe && next.from <= last.to;

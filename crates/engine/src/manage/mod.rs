@@ -12,6 +12,7 @@
 //!
 //! Acknowledgements that depend on the change wait for step 3 (D2).
 
+mod area;
 pub mod command;
 mod create;
 mod doubt;

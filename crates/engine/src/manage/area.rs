@@ -1,0 +1,210 @@
+//! What the journal area of a group says that was guarded and unclean when its array ended, and
+//! lacks a drive now: its batches ([`crate::manage::replay`]) and in-flight pages
+//! ([`crate::manage::doubt`]). It is read once, of every drive in sync, one after the other.
+//!
+//! What can't be read says nothing: a write that was cut short may leave its blocks so.
+
+use crate::Host;
+use crate::journal::GROUP;
+use crate::limits::MAP_STEP;
+use crate::manage::command::ManageError;
+use crate::manage::managed::Managed;
+use crate::watch::{Doing, Watched};
+use format::flight::FlightPage;
+use format::journal::{Batch, Place};
+use format::limits::BATCH_ALIGN;
+use format::{Missing, SlotState, flight, journal};
+use io::{Buf, Drive, DriveError, Pool};
+use std::collections::BTreeMap;
+use units::Slot;
+
+/// Something that stands in the journal area.
+pub(super) struct Found<T> {
+    pub what: T,
+    /// Where it begins in the journal area.
+    pub at: u64,
+    /// Its bytes.
+    pub image: Vec<u8>,
+    /// The drives that have it whole.
+    pub on: Vec<Slot>,
+}
+
+/// A batch, and the bytes of its head.
+pub(super) type FoundBatch = Found<(Batch, usize)>;
+
+/// What counts.
+#[derive(Default)]
+pub(super) struct Said {
+    /// Batches by lane and sequence number.
+    pub batches: BTreeMap<(u16, u64), FoundBatch>,
+    /// The newest page of each lane.
+    pub pages: BTreeMap<u16, Found<FlightPage>>,
+}
+
+/// Reads it; `None` if nothing in it counts, whatever it is.
+pub(super) async fn read<E: Host>(managed: &Managed<E>) -> Option<Said> {
+    let (key, group) = (managed.record().journal_key, managed.record().groups[GROUP.index()]);
+    if key == 0 || !group.guarded || !group.unclean || !managed.lacks(GROUP) {
+        return None;
+    }
+    let mut said = Said::default();
+    for (slot, drive) in in_sync(managed) {
+        let area = image(managed, &drive).await;
+        let array = managed.record().array;
+        for at in (0..area.len()).step_by(BATCH_ALIGN) {
+            let place = Place { array, at: at as u64 };
+            said.take_batch(&area, place, key, slot);
+            said.take_page(&area, place, key, slot);
+        }
+        said.forget_passed();
+    }
+    Some(said)
+}
+
+impl Said {
+    fn take_batch(&mut self, area: &[u8], place: Place, key: u64, slot: Slot) {
+        let at = place.at as usize;
+        let head = journal::decode(&area[at..], place);
+        let Some(head) = head.filter(|h| h.batch.key == key && h.batch.group == GROUP) else {
+            return;
+        };
+        let (from, to) = (at + head.head_bytes, at + head.head_bytes + head.payload_bytes);
+        if area.get(from..to).is_some_and(|payload| head.matches(payload)) {
+            let known = self.batches.entry((head.batch.lane, head.batch.sequence));
+            let found = known.or_insert_with(|| Found {
+                at: place.at,
+                image: area[at..to].to_vec(),
+                on: Vec::new(),
+                what: (head.batch, head.head_bytes),
+            });
+            found.on.push(slot);
+        }
+    }
+
+    fn take_page(&mut self, area: &[u8], place: Place, key: u64, slot: Slot) {
+        let at = place.at as usize;
+        let page = flight::decode(&area[at..], place);
+        let Some(what) = page.filter(|p| p.head.key == key && p.head.group == GROUP) else {
+            return;
+        };
+        let (lane, sequence) = (what.head.lane, what.head.sequence);
+        let known = self.pages.get_mut(&lane).map(|k| (k.what.head.sequence, &mut k.on));
+        match known {
+            Some((newer, _)) if newer > sequence => {}
+            Some((same, on)) if same == sequence => on.push(slot),
+            _ => {
+                let image = area[at..at + what.bytes].to_vec();
+                self.pages.insert(lane, Found { what, at: place.at, image, on: vec![slot] });
+            }
+        }
+    }
+
+    /// Leaves only the batches that no tail has passed.
+    fn forget_passed(&mut self) {
+        let mut tails = BTreeMap::<u16, u64>::new();
+        for found in self.batches.values() {
+            let tail = tails.entry(found.what.0.lane).or_default();
+            *tail = found.what.0.tail.max(*tail);
+        }
+        self.batches.retain(|(lane, sequence), _| *sequence >= tails[lane]);
+    }
+}
+
+pub(super) fn in_sync<E: Host>(managed: &Managed<E>) -> Vec<(Slot, Watched<E>)> {
+    let counts = |slot: Slot| managed.record().slots[slot.index()].state == SlotState::InSync;
+    managed.drives_taking_part().into_iter().filter(|(slot, _)| counts(*slot)).collect()
+}
+
+/// The journal area of a drive; zeros where it can't be read.
+async fn image<E: Host>(managed: &Managed<E>, drive: &Watched<E>) -> Vec<u8> {
+    let areas = managed.record().areas.expect("only with a journal");
+    let mut image = Vec::with_capacity(areas.journal_bytes as usize);
+    for step in (0..areas.journal_bytes).step_by(MAP_STEP as usize) {
+        let at = areas.journal_start + step;
+        let (result, part) = drive.read(at, Pool::single(MAP_STEP as usize)).await;
+        if result.is_ok() {
+            image.extend_from_slice(&part);
+            continue;
+        }
+        for page in (0..MAP_STEP).step_by(BATCH_ALIGN) {
+            let (result, part) = drive.read(at + page, Pool::single(BATCH_ALIGN)).await;
+            let bytes = if result.is_ok() { &part[..] } else { &[0; BATCH_ALIGN] };
+            image.extend_from_slice(bytes);
+        }
+    }
+    image
+}
+
+pub(super) fn buffer(bytes: &[u8]) -> Buf {
+    let mut buffer = Pool::single(bytes.len());
+    buffer.copy_from_slice(bytes);
+    buffer.freeze()
+}
+
+/// Writes what stands somewhere in the journal area to all drives in sync but those it is on.
+pub(super) async fn spread<E: Host>(
+    managed: &Managed<E>,
+    (at, image): (u64, &[u8]),
+    on: &[Slot],
+    out: &mut Vec<Missing>,
+) -> Result<(), ManageError> {
+    let start = managed.record().areas.expect("only with a journal").journal_start;
+    let image = buffer(image);
+    let write = |(slot, drive): (Slot, Watched<E>)| {
+        (slot, drive.write(start + at, core::slice::from_ref(&image), true))
+    };
+    let lacks = |(slot, _): &(Slot, Watched<E>)| !on.contains(slot);
+    settle(managed, in_sync(managed).into_iter().filter(lacks).map(write).collect(), out).await
+}
+
+/// Waits for requests. A drive that failed one is let go, if the others do.
+pub(super) async fn settle<E: Host>(
+    managed: &Managed<E>,
+    tickets: Vec<(Slot, Doing<E>)>,
+    out: &mut Vec<Missing>,
+) -> Result<(), ManageError> {
+    let mut failed: Vec<(Slot, DriveError)> = Vec::new();
+    for (slot, ticket) in tickets {
+        if let Err(error) = ticket.await
+            && !failed.iter().any(|(s, _)| *s == slot)
+        {
+            failed.push((slot, error));
+        }
+    }
+    for (slot, error) in failed {
+        if out.iter().any(|m| m.slot == slot) {
+            continue;
+        }
+        managed.leave_out(slot, error, out)?;
+    }
+    Ok(())
+}
+
+impl<E: Host> Managed<E> {
+    /// Lets a drive go that failed before the array is served, if the others do.
+    pub(super) fn leave_out(
+        &self,
+        slot: Slot,
+        error: DriveError,
+        out: &mut Vec<Missing>,
+    ) -> Result<(), ManageError> {
+        if !self.does_without(slot) {
+            return Err(ManageError::Drive(self.path_of(slot), error));
+        }
+        let (drive, serial) = {
+            let record = self.record();
+            let entry = &record.slots[slot.index()];
+            (entry.drive, entry.serial.clone())
+        };
+        self.let_slot_go(slot);
+        out.push(Missing { slot, drive, serial });
+        Ok(())
+    }
+
+    /// Whether the group keeps all data with that slot's drive gone too: it does not count, or
+    /// enough others do.
+    fn does_without(&self, slot: Slot) -> bool {
+        let rebuilding = self.record().slots[slot.index()].state != SlotState::InSync;
+        rebuilding || in_sync(self).len() > usize::from(self.layout().k(GROUP))
+    }
+}
