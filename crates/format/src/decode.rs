@@ -9,7 +9,7 @@ use crate::limits::{
     ADDRESS_MAX, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES, FORMAT_VERSION,
     FORMAT_VERSION_1, HEADER_BYTES, MAGIC, NAME_MAX, RECORD_MAX, SERIAL_MAX, VOLUMES_MAX,
 };
-use crate::more::{self, COMPAT_TASKS, INCOMPAT_LOST};
+use crate::more::{self, COMPAT_TASKS, INCOMPAT_KNOWN};
 use crate::record::{
     Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
     LastScrub, Owner, Paused, SlotRecord, SlotState, VolumeRecord,
@@ -73,7 +73,7 @@ pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     if crc32c(body) != header.record_crc {
         return Err(FormatError::RecordDamaged);
     }
-    let unknown = header.incompat & !INCOMPAT_LOST;
+    let unknown = header.incompat & !INCOMPAT_KNOWN;
     if unknown != 0 {
         return Err(FormatError::Incompatible(unknown));
     }

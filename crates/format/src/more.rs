@@ -4,7 +4,8 @@
 //! A record has neither part, nor its flag, while there is nothing to say: a release that knows
 //! neither reads it as before. One that does not know the list of lost ranges must not read the
 //! record at all (incompat): what is lost would look like data. One that does not know how tasks
-//! stand may (compat): it forgets it.
+//! stand may (compat): it forgets it. A guarded group has a flag, too, and nothing behind the
+//! lists.
 
 use crate::FormatError;
 use crate::codec::{Reader, Writer};
@@ -18,11 +19,18 @@ use units::GroupNo;
 pub const COMPAT_TASKS: u32 = 1;
 /// Incompat flag: the list of lost ranges is there.
 pub const INCOMPAT_LOST: u32 = 1;
+/// Incompat flag: a group is guarded, and in-flight pages may say what was being written. Releases
+/// that did not know these guarded only groups that lack a drive, and set no flag.
+pub const INCOMPAT_FLIGHT: u32 = 2;
+/// All that this release knows.
+pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST | INCOMPAT_FLIGHT;
 
 /// The flags (compat, incompat) of a record.
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {
     let compat = if has_tasks(record) { COMPAT_TASKS } else { 0 };
-    (compat, if record.lost.is_empty() { 0 } else { INCOMPAT_LOST })
+    let lost = if record.lost.is_empty() { 0 } else { INCOMPAT_LOST };
+    let guarded = record.groups.iter().any(|group| group.guarded);
+    (compat, lost | if guarded { INCOMPAT_FLIGHT } else { 0 })
 }
 
 fn has_tasks(record: &ArrayRecord) -> bool {

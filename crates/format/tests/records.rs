@@ -116,6 +116,22 @@ fn versions_and_flags_are_obeyed() {
     );
 }
 
+/// A guarded group keeps releases away that do not know in-flight pages; records of these have no
+/// such flag.
+#[test]
+fn a_guarded_group_has_a_flag() {
+    let mut record = mapped(eventful(Level::Raid5, 3));
+    record.journal_key = 7;
+    record.groups[0].guarded = true;
+    record.groups[0].unclean = true;
+    let mut image = encode(&record);
+    assert_eq!((image[16], image[24]), (0, 2));
+    assert_eq!(decode(&image), Ok(record.clone()));
+    image[24] = 0;
+    seal(&mut image);
+    assert_eq!(decode(&image), Ok(record));
+}
+
 /// Without a flag there is nothing behind the lists; with one, exactly what it announces.
 #[test]
 fn what_is_lost_and_how_tasks_stand_is_announced_by_flags() {
@@ -338,9 +354,9 @@ fn nobody_falls_back_from_a_record_of_a_later_release() {
     slots[0] = encode(&old);
     old.sequence += 1;
     slots[2] = encode(&old);
-    slots[2][24] = 2;
+    slots[2][24] = 4;
     seal(&mut slots[2]);
-    assert_eq!(best(&slots), Err(FormatError::Incompatible(2)));
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(4)));
     slots[2][200] ^= 1;
     assert_eq!(best(&slots).map(|(slot, _)| slot), Ok(0), "torn, so the older one counts");
     slots[0][200] ^= 1;

@@ -368,11 +368,7 @@ fn recover(
     depth: usize,
 ) -> Outcome<()> {
     let found = pick(&picture.drives);
-    let before = Before {
-        records: found.iter().map(record::newest).collect(),
-        decoded: Decoded::open(&found).ok(),
-        readable: picture.drives.iter().all(|d| d.unreadable().is_empty()),
-    };
+    let before = Before::of(&found, &picture.drives);
     let rig = machine(rng);
     before.pages(&picture.drives)?;
     let mut may_hold = picture.versions.clone();
@@ -492,7 +488,15 @@ struct Before<'a> {
     readable: bool,
 }
 
-impl Before<'_> {
+impl<'a> Before<'a> {
+    fn of(found: &'a [Picked], drives: &[SharedSimDrive]) -> Self {
+        Self {
+            records: found.iter().map(record::newest).collect(),
+            decoded: Decoded::open(found).ok(),
+            readable: drives.iter().all(|d| d.unreadable().is_empty()),
+        }
+    }
+
     /// Whether blocks that can't be read may be lost that nobody was writing: parity is not to be
     /// trusted there, and there is no way to tell which stripes were being written (exception (a)).
     /// The resync that came upon them may have listed them, and written its drive, before this

@@ -3,9 +3,11 @@
 //! | an entry is | becomes | when                                                                |
 //! |-------------|---------|---------------------------------------------------------------------|
 //! | free        | open    | a write of columns begins that no entry has                         |
-//! | open        | over    | every write that uses it is over, and who missed it is out          |
+//! | open        | over    | every write that used it is over, and who missed it is out; caches  |
+//! |             |         | may hold some of it                                                 |
+//! | open        | safe    | the same, and no cache holds anything of it                         |
 //! | over        | open    | another write of columns within it begins                           |
-//! | over        | safe    | the drives were flushed since; at once if they have no caches       |
+//! | over        | safe    | the drives were flushed since the last write that caches may hold   |
 //! | safe        | open    | another write of columns within it begins                           |
 //! | safe        | free    | a page is made: it is left out of it                                |
 //!
@@ -25,8 +27,7 @@ enum State {
     Free,
     /// So many writes use it.
     Open(u32),
-    /// So many flushes had begun by then.
-    Over(u64),
+    Over,
     Safe,
 }
 
@@ -34,6 +35,8 @@ enum State {
 struct Entry {
     columns: Columns,
     state: State,
+    /// How many flushes had begun when the last write was over that caches may hold.
+    cached: Option<u64>,
     /// The first page that names it; 0: none yet.
     page: u64,
     /// The next in its bucket, or in the list of free ones.
@@ -66,7 +69,8 @@ impl InFlight {
     /// Room for so many entries.
     pub fn new(most: usize) -> Self {
         let (columns, state) = (Columns::default(), State::Free);
-        let mut entries = vec![Entry { columns, state, page: 0, next: NONE, place: 0 }; most];
+        let free = Entry { columns, state, cached: None, page: 0, next: NONE, place: 0 };
+        let mut entries = vec![free; most];
         for (i, entry) in (1u32..).zip(&mut entries[..most - 1]) {
             entry.next = i;
         }
@@ -92,7 +96,7 @@ impl InFlight {
             if has.stripe == columns.stripe && within {
                 match entry.state {
                     State::Open(n) => entry.state = State::Open(n + 1),
-                    State::Over(_) | State::Safe => {
+                    State::Over | State::Safe => {
                         self.over -= usize::from(entry.state != State::Safe);
                         self.safe -= usize::from(entry.state == State::Safe);
                         entry.state = State::Open(1);
@@ -107,7 +111,7 @@ impl InFlight {
         let entry = self.entries.get_mut(at as usize)?;
         self.free = entry.next;
         let (next, place) = (self.buckets[bucket], self.used.len() as u32);
-        *entry = Entry { columns, state: State::Open(1), page: 0, next, place };
+        *entry = Entry { columns, state: State::Open(1), cached: None, page: 0, next, place };
         self.buckets[bucket] = at;
         self.used.push(at);
         self.fresh += 1;
@@ -121,16 +125,17 @@ impl InFlight {
     }
 
     /// A write is over, and who missed it is out; how many flushes have begun, if caches may hold
-    /// some of it. That is so for all writes between two [`InFlight::renew`], or for none.
+    /// some of it.
     pub fn over(&mut self, ticket: Ticket, cached: Option<u64>) {
         let entry = &mut self.entries[ticket.0 as usize];
         let State::Open(users) = entry.state else { unreachable!("a write is over once") };
-        entry.state = match (users, cached) {
+        entry.cached = cached.or(entry.cached);
+        entry.state = match (users, entry.cached) {
             (1, None) => State::Safe,
-            (1, Some(flushes)) => State::Over(flushes),
+            (1, Some(_)) => State::Over,
             _ => State::Open(users - 1),
         };
-        self.over += usize::from(matches!(entry.state, State::Over(_)));
+        self.over += usize::from(entry.state == State::Over);
         self.safe += usize::from(entry.state == State::Safe);
     }
 
@@ -156,15 +161,15 @@ impl InFlight {
 
     /// The flush of all drives that began as this one, counted from 1, ended well.
     pub fn flushed(&mut self, flush: u64) {
-        if self.over == 0 {
-            return;
-        }
         for at in &self.used {
             let entry = &mut self.entries[*at as usize];
-            if matches!(entry.state, State::Over(begun) if begun < flush) {
-                entry.state = State::Safe;
-                self.over -= 1;
-                self.safe += 1;
+            if entry.cached.is_some_and(|begun| begun < flush) {
+                entry.cached = None;
+                if entry.state == State::Over {
+                    entry.state = State::Safe;
+                    self.over -= 1;
+                    self.safe += 1;
+                }
             }
         }
     }
@@ -235,7 +240,7 @@ impl InFlight {
                 entry.page = 0;
                 continue;
             }
-            if matches!(entry.state, State::Over(_)) {
+            if entry.state == State::Over {
                 entry.state = State::Safe;
                 self.over -= 1;
                 self.safe += 1;
@@ -259,8 +264,10 @@ mod tests {
         /// Beside the pages that were written, and lists of who writes and who may be in a cache.
         #[test]
         fn the_newest_page_names_all_that_is_in_flight(
-            steps in prop::collection::vec((0u8..9, 0u64..5, 0u32..4, 1u32..3), 1..300),
-            safe in any::<bool>()
+            steps in prop::collection::vec(
+                (0u8..9, 0u64..5, 0u32..4, 1u32..3, any::<bool>()),
+                1..300
+            )
         ) {
             let mut table = InFlight::new(8);
             let mut page = BTreeSet::new();
@@ -268,7 +275,7 @@ mod tests {
             let mut cached: Vec<(Columns, u64)> = Vec::new();
             let mut flushes: Vec<u64> = Vec::new();
             let mut begun = 0;
-            for (what, stripe, from, n) in steps {
+            for (what, stripe, from, n, safe) in steps {
                 match what {
                     0..4 => {
                         let wanted = columns(stripe, from, from + n);

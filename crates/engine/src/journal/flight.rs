@@ -97,9 +97,11 @@ impl Flight {
         }
     }
 
-    /// A write is in place, and who missed it is out; or nothing was written.
-    pub fn over<E: Host>(&self, array: &Array<E>, ticket: Ticket) {
-        let cached = array.bound().view.volatile_cache && !mutants::is(Mutant::FlightUnflushed);
+    /// A write is in place, and who missed it is out; or nothing was written. Whether drives that
+    /// have caches may hold some of it there.
+    pub fn over<E: Host>(&self, array: &Array<E>, ticket: Ticket, cached: bool) {
+        let cached =
+            cached && array.bound().view.volatile_cache && !mutants::is(Mutant::FlightUnflushed);
         let since = cached.then(|| array.flushes_begun());
         let mut table = self.table.borrow_mut();
         let first = !table.any_over();

@@ -339,7 +339,9 @@ async fn write_slice<E: Host>(
         array.scratch().release(units);
         match outcome {
             Ok((missed, logged)) => {
-                return Some(end(array, key, (bound, change), missed, logged).await);
+                return Some(
+                    end(array, key, (bound, change), missed, (logged, slice.durable)).await,
+                );
             }
             Err(failed) => unread.add(failed),
         }
@@ -348,20 +350,21 @@ async fn write_slice<E: Host>(
 
 /// Ends a change that is in place: as [`settle`], and the journal need not stand for it any more.
 /// It counts as under way until the drives that missed it are out: no guard is recorded over one
-/// that is not. And it is not acknowledged before its group is guarded again.
+/// that is not. And it is not acknowledged before its group is guarded again. What was written
+/// `durable` is in no cache.
 pub(crate) async fn end<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     (bound, change): (Rc<Bound<E>>, Active<'_>),
     missed: StripSet,
-    logged: Logged,
+    (logged, durable): (Logged, bool),
 ) -> Result<(), BlockError> {
     take_out(array, key, &bound, missed).await;
     drop(change);
     let settled = settle(array, key, bound, missed).await;
     // What a dropped drive missed stays in the journal area: it will be back.
     if settled.is_ok() {
-        over(array, logged);
+        over(array, logged, !durable);
     }
     if settled.is_ok() && !missed.is_empty() {
         array.past_hold().await;
@@ -372,11 +375,12 @@ pub(crate) async fn end<E: Host>(
     settled
 }
 
-/// The journal area need not tell of a change any more.
-fn over<E: Host>(array: &Array<E>, logged: Logged) {
+/// The journal area need not tell of a change any more, or not once caches that hold it are
+/// flushed.
+fn over<E: Host>(array: &Array<E>, logged: Logged, cached: bool) {
     match (logged, array.lane(), array.flight()) {
         (Logged::Batch(batch), Some(lane), _) => lane.over(batch),
-        (Logged::Flight(ticket), _, Some(flight)) => flight.over(array, ticket),
+        (Logged::Flight(ticket), _, Some(flight)) => flight.over(array, ticket, cached),
         _ => {}
     }
 }
@@ -496,7 +500,7 @@ impl<E: Host> Work<'_, E> {
         let read = self.read_strips(plan.read, span, &mut columns).await;
         if let Err(failed) = read {
             self.put_back(&mut columns);
-            over(self.array, entered);
+            over(self.array, entered, false);
             return Err(failed);
         }
         let mut parity: ArrayVec<Option<Buf>, 4> = ArrayVec::new();
@@ -591,7 +595,7 @@ impl<E: Host> Work<'_, E> {
         };
         let named = flight.named(self.array, self.bound.view.flight_key, ticket).await;
         if named.is_err() {
-            over(self.array, entered);
+            over(self.array, entered, false);
         }
         named.map(|()| entered)
     }

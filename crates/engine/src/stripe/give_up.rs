@@ -64,7 +64,7 @@ pub(crate) async fn give_up<E: Host>(
             }
             Step::Again => {}
             Step::Written(missed, logged) => {
-                end(array, key, (bound, change), missed, logged).await?;
+                end(array, key, (bound, change), missed, (logged, false)).await?;
                 return missed.is_empty().then_some(true).ok_or(BlockError::Unavailable);
             }
         }
