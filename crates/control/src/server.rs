@@ -73,7 +73,7 @@ async fn run(config: Config) -> Result<(), Error> {
     let listener = listen(&socket).await?;
     say_parity(kernel);
     let deadline = Nanos::from_millis(config.drive_deadline_ms);
-    let settings = Settings { deadline };
+    let settings = Settings { deadline, ..Settings::default() };
     let (cores, data) = data::start(config.cores, settings).map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Arc::new(Manager::new(data, config.drives));

@@ -3,7 +3,7 @@
 use crate::Host;
 use crate::array::message::{ArrayId, Mail as ArrayMail};
 use crate::array::{Array, MANAGER};
-use crate::limits::DRIVE_DEADLINE;
+use crate::limits::{DRIVE_DEADLINE, SCRATCH_BYTES};
 use crate::mail::Mail;
 use crate::manage::Manager;
 use core::cell::RefCell;
@@ -16,11 +16,13 @@ use units::Nanos;
 pub struct Settings {
     /// How long a drive may take for a request before it is taken out (D16).
     pub deadline: Nanos,
+    /// Most scratch memory of an array on a core, in bytes; the widest stripe always has enough.
+    pub scratch_bytes: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { deadline: DRIVE_DEADLINE }
+        Self { deadline: DRIVE_DEADLINE, scratch_bytes: SCRATCH_BYTES }
     }
 }
 
@@ -77,8 +79,8 @@ impl<E: Host> Core<E> {
             Mail::Array(array, mail) => self.receive_array(array, mail),
             Mail::Start { array, view, drives, regions, flushes } => {
                 let Inner { env, settings, .. } = &*self.inner;
-                let (shared, deadline) = ((regions.as_deref(), flushes), settings.deadline);
-                let started = Array::start(env, array, view, &drives, shared, deadline);
+                let shared = (regions.as_deref(), flushes);
+                let started = Array::start(env, array, view, &drives, shared, *settings);
                 if let Some(manager) = &self.inner.manager {
                     manager.attach(started.clone());
                 }

@@ -14,9 +14,8 @@ pub const WORKERS: usize = 64;
 pub const STRIPE_BUCKETS: usize = 256;
 /// Requests of one core waiting for a stripe before the table must grow.
 pub const PENDING: usize = 1024;
-/// Scratch slices per core and array; at least two plans of the widest stripe.
-pub const SCRATCH_SLICES_MIN: usize = 2 * (DRIVES_MAX + 2);
-/// Most scratch memory per core and array, in bytes, where more than the least is wanted.
+/// Most scratch memory per core and array, in bytes, where more than the least is wanted and
+/// nothing else is said.
 pub const SCRATCH_BYTES: usize = 16 << 20;
 /// Pieces of one request that are started before the first is awaited.
 pub const PIECES: usize = 16;

@@ -10,6 +10,7 @@
 
 use crate::rig::{Message, Watch};
 use crate::versions::Versions;
+use core::ops::Range;
 use sim::{Rng, SharedSimDrive, World};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -44,6 +45,8 @@ pub struct Camera {
     /// How many more it may take while the map is written, and the border of the last look.
     extra: usize,
     looked: u64,
+    /// Where writes have to be under way for the only picture, and at how many borders before.
+    aim: Option<(Vec<Range<u64>>, u64)>,
     /// What was taken.
     pub pictures: Vec<Picture>,
 }
@@ -61,7 +64,8 @@ impl Camera {
         let (drives, versions) = (drives.to_vec(), versions.clone());
         let extra = if most > 1 { most / 4 } else { 0 };
         let pictures = Vec::new();
-        Self { drives, versions, rng, every, next, most, extra, looked: 0, pictures }
+        let (looked, aim) = (0, None);
+        Self { drives, versions, rng, every, next, most, extra, looked, aim, pictures }
     }
 
     /// A camera that takes one picture, at `border`.
@@ -74,6 +78,34 @@ impl Camera {
         let mut camera = Self::new(drives, versions, rng, 1);
         (camera.next, camera.every) = (border, u64::MAX / 2);
         camera
+    }
+
+    /// A camera that takes one picture, at the border before which there were so many more while
+    /// writes to one of these places of a drive were under way.
+    pub fn aimed(
+        drives: &[SharedSimDrive],
+        versions: &Rc<RefCell<Versions>>,
+        rng: Rng,
+        aim: (Vec<Range<u64>>, u64),
+    ) -> Self {
+        let mut camera = Self::once(drives, versions, rng, u64::MAX);
+        camera.aim = Some(aim);
+        camera
+    }
+
+    /// Whether the picture is due that is aimed at.
+    fn hit(&mut self) -> bool {
+        let Some((places, left)) = &mut self.aim else { return false };
+        let writes = |d: &SharedSimDrive| places.iter().any(|at| d.writes_within(at.clone()));
+        if !self.drives.iter().any(writes) {
+            return false;
+        }
+        let hit = *left == 0;
+        *left = left.saturating_sub(1);
+        if hit {
+            self.aim = None;
+        }
+        hit
     }
 
     fn take(&mut self, border: u64) {
@@ -97,7 +129,9 @@ impl Camera {
 impl Watch for Camera {
     fn look(&mut self, world: &World<Message>) {
         let border = world.boundaries();
-        if border >= self.next {
+        if border > self.looked && self.hit() {
+            self.take(border);
+        } else if border >= self.next {
             self.next = border + self.every;
             self.take(border);
         } else if self.extra > 0 && border > self.looked {

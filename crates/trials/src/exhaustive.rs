@@ -193,6 +193,7 @@ impl Small {
             tally: Tally::default(),
             unit: STRIP,
             beyond: false,
+            brown: None,
         };
         let mut outcome = Ok(());
         for (number, picture) in pictures.into_iter().enumerate() {

@@ -55,6 +55,8 @@ mod hunting {
             Mutant::FillFails | Mutant::LostUnlisted | Mutant::LostRead => Kind::Filled,
             Mutant::LostKept | Mutant::LostForgotten | Mutant::HealEarly => Kind::Filled,
             Mutant::JournalRingEarly => Kind::Worn,
+            Mutant::FlightSamePlace | Mutant::PageSamePlace => Kind::Brown,
+            Mutant::DoubtUnlisted | Mutant::ReplayLoneNewest => Kind::Brown,
             Mutant::PauseForgotten | Mutant::ModifyUnread => Kind::Paused,
             Mutant::CatchUpTrusts => Kind::Paused,
             Mutant::NewRowsNotZeroed => Kind::Rows,

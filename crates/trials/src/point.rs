@@ -61,6 +61,9 @@ pub struct Context {
     pub unit: u64,
     /// Blocks may be unreadable on more drives than redundancy covers.
     pub beyond: bool,
+    /// Crashes leave pages and batches unreadable: drives are lost beside that, and recoveries cut
+    /// short. The data area, which they do not spoil.
+    pub brown: Option<Range<u64>>,
 }
 
 impl Context {
@@ -332,7 +335,7 @@ pub fn check(
         let picked = pick(&picture.drives);
         context.tally.exceptions[1] += raw::look(&picked, &picture.versions, readable, rng)?;
     }
-    let left_out = leave_out(&picture.drives, rng);
+    let left_out = leave_out(&picture.drives, context.brown.as_ref(), rng);
     if left_out > 0 {
         context.tally.fault("lost with the crash", left_out as u64);
     }
@@ -359,6 +362,30 @@ fn again_known(context: &mut Context, digest: u64, versions: &Versions) -> Outco
     Ok(true)
 }
 
+/// A camera for a crash within a recovery, if there is to be one. Where pages and batches are
+/// spoiled, mostly when what they say is being carried out or recorded.
+fn within(
+    context: &Context,
+    drives: &[SharedSimDrive],
+    versions: &Rc<RefCell<Versions>>,
+    depth: usize,
+    rng: &mut Rng,
+) -> Camera {
+    let Some(data) = &context.brown else {
+        let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
+        return Camera::once(drives, versions, rng.fork(), deeper);
+    };
+    if depth >= DEPTH || rng.chance(20) {
+        return Camera::once(drives, versions, rng.fork(), u64::MAX);
+    }
+    let places = match rng.coin() {
+        true => vec![0..MIB, data.end..u64::MAX],
+        false => core::iter::once(MIB..data.end).collect(),
+    };
+    let before = rng.below(25);
+    Camera::aimed(drives, versions, rng.fork(), (places, before))
+}
+
 /// Starts the array of a picture and has every oracle look.
 fn recover(
     context: &mut Context,
@@ -370,12 +397,11 @@ fn recover(
     let found = pick(&picture.drives);
     let before = Before::of(&found, &picture.drives);
     let rig = machine(rng);
-    before.pages(&picture.drives)?;
+    before.pages(&picture.drives, context.brown.is_some())?;
     let mut may_hold = picture.versions.clone();
     forgive_maps(&found, context.beyond, &mut may_hold, &mut context.tally);
     let versions = Rc::new(RefCell::new(may_hold));
-    let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
-    let mut camera = Camera::once(&picture.drives, &versions, rng.fork(), deeper);
+    let mut camera = within(context, &picture.drives, &versions, depth, rng);
     let Some(status) = start(&rig, &mut camera, &picture.drives, rng)? else {
         context.tally.refused += 1;
         context.tally.traced(rig.world.trace_hash());
@@ -512,10 +538,14 @@ impl<'a> Before<'a> {
         seat.is_some_and(|seat| now(&seat) || decoded.listed(volume, at, bytes))
     }
 
-    /// Every drive that counts has each page of the region map, the newest or the one before.
-    fn pages(&self, drives: &[SharedSimDrive]) -> Outcome<()> {
+    /// Every drive that counts has each page of the region map, the newest or the one before. With
+    /// `torn`, where only pages that were being written can't be read, somebody has each.
+    fn pages(&self, drives: &[SharedSimDrive], torn: bool) -> Outcome<()> {
         let Some(decoded) = &self.decoded else { return Ok(()) };
         let Some(maps) = &decoded.maps else { return Ok(()) };
+        if torn && maps.iter().any(|map| map.sequences.contains(&None)) {
+            return Err(Failure::new(Oracle::Metadata, "nobody has a page of the map"));
+        }
         if drives.iter().any(|d| !d.unreadable().is_empty()) {
             return Ok(());
         }
@@ -540,9 +570,11 @@ impl<'a> Before<'a> {
 }
 
 /// Sometimes some of the drives that the array could lose are lost with the crash.
-fn leave_out(drives: &[SharedSimDrive], rng: &mut Rng) -> usize {
-    // Blocks that can't be read are damage enough.
-    if !rng.chance(20) || drives.iter().any(|d| !d.unreadable().is_empty()) {
+fn leave_out(drives: &[SharedSimDrive], brown: Option<&Range<u64>>, rng: &mut Rng) -> usize {
+    // Blocks that can't be read are damage enough, but for what has places of its own.
+    let counts = |at: &u64| brown.is_none_or(|data| data.contains(at));
+    let spoiled = |d: &SharedSimDrive| d.unreadable().iter().any(counts);
+    if !rng.chance(if brown.is_some() { 60 } else { 20 }) || drives.iter().any(spoiled) {
         return 0;
     }
     let picked = pick(drives);

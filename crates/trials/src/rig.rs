@@ -1,7 +1,8 @@
 //! A simulated machine with the engine on it, run step by step under a bound of virtual time.
 
 use crate::failure::{Failure, Oracle, Outcome};
-use engine::core::Core;
+use engine::core::{Core, Settings};
+use engine::limits::DRIVE_DEADLINE;
 use engine::mail::Mail;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, Reply, Request, StartOptions, VolumeStatus,
@@ -19,6 +20,9 @@ pub type Machine = SimEnv<Message>;
 
 /// The longest that anything may take once faults have stopped.
 pub const BOUND: Nanos = Nanos::from_millis(60_000);
+
+/// Scratch memory for two plans at a time: more would only have to be made and zeroed at each start.
+const SETTINGS: Settings = Settings { deadline: DRIVE_DEADLINE, scratch_bytes: 0 };
 
 /// Pauses of a rest that grew beyond this: nothing more happens.
 const SAFE_BY: Nanos = Nanos::from_millis(2_000);
@@ -72,7 +76,7 @@ impl Rig {
     /// Switches a machine on.
     pub fn new(config: WorldConfig) -> Self {
         let world = World::new(config);
-        let cores = world.envs().into_iter().map(Core::start).collect();
+        let cores = world.envs().into_iter().map(|env| Core::start_with(env, SETTINGS)).collect();
         Self { world, cores }
     }
 

@@ -454,7 +454,7 @@ fn drive(rng: &mut Rng, bytes: u64, block: u32, cache: u64) -> DriveConfig {
         write_zeroes: rng.coin(),
         record: false,
         littered: true,
-        tears: Tears { unreadable: rng.chance(20), garbage: false },
+        tears: Tears { unreadable: rng.chance(20), ..Tears::default() },
         ..DriveConfig::new(bytes, rng.bits())
     }
 }

@@ -10,6 +10,7 @@ use crate::rig::{ARRAY, Blind, Rig, references_in_order};
 use crate::scenario::{Cuts, End, Scenario};
 use crate::session::Floor;
 use crate::tally::Tally;
+use crate::trouble::Kind;
 use crate::versions::Versions;
 use engine::manage::command::{NewArray, Request};
 use sim::{Rng, SharedSimDrive, WorldConfig};
@@ -47,6 +48,10 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
         tally: Tally { seeds: 1, ..Tally::default() },
         unit: scenario.unit,
         beyond: scenario.beyond,
+        brown: (scenario.trouble == Some(Kind::Brown)).then_some({
+            let (start, bytes) = scenario.data;
+            start..start + bytes
+        }),
     };
     let mut trial = Trial {
         scenario,

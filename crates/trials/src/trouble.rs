@@ -13,6 +13,7 @@
 //! | worn    | so much is written without a drive that the journal goes round                |
 //! | paused  | a rebuild is told to wait, to go on, to end, by people and by stops           |
 //! | rows    | a volume is written and deleted, and another gets its rows                    |
+//! | brown   | cuts of power spoil the pages and batches that are just being written         |
 //!
 //! Invariant: drawn from a generator of its own, so that the rest of a scenario stays as it is.
 
@@ -20,7 +21,7 @@ use crate::abilities::HUNG_DRIVES;
 use crate::scenario::{Admin, End, Fault, Host, Scenario, Session, Step, What, shape};
 use engine::manage::command::{TaskAction, TaskKind};
 use sim::Rng;
-use units::Nanos;
+use units::{MIB, Nanos};
 
 /// A kind of trouble.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,10 +46,12 @@ pub enum Kind {
     Paused,
     /// Rows.
     Rows,
+    /// Brown.
+    Brown,
 }
 
 /// Every kind, as people call it.
-pub const KINDS: [(Kind, &str); 10] = [
+pub const KINDS: [(Kind, &str); 11] = [
     (Kind::Hung, "hung"),
     (Kind::Away, "away"),
     (Kind::Held, "held"),
@@ -59,6 +62,7 @@ pub const KINDS: [(Kind, &str); 10] = [
     (Kind::Worn, "worn"),
     (Kind::Paused, "paused"),
     (Kind::Rows, "rows"),
+    (Kind::Brown, "brown"),
 ];
 
 /// The kind of this name.
@@ -107,7 +111,7 @@ pub fn add(scenario: &mut Scenario) {
 fn more(scenario: &mut Scenario, redundant: usize) {
     let mut rng = Rng::new(scenario.seed ^ 0x6d6f_7265);
     if !rng.chance(25) {
-        return;
+        return brown(scenario, redundant);
     }
     let kind = match rng.index(4) {
         0 => Kind::Rows,
@@ -131,6 +135,35 @@ fn more(scenario: &mut Scenario, redundant: usize) {
         Kind::Worn => list.worn(session, victim),
         _ => list.paused(session, victim),
     }
+}
+
+/// Has cuts of power spoil what is being written before the data area, in some of the scenarios that
+/// have no other trouble.
+fn brown(scenario: &mut Scenario, redundant: usize) {
+    let mut rng = Rng::new(scenario.seed ^ 0x6272_6f77);
+    if !scenario.map || redundant == 0 || !rng.chance(25) {
+        return;
+    }
+    scenario.trouble = Some(Kind::Brown);
+    for session in &mut scenario.sessions {
+        session.steps.retain(|step| !matches!(step.what, What::Drive(..)));
+    }
+    for drive in &mut scenario.drives {
+        drive.tears.harsh = MIB..scenario.data.0;
+    }
+    let number = scenario.sessions.iter().map(|s| s.steps.len()).sum();
+    let mut list = List { number, rng };
+    let session = list.rng.index(scenario.sessions.len());
+    let session = &mut scenario.sessions[session];
+    session.steps.truncate(20);
+    (session.lanes, session.end) = (6, End::Cut);
+    let mut all = Vec::new();
+    if redundant > 1 && list.rng.coin() {
+        // What is in the journal then is on two drives.
+        all.extend([What::Person(Admin::Fail, 0), What::Answered]);
+    }
+    all.extend(list.writes(30, 12));
+    list.insert(session, 0, all);
 }
 
 /// Makes steps.

@@ -26,10 +26,11 @@ pub mod view;
 
 use crate::Host;
 use crate::array::hold::Changes;
+use crate::core::Settings;
 use crate::journal::Shape;
 use crate::journal::flight::{self, Flight};
 use crate::journal::lane::{self, Lane};
-use crate::limits::{DRIVES_MAX, SCRATCH_BYTES, SCRATCH_SLICES_MIN, SLICE_BYTES_MAX, WORKERS};
+use crate::limits::{DRIVES_MAX, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
 use crate::region::table::{Table, TableStart};
@@ -46,7 +47,7 @@ use pending::{Answer, Pending};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{CoreId, Generation, GroupNo, Nanos, Slot, StripIndex};
+use units::{CoreId, Generation, GroupNo, Slot, StripIndex};
 use view::{SlotState, View};
 
 /// The core that owns an array's configuration.
@@ -143,7 +144,7 @@ impl<E: Host> Array<E> {
         view: Arc<View>,
         drives: &[Option<Opened<E::Shared>>],
         (regions, flushes): (Option<&TableStart>, Arc<AtomicU64>),
-        deadline: Nanos,
+        settings: Settings,
     ) -> Self {
         let strip = view.layout.strip_bytes() as usize;
         let slice = strip.min(SLICE_BYTES_MAX);
@@ -151,8 +152,8 @@ impl<E: Host> Array<E> {
         let plan = |g: u16| view.layout.k(GroupNo(g)) + 2 * view.layout.m(GroupNo(g));
         let widest = (0..view.layout.groups()).map(plan).max().unwrap_or(0);
         let most = (WORKERS * usize::from(widest)).min(1024);
-        let slices = (SCRATCH_BYTES / slice).min(most).max(SCRATCH_SLICES_MIN);
-        let watch = Watch::new(env, deadline);
+        let slices = (settings.scratch_bytes / slice).min(most).max(2 * usize::from(widest));
+        let watch = Watch::new(env, settings.deadline);
         let bound = drives.iter().map(|d| d.as_ref().map(|d| watch.open(d))).collect();
         let settled = view.generation;
         let shape = view

@@ -19,7 +19,7 @@
 use crate::Host;
 use crate::journal::GROUP;
 use crate::limits::SLICE_BYTES_MAX;
-use crate::lost::from_record;
+use crate::lost::{Ranges, from_record};
 use crate::manage::area::{Said, buffer, in_sync, settle, spread};
 use crate::manage::command::ManageError;
 use crate::manage::lost::add_to_record;
@@ -60,7 +60,8 @@ pub(super) async fn carry_out<E: Host>(
     }
     let columns = columns(managed, pages.values().flat_map(|found| &found.what.entries));
     loop {
-        let doubt = Doubt { managed, drives: in_sync(managed) };
+        let listed_now = || from_record(&managed.record().lost);
+        let mut doubt = Doubt { managed, drives: in_sync(managed), listed: listed_now() };
         let lost = match doubt.look(&columns, &mut assembly.missing).await? {
             Looked::Again => continue,
             Looked::All(lost) => lost,
@@ -74,6 +75,7 @@ pub(super) async fn carry_out<E: Host>(
                 return too_many(managed, accept_loss).await;
             }
             managed.commit(false, |r| *r = listed(r)).await?;
+            doubt.listed = listed_now();
         }
         if doubt.make_right(&columns, &mut assembly.missing).await? {
             break;
@@ -94,9 +96,13 @@ fn listed<E: Host>(
 ) -> ArrayRecord {
     let id = managed.env().random();
     let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(id);
-    for block in lost {
-        let at = (GROUP, StripeNo(block.stripe), StripIndex(block.strip));
-        let span = block.from..block.from + now.block_bytes;
+    let mut lost = lost.to_vec();
+    lost.sort_unstable();
+    let next = |a: &Block, b: &Block| *b == Block { from: a.from + now.block_bytes, ..*a };
+    for run in lost.chunk_by(next) {
+        let first = run[0];
+        let at = (GROUP, StripeNo(first.stripe), StripIndex(first.strip));
+        let span = first.from..first.from + run.len() as u32 * now.block_bytes;
         add_to_record(&mut record, managed.layout(), at, span, LostReason::Crash);
     }
     record
@@ -148,7 +154,7 @@ fn columns<'a, E: Host>(
 }
 
 /// A block of a data strip.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Block {
     stripe: u64,
     strip: u16,
@@ -173,6 +179,8 @@ struct Strips {
 struct Doubt<'a, E: Host> {
     managed: &'a Managed<E>,
     drives: Vec<(Slot, Watched<E>)>,
+    /// What is listed as lost.
+    listed: Ranges<LostReason>,
 }
 
 impl<E: Host> Doubt<'_, E> {
@@ -237,7 +245,7 @@ impl<E: Host> Doubt<'_, E> {
         let (stripe, strip) = (StripeNo(block.stripe), StripIndex(block.strip));
         let place = Place { group: GROUP, stripe, strip, offset: block.from };
         let start = self.managed.layout().array_offset(place);
-        from_record(&record.lost).touches(start..start + u64::from(record.block_bytes))
+        self.listed.touches(start..start + u64::from(record.block_bytes))
     }
 
     /// Fills in what P and Q give, and zeros for the rest of the data that nothing gives: that is

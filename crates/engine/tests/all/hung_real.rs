@@ -41,7 +41,7 @@ fn reference(shared: &SharedDrive, i: usize) -> DriveRef<SharedDrive> {
 }
 
 async fn start(env: &Env, drives: Vec<DriveRef<SharedDrive>>) -> Volume<Env> {
-    let settings = Settings { deadline: Nanos::from_millis(500) };
+    let settings = Settings { deadline: Nanos::from_millis(500), ..Settings::default() };
     let core = Core::start_with(env.clone(), settings);
     let (level, strip_bytes, block_bytes) = (Level::Raid5, 65536, None);
     let region_map = true;

@@ -361,7 +361,7 @@ fn the_only_copy_of_a_page_is_left_alone() {
     let mut telling = 0;
     for seed in 680..683 {
         let config = |i| DriveConfig {
-            tears: Tears { unreadable: true, garbage: false },
+            tears: Tears { unreadable: true, ..Tears::default() },
             ..DriveConfig::new(common::DRIVE_BYTES, 9000 + 10 * seed + i)
         };
         let drives = (0..4).map(|i| SharedSimDrive::new(config(i))).collect();

@@ -182,7 +182,7 @@ fn a_replay_is_cut_at_every_request() {
 fn a_replay_leaves_the_only_copy_of_a_batch_alone() {
     for seed in 0..6 {
         let config = |i| sim::DriveConfig {
-            tears: sim::drive::Tears { unreadable: true, garbage: false },
+            tears: sim::drive::Tears { unreadable: true, ..Default::default() },
             ..sim::DriveConfig::new(common::DRIVE_BYTES, 9000 + 10 * seed + i)
         };
         let drives = (0..3).map(|i| SharedSimDrive::new(config(i))).collect();

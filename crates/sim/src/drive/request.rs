@@ -511,8 +511,8 @@ impl State {
         let blocks = offset / block..offset.saturating_add(bytes) / block;
         let written = matches!(request.what.payload, Payload::Write(..)) && request.outcome.is_ok();
         let whole = request.pieces.iter().all(Option::is_some) && written && !request.gone;
-        let tears = if whole { self.config.tears } else { Tears::default() };
-        let torn = Torn::draw(rng, &blocks, &tears);
+        let tears = if whole { self.config.tears.clone() } else { Tears::default() };
+        let torn = Torn::draw(rng, &blocks, offset, &tears);
         if written {
             torn.count(&mut self.torn);
         }

@@ -58,11 +58,13 @@ pub struct TornCounts {
 }
 
 impl Torn {
-    pub(super) fn draw(rng: &mut Rng, blocks: &Range<u64>, harsh: &Tears) -> Self {
+    /// Of a request for `blocks`, the first of which begins at byte `offset`.
+    pub(super) fn draw(rng: &mut Rng, blocks: &Range<u64>, offset: u64, tears: &Tears) -> Self {
         let one = |rng: &mut Rng| rng.between(blocks.start, blocks.end.max(blocks.start + 1) - 1);
+        let bad = if tears.harsh.contains(&offset) { 5 } else { u64::from(tears.unreadable) };
         match rng.below(8) {
-            0 if harsh.unreadable => Self::Unreadable(one(rng)),
-            1 if harsh.garbage => Self::Garbage(one(rng)),
+            n if n < bad => Self::Unreadable(one(rng)),
+            1 if tears.garbage => Self::Garbage(one(rng)),
             0 | 1 => Self::None,
             2 | 3 => Self::All,
             4 => Self::Prefix(rng.between(blocks.start, blocks.end)),
@@ -96,12 +98,14 @@ impl Torn {
 }
 
 /// What a power cut may do to a block that was being written, beside leaving it old or new.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tears {
     /// It can't be read.
     pub unreadable: bool,
     /// It holds nobody's bytes.
     pub garbage: bool,
+    /// Of most requests that begin in these bytes of the drive a block can't be read.
+    pub harsh: Range<u64>,
 }
 
 /// Which acknowledged versions a power cut keeps.
