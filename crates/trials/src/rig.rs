@@ -21,7 +21,7 @@ pub type Machine = SimEnv<Message>;
 /// The longest that anything may take once faults have stopped.
 pub const BOUND: Nanos = Nanos::from_millis(60_000);
 
-/// Scratch memory for two plans at a time: more would only have to be made and zeroed at each start.
+/// Scratch memory for two plans at a time: more would only have to be zeroed at each start.
 const SETTINGS: Settings = Settings { deadline: DRIVE_DEADLINE, scratch_bytes: 0 };
 
 /// Pauses of a rest that grew beyond this: nothing more happens.

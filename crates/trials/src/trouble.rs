@@ -137,8 +137,8 @@ fn more(scenario: &mut Scenario, redundant: usize) {
     }
 }
 
-/// Has cuts of power spoil what is being written before the data area, in some of the scenarios that
-/// have no other trouble.
+/// Has cuts of power spoil what is being written before the data area, in some of the scenarios
+/// that have no other trouble.
 fn brown(scenario: &mut Scenario, redundant: usize) {
     let mut rng = Rng::new(scenario.seed ^ 0x6272_6f77);
     if !scenario.map || redundant == 0 || !rng.chance(25) {
