@@ -41,6 +41,8 @@ pub const DRIVE_DEADLINE: Nanos = Nanos::from_millis(10_000);
 pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
 /// A task's rate is that of this long.
 pub const RATE_SPAN: Nanos = Nanos::from_millis(30_000);
+/// How often a drive that is put in gets what changed of the region map before changes are held.
+pub const PAGE_PASSES: usize = 4;
 /// How often cores give back grants of regions that they do not use.
 pub const SWEEP: Nanos = Nanos::from_millis(3_000);
 /// An in-flight page that says too much is written anew after nothing new came for so long.

@@ -510,16 +510,18 @@ fn nested(context: &mut Context, camera: Camera, rng: &mut Rng, depth: usize) ->
 struct Before<'a> {
     records: Vec<Option<Record>>,
     decoded: Option<Decoded<'a, Picked>>,
-    /// Whether all blocks could be read.
+    /// Whether all blocks of data areas could be read.
     readable: bool,
 }
 
 impl<'a> Before<'a> {
     fn of(found: &'a [Picked], drives: &[SharedSimDrive]) -> Self {
+        let decoded = Decoded::open(found).ok();
+        let data = decoded.as_ref().map_or(0, |decoded| decoded.record.data_offset);
         Self {
             records: found.iter().map(record::newest).collect(),
-            decoded: Decoded::open(found).ok(),
-            readable: drives.iter().all(|d| d.unreadable().is_empty()),
+            readable: drives.iter().all(|d| d.unreadable().iter().all(|at| *at < data)),
+            decoded,
         }
     }
 

@@ -4,13 +4,15 @@
 //! | a write of a whole group | leaves by                                                         |
 //! |--------------------------|-------------------------------------------------------------------|
 //! | planned                  | there is room → entered                                           |
-//! | entered, reads           | a durable page names it → in place; the key changed → planned anew|
+//! | entered, reads (drives   | a durable page names it → in place; the key changed → planned anew|
+//! | in memory: only then)    |                                                                   |
 //! | in place                 | over, and who missed it is out → left                             |
 //!
 //! One page at a time is written, durably, to as many drives as the group can lose and one more,
 //! beside the reads of the writes that wait for it. What comes meanwhile is in the next one. A page
-//! leaves out what is over and flushed, by a host or by the task. When nothing new comes for
-//! [`FLIGHT_QUIET`], or there is little room left, the task flushes, and writes one for that alone.
+//! leaves out what is over and in no cache: written with FUA, or flushed by a host or the task.
+//! When nothing new comes for [`FLIGHT_QUIET`], or there is little room left, the task flushes, and
+//! writes one for that alone.
 //!
 //! Invariants
 //! - Nothing is written in place that no durable page under the present key names.

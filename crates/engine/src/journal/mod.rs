@@ -151,6 +151,8 @@ impl Shape {
         let listed = LOST_MAX / (usize::from(layout.m(GROUP)) * usize::from(cores));
         // Those of all workers fit beside what is over and waits for a flush.
         let flight_entries = page_entries(flight_bytes as usize).min(listed.max(4 * WORKERS));
+        // Then whoever enters finds room also where no page is written any more.
+        assert!(flight_entries >= 4 * WORKERS, "a page names a worker's columns four times over");
         Some(Self { lane_bytes, flight_bytes, flight_entries, slice_bytes })
     }
 }

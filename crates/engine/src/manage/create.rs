@@ -36,6 +36,8 @@ struct Candidate<E: Host> {
     record: ArrayRecord,
 }
 
+type Drives<E> = Vec<DriveRef<<E as io::Env>::Shared>>;
+
 impl<E: Host> Manager<E> {
     fn new_id(&self) -> ArrayId {
         let id = self.inner.next_id.get();
@@ -311,6 +313,11 @@ impl<E: Host> Manager<E> {
 
     /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
     pub(super) async fn stop(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
+        self.stop_and_tell(managed).await.map(|_| ())
+    }
+
+    /// The same: the drives that it had.
+    async fn stop_and_tell(&self, managed: &Rc<Managed<E>>) -> Result<Drives<E>, ManageError> {
         tasks::end(managed).await;
         managed.replacing.acquire(1).await;
         managed.volume_lock.acquire(1).await;
@@ -323,7 +330,7 @@ impl<E: Host> Manager<E> {
         outcome
     }
 
-    async fn stop_locked(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
+    async fn stop_locked(&self, managed: &Rc<Managed<E>>) -> Result<Drives<E>, ManageError> {
         managed.publish_stopped().await;
         // Until here what is under way may have waited for it.
         guard::end(managed).await;
@@ -352,18 +359,17 @@ impl<E: Host> Manager<E> {
         } else {
             Ok(())
         };
+        let drive = |seat: &Seat<E>| seat.drive.as_ref().map(|(reference, _)| reference.clone());
+        let drives = managed.seats.borrow().iter().filter_map(drive).collect();
         self.forget(managed);
         managed.lock.release(1);
-        outcome
+        outcome.map(|()| drives)
     }
 
     /// Stops an array and erases its records.
     pub(super) async fn delete(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
-        let drive = |seat: &Seat<E>| seat.drive.as_ref().map(|(reference, _)| reference.clone());
-        let drives: Vec<_> = managed.seats.borrow().iter().filter_map(drive).collect();
-        self.stop(managed).await?;
         let mut outcome = Ok(());
-        for reference in drives {
+        for reference in self.stop_and_tell(managed).await? {
             outcome = outcome.and(self.erase(reference).await);
         }
         outcome

@@ -58,29 +58,33 @@ pub(super) async fn write_all<E: Host>(
     Ok(written)
 }
 
-/// Writes the pages that changed since a drive got them. The keeper's lock is held.
+/// Writes the pages that changed since a drive got them; how many. With the keeper's lock held it
+/// has them all then.
 pub(super) async fn write_changed<E: Host>(
     managed: &Managed<E>,
     keeper: &Keeper,
     (slot, drive): (Slot, &Watched<E>),
-    has: &Written,
-) -> Result<(), DriveError> {
+    has: &mut Written,
+) -> Result<usize, DriveError> {
     let start = managed.record().areas.expect("only with a region map").map_start;
-    for (page, old) in has {
-        let (at, bytes) = {
-            let map = keeper.map.borrow();
-            let (sequence, bytes) = map.encode(*page);
-            if sequence == *old {
-                continue;
-            }
+    let mut tickets = Vec::new();
+    for (page, newest) in has {
+        let map = keeper.map.borrow();
+        let (sequence, bytes) = map.encode(*page);
+        if sequence != *newest {
             let at = map.geometry().page_offset(slot, page.0, page.1, sequence % 2);
-            (at.expect("it has the page"), bytes)
-        };
-        let mut buffer = Pool::single(bytes.len());
-        buffer.copy_from_slice(&bytes);
-        drive.write(start + at, &[buffer.freeze()], true).await?;
+            let mut buffer = Pool::single(bytes.len());
+            buffer.copy_from_slice(&bytes);
+            let at = start + at.expect("it has the page");
+            tickets.push(drive.write(at, &[buffer.freeze()], true));
+            *newest = sequence;
+        }
     }
-    Ok(())
+    let count = tickets.len();
+    for ticket in tickets {
+        ticket.await?;
+    }
+    Ok(count)
 }
 
 /// Reads the map area of a slot's drive; what can't be read holds no page.

@@ -5,6 +5,7 @@
 //! rows back only after a drained publication, so that no request under way can still reach them.
 
 use crate::Host;
+use crate::limits::PAGE_PASSES;
 use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, VolumeStatus,
 };
@@ -53,8 +54,9 @@ impl<E: Host> Managed<E> {
     /// Puts another drive in a slot; the keeper rebuilds it.
     ///
     /// The drive is prepared first: emptied, unless it was here before, and given the region map.
-    /// That waits for nobody but the drive, and nobody but a stop waits for it. Then changes are
-    /// held, the drive gets the pages that changed meanwhile, and joins.
+    /// That waits for nobody but the drive, and no host waits for it; another replacement does, and
+    /// whoever stops the array. Then changes are held, the drive gets the pages that changed
+    /// meanwhile, and joins.
     pub async fn replace(
         self: Rc<Self>,
         slot: Slot,
@@ -133,6 +135,13 @@ impl<E: Host> Managed<E> {
         let mut has = pages::Written::new();
         if let Some(keeper) = self.keeper() {
             has = pages::write_all(self, keeper, slot, &drive).await.map_err(failed)?;
+            // What changed meanwhile is less each time.
+            for _ in 0..PAGE_PASSES {
+                let to = (slot, &drive);
+                if pages::write_changed(self, keeper, to, &mut has).await.map_err(failed)? == 0 {
+                    break;
+                }
+            }
         }
         let (next, uuid, since) = returned.unwrap_or((NextSlot::default(), uuid, 0));
         let taken = (reference, drive, next);
@@ -151,7 +160,7 @@ impl<E: Host> Managed<E> {
         slot: Slot,
         taken: Taken<E>,
         new: (Uuid, u64),
-        has: pages::Written,
+        mut has: pages::Written,
     ) -> Result<(), ManageError> {
         let Some(keeper) = self.keeper() else {
             return self.join(slot, taken, new).await;
@@ -159,11 +168,11 @@ impl<E: Host> Managed<E> {
         // Until it takes part, no page is written: it has them all.
         keeper.lock.acquire(1).await;
         let brought = match mutants::is(Mutant::JoinWithOldPages) {
-            true => Ok(()),
-            false => pages::write_changed(self, keeper, (slot, &taken.1), &has).await,
+            true => Ok(0),
+            false => pages::write_changed(self, keeper, (slot, &taken.1), &mut has).await,
         };
         let joined = match brought {
-            Ok(()) => self.join(slot, taken, new).await,
+            Ok(_) => self.join(slot, taken, new).await,
             Err(error) => Err(ManageError::Drive(taken.0.path, error)),
         };
         keeper.lock.release(1);

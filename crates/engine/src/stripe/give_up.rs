@@ -145,6 +145,8 @@ impl<E: Host> Work<'_, E> {
         let written = self.write_without(span, lost, mirror, columns).await;
         let Ok((missed, logged)) = written else { return Step::Again };
         let written = unread.bad.without(missed);
+        // What was read is not needed any more, and was reserved for.
+        self.put_back(columns);
         Step::Written(missed.or(self.read_again(written, span).await), logged)
     }
 

@@ -138,6 +138,26 @@ fn a_stop_beside_a_replacement_ends() {
     }
 }
 
+/// A drive that is put in while the array is deleted is emptied with the others, or never written.
+#[test]
+fn a_deletion_beside_a_replacement_leaves_nothing() {
+    for step in 0..40 {
+        let Course { rig, oracle, .. } = lacking(step, step % 2 == 0, 1, &[1, 4]);
+        oracle.errors.set(true);
+        let spare = drives(WIDTH + 1, step + 2_000, false).pop().unwrap();
+        let put_in =
+            rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(&spare, 91), r));
+        rig.world.run_for(Nanos::from_micros(step * 60));
+        let deleted = rig.send(|r| Request::Delete("a".into(), r));
+        rig.answered(&deleted).unwrap();
+        let _ = rig.answered(&put_in);
+        let slots = format::slot_offsets(spare.info().bytes);
+        let slots = slots.map(|at| spare.peek(at, format::SLOT_BYTES));
+        let found = format::newest([&slots[0], &slots[1], &slots[2], &slots[3]]);
+        assert!(found.is_err(), "step {step}: a record is left");
+    }
+}
+
 /// A drive that is to be put in and answers nothing holds up whoever puts it in, and no host.
 #[test]
 fn a_replacement_that_hangs_holds_nobody_up() {
