@@ -1,9 +1,17 @@
-//! Putting a buffer together again whose parts were filled one by one.
+//! Buffers that are made of other bytes: a copy of them, and one put together again whose parts
+//! were filled one by one.
 //!
 //! A part may come back as another buffer of the same length, when the request that held it was
 //! given up ([`crate::watch`]).
 
-use io::{BufMut, Pool};
+use io::{Buf, BufMut, Pool};
+
+/// A buffer that holds these bytes. Allocates.
+pub(crate) fn copy(bytes: &[u8]) -> Buf {
+    let mut buffer = Pool::single(bytes.len());
+    buffer.copy_from_slice(bytes);
+    buffer.freeze()
+}
 
 /// `front` and `back` as one buffer: the same memory if they are neighbours, else a copy.
 pub(crate) fn join(mut front: BufMut, back: BufMut) -> BufMut {

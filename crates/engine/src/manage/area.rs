@@ -5,16 +5,17 @@
 //! What can't be read says nothing: a write that was cut short may leave its blocks so.
 
 use crate::Host;
+use crate::buffers::copy;
 use crate::journal::GROUP;
-use crate::limits::MAP_STEP;
 use crate::manage::command::ManageError;
 use crate::manage::managed::Managed;
+use crate::manage::store;
 use crate::watch::{Doing, Watched};
 use format::flight::FlightPage;
 use format::journal::{Batch, Place};
 use format::limits::BATCH_ALIGN;
 use format::{Missing, SlotState, flight, journal};
-use io::{Buf, Drive, DriveError, Pool};
+use io::{Drive, DriveError};
 use std::collections::BTreeMap;
 use units::Slot;
 
@@ -49,7 +50,8 @@ pub(super) async fn read<E: Host>(managed: &Managed<E>) -> Option<Said> {
     }
     let mut said = Said::default();
     for (slot, drive) in in_sync(managed) {
-        let area = image(managed, &drive).await;
+        let areas = managed.record().areas.expect("only with a journal");
+        let area = store::read_area(&drive, areas.journal_start, areas.journal_bytes).await;
         let array = managed.record().array;
         for at in (0..area.len()).step_by(BATCH_ALIGN) {
             let place = Place { array, at: at as u64 };
@@ -115,32 +117,6 @@ pub(super) fn in_sync<E: Host>(managed: &Managed<E>) -> Vec<(Slot, Watched<E>)> 
     managed.drives_taking_part().into_iter().filter(|(slot, _)| counts(*slot)).collect()
 }
 
-/// The journal area of a drive; zeros where it can't be read.
-async fn image<E: Host>(managed: &Managed<E>, drive: &Watched<E>) -> Vec<u8> {
-    let areas = managed.record().areas.expect("only with a journal");
-    let mut image = Vec::with_capacity(areas.journal_bytes as usize);
-    for step in (0..areas.journal_bytes).step_by(MAP_STEP as usize) {
-        let at = areas.journal_start + step;
-        let (result, part) = drive.read(at, Pool::single(MAP_STEP as usize)).await;
-        if result.is_ok() {
-            image.extend_from_slice(&part);
-            continue;
-        }
-        for page in (0..MAP_STEP).step_by(BATCH_ALIGN) {
-            let (result, part) = drive.read(at + page, Pool::single(BATCH_ALIGN)).await;
-            let bytes = if result.is_ok() { &part[..] } else { &[0; BATCH_ALIGN] };
-            image.extend_from_slice(bytes);
-        }
-    }
-    image
-}
-
-pub(super) fn buffer(bytes: &[u8]) -> Buf {
-    let mut buffer = Pool::single(bytes.len());
-    buffer.copy_from_slice(bytes);
-    buffer.freeze()
-}
-
 /// Writes what stands somewhere in the journal area to all drives in sync but those it is on.
 pub(super) async fn spread<E: Host>(
     managed: &Managed<E>,
@@ -149,7 +125,7 @@ pub(super) async fn spread<E: Host>(
     out: &mut Vec<Missing>,
 ) -> Result<(), ManageError> {
     let start = managed.record().areas.expect("only with a journal").journal_start;
-    let image = buffer(image);
+    let image = copy(image);
     let write = |(slot, drive): (Slot, Watched<E>)| {
         (slot, drive.write(start + at, core::slice::from_ref(&image), true))
     };

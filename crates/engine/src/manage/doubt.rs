@@ -17,10 +17,11 @@
 //! - No redundancy is changed before every block that it alone might have given is listed.
 
 use crate::Host;
+use crate::buffers::copy;
 use crate::journal::GROUP;
 use crate::limits::SLICE_BYTES_MAX;
 use crate::lost::{Ranges, from_record};
-use crate::manage::area::{Said, buffer, in_sync, settle, spread};
+use crate::manage::area::{Said, in_sync, settle, spread};
 use crate::manage::command::ManageError;
 use crate::manage::lost::add_to_record;
 use crate::manage::managed::Managed;
@@ -353,7 +354,7 @@ impl<E: Host> Doubt<'_, E> {
                         strips.readable[strip][i] && old[range.clone()] == new[range.clone()];
                     if !right {
                         let place = at + range.start as u64;
-                        tickets.push((slot, drive.write(place, &[buffer(&new[range])], false)));
+                        tickets.push((slot, drive.write(place, &[copy(&new[range])], false)));
                     }
                 }
             }

@@ -26,6 +26,7 @@
 use crate::Host;
 use crate::array::MANAGER;
 use crate::array::message::{Mail as ArrayMail, Outcome};
+use crate::buffers::copy;
 use crate::limits::{SWEEP, WRITE_AHEAD};
 use crate::manage::managed::Managed;
 use crate::manage::store;
@@ -39,7 +40,7 @@ use core::future::Future;
 use core::ops::Range;
 use format::SlotState;
 use io::local::{Event, Semaphore};
-use io::{BlockError, Drive, DriveError, Pool, Priority};
+use io::{BlockError, Drive, DriveError, Priority};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use units::{BAND_BYTES, CoreId, GroupNo, Slot};
@@ -363,9 +364,7 @@ async fn write_pages<E: Host>(
             let turn = if mutants::is(Mutant::PageSamePlace) { 0 } else { sequence % 2 };
             let place = map.geometry().page_offset(slot, *group, *page, turn);
             if let Some(place) = place {
-                let mut buffer = Pool::single(bytes.len());
-                buffer.copy_from_slice(bytes);
-                list.push((start + place, buffer.freeze()));
+                list.push((start + place, copy(bytes)));
             }
         }
         if !list.is_empty() {
@@ -560,7 +559,8 @@ impl<E: Host> Managed<E> {
         (seat.drive.as_ref().map(|d| d.1.clone()), seat.incarnation)
     }
 
-    fn map_start(&self) -> u64 {
+    /// Where the map area begins on every drive.
+    pub(super) fn map_start(&self) -> u64 {
         self.record().areas.expect("only with a region map").map_start
     }
 

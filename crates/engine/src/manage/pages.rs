@@ -1,10 +1,12 @@
 //! The region map's pages of whole drives: read at the start, written when a drive joins.
 
 use crate::Host;
+use crate::buffers::copy;
 use crate::limits::MAP_STEP;
 use crate::manage::command::ManageError;
 use crate::manage::keeper::Keeper;
 use crate::manage::managed::Managed;
+use crate::manage::store;
 use crate::mutants::{self, Mutant};
 use crate::region::map::PageKey;
 use crate::watch::Watched;
@@ -37,7 +39,7 @@ pub(super) async fn write_all<E: Host>(
     if mutants::is(Mutant::JoinWithoutPages) && managed.record().zeroed {
         return Ok(written);
     }
-    let start = managed.record().areas.expect("only with a region map").map_start;
+    let start = managed.map_start();
     let mut image = vec![0; map_bytes(keeper, slot) as usize];
     {
         let map = keeper.map.borrow();
@@ -51,9 +53,7 @@ pub(super) async fn write_all<E: Host>(
         }
     }
     for (i, part) in image.chunks(MAP_STEP as usize).enumerate() {
-        let mut buffer = Pool::single(part.len());
-        buffer.copy_from_slice(part);
-        drive.write(start + i as u64 * MAP_STEP, &[buffer.freeze()], true).await?;
+        drive.write(start + i as u64 * MAP_STEP, &[copy(part)], true).await?;
     }
     Ok(written)
 }
@@ -66,17 +66,15 @@ pub(super) async fn write_changed<E: Host>(
     (slot, drive): (Slot, &Watched<E>),
     has: &mut Written,
 ) -> Result<usize, DriveError> {
-    let start = managed.record().areas.expect("only with a region map").map_start;
+    let start = managed.map_start();
     let mut tickets = Vec::new();
     for (page, newest) in has {
         let map = keeper.map.borrow();
         let (sequence, bytes) = map.encode(*page);
         if sequence != *newest {
             let at = map.geometry().page_offset(slot, page.0, page.1, sequence % 2);
-            let mut buffer = Pool::single(bytes.len());
-            buffer.copy_from_slice(&bytes);
             let at = start + at.expect("it has the page");
-            tickets.push(drive.write(at, &[buffer.freeze()], true));
+            tickets.push(drive.write(at, &[copy(&bytes)], true));
             *newest = sequence;
         }
     }
@@ -85,35 +83,6 @@ pub(super) async fn write_changed<E: Host>(
         ticket.await?;
     }
     Ok(count)
-}
-
-/// Reads the map area of a slot's drive; what can't be read holds no page.
-async fn read_all<E: Host>(
-    managed: &Managed<E>,
-    keeper: &Keeper,
-    slot: Slot,
-    drive: &Watched<E>,
-) -> Vec<u8> {
-    let start = managed.record().areas.expect("only with a region map").map_start;
-    let total = map_bytes(keeper, slot);
-    let mut image = Vec::with_capacity(total as usize);
-    let mut at = 0;
-    while at < total {
-        let n = MAP_STEP.min(total - at);
-        let (result, part) = drive.read(start + at, Pool::single(n as usize)).await;
-        match result {
-            Ok(()) => image.extend_from_slice(&part),
-            Err(_) => {
-                for place in (at..at + n).step_by(PAGE_BYTES) {
-                    let (result, part) = drive.read(start + place, Pool::single(PAGE_BYTES)).await;
-                    let bytes = if result.is_ok() { &part[..] } else { &[0; PAGE_BYTES] };
-                    image.extend_from_slice(bytes);
-                }
-            }
-        }
-        at += n;
-    }
-    image
 }
 
 /// A drive that lacks a page, and whether it counts.
@@ -127,7 +96,8 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
     let mut images = Vec::new();
     for (slot, drive) in managed.drives_taking_part() {
         let in_sync = managed.record().slots[slot.index()].state == SlotState::InSync;
-        let image = read_all(managed, keeper, slot, &drive).await;
+        let bytes = map_bytes(keeper, slot);
+        let image = store::read_area(&drive, managed.map_start(), bytes).await;
         images.push((slot, in_sync, image));
     }
     let pages = keeper.map.borrow().pages();
@@ -185,7 +155,7 @@ async fn bring<E: Host>(
     (slot, counts): (Slot, bool),
     page: PageKey,
 ) -> Result<(), ManageError> {
-    let start = managed.record().areas.expect("only with a region map").map_start;
+    let start = managed.map_start();
     let taking = managed.drives_taking_part().into_iter().find(|(s, _)| *s == slot);
     let Some((_, drive)) = taking else {
         return Ok(());
@@ -202,9 +172,7 @@ async fn bring<E: Host>(
         written = drive.write(other, &[Pool::single(PAGE_BYTES).freeze()], true).await;
     }
     if written.is_ok() {
-        let mut buffer = Pool::single(bytes.len());
-        buffer.copy_from_slice(&bytes);
-        written = drive.write(at, &[buffer.freeze()], true).await;
+        written = drive.write(at, &[copy(&bytes)], true).await;
     }
     let Err(error) = written else {
         return Ok(());

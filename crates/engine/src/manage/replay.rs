@@ -14,8 +14,9 @@
 //! drives that the ranges name.
 
 use crate::Host;
+use crate::buffers::copy;
 use crate::journal::GROUP;
-use crate::manage::area::{FoundBatch, Said, buffer, settle, spread};
+use crate::manage::area::{FoundBatch, Said, settle, spread};
 use crate::manage::command::ManageError;
 use crate::manage::managed::Managed;
 use crate::mutants::{self, Mutant};
@@ -48,7 +49,7 @@ pub(super) async fn carry_out<E: Host>(
             for range in &entry.ranges {
                 let to = at + range.bytes as usize;
                 if let Some((slot, drive, offset)) = target(managed, entry, range) {
-                    let data = buffer(&found.image[at..to]);
+                    let data = copy(&found.image[at..to]);
                     tickets.push((slot, drive.write(offset, &[data], false)));
                 }
                 at = to;

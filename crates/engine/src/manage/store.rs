@@ -1,10 +1,14 @@
-//! Record slots of one drive: read, write, erase, through the drive trait (D8).
+//! Record slots of one drive: read, write, erase, through the drive trait (D8); and what is read
+//! whole of it at a start.
 //!
 //! Invariant: the newest valid record of a drive is never overwritten; a write goes to the slot
 //! that follows it in the order head, tail, head, tail, and is durable when the call returns. A
 //! slot that can't be read is passed over like one that was not written whole.
 
+use crate::buffers::copy;
+use crate::limits::MAP_STEP;
 use crate::mutants::{self, Mutant};
+use format::limits::{BATCH_ALIGN, PAGE_BYTES};
 use format::{ArrayRecord, FormatError, SLOT_BYTES};
 use io::{Drive, DriveError, Pool};
 use units::MIB;
@@ -57,11 +61,9 @@ pub async fn write<D: Drive>(
     record: &ArrayRecord,
 ) -> Result<NextSlot, DriveError> {
     let image = format::encode(record);
-    let mut buffer = Pool::single(image.len());
-    buffer.copy_from_slice(&image);
     let offset = format::slot_offsets(drive.info().bytes)[next.0];
     let durable = !mutants::is(Mutant::RecordNotDurable);
-    drive.write(offset, &[buffer.freeze()], durable).await?;
+    drive.write(offset, &[copy(&image)], durable).await?;
     if mutants::is(Mutant::SameSlot) {
         return Ok(next);
     }
@@ -117,4 +119,28 @@ async fn write_zeros<D: Drive>(drive: &D, start: u64, bytes: u64) -> Result<(), 
         done += n;
     }
     Ok(())
+}
+
+/// Bytes that are read one by one where more can't be: a page of the map; in the journal area what
+/// batches and in-flight pages begin at multiples of.
+const PIECE: usize = PAGE_BYTES;
+const _: () = assert!(PIECE == BATCH_ALIGN);
+
+/// Reads `bytes` from `start` on; zeros where they can't be read.
+pub async fn read_area<D: Drive>(drive: &D, start: u64, bytes: u64) -> Vec<u8> {
+    let mut image = Vec::with_capacity(bytes as usize);
+    for at in (0..bytes).step_by(MAP_STEP as usize) {
+        let n = MAP_STEP.min(bytes - at);
+        let (result, part) = drive.read(start + at, Pool::single(n as usize)).await;
+        if result.is_ok() {
+            image.extend_from_slice(&part);
+            continue;
+        }
+        for piece in (at..at + n).step_by(PIECE) {
+            let (result, part) = drive.read(start + piece, Pool::single(PIECE)).await;
+            let bytes = if result.is_ok() { &part[..] } else { &[0; PIECE] };
+            image.extend_from_slice(bytes);
+        }
+    }
+    image
 }

@@ -4,8 +4,8 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Rig, drives, record, references};
-use engine::manage::command::{ManageError, Request, StartOptions};
+use common::{Answer, Rig, drives, record, references};
+use engine::manage::command::{ArrayStatus, ManageError, Request, StartOptions};
 use format::SlotState;
 use layout::Level;
 use sim::{SharedSimDrive, WorldConfig};
@@ -120,6 +120,11 @@ fn a_second_failure_is_cut_at_every_request() {
     }
 }
 
+/// Asks for a drive to be put in slot 1, and does not wait.
+fn put_in(rig: &Rig, spare: &SharedSimDrive) -> Answer<ArrayStatus> {
+    rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(spare, 91), r))
+}
+
 /// A stop that comes while a drive is put in, at any moment of that, ends: what was held for the
 /// drive's sake is let go, though the array is stopped.
 #[test]
@@ -129,8 +134,7 @@ fn a_stop_beside_a_replacement_ends() {
         let Course { rig, oracle, .. } = course;
         oracle.errors.set(true);
         let spare = drives(WIDTH + 1, step + 1_000, false).pop().unwrap();
-        let put_in =
-            rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(&spare, 91), r));
+        let put_in = put_in(&rig, &spare);
         rig.world.run_for(Nanos::from_micros(step * 40));
         let stopped = rig.send(|r| Request::Stop("a".into(), r));
         rig.answered(&stopped).unwrap();
@@ -145,8 +149,7 @@ fn a_deletion_beside_a_replacement_leaves_nothing() {
         let Course { rig, oracle, .. } = lacking(step, step % 2 == 0, 1, &[1, 4]);
         oracle.errors.set(true);
         let spare = drives(WIDTH + 1, step + 2_000, false).pop().unwrap();
-        let put_in =
-            rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(&spare, 91), r));
+        let put_in = put_in(&rig, &spare);
         rig.world.run_for(Nanos::from_micros(step * 60));
         let deleted = rig.send(|r| Request::Delete("a".into(), r));
         rig.answered(&deleted).unwrap();
@@ -170,8 +173,7 @@ fn a_replacement_that_hangs_holds_nobody_up() {
         common::write(&rig, &volume, 0, &[1; 4096]).unwrap();
         rig.fail(1).unwrap();
         spare.hang();
-        let put_in =
-            rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(spare, 91), r));
+        let put_in = put_in(&rig, spare);
         rig.world.run_for(Nanos::from_millis(1));
         let before = rig.world.now();
         common::write(&rig, &volume, 8192, &[2; 4096]).unwrap();
@@ -196,8 +198,7 @@ fn a_drive_joins_with_the_map_of_that_moment() {
     let spare = &drives[2];
     let map = record(&drives[0]).areas.unwrap().map_start;
     spare.hold_within(map..map + 1);
-    let put_in =
-        rig.send(|r| Request::Replace("a".into(), Slot(1), common::reference(spare, 91), r));
+    let put_in = put_in(&rig, spare);
     while !spare.writes_within(map..map + 1) {
         rig.world.run_for(Nanos::from_micros(10));
     }
