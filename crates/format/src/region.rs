@@ -3,20 +3,28 @@
 //!
 //! A *region* of a group is 64 written bits; a bit is a band, or more of them on very large
 //! drives ([`Geometry`]). A *page* holds the entries of consecutive regions of one group and has
-//! two places on each drive of the group, written in turn: the page of sequence number `n` goes
-//! to place `n % 2`, so an interrupted write never touches the newest whole one.
+//! two places on each drive of the group: the page of sequence number `n` goes to place `n % 2`, so
+//! an interrupted write never touches the newest whole one.
+//!
+//! A place that can't be read does not say whether the write to it was cut off, so that nothing ever
+//! relied on the page, or the page was durable and has decayed since. So a page whose written bits
+//! differ from the one before goes to the other place, too, once it is durable in its own: a reader
+//! that finds nothing where the next page would be ([`may_be_behind`]) knows the written bits all the
+//! same, and takes what is left for dirty ([`at_worst`]).
 //!
 //! Invariants of what pages say (the *superset rule*; the engine keeps them):
 //! - a band that was ever written since it was last unwritten has its bit set, and one without
 //!   reads as zeros, whatever its drives hold;
 //! - a region that may have writes under way, or not flushed to a drive that counts, is dirty;
 //! - a region that was written while a drive of the group was out, and is not dirty, says an epoch
-//!   in which it was, newer than the last one of that drive.
+//!   in which it was, newer than the last one of that drive;
+//! - on every drive, while none of its pages is being written, place `n % 2` has the newest page `n`,
+//!   and the other place that or one before with the same written bits.
 
 use crate::codec::{Reader, Writer, crc32c};
 use crate::limits::{
-    PAGE_BYTES, PAGE_ENTRIES, PAGE_HEADER_BYTES, PAGE_MAGIC, REGION_BITS, REGION_ENTRY_BYTES,
-    REGIONS_MAX,
+    COUNTERS_END, PAGE_BYTES, PAGE_ENTRIES, PAGE_HEADER_BYTES, PAGE_MAGIC, REGION_BITS,
+    REGION_ENTRY_BYTES, REGIONS_MAX,
 };
 use layout::Layout;
 use units::{GroupNo, MIB, Slot, Uuid};
@@ -106,6 +114,9 @@ fn read(
         return Ok(None);
     }
     let sequence = from.u64()?;
+    if sequence >= COUNTERS_END {
+        return Ok(None);
+    }
     from.zeros(PAGE_HEADER_BYTES - 40)?;
     let mut entries = Vec::with_capacity(masks.len());
     for mask in masks {
@@ -120,9 +131,27 @@ fn read(
     Ok(Some(Page { sequence, entries }))
 }
 
-/// The newest of the pages found in all places of a page on the drives that count.
-pub fn newest(found: impl IntoIterator<Item = Option<Page>>) -> Option<Page> {
-    found.into_iter().flatten().max_by_key(|page| page.sequence)
+/// What both places of a page on one drive hold.
+pub type Places = [Option<Page>; 2];
+
+/// The newest of the pages found on the drives that count.
+pub fn newest<'a>(found: impl IntoIterator<Item = &'a Places>) -> Option<&'a Page> {
+    found.into_iter().flatten().flatten().max_by_key(|page| page.sequence)
+}
+
+/// Whether a page newer than the newest may have been lost: no drive that counts has any page where
+/// the next would be.
+pub fn may_be_behind<'a>(newest: &Page, found: impl IntoIterator<Item = &'a Places>) -> bool {
+    let next = ((newest.sequence + 1) % 2) as usize;
+    found.into_iter().all(|places| places[next].is_none())
+}
+
+/// The next page, as bad as it may be: with the same written bits, and in a group that is `unclean`
+/// with every region dirty that has any. (Where it said that a region became clean, the one before
+/// says dirty.)
+pub fn at_worst(page: &Page, unclean: bool) -> Page {
+    let worst = |e: &Entry| Entry { dirty: e.dirty || (unclean && e.written != 0), ..*e };
+    Page { sequence: page.sequence + 1, entries: page.entries.iter().map(worst).collect() }
 }
 
 /// The shift with which so many bands make no more than a million regions.
@@ -206,12 +235,12 @@ impl Geometry {
         first..self.regions(group).min(first + PAGE_ENTRIES as u64)
     }
 
-    /// Where on the drive in `slot` a place (0 or 1) of a page is, from the map area's begin;
-    /// `None` if the slot is not of the group.
-    pub fn page_offset(&self, slot: Slot, group: GroupNo, page: u32, place: u64) -> Option<u64> {
+    /// Where on the drive in `slot` the two places of a page are, from the map area's begin; `None`
+    /// if the slot is not of the group.
+    pub fn page_offsets(&self, slot: Slot, group: GroupNo, page: u32) -> Option<[u64; 2]> {
         let list = self.first.get(slot.index())?;
         let (_, before) = list.iter().find(|(of, _)| *of == group)?;
-        Some(((before + u64::from(page)) * 2 + place) * PAGE_BYTES as u64)
+        Some([0, 1].map(|place| ((before + u64::from(page)) * 2 + place) * PAGE_BYTES as u64))
     }
 
     /// The groups of a slot.

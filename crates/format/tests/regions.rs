@@ -1,7 +1,7 @@
 //! The region map: pages as bytes, damage, which page counts, and where everything lies.
 
 use layout::{Layout, Level};
-use palisade_format::limits::{PAGE_BYTES, PAGE_ENTRIES};
+use palisade_format::limits::{COUNTERS_END, PAGE_BYTES, PAGE_ENTRIES};
 use palisade_format::region::{self, Entry, Geometry, Page, PageId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -61,11 +61,13 @@ fn pages_of_others_and_impossible_ones_are_refused() {
     assert_eq!(read(id(), &ALL[..4]), None);
     assert_eq!(read(id(), &[1, u64::MAX, u64::MAX, u64::MAX, u64::MAX]), None, "no such band");
     assert_eq!(region::decode(&bytes[..4095], id(), &ALL[..5]), None);
+    let late = region::encode(id(), &page(COUNTERS_END, 5));
+    assert_eq!(region::decode(&late, id(), &ALL[..5]), None, "nothing could follow it");
 }
 
 proptest! {
     #[test]
-    fn pages_round_trip(sequence in any::<u64>(), group in any::<u16>(), number in any::<u32>(),
+    fn pages_round_trip(sequence in 0..COUNTERS_END, group in any::<u16>(), number in any::<u32>(),
             raw in prop::collection::vec(any::<(u64, u64, bool)>(), 0..=PAGE_ENTRIES)) {
         let id = PageId { group: GroupNo(group), number, ..id() };
         let entry = |(written, missed, dirty)| Entry { written, missed, dirty };
@@ -88,7 +90,8 @@ proptest! {
             [vec![1; PAGE_BYTES], vec![2; PAGE_BYTES]]];
         let places = |drives: &[[Vec<u8>; 2]; 2]| {
             let read = |bytes: &Vec<u8>| region::decode(bytes, id(), &ALL[..4]);
-            region::newest(drives.iter().flatten().map(read).collect::<Vec<_>>())
+            let found = drives.each_ref().map(|places| places.each_ref().map(read));
+            region::newest(&found).cloned()
         };
         for n in 1..=turns {
             for drive in &mut drives {
@@ -102,6 +105,40 @@ proptest! {
         torn[range.clone()].copy_from_slice(&next[range]);
         let found = places(&drives);
         prop_assert!(found == Some(page(turns, 4)) || found == Some(page(turns + 1, 4)));
+    }
+
+    /// A drive on which one place decays, or the last write is cut off, still tells the written bits
+    /// and every dirty region: of the last durable page, or the one that was being written.
+    #[test]
+    fn one_bad_place_hides_nothing(steps in prop::collection::vec((0u64..4, any::<bool>()), 1..8),
+            cut in any::<bool>(), cut_in_other in any::<bool>(), decayed in 0usize..2) {
+        let entry = |(written, dirty): (u64, bool)| Entry { written, missed: 0, dirty };
+        let pages: Vec<Page> = core::iter::once((0, false)).chain(steps).zip(1..).map(|(e, n)| {
+            Page { sequence: n, entries: vec![entry(e)] }
+        }).collect();
+        let mut places = [Some(pages[0].clone()), Some(pages[0].clone())];
+        let last = pages.len() - 1;
+        for i in 1..=last {
+            let (own, other) = ((pages[i].sequence % 2) as usize, (pages[i].sequence + 1) as usize % 2);
+            let twice = pages[i].entries[0].written != pages[i - 1].entries[0].written;
+            places[own] = Some(pages[i].clone()).filter(|_| !cut || i < last || cut_in_other);
+            if twice && (!cut || i < last || cut_in_other) {
+                places[other] = Some(pages[i].clone()).filter(|_| !cut || i < last);
+            }
+        }
+        if !cut {
+            places[decayed] = None;
+        }
+        let newest = region::newest([&places]).expect("one place is left").clone();
+        let read = match region::may_be_behind(&newest, [&places]) {
+            true => region::at_worst(&newest, true),
+            false => newest,
+        };
+        let says = |page: &Page| {
+            let (read, is) = (&read.entries[0], &page.entries[0]);
+            read.written == is.written && (read.dirty || !is.dirty || is.written == 0)
+        };
+        prop_assert!(says(&pages[last]) || cut && says(&pages[last - 1]), "{read:?} {pages:?}");
     }
 
     /// Every band has one bit, and no two pages of a drive share a place.
@@ -121,15 +158,15 @@ proptest! {
             let of_pages = (0..map.pages(group)).flat_map(|p| map.regions_of(group, p));
             prop_assert!(of_pages.eq(0..map.regions(group)));
             for slot in layout.slots(group) {
-                for place in (0..map.pages(group)).flat_map(|p| [(p, 0), (p, 1)]) {
-                    let at = map.page_offset(slot, group, place.0, place.1).unwrap();
+                let places = |p| map.page_offsets(slot, group, p).unwrap();
+                for at in (0..map.pages(group)).flat_map(places) {
                     prop_assert!(at % 4096 == 0 && at < map.bytes());
                     prop_assert!(taken[slot.index()].insert(at));
                 }
             }
         }
         prop_assert!(map.bytes() <= region::area_bytes(bands, shift));
-        prop_assert_eq!(map.page_offset(Slot(width), GroupNo(0), 0, 0), None);
+        prop_assert_eq!(map.page_offsets(Slot(width), GroupNo(0), 0), None);
     }
 }
 

@@ -119,16 +119,11 @@ pub fn start(
     }
 }
 
-/// Where the region map is damaged beyond redundancy, its pages are lost or one behind: bands that
-/// were never written, or discarded, may hold what their drives say.
-pub fn forgive_maps(found: &[Picked], beyond: bool, versions: &mut Versions, tally: &mut Tally) {
+/// Where the region map is damaged beyond redundancy, its pages are lost: bands that were never
+/// written, or discarded, may hold what their drives say.
+pub fn forgive_maps(found: &[Picked], versions: &mut Versions, tally: &mut Tally) {
     let Ok(decoded) = Decoded::open(found) else { return };
-    let lost = decoded.maps.iter().flatten().any(|map| map.sequences.contains(&None));
-    let behind = decoded.record.areas.is_some_and(|areas| {
-        let map = areas.map_start..areas.map_start + areas.map_bytes;
-        beyond && found.iter().any(|drive| drive.unreadable_within(map.clone()))
-    });
-    if lost || behind {
+    if decoded.maps.iter().flatten().any(|map| map.sequences.contains(&None)) {
         tally.fault("map damaged beyond redundancy", 1);
         versions.forgive_zeros();
     }
@@ -399,7 +394,7 @@ fn recover(
     let rig = machine(rng);
     before.pages(&picture.drives, context.brown.is_some())?;
     let mut may_hold = picture.versions.clone();
-    forgive_maps(&found, context.beyond, &mut may_hold, &mut context.tally);
+    forgive_maps(&found, &mut may_hold, &mut context.tally);
     let versions = Rc::new(RefCell::new(may_hold));
     let mut camera = within(context, &picture.drives, &versions, depth, rng);
     let Some(status) = start(&rig, &mut camera, &picture.drives, rng)? else {

@@ -131,8 +131,8 @@ impl Trial<'_> {
         self.drives.iter().for_each(SharedSimDrive::calm);
         let owing = self.owing();
         let found = pick(&self.drives);
-        let (beyond, tally) = (self.context.beyond, &mut self.context.tally);
-        point::forgive_maps(&found, beyond, &mut self.versions.borrow_mut(), tally);
+        let tally = &mut self.context.tally;
+        point::forgive_maps(&found, &mut self.versions.borrow_mut(), tally);
         let most = self.scenario.pictures / self.scenario.sessions.len();
         let mut camera = Camera::new(&self.drives, &self.versions, self.rng.fork(), most);
         let started = point::start(&rig, &mut camera, &self.drives, &mut self.rng);

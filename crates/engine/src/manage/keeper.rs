@@ -5,12 +5,13 @@
 //!
 //! A batch of first writes and first changes:
 //! 1. bands never written are zeroed on all drives that take part, and flushed;
-//! 2. the pages with their bits, and with their regions dirty, are written to all of them;
+//! 2. the pages with their bits, and with their regions dirty, are written to all of them, those with
+//!    new bits to both their places, one after the other;
 //! 3. every core learns of the bits and says so;
 //! 4. grants and answers go out.
 //!
 //! A batch that unwrites: every core forgets the bits and ends what is under way there; the pages
-//! follow; then the drives may discard.
+//! follow, again to both places; then the drives may discard.
 //!
 //! Cleaning: regions that nobody holds; the drives are flushed; the pages follow.
 //!
@@ -216,7 +217,8 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
             continue;
         }
         let pages = keeper.map.borrow_mut().write(&wanted);
-        let failed = write_first(managed, keeper, pages).await;
+        let places = if fresh.is_empty() { Where::Own } else { Where::Both };
+        let failed = write_first(managed, keeper, pages, places).await;
         if !fresh.is_empty() {
             let bits = fresh.iter().map(|(group, bit)| one_bit(*group, *bit)).collect();
             all_told(managed, keeper, &ToCore::Written(bits)).await;
@@ -241,16 +243,17 @@ async fn write_first<E: Host>(
     managed: &Rc<Managed<E>>,
     keeper: &Keeper,
     pages: BTreeSet<PageKey>,
+    places: Where,
 ) -> Vec<Failed> {
     if mutants::is(Mutant::PageAfterData) {
         let managed = managed.clone();
         managed.clone().env().spawn(Priority::Last, async move {
             let keeper = managed.keeper().expect("it has one");
-            write_pages(&managed, keeper, &pages).await;
+            write_pages(&managed, keeper, &pages, places).await;
         });
         return Vec::new();
     }
-    write_pages(managed, keeper, &pages).await
+    write_pages(managed, keeper, &pages, places).await
 }
 
 fn one_bit(group: GroupNo, bit: u64) -> Bits {
@@ -346,14 +349,25 @@ async fn on_drives<E: Host, T: 'static, F: Future<Output = Result<(), DriveError
     state.1.take()
 }
 
+/// To which places of a drive a page is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Where {
+    /// Its own: its written bits are those of the page before.
+    Own,
+    /// Its own, and then the other.
+    Both,
+}
+
 /// Writes pages to all drives of their groups that take part; those that did not take them.
 async fn write_pages<E: Host>(
     managed: &Rc<Managed<E>>,
     keeper: &Keeper,
     pages: &BTreeSet<PageKey>,
+    places: Where,
 ) -> Vec<Failed> {
     let start = managed.map_start();
     let durable = !mutants::is(Mutant::PageNotDurable);
+    let once = places == Where::Own || mutants::is(Mutant::PageOnce);
     let images: Vec<_> =
         pages.iter().map(|page| (*page, keeper.map.borrow().encode(*page))).collect();
     let mut work = Vec::new();
@@ -362,9 +376,9 @@ async fn write_pages<E: Host>(
         let mut list = Vec::new();
         for ((group, page), (sequence, bytes)) in &images {
             let turn = if mutants::is(Mutant::PageSamePlace) { 0 } else { sequence % 2 };
-            let place = map.geometry().page_offset(slot, *group, *page, turn);
-            if let Some(place) = place {
-                list.push((start + place, copy(bytes)));
+            if let Some(mut both) = map.geometry().page_offsets(slot, *group, *page) {
+                both.rotate_left(turn as usize);
+                list.push((both.map(|place| start + place), copy(bytes)));
             }
         }
         if !list.is_empty() {
@@ -372,13 +386,18 @@ async fn write_pages<E: Host>(
         }
     }
     let failed = on_drives(managed, work, move |drive, list| async move {
-        let tickets: Vec<_> = list
-            .iter()
-            .map(|(at, page)| drive.write(*at, core::slice::from_ref(page), durable))
-            .collect();
         let mut result = Ok(());
-        for ticket in tickets {
-            result = result.and(ticket.await);
+        for turn in 0..if once { 1 } else { 2 } {
+            let write = |(both, page): &([u64; 2], _)| {
+                drive.write(both[turn], core::slice::from_ref(page), durable)
+            };
+            let tickets: Vec<_> = list.iter().map(write).collect();
+            for ticket in tickets {
+                result = result.and(ticket.await);
+            }
+            if result.is_err() {
+                break;
+            }
         }
         result
     })
@@ -432,7 +451,7 @@ async fn unwrite<E: Host>(
     }
     keeper.lock.acquire(1).await;
     let pages = keeper.map.borrow_mut().unwrite(&set);
-    let failed = write_pages(managed, keeper, &pages).await;
+    let failed = write_pages(managed, keeper, &pages, Where::Both).await;
     keeper.lock.release(1);
     keeper.clearing.release(1);
     if !take_out(managed, failed.iter().collect()).await || managed.frozen(clear.group) {
@@ -497,7 +516,7 @@ async fn clean<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) -> bool {
     keeper.lock.acquire(1).await;
     let out = |group| managed.lacks(group).then(|| managed.record().epoch.counter);
     let pages = keeper.map.borrow_mut().clean(&regions, out);
-    let failed = write_pages(managed, keeper, &pages).await;
+    let failed = write_pages(managed, keeper, &pages, Where::Own).await;
     keeper.lock.release(1);
     take_out(managed, failed.iter().collect()).await
 }

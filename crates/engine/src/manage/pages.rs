@@ -12,8 +12,8 @@ use crate::region::map::PageKey;
 use crate::watch::Watched;
 use format::SlotState;
 use format::limits::PAGE_BYTES;
-use format::region::Page;
-use io::{Drive, DriveError, Pool};
+use format::region::{Page, Places};
+use io::{Drive, DriveError};
 use std::collections::BTreeMap;
 use units::Slot;
 
@@ -27,8 +27,8 @@ fn map_bytes(keeper: &Keeper, slot: Slot) -> u64 {
 /// The sequence numbers of the pages that a drive has.
 pub(super) type Written = BTreeMap<PageKey, u64>;
 
-/// Writes every page of a slot's groups to its drive, durably, as they are when it begins. Older
-/// ones of any array are gone then.
+/// Writes every page of a slot's groups to both its places on the drive, durably, as they are when
+/// it begins. Older ones of any array are gone then.
 pub(super) async fn write_all<E: Host>(
     managed: &Managed<E>,
     keeper: &Keeper,
@@ -45,9 +45,10 @@ pub(super) async fn write_all<E: Host>(
         let map = keeper.map.borrow();
         for page in map.pages() {
             let (sequence, bytes) = map.encode(page);
-            let at = map.geometry().page_offset(slot, page.0, page.1, sequence % 2);
-            if let Some(at) = at {
-                image[at as usize..][..PAGE_BYTES].copy_from_slice(&bytes);
+            if let Some(places) = map.geometry().page_offsets(slot, page.0, page.1) {
+                for at in places {
+                    image[at as usize..][..PAGE_BYTES].copy_from_slice(&bytes);
+                }
                 written.insert(page, sequence);
             }
         }
@@ -67,63 +68,73 @@ pub(super) async fn write_changed<E: Host>(
     has: &mut Written,
 ) -> Result<usize, DriveError> {
     let start = managed.map_start();
-    let mut tickets = Vec::new();
+    let (mut tickets, mut count) = (Vec::new(), 0);
     for (page, newest) in has {
         let map = keeper.map.borrow();
         let (sequence, bytes) = map.encode(*page);
         if sequence != *newest {
-            let at = map.geometry().page_offset(slot, page.0, page.1, sequence % 2);
-            let at = start + at.expect("it has the page");
-            tickets.push(drive.write(at, &[copy(&bytes)], true));
+            let places = map.geometry().page_offsets(slot, page.0, page.1);
+            for at in places.expect("it has the page") {
+                tickets.push(drive.write(start + at, &[copy(&bytes)], true));
+            }
             *newest = sequence;
+            count += 1;
         }
     }
-    let count = tickets.len();
     for ticket in tickets {
         ticket.await?;
     }
     Ok(count)
 }
 
-/// A drive that lacks a page, and whether it counts.
-pub(super) type Lacking = (Slot, bool, PageKey);
+/// A drive on which a page is to be written: to the place of its sequence number, to the other.
+pub(super) struct Lacking {
+    slot: Slot,
+    page: PageKey,
+    own: bool,
+    other: bool,
+}
 
 /// Reads the map of an array that is about to start; which drives lack which pages.
 pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
     let Some(keeper) = managed.keeper() else {
         return Vec::new();
     };
+    let record = managed.record();
     let mut images = Vec::new();
     for (slot, drive) in managed.drives_taking_part() {
-        let in_sync = managed.record().slots[slot.index()].state == SlotState::InSync;
+        let in_sync = record.slots[slot.index()].state == SlotState::InSync;
         let bytes = map_bytes(keeper, slot);
         let image = store::read_area(&drive, managed.map_start(), bytes).await;
         images.push((slot, in_sync, image));
     }
     let pages = keeper.map.borrow().pages();
     let mut lost = 0;
-    let mut lacking: Vec<Lacking> = Vec::new();
+    let mut lacking = Vec::new();
     for page in pages {
         let mut map = keeper.map.borrow_mut();
-        let on = |slot: Slot, image: &[u8]| -> Option<Page> {
-            let place = |n| {
-                let at = map.geometry().page_offset(slot, page.0, page.1, n)? as usize;
-                map.decode(page, image.get(at..at + PAGE_BYTES)?)
-            };
-            format::region::newest([place(0), place(1)])
+        let on = |(slot, counts, image): &(Slot, bool, Vec<u8>)| -> Option<(Slot, bool, Places)> {
+            let places = map.geometry().page_offsets(*slot, page.0, page.1)?;
+            let place = |at: u64| map.decode(page, image.get(at as usize..)?.get(..PAGE_BYTES)?);
+            Some((*slot, *counts, places.map(place)))
         };
-        let found: Vec<_> =
-            images.iter().map(|(slot, counts, image)| (*slot, *counts, on(*slot, image))).collect();
-        let counting = found.iter().filter(|f| f.1).map(|f| f.2.clone());
-        let newest = format::region::newest(counting);
-        lost += u64::from(newest.is_none());
-        let group = managed.record().groups[page.0.index()];
+        let found: Vec<_> = images.iter().filter_map(on).collect();
+        let counting = || found.iter().filter(|f| f.1).map(|f| &f.2);
+        let group = record.groups[page.0.index()];
+        let newest = format::region::newest(counting());
+        let taken = newest.map(|page| match format::region::may_be_behind(page, counting()) {
+            true if !mutants::is(Mutant::PageBelieved) => {
+                format::region::at_worst(page, group.unclean)
+            }
+            _ => page.clone(),
+        });
+        lost += u64::from(taken.is_none());
         let journaled = group.guarded && managed.lacks(page.0);
-        map.load(page, newest.clone(), journaled && !group.loss_accepted);
-        for (slot, counts, has) in found {
-            let mine = map.geometry().page_offset(slot, page.0, page.1, 0).is_some();
-            if mine && (newest.is_none() || has != newest) {
-                lacking.push((slot, counts, page));
+        map.load(page, taken.clone(), journaled && !group.loss_accepted);
+        for (slot, _, places) in found {
+            let (own, other) = wanting(taken.as_ref(), &places);
+            if own || other {
+                lacking.push(Lacking { slot, page, own, other });
             }
         }
     }
@@ -131,48 +142,60 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
     lacking
 }
 
+/// In which places of a drive the page that the array starts with has to be written: its own, the
+/// other. The other may hold an older one with the same bits.
+fn wanting(page: Option<&Page>, places: &Places) -> (bool, bool) {
+    let Some(page) = page else {
+        return (true, true);
+    };
+    let own = (page.sequence % 2) as usize;
+    let same = |old: &Page| {
+        let bits = old.entries.iter().map(|e| e.written).eq(page.entries.iter().map(|e| e.written));
+        bits && old.sequence <= page.sequence
+    };
+    (places[own].as_ref() != Some(page), !places[1 - own].as_ref().is_some_and(same))
+}
+
 /// Writes to each drive the pages that it lacks.
 pub(super) async fn bring_all<E: Host>(
     managed: &Managed<E>,
     lacking: Vec<Lacking>,
 ) -> Result<(), ManageError> {
-    for (slot, counts, page) in lacking {
+    for one in lacking {
         if mutants::is(Mutant::PagesNotBrought) {
             continue;
         }
         let keeper = managed.keeper().expect("only maps have pages");
-        bring(managed, keeper, (slot, counts), page).await?;
+        bring(managed, keeper, one).await?;
     }
     Ok(())
 }
 
-/// Writes a page to a drive that lacks it; a drive that does not take it is failed, if it can be
-/// done without. One that does not count may hold a page that nobody else has ever had, and will
-/// count some day: its other place is emptied.
+/// Writes a page to a drive that lacks it, first to its own place: what the other holds is not
+/// lost before. A drive that does not take it is failed, if it can be done without.
 async fn bring<E: Host>(
     managed: &Managed<E>,
     keeper: &Keeper,
-    (slot, counts): (Slot, bool),
-    page: PageKey,
+    Lacking { slot, page, own, other }: Lacking,
 ) -> Result<(), ManageError> {
     let start = managed.map_start();
     let taking = managed.drives_taking_part().into_iter().find(|(s, _)| *s == slot);
     let Some((_, drive)) = taking else {
         return Ok(());
     };
-    let (at, other, bytes) = {
+    let (places, bytes) = {
         let map = keeper.map.borrow();
         let (sequence, bytes) = map.encode(page);
-        let at = |n| map.geometry().page_offset(slot, page.0, page.1, n).map(|at| start + at);
-        let of_group = "the slot is of the group";
-        (at(sequence % 2).expect(of_group), at(1 - sequence % 2).expect(of_group), bytes)
+        let places = map.geometry().page_offsets(slot, page.0, page.1);
+        let mut places = places.expect("the slot is of the group");
+        places.rotate_left((sequence % 2) as usize);
+        (places, bytes)
     };
     let mut written = Ok(());
-    if !counts {
-        written = drive.write(other, &[Pool::single(PAGE_BYTES).freeze()], true).await;
-    }
-    if written.is_ok() {
-        written = drive.write(at, &[copy(&bytes)], true).await;
+    for (at, wanted) in places.into_iter().zip([own, other]) {
+        if wanted && written.is_ok() {
+            written = drive.write(start + at, &[copy(&bytes)], true).await;
+        }
     }
     let Err(error) = written else {
         return Ok(());

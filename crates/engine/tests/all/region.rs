@@ -472,6 +472,53 @@ fn a_lost_map_owes_everything_and_says_so() {
     right(rig, &oracle, &drives, 1, 6);
 }
 
+/// The place of a page on the only drive that is left can't be read any more: what was written is
+/// there, and what never was reads as zeros.
+#[test]
+fn a_page_that_decays_forgets_no_band() {
+    for place in 0..2 {
+        let drives = drives(2, 8, false);
+        let rig = Rig::new(8, 1);
+        make(&rig, Level::Raid1, &drives);
+        drop(rig.volume(2 * MIB));
+        let oracle = Oracle::new(2 * MIB, false);
+        write_at(&rig, &oracle, 0, MIB);
+        rig.world.crash();
+        oracle.crashed();
+        let map = record(&drives[0]).areas.unwrap().map_start;
+        drives[0].fail_range(map + place * 4096, 4096);
+        let rig = Rig::new(9, 1);
+        let status = rig.assemble(&references(&drives[..1]), FORCE).unwrap();
+        assert_eq!(status.region_map.unwrap().lost_pages, 0);
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+    }
+}
+
+/// A place that can't be read on any drive may have had a page that called regions dirty.
+#[test]
+fn a_page_that_decays_leaves_no_region_clean() {
+    for place in 0..2 {
+        let drives = drives(2, 8, false);
+        let rig = Rig::new(8, 1);
+        make(&rig, Level::Raid1, &drives);
+        drop(rig.volume(MIB));
+        let oracle = Oracle::new(MIB, false);
+        write_at(&rig, &oracle, 0, MIB);
+        rig.stop();
+        let rig = Rig::new(9, 1);
+        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        write_at(&rig, &oracle, 4096, 4096);
+        rig.world.crash();
+        oracle.crashed();
+        let map = record(&drives[0]).areas.unwrap().map_start;
+        drives.iter().for_each(|d| d.fail_range(map + place * 4096, 4096));
+        let rig = Rig::new(10, 1);
+        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        assert_eq!(status.region_map.unwrap().dirty_regions, 1, "place {place}");
+        right(rig, &oracle, &drives, 1, 10);
+    }
+}
+
 /// A block that tells who wrote it: its number, a tag, and bytes drawn from both.
 fn told(block: u64, tag: u64) -> Vec<u8> {
     let mut bytes = vec![0; 512];

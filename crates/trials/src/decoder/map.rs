@@ -2,7 +2,8 @@
 //! may not match, and what a drive that was out lacks.
 //!
 //! Invariant: a page that no drive in sync has is lost, and then its regions are written, dirty and
-//! missed: never is less said than the document says.
+//! missed; where only the one after it may be lost, what is written is. Never is less said than the
+//! document says.
 
 use super::record::{Areas, Fields, Id, Range, Record, State, crc};
 use super::{PAGE, Raw};
@@ -149,16 +150,21 @@ fn group_map<R: Raw>(
         let on = |slot: usize| {
             let at = first_place(record, areas, slot, group) + number * 2 * PAGE as u64;
             let read = |at| page(drives[slot]?, at, record.array, (group, number), &masks);
-            let (one, other) = (read(at), read(at + PAGE as u64));
-            [one, other].into_iter().flatten().max_by_key(|page| page.sequence)
+            [read(at), read(at + PAGE as u64)]
         };
-        let found = (first..first + range.k + range.m).filter(whole).filter_map(on);
-        let newest = found.max_by_key(|page| page.sequence);
-        map.sequences.push(newest.as_ref().map(|page| page.sequence));
+        let found: Vec<_> = (first..first + range.k + range.m).filter(whole).map(on).collect();
+        let newest = found.iter().flatten().flatten().max_by_key(|page| page.sequence);
+        map.sequences.push(newest.map(|page| page.sequence));
         let redundant = range.m > 0;
         let lost =
             || masks.iter().map(|m| Entry { written: *m, missed: u64::MAX, dirty: redundant });
-        let entries = newest.map_or_else(|| lost().collect(), |page| page.entries);
+        let mut entries = newest.map_or_else(|| lost().collect(), |page| page.entries.clone());
+        let next = newest.map_or(0, |page| (page.sequence as usize + 1) % 2);
+        if newest.is_some() && found.iter().all(|places| places[next].is_none()) {
+            for entry in entries.iter_mut().filter(|entry| entry.written != 0) {
+                entry.dirty |= record.groups[group].unclean;
+            }
+        }
         map.entries.extend(entries.into_iter().map(|e| Entry { dirty: e.dirty && redundant, ..e }));
     }
     map
@@ -184,7 +190,7 @@ pub fn page<R: Raw>(
         && f.size(2)? == group
         && f.size(2)? == masks.len()
         && f.number(4)? == number;
-    let sequence = f.number(8)?;
+    let sequence = f.number(8).filter(|n| *n < 1 << 60)?;
     f.reserved(20)?;
     let stored = f.number(4)? as u32;
     let mut zeroed = *bytes;
