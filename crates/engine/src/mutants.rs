@@ -90,6 +90,7 @@ mutants! {
     PageNotDurable = "page-not-durable": "pages of the region map are written without FUA (row 4)";
     PageSamePlace = "page-same-place": "every page of the map goes over the newest one (row 13)";
     PageOnce = "page-once": "a page with other written bits is written to one place only (row 13)";
+    PageOtherLeft = "page-other-left": "a start brings a page to its own place only (row 13)";
     PageBelieved = "page-believed": "a page is taken for the newest though a newer one may be lost \
         (row 10)";
     PageErrorLost = "page-error-lost": "a drive that did not take a page stays (row 10)";

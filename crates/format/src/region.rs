@@ -6,11 +6,11 @@
 //! two places on each drive of the group: the page of sequence number `n` goes to place `n % 2`, so
 //! an interrupted write never touches the newest whole one.
 //!
-//! A place that can't be read does not say whether the write to it was cut off, so that nothing ever
-//! relied on the page, or the page was durable and has decayed since. So a page whose written bits
-//! differ from the one before goes to the other place, too, once it is durable in its own: a reader
-//! that finds nothing where the next page would be ([`may_be_behind`]) knows the written bits all the
-//! same, and takes what is left for dirty ([`at_worst`]).
+//! A place that can't be read does not say whether the write to it was cut off, so that nothing
+//! ever relied on the page, or the page was durable and has decayed since. So a page whose written
+//! bits differ from the one before goes to the other place, too, once it is durable in its own: a
+//! reader that finds nothing where the next page would be ([`may_be_behind`]) knows the written
+//! bits all the same, and takes what is left for dirty ([`at_worst`]).
 //!
 //! Invariants of what pages say (the *superset rule*; the engine keeps them):
 //! - a band that was ever written since it was last unwritten has its bit set, and one without
@@ -18,8 +18,8 @@
 //! - a region that may have writes under way, or not flushed to a drive that counts, is dirty;
 //! - a region that was written while a drive of the group was out, and is not dirty, says an epoch
 //!   in which it was, newer than the last one of that drive;
-//! - on every drive, while none of its pages is being written, place `n % 2` has the newest page `n`,
-//!   and the other place that or one before with the same written bits.
+//! - on every drive, while none of its pages is being written, place `n % 2` has the newest page
+//!   `n`, and the other place that or one before with the same written bits.
 
 use crate::codec::{Reader, Writer, crc32c};
 use crate::limits::{

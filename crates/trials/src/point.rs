@@ -619,7 +619,7 @@ fn look(
         let text = format!("epoch and sequence went from {newest:?} to {now:?}");
         return Err(Failure::new(Oracle::Metadata, text));
     }
-    pages(before.decoded.as_ref(), &decoded, drives)?;
+    pages(before.decoded.as_ref(), &decoded, drives, rested)?;
     if !whole {
         return Ok(());
     }
@@ -640,26 +640,31 @@ fn look(
     Ok(())
 }
 
-/// No page of the region map is lost, or went back.
+/// No page of the region map is lost, or went back; at rest, its written bits are in both places.
 fn pages(
     before: Option<&Decoded<'_, Picked>>,
-    now: &Decoded<'_, Picked>,
+    after: &Decoded<'_, Picked>,
     drives: &[SharedSimDrive],
+    rested: bool,
 ) -> Outcome<()> {
+    let readable = drives.iter().all(|d| d.unreadable().is_empty());
     let sequences = |d: &Decoded<'_, Picked>| -> Vec<Option<u64>> {
         d.maps.iter().flatten().flat_map(|map| map.sequences.clone()).collect()
     };
-    let (then, now) = (before.map_or_else(Vec::new, sequences), sequences(now));
+    let (then, now) = (before.map_or_else(Vec::new, sequences), sequences(after));
     for (page, (then, now)) in then.iter().zip(&now).enumerate() {
         if then > now {
             let text = format!("page {page} of the map went from {then:?} to {now:?}");
             return Err(Failure::new(Oracle::Metadata, text));
         }
     }
-    if now.contains(&None) && drives.iter().all(|d| d.unreadable().is_empty()) {
+    if now.contains(&None) && readable {
         return Err(Failure::new(Oracle::Metadata, "a page of the map is lost"));
     }
-    Ok(())
+    match after.one_place().filter(|_| readable && rested) {
+        Some(text) => Err(Failure::new(Oracle::Metadata, text)),
+        None => Ok(()),
+    }
 }
 
 /// Reads every page with the slots of `set` erased.

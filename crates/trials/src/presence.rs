@@ -1,7 +1,10 @@
-//! Drives that come back wrong: a copy beside its original, or one in a state of long ago.
+//! Drives that come back wrong: a copy beside its original, one in a state of long ago, or all of
+//! them without the same place of their region maps.
 
 use crate::camera::Picture;
+use crate::decoder::PAGE;
 use crate::decoder::array::{Decoded, Refusal};
+use crate::decoder::map::used_bytes;
 use crate::decoder::record;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{expected, pick, references};
@@ -22,7 +25,38 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
     if rng.chance(5) {
         roll_back(context, picture, rng);
     }
+    // From a generator of its own: what else is drawn stays as it is.
+    let mut own = Rng::new(rng.clone().bits() ^ 0x6465_6361_7973);
+    if own.chance(5) {
+        decay(context, picture, &mut own);
+    }
     Ok(())
+}
+
+/// Makes the same place of the region map unreadable on every drive, where each drive still has the
+/// other: that costs nothing, whichever of the two was the newest.
+fn decay(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
+    let picked = pick(&picture.drives);
+    let Ok(decoded) = Decoded::open(&picked) else { return };
+    let Some(areas) = &decoded.record.areas else { return };
+    let map = areas.map_start..areas.map_start + areas.map_bytes;
+    if picked.iter().any(|drive| drive.unreadable_within(map.clone())) {
+        return;
+    }
+    let place = rng.below(used_bytes(&decoded.record, 0) / PAGE as u64) * PAGE as u64;
+    let at = areas.map_start + place;
+    let spoil = |drive: &SharedSimDrive| drive.fail_range(at, PAGE as u64);
+    let there: Vec<&SharedSimDrive> = picture.drives.iter().filter(|d| !d.is_gone()).collect();
+    let copies: Vec<_> = there.iter().map(|drive| drive.duplicate()).collect();
+    copies.iter().for_each(spoil);
+    let picked = pick(&copies);
+    let Ok(decoded) = Decoded::open(&picked) else { return };
+    let whole =
+        |slot: usize| decoded.maps_of(slot).iter().all(|(_, map)| !map.sequences.contains(&None));
+    if (0..decoded.drives.len()).all(|slot| !decoded.counts(slot) || whole(slot)) {
+        there.into_iter().for_each(spoil);
+        context.tally.fault("a place of the map on all drives", 1);
+    }
 }
 
 fn cloned(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {

@@ -5,8 +5,8 @@
 //!
 //! A batch of first writes and first changes:
 //! 1. bands never written are zeroed on all drives that take part, and flushed;
-//! 2. the pages with their bits, and with their regions dirty, are written to all of them, those with
-//!    new bits to both their places, one after the other;
+//! 2. the pages with their bits, and with their regions dirty, are written to all of them, those
+//!    with new bits to both their places, one after the other;
 //! 3. every core learns of the bits and says so;
 //! 4. grants and answers go out.
 //!

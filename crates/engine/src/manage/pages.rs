@@ -100,7 +100,7 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
     let Some(keeper) = managed.keeper() else {
         return Vec::new();
     };
-    let record = managed.record();
+    let record = managed.record().clone();
     let mut images = Vec::new();
     for (slot, drive) in managed.drives_taking_part() {
         let in_sync = record.slots[slot.index()].state == SlotState::InSync;
@@ -153,7 +153,8 @@ fn wanting(page: Option<&Page>, places: &Places) -> (bool, bool) {
         let bits = old.entries.iter().map(|e| e.written).eq(page.entries.iter().map(|e| e.written));
         bits && old.sequence <= page.sequence
     };
-    (places[own].as_ref() != Some(page), !places[1 - own].as_ref().is_some_and(same))
+    let left = mutants::is(Mutant::PageOtherLeft);
+    (places[own].as_ref() != Some(page), !left && !places[1 - own].as_ref().is_some_and(same))
 }
 
 /// Writes to each drive the pages that it lacks.

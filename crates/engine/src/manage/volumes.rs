@@ -10,15 +10,43 @@ use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, VolumeStatus,
 };
 use crate::manage::create::{check_name, recorded};
-use crate::manage::managed::{Managed, Seat, Taken};
+use crate::manage::managed::{Managed, Seat};
 use crate::manage::pages;
 use crate::manage::store::{self, NextSlot};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
-use format::{ExportAddress, ExportRecord, Extent, SlotRecord, SlotState, VolumeRecord};
-use io::Drive;
+use format::{
+    ArrayRecord, ExportAddress, ExportRecord, Extent, SlotRecord, SlotState, VolumeRecord,
+};
+use io::{Drive, DriveError};
 use std::rc::Rc;
 use units::{Slot, Uuid};
+
+/// As what a drive joins.
+struct Joins {
+    /// Where its next record goes.
+    next: NextSlot,
+    /// Its identity.
+    uuid: Uuid,
+    /// It is whole up to this epoch, or 0.
+    since: u64,
+}
+
+/// Has the own record of a drive that comes back say that it is to be filled. From now on it gets
+/// what others know, and nobody may take it for what it was.
+async fn disown<D: Drive>(
+    slot: Slot,
+    drive: &D,
+    (mut own, mut joins): (ArrayRecord, Joins),
+) -> Result<Joins, DriveError> {
+    if own.slots[slot.index()].state == SlotState::InSync {
+        own.fail_slot(slot);
+        own.slots[slot.index()].state = SlotState::Rebuilding { border: 0 };
+        own.sequence += 1;
+        joins.next = store::write(drive, joins.next, &own).await?;
+    }
+    Ok(joins)
+}
 
 impl<E: Host> Managed<E> {
     /// The slot whose drive has this path or serial number, or is named `slot:N`.
@@ -53,10 +81,10 @@ impl<E: Host> Managed<E> {
 
     /// Puts another drive in a slot; the keeper rebuilds it.
     ///
-    /// The drive is prepared first: emptied, unless it was here before, and given the region map.
-    /// That waits for nobody but the drive, and no host waits for it; another replacement does, and
-    /// whoever stops the array. Then changes are held, the drive gets the pages that changed
-    /// meanwhile, and joins.
+    /// The drive is prepared first: emptied, or, if it was here before, told that it is to be
+    /// filled; and given the region map. That waits for nobody but the drive, and no host waits for
+    /// it; another replacement does, and whoever stops the array. Then changes are held, the drive
+    /// gets the pages that changed meanwhile, and joins.
     pub async fn replace(
         self: Rc<Self>,
         slot: Slot,
@@ -128,10 +156,13 @@ impl<E: Host> Managed<E> {
         uuid: Uuid,
     ) -> Result<(), ManageError> {
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
-        let returned = self.returned(slot, &drive).await;
-        if returned.is_none() {
-            store::erase(&drive).await.map_err(failed)?;
-        }
+        let joins = match self.returned(slot, &drive).await {
+            Some(back) => disown(slot, &drive, back).await.map_err(failed)?,
+            None => {
+                store::erase(&drive).await.map_err(failed)?;
+                Joins { next: NextSlot::default(), uuid, since: 0 }
+            }
+        };
         let mut has = pages::Written::new();
         if let Some(keeper) = self.keeper() {
             has = pages::write_all(self, keeper, slot, &drive).await.map_err(failed)?;
@@ -143,11 +174,9 @@ impl<E: Host> Managed<E> {
                 }
             }
         }
-        let (next, uuid, since) = returned.unwrap_or((NextSlot::default(), uuid, 0));
-        let taken = (reference, drive, next);
         self.hold_changes().await;
-        let joined = match self.may_replace(slot, &taken.0, &taken.1) {
-            Ok(()) => self.join_with_pages(slot, taken, (uuid, since), has).await,
+        let joined = match self.may_replace(slot, &reference, &drive) {
+            Ok(()) => self.join_with_pages(slot, (reference, drive), joins, has).await,
             Err(error) => Err(error),
         };
         self.let_changes_go().await;
@@ -158,12 +187,12 @@ impl<E: Host> Managed<E> {
     async fn join_with_pages(
         &self,
         slot: Slot,
-        taken: Taken<E>,
-        new: (Uuid, u64),
+        taken: (DriveRef<E::Shared>, Watched<E>),
+        joins: Joins,
         mut has: pages::Written,
     ) -> Result<(), ManageError> {
         let Some(keeper) = self.keeper() else {
-            return self.join(slot, taken, new).await;
+            return self.join(slot, taken, joins).await;
         };
         // Until it takes part, no page is written: it has them all.
         keeper.lock.acquire(1).await;
@@ -172,7 +201,7 @@ impl<E: Host> Managed<E> {
             false => pages::write_changed(self, keeper, (slot, &taken.1), &mut has).await,
         };
         let joined = match brought {
-            Ok(_) => self.join(slot, taken, new).await,
+            Ok(_) => self.join(slot, taken, joins).await,
             Err(error) => Err(ManageError::Drive(taken.0.path, error)),
         };
         keeper.lock.release(1);
@@ -180,8 +209,8 @@ impl<E: Host> Managed<E> {
     }
 
     /// What a drive brings that was in the slot until it failed, and has seen nothing else since:
-    /// where its next record goes, its identity, and up to which epoch it is whole.
-    async fn returned(&self, slot: Slot, drive: &Watched<E>) -> Option<(NextSlot, Uuid, u64)> {
+    /// its own record, and as what it may join.
+    async fn returned(&self, slot: Slot, drive: &Watched<E>) -> Option<(ArrayRecord, Joins)> {
         self.keeper()?;
         let Ok(Ok((next, own))) = store::read(drive).await else {
             return None;
@@ -197,15 +226,15 @@ impl<E: Host> Managed<E> {
             0 if mutants::is(Mutant::CatchUpTrusts) => entry.last.counter,
             since => since,
         };
-        (same && since > 0).then_some((next, entry.drive, since))
+        (same && since > 0).then_some((own, Joins { next, uuid: entry.drive, since }))
     }
 
     /// Has a drive take part in a slot, as one to be filled from `since` on.
     async fn join(
         &self,
         slot: Slot,
-        (reference, drive, next): Taken<E>,
-        (uuid, since): (Uuid, u64),
+        (reference, drive): (DriveRef<E::Shared>, Watched<E>),
+        Joins { next, uuid, since }: Joins,
     ) -> Result<(), ManageError> {
         let serial = recorded(&reference.serial);
         {

@@ -619,3 +619,40 @@ fn a_page_that_reached_some_drives_is_brought_to_all() {
         oracle.verify(&rig, &rig.open_volume()[0], true);
     }
 }
+
+/// A drive that is put back gets the map of the array as it is before it is filled. Cut short at
+/// any request of that, and started alone, it is what it was when it failed, or refused: never a
+/// mixture of its own bytes and what the others know.
+#[test]
+fn a_drive_that_is_put_back_is_as_it_was_or_out() {
+    let drives = drives(2, 60, false);
+    let rig = Rig::new(60, 1);
+    make(&rig, Level::Raid1, &drives);
+    drop(rig.volume(2 * MIB));
+    let oracle = Oracle::new(2 * MIB, false);
+    write_at(&rig, &oracle, 0, 4096);
+    rig.fail(1).unwrap();
+    let then = oracle.fork();
+    write_at(&rig, &oracle, MIB, 4096);
+    let put_back =
+        rig.send(|r| Request::Replace("a".into(), units::Slot(1), reference(&drives[1], 1), r));
+    let mut before = rig.world.boundaries();
+    let (mut refused, mut started) = (0, 0);
+    while put_back.lock().unwrap().is_none() {
+        rig.world.run_steps(1);
+        if rig.world.boundaries() == before {
+            continue;
+        }
+        before = rig.world.boundaries();
+        let alone = drives[1].after_cut(true, before);
+        let rig = Rig::new(before, 1);
+        match rig.assemble(&references(&[alone]), FORCE) {
+            Ok(_) => {
+                then.fork().verify(&rig, &rig.open_volume()[0], false);
+                started += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 3 && started > 0, "{refused} {started}");
+}

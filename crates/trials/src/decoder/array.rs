@@ -225,6 +225,14 @@ impl<'a, R: Raw> Decoded<'a, R> {
         map::load(&self.record, &left) == self.maps
     }
 
+    /// A drive that has the written bits of a page of the map in one place only.
+    pub fn one_place(&self) -> Option<String> {
+        let there = self.drives.iter().enumerate().filter_map(|(i, drive)| Some((i, (*drive)?)));
+        let unlike = |(i, drive): (usize, &R)| Some((i, map::unlike(&self.record, i, drive)?));
+        let (slot, page) = there.into_iter().find_map(unlike)?;
+        Some(format!("slot {slot} has the bits of page {page:?} of the map in one place"))
+    }
+
     /// How many drives of the group do not hold everything.
     fn lacking(&self, range: &Range, position: usize) -> usize {
         let first = range.first_slot + position * (range.k + range.m);

@@ -132,25 +132,17 @@ fn group_map<R: Raw>(
     (range, group, first): (&Range, usize, usize),
     drives: &[Option<&R>],
 ) -> GroupMap {
-    let bits = bands(range).div_ceil(1 << areas.shift);
-    let total = regions(range, areas);
     let mut map = GroupMap {
         stripes_per_bit: (MIB / range.strip) << areas.shift,
         sequences: Vec::new(),
         entries: Vec::new(),
     };
     for number in 0..pages(range, areas) {
-        let count = (total - number * ENTRIES).min(ENTRIES);
-        let mask = |i: u64| {
-            let left = bits - (number * ENTRIES + i) * BITS;
-            if left >= BITS { u64::MAX } else { (1 << left) - 1 }
-        };
-        let masks: Vec<u64> = (0..count).map(mask).collect();
+        let masks = masks(range, areas, number);
         let whole = |slot: &usize| record.slots[*slot].state == State::InSync;
-        let on = |slot: usize| {
-            let at = first_place(record, areas, slot, group) + number * 2 * PAGE as u64;
-            let read = |at| page(drives[slot]?, at, record.array, (group, number), &masks);
-            [read(at), read(at + PAGE as u64)]
+        let on = |slot: usize| match drives[slot] {
+            Some(drive) => places(record, areas, (slot, drive), (group, number), &masks),
+            None => [None, None],
         };
         let found: Vec<_> = (first..first + range.k + range.m).filter(whole).map(on).collect();
         let newest = found.iter().flatten().flatten().max_by_key(|page| page.sequence);
@@ -168,6 +160,44 @@ fn group_map<R: Raw>(
         map.entries.extend(entries.into_iter().map(|e| Entry { dirty: e.dirty && redundant, ..e }));
     }
     map
+}
+
+/// The written bits that each region of a page has.
+fn masks(range: &Range, areas: &Areas, number: u64) -> Vec<u64> {
+    let bits = bands(range).div_ceil(1 << areas.shift);
+    let count = (regions(range, areas) - number * ENTRIES).min(ENTRIES);
+    let mask = |i: u64| {
+        let left = bits - (number * ENTRIES + i) * BITS;
+        if left >= BITS { u64::MAX } else { (1 << left) - 1 }
+    };
+    (0..count).map(mask).collect()
+}
+
+/// What both places of a page on a slot's drive hold.
+fn places<R: Raw>(
+    record: &Record,
+    areas: &Areas,
+    (slot, drive): (usize, &R),
+    (group, number): (usize, u64),
+    masks: &[u64],
+) -> [Option<MapPage>; 2] {
+    let at = first_place(record, areas, slot, group) + number * 2 * PAGE as u64;
+    let read = |at| page(drive, at, record.array, (group, number), masks);
+    [read(at), read(at + PAGE as u64)]
+}
+
+/// A page, by its group and number, whose written bits a slot's drive does not have in both places.
+pub fn unlike<R: Raw>(record: &Record, slot: usize, drive: &R) -> Option<(usize, u64)> {
+    let areas = record.areas.as_ref()?;
+    let mine = groups(record).filter(|(r, _, first)| (*first..first + r.k + r.m).contains(&slot));
+    let all = mine.flat_map(|(r, g, _)| (0..pages(r, areas)).map(move |number| (r, g, number)));
+    let unlike = |(r, g, number): &(&Range, usize, u64)| {
+        let found = places(record, areas, (slot, drive), (*g, *number), &masks(r, areas, *number));
+        let bits = |page: &MapPage| page.entries.iter().map(|e| e.written).collect::<Vec<_>>();
+        let [one, other] = found.map(|page| page.as_ref().map(bits));
+        one.is_none() || one != other
+    };
+    all.into_iter().find(unlike).map(|(_, group, number)| (group, number))
 }
 
 /// What a place holds, if that is a page.
