@@ -20,12 +20,13 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 26] = [
+pub const KINDS: [&str; 27] = [
     "torn: none",
     "torn: all",
     "torn: prefix",
     "torn: subset",
     "torn: shorn",
+    "torn: suffix",
     "torn: unreadable",
     "unreadable blocks",
     "read error",

@@ -76,6 +76,7 @@ pub fn count_torn(drives: &[SharedSimDrive], tally: &mut Tally) {
         tally.fault("torn: prefix", torn.prefix);
         tally.fault("torn: subset", torn.subset);
         tally.fault("torn: shorn", torn.shorn);
+        tally.fault("torn: suffix", torn.suffix);
         tally.fault("torn: unreadable", torn.unreadable);
         tally.fault("torn: garbage", torn.garbage);
     }

@@ -54,7 +54,7 @@ mod hunting {
             Mutant::NoBarrier => Kind::Race,
             Mutant::FillFails | Mutant::LostUnlisted | Mutant::LostRead => Kind::Filled,
             Mutant::LostKept | Mutant::LostForgotten | Mutant::HealEarly => Kind::Filled,
-            Mutant::JournalRingEarly => Kind::Worn,
+            Mutant::JournalRingEarly => Kind::Again,
             Mutant::FlightSamePlace | Mutant::PageSamePlace => Kind::Brown,
             Mutant::DoubtUnlisted | Mutant::ReplayLoneNewest => Kind::Brown,
             Mutant::PauseForgotten | Mutant::ModifyUnread => Kind::Paused,

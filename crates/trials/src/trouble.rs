@@ -14,12 +14,14 @@
 //! | paused  | a rebuild is told to wait, to go on, to end, by people and by stops           |
 //! | rows    | a volume is written and deleted, and another gets its rows                    |
 //! | brown   | cuts of power spoil the pages and batches that are just being written         |
+//! | again   | everything is written twice, without a drive, and the journal goes round       |
 //!
 //! Invariant: drawn from a generator of its own, so that the rest of a scenario stays as it is.
 
 use crate::abilities::HUNG_DRIVES;
 use crate::scenario::{Admin, End, Fault, Host, Scenario, Session, Step, What, shape};
 use engine::manage::command::{TaskAction, TaskKind};
+use layout::Level;
 use sim::Rng;
 use units::{MIB, Nanos};
 
@@ -48,10 +50,12 @@ pub enum Kind {
     Rows,
     /// Brown.
     Brown,
+    /// Again.
+    Again,
 }
 
 /// Every kind, as people call it.
-pub const KINDS: [(Kind, &str); 11] = [
+pub const KINDS: [(Kind, &str); 12] = [
     (Kind::Hung, "hung"),
     (Kind::Away, "away"),
     (Kind::Held, "held"),
@@ -63,6 +67,7 @@ pub const KINDS: [(Kind, &str); 11] = [
     (Kind::Paused, "paused"),
     (Kind::Rows, "rows"),
     (Kind::Brown, "brown"),
+    (Kind::Again, "again"),
 ];
 
 /// The kind of this name.
@@ -142,7 +147,7 @@ fn more(scenario: &mut Scenario, redundant: usize) {
 fn brown(scenario: &mut Scenario, redundant: usize) {
     let mut rng = Rng::new(scenario.seed ^ 0x6272_6f77);
     if !scenario.map || redundant == 0 || !rng.chance(25) {
-        return;
+        return again(scenario, redundant);
     }
     scenario.trouble = Some(Kind::Brown);
     for session in &mut scenario.sessions {
@@ -164,6 +169,34 @@ fn brown(scenario: &mut Scenario, redundant: usize) {
     }
     all.extend(list.writes(30, 12));
     list.insert(session, 0, all);
+}
+
+/// Has a parity group without a drive write everything twice, one behind the other, until its
+/// journal goes round, and lose the begin of what is being written: a batch that is torn so must
+/// not stand where two others do that count, or the older of these is carried out alone.
+fn again(scenario: &mut Scenario, redundant: usize) {
+    let mut rng = Rng::new(scenario.seed ^ 0x6167_6169);
+    let parity = matches!(scenario.level, Level::Raid5 | Level::Raid6);
+    if !scenario.map || redundant == 0 || !parity || !rng.chance(25) {
+        return;
+    }
+    scenario.trouble = Some(Kind::Again);
+    scenario.drives.iter_mut().for_each(|drive| drive.tears.backwards = true);
+    let number = scenario.sessions.iter().map(|s| s.steps.len()).sum();
+    let mut list = List { number, rng };
+    let session = &mut scenario.sessions[0];
+    session.steps.clear();
+    // Each core has a part of the journal.
+    session.world.cores = 4;
+    (session.lanes, session.focus, session.end) = (1, 40, End::Cut);
+    list.insert(session, 0, vec![What::Person(Admin::Fail, 0), What::Answered]);
+    let writes = list.writes(75, 6);
+    list.insert(session, 2, writes);
+    for at in (2..session.steps.len()).rev() {
+        let twice = Step { number: list.number, ..session.steps[at].clone() };
+        list.number += 1;
+        session.steps.insert(at, twice);
+    }
 }
 
 /// Makes steps.

@@ -29,6 +29,8 @@ pub(super) enum Torn {
     All,
     /// Blocks before this one.
     Prefix(u64),
+    /// This block and those behind it.
+    Suffix(u64),
     Subset,
     /// Of every eight blocks, so many at their begin.
     Shorn(u64),
@@ -47,6 +49,8 @@ pub struct TornCounts {
     pub all: u64,
     /// A prefix.
     pub prefix: u64,
+    /// What is behind a prefix.
+    pub suffix: u64,
     /// Any subset of its blocks.
     pub subset: u64,
     /// The begin of every eight blocks.
@@ -65,6 +69,7 @@ impl Torn {
         match rng.below(8) {
             n if n < bad => Self::Unreadable(one(rng)),
             1 if tears.garbage => Self::Garbage(one(rng)),
+            n if n > 3 && tears.backwards => Self::Suffix(one(rng)),
             0 | 1 => Self::None,
             2 | 3 => Self::All,
             4 => Self::Prefix(rng.between(blocks.start, blocks.end)),
@@ -78,6 +83,7 @@ impl Torn {
             Self::None => false,
             Self::All => true,
             Self::Prefix(end) => block < *end,
+            Self::Suffix(first) => block >= *first,
             Self::Subset | Self::Unreadable(_) => rng.coin(),
             Self::Shorn(kept) => block % 8 < *kept,
             Self::Garbage(_) => true,
@@ -89,6 +95,7 @@ impl Torn {
             Self::None => &mut counts.none,
             Self::All => &mut counts.all,
             Self::Prefix(_) => &mut counts.prefix,
+            Self::Suffix(_) => &mut counts.suffix,
             Self::Subset => &mut counts.subset,
             Self::Shorn(_) => &mut counts.shorn,
             Self::Unreadable(_) => &mut counts.unreadable,
@@ -106,6 +113,8 @@ pub struct Tears {
     pub garbage: bool,
     /// Of most requests that begin in these bytes of the drive a block can't be read.
     pub harsh: Range<u64>,
+    /// The end of a request is written before its begin.
+    pub backwards: bool,
 }
 
 /// Which acknowledged versions a power cut keeps.
