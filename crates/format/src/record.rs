@@ -420,8 +420,9 @@ impl ArrayRecord {
             if group.loss_accepted && layout.slots(number).all(in_sync) {
                 group.loss_accepted = false;
                 // With a region map the dirty regions are owed, which it knows.
-                if self.areas.is_none() {
-                    group.resync_border = 0;
+                match self.areas {
+                    Some(_) => group.unclean = true,
+                    None => group.resync_border = 0,
                 }
             }
         }

@@ -146,11 +146,15 @@ pub fn may_be_behind<'a>(newest: &Page, found: impl IntoIterator<Item = &'a Plac
     found.into_iter().all(|places| places[next].is_none())
 }
 
-/// The next page, as bad as it may be: with the same written bits, and in a group that is `unclean`
-/// with every region dirty that has any. (Where it said that a region became clean, the one before
-/// says dirty.)
-pub fn at_worst(page: &Page, unclean: bool) -> Page {
-    let worst = |e: &Entry| Entry { dirty: e.dirty || (unclean && e.written != 0), ..*e };
+/// The next page, as bad as it may be: with the same written bits, and with every region dirty
+/// that has any. With an epoch, the newest of a record that says that no region is dirty: then it was the
+/// page that said so, and those that were dirty before may have been missed until then.
+pub fn at_worst(page: &Page, none_dirty: Option<u64>) -> Page {
+    let worst = |e: &Entry| match none_dirty {
+        None => Entry { dirty: e.dirty || e.written != 0, ..*e },
+        Some(epoch) if e.dirty => Entry { dirty: false, missed: e.missed.max(epoch), ..*e },
+        Some(_) => *e,
+    };
     Page { sequence: page.sequence + 1, entries: page.entries.iter().map(worst).collect() }
 }
 

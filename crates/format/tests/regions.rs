@@ -132,7 +132,7 @@ proptest! {
         }
         let newest = region::newest([&places]).expect("one place is left").clone();
         let read = match region::may_be_behind(&newest, [&places]) {
-            true => region::at_worst(&newest, true),
+            true => region::at_worst(&newest, None),
             false => newest,
         };
         let says = |page: &Page| {

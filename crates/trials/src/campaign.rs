@@ -20,7 +20,7 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 27] = [
+pub const KINDS: [&str; 28] = [
     "torn: none",
     "torn: all",
     "torn: prefix",
@@ -39,6 +39,7 @@ pub const KINDS: [&str; 27] = [
     "hang, then late execution",
     "hung past the deadline",
     "unreadable blocks of the map",
+    "a place of the map on all drives",
     "put back and caught up",
     "taken out by a person",
     "replaced",

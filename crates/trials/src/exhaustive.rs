@@ -192,6 +192,7 @@ impl Small {
             looked_at: BTreeSet::new(),
             tally: Tally::default(),
             unit: STRIP,
+            map: 0..0,
             beyond: false,
             brown: None,
         };

@@ -59,6 +59,8 @@ pub struct Context {
     pub tally: Tally,
     /// Smallest unit of requests.
     pub unit: u64,
+    /// Where the region map is on every drive.
+    pub map: Range<u64>,
     /// Blocks may be unreadable on more drives than redundancy covers.
     pub beyond: bool,
     /// Crashes leave pages and batches unreadable: drives are lost beside that, and recoveries cut
@@ -67,6 +69,17 @@ pub struct Context {
 }
 
 impl Context {
+    /// Whether all blocks can be read, but for places of the region map with a spare on the drive.
+    pub fn readable(&self, drives: &[SharedSimDrive]) -> bool {
+        let place = |at: u64| at / PAGE as u64;
+        drives.iter().all(|drive| {
+            let bad = drive.unreadable();
+            let places: BTreeSet<u64> = bad.iter().map(|at| place(*at)).collect();
+            let spare = |at: &u64| self.map.contains(at) && !places.contains(&(place(*at) ^ 1));
+            bad.iter().all(spare)
+        })
+    }
+
     /// Tells images apart.
     fn digest(&self, drives: &[SharedSimDrive]) -> u64 {
         let one = |(drive, base): (&SharedSimDrive, &Picked)| {
@@ -326,11 +339,11 @@ pub fn check(
         return Ok(());
     }
     if rng.chance(50) {
-        let readable = picture.drives.iter().all(|d| d.unreadable().is_empty());
+        let readable = context.readable(&picture.drives);
         let picked = pick(&picture.drives);
         context.tally.exceptions[1] += raw::look(&picked, &picture.versions, readable, rng)?;
     }
-    let left_out = leave_out(&picture.drives, context.brown.as_ref(), rng);
+    let left_out = presence::leave_out(context, &picture.drives, rng);
     if left_out > 0 {
         context.tally.fault("lost with the crash", left_out as u64);
     }
@@ -392,6 +405,7 @@ fn recover(
     let found = pick(&picture.drives);
     let before = Before::of(&found, &picture.drives);
     let rig = machine(rng);
+    let readable = context.readable(&picture.drives);
     before.pages(&picture.drives, context.brown.is_some())?;
     let mut may_hold = picture.versions.clone();
     forgive_maps(&found, &mut may_hold, &mut context.tally);
@@ -402,7 +416,6 @@ fn recover(
         context.tally.traced(rig.world.trace_hash());
         return nested(context, camera, rng, depth);
     };
-    let readable = picture.drives.iter().all(|d| d.unreadable().is_empty());
     let unit = context.unit;
     let lossy = |name: &str, at: u64| before.may_lose(name, at, unit, readable);
     let how = How { unit, pin: false, beyond: context.beyond, lossy: &lossy };
@@ -431,7 +444,8 @@ fn recover(
     rig.run(&mut Blind, crate::rig::BOUND, "the end of all requests", idle)?;
     context.tally.traced(rig.world.trace_hash());
     rig.end(picture.power);
-    look(&picture.drives, &before, &content, (whole, rested), rng)?;
+    let readable = context.readable(&picture.drives);
+    look(&picture.drives, &before, &content, (whole, rested, readable), rng)?;
     untouched(context, &picture.drives)?;
     if whole && rested && rng.chance(25) {
         again(context, &picture.drives, rng)?;
@@ -566,24 +580,6 @@ impl<'a> Before<'a> {
     }
 }
 
-/// Sometimes some of the drives that the array could lose are lost with the crash.
-fn leave_out(drives: &[SharedSimDrive], brown: Option<&Range<u64>>, rng: &mut Rng) -> usize {
-    // Blocks that can't be read are damage enough, but for what has places of its own.
-    let counts = |at: &u64| brown.is_none_or(|data| data.contains(at));
-    let spoiled = |d: &SharedSimDrive| d.unreadable().iter().any(counts);
-    if !rng.chance(if brown.is_some() { 60 } else { 20 }) || drives.iter().any(spoiled) {
-        return 0;
-    }
-    let picked = pick(drives);
-    let spare = Decoded::open(&picked).map_or(0, |d| d.spare());
-    let count = rng.index(spare + 1);
-    let mut there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
-    for _ in 0..count {
-        there.swap_remove(rng.index(there.len())).vanish();
-    }
-    count
-}
-
 fn scrub(rig: &Rig) -> Outcome<()> {
     let asked =
         rig.ask(&mut Blind, "a scrub", |r| Request::Scrub(ARRAY.into(), Repair::Nothing, r))?;
@@ -601,12 +597,12 @@ fn scrub(rig: &Rig) -> Outcome<()> {
 }
 
 /// Holds the raw images against what the engine gave. `whole`: no task is stuck; `rested`: no
-/// region is dirty.
+/// region is dirty; `readable`: all blocks can be read.
 fn look(
     drives: &[SharedSimDrive],
     before: &Before<'_>,
     content: &[Content],
-    (whole, rested): (bool, bool),
+    (whole, rested, readable): (bool, bool, bool),
     rng: &mut Rng,
 ) -> Outcome<()> {
     let picked = pick(drives);
@@ -619,7 +615,7 @@ fn look(
         let text = format!("epoch and sequence went from {newest:?} to {now:?}");
         return Err(Failure::new(Oracle::Metadata, text));
     }
-    pages(before.decoded.as_ref(), &decoded, drives, rested)?;
+    pages(before.decoded.as_ref(), &decoded, readable, rested)?;
     if !whole {
         return Ok(());
     }
@@ -628,7 +624,6 @@ fn look(
     }
     // A recovery that wrote over lost blocks has left the group unclean.
     decoded.verified = true;
-    let readable = drives.iter().all(|d| d.unreadable().is_empty());
     erased(&decoded, content, 0, readable)?;
     for set in subsets(&decoded, rng) {
         if readable && !decoded.same_map(set) {
@@ -644,10 +639,9 @@ fn look(
 fn pages(
     before: Option<&Decoded<'_, Picked>>,
     after: &Decoded<'_, Picked>,
-    drives: &[SharedSimDrive],
+    readable: bool,
     rested: bool,
 ) -> Outcome<()> {
-    let readable = drives.iter().all(|d| d.unreadable().is_empty());
     let sequences = |d: &Decoded<'_, Picked>| -> Vec<Option<u64>> {
         d.maps.iter().flatten().flat_map(|map| map.sequences.clone()).collect()
     };

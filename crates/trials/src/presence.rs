@@ -59,6 +59,26 @@ fn decay(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     }
 }
 
+/// Sometimes some of the drives that the array could lose are lost with the crash; how many.
+pub fn leave_out(context: &Context, drives: &[SharedSimDrive], rng: &mut Rng) -> usize {
+    // Blocks that can't be read are damage enough, but for what has places of its own.
+    let spoiled = match &context.brown {
+        Some(data) => drives.iter().any(|d| d.unreadable().iter().any(|at| data.contains(at))),
+        None => !context.readable(drives),
+    };
+    if !rng.chance(if context.brown.is_some() { 60 } else { 20 }) || spoiled {
+        return 0;
+    }
+    let picked = pick(drives);
+    let spare = Decoded::open(&picked).map_or(0, |d| d.spare());
+    let count = rng.index(spare + 1);
+    let mut there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
+    for _ in 0..count {
+        there.swap_remove(rng.index(there.len())).vanish();
+    }
+    count
+}
+
 fn cloned(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
     let mut all: Vec<_> = drives.iter().map(SharedSimDrive::duplicate).collect();
     let mut there: Vec<usize> = (0..drives.len()).filter(|i| !drives[*i].is_gone()).collect();

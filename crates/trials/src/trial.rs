@@ -17,7 +17,7 @@ use sim::{Rng, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use units::Nanos;
+use units::{MIB, Nanos};
 
 /// A trial under way.
 struct Trial<'a> {
@@ -47,6 +47,8 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
         looked_at: BTreeSet::new(),
         tally: Tally { seeds: 1, ..Tally::default() },
         unit: scenario.unit,
+        // Drives of the trials are so small that it has one MiB.
+        map: if scenario.map { MIB..2 * MIB } else { 0..0 },
         beyond: scenario.beyond,
         brown: (scenario.trouble == Some(Kind::Brown)).then_some({
             let (start, bytes) = scenario.data;

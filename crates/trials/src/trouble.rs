@@ -193,7 +193,7 @@ fn again(scenario: &mut Scenario, redundant: usize) {
     let writes = list.writes(75, 6);
     list.insert(session, 2, writes);
     for at in (2..session.steps.len()).rev() {
-        let twice = Step { number: list.number, ..session.steps[at].clone() };
+        let twice = Step { number: list.number, ..session.steps[at] };
         list.number += 1;
         session.steps.insert(at, twice);
     }

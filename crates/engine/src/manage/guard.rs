@@ -265,7 +265,8 @@ impl<E: Host> Managed<E> {
             }
         }
         let owes = self.keeper().is_some_and(|keeper| keeper.map.borrow().owes(GROUP));
-        group.guarded &= !(is_whole && owes && !self.lacks(GROUP));
+        let there = self.seats.borrow().iter().all(|seat| seat.drive.is_some());
+        group.guarded &= !(is_whole && owes && there);
     }
 }
 

@@ -32,7 +32,7 @@ use crate::limits::{SWEEP, WRITE_AHEAD};
 use crate::manage::managed::Managed;
 use crate::manage::store;
 use crate::mutants::{self, Mutant};
-use crate::region::map::{Map, PageKey};
+use crate::region::map::{Changed, Map, PageKey};
 use crate::region::message::{Bits, ToCore, ToKeeper};
 use crate::stripe::table::Origin;
 use crate::watch::Watched;
@@ -217,8 +217,7 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
             continue;
         }
         let pages = keeper.map.borrow_mut().write(&wanted);
-        let places = if fresh.is_empty() { Where::Own } else { Where::Both };
-        let failed = write_first(managed, keeper, pages, places).await;
+        let failed = write_first(managed, keeper, pages).await;
         if !fresh.is_empty() {
             let bits = fresh.iter().map(|(group, bit)| one_bit(*group, *bit)).collect();
             all_told(managed, keeper, &ToCore::Written(bits)).await;
@@ -242,18 +241,17 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
 async fn write_first<E: Host>(
     managed: &Rc<Managed<E>>,
     keeper: &Keeper,
-    pages: BTreeSet<PageKey>,
-    places: Where,
+    pages: Changed,
 ) -> Vec<Failed> {
     if mutants::is(Mutant::PageAfterData) {
         let managed = managed.clone();
         managed.clone().env().spawn(Priority::Last, async move {
             let keeper = managed.keeper().expect("it has one");
-            write_pages(&managed, keeper, &pages, places).await;
+            write_pages(&managed, keeper, &pages).await;
         });
         return Vec::new();
     }
-    write_pages(managed, keeper, &pages, places).await
+    write_pages(managed, keeper, &pages).await
 }
 
 fn one_bit(group: GroupNo, bit: u64) -> Bits {
@@ -349,57 +347,51 @@ async fn on_drives<E: Host, T: 'static, F: Future<Output = Result<(), DriveError
     state.1.take()
 }
 
-/// To which places of a drive a page is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Where {
-    /// Its own: its written bits are those of the page before.
-    Own,
-    /// Its own, and then the other.
-    Both,
-}
-
-/// Writes pages to all drives of their groups that take part; those that did not take them.
+/// Writes pages to all drives of their groups that take part, to their own places, and those with
+/// other written bits then to the other; the drives that did not take them.
 async fn write_pages<E: Host>(
     managed: &Rc<Managed<E>>,
     keeper: &Keeper,
-    pages: &BTreeSet<PageKey>,
-    places: Where,
+    pages: &Changed,
 ) -> Vec<Failed> {
     let start = managed.map_start();
     let durable = !mutants::is(Mutant::PageNotDurable);
-    let once = places == Where::Own || mutants::is(Mutant::PageOnce);
-    let images: Vec<_> =
-        pages.iter().map(|page| (*page, keeper.map.borrow().encode(*page))).collect();
+    let image = |(page, other): (&PageKey, &bool)| {
+        let (sequence, bytes) = keeper.map.borrow().encode(*page);
+        (*page, sequence, bytes, *other && !mutants::is(Mutant::PageOnce))
+    };
+    let images: Vec<_> = pages.iter().map(image).collect();
     let mut work = Vec::new();
     for slot in managed.all_taking_part() {
         let map = keeper.map.borrow();
-        let mut list = Vec::new();
-        for ((group, page), (sequence, bytes)) in &images {
-            let turn = if mutants::is(Mutant::PageSamePlace) { 0 } else { sequence % 2 };
-            if let Some(mut both) = map.geometry().page_offsets(slot, *group, *page) {
-                both.rotate_left(turn as usize);
-                list.push((both.map(|place| start + place), copy(bytes)));
+        let (mut own, mut other) = (Vec::new(), Vec::new());
+        for ((group, page), sequence, bytes, twice) in &images {
+            let turn = if mutants::is(Mutant::PageSamePlace) { 0 } else { *sequence as usize % 2 };
+            if let Some(places) = map.geometry().page_offsets(slot, *group, *page) {
+                let bytes = copy(bytes);
+                if *twice {
+                    other.push((start + places[1 - turn], bytes.clone()));
+                }
+                own.push((start + places[turn], bytes));
             }
         }
-        if !list.is_empty() {
-            work.push((slot, list));
+        if !own.is_empty() {
+            work.push((slot, [own, other]));
         }
     }
-    let failed = on_drives(managed, work, move |drive, list| async move {
-        let mut result = Ok(());
-        for turn in 0..if once { 1 } else { 2 } {
-            let write = |(both, page): &([u64; 2], _)| {
-                drive.write(both[turn], core::slice::from_ref(page), durable)
-            };
-            let tickets: Vec<_> = list.iter().map(write).collect();
+    let failed = on_drives(managed, work, move |drive, lists| async move {
+        for list in lists {
+            let tickets: Vec<_> = list
+                .iter()
+                .map(|(at, page)| drive.write(*at, core::slice::from_ref(page), durable))
+                .collect();
+            let mut result = Ok(());
             for ticket in tickets {
                 result = result.and(ticket.await);
             }
-            if result.is_err() {
-                break;
-            }
+            result?;
         }
-        result
+        Ok(())
     })
     .await;
     if mutants::is(Mutant::PageErrorLost) { Vec::new() } else { failed }
@@ -451,7 +443,7 @@ async fn unwrite<E: Host>(
     }
     keeper.lock.acquire(1).await;
     let pages = keeper.map.borrow_mut().unwrite(&set);
-    let failed = write_pages(managed, keeper, &pages, Where::Both).await;
+    let failed = write_pages(managed, keeper, &pages).await;
     keeper.lock.release(1);
     keeper.clearing.release(1);
     if !take_out(managed, failed.iter().collect()).await || managed.frozen(clear.group) {
@@ -516,7 +508,7 @@ async fn clean<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) -> bool {
     keeper.lock.acquire(1).await;
     let out = |group| managed.lacks(group).then(|| managed.record().epoch.counter);
     let pages = keeper.map.borrow_mut().clean(&regions, out);
-    let failed = write_pages(managed, keeper, &pages, Where::Own).await;
+    let failed = write_pages(managed, keeper, &pages).await;
     keeper.lock.release(1);
     take_out(managed, failed.iter().collect()).await
 }

@@ -2,7 +2,7 @@
 
 use crate::Host;
 use crate::buffers::copy;
-use crate::limits::MAP_STEP;
+use crate::limits::{MAP_STEP, PAGES_AT_ONCE};
 use crate::manage::command::ManageError;
 use crate::manage::keeper::Keeper;
 use crate::manage::managed::Managed;
@@ -124,7 +124,9 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
         let newest = format::region::newest(counting());
         let taken = newest.map(|page| match format::region::may_be_behind(page, counting()) {
             true if !mutants::is(Mutant::PageBelieved) => {
-                format::region::at_worst(page, group.unclean)
+                let may_be_dirty = group.unclean || group.loss_accepted;
+                let none_dirty = (!may_be_dirty).then_some(record.epoch.counter);
+                format::region::at_worst(page, none_dirty)
             }
             _ => page.clone(),
         });
@@ -143,7 +145,8 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
 }
 
 /// In which places of a drive the page that the array starts with has to be written: its own, the
-/// other. The other may hold an older one with the same bits.
+/// other. The other may hold it, too, or an older one with the same bits; but not another one of
+/// the same number, of a start that came to another end.
 fn wanting(page: Option<&Page>, places: &Places) -> (bool, bool) {
     let Some(page) = page else {
         return (true, true);
@@ -151,7 +154,7 @@ fn wanting(page: Option<&Page>, places: &Places) -> (bool, bool) {
     let own = (page.sequence % 2) as usize;
     let same = |old: &Page| {
         let bits = old.entries.iter().map(|e| e.written).eq(page.entries.iter().map(|e| e.written));
-        bits && old.sequence <= page.sequence
+        old == page || bits && old.sequence < page.sequence
     };
     let left = mutants::is(Mutant::PageOtherLeft);
     (places[own].as_ref() != Some(page), !left && !places[1 - own].as_ref().is_some_and(same))
@@ -162,49 +165,46 @@ pub(super) async fn bring_all<E: Host>(
     managed: &Managed<E>,
     lacking: Vec<Lacking>,
 ) -> Result<(), ManageError> {
-    for one in lacking {
+    for some in lacking.chunks(PAGES_AT_ONCE) {
         if mutants::is(Mutant::PagesNotBrought) {
-            continue;
+            break;
         }
-        let keeper = managed.keeper().expect("only maps have pages");
-        bring(managed, keeper, one).await?;
+        for (slot, error) in bring(managed, some).await {
+            let rebuilding = managed.record().slots[slot.index()].state != SlotState::InSync;
+            if !rebuilding && !managed.survives_without(slot) {
+                return Err(ManageError::Drive(managed.path_of(slot), error));
+            }
+            managed.commit(true, |r| r.fail_slot(slot)).await?;
+        }
     }
     Ok(())
 }
 
-/// Writes a page to a drive that lacks it, first to its own place: what the other holds is not
-/// lost before. A drive that does not take it is failed, if it can be done without.
-async fn bring<E: Host>(
-    managed: &Managed<E>,
-    keeper: &Keeper,
-    Lacking { slot, page, own, other }: Lacking,
-) -> Result<(), ManageError> {
+/// Writes pages to the drives that lack them, first to their own places: what the other place of a
+/// page holds is not lost before. The drives that did not take them.
+async fn bring<E: Host>(managed: &Managed<E>, lacking: &[Lacking]) -> BTreeMap<Slot, DriveError> {
+    let keeper = managed.keeper().expect("only maps have pages");
     let start = managed.map_start();
-    let taking = managed.drives_taking_part().into_iter().find(|(s, _)| *s == slot);
-    let Some((_, drive)) = taking else {
-        return Ok(());
-    };
-    let (places, bytes) = {
-        let map = keeper.map.borrow();
-        let (sequence, bytes) = map.encode(page);
-        let places = map.geometry().page_offsets(slot, page.0, page.1);
-        let mut places = places.expect("the slot is of the group");
-        places.rotate_left((sequence % 2) as usize);
-        (places, bytes)
-    };
-    let mut written = Ok(());
-    for (at, wanted) in places.into_iter().zip([own, other]) {
-        if wanted && written.is_ok() {
-            written = drive.write(start + at, &[copy(&bytes)], true).await;
+    let drives: BTreeMap<Slot, Watched<E>> = managed.drives_taking_part().into_iter().collect();
+    let mut failed = BTreeMap::new();
+    for turn in 0..2 {
+        let mut tickets = Vec::new();
+        for one in lacking.iter().filter(|one| [one.own, one.other][turn]) {
+            let Some(drive) = drives.get(&one.slot).filter(|_| !failed.contains_key(&one.slot))
+            else {
+                continue;
+            };
+            let map = keeper.map.borrow();
+            let (sequence, bytes) = map.encode(one.page);
+            let places = map.geometry().page_offsets(one.slot, one.page.0, one.page.1);
+            let at = places.expect("the slot is of the group")[(sequence as usize + turn) % 2];
+            tickets.push((one.slot, drive.write(start + at, &[copy(&bytes)], true)));
+        }
+        for (slot, ticket) in tickets {
+            if let Err(error) = ticket.await {
+                failed.insert(slot, error);
+            }
         }
     }
-    let Err(error) = written else {
-        return Ok(());
-    };
-    let rebuilding = managed.record().slots[slot.index()].state != SlotState::InSync;
-    if !rebuilding && !managed.survives_without(slot) {
-        let path = managed.seats.borrow()[slot.index()].drive.as_ref().map(|d| d.0.path.clone());
-        return Err(ManageError::Drive(path.unwrap_or_default(), error));
-    }
-    managed.commit(true, |r| r.fail_slot(slot)).await
+    failed
 }

@@ -32,22 +32,6 @@ struct Joins {
     since: u64,
 }
 
-/// Has the own record of a drive that comes back say that it is to be filled. From now on it gets
-/// what others know, and nobody may take it for what it was.
-async fn disown<D: Drive>(
-    slot: Slot,
-    drive: &D,
-    (mut own, mut joins): (ArrayRecord, Joins),
-) -> Result<Joins, DriveError> {
-    if own.slots[slot.index()].state == SlotState::InSync {
-        own.fail_slot(slot);
-        own.slots[slot.index()].state = SlotState::Rebuilding { border: 0 };
-        own.sequence += 1;
-        joins.next = store::write(drive, joins.next, &own).await?;
-    }
-    Ok(joins)
-}
-
 impl<E: Host> Managed<E> {
     /// The slot whose drive has this path or serial number, or is named `slot:N`.
     fn slot_of(&self, drive: &str) -> Result<Slot, ManageError> {
@@ -157,7 +141,7 @@ impl<E: Host> Managed<E> {
     ) -> Result<(), ManageError> {
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
         let joins = match self.returned(slot, &drive).await {
-            Some(back) => disown(slot, &drive, back).await.map_err(failed)?,
+            Some(back) => self.disown(slot, &drive, back).await.map_err(failed)?,
             None => {
                 store::erase(&drive).await.map_err(failed)?;
                 Joins { next: NextSlot::default(), uuid, since: 0 }
@@ -227,6 +211,24 @@ impl<E: Host> Managed<E> {
             since => since,
         };
         (same && since > 0).then_some((own, Joins { next, uuid: entry.drive, since }))
+    }
+
+    /// Has the own record of a drive that comes back say that it is to be filled. From now on it
+    /// gets what others know, and nobody may take it for what it was.
+    async fn disown(
+        &self,
+        slot: Slot,
+        drive: &Watched<E>,
+        (mut own, mut joins): (ArrayRecord, Joins),
+    ) -> Result<Joins, DriveError> {
+        if own.slots[slot.index()].state == SlotState::InSync {
+            own.fail_slot(slot);
+            own.slots[slot.index()].state = SlotState::Rebuilding { border: 0 };
+            // Newer than any record of its epoch, older than that with which it joins.
+            own.sequence = self.record().sequence;
+            joins.next = store::write(drive, joins.next, &own).await?;
+        }
+        Ok(joins)
     }
 
     /// Has a drive take part in a slot, as one to be filled from `since` on.

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a change that says less than the truth (a region clean, a band unwritten) is made
 //! only by [`Map::clean`] and [`Map::unwrite`], whose callers have seen to it that it is true.
-//! Changes return the pages to write; until these are durable nothing may rely on them.
+//! Changes return the pages to write, and whether with other written bits; until these are durable
+//! nothing may rely on them.
 
 use crate::mutants::{self, Mutant};
 use crate::region::message::Bits;
@@ -17,6 +18,14 @@ use units::{CoreId, GroupNo, Uuid};
 
 /// Group and page.
 pub(crate) type PageKey = (GroupNo, u32);
+
+/// Pages to write, and of each whether its written bits are others than before.
+pub(crate) type Changed = BTreeMap<PageKey, bool>;
+
+/// The page of a region.
+const fn page_of(group: GroupNo, region: u64) -> PageKey {
+    (group, (region / PAGE_ENTRIES as u64) as u32)
+}
 
 struct Group {
     redundant: bool,
@@ -156,32 +165,33 @@ impl Map {
     }
 
     /// Marks bits as written, and with redundancy their regions as dirty; the pages to write.
-    pub fn write(&mut self, bits: &BTreeSet<(GroupNo, u64)>) -> BTreeSet<PageKey> {
-        let mut changed = BTreeSet::new();
+    pub fn write(&mut self, bits: &BTreeSet<(GroupNo, u64)>) -> Changed {
+        let mut changed = Changed::new();
         for (group, bit) in bits {
             let (region, mask) = (bit / REGION_BITS, 1 << (bit % REGION_BITS));
             let g = &mut self.groups[group.index()];
             let entry = &mut g.entries[region as usize];
-            if entry.written & mask == 0 || (g.redundant && !entry.dirty) {
+            let fresh = entry.written & mask == 0;
+            if fresh || (g.redundant && !entry.dirty) {
                 entry.written |= mask;
                 entry.dirty = g.redundant;
                 if g.redundant {
                     g.dirty.insert(region);
                 }
-                changed.insert((*group, (region / PAGE_ENTRIES as u64) as u32));
+                *changed.entry(page_of(*group, region)).or_default() |= fresh;
             }
         }
         self.next(changed)
     }
 
     /// Takes bits back; the pages to write. Nothing may be under way in them.
-    pub fn unwrite(&mut self, list: &[Bits]) -> BTreeSet<PageKey> {
-        let mut changed = BTreeSet::new();
+    pub fn unwrite(&mut self, list: &[Bits]) -> Changed {
+        let mut changed = Changed::new();
         for b in list {
             let entry = &mut self.groups[b.group.index()].entries[b.region as usize];
             if entry.written & b.bits != 0 {
                 entry.written &= !b.bits;
-                changed.insert((b.group, (b.region / PAGE_ENTRIES as u64) as u32));
+                changed.insert(page_of(b.group, b.region), true);
             }
         }
         self.next(changed)
@@ -193,8 +203,8 @@ impl Map {
         &mut self,
         regions: &BTreeSet<(GroupNo, u64)>,
         missed: impl Fn(GroupNo) -> Option<u64>,
-    ) -> BTreeSet<PageKey> {
-        let mut changed = BTreeSet::new();
+    ) -> Changed {
+        let mut changed = Changed::new();
         for (group, region) in regions {
             let g = &mut self.groups[group.index()];
             let entry = &mut g.entries[*region as usize];
@@ -204,13 +214,13 @@ impl Map {
             entry.missed = now.unwrap_or(0).max(before);
             entry.dirty = false;
             g.dirty.remove(region);
-            changed.insert((*group, (region / PAGE_ENTRIES as u64) as u32));
+            changed.insert(page_of(*group, *region), false);
         }
         self.next(changed)
     }
 
-    fn next(&mut self, changed: BTreeSet<PageKey>) -> BTreeSet<PageKey> {
-        for (group, page) in &changed {
+    fn next(&mut self, changed: Changed) -> Changed {
+        for (group, page) in changed.keys() {
             self.groups[group.index()].sequences[*page as usize] += 1;
         }
         changed

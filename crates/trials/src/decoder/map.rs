@@ -2,8 +2,8 @@
 //! may not match, and what a drive that was out lacks.
 //!
 //! Invariant: a page that no drive in sync has is lost, and then its regions are written, dirty and
-//! missed; where only the one after it may be lost, what is written is. Never is less said than the
-//! document says.
+//! missed; where only the one after it may be lost, what is written is dirty, or, if the record
+//! says that nothing is, what was dirty is missed. Never is less said than the document says.
 
 use super::record::{Areas, Fields, Id, Range, Record, State, crc};
 use super::{PAGE, Raw};
@@ -153,8 +153,13 @@ fn group_map<R: Raw>(
         let mut entries = newest.map_or_else(|| lost().collect(), |page| page.entries.clone());
         let next = newest.map_or(0, |page| (page.sequence as usize + 1) % 2);
         if newest.is_some() && found.iter().all(|places| places[next].is_none()) {
-            for entry in entries.iter_mut().filter(|entry| entry.written != 0) {
-                entry.dirty |= record.groups[group].unclean;
+            let group = &record.groups[group];
+            for entry in &mut entries {
+                if group.unclean || group.loss_accepted {
+                    entry.dirty |= entry.written != 0;
+                } else if core::mem::take(&mut entry.dirty) {
+                    entry.missed = entry.missed.max(record.epoch.counter);
+                }
             }
         }
         map.entries.extend(entries.into_iter().map(|e| Entry { dirty: e.dirty && redundant, ..e }));
