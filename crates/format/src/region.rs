@@ -147,8 +147,8 @@ pub fn may_be_behind<'a>(newest: &Page, found: impl IntoIterator<Item = &'a Plac
 }
 
 /// The next page, as bad as it may be: with the same written bits, and with every region dirty
-/// that has any. With an epoch, the newest of a record that says that no region is dirty: then it was the
-/// page that said so, and those that were dirty before may have been missed until then.
+/// that has any. With an epoch, the newest of a record that says that no region is dirty: then it
+/// was the page that said so, and those that were dirty before may have been missed until then.
 pub fn at_worst(page: &Page, none_dirty: Option<u64>) -> Page {
     let worst = |e: &Entry| match none_dirty {
         None => Entry { dirty: e.dirty || e.written != 0, ..*e },
