@@ -13,7 +13,7 @@ use crate::watch::Watched;
 use format::SlotState;
 use format::limits::PAGE_BYTES;
 use format::region::{Page, Places};
-use io::{Drive, DriveError};
+use io::{BufMut, Drive, DriveError};
 use std::collections::BTreeMap;
 use units::Slot;
 
@@ -113,7 +113,7 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
     let mut lacking = Vec::new();
     for page in pages {
         let mut map = keeper.map.borrow_mut();
-        let on = |(slot, counts, image): &(Slot, bool, Vec<u8>)| -> Option<(Slot, bool, Places)> {
+        let on = |(slot, counts, image): &(Slot, bool, BufMut)| -> Option<(Slot, bool, Places)> {
             let places = map.geometry().page_offsets(*slot, page.0, page.1)?;
             let place = |at: u64| map.decode(page, image.get(at as usize..)?.get(..PAGE_BYTES)?);
             Some((*slot, *counts, places.map(place)))

@@ -10,7 +10,7 @@ use crate::limits::MAP_STEP;
 use crate::mutants::{self, Mutant};
 use format::limits::{BATCH_ALIGN, PAGE_BYTES};
 use format::{ArrayRecord, FormatError, SLOT_BYTES};
-use io::{Drive, DriveError, Pool};
+use io::{BufMut, Drive, DriveError, Pool};
 use units::MIB;
 
 /// Where the next record of a drive goes.
@@ -127,19 +127,26 @@ const PIECE: usize = PAGE_BYTES;
 const _: () = assert!(PIECE == BATCH_ALIGN);
 
 /// Reads `bytes` from `start` on; zeros where they can't be read.
-pub async fn read_area<D: Drive>(drive: &D, start: u64, bytes: u64) -> Vec<u8> {
-    let mut image = Vec::with_capacity(bytes as usize);
+pub async fn read_area<D: Drive>(drive: &D, start: u64, bytes: u64) -> BufMut {
+    if bytes <= MAP_STEP {
+        let (result, all) = drive.read(start, Pool::single(bytes as usize)).await;
+        if result.is_ok() {
+            return all;
+        }
+    }
+    let mut image = Pool::single(bytes as usize);
     for at in (0..bytes).step_by(MAP_STEP as usize) {
         let n = MAP_STEP.min(bytes - at);
         let (result, part) = drive.read(start + at, Pool::single(n as usize)).await;
         if result.is_ok() {
-            image.extend_from_slice(&part);
+            image[at as usize..][..part.len()].copy_from_slice(&part);
             continue;
         }
         for piece in (at..at + n).step_by(PIECE) {
             let (result, part) = drive.read(start + piece, Pool::single(PIECE)).await;
-            let bytes = if result.is_ok() { &part[..] } else { &[0; PIECE] };
-            image.extend_from_slice(bytes);
+            if result.is_ok() {
+                image[piece as usize..][..PIECE].copy_from_slice(&part);
+            }
         }
     }
     image
