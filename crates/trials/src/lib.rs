@@ -19,6 +19,7 @@
 //! - [`rig`], [`fleet`], [`tally`], [`failure`]: machine, drives, sums, findings.
 
 pub mod abilities;
+pub mod before;
 pub mod camera;
 pub mod campaign;
 pub mod decoder;

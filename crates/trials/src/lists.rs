@@ -6,7 +6,7 @@
 //! - A task that was told to wait before a crash waits after the next start.
 
 use crate::decoder::array::Decoded;
-use crate::decoder::record::{self, State};
+use crate::decoder::record::State;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
 use crate::point::{Content, read_range};
@@ -25,13 +25,8 @@ const HEALED: usize = 6;
 ///
 /// # Errors
 /// `Metadata` if it goes on by itself.
-pub fn waits(picked: &[Picked], status: &ArrayStatus) -> Outcome<()> {
-    let newest = picked.iter().filter_map(record::newest);
-    let paused = newest.max_by_key(|r| (r.epoch.counter, r.sequence)).map_or(0, |r| r.paused);
-    if paused == 0 {
-        return Ok(());
-    }
-    let Ok(decoded) = Decoded::open(picked) else { return Ok(()) };
+pub fn waits(decoded: &Decoded<'_, Picked>, status: &ArrayStatus) -> Outcome<()> {
+    let paused = decoded.record.paused;
     let mut slots = decoded.record.slots.iter().zip(&decoded.drives);
     let rebuilds =
         slots.any(|(slot, drive)| matches!(slot.state, State::Rebuilding(_)) && drive.is_some());

@@ -9,24 +9,24 @@
 //! 5. Started once more, nothing changes; a scrub finds nothing.
 
 use crate::abilities::DEGRADED_CRASH;
+use crate::before::{Before, start};
 use crate::camera::{Camera, Picture};
-use crate::decoder::array::{Decoded, Refusal, Seat};
+use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::record::{self, Record};
 use crate::decoder::{PAGE, map};
 use crate::failure::{Failure, Oracle, Outcome};
-use crate::fleet::{Picked, count_torn, expected, pick, references};
+use crate::fleet::{Picked, count_torn, pick};
 use crate::lists;
 use crate::presence;
 use crate::raw;
-use crate::rig::{ARRAY, Blind, Machine, Rig, Watch};
+use crate::rig::{ARRAY, Blind, Machine, Rig};
 use crate::silent;
 use crate::tally::Tally;
 use crate::versions::Versions;
 use core::ops::Range;
 use engine::array::message::Repair;
-use engine::manage::command::{ArrayStatus, ManageError, Request, StartOptions};
+use engine::manage::command::{ArrayStatus, Request, StartOptions};
 use engine::volume::Volume;
-use format::AssembleError;
 use io::{Blocks, Pool};
 use sim::{Rng, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
@@ -95,53 +95,6 @@ impl Context {
     }
 }
 
-/// Starts the array as the document says it must, or must not, be started.
-///
-/// # Errors
-/// `Start` if the engine does otherwise; `Ok(None)` if both refuse.
-pub fn start(
-    rig: &Rig,
-    watch: &mut dyn Watch,
-    drives: &[SharedSimDrive],
-    rng: &mut Rng,
-) -> Outcome<Option<ArrayStatus>> {
-    let picked = pick(drives);
-    let said = expected(&picked);
-    let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;
-    let failure = |text: String| Err(Failure::new(Oracle::Start, text));
-    match (said, started) {
-        (Ok(()), Ok(status)) => {
-            lists::waits(&picked, &status)?;
-            Ok(Some(status))
-        }
-        (Ok(()), Err(error)) => {
-            failure(format!("refused what must start: {error}; {}", seen(&picked)))
-        }
-        (
-            Err(Refusal::AcceptLoss),
-            Err(ManageError::Assemble(AssembleError::NeedsAcceptLoss { .. })),
-        ) => Ok(None),
-        (Err(Refusal::AcceptLoss), Ok(_)) => {
-            failure(format!("started, without a word, what may have lost data: {}", seen(&picked)))
-        }
-        (Err(said), started) => {
-            let then = started.map_or_else(|e| e.to_string(), |_| "it was started".into());
-            let found = seen(&picked);
-            failure(format!("beyond what faults did to the drives: {said:?}, {then}; {found}"))
-        }
-    }
-}
-
-/// Where the region map is damaged beyond redundancy, its pages are lost: bands that were never
-/// written, or discarded, may hold what their drives say.
-pub fn forgive_maps(found: &[Picked], versions: &mut Versions, tally: &mut Tally) {
-    let Ok(decoded) = Decoded::open(found) else { return };
-    if decoded.maps.iter().flatten().any(|map| map.sequences.contains(&None)) {
-        tally.fault("map damaged beyond redundancy", 1);
-        versions.forgive_zeros();
-    }
-}
-
 /// What a volume holds.
 pub struct Content {
     /// Its name.
@@ -164,19 +117,6 @@ struct How<'a> {
     lossy: &'a dyn Fn(&str, u64) -> bool,
     /// Blocks may be unreadable on more drives than redundancy covers.
     beyond: bool,
-}
-
-/// What the drives' records say, in short.
-fn seen(drives: &[Picked]) -> String {
-    let one = |drive: &Picked| match record::newest(drive) {
-        Some(r) => {
-            let states: Vec<_> = r.slots.iter().map(|s| (s.state, s.last.counter)).collect();
-            let (epoch, groups) = (r.epoch.counter, &r.groups);
-            format!("slot {} epoch {epoch}.{} {states:?} {groups:?}", r.slot, r.sequence)
-        }
-        None => "no record".into(),
-    };
-    drives.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Reads all volumes that are there.
@@ -312,7 +252,9 @@ pub fn check_plainly(context: &mut Context, picture: Picture, rng: &mut Rng) -> 
         context.tally.repeated += 1;
         return Ok(());
     }
-    recover(context, picture, digest, rng, DEPTH)
+    let found = pick(&picture.drives);
+    let before = Before::of(&found, &picture.drives);
+    recover(context, (picture, &before), digest, rng, DEPTH)
 }
 
 /// Looks at one picture and at the crashes within its recovery.
@@ -338,16 +280,20 @@ pub fn check(
         context.tally.repeated += 1;
         return Ok(());
     }
-    if rng.chance(50) {
+    let found = pick(&picture.drives);
+    let before = Before::of(&found, &picture.drives);
+    if let (true, Ok(decoded)) = (rng.chance(50), before.decoded()) {
         let readable = context.readable(&picture.drives);
-        let picked = pick(&picture.drives);
-        context.tally.exceptions[1] += raw::look(&picked, &picture.versions, readable, rng)?;
+        context.tally.exceptions[1] += raw::look(decoded, &picture.versions, readable, rng)?;
     }
-    let left_out = presence::leave_out(context, &picture.drives, rng);
-    if left_out > 0 {
-        context.tally.fault("lost with the crash", left_out as u64);
+    let left_out = presence::leave_out(context, &picture.drives, &before, rng);
+    if left_out == 0 {
+        return recover(context, (picture, &before), digest, rng, depth);
     }
-    recover(context, picture, digest, rng, depth)
+    context.tally.fault("lost with the crash", left_out as u64);
+    let found = pick(&picture.drives);
+    let before = Before::of(&found, &picture.drives);
+    recover(context, (picture, &before), digest, rng, depth)
 }
 
 /// Holds what the same image was found to hold against other versions; false if that is not
@@ -397,21 +343,19 @@ fn within(
 /// Starts the array of a picture and has every oracle look.
 fn recover(
     context: &mut Context,
-    picture: Picture,
+    (picture, before): (Picture, &Before<'_>),
     digest: u64,
     rng: &mut Rng,
     depth: usize,
 ) -> Outcome<()> {
-    let found = pick(&picture.drives);
-    let before = Before::of(&found, &picture.drives);
     let rig = machine(rng);
     let readable = context.readable(&picture.drives);
     before.pages(&picture.drives, context.brown.is_some())?;
     let mut may_hold = picture.versions.clone();
-    forgive_maps(&found, &mut may_hold, &mut context.tally);
+    before.forgive_maps(&mut may_hold, &mut context.tally);
     let versions = Rc::new(RefCell::new(may_hold));
     let mut camera = within(context, &picture.drives, &versions, depth, rng);
-    let Some(status) = start(&rig, &mut camera, &picture.drives, rng)? else {
+    let Some(status) = start(&rig, &mut camera, (&picture.drives, before), rng)? else {
         context.tally.refused += 1;
         context.tally.traced(rig.world.trace_hash());
         return nested(context, camera, rng, depth);
@@ -445,8 +389,10 @@ fn recover(
     context.tally.traced(rig.world.trace_hash());
     rig.end(picture.power);
     let readable = context.readable(&picture.drives);
-    look(&picture.drives, &before, &content, (whole, rested, readable), rng)?;
-    untouched(context, &picture.drives)?;
+    look(&picture.drives, before, &content, (whole, rested, readable), rng)?;
+    if let Ok(decoded) = before.decoded() {
+        untouched(context, &decoded.record, &picture.drives)?;
+    }
     if whole && rested && rng.chance(25) {
         again(context, &picture.drives, rng)?;
     }
@@ -515,71 +461,6 @@ fn nested(context: &mut Context, camera: Camera, rng: &mut Rng, depth: usize) ->
     Ok(())
 }
 
-/// What the drives said before they were started.
-struct Before<'a> {
-    records: Vec<Option<Record>>,
-    decoded: Option<Decoded<'a, Picked>>,
-    /// Whether all blocks of data areas could be read.
-    readable: bool,
-}
-
-impl<'a> Before<'a> {
-    fn of(found: &'a [Picked], drives: &[SharedSimDrive]) -> Self {
-        let decoded = Decoded::open(found).ok();
-        let data = decoded.as_ref().map_or(0, |decoded| decoded.record.data_offset);
-        Self {
-            records: found.iter().map(record::newest).collect(),
-            readable: drives.iter().all(|d| d.unreadable().iter().all(|at| *at < data)),
-            decoded,
-        }
-    }
-
-    /// Whether blocks that can't be read may be lost that nobody was writing: parity is not to be
-    /// trusted there, and there is no way to tell which stripes were being written (exception (a)).
-    /// The resync that came upon them may have listed them, and written its drive, before this
-    /// picture was taken; or the start that decided about their columns.
-    fn may_lose(&self, name: &str, at: u64, bytes: u64, readable: bool) -> bool {
-        let Some(decoded) = &self.decoded else { return false };
-        let Some(volume) = decoded.volume(name) else { return false };
-        let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
-        let seat = decoded.seat(volume, at).filter(parity);
-        let now = |seat: &Seat| {
-            !readable && decoded.dirty(seat) || !self.readable && decoded.in_flight(seat)
-        };
-        seat.is_some_and(|seat| now(&seat) || decoded.listed(volume, at, bytes))
-    }
-
-    /// Every drive that counts has each page of the region map, the newest or the one before. With
-    /// `torn`, where only pages that were being written can't be read, somebody has each.
-    fn pages(&self, drives: &[SharedSimDrive], torn: bool) -> Outcome<()> {
-        let Some(decoded) = &self.decoded else { return Ok(()) };
-        let Some(maps) = &decoded.maps else { return Ok(()) };
-        if torn && maps.iter().any(|map| map.sequences.contains(&None)) {
-            return Err(Failure::new(Oracle::Metadata, "nobody has a page of the map"));
-        }
-        if drives.iter().any(|d| !d.unreadable().is_empty()) {
-            return Ok(());
-        }
-        for slot in (0..decoded.drives.len()).filter(|slot| decoded.counts(*slot)) {
-            for (group, own) in decoded.maps_of(slot) {
-                let pages = maps[group].sequences.iter().zip(own.sequences);
-                if let Some((newest, own)) =
-                    pages.into_iter().find(|(n, own)| *own < n.map(|n| n - 1))
-                {
-                    let text = format!("slot {slot} has page {own:?} of the map, not {newest:?}");
-                    return Err(Failure::new(Oracle::Metadata, text));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Epoch and sequence number of the newest record.
-    fn age(&self) -> Option<(u64, u64)> {
-        self.records.iter().flatten().map(|r| (r.epoch.counter, r.sequence)).max()
-    }
-}
-
 fn scrub(rig: &Rig) -> Outcome<()> {
     let asked =
         rig.ask(&mut Blind, "a scrub", |r| Request::Scrub(ARRAY.into(), Repair::Nothing, r))?;
@@ -615,7 +496,7 @@ fn look(
         let text = format!("epoch and sequence went from {newest:?} to {now:?}");
         return Err(Failure::new(Oracle::Metadata, text));
     }
-    pages(before.decoded.as_ref(), &decoded, readable, rested)?;
+    pages(before.decoded().ok(), &decoded, readable, rested)?;
     if !whole {
         return Ok(());
     }
@@ -722,34 +603,28 @@ fn subsets(decoded: &Decoded<'_, Picked>, rng: &mut Rng) -> Vec<u64> {
 }
 
 /// Pages of an image that belong to nobody, and those of areas that may have been erased.
-fn nobodys(bytes: u64, record: Option<&Record>) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+fn nobodys(bytes: u64, record: &Record) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let (_, tail) = record::places(bytes);
     let slots = 2 * 262_144;
     let erasable = vec![slots..MIB, tail + slots..tail + MIB];
-    let mut nobodys = Vec::new();
-    nobodys.push(tail + MIB..bytes);
-    if let Some(record) = record {
-        nobodys.push(record.data_offset + record.data_bytes..tail);
-        if let Some(areas) = record.areas {
-            // Of a group's drive; more pages are there where a drive is in several groups.
-            let used = (0..record.slots.len()).map(|slot| map::used_bytes(record, slot)).max();
-            nobodys.push(areas.map_start + used.unwrap_or(0)..areas.map_start + areas.map_bytes);
-            if !DEGRADED_CRASH.there {
-                nobodys.push(areas.journal_start..areas.journal_start + areas.journal_bytes);
-            }
+    let mut nobodys = vec![tail + MIB..bytes, record.data_offset + record.data_bytes..tail];
+    if let Some(areas) = record.areas {
+        // Of a group's drive; more pages are there where a drive is in several groups.
+        let used = (0..record.slots.len()).map(|slot| map::used_bytes(record, slot)).max();
+        nobodys.push(areas.map_start + used.unwrap_or(0)..areas.map_start + areas.map_bytes);
+        if !DEGRADED_CRASH.there {
+            nobodys.push(areas.journal_start..areas.journal_start + areas.journal_bytes);
         }
     }
     (nobodys, erasable)
 }
 
 /// Bytes that belong to nobody are as they were.
-fn untouched(context: &Context, drives: &[SharedSimDrive]) -> Outcome<()> {
-    let records = context.base.iter().filter_map(record::newest);
-    let record = records.max_by_key(|r| r.sequence);
+fn untouched(context: &Context, record: &Record, drives: &[SharedSimDrive]) -> Outcome<()> {
     let pages = |r: Range<u64>| r.start as usize / PAGE..(r.end as usize).div_ceil(PAGE);
     for (number, (drive, base)) in drives.iter().zip(&context.base).enumerate() {
         let image = drive.image();
-        let (nobodys, erasable) = nobodys(image.bytes() as u64, record.as_ref());
+        let (nobodys, erasable) = nobodys(image.bytes() as u64, record);
         let same = |page: usize| image.same_page(base.image(), page);
         // A spare drive that was put in has had its areas erased, at least in part.
         let erased = |page: usize| {
@@ -768,22 +643,22 @@ fn untouched(context: &Context, drives: &[SharedSimDrive]) -> Outcome<()> {
 
 /// A second recovery changes no byte of the data areas.
 fn again(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
-    let before = pick(drives);
-    if expected(&before) == Err(Refusal::AcceptLoss) {
+    let found = pick(drives);
+    let before = Before::of(&found, drives);
+    if before.decoded().and_then(Decoded::may_start) == Err(Refusal::AcceptLoss) {
         // It lacks a drive and has no room for a journal.
         return Ok(());
     }
-    let newest = before.iter().filter_map(record::newest).max_by_key(|r| r.sequence);
-    let data = newest.map_or((MIB, 0), |r| (r.data_offset, r.data_bytes));
+    let data = before.decoded().map_or((MIB, 0), |d| (d.record.data_offset, d.record.data_bytes));
     let rig = Rig::new(WorldConfig::new(rng.bits()));
-    let Some(_) = start(&rig, &mut Blind, drives, rng)? else {
+    let Some(_) = start(&rig, &mut Blind, (drives, &before), rng)? else {
         return Err(Failure::new(Oracle::Again, "a second recovery is refused"));
     };
     rig.wait(&mut Blind)?;
     context.tally.traced(rig.world.trace_hash());
     rig.world.kill();
     let after = pick(drives);
-    for (number, (before, after)) in before.iter().zip(&after).enumerate() {
+    for (number, (before, after)) in found.iter().zip(&after).enumerate() {
         let data = data.0 as usize / PAGE..(data.0 + data.1) as usize / PAGE;
         if let Some(page) = after.image().changed_from(before.image()).find(|p| data.contains(p)) {
             let text = format!("a second recovery changed page {page} of drive {number}");

@@ -1,6 +1,7 @@
 //! Drives that come back wrong: a copy beside its original, one in a state of long ago, or all of
 //! them without the same place of their region maps.
 
+use crate::before::Before;
 use crate::camera::Picture;
 use crate::decoder::PAGE;
 use crate::decoder::array::{Decoded, Refusal};
@@ -60,7 +61,12 @@ fn decay(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
 }
 
 /// Sometimes some of the drives that the array could lose are lost with the crash; how many.
-pub fn leave_out(context: &Context, drives: &[SharedSimDrive], rng: &mut Rng) -> usize {
+pub fn leave_out(
+    context: &Context,
+    drives: &[SharedSimDrive],
+    before: &Before<'_>,
+    rng: &mut Rng,
+) -> usize {
     // Blocks that can't be read are damage enough, but for what has places of its own.
     let spoiled = match &context.brown {
         Some(data) => drives.iter().any(|d| d.unreadable().iter().any(|at| data.contains(at))),
@@ -69,8 +75,7 @@ pub fn leave_out(context: &Context, drives: &[SharedSimDrive], rng: &mut Rng) ->
     if !rng.chance(if context.brown.is_some() { 60 } else { 20 }) || spoiled {
         return 0;
     }
-    let picked = pick(drives);
-    let spare = Decoded::open(&picked).map_or(0, |d| d.spare());
+    let spare = before.decoded().map_or(0, |d| d.spare());
     let count = rng.index(spare + 1);
     let mut there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
     for _ in 0..count {

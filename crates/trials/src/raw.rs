@@ -26,13 +26,17 @@ use sim::Rng;
 /// # Errors
 /// `Metadata` if redundancy is trusted that is wrong, `Erasure` if a block is lost with a set of
 /// drives, or is another.
-pub fn look(picked: &[Picked], versions: &Versions, readable: bool, rng: &mut Rng) -> Outcome<u64> {
-    let Ok(all) = Decoded::open(picked) else { return Ok(0) };
+pub fn look(
+    all: &Decoded<'_, Picked>,
+    versions: &Versions,
+    readable: bool,
+    rng: &mut Rng,
+) -> Outcome<u64> {
     if all.may_start().is_err() {
         return Ok(0);
     }
     let wrong = all.mismatches(true).0;
-    distrusted(&all, &all, &wrong, "all drives")?;
+    distrusted(all, all, &wrong, "all drives")?;
     if !readable {
         return Ok(0);
     }
@@ -56,7 +60,7 @@ pub fn look(picked: &[Picked], versions: &Versions, readable: bool, rng: &mut Rn
     for _ in 0..1 + rng.index(spare) {
         erased |= 1 << there.swap_remove(rng.index(there.len()));
     }
-    without(&all, erased, &wrong, versions)
+    without(all, erased, &wrong, versions)
 }
 
 /// Whether nobody trusts the redundancy of stripes whose strips do not agree.

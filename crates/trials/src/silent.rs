@@ -6,11 +6,12 @@
 //! nobody can know it must change nothing, unless told to trust the data. After a repair a second
 //! scrub finds nothing.
 
+use crate::before::{Before, start};
 use crate::decoder::array::{Decoded, Seat};
 use crate::decoder::{PAGE, Raw};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, pick};
-use crate::point::{Context, start};
+use crate::point::Context;
 use crate::rig::{ARRAY, Blind, Rig};
 use engine::array::message::Repair;
 use engine::manage::command::{Request, TaskAction, TaskKind};
@@ -45,7 +46,9 @@ pub fn try_out(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) 
     context.tally.fault(damage.kind, 1);
     context.tally.exceptions[1] += u64::from(damage.data);
     let rig = Rig::new(WorldConfig::new(rng.bits()));
-    if start(&rig, &mut Blind, &copies, rng)?.is_none() {
+    let found = pick(&copies);
+    let before = Before::of(&found, &copies);
+    if start(&rig, &mut Blind, (&copies, &before), rng)?.is_none() {
         return Ok(());
     }
     rig.wait(&mut Blind)?;

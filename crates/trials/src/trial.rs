@@ -1,5 +1,6 @@
 //! One seed: its sessions are run, pictures are taken, and each is looked at.
 
+use crate::before::{Before, start};
 use crate::camera::{Camera, Picture};
 use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
@@ -133,11 +134,11 @@ impl Trial<'_> {
         self.drives.iter().for_each(SharedSimDrive::calm);
         let owing = self.owing();
         let found = pick(&self.drives);
-        let tally = &mut self.context.tally;
-        point::forgive_maps(&found, &mut self.versions.borrow_mut(), tally);
+        let before = Before::of(&found, &self.drives);
+        before.forgive_maps(&mut self.versions.borrow_mut(), &mut self.context.tally);
         let most = self.scenario.pictures / self.scenario.sessions.len();
         let mut camera = Camera::new(&self.drives, &self.versions, self.rng.fork(), most);
-        let started = point::start(&rig, &mut camera, &self.drives, &mut self.rng);
+        let started = start(&rig, &mut camera, (&self.drives, &before), &mut self.rng);
         let Some(status) = started? else {
             self.context.tally.refused += 1;
             return Ok(false);

@@ -1,0 +1,151 @@
+//! What the drives say before a start, by the second reader, and whether the engine's start agrees.
+//!
+//! Invariant: a picture's drives are read once; whoever needs to know what they say is given this.
+
+use crate::decoder::array::{Decoded, Refusal, Seat};
+use crate::decoder::record;
+use crate::failure::{Failure, Oracle, Outcome};
+use crate::fleet::{Picked, references};
+use crate::lists;
+use crate::point::OPTIONS;
+use crate::rig::{Rig, Watch};
+use crate::tally::Tally;
+use crate::versions::Versions;
+use engine::manage::command::{ArrayStatus, ManageError};
+use format::AssembleError;
+use sim::{Rng, SharedSimDrive};
+
+/// What the drives said before they were started.
+pub struct Before<'a> {
+    found: &'a [Picked],
+    decoded: Result<Decoded<'a, Picked>, Refusal>,
+    /// Whether all blocks of data areas could be read.
+    readable: bool,
+}
+
+impl<'a> Before<'a> {
+    /// What the drives that are there say; `drives` are all.
+    pub fn of(found: &'a [Picked], drives: &[SharedSimDrive]) -> Self {
+        let decoded = Decoded::open(found);
+        let data = decoded.as_ref().map_or(0, |decoded| decoded.record.data_offset);
+        let readable = drives.iter().all(|d| d.unreadable().iter().all(|at| *at < data));
+        Self { found, decoded, readable }
+    }
+
+    /// The array as the document has it.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn decoded(&self) -> Result<&Decoded<'a, Picked>, Refusal> {
+        self.decoded.as_ref().map_err(|refusal| *refusal)
+    }
+
+    /// Where no drive has a page of the region map any more, bands that were never written, or
+    /// discarded, may hold what their drives say.
+    pub fn forgive_maps(&self, versions: &mut Versions, tally: &mut Tally) {
+        let Ok(decoded) = &self.decoded else { return };
+        if decoded.maps.iter().flatten().any(|map| map.sequences.contains(&None)) {
+            tally.fault("map damaged beyond redundancy", 1);
+            versions.forgive_zeros();
+        }
+    }
+
+    /// Whether blocks that can't be read may be lost that nobody was writing: parity is not to be
+    /// trusted there, and there is no way to tell which stripes were being written (exception (a)).
+    /// The resync that came upon them may have listed them, and written its drive, before this
+    /// picture was taken; or the start that decided about their columns.
+    pub fn may_lose(&self, name: &str, at: u64, bytes: u64, readable: bool) -> bool {
+        let Ok(decoded) = &self.decoded else { return false };
+        let Some(volume) = decoded.volume(name) else { return false };
+        let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
+        let seat = decoded.seat(volume, at).filter(parity);
+        let now = |seat: &Seat| {
+            !readable && decoded.dirty(seat) || !self.readable && decoded.in_flight(seat)
+        };
+        seat.is_some_and(|seat| now(&seat) || decoded.listed(volume, at, bytes))
+    }
+
+    /// Every drive that counts has each page of the region map, the newest or the one before. With
+    /// `torn`, where only pages that were being written can't be read, somebody has each.
+    ///
+    /// # Errors
+    /// `Metadata`.
+    pub fn pages(&self, drives: &[SharedSimDrive], torn: bool) -> Outcome<()> {
+        let Ok(decoded) = &self.decoded else { return Ok(()) };
+        let Some(maps) = &decoded.maps else { return Ok(()) };
+        if torn && maps.iter().any(|map| map.sequences.contains(&None)) {
+            return Err(Failure::new(Oracle::Metadata, "nobody has a page of the map"));
+        }
+        if drives.iter().any(|d| !d.unreadable().is_empty()) {
+            return Ok(());
+        }
+        for slot in (0..decoded.drives.len()).filter(|slot| decoded.counts(*slot)) {
+            for (group, own) in decoded.maps_of(slot) {
+                let pages = maps[group].sequences.iter().zip(own.sequences);
+                if let Some((newest, own)) =
+                    pages.into_iter().find(|(n, own)| *own < n.map(|n| n - 1))
+                {
+                    let text = format!("slot {slot} has page {own:?} of the map, not {newest:?}");
+                    return Err(Failure::new(Oracle::Metadata, text));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Epoch and sequence number of the newest record.
+    pub fn age(&self) -> Option<(u64, u64)> {
+        self.decoded().ok().map(|d| (d.record.epoch.counter, d.record.sequence))
+    }
+}
+
+/// Starts the array as the document says it must, or must not, be started.
+///
+/// # Errors
+/// `Start` if the engine does otherwise; `Ok(None)` if both refuse.
+pub fn start(
+    rig: &Rig,
+    watch: &mut dyn Watch,
+    (drives, before): (&[SharedSimDrive], &Before<'_>),
+    rng: &mut Rng,
+) -> Outcome<Option<ArrayStatus>> {
+    let said = before.decoded().and_then(Decoded::may_start);
+    let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;
+    let failure = |text: String| Err(Failure::new(Oracle::Start, text));
+    match (said, started) {
+        (Ok(()), Ok(status)) => {
+            let decoded = before.decoded().expect("it may start");
+            lists::waits(decoded, &status)?;
+            Ok(Some(status))
+        }
+        (Ok(()), Err(error)) => {
+            failure(format!("refused what must start: {error}; {}", seen(before.found)))
+        }
+        (
+            Err(Refusal::AcceptLoss),
+            Err(ManageError::Assemble(AssembleError::NeedsAcceptLoss { .. })),
+        ) => Ok(None),
+        (Err(Refusal::AcceptLoss), Ok(_)) => failure(format!(
+            "started, without a word, what may have lost data: {}",
+            seen(before.found)
+        )),
+        (Err(said), started) => {
+            let then = started.map_or_else(|e| e.to_string(), |_| "it was started".into());
+            let found = seen(before.found);
+            failure(format!("beyond what faults did to the drives: {said:?}, {then}; {found}"))
+        }
+    }
+}
+
+/// What the drives' records say, in short.
+fn seen(drives: &[Picked]) -> String {
+    let one = |drive: &Picked| match record::newest(drive) {
+        Some(r) => {
+            let states: Vec<_> = r.slots.iter().map(|s| (s.state, s.last.counter)).collect();
+            let (epoch, groups) = (r.epoch.counter, &r.groups);
+            format!("slot {} epoch {epoch}.{} {states:?} {groups:?}", r.slot, r.sequence)
+        }
+        None => "no record".into(),
+    };
+    drives.iter().map(one).collect::<Vec<_>>().join("; ")
+}
