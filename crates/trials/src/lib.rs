@@ -9,6 +9,7 @@
 //! - [`session`]: hosts, people and faults between a start and an end of the array.
 //! - [`camera`]: pictures of the drives as a crash at this moment would leave them.
 //! - [`point`]: one crash point: recovery and every oracle.
+//! - [`before`], [`raw`], [`lists`]: the oracles of what is there before a start, and of lists.
 //! - [`versions`]: what each block may hold.
 //! - [`decoder`]: a second reader of arrays, written from docs/format.md alone.
 //! - [`presence`], [`silent`]: drives that come back wrong; bytes that are wrong without an error.
