@@ -299,10 +299,11 @@ impl<E: Host> Manager<E> {
             return Ok(());
         }
         let (epoch_id, dirty) = (self.env().random(), managed.dirty_groups());
+        let owed = managed.owed_groups();
         let usable = managed.guard.area.is_some();
         let how = (epoch_id, accept_loss, usable);
         let begun = |r: &mut ArrayRecord| {
-            *r = begun(&assembly, r, how, &dirty);
+            *r = begun(&assembly, r, how, (&dirty, &owed));
             if mutants::is(Mutant::LostForgotten) {
                 r.lost.clear();
             }
@@ -469,12 +470,13 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
     failed.map_or(Ok(()), |(path, error)| Err(ManageError::Drive(path, error)))
 }
 
-/// The record with which an assembled array starts, made of its present one.
+/// The record with which an assembled array starts, made of its present one; with which groups have
+/// dirty regions, and which owe some.
 fn begun(
     assembly: &Assembly,
     now: &ArrayRecord,
     (epoch_id, accept_loss, journal): (u64, bool, bool),
-    dirty: &[bool],
+    (dirty, owed): (&[bool], &[bool]),
 ) -> ArrayRecord {
     let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(epoch_id);
     let layout = record.layout().expect("an assembled record has a layout");
@@ -495,11 +497,13 @@ fn begun(
         let lacking = !layout.slots(group_no).all(in_sync);
         let parity = layout.descriptor(group_no).code == CodeKind::Parity;
         let end = layout.stripes(group_no);
-        // What a guarded group owed that lacks a drive was carried out.
-        let owes = owes && !(group.guarded && lacking);
+        // What a guarded group owed that lacks a drive was carried out, but for lost pages.
+        let owes = owes && (!(group.guarded && lacking) || owed[g]);
         if accept_loss && lacking && parity && owes {
             (group.resync_border, group.loss_accepted, group.unclean) = (end, true, false);
         }
+        // A page that was lost calls everything dirty, whatever the record said.
+        group.unclean |= dirty[g] && !group.loss_accepted;
         // Nothing is under way: from here on all that is written to it is in the journal area.
         group.guarded = journal && parity && (!owes || group.loss_accepted);
     }

@@ -18,12 +18,12 @@
 //! batches. *By flight*: what was under way when the first drive was lost is in in-flight pages.
 //!
 //! The keeper waits until the group is not guarded, or only by flight. Then it has every change of
-//! a stripe end that began before, flushes the drives, and records the guard. In a group that lacks
-//! a drive meanwhile no change begins, and nothing is acknowledged that the failure hangs on
+//! a stripe end that began before, flushes the drives, and records the guard. In a group that
+//! lacks a drive meanwhile no change begins, and nothing is acknowledged that the failure hangs on
 //! ([`crate::array`], *hold*). Before a drive is back, or in sync again, the same is done, and the
-//! record that says so says guarded, too. So whatever is acknowledged is in the journal, or in
-//! place and nothing else is. The hold takes as long as what is under way, a flush and a record,
-//! each of which ends by the drives' deadline.
+//! record that says so says guarded, too, unless a resync is owed. So whatever is acknowledged is
+//! in the journal, or in place and nothing else is. The hold takes as long as what is under way, a
+//! flush and a record, each of which ends by the drives' deadline.
 //!
 //! Invariants
 //! - A group that lacks a drive and can be guarded is held or guarded.

@@ -581,6 +581,12 @@ impl<E: Host> Managed<E> {
         (0..self.layout().groups()).map(|g| dirty(GroupNo(g))).collect()
     }
 
+    /// Which groups owe the resync of regions.
+    pub(super) fn owed_groups(&self) -> Vec<bool> {
+        let owes = |g| self.keeper().is_some_and(|k| k.map.borrow().owes(g));
+        (0..self.layout().groups()).map(|g| owes(GroupNo(g))).collect()
+    }
+
     /// How people name the drive in a slot.
     pub(super) fn path_of(&self, slot: Slot) -> String {
         let seats = self.seats.borrow();

@@ -161,6 +161,36 @@ fn raid5_has_right_parity_after_loss_was_accepted() {
     }
 }
 
+/// What a degraded array owes because its map was lost is in no journal: it stays owed over starts.
+#[test]
+fn a_lost_map_of_a_degraded_array_is_not_forgotten() {
+    let all = drives(6, 90, false);
+    let mut used = all[..5].to_vec();
+    let rig = Rig::new(90, 1);
+    rig.create_with(Level::Raid6, &used, 16 << 10, true).unwrap();
+    let volumes = rig.volume(BYTES);
+    let oracle = Oracle::new(BYTES, false);
+    rig.fail(1).unwrap();
+    oracle.start(&rig, &volumes, WRITES, 90);
+    oracle.finish(&rig);
+    rig.world.crash();
+    drop(volumes);
+    let areas = record(&used[0]).areas.unwrap();
+    for drive in &used {
+        drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
+    }
+    Rig::new(91, 1).assemble(&references(&used), DEGRADED).unwrap();
+    assert!(Rig::new(92, 1).assemble(&references(&used), DEGRADED).is_err());
+    let rig = Rig::new(93, 1);
+    rig.assemble(&references(&used), FORCE).unwrap();
+    rig.replace(1, &all[5]).unwrap();
+    used[1] = all[5].clone();
+    rig.wait();
+    assert_eq!(rig.scrub(false).mismatches, 0);
+    oracle.crashed();
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+}
+
 /// Loss is accepted only where there may be one.
 #[test]
 fn a_group_that_owes_nothing_accepts_nothing() {

@@ -472,6 +472,40 @@ fn a_lost_map_owes_everything_and_says_so() {
     right(rig, &oracle, &drives, 1, 6);
 }
 
+/// The pages that a start writes in place of lost ones call everything dirty. Cut short after any
+/// request, the next start owes the resync, though the record had said that the array was clean.
+#[test]
+fn a_lost_map_is_owed_however_often_its_start_is_cut_short() {
+    let image = drives(3, 70, false);
+    let rig = Rig::new(70, 1);
+    make(&rig, Level::Raid5, &image);
+    drop(rig.volume(MIB));
+    let oracle = Oracle::new(MIB, false);
+    write_at(&rig, &oracle, 0, MIB);
+    rig.stop();
+    let areas = record(&image[0]).areas.unwrap();
+    for drive in &image {
+        drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
+    }
+    for submits in 0.. {
+        let drives = duplicates(&image);
+        let rig = Rig::new(71 + submits, 1);
+        rig.world.power_fails_after(submits);
+        let list = references(&drives);
+        let start = |r| Request::Assemble(None, list, StartOptions::default(), r);
+        let over = rig.try_ask(start).is_ok();
+        rig.world.crash();
+        let rig = Rig::new(71 + submits, 1);
+        rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        rig.wait();
+        assert_eq!(rig.scrub(true).mismatches, 0, "cut after {submits} requests");
+        if over {
+            assert!(submits > 12, "{submits}: pages were written");
+            break;
+        }
+    }
+}
+
 /// The place of a page on the only drive that is left can't be read any more: what was written is
 /// there, and what never was reads as zeros.
 #[test]
