@@ -240,10 +240,11 @@ fn killed_at_random_moments(level: &str, cores: u16, kills: usize, turn: &[When]
     let met = [0; 2];
     let mut round = Round { place: &mut place, drives, blocks, served, cores, out: None, met };
     for kill in 0..kills {
-        if kill % OUTSIDE == 1 {
+        let when = turn[kill % turn.len()];
+        // What looks from outside waits for the resync, which `Resyncing` is to meet.
+        if kill % OUTSIDE == OUTSIDE - 1 && when != When::Resyncing {
             daemon = round.outside(daemon);
         }
-        let when = turn[kill % turn.len()];
         if when == When::JustFailed {
             round.prepare(&daemon, when);
         }

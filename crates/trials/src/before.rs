@@ -3,6 +3,7 @@
 //! Invariant: a picture's drives are read once; whoever needs to know what they say is given this.
 
 use crate::decoder::array::{Decoded, Refusal, Seat};
+use crate::decoder::map::GroupMap;
 use crate::decoder::record;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, references};
@@ -44,7 +45,7 @@ impl<'a> Before<'a> {
     /// discarded, may hold what their drives say.
     pub fn forgive_maps(&self, versions: &mut Versions, tally: &mut Tally) {
         let Ok(decoded) = &self.decoded else { return };
-        if decoded.maps.iter().flatten().any(|map| map.sequences.contains(&None)) {
+        if decoded.maps.iter().flatten().any(GroupMap::lost) {
             tally.fault("map damaged beyond redundancy", 1);
             versions.forgive_zeros();
         }
@@ -73,7 +74,7 @@ impl<'a> Before<'a> {
     pub fn pages(&self, drives: &[SharedSimDrive], torn: bool) -> Outcome<()> {
         let Ok(decoded) = &self.decoded else { return Ok(()) };
         let Some(maps) = &decoded.maps else { return Ok(()) };
-        if torn && maps.iter().any(|map| map.sequences.contains(&None)) {
+        if torn && maps.iter().any(GroupMap::lost) {
             return Err(Failure::new(Oracle::Metadata, "nobody has a page of the map"));
         }
         if drives.iter().any(|d| !d.unreadable().is_empty()) {

@@ -52,8 +52,7 @@ fn decay(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     copies.iter().for_each(spoil);
     let picked = pick(&copies);
     let Ok(decoded) = Decoded::open(&picked) else { return };
-    let whole =
-        |slot: usize| decoded.maps_of(slot).iter().all(|(_, map)| !map.sequences.contains(&None));
+    let whole = |slot: usize| decoded.maps_of(slot).iter().all(|(_, map)| !map.lost());
     if (0..decoded.drives.len()).all(|slot| !decoded.counts(slot) || whole(slot)) {
         there.into_iter().for_each(spoil);
         context.tally.fault("a place of the map on all drives", 1);

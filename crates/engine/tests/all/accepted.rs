@@ -5,7 +5,7 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{FORCE, Rig, drives, duplicates, record, references};
+use common::{FORCE, Rig, drives, duplicates, record, references, spoil_map};
 use engine::manage::command::{ArrayState, Request, StartOptions, TaskAction, TaskKind};
 use io::{Blocks, Pool};
 use layout::Level;
@@ -175,10 +175,7 @@ fn a_lost_map_of_a_degraded_array_is_not_forgotten() {
     oracle.finish(&rig);
     rig.world.crash();
     drop(volumes);
-    let areas = record(&used[0]).areas.unwrap();
-    for drive in &used {
-        drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
-    }
+    used.iter().for_each(spoil_map);
     Rig::new(91, 1).assemble(&references(&used), DEGRADED).unwrap();
     assert!(Rig::new(92, 1).assemble(&references(&used), DEGRADED).is_err());
     let rig = Rig::new(93, 1);

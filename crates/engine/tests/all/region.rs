@@ -4,7 +4,9 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{DRIVE_BYTES, FORCE, Rig, drives, duplicates, record, reference, references};
+use common::{
+    DRIVE_BYTES, FORCE, Rig, drives, duplicates, record, reference, references, spoil_map,
+};
 use engine::manage::command::{ArrayState, Request, StartOptions, TaskKind};
 use io::{Blocks, Pool};
 use layout::Level;
@@ -448,21 +450,17 @@ fn a_lost_map_owes_everything_and_says_so() {
     let oracle = Oracle::new(MIB, false);
     write_at(&rig, &oracle, 0, MIB);
     rig.stop();
-    let areas = record(&drives[0]).areas.unwrap();
-    let spoil = |drive: &SharedSimDrive| {
-        drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
-    };
-    spoil(&drives[2]);
+    spoil_map(&drives[2]);
     let rig = Rig::new(4, 1);
     let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
     assert_eq!(status.region_map.unwrap().lost_pages, 0, "the other drives have it");
     rig.stop();
-    drives.iter().enumerate().filter(|(i, _)| *i != 2).for_each(|(_, d)| spoil(d));
+    drives.iter().enumerate().filter(|(i, _)| *i != 2).for_each(|(_, drive)| spoil_map(drive));
     let rig = Rig::new(5, 1);
     let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
     assert_eq!(status.region_map.unwrap().lost_pages, 0, "the drive that lacked it has it now");
     rig.stop();
-    drives.iter().for_each(spoil);
+    drives.iter().for_each(spoil_map);
     let rig = Rig::new(6, 1);
     let status = rig.assemble(&references(&drives), FORCE).unwrap();
     let map = status.region_map.unwrap();
@@ -483,10 +481,7 @@ fn a_lost_map_is_owed_however_often_its_start_is_cut_short() {
     let oracle = Oracle::new(MIB, false);
     write_at(&rig, &oracle, 0, MIB);
     rig.stop();
-    let areas = record(&image[0]).areas.unwrap();
-    for drive in &image {
-        drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
-    }
+    image.iter().for_each(spoil_map);
     for submits in 0.. {
         let drives = duplicates(&image);
         let rig = Rig::new(71 + submits, 1);

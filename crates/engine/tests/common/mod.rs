@@ -79,6 +79,12 @@ pub fn record(drive: &SharedSimDrive) -> format::ArrayRecord {
     format::newest([&images[0], &images[1], &images[2], &images[3]]).unwrap().1
 }
 
+/// Overwrites all of a drive's region map.
+pub fn spoil_map(drive: &SharedSimDrive) {
+    let areas = record(drive).areas.expect("areas");
+    drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
+}
+
 /// Drives with the same content, for another course of events.
 pub fn duplicates(drives: &[SharedSimDrive]) -> Vec<SharedSimDrive> {
     drives.iter().map(SharedSimDrive::duplicate).collect()

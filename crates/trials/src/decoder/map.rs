@@ -52,6 +52,11 @@ impl GroupMap {
         ((bit / BITS) as usize, bit % BITS)
     }
 
+    /// Whether a page of it is in neither place.
+    pub fn lost(&self) -> bool {
+        self.sequences.contains(&None)
+    }
+
     /// Whether the band of a stripe was ever written.
     pub fn written(&self, stripe: u64) -> bool {
         let (region, bit) = self.place(stripe);
