@@ -34,12 +34,18 @@ impl Page {
     }
 }
 
-/// The content of a drive. A clone costs one count, its first
-/// change a count per page.
+/// Pages that are shared together.
+const RUN: usize = 32;
+
+/// Pages that lie one behind the other; of the last run of an image, what there is.
+type Run = Arc<Vec<Arc<Page>>>;
+
+/// The content of a drive. A clone costs one count, its first change a count for each run of pages,
+/// and the first in a run one for each of its pages.
 #[derive(Clone)]
 pub struct Image {
     bytes: usize,
-    pages: Arc<Vec<Arc<Page>>>,
+    runs: Arc<Vec<Run>>,
     zero: Arc<Page>,
 }
 
@@ -66,8 +72,20 @@ impl Image {
     }
 
     fn made(bytes: usize, page: impl FnMut(usize) -> Arc<Page>) -> Self {
-        let pages = Arc::new((0..bytes.div_ceil(PAGE)).map(page).collect());
-        Self { bytes, pages, zero: Page::new([0; PAGE]) }
+        let mut pages = (0..bytes.div_ceil(PAGE)).map(page);
+        let run =
+            || Some(pages.by_ref().take(RUN).collect()).filter(|run: &Vec<_>| !run.is_empty());
+        let runs = Arc::new(core::iter::from_fn(run).map(Arc::new).collect());
+        Self { bytes, runs, zero: Page::new([0; PAGE]) }
+    }
+
+    fn at(&self, page: usize) -> &Arc<Page> {
+        &self.runs[page / RUN][page % RUN]
+    }
+
+    fn change(&mut self, page: usize) -> &mut Arc<Page> {
+        let run = &mut Arc::make_mut(&mut self.runs)[page / RUN];
+        &mut Arc::make_mut(run)[page % RUN]
     }
 
     /// How many bytes it has.
@@ -80,7 +98,7 @@ impl Image {
     /// # Panics
     /// If it begins behind the end.
     pub fn page(&self, number: usize) -> &[u8; PAGE] {
-        &self.pages[number].bytes
+        &self.at(number).bytes
     }
 
     /// Fills `into` from `at`.
@@ -93,7 +111,7 @@ impl Image {
             let (page, from) = (at / PAGE, at % PAGE);
             let n = into.len().min(PAGE - from);
             let (now, rest) = into.split_at_mut(n);
-            now.copy_from_slice(&self.pages[page].bytes[from..from + n]);
+            now.copy_from_slice(&self.at(page).bytes[from..from + n]);
             (into, at) = (rest, at + n);
         }
     }
@@ -109,12 +127,11 @@ impl Image {
             let n = data.len().min(PAGE - from);
             let (now, rest) = data.split_at(n);
             if n == PAGE && now == self.zero.bytes {
-                if !Arc::ptr_eq(&self.pages[page], &self.zero) {
-                    Arc::make_mut(&mut self.pages)[page] = self.zero.clone();
+                if !Arc::ptr_eq(self.at(page), &self.zero) {
+                    *self.change(page) = self.zero.clone();
                 }
-            } else if self.pages[page].bytes[from..from + n] != *now {
-                let page = &mut Arc::make_mut(&mut self.pages)[page];
-                let page = Arc::make_mut(page);
+            } else if self.at(page).bytes[from..from + n] != *now {
+                let page = Arc::make_mut(self.change(page));
                 page.bytes[from..from + n].copy_from_slice(now);
                 page.digest.take();
             }
@@ -131,22 +148,36 @@ impl Image {
 
     /// Whether a page holds the same bytes in both images.
     pub fn same_page(&self, other: &Self, number: usize) -> bool {
-        let (one, other) = (&self.pages[number], &other.pages[number]);
+        let (one, other) = (self.at(number), other.at(number));
         Arc::ptr_eq(one, other) || one.bytes == other.bytes
+    }
+
+    /// The runs that are not shared with `base`, with the number of the first page of each.
+    fn unshared<'a>(
+        &'a self,
+        base: &'a Self,
+    ) -> impl Iterator<Item = (usize, &'a Run, &'a Run)> + 'a {
+        let count = if Arc::ptr_eq(&self.runs, &base.runs) { 0 } else { self.runs.len() };
+        let pairs = self.runs.iter().zip(base.runs.iter()).take(count).enumerate();
+        let unshared = pairs.filter(|(_, (one, other))| !Arc::ptr_eq(one, other));
+        unshared.map(|(number, (one, other))| (number * RUN, one, other))
     }
 
     /// The numbers of the pages whose bytes are not those of `base`, an image of the same size.
     pub fn changed_from<'a>(&'a self, base: &'a Self) -> impl Iterator<Item = usize> + 'a {
-        let count = if Arc::ptr_eq(&self.pages, &base.pages) { 0 } else { self.pages.len() };
-        (0..count).filter(|n| !self.same_page(base, *n))
+        let pages = self.unshared(base).flat_map(|(first, run, _)| first..first + run.len());
+        pages.filter(|n| !self.same_page(base, *n))
     }
 
     /// A number that tells images of one origin apart by what they changed of `base`.
     pub fn digest_from(&self, base: &Self) -> u64 {
-        let count = if Arc::ptr_eq(&self.pages, &base.pages) { 0 } else { self.pages.len() };
-        let pairs = self.pages.iter().zip(base.pages.iter()).take(count).enumerate();
-        let changed = pairs
-            .filter(|(_, (one, other))| !Arc::ptr_eq(one, other) && one.digest() != other.digest());
-        changed.fold(0, |sum, (n, (one, _))| sum ^ mix(mix(n as u64) ^ one.digest()))
+        let of_run = |(first, run, other): (usize, &Run, &Run)| {
+            let pairs = run.iter().zip(other.iter()).enumerate();
+            let changed = pairs.filter(|(_, (one, other))| {
+                !Arc::ptr_eq(one, other) && one.digest() != other.digest()
+            });
+            changed.fold(0, |sum, (n, (one, _))| sum ^ mix(mix((first + n) as u64) ^ one.digest()))
+        };
+        self.unshared(base).map(of_run).fold(0, |sum, run| sum ^ run)
     }
 }

@@ -1,7 +1,6 @@
 //! The blocks of a simulated drive: durable content, newer versions, unreadable blocks.
 //!
-//! The durable content is a list of shared pages, copied when they are written: a copy of a drive
-//! costs a count per page.
+//! The durable content is an image of shared pages, copied when they are written.
 //!
 //! Invariants
 //! - The durable pages are what a power cut leaves if all versions are lost.

@@ -81,25 +81,26 @@ fn batch<R: Raw>(
     if !fits || drive.unreadable(start + at, head + payload) {
         return None;
     }
-    let mut bytes = drive.copy(start + at, (head + payload) as usize);
-    let payload = bytes.split_off(head as usize);
-    let said = Fields(&bytes[HEADER - 4..]).number(4)? as u32;
-    bytes[HEADER - 4..HEADER].fill(0);
-    if crc(&bytes) != said {
-        return None;
-    }
-    let f = &mut Fields(&bytes[8..]);
+    let f = &mut Fields(&begin[8..]);
     let (id, group, lane) = (f.id()?, f.size(2)?, f.number(2)?);
     let (entries, sequence, tail, key) = (f.number(4)?, f.number(8)?, f.number(8)?, f.number(8)?);
     let (_epoch, place, _sizes) = (f.number(8)?, f.number(8)?, f.number(8)?);
     let payload_crc = f.number(4)? as u32;
-    f.reserved(44)?;
+    f.reserved(40)?;
+    let head_crc = f.number(4)? as u32;
     let record = &array.record;
     let guarded = record.groups.get(group).is_some_and(|g| g.guarded);
     let mine = id == record.array && place == at && key == record.key && guarded;
-    if !mine || tail == 0 || tail > sequence || crc(&payload) != payload_crc {
+    if !mine || tail == 0 || tail > sequence {
         return None;
     }
+    let mut bytes = drive.copy(start + at, (head + payload) as usize);
+    let payload = bytes.split_off(head as usize);
+    bytes[HEADER - 4..HEADER].fill(0);
+    if crc(&bytes) != head_crc || crc(&payload) != payload_crc {
+        return None;
+    }
+    let f = &mut Fields(&bytes[HEADER..]);
     let mut patches = Vec::new();
     let mut rest = Fields(&payload);
     for _ in 0..entries {

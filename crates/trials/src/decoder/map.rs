@@ -239,7 +239,7 @@ pub fn page<R: Raw>(
         return None;
     }
     let entries = masks.iter().map(|mask| entry(&mut f, *mask)).collect::<Option<Vec<_>>>()?;
-    f.0.iter().all(|b| *b == 0).then_some(MapPage { sequence, entries })
+    (f.0 == &[0; PAGE][..f.0.len()]).then_some(MapPage { sequence, entries })
 }
 
 fn entry(f: &mut Fields<'_>, mask: u64) -> Option<Entry> {
