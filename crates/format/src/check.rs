@@ -81,7 +81,9 @@ fn slots(record: &ArrayRecord, layout: &Layout) -> Rule {
         rule(inside, "a rebuild border lies outside the data area")?;
         // An older epoch: the slot failed, or its drive was left behind.
         let older = (1..record.epoch.counter).contains(&slot.last.counter);
-        let current = slot.state != SlotState::Failed && slot.last == record.epoch.mark();
+        // A drive that is to be filled gives itself up in a record that only it has.
+        let counts = slot.state != SlotState::Failed || slot.drive == record.this_drive;
+        let current = counts && slot.last == record.epoch.mark();
         let in_step = older || current;
         rule(in_step, "the last epoch of a slot does not fit the record's")?;
         let out = record.areas.is_some() && slot.state != SlotState::InSync;

@@ -213,8 +213,8 @@ impl<E: Host> Managed<E> {
         (same && since > 0).then_some((own, Joins { next, uuid: entry.drive, since }))
     }
 
-    /// Has the own record of a drive that comes back say that it is to be filled. From now on it
-    /// gets what others know, and nobody may take it for what it was.
+    /// Has the own record of a drive that comes back say that it failed. From now on it gets what
+    /// others know, and nobody may take it for what it was.
     async fn disown(
         &self,
         slot: Slot,
@@ -223,7 +223,6 @@ impl<E: Host> Managed<E> {
     ) -> Result<Joins, DriveError> {
         if own.slots[slot.index()].state == SlotState::InSync {
             own.fail_slot(slot);
-            own.slots[slot.index()].state = SlotState::Rebuilding { border: 0 };
             // Newer than any record of its epoch, older than that with which it joins.
             own.sequence = self.record().sequence;
             joins.next = store::write(drive, joins.next, &own).await?;

@@ -685,3 +685,40 @@ fn a_drive_that_is_put_back_is_as_it_was_or_out() {
     }
     assert!(refused > 3 && started > 0, "{refused} {started}");
 }
+
+/// Two copies of three that left together and are put back, each cut short: the record of one of
+/// them calls the other in sync, which has the map of the third by then. Neither starts an array.
+#[test]
+fn copies_that_are_put_back_do_not_vouch_for_each_other() {
+    let drives = drives(3, 62, false);
+    let rig = Rig::new(62, 1);
+    make(&rig, Level::Raid1, &drives);
+    drop(rig.volume(2 * MIB));
+    let oracle = Oracle::new(2 * MIB, false);
+    write_at(&rig, &oracle, 0, 4096);
+    rig.stop();
+    // The first goes on alone, and writes a band that the others never saw.
+    let rig = Rig::new(63, 1);
+    rig.assemble(&references(&drives[..1]), FORCE).unwrap();
+    write_at(&rig, &oracle, MIB, 4096);
+    let base = [1, 2].map(|slot| drives[slot].duplicate());
+    let mut given_up = Vec::new();
+    for slot in [1, 2] {
+        let drive = &drives[slot];
+        drop(rig.send(|r| {
+            Request::Replace("a".into(), units::Slot(slot as u16), reference(drive, slot), r)
+        }));
+        let own = || record(&drive.after_cut(true, 1)).slots[slot].state;
+        while own() != format::SlotState::Failed {
+            assert!(rig.world.run_steps(1), "slot {slot} says by itself that it is out");
+        }
+        given_up.push(drive.after_cut(true, 1));
+        rig.wait();
+    }
+    let rig = Rig::new(64, 1);
+    assert!(rig.assemble(&references(&given_up), FORCE).is_err());
+    // One of them beside one that was left as it was: that is the array as it was then.
+    let rig = Rig::new(65, 1);
+    let status = rig.assemble(&references(&[given_up[0].clone(), base[1].clone()]), FORCE).unwrap();
+    assert_eq!(status.state, ArrayState::Degraded);
+}

@@ -102,7 +102,9 @@ pub fn place(
         return Ok(Err(StaleReason::Replaced));
     };
     let entry = &record.slots[named.index()];
-    if entry.state == SlotState::Failed {
+    // Its own record: it gave itself up, and whoever is as old as that does not know.
+    let given_up = own.slots[own.this_slot.index()].state == SlotState::Failed;
+    if entry.state == SlotState::Failed || given_up {
         return Ok(Err(StaleReason::Failed));
     }
     let epoch = own.epoch.counter;

@@ -463,5 +463,6 @@ fn takes_part(newest: &Record, own: &Record) -> bool {
     let entry = &newest.slots[own.slot];
     let (counter, last) = (own.epoch.counter, entry.last.counter);
     let recent = own.epoch == newest.epoch || counter == last || counter + 1 == last;
-    entry.state != State::Failed && recent
+    let given_up = own.slots[own.slot].state == State::Failed;
+    entry.state != State::Failed && !given_up && recent
 }
