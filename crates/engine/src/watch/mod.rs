@@ -157,10 +157,13 @@ impl<E: Env> Watch<E> {
     async fn run(self) {
         let inner = &self.inner;
         loop {
-            inner.idle.set(true);
-            let news = || (inner.closed.get() || inner.waiting.get() > 0).then_some(());
+            let news = || {
+                let some = inner.closed.get() || inner.waiting.get() > 0;
+                // Also where whoever woke it is gone by now: the next one has to wake it again.
+                inner.idle.set(!some);
+                some.then_some(())
+            };
             inner.news.wait_until(news).await;
-            inner.idle.set(false);
             if inner.closed.get() {
                 return;
             }

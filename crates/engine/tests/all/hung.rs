@@ -6,13 +6,16 @@ use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Machine, Rig, drives, reference, references};
+use core::pin::Pin;
+use core::task::Poll;
 use engine::limits::DRIVE_DEADLINE;
 use engine::manage::command::{
     ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, Repair, Request, SlotHealth,
     StartOptions,
 };
 use engine::volume::Volume;
-use io::{BlockError, Blocks, DriveError, Pool};
+use engine::watch::{Opened, Watch};
+use io::{BlockError, Blocks, Drive, DriveError, Env, Pool};
 use layout::Level;
 use sim::{Rng, SharedSimDrive};
 use std::rc::Rc;
@@ -466,4 +469,28 @@ fn a_single_request_fails_with_an_error_after_the_deadline() {
     });
     assert_eq!(result, Err(BlockError::Unavailable));
     assert!(took >= DRIVE_DEADLINE && took <= bound(1), "{took:?}");
+}
+
+/// Somebody waits, which wakes the clock, and is gone before the clock has looked: whoever waits
+/// next is told of a hung drive as well.
+#[test]
+fn a_wait_that_is_over_at_once_does_not_stop_the_clock() {
+    let drive = drives(1, 12, false).remove(0);
+    let rig = Rig::new(12, 1);
+    let env = rig.env();
+    let watch = Watch::new(&env, DRIVE_DEADLINE);
+    let watched = watch.open(&Opened::new(drive.clone()));
+    rig.world.run_for(Nanos::from_micros(1));
+    let told = rig.world.block_on(CoreId(0), async move {
+        let mut first = watched.read(0, Pool::single(4096));
+        let looked = core::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut first).poll(cx)));
+        assert!(looked.await.is_pending());
+        drop(first);
+        env.sleep(Nanos::from_millis(1)).await;
+        drive.hang();
+        let told = watched.read(0, Pool::single(4096)).await.0;
+        watch.close();
+        told
+    });
+    assert_eq!(told, Err(DriveError::Timeout));
 }
