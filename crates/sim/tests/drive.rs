@@ -359,7 +359,9 @@ fn a_drive_that_loses_power_alone_answers_gone_for_what_was_in_flight() {
     world.settle();
     shared.power_cut(5);
     assert_eq!(world.run_until(write), Err(DriveError::Gone));
-    assert_eq!(world.run_until(handle.flush()), Ok(()));
+    assert_eq!(world.run_until(handle.flush()), Err(DriveError::Gone), "its cache is not there");
+    let anew = world.env(CoreId(0)).bind(&shared);
+    assert_eq!(world.run_until(anew.flush()), Ok(()));
 }
 
 #[test]

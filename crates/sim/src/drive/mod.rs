@@ -28,7 +28,8 @@
 //!   requests; a failed write has written any subset of its blocks, a failed read leaves random
 //!   bytes in the buffer, a failed flush makes nothing durable;
 //! - *write error* ([`SharedSimDrive::spoil_writes`]): the same for writes, ending with `Media`;
-//! - *vanish*: everything, in flight or new, ends with `Gone` until the drive is back;
+//! - *vanish*: everything, in flight or new, ends with `Gone` until the drive is back; where it
+//!   lost its power meanwhile, until it is opened anew;
 //! - *hang* and *hold*: nothing, or some requests, make no progress until released or the power
 //!   is cut; what hung runs late;
 //! - *write-zeroes unsupported*;
@@ -419,8 +420,9 @@ impl SharedSimDrive {
     }
 
     /// Cuts the power of this drive alone, with random choices from `seed`. Requests in flight
-    /// are torn and end with `Gone`, also those that hung. The drive serves new ones at once;
-    /// call [`SharedSimDrive::vanish`] before to keep it away.
+    /// are torn and end with `Gone`, also those that hung, and from then on all of handles made
+    /// before: what had the drive open may not go on as if its cache were still there. New handles
+    /// serve at once; call [`SharedSimDrive::vanish`] before to keep the drive away.
     pub fn power_cut(&self, seed: u64) {
         lock(&self.cell).power_cut_alone(&mut Rng::new(seed));
         self.release();
@@ -460,11 +462,13 @@ pub struct SimDrive {
     shared: SharedSimDrive,
     timeline: Timeline,
     number: u64,
+    life: u64,
 }
 
 impl SimDrive {
     pub(crate) fn new(shared: SharedSimDrive, timeline: Timeline, number: u64) -> Self {
-        Self { shared, timeline, number }
+        let life = lock(&shared.cell).life();
+        Self { shared, timeline, number, life }
     }
 
     /// The drive behind the handle.
@@ -473,7 +477,8 @@ impl SimDrive {
     }
 
     fn submit(&self, payload: Payload, offset: u64, bytes: u64, fua: bool) {
-        let what = request::Submission { payload, offset, bytes, fua, number: self.number };
+        let (number, life) = (self.number, self.life);
+        let what = request::Submission { payload, offset, bytes, fua, number, life };
         request::submit(&self.shared.cell, &self.timeline, what);
     }
 }

@@ -160,6 +160,8 @@ pub(super) struct Submission {
     pub(super) fua: bool,
     /// The drive's number in the world, for the trace.
     pub(super) number: u64,
+    /// How often the drive had lost its power alone when the handle was made.
+    pub(super) life: u64,
 }
 
 struct Request {
@@ -240,6 +242,8 @@ pub(crate) struct State {
     parked: Vec<(u64, Phase)>,
     submitted: u64,
     acknowledged: u64,
+    /// How often the drive lost its power alone.
+    life: u64,
 }
 
 impl State {
@@ -255,7 +259,12 @@ impl State {
             parked: Vec::new(),
             submitted: 0,
             acknowledged: 0,
+            life: 0,
         }
+    }
+
+    pub(super) fn life(&self) -> u64 {
+        self.life
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -294,7 +303,7 @@ impl State {
             self.counters.out_of_bounds += 1;
             return Err(DriveError::Bounds);
         }
-        if self.faults.gone {
+        if self.faults.gone || what.life != self.life {
             return Err(DriveError::Gone);
         }
         let unsupported = match kind {
@@ -334,7 +343,7 @@ impl State {
     }
 
     fn note(&mut self, timeline: &Timeline, id: u64, what: &Submission, stage: Stage) {
-        let Submission { offset, bytes, fua, ref payload, number } = *what;
+        let Submission { offset, bytes, fua, ref payload, number, .. } = *what;
         let kind = payload.kind();
         let code = match stage {
             Stage::Submitted => 0,
@@ -546,6 +555,7 @@ impl State {
             request.gone = true;
         }
         self.requests = requests;
+        self.life += 1;
         self.store.power_cut(&torn, rng);
         torn.values().for_each(|torn| self.store.damage(*torn, rng));
     }
