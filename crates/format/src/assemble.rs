@@ -45,6 +45,9 @@ pub enum StaleReason {
     /// The array recorded that it failed.
     #[error("it is recorded as failed")]
     Failed,
+    /// It was being put back when the array ended, and is not what it was.
+    #[error("it was being put back, and had not joined yet")]
+    GivenUp,
     /// Another drive took its slot.
     #[error("it was replaced by another drive")]
     Replaced,

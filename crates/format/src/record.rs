@@ -371,6 +371,12 @@ impl ArrayRecord {
         slot.state = SlotState::Failed;
     }
 
+    /// Whether its own drive has failed by it: a drive that is being put back says so until it has
+    /// joined. No other record does.
+    pub fn given_up(&self) -> bool {
+        self.slots.get(self.this_slot.index()).is_some_and(|own| own.state == SlotState::Failed)
+    }
+
     /// What a slot's drive must offer at least, bytes.
     pub const fn drive_bytes(&self) -> u64 {
         self.data_offset + self.data_bytes + crate::AREA_BYTES

@@ -195,6 +195,25 @@ fn a_drive_that_was_left_behind_counts_again() {
     assert_eq!(stale, [(2, StaleReason::Stale { epoch: 2, newest: 5 })]);
 }
 
+/// A drive that is being put back is left out, and what it alone says is not the array's record.
+#[test]
+fn a_drive_that_gave_itself_up_is_left_out() {
+    let base = bumped(&plain(Level::Raid6, 4), 22);
+    let mut own = base.clone();
+    own.slots[1].state = SlotState::Failed;
+    own.sequence += 40;
+    assert_eq!(own.for_slot(Slot(1)).check(), Ok(()));
+    assert!(own.for_slot(Slot(2)).check().is_err(), "of no other drive");
+    let mut found = shelf(&base);
+    found[1] = drive(&own, 1);
+    let assembly = both_ways(&found, DEGRADED).unwrap();
+    assert_eq!(assembly.stale, [(1, StaleReason::GivenUp)]);
+    assert_eq!((assembly.record.sequence, assembly.missing[0].slot), (base.sequence, Slot(1)));
+    assert_eq!(assembly.begin(7).check(), Ok(()));
+    // Alone it says so of itself, and starts nothing.
+    assert!(both_ways(&found[1..2], LOSS).is_err());
+}
+
 #[test]
 fn a_drive_that_was_left_behind_and_went_on_is_refused() {
     let base = bumped(&plain(Level::Raid10, 4), 22);

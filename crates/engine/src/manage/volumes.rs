@@ -204,6 +204,8 @@ impl<E: Host> Managed<E> {
         let same = own.array == record.array
             && (own.this_slot, own.this_drive) == (slot, entry.drive)
             && own.epoch.mark() == entry.last
+            // Not by a history that this one does not know: the next record would be older.
+            && own.sequence < record.sequence + u64::from(own.given_up())
             && (own.areas, own.data_offset) == (record.areas, record.data_offset);
         let since = match entry.since {
             _ if mutants::is(Mutant::CatchUpSince) => record.epoch.counter,
@@ -223,7 +225,7 @@ impl<E: Host> Managed<E> {
     ) -> Result<Joins, DriveError> {
         if own.slots[slot.index()].state == SlotState::InSync {
             own.fail_slot(slot);
-            // Newer than any record of its epoch, older than that with which it joins.
+            // Newer than any record that it has, older than that with which it joins.
             own.sequence = self.record().sequence;
             joins.next = store::write(drive, joins.next, &own).await?;
         }

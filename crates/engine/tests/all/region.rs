@@ -690,14 +690,19 @@ fn a_drive_that_is_put_back_is_as_it_was_or_out() {
 /// them calls the other in sync, which has the map of the third by then. Neither starts an array.
 #[test]
 fn copies_that_are_put_back_do_not_vouch_for_each_other() {
-    let drives = drives(3, 62, false);
+    let drives = drives(3, 62, true);
     let rig = Rig::new(62, 1);
     make(&rig, Level::Raid1, &drives);
     drop(rig.volume(2 * MIB));
     let oracle = Oracle::new(2 * MIB, false);
     write_at(&rig, &oracle, 0, 4096);
     rig.stop();
-    // The first goes on alone, and writes a band that the others never saw.
+    // The first goes on alone, for many records, and writes a band that the others never saw.
+    for seed in 70..76 {
+        let rig = Rig::new(seed, 1);
+        rig.assemble(&references(&drives[..1]), FORCE).unwrap();
+        rig.stop();
+    }
     let rig = Rig::new(63, 1);
     rig.assemble(&references(&drives[..1]), FORCE).unwrap();
     write_at(&rig, &oracle, MIB, 4096);
@@ -719,6 +724,15 @@ fn copies_that_are_put_back_do_not_vouch_for_each_other() {
     assert!(rig.assemble(&references(&given_up), FORCE).is_err());
     // One of them beside one that was left as it was: that is the array as it was then.
     let rig = Rig::new(65, 1);
-    let status = rig.assemble(&references(&[given_up[0].clone(), base[1].clone()]), FORCE).unwrap();
+    let both = [given_up[0].clone(), base[1].clone()];
+    let status = rig.assemble(&references(&both), FORCE).unwrap();
     assert_eq!(status.state, ArrayState::Degraded);
+    // The first is put back there: its own records are newer than those of this history, so it is
+    // emptied and filled, and what it says then counts.
+    rig.replace(1, &both[0]).unwrap();
+    rig.wait();
+    rig.stop();
+    let rig = Rig::new(66, 1);
+    rig.assemble(&references(&both[..1]), FORCE).unwrap();
+    assert_eq!(record(&both[0]).slots[1].state, format::SlotState::InSync);
 }

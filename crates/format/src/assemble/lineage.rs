@@ -31,9 +31,11 @@ fn readable(found: &[Found]) -> impl Iterator<Item = Newest<'_>> + Clone {
 /// The newest record of drives that are all of one array and none twice.
 pub fn newest(found: &[Found]) -> Result<Newest<'_>, AssembleError> {
     // Of equal records that of the lowest slot, so that the order of finding does not matter.
+    // One that gave itself up says what others knew later, and of those only that.
     let age = |d: &Newest<'_>| {
         let r = d.record;
-        (r.epoch.counter, r.sequence, core::cmp::Reverse((r.this_slot, r.this_drive)))
+        let slot = core::cmp::Reverse((r.this_slot, r.this_drive));
+        (!r.given_up(), r.epoch.counter, r.sequence, slot)
     };
     let newest = readable(found).max_by_key(age).ok_or(AssembleError::NoRecord)?;
     for (number, drive) in readable(found).enumerate() {
@@ -102,10 +104,12 @@ pub fn place(
         return Ok(Err(StaleReason::Replaced));
     };
     let entry = &record.slots[named.index()];
-    // Its own record: it gave itself up, and whoever is as old as that does not know.
-    let given_up = own.slots[own.this_slot.index()].state == SlotState::Failed;
-    if entry.state == SlotState::Failed || given_up {
+    if entry.state == SlotState::Failed {
         return Ok(Err(StaleReason::Failed));
+    }
+    // Whoever is as old as that does not know.
+    if own.given_up() {
+        return Ok(Err(StaleReason::GivenUp));
     }
     let epoch = own.epoch.counter;
     if epoch + 1 < entry.last.counter {

@@ -10,7 +10,7 @@ use palisade_format::{
     ArrayRecord, AssembleOptions, FormatError, Found, assemble, decode, encode, foreign_signature,
     limits, newest,
 };
-use units::{GroupNo, Uuid};
+use units::{GroupNo, Slot, Uuid};
 
 /// CRC-32C, a byte at a time.
 fn crc32c(bytes: &[u8]) -> u32 {
@@ -106,6 +106,9 @@ pub fn superblock(input: &[u8]) {
         let Ok(assembly) = assemble(&drives, options) else { continue };
         if !assembly.record.read_only {
             kept(&assembly.begin(7));
+            // What a start writes once more, to every drive.
+            let slots = 0..assembly.record.slots.len() as u16;
+            slots.for_each(|slot| kept(&assembly.record.for_slot(Slot(slot))));
         }
     }
 }

@@ -83,7 +83,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
                 return Err(Refusal::Cloned);
             }
         }
-        let age = |r: &&(&R, Record)| (r.1.epoch.counter, r.1.sequence);
+        let age = |r: &&(&R, Record)| (!given_up(&r.1), r.1.epoch.counter, r.1.sequence);
         let newest = found.iter().max_by_key(age).ok_or(Refusal::Nothing)?.1.clone();
         for (_, own) in &found {
             contradicts(&newest, own)?;
@@ -463,6 +463,10 @@ fn takes_part(newest: &Record, own: &Record) -> bool {
     let entry = &newest.slots[own.slot];
     let (counter, last) = (own.epoch.counter, entry.last.counter);
     let recent = own.epoch == newest.epoch || counter == last || counter + 1 == last;
-    let given_up = own.slots[own.slot].state == State::Failed;
-    entry.state != State::Failed && !given_up && recent
+    entry.state != State::Failed && !given_up(own) && recent
+}
+
+/// Whether a drive is being put back by its own record.
+fn given_up(own: &Record) -> bool {
+    own.slots[own.slot].state == State::Failed
 }
