@@ -6,7 +6,7 @@ use super::scan::{line_of, places};
 
 /// The crates from bottom to top. A crate may use crates of lower rows only.
 const ROWS: &[&[&str]] = &[
-    &["units"],
+    &["units", "nvme"],
     &["io"],
     &["layout", "parity"],
     &["format"],
@@ -23,6 +23,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("parity", &["units", "io"], "it is mathematics, used without an engine"),
     ("layout", &["units"], "it is a pure map"),
     ("nbd", &["units", "io"], "a front end sees `io::Blocks`, never the engine"),
+    ("nvme", &[], "it is bytes, of use without a palisade"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
     ("drives", &["units", "io", "runtime"], "a drive knows nothing of arrays"),
 ];
@@ -35,7 +36,7 @@ const NOT_IN_DECODER: &[&str] = &["format::", "layout::", "parity::", "engine::"
 const OUTSIDE: &[&str] =
     &["tokio", "libc", "io-uring", "nix", "rustix", "mio", "hyper", "axum", "rand", "getrandom"];
 /// The crates below the runtimes.
-const INSIDE: &[&str] = &["units", "io", "layout", "parity", "format", "engine", "nbd"];
+const INSIDE: &[&str] = &["units", "io", "layout", "parity", "format", "engine", "nbd", "nvme"];
 
 fn row(name: &str) -> Option<usize> {
     ROWS.iter().position(|row| row.contains(&name))

@@ -1,0 +1,48 @@
+//! NVMe and NVMe over TCP as bytes: what hosts and controllers send each other.
+//!
+//! Both sides use it: a target reads commands and writes completions, an initiator the other way
+//! round. Comments cite documents by these names:
+//! - *Base*: NVM Express Base Specification, revision 2.0;
+//! - *NVM*: NVM Express NVM Command Set Specification, revision 1.0;
+//! - *TCP*: NVM Express TCP Transport Specification, revision 1.0.
+//!
+//! - [`pdu`]: what lies on a connection: headers, lengths, digests, padding.
+//! - [`command`]: submission queue entries and completions; [`status`]: how a command ended.
+//! - [`sgl`]: where the data of a command is.
+//! - [`fabrics`]: connect, properties, disconnect. [`nqn`]: names of hosts and subsystems.
+//!
+//! Invariants
+//! - Nothing here has state, does I/O or allocates by a number that it read.
+//! - Whatever the bytes are, reading them ends with a value or an error, never in a panic.
+//! - A value that was read and is written again gives the same bytes, reserved ones as zeros.
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod command;
+pub mod fabrics;
+pub mod nqn;
+pub mod pdu;
+pub mod sgl;
+pub mod status;
+
+/// Little-endian numbers at fixed places of a structure; the places are the compiler's to check,
+/// since all structures are arrays.
+mod bytes {
+    pub const fn u16_at<const N: usize>(from: &[u8; N], at: usize) -> u16 {
+        u16::from_le_bytes([from[at], from[at + 1]])
+    }
+
+    pub const fn u32_at<const N: usize>(from: &[u8; N], at: usize) -> u32 {
+        u32::from_le_bytes([from[at], from[at + 1], from[at + 2], from[at + 3]])
+    }
+
+    pub const fn u64_at<const N: usize>(from: &[u8; N], at: usize) -> u64 {
+        u32_at(from, at) as u64 | (u32_at(from, at + 4) as u64) << 32
+    }
+
+    pub fn put<const N: usize>(into: &mut [u8; N], at: usize, value: &[u8]) {
+        into[at..at + value.len()].copy_from_slice(value);
+    }
+}
