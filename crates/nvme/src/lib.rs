@@ -9,6 +9,7 @@
 //! - [`pdu`]: what lies on a connection: headers, lengths, digests, padding.
 //! - [`command`]: submission queue entries and completions; [`status`]: how a command ended.
 //! - [`sgl`]: where the data of a command is.
+//! - [`identify`]: what controllers and namespaces say of themselves. [`log`]: log pages.
 //! - [`fabrics`]: connect, properties, disconnect. [`nqn`]: names of hosts and subsystems.
 //!
 //! Invariants
@@ -22,6 +23,8 @@ extern crate alloc;
 
 pub mod command;
 pub mod fabrics;
+pub mod identify;
+pub mod log;
 pub mod nqn;
 pub mod pdu;
 pub mod sgl;

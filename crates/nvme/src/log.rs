@@ -1,0 +1,297 @@
+//! Log pages: what Get Log Page gives, whole or a part of it.
+//!
+//! Base, section 5.16 (Get Log Page), figures 196 to 206 and 264; ANA in section 8.1.
+
+use crate::bytes::{put, u32_at, u64_at};
+use crate::command::Command;
+use crate::nqn::Nqn;
+use crate::status::Status;
+use alloc::vec::Vec;
+
+/// Identifiers of log pages (Base, figure 202).
+pub mod page {
+    /// Log pages that there are.
+    pub const SUPPORTED: u8 = 0x00;
+    /// Errors of commands.
+    pub const ERRORS: u8 = 0x01;
+    /// Health.
+    pub const HEALTH: u8 = 0x02;
+    /// Firmware slots.
+    pub const FIRMWARE: u8 = 0x03;
+    /// Namespaces that changed since this was read.
+    pub const CHANGED_NAMESPACES: u8 = 0x04;
+    /// Commands that there are, and what they do.
+    pub const EFFECTS: u8 = 0x05;
+    /// Asymmetric namespace access.
+    pub const ANA: u8 = 0x0c;
+    /// Subsystems, by the discovery service.
+    pub const DISCOVERY: u8 = 0x70;
+}
+
+/// Which part of which page a command asks for (dwords 10 to 14).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// The page.
+    pub page: u8,
+    /// What the page makes of it.
+    pub specific: u8,
+    /// What it would tell of events is not taken off.
+    pub retain: bool,
+    /// Bytes, a multiple of 4, at most 16 GiB.
+    pub bytes: u64,
+    /// Where they begin in the page; or, by index, which of its entries is the first.
+    pub offset: u64,
+    /// The offset is an index.
+    pub by_index: bool,
+}
+
+impl Wanted {
+    /// Reads a Get Log Page, which the command must be.
+    pub fn decode(command: &Command) -> Self {
+        let (ten, eleven) = (command.dword(10), command.dword(11));
+        let dwords = u64::from(ten >> 16) | u64::from(eleven & 0xffff) << 16;
+        Self {
+            page: ten as u8,
+            specific: (ten >> 8) as u8 & 0x7f,
+            retain: ten >> 15 & 1 == 1,
+            bytes: (dwords + 1) * 4,
+            offset: u64_at(&command.0, 48),
+            by_index: command.dword(14) >> 23 & 1 == 1,
+        }
+    }
+
+    /// The part of a page that is wanted, into `buffer`; what is behind its end is zero.
+    ///
+    /// # Errors
+    /// The offset is no dword's, behind the page's end, or an index.
+    pub fn part(&self, whole: &[u8], buffer: &mut [u8]) -> Result<(), Status> {
+        if self.by_index || !self.offset.is_multiple_of(4) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let offset = usize::try_from(self.offset).map_err(|_| Status::INVALID_FIELD)?;
+        let rest = whole.get(offset..).ok_or(Status::INVALID_FIELD)?;
+        let count = rest.len().min(buffer.len());
+        let (said, behind) = buffer.split_at_mut(count);
+        said.copy_from_slice(&rest[..count]);
+        behind.fill(0);
+        Ok(())
+    }
+}
+
+/// Where hosts find a subsystem (Base, figure 264: discovery log page entry).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// What is there.
+    pub kind: PlaceKind,
+    /// The subsystem.
+    pub subsystem: Nqn,
+    /// The port's number, of the subsystem's choice.
+    pub port: u16,
+    /// The address, as text; cut at 256 bytes.
+    pub address: alloc::string::String,
+    /// It is of IPv6; else of IPv4.
+    pub is_v6: bool,
+    /// The TCP port, as text.
+    pub service: alloc::string::String,
+}
+
+/// What is at a [`Place`] (SUBTYPE).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum PlaceKind {
+    /// Another discovery service.
+    Referral = 1,
+    /// A subsystem with namespaces.
+    Subsystem = 2,
+    /// This discovery service.
+    Discovery = 3,
+}
+
+/// Bytes of the discovery page before its entries, and of each.
+pub const DISCOVERY_ENTRY_BYTES: usize = 1024;
+const TCP: u8 = 3;
+
+/// The discovery page: its generation, then every place.
+pub fn discovery(generation: u64, places: &[Place]) -> Vec<u8> {
+    let mut all = alloc::vec![0; DISCOVERY_ENTRY_BYTES * (1 + places.len())];
+    all[..8].copy_from_slice(&generation.to_le_bytes());
+    all[8..16].copy_from_slice(&(places.len() as u64).to_le_bytes());
+    let entries = all[DISCOVERY_ENTRY_BYTES..].chunks_exact_mut(DISCOVERY_ENTRY_BYTES);
+    for (entry, place) in entries.zip(places) {
+        let family = if place.is_v6 { 2 } else { 1 };
+        // Secure channels are not asked for; submission queue flow control may be off.
+        entry[..4].copy_from_slice(&[TCP, family, place.kind as u8, 0b110]);
+        entry[4..6].copy_from_slice(&place.port.to_le_bytes());
+        // Controllers are made as hosts connect.
+        entry[6..8].copy_from_slice(&0xffffu16.to_le_bytes());
+        entry[8..10].copy_from_slice(&32u16.to_le_bytes());
+        text(&mut entry[32..64], &place.service);
+        entry[256..512].copy_from_slice(&place.subsystem.encode());
+        text(&mut entry[512..768], &place.address);
+    }
+    all
+}
+
+/// Puts ASCII text padded with blanks.
+fn text(into: &mut [u8], text: &str) {
+    into.fill(b' ');
+    into.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+}
+
+/// Health (Base, figure 205), as far as an array has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Health {
+    /// It can lose fewer drives than it should: spare is below the threshold (bit 0), reliability
+    /// is degraded (bit 2).
+    pub is_degraded: bool,
+    /// Nobody can write it.
+    pub is_read_only: bool,
+    /// Bytes that hosts have read.
+    pub read_bytes: u64,
+    /// Bytes that hosts have written.
+    pub written_bytes: u64,
+    /// Their commands that read.
+    pub reads: u64,
+    /// Their commands that write.
+    pub writes: u64,
+    /// Blocks that can't be given back.
+    pub media_errors: u64,
+    /// Errors that the page of errors has counted.
+    pub errors: u64,
+}
+
+impl Health {
+    /// Writes the page.
+    pub fn encode(&self) -> [u8; 512] {
+        let mut b = [0; 512];
+        let degraded = u8::from(self.is_degraded);
+        b[0] = degraded | degraded << 2 | u8::from(self.is_read_only) << 3;
+        // 300 kelvin: temperatures are the drives' own matter.
+        put(&mut b, 1, &300u16.to_le_bytes());
+        (b[3], b[4]) = (if self.is_degraded { 0 } else { 100 }, 10);
+        // Units of a thousand blocks of 512 bytes, rounded up.
+        let units = |bytes: u64| bytes.div_ceil(512_000);
+        let all = [
+            (32, units(self.read_bytes)),
+            (48, units(self.written_bytes)),
+            (64, self.reads),
+            (80, self.writes),
+            (160, self.media_errors),
+            (176, self.errors),
+        ];
+        all.into_iter().for_each(|(at, value)| put(&mut b, at, &value.to_le_bytes()));
+        b
+    }
+}
+
+/// The page of firmware slots: one, which is active.
+pub fn firmware(revision: &str) -> [u8; 512] {
+    let mut b = [0; 512];
+    b[0] = 1;
+    text(&mut b[8..16], revision);
+    b
+}
+
+/// The page of commands: those of the admin queue and of I/O queues that there are.
+pub fn effects(admin: &[u8], io: &[u8], writes: &[u8]) -> [u8; 4096] {
+    let mut b = [0; 4096];
+    for opcode in admin {
+        b[4 * usize::from(*opcode)] = 1;
+    }
+    for opcode in io {
+        // Supported (bit 0), and changes the content of blocks (bit 1).
+        let at = 1024 + 4 * usize::from(*opcode);
+        b[at] = 1 | u8::from(writes.contains(opcode)) << 1;
+    }
+    b
+}
+
+/// The page of namespaces that changed, in ascending order; of more than 1024 only that.
+pub fn changed_namespaces(ids: &[u32]) -> [u8; 4096] {
+    let mut b = [0; 4096];
+    if ids.len() > b.len() / 4 {
+        b[..4].fill(0xff);
+        return b;
+    }
+    ids.iter().enumerate().for_each(|(i, id)| put(&mut b, 4 * i, &id.to_le_bytes()));
+    b
+}
+
+/// Whether a host that reads so many bytes of the page of changed namespaces has read them all.
+pub fn is_all_changed(b: &[u8; 4096], bytes: usize) -> bool {
+    bytes >= b.len() || (bytes >= 4 && u32_at(b, bytes.next_multiple_of(4) - 4) == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{COMMAND_BYTES, admin};
+
+    fn command(ten: u32, eleven: u32, offset: u64) -> Command {
+        let mut bytes = [0; COMMAND_BYTES];
+        bytes[0] = admin::GET_LOG_PAGE;
+        put(&mut bytes, 40, &ten.to_le_bytes());
+        put(&mut bytes, 44, &eleven.to_le_bytes());
+        put(&mut bytes, 48, &offset.to_le_bytes());
+        Command(bytes)
+    }
+
+    #[test]
+    fn what_a_linux_host_asks_of_discovery_is_read() {
+        // libnvme, nvme_discovery_log: the header first, 1024 bytes.
+        let wanted = Wanted::decode(&command(255 << 16 | 0x70, 0, 0));
+        assert_eq!((wanted.page, wanted.bytes, wanted.offset), (page::DISCOVERY, 1024, 0));
+        let wanted = Wanted::decode(&command(0xffff << 16 | 1 << 15 | 0x0c, 1, 1 << 33));
+        assert_eq!((wanted.bytes, wanted.retain), ((1 << 17) * 4, true));
+        assert_eq!(wanted.offset, 1 << 33);
+    }
+
+    /// CVE-2026-64320: the offset of the discovery page was believed.
+    #[test]
+    fn a_part_never_reaches_outside_of_its_page() {
+        let whole: Vec<u8> = (0..100).collect();
+        let part = |offset, bytes: usize| {
+            let mut buffer = alloc::vec![7; bytes];
+            let wanted = Wanted::decode(&command(0x70, 0, offset));
+            wanted.part(&whole, &mut buffer).map(|()| buffer)
+        };
+        assert_eq!(part(96, 8), Ok(alloc::vec![96, 97, 98, 99, 0, 0, 0, 0]));
+        assert_eq!(part(100, 4), Ok(alloc::vec![0; 4]));
+        for offset in [104, 2, u64::MAX - 3, 1 << 63, u64::from(u32::MAX) - 3] {
+            assert_eq!(part(offset, 4), Err(Status::INVALID_FIELD), "{offset}");
+        }
+    }
+
+    #[test]
+    fn the_discovery_page_stands_where_the_document_says() {
+        let place = Place {
+            kind: PlaceKind::Subsystem,
+            subsystem: Nqn::new("nqn.2026-11.example:a").unwrap(),
+            port: 2,
+            address: "192.0.2.7".into(),
+            is_v6: false,
+            service: "4420".into(),
+        };
+        let all = discovery(9, &[place.clone(), Place { is_v6: true, ..place }]);
+        assert_eq!((all.len(), all[0], all[8]), (3072, 9, 2));
+        let entry = &all[1024..2048];
+        assert_eq!(&entry[..10], &[3, 1, 2, 6, 2, 0, 0xff, 0xff, 32, 0]);
+        assert_eq!((&entry[32..37], &entry[512..522]), (&b"4420 "[..], &b"192.0.2.7 "[..]));
+        assert_eq!((&entry[256..278], all[2049]), (&b"nqn.2026-11.example:a\0"[..], 2));
+    }
+
+    #[test]
+    fn pages_stand_where_the_document_says() {
+        let health =
+            Health { is_degraded: true, read_bytes: 512_001, reads: 3, ..Health::default() };
+        let b = health.encode();
+        assert_eq!((b[0], b[3], u64_at(&b, 32), u64_at(&b, 64)), (0b101, 0, 2, 3));
+        let b = effects(&[0x06], &[0x01, 0x02], &[0x01]);
+        assert_eq!((b[24], b[1028], b[1032], b[0]), (1, 3, 1, 0));
+        assert_eq!(&firmware("0.1.0")[..14], b"\x01\0\0\0\0\0\0\x000.1.0 ");
+        let b = changed_namespaces(&[1, 5]);
+        assert_eq!((u32_at(&b, 0), u32_at(&b, 4), u32_at(&b, 8)), (1, 5, 0));
+        assert!(!is_all_changed(&b, 8) && is_all_changed(&b, 12) && is_all_changed(&b, 4096));
+        assert_eq!(changed_namespaces(&[1; 1025])[..8], [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    }
+}
