@@ -121,8 +121,8 @@ fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     let at = rng.index(width);
     let Some(old) = record::newest(&context.base[at]) else { return };
     let known = decoded.record.slots.iter().any(|slot| slot.drive == old.drive);
-    let others = picked.iter().enumerate().filter(|(i, _)| *i != at);
-    let newest = others.filter_map(|(_, drive)| record::newest(drive)).map(|r| r.epoch.counter);
+    let others = picked.iter().filter_map(record::newest).filter(|own| own.drive != old.drive);
+    let newest = others.map(|own| own.epoch.counter);
     if !known || newest.max().is_none_or(|counter| old.epoch.counter + 2 > counter) {
         return;
     }
