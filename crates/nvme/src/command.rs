@@ -3,8 +3,8 @@
 //! Base, section 3.3.3.1 (figure 86, common command format) and 3.3.3.2 (completion queue entry);
 //! NVM, section 3.2 for what reads and writes put into command dwords.
 
-use crate::bytes::{put, u16_at, u32_at, u64_at};
-use crate::sgl::{self, Sgl};
+use crate::bytes::{array_at, put, u16_at, u32_at, u64_at};
+use crate::sgl::Sgl;
 use crate::status::Status;
 
 /// Bytes of a submission queue entry.
@@ -99,9 +99,7 @@ impl Command {
 
     /// Where its data is.
     pub fn sgl(&self) -> Sgl {
-        let mut bytes = [0; sgl::BYTES];
-        bytes.copy_from_slice(&self.0[24..40]);
-        Sgl::decode(&bytes)
+        Sgl::decode(&array_at(&self.0, 24))
     }
 
     /// Command dword `number`, 2 to 15.

@@ -2,9 +2,9 @@
 //!
 //! Base, section 6 (Fabrics Command Set), figures 376 to 389; properties in section 3.1.3.
 
-use crate::bytes::{put, u16_at, u32_at, u64_at};
+use crate::bytes::{array_at, put, u16_at, u32_at, u64_at};
 use crate::command::{COMMAND_BYTES, Command, FABRICS};
-use crate::nqn::{FIELD, NameError, Nqn};
+use crate::nqn::{NameError, Nqn};
 use crate::sgl::Sgl;
 
 /// Types of fabrics commands.
@@ -134,15 +134,9 @@ impl ConnectData {
     /// # Errors
     /// Which name is not possible, and why.
     pub fn decode(bytes: &[u8; CONNECT_DATA_BYTES]) -> Result<Self, (Wrong, NameError)> {
-        let mut host_id = [0; 16];
-        host_id.copy_from_slice(&bytes[..16]);
-        let name = |at: usize| {
-            let mut field = [0; FIELD];
-            field.copy_from_slice(&bytes[at..at + FIELD]);
-            Nqn::decode(&field)
-        };
+        let name = |at| Nqn::decode(&array_at(bytes, at));
         Ok(Self {
-            host_id,
+            host_id: array_at(bytes, 0),
             controller: u16_at(bytes, 16),
             subsystem: name(256).map_err(|error| (Wrong::SUBSYSTEM, error))?,
             host: name(512).map_err(|error| (Wrong::HOST, error))?,

@@ -30,19 +30,22 @@ pub mod pdu;
 pub mod sgl;
 pub mod status;
 
-/// Little-endian numbers at fixed places of a structure; the places are the compiler's to check,
-/// since all structures are arrays.
+/// Fields at fixed places of a structure; numbers are little-endian.
 mod bytes {
-    pub const fn u16_at<const N: usize>(from: &[u8; N], at: usize) -> u16 {
-        u16::from_le_bytes([from[at], from[at + 1]])
+    pub fn array_at<const N: usize, const M: usize>(from: &[u8; N], at: usize) -> [u8; M] {
+        *from[at..].first_chunk().expect("a field lies within its structure")
     }
 
-    pub const fn u32_at<const N: usize>(from: &[u8; N], at: usize) -> u32 {
-        u32::from_le_bytes([from[at], from[at + 1], from[at + 2], from[at + 3]])
+    pub fn u16_at<const N: usize>(from: &[u8; N], at: usize) -> u16 {
+        u16::from_le_bytes(array_at(from, at))
     }
 
-    pub const fn u64_at<const N: usize>(from: &[u8; N], at: usize) -> u64 {
-        u32_at(from, at) as u64 | (u32_at(from, at + 4) as u64) << 32
+    pub fn u32_at<const N: usize>(from: &[u8; N], at: usize) -> u32 {
+        u32::from_le_bytes(array_at(from, at))
+    }
+
+    pub fn u64_at<const N: usize>(from: &[u8; N], at: usize) -> u64 {
+        u64::from_le_bytes(array_at(from, at))
     }
 
     pub fn put<const N: usize>(into: &mut [u8; N], at: usize, value: &[u8]) {

@@ -14,8 +14,8 @@
 //!   have, and says exactly how many bytes follow.
 //! - What is wrong is told as the protocol wants it: [`Fatal`] is what a termination request says.
 
-use crate::bytes::{put, u16_at, u32_at};
-use crate::command::{COMMAND_BYTES, COMPLETION_BYTES, Command, Completion};
+use crate::bytes::{array_at, put, u16_at, u32_at};
+use crate::command::{COMMAND_BYTES, Command, Completion};
 use thiserror::Error;
 
 /// Bytes that every header begins with.
@@ -88,11 +88,15 @@ impl Kind {
         }
     }
 
-    /// Whether digests may stand in it once they are agreed on.
-    fn has_digests(self) -> bool {
+    /// The digests that stand in it where these were agreed on.
+    fn digests(self, agreed: Digests) -> Digests {
         use Kind::{ControllerTermination, HostTermination, InitializeRequest, InitializeResponse};
-        let never = [InitializeRequest, InitializeResponse, HostTermination, ControllerTermination];
-        !never.contains(&self)
+        match self {
+            InitializeRequest | InitializeResponse | HostTermination | ControllerTermination => {
+                Digests::default()
+            }
+            _ => agreed,
+        }
     }
 
     /// Whether data may stand in it.
@@ -201,7 +205,7 @@ pub struct Rest {
 impl Header {
     /// Of a PDU of that kind, with `data` bytes that begin at a multiple of `alignment`.
     pub fn new(kind: Kind, flags: u8, data: u32, alignment: usize, digests: Digests) -> Self {
-        let digests = if kind.has_digests() { digests } else { Digests::default() };
+        let digests = kind.digests(digests);
         let (mut flags, mut bytes) = (flags, kind.header_bytes());
         if digests.header {
             flags |= flag::HEADER_DIGEST;
@@ -251,14 +255,13 @@ impl Header {
     /// What is wrong.
     pub fn check(&self, digests: Digests, alignment: usize, most: u32) -> Result<Rest, Fatal> {
         let header = self.kind.header_bytes();
-        let digests = if self.kind.has_digests() { digests } else { Digests::default() };
+        let digests = self.kind.digests(digests);
         if (self.flags & flag::HEADER_DIGEST != 0) != digests.header {
             return Err(Fatal::Field(1));
         }
         let before = header + if digests.header { DIGEST_BYTES } else { 0 };
-        let rest = header - COMMON_BYTES;
-        let none = |data, padding, data_digest| Rest {
-            header: rest,
+        let rest = |data, padding, data_digest| Rest {
+            header: header - COMMON_BYTES,
             header_digest: digests.header,
             padding,
             data,
@@ -267,10 +270,10 @@ impl Header {
         let behind = self.bytes.checked_sub(before as u32).ok_or(Fatal::Field(4))?;
         if matches!(self.kind, Kind::HostTermination | Kind::ControllerTermination) {
             let fits = behind <= TERMINATION_DATA_MOST;
-            return if fits { Ok(none(behind, 0, false)) } else { Err(Fatal::Field(4)) };
+            return if fits { Ok(rest(behind, 0, false)) } else { Err(Fatal::Field(4)) };
         }
         if behind == 0 {
-            return Ok(none(0, 0, false));
+            return Ok(rest(0, 0, false));
         }
         if !self.kind.has_data() {
             return Err(Fatal::Field(4));
@@ -286,7 +289,7 @@ impl Header {
         match self.bytes.checked_sub(around) {
             None | Some(0) => Err(Fatal::Field(4)),
             Some(data) if data > most => Err(Fatal::Limit),
-            Some(data) => Ok(none(data, offset - before, digests.data)),
+            Some(data) => Ok(rest(data, offset - before, digests.data)),
         }
     }
 }
@@ -435,9 +438,7 @@ pub fn response(digests: Digests, completion: &Completion) -> [u8; SHORT_HEADER_
 
 /// Reads a completion's capsule, first bytes included.
 pub fn completion(bytes: &[u8; SHORT_HEADER_BYTES]) -> Completion {
-    let mut own = [0; COMPLETION_BYTES];
-    own.copy_from_slice(&bytes[COMMON_BYTES..]);
-    Completion::decode(&own)
+    Completion::decode(&array_at(bytes, COMMON_BYTES))
 }
 
 /// Writes the header of a termination request; `wrong` bytes of the PDU's header that was wrong,

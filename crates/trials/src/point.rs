@@ -13,7 +13,7 @@ use crate::before::{Before, start};
 use crate::camera::{Camera, Picture};
 use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::record::{self, Record};
-use crate::decoder::{PAGE, map};
+use crate::decoder::{PAGE, ZERO, map};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, count_torn, pick};
 use crate::lists;
@@ -629,7 +629,7 @@ fn untouched(context: &Context, record: &Record, drives: &[SharedSimDrive]) -> O
         // A spare drive that was put in has had its areas erased, at least in part.
         let erased = |page: usize| {
             let (now, then) = (image.page(page), base.image().page(page));
-            *now == [0; PAGE] || now.iter().zip(then).all(|(now, then)| *now == 0 || now == then)
+            *now == ZERO || now.iter().zip(then).all(|(now, then)| *now == 0 || now == then)
         };
         let fine = erasable.into_iter().flat_map(pages).all(|p| same(p) || erased(p))
             && nobodys.into_iter().flat_map(pages).all(same);

@@ -663,8 +663,7 @@ fn a_drive_that_is_put_back_is_as_it_was_or_out() {
     rig.fail(1).unwrap();
     let then = oracle.fork();
     write_at(&rig, &oracle, MIB, 4096);
-    let put_back =
-        rig.send(|r| Request::Replace("a".into(), units::Slot(1), reference(&drives[1], 1), r));
+    let put_back = rig.put_back(1, &drives[1]);
     let mut before = rig.world.boundaries();
     let (mut refused, mut started) = (0, 0);
     while put_back.lock().unwrap().is_none() {
@@ -710,9 +709,7 @@ fn copies_that_are_put_back_do_not_vouch_for_each_other() {
     let mut given_up = Vec::new();
     for slot in [1, 2] {
         let drive = &drives[slot];
-        drop(rig.send(|r| {
-            Request::Replace("a".into(), units::Slot(slot as u16), reference(drive, slot), r)
-        }));
+        drop(rig.put_back(slot, drive));
         let own = || record(&drive.after_cut(true, 1)).slots[slot].state;
         while own() != format::SlotState::Failed {
             assert!(rig.world.run_steps(1), "slot {slot} says by itself that it is out");

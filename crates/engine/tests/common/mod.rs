@@ -165,6 +165,12 @@ impl Rig {
         self.ask(|r| Request::Fail("a".into(), format!("slot:{slot}"), r))
     }
 
+    /// Asks for a slot's own drive to be put back, and does not wait.
+    pub fn put_back(&self, slot: usize, drive: &SharedSimDrive) -> Answer<ArrayStatus> {
+        let back = reference(drive, slot);
+        self.send(|r| Request::Replace("a".into(), Slot(slot as u16), back, r))
+    }
+
     pub fn replace(&self, slot: usize, with: &SharedSimDrive) -> Result<ArrayStatus, ManageError> {
         let spare = reference(with, 90 + slot);
         self.ask(|r| Request::Replace("a".into(), Slot(slot as u16), spare, r))

@@ -467,7 +467,7 @@ pub struct SimDrive {
 
 impl SimDrive {
     pub(crate) fn new(shared: SharedSimDrive, timeline: Timeline, number: u64) -> Self {
-        let life = lock(&shared.cell).life();
+        let life = lock(&shared.cell).life;
         Self { shared, timeline, number, life }
     }
 

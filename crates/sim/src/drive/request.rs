@@ -243,7 +243,7 @@ pub(crate) struct State {
     submitted: u64,
     acknowledged: u64,
     /// How often the drive lost its power alone.
-    life: u64,
+    pub(super) life: u64,
 }
 
 impl State {
@@ -261,10 +261,6 @@ impl State {
             acknowledged: 0,
             life: 0,
         }
-    }
-
-    pub(super) fn life(&self) -> u64 {
-        self.life
     }
 
     pub(super) fn in_flight(&self) -> usize {

@@ -8,7 +8,7 @@ use super::flight::{self, Columns};
 use super::journal::{self, Overlay};
 use super::map::{self, GroupMap};
 use super::record::{self, Range, Record, State, VolumeEntry};
-use super::{PAGE, Raw};
+use super::{PAGE, Raw, ZERO};
 
 /// Why the document says that an array is not started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,9 +63,6 @@ pub struct Seat {
     /// Offset within the strip.
     pub at: u64,
 }
-
-/// All zeros agree with themselves in every code.
-const ZERO: Page = [0; PAGE];
 
 /// A set of slots, a bit each.
 pub type Slots = u64;

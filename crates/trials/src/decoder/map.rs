@@ -6,7 +6,7 @@
 //! says that nothing is, what was dirty is missed. Never is less said than the document says.
 
 use super::record::{Areas, Fields, Id, Range, Record, State, crc};
-use super::{PAGE, Raw};
+use super::{PAGE, Raw, ZERO};
 
 const MIB: u64 = 1 << 20;
 const HEADER: usize = 64;
@@ -239,7 +239,7 @@ pub fn page<R: Raw>(
         return None;
     }
     let entries = masks.iter().map(|mask| entry(&mut f, *mask)).collect::<Option<Vec<_>>>()?;
-    (f.0 == &[0; PAGE][..f.0.len()]).then_some(MapPage { sequence, entries })
+    (f.0 == &ZERO[..f.0.len()]).then_some(MapPage { sequence, entries })
 }
 
 fn entry(f: &mut Fields<'_>, mask: u64) -> Option<Entry> {

@@ -16,6 +16,9 @@ pub mod record;
 /// Bytes of a page of an image.
 pub const PAGE: usize = 4096;
 
+/// A page of zeros.
+pub const ZERO: [u8; PAGE] = [0; PAGE];
+
 /// The raw content of a drive.
 pub trait Raw {
     /// How many bytes it has.
