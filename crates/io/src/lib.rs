@@ -8,6 +8,7 @@
 //! - [`drive`]: a drive takes reads, writes, flushes and discards, and returns tickets.
 //! - [`env`]: cores, clock, tasks and mailboxes.
 //! - [`blocks`]: what front ends serve.
+//! - [`stream`]: a connection to a host.
 //! - [`local`]: waiting between tasks of one core.
 //!
 //! Invariant: no statics, no thread-locals, no operating-system I/O; `unsafe` only in [`buffer`].
@@ -17,8 +18,10 @@ pub mod buffer;
 pub mod drive;
 pub mod env;
 pub mod local;
+pub mod stream;
 
 pub use blocks::{BlockError, Blocks};
 pub use buffer::{Buf, BufMut, Pool};
 pub use drive::{Drive, DriveError, DriveInfo, Gather};
 pub use env::{Env, Priority};
+pub use stream::{Closed, Transport};

@@ -12,7 +12,6 @@
 //! - [`wire`]: bytes. [`limits`]: every bound. `command`: what a request may do.
 //! - `handshake`: greeting and options, until an export is chosen.
 //! - `transmission`: one receiver, a fixed set of workers, one sender.
-//! - `memory`: payload pieces shared by the connections of a core.
 //!
 //! Invariants
 //! - Whatever a client sends ends at most its own connection. Nothing is allocated by a length
@@ -22,35 +21,14 @@
 mod command;
 mod handshake;
 pub mod limits;
-mod memory;
 mod transmission;
 pub mod wire;
 
-pub use memory::{ConnectionMemory, MemorySize};
+pub use front::{ConnectionMemory, MemorySize};
+pub use io::{Closed, Transport};
 
-use core::future::Future;
 use io::{Blocks, Env};
-use std::io::IoSlice;
 use std::rc::Rc;
-
-/// The transport's other end is gone, or [`Transport::close`] was called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("connection closed")]
-pub struct Closed;
-
-/// A stream of bytes both ways, used by tasks of one core: at most one reads and one writes at
-/// the same time. Futures are polled to their end.
-pub trait Transport: 'static {
-    /// Fills `into`. Headers are read one by one: a socket should buffer short reads.
-    fn read_exact(&self, into: &mut [u8]) -> impl Future<Output = Result<(), Closed>>;
-
-    /// Sends all parts in order. The slices may be advanced in place.
-    fn write_all(&self, parts: &mut [IoSlice<'_>]) -> impl Future<Output = Result<(), Closed>>;
-
-    /// Ends both directions: running and later calls return [`Closed`]. Whoever listens may
-    /// call it too, to end a connection that takes too long or when the server stops.
-    fn close(&self);
-}
 
 /// The exports a connection may choose from.
 pub trait Exports {
@@ -122,7 +100,7 @@ where
     T: Transport,
     X: Exports,
 {
-    let reason = match memory::Share::open(&memory) {
+    let reason = match front::Share::open(&memory) {
         None => EndReason::Refused,
         Some(share) => {
             let mut scratch = vec![0; limits::OPTION_BYTES].into_boxed_slice();

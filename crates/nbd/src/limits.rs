@@ -3,6 +3,8 @@
 //! Invariant: what one client can make the server hold or do without an answer is bounded by
 //! these numbers, never by a number the client sent.
 
+use front::memory::{LARGEST, RESERVE_BYTES};
+
 /// Most bytes of one read or write: the maximum block size told to clients (proto.md, "Block
 /// size constraints": 32 MiB is what clients may assume without being told).
 pub const REQUEST_BYTES_MAX: u32 = 32 << 20;
@@ -13,16 +15,6 @@ pub const JOBS: usize = 64;
 
 /// Commands of one connection in progress: one for each job and the one being received.
 pub const COMMANDS: usize = JOBS + 1;
-
-/// Bytes of a small piece of payload.
-pub const SMALL_BYTES: usize = 4 << 10;
-/// Bytes of a medium piece of payload, and of the piece kept in reserve for each connection.
-pub const MEDIUM_BYTES: usize = 64 << 10;
-/// Bytes of a large piece of payload: longer requests are split.
-pub const LARGE_BYTES: usize = 1 << 20;
-
-/// Most payload memory one connection holds besides its reserve piece.
-pub const CONNECTION_BYTES: usize = 16 << 20;
 
 /// Longest read that a client may ask to get in one chunk (proto.md, `NBD_CMD_READ`: 65,536 is
 /// the least a server must support).
@@ -44,10 +36,7 @@ pub const REPLY_BATCH: usize = 16;
 pub const MESSAGE_BYTES: usize = 62;
 
 const _: () = {
-    assert!(SMALL_BYTES < MEDIUM_BYTES && MEDIUM_BYTES < LARGE_BYTES);
-    assert!(LARGE_BYTES.is_multiple_of(MEDIUM_BYTES) && MEDIUM_BYTES.is_multiple_of(SMALL_BYTES));
-    assert!(CONNECTION_BYTES >= LARGE_BYTES);
-    assert!(UNFRAGMENTED_BYTES as usize <= MEDIUM_BYTES);
-    assert!(LARGE_BYTES as u64 <= REQUEST_BYTES_MAX as u64);
+    assert!(UNFRAGMENTED_BYTES as usize <= RESERVE_BYTES);
+    assert!(LARGEST as u64 <= REQUEST_BYTES_MAX as u64);
     assert!(OPTION_BYTES >= 2 * NAME_BYTES && COMMANDS > JOBS && REPLY_BATCH <= JOBS);
 };

@@ -380,7 +380,7 @@ fn memory_kept_by_the_volume_is_waited_for() {
     let volume = MemoryVolume::new(MIB, 4096);
     let world = World::with(
         support::Shelf(vec![("vol".into(), volume.clone())]),
-        palisade_nbd::MemorySize { connections: 1, small: 1, medium: 0, large: 0 },
+        palisade_nbd::MemorySize { connections: 1, reserve_bytes: 64 << 10, pieces: [1, 0, 0, 0] },
     );
     let (given, env) = (volume.clone(), TestEnv(world.core.clone()));
     world.run(move |client| async move {

@@ -11,8 +11,8 @@ const ROWS: &[&[&str]] = &[
     &["layout", "parity"],
     &["format"],
     &["engine"],
-    &["runtime", "sim", "nbd"],
-    &["drives", "trials"],
+    &["runtime", "sim", "front"],
+    &["drives", "trials", "nbd", "nvme-target"],
     &["control"],
     &["bench"],
     &["palisade"],
@@ -22,7 +22,9 @@ const ROWS: &[&[&str]] = &[
 const NARROW: &[(&str, &[&str], &str)] = &[
     ("parity", &["units", "io"], "it is mathematics, used without an engine"),
     ("layout", &["units"], "it is a pure map"),
-    ("nbd", &["units", "io"], "a front end sees `io::Blocks`, never the engine"),
+    ("front", &["units", "io"], "it is what all front ends share"),
+    ("nbd", &["units", "io", "front"], "a front end sees `io::Blocks`, never the engine"),
+    ("nvme-target", &["units", "io", "front", "nvme"], "a front end sees `io::Blocks`"),
     ("nvme", &[], "it is bytes, of use without a palisade"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
     ("drives", &["units", "io", "runtime"], "a drive knows nothing of arrays"),
@@ -36,7 +38,8 @@ const NOT_IN_DECODER: &[&str] = &["format::", "layout::", "parity::", "engine::"
 const OUTSIDE: &[&str] =
     &["tokio", "libc", "io-uring", "nix", "rustix", "mio", "hyper", "axum", "rand", "getrandom"];
 /// The crates below the runtimes.
-const INSIDE: &[&str] = &["units", "io", "layout", "parity", "format", "engine", "nbd", "nvme"];
+const INSIDE: &[&str] =
+    &["units", "io", "layout", "parity", "format", "engine", "front", "nbd", "nvme", "nvme-target"];
 
 fn row(name: &str) -> Option<usize> {
     ROWS.iter().position(|row| row.contains(&name))

@@ -20,20 +20,19 @@
 //! - Nothing is allocated after the start.
 
 mod reply;
-mod seats;
 mod work;
 
 use crate::command::{Action, Extent, Refusal, Terms, admit};
 use crate::handshake::Agreed;
-use crate::limits::{COMMANDS, JOBS, LARGE_BYTES, MEDIUM_BYTES, REQUEST_BYTES_MAX};
-use crate::memory::{Lease, Share, piece_bytes};
+use crate::limits::{COMMANDS, JOBS, REQUEST_BYTES_MAX};
 use crate::wire::{self, REQUEST_BYTES, Request, command};
 use crate::{Closed, EndReason, Transport, Violation};
 use core::cell::{Cell, RefCell};
+use front::memory::{LARGEST, RESERVE_BYTES};
+use front::{Lease, Seats, Share, piece_bytes};
 use io::local::Semaphore;
 use io::{Blocks, BufMut, Env, Priority};
 use reply::{Replies, Reply};
-use seats::Seats;
 use std::rc::Rc;
 use work::{Job, Work};
 
@@ -47,7 +46,7 @@ pub(crate) async fn serve<E: Env, T: Transport, V: Blocks>(
 ) -> EndReason {
     let block_bytes = agreed.volume.block_bytes();
     assert!(
-        block_bytes.is_power_of_two() && block_bytes as usize <= MEDIUM_BYTES,
+        block_bytes.is_power_of_two() && block_bytes as usize <= RESERVE_BYTES,
         "a volume's blocks are a power of two and fit a piece"
     );
     let session = Rc::new(Session {
@@ -231,7 +230,7 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
     /// Memory for the next piece of a range, at most `left` bytes.
     async fn take(&self, offset: u64, left: u64) -> (BufMut, Lease) {
         let stripe = self.volume.stripe_bytes();
-        let want = piece_bytes(offset, left, LARGE_BYTES, stripe);
+        let want = piece_bytes(offset, left, LARGEST, stripe);
         let (mut piece, lease) = self.share.take(&self.env, want).await;
         if piece.len() < want {
             piece.truncate(piece_bytes(offset, left, piece.len(), stripe));

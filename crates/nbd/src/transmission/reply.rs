@@ -8,11 +8,11 @@
 
 use super::Session;
 use crate::limits::{JOBS, REPLY_BATCH};
-use crate::memory::Lease;
 use crate::wire::Head;
 use crate::{Closed, Transport};
 use arrayvec::ArrayVec;
 use core::cell::{Cell, RefCell};
+use front::Lease;
 use io::local::{Event, Semaphore};
 use io::{Blocks, BufMut, Env};
 use std::collections::VecDeque;

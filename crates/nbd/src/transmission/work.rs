@@ -5,9 +5,9 @@
 use super::reply::Reply;
 use super::{Finished, Session};
 use crate::command::Refusal;
-use crate::memory::Lease;
 use crate::wire::{self, command};
 use crate::{Closed, Transport};
+use front::Lease;
 use io::{BlockError, Blocks, BufMut, Env};
 use std::io::IoSlice;
 use std::rc::Rc;

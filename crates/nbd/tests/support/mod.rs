@@ -42,7 +42,8 @@ pub struct World {
 }
 
 /// The memory most tests run with: little.
-pub const SIZE: MemorySize = MemorySize { connections: 4, small: 8, medium: 4, large: 4 };
+pub const SIZE: MemorySize =
+    MemorySize { connections: 4, reserve_bytes: 64 << 10, pieces: [8, 0, 4, 4] };
 
 impl World {
     /// A server with the volume as its only export, "vol".

@@ -1,9 +1,9 @@
 //! Payload memory: what a core's connections share, and what each may hold of it.
 //!
-//! All of it is allocated at start. Pieces come in three sizes, so that 4 KiB requests do not
-//! touch large ones. Besides its share of these, every connection has one piece in *reserve*:
-//! a client that stops sending a payload or reading its replies keeps the pieces it has (at most
-//! [`CONNECTION_BYTES`]), but can't stop the others.
+//! Pieces come in a few sizes, so that 4 KiB requests do not touch large ones; all are allocated
+//! at start. Besides its share of these, every connection has one piece in *reserve*, allocated as
+//! it begins: a client that stops sending a payload or reading its replies keeps the pieces it has
+//! (at most [`CONNECTION_BYTES`]), but can't stop the others.
 //!
 //! Invariants
 //! - A [`Lease`] stands for one piece charged to a connection; it is given back after the piece
@@ -16,9 +16,9 @@
 //! allocated in its place, so that connections go on; never more than there are pieces are with
 //! connections at a time.
 
-use crate::limits::{CONNECTION_BYTES, LARGE_BYTES, MEDIUM_BYTES, SMALL_BYTES};
 use core::cell::Cell;
 use core::future::{Future, poll_fn};
+use core::ops::Range;
 use core::pin::{Pin, pin};
 use core::task::Poll;
 use io::local::Event;
@@ -32,32 +32,42 @@ const LOOK_AGAIN: Nanos = Nanos::from_millis(1);
 /// How long a connection waits for pieces that are neither free nor with a connection.
 const KEPT: Nanos = Nanos::from_millis(1_000);
 
+/// Bytes of the pieces of each size.
+pub const PIECES: [usize; 4] = [4 << 10, 16 << 10, 128 << 10, 1 << 20];
+
+/// Bytes of the largest pieces.
+pub const LARGEST: usize = PIECES[PIECES.len() - 1];
+
+/// Bytes in reserve for a connection, where its protocol needs no other.
+pub const RESERVE_BYTES: usize = 64 << 10;
+
+/// Most payload memory one connection holds besides its reserve piece.
+pub const CONNECTION_BYTES: usize = 16 << 20;
+
+const _: () = assert!(CONNECTION_BYTES >= LARGEST);
+
 /// How much memory the connections of one core get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemorySize {
-    /// Connections at the same time; each has 64 KiB in reserve.
+    /// Connections at the same time.
     pub connections: usize,
-    /// Pieces of 4 KiB.
-    pub small: usize,
-    /// Pieces of 64 KiB.
-    pub medium: usize,
-    /// Pieces of 1 MiB.
-    pub large: usize,
+    /// Bytes that each has in reserve.
+    pub reserve_bytes: usize,
+    /// Pieces of each of the sizes in [`PIECES`].
+    pub pieces: [usize; PIECES.len()],
 }
 
 impl Default for MemorySize {
-    /// 128 connections and 60 MiB.
+    /// 128 connections with [`RESERVE_BYTES`] each, and 60 MiB.
     fn default() -> Self {
-        Self { connections: 128, small: 1024, medium: 256, large: 32 }
+        Self { connections: 128, reserve_bytes: RESERVE_BYTES, pieces: [1024, 512, 128, 32] }
     }
 }
 
 /// The payload memory of all connections of one core.
 pub struct ConnectionMemory {
-    small: Pieces,
-    medium: Pieces,
-    large: Pieces,
-    reserve: Pieces,
+    size: MemorySize,
+    pieces: [Pieces; PIECES.len()],
     connections: Cell<usize>,
     freed: Event,
     /// Pieces were kept for too long: what is missing is allocated.
@@ -88,10 +98,8 @@ impl ConnectionMemory {
     /// Allocates it.
     pub fn new(size: MemorySize) -> Rc<Self> {
         Rc::new(Self {
-            small: Pieces::new(SMALL_BYTES, size.small),
-            medium: Pieces::new(MEDIUM_BYTES, size.medium),
-            large: Pieces::new(LARGE_BYTES, size.large),
-            reserve: Pieces::new(MEDIUM_BYTES, size.connections),
+            size,
+            pieces: core::array::from_fn(|at| Pieces::new(PIECES[at], size.pieces[at])),
             connections: Cell::new(0),
             freed: Event::default(),
             kept: Cell::new(false),
@@ -100,8 +108,7 @@ impl ConnectionMemory {
 
     /// True if every piece is free and no connection is open.
     pub fn is_idle(&self) -> bool {
-        let pools = [&self.small, &self.medium, &self.large, &self.reserve];
-        self.connections.get() == 0 && pools.iter().all(|p| p.pool.free() == p.pool.pieces())
+        self.connections.get() == 0 && self.pieces.iter().all(|p| p.pool.free() == p.pool.pieces())
     }
 
     /// Connections open now.
@@ -111,66 +118,84 @@ impl ConnectionMemory {
 }
 
 /// One connection's claim on the memory.
-pub(crate) struct Share {
+pub struct Share {
     memory: Rc<ConnectionMemory>,
     held: Cell<usize>,
+    reserve: Pieces,
     reserve_used: Cell<bool>,
 }
 
 impl Share {
-    /// Opens a connection's share; `None` if there are as many connections as reserve pieces.
+    /// Opens a connection's share; `None` if there are as many connections as there may be.
     pub fn open(memory: &Rc<ConnectionMemory>) -> Option<Rc<Self>> {
         let connections = memory.connections.get();
-        if connections >= memory.reserve.pool.pieces() {
+        if connections >= memory.size.connections {
             return None;
         }
         memory.connections.set(connections + 1);
         Some(Rc::new(Self {
             memory: memory.clone(),
             held: Cell::new(0),
+            reserve: Pieces::new(memory.size.reserve_bytes, 1),
             reserve_used: Cell::new(false),
         }))
     }
 
+    /// A piece of at least `want` bytes, cut to them; not the reserve.
+    pub fn try_take_whole(self: &Rc<Self>, want: usize) -> Option<(BufMut, Lease)> {
+        let fits = PIECES.iter().position(|bytes| *bytes >= want)?;
+        self.try_sizes(want, fits..(fits + 2).min(PIECES.len()))
+    }
+
     /// A piece for up to `want` bytes, shorter if `want` is more than a piece or only smaller
-    /// pieces are free.
-    fn try_take(self: &Rc<Self>, want: usize) -> Option<(BufMut, Lease)> {
-        let ConnectionMemory { small, medium, large, reserve, .. } = &*self.memory;
-        let kept = self.memory.kept.get();
-        let pools = if want <= SMALL_BYTES {
-            [small, medium]
-        } else if want <= MEDIUM_BYTES {
-            [medium, large]
-        } else {
-            [large, medium]
-        };
-        for pieces in pools {
+    /// pieces are free; the reserve if there is none.
+    pub fn try_take(self: &Rc<Self>, want: usize) -> Option<(BufMut, Lease)> {
+        let last = PIECES.len() - 1;
+        let fits = PIECES.iter().position(|bytes| *bytes >= want).unwrap_or(last);
+        let larger = fits..(fits + 2).min(PIECES.len());
+        let smaller = if fits == last { last - 1..last } else { 0..0 };
+        let taken = self.try_sizes(want, larger).or_else(|| self.try_sizes(want, smaller));
+        if taken.is_some() || self.reserve_used.get() {
+            return taken;
+        }
+        let want = want.min(self.memory.size.reserve_bytes);
+        let piece = self.reserve.take(want, self.memory.kept.get())?;
+        self.reserve_used.set(true);
+        Some((piece, Lease { share: self.clone(), held: 0, lent: self.reserve.lent.clone() }))
+    }
+
+    fn try_sizes(self: &Rc<Self>, want: usize, sizes: Range<usize>) -> Option<(BufMut, Lease)> {
+        for pieces in &self.memory.pieces[sizes] {
             let bytes = pieces.pool.piece_bytes();
             if self.held.get() + bytes > CONNECTION_BYTES {
                 continue;
             }
-            if let Some(piece) = pieces.take(want.min(bytes), kept) {
+            if let Some(piece) = pieces.take(want.min(bytes), self.memory.kept.get()) {
                 self.held.set(self.held.get() + bytes);
                 let lent = pieces.lent.clone();
                 return Some((piece, Lease { share: self.clone(), held: bytes, lent }));
             }
         }
-        if self.reserve_used.get() {
-            return None;
-        }
-        let piece = reserve.take(want.min(MEDIUM_BYTES), kept)?;
-        self.reserve_used.set(true);
-        Some((piece, Lease { share: self.clone(), held: 0, lent: reserve.lent.clone() }))
+        None
     }
 
     /// Takes a piece as [`Share::try_take`] does, waiting for one.
     pub async fn take<E: Env>(self: &Rc<Self>, env: &E, want: usize) -> (BufMut, Lease) {
+        self.wait_for(env, || self.try_take(want)).await
+    }
+
+    /// Takes a piece as [`Share::try_take_whole`] does, waiting for one.
+    pub async fn take_whole<E: Env>(self: &Rc<Self>, env: &E, want: usize) -> (BufMut, Lease) {
+        self.wait_for(env, || self.try_take_whole(want)).await
+    }
+
+    async fn wait_for<E: Env, T>(&self, env: &E, take: impl Fn() -> Option<T>) -> T {
         let mut looks = 0;
         loop {
-            if let Some(taken) = self.try_take(want) {
+            if let Some(taken) = take() {
                 return taken;
             }
-            let freed = self.memory.freed.wait_until(|| self.try_take(want));
+            let freed = self.memory.freed.wait_until(&take);
             if let Some(taken) = or_timeout(pin!(freed), env.sleep(LOOK_AGAIN)).await {
                 return taken;
             }
@@ -201,7 +226,7 @@ async fn or_timeout<T>(
 }
 
 /// A piece's charge to its connection. Drop it after the piece.
-pub(crate) struct Lease {
+pub struct Lease {
     share: Rc<Share>,
     /// Bytes charged; 0 for the reserve piece.
     held: usize,
@@ -222,7 +247,7 @@ impl Drop for Lease {
 
 /// Bytes of the next piece of a request of `left` bytes at `offset`, when a piece has room for
 /// `room`: pieces end at stripe borders where they can, so that long writes stay full-stripe.
-pub(crate) fn piece_bytes(offset: u64, left: u64, room: usize, stripe_bytes: u32) -> usize {
+pub fn piece_bytes(offset: u64, left: u64, room: usize, stripe_bytes: u32) -> usize {
     let room = room as u64;
     if left <= room {
         return left as usize;
@@ -236,13 +261,14 @@ pub(crate) fn piece_bytes(offset: u64, left: u64, room: usize, stripe_bytes: u32
 mod tests {
     use super::*;
 
-    fn memory(small: usize, medium: usize, large: usize) -> Rc<ConnectionMemory> {
-        ConnectionMemory::new(MemorySize { connections: 2, small, medium, large })
+    fn memory(pieces: [usize; 4]) -> Rc<ConnectionMemory> {
+        let size = MemorySize { connections: 2, reserve_bytes: 64 << 10, pieces };
+        ConnectionMemory::new(size)
     }
 
     #[test]
     fn connections_are_counted_and_refused() {
-        let memory = memory(1, 1, 1);
+        let memory = memory([1; 4]);
         let first = Share::open(&memory);
         let second = Share::open(&memory);
         assert!(first.is_some() && second.is_some() && Share::open(&memory).is_none());
@@ -252,13 +278,13 @@ mod tests {
 
     #[test]
     fn pieces_fit_and_fall_back_to_the_reserve() {
-        let memory = memory(1, 1, 1);
+        let memory = memory([1; 4]);
         let share = Share::open(&memory).unwrap();
         let sizes = [4096, 4096, 4096, 4096];
         let got: Vec<_> = sizes.iter().map(|want| share.try_take(*want)).collect();
-        // Small, medium, reserve, none: small requests leave the large piece alone.
+        // 4 KiB, 16 KiB, reserve, none: small requests leave large pieces alone.
         assert_eq!(got.iter().filter(|taken| taken.is_some()).count(), 3);
-        assert_eq!(memory.large.pool.free(), 1);
+        assert_eq!(memory.pieces[3].pool.free(), 1);
         assert_eq!(share.try_take(1 << 20).unwrap().0.len(), 1 << 20);
         drop(got);
         drop(share);
@@ -266,22 +292,35 @@ mod tests {
     }
 
     #[test]
+    fn whole_pieces_are_never_shorter_and_never_the_reserve() {
+        let memory = memory([1, 0, 1, 0]);
+        let share = Share::open(&memory).unwrap();
+        assert!(share.try_take_whole(16 << 10).is_some_and(|(piece, _)| piece.len() == 16 << 10));
+        assert!(share.try_take_whole((128 << 10) + 1).is_none());
+        assert!(share.try_take_whole((1 << 20) + 1).is_none());
+        let held = share.try_take_whole(128 << 10).unwrap();
+        assert!(share.try_take_whole(16 << 10).is_none() && share.try_take(16 << 10).is_some());
+        drop((held, share));
+        assert!(memory.is_idle());
+    }
+
+    #[test]
     fn a_connection_is_bounded_and_others_go_on() {
-        let memory = memory(0, 0, 64);
+        let memory = memory([0, 0, 0, 64]);
         let greedy = Share::open(&memory).unwrap();
         let mut got = Vec::new();
         while let Some(taken) = greedy.try_take(1 << 20) {
             got.push(taken);
         }
-        assert_eq!(got.len(), CONNECTION_BYTES / LARGE_BYTES + 1);
-        assert_eq!(got.last().unwrap().0.len(), MEDIUM_BYTES);
+        assert_eq!(got.len(), CONNECTION_BYTES / LARGEST + 1);
+        assert_eq!(got.last().unwrap().0.len(), 64 << 10);
         let other = Share::open(&memory).unwrap();
         assert!(other.try_take(1 << 20).is_some());
     }
 
     #[test]
     fn pieces_that_are_kept_for_long_are_replaced_and_no_more_than_these() {
-        let memory = memory(0, 3, 0);
+        let memory = memory([0, 0, 3, 0]);
         let share = Share::open(&memory).unwrap();
         // The volume keeps three pieces; their leases are over.
         let kept: Vec<_> = (0..3).map(|_| share.try_take(65536).unwrap().0).collect();

@@ -14,8 +14,8 @@ struct Seat<J> {
     waker: Option<Waker>,
 }
 
-/// The seats of one connection.
-pub(super) struct Seats<J> {
+/// The seats of a set of workers.
+pub struct Seats<J> {
     seats: Vec<RefCell<Seat<J>>>,
     idle: RefCell<Vec<usize>>,
     stopped: Cell<bool>,
