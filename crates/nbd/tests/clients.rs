@@ -4,6 +4,7 @@
 mod support;
 
 use palisade_nbd::{Closed, ConnectionMemory, MemorySize, Transport, serve_connection};
+use sim::volume::MemoryVolume;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, IoSlice, Read, Write};
@@ -14,7 +15,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use support::Shelf;
 use support::executor::{Core, TestEnv};
-use support::volume::MemoryVolume;
 
 /// A socket that is asked again and again.
 struct Socket(UnixStream);

@@ -3,8 +3,8 @@
 mod support;
 
 use palisade_nbd::{EndReason, Violation};
+use sim::volume::MemoryVolume;
 use support::client::{ACK, GO, INFO, SET_CONTEXT, contexts, go, u16_at, u32_at, u64_at};
-use support::volume::MemoryVolume;
 use support::{SIZE, Shelf, World};
 
 const UNSUP: u32 = (1 << 31) + 1;

@@ -4,11 +4,11 @@ mod support;
 
 use palisade_nbd::{EndReason, Violation};
 use proptest::prelude::*;
+use sim::volume::MemoryVolume;
 use support::World;
 use support::client::{
     DISC, FLUSH, GO, READ, STATUS, TRIM, WRITE, ZEROES, contexts, go, hello, option, request,
 };
-use support::volume::MemoryVolume;
 
 fn world() -> World {
     World::new(&MemoryVolume::new(1 << 20, 512))

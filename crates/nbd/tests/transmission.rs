@@ -4,12 +4,12 @@ mod support;
 
 use io::{BlockError, Env};
 use palisade_nbd::EndReason;
+use sim::volume::{MemoryVolume, Op};
 use support::World;
 use support::client::{
     Client, DF, DISC, FLUSH, FUA, READ, STATUS, TRIM, WRITE, ZEROES, u32_at, u64_at,
 };
 use support::executor::TestEnv;
-use support::volume::{MemoryVolume, Op};
 use units::Nanos;
 
 const EINVAL: u32 = 22;

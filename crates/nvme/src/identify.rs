@@ -112,8 +112,8 @@ impl Controller {
         text(&mut b, 4, 20, &self.serial);
         text(&mut b, 24, 40, &self.model);
         text(&mut b, 64, 8, &self.firmware);
-        // Several ports and controllers share the subsystem.
-        b[76] = 0b11;
+        // Several ports and controllers share the subsystem; access is reported (ANA).
+        b[76] = 0b1011;
         b[77] = self.transfer_shift;
         put(&mut b, 78, &self.id.to_le_bytes());
         put(&mut b, 80, &self.version.to_le_bytes());
@@ -129,6 +129,10 @@ impl Controller {
         // Log pages: effects of commands, offsets and long lengths.
         b[261] = 0b110;
         put(&mut b, 320, &self.keep_alive_units.to_le_bytes());
+        // ANA: ten seconds for a transition, all states, one group that never changes.
+        (b[342], b[343]) = (10, 0b0101_1111);
+        put(&mut b, 344, &1u32.to_le_bytes());
+        put(&mut b, 348, &1u32.to_le_bytes());
         // Entries of 64 and 16 bytes.
         (b[512], b[513]) = (0x66, 0x44);
         put(&mut b, 514, &self.commands_most.to_le_bytes());
@@ -154,6 +158,9 @@ fn text(into: &mut [u8; BYTES], at: usize, bytes: usize, text: &str) {
     let printable = text.chars().map(|c| if matches!(c, ' '..='~') { c as u8 } else { b'?' });
     into[at..at + bytes].iter_mut().zip(printable).for_each(|(to, from)| *to = from);
 }
+
+/// The group of all namespaces, for asymmetric access.
+pub const GROUP: u32 = 1;
 
 /// What is asked of namespaces on this layout: sizes in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -199,6 +206,7 @@ impl Namespace {
             put(&mut b, at, &based(count));
         }
         put(&mut b, 72, &based(self.write_best));
+        put(&mut b, 92, &GROUP.to_le_bytes());
         b[99] = u8::from(self.read_only);
         put(&mut b, 104, &self.nguid);
         b[130] = self.block_bytes.trailing_zeros() as u8;
@@ -216,6 +224,22 @@ pub fn descriptors(nguid: &[u8; 16], uuid: &[u8; 16]) -> [u8; BYTES] {
         put(&mut b, at + 4, value);
         at += 4 + value.len();
     }
+    b
+}
+
+/// A namespace whatever its command set (CNS 08h; Base, figure 280): shared, of the one group.
+pub fn namespace_independent(is_ready: bool) -> [u8; BYTES] {
+    let mut b = [0; BYTES];
+    b[1] = 1;
+    put(&mut b, 4, &GROUP.to_le_bytes());
+    b[14] = u8::from(is_ready);
+    b
+}
+
+/// Combinations of command sets (CNS 1Ch; Base, figure 290): one, the NVM command set alone.
+pub fn command_sets() -> [u8; BYTES] {
+    let mut b = [0; BYTES];
+    b[0] = 1;
     b
 }
 

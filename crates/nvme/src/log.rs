@@ -4,6 +4,7 @@
 
 use crate::bytes::{put, u32_at, u64_at};
 use crate::command::Command;
+use crate::identify::GROUP;
 use crate::nqn::Nqn;
 use crate::status::Status;
 use alloc::vec::Vec;
@@ -206,6 +207,25 @@ pub fn effects(admin: &[u8], io: &[u8], writes: &[u8]) -> [u8; 4096] {
     b
 }
 
+/// The page of pages that there are.
+pub fn supported(pages: &[u8]) -> [u8; 1024] {
+    let mut b = [0; 1024];
+    pages.iter().for_each(|page| b[4 * usize::from(*page)] = 1);
+    b
+}
+
+/// The page of asymmetric access (Base, figures 218 and 219): one group, optimized, that never
+/// changed, with these namespaces.
+pub fn ana(namespaces: &[u32]) -> Vec<u8> {
+    let mut all = alloc::vec![0; 16 + 32];
+    all[8] = 1;
+    all[16..20].copy_from_slice(&GROUP.to_le_bytes());
+    all[20..24].copy_from_slice(&(namespaces.len() as u32).to_le_bytes());
+    all[32] = 1;
+    namespaces.iter().for_each(|id| all.extend(id.to_le_bytes()));
+    all
+}
+
 /// The page of namespaces that changed, in ascending order; of more than 1024 only that.
 pub fn changed_namespaces(ids: &[u32]) -> [u8; 4096] {
     let mut b = [0; 4096];
@@ -289,6 +309,9 @@ mod tests {
         let b = effects(&[0x06], &[0x01, 0x02], &[0x01]);
         assert_eq!((b[24], b[1028], b[1032], b[0]), (1, 3, 1, 0));
         assert_eq!(&firmware("0.1.0")[..14], b"\x01\0\0\0\0\0\0\x000.1.0 ");
+        let b = ana(&[3, 4]);
+        assert_eq!((b[8], b[16], b[20], b[32], b.len(), b[48], b[52]), (1, 1, 2, 1, 56, 3, 4));
+        assert_eq!((supported(&[2])[8], supported(&[2])[4]), (1, 0));
         let b = changed_namespaces(&[1, 5]);
         assert_eq!((u32_at(&b, 0), u32_at(&b, 4), u32_at(&b, 8)), (1, 5, 0));
         assert!(!is_all_changed(&b, 8) && is_all_changed(&b, 12) && is_all_changed(&b, 4096));

@@ -55,6 +55,8 @@ impl Status {
     pub const KEEP_ALIVE_INVALID: Self = Self(GENERIC | 0x1a).lasting();
     /// Writing is not allowed.
     pub const WRITE_PROTECTED: Self = Self(GENERIC | 0x20).lasting();
+    /// Data was damaged on its way; it may be sent again.
+    pub const TRANSIENT_TRANSPORT: Self = Self(GENERIC | 0x22);
     /// Blocks lie behind the end of the namespace.
     pub const LBA_RANGE: Self = Self(GENERIC | 0x80).lasting();
     /// There is no room.

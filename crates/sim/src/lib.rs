@@ -7,6 +7,7 @@
 //!
 //! - [`world`]: the executor: make a [`World`], take its [`SimEnv`]s, run futures, crash.
 //! - [`drive`]: the simulated drive and its fault model.
+//! - [`net`]: simulated connections and their faults. [`volume`]: a volume in memory.
 //! - [`mod@env`]: one virtual core as the engine sees it.
 //! - [`rng`]: the random numbers.
 //!
@@ -18,8 +19,10 @@
 pub mod drive;
 pub mod env;
 mod executor;
+pub mod net;
 pub mod rng;
 mod timeline;
+pub mod volume;
 pub mod world;
 
 pub use drive::{DiscardContent, DriveConfig, SharedSimDrive, SimDrive};

@@ -24,7 +24,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("layout", &["units"], "it is a pure map"),
     ("front", &["units", "io"], "it is what all front ends share"),
     ("nbd", &["units", "io", "front"], "a front end sees `io::Blocks`, never the engine"),
-    ("nvme-target", &["units", "io", "front", "nvme"], "a front end sees `io::Blocks`"),
+    ("nvme-target", &["units", "io", "front", "nvme", "parity"], "a front end sees `io::Blocks`"),
     ("nvme", &[], "it is bytes, of use without a palisade"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
     ("drives", &["units", "io", "runtime"], "a drive knows nothing of arrays"),

@@ -7,16 +7,15 @@
 pub mod client;
 pub mod executor;
 pub mod transport;
-pub mod volume;
 
 use client::Client;
 use executor::{Core, TestEnv};
 use palisade_nbd::{ConnectionMemory, EndReason, Exports, MemorySize, serve_connection};
+use sim::volume::MemoryVolume;
 use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 use transport::Pipe;
-use volume::MemoryVolume;
 
 /// Named volumes.
 #[derive(Clone, Default)]

@@ -1,4 +1,8 @@
-//! A volume in memory that notes what it is asked, and can hold or fail requests.
+//! A volume in memory, for tests of front ends: it notes what it is asked, and can hold or fail
+//! requests.
+//!
+//! Invariant: a request that is not of whole blocks, or reaches outside, panics: a front end has to
+//! refuse it before.
 
 use io::local::Event;
 use io::{BlockError, Blocks, Buf, BufMut};
@@ -9,15 +13,23 @@ use std::rc::Rc;
 /// What a volume was asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Op {
+    /// Offset, bytes.
     Read(u64, usize),
+    /// Offset, bytes, FUA.
     Write(u64, usize, bool),
+    /// Offset, bytes, FUA.
     Zeroes(u64, u64, bool),
+    /// Offset, bytes.
     Discard(u64, u64),
+    /// All of it.
     Flush,
 }
 
+/// What the clones of a volume share.
 pub struct Inner {
+    /// Its bytes.
     pub data: RefCell<Vec<u8>>,
+    /// What it was asked, in order.
     pub log: RefCell<Vec<Op>>,
     block_bytes: u32,
     strip_bytes: u32,
@@ -26,13 +38,16 @@ pub struct Inner {
     bad: RefCell<Option<(Range<u64>, BlockError)>>,
     /// Requests at this offset wait.
     held: Cell<Option<u64>>,
+    /// Requests that have begun and not ended.
     pub in_flight: Cell<usize>,
     /// Written buffers that are kept after the reply, as by a drive that does not answer.
     pub keep: Cell<bool>,
+    /// These.
     pub kept: RefCell<Vec<Buf>>,
     changed: Event,
 }
 
+/// The volume; clones are the same.
 #[derive(Clone)]
 pub struct MemoryVolume(pub Rc<Inner>);
 
@@ -54,19 +69,23 @@ impl MemoryVolume {
         }))
     }
 
+    /// Requests that touch the range fail so.
     pub fn fail(&self, range: Range<u64>, error: BlockError) {
         *self.0.bad.borrow_mut() = Some((range, error));
     }
 
+    /// Requests at this offset wait until another, or none, is said.
     pub fn hold(&self, offset: Option<u64>) {
         self.0.held.set(offset);
         self.0.changed.notify();
     }
 
+    /// What it was asked since the last time.
     pub fn log(&self) -> Vec<Op> {
         self.0.log.take()
     }
 
+    /// Some of its bytes.
     pub fn bytes_at(&self, offset: usize, bytes: usize) -> Vec<u8> {
         self.0.data.borrow()[offset..offset + bytes].to_vec()
     }

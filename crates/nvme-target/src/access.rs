@@ -1,0 +1,182 @@
+//! Who may have what: exports, the ports they are reached through, the hosts that may have them.
+//!
+//! An *export* is a namespace of a subsystem. What a host finds at a port follows from the exports
+//! alone: it sees the subsystems of those that name the host (or any) and the port, and within a
+//! subsystem just these namespaces. So access is denied unless an export grants it.
+//!
+//! Invariant: within a subsystem every namespace identifier, and every export's name, is there once.
+
+use nvme::nqn::Nqn;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which hosts may have an export.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Hosts {
+    /// Any that finds it.
+    Any,
+    /// These.
+    Only(BTreeSet<Nqn>),
+}
+
+impl Hosts {
+    fn allow(&self, host: &Nqn) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(hosts) => hosts.contains(host),
+        }
+    }
+}
+
+/// A port: where hosts reach the target.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PortId(pub u16);
+
+/// What hosts are told of a port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Port {
+    /// The address; none: that through which the host that asks has come.
+    pub address: Option<String>,
+    /// The TCP port.
+    pub service: u16,
+}
+
+/// A volume as a namespace of a subsystem; `K` tells cores which volume.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Export<K> {
+    /// The subsystem.
+    pub subsystem: Nqn,
+    /// The namespace's number, 1 or more.
+    pub nsid: u32,
+    /// The volume.
+    pub volume: K,
+    /// What the namespace is known by, for ever.
+    pub nguid: [u8; 16],
+    /// The same, as hosts that want UUIDs see it.
+    pub uuid: [u8; 16],
+    /// Where it is reached.
+    pub ports: BTreeSet<PortId>,
+    /// Who may have it.
+    pub hosts: Hosts,
+}
+
+/// Why an export can't be added.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// Another has this number within the subsystem.
+    NamespaceTaken,
+    /// The number is 0 or too large.
+    NamespaceNumber,
+    /// The name is that of the discovery service.
+    DiscoveryName,
+}
+
+/// All exports by name.
+#[derive(Debug)]
+pub(crate) struct Exports<K>(BTreeMap<String, Export<K>>);
+
+impl<K> Default for Exports<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Clone> Exports<K> {
+    /// Adds one, or puts it in the place of one with this name.
+    pub fn add(&mut self, name: &str, export: Export<K>) -> Result<(), Refused> {
+        if export.subsystem.as_str() == nvme::nqn::DISCOVERY {
+            return Err(Refused::DiscoveryName);
+        }
+        if export.nsid == 0 || export.nsid > crate::limits::NAMESPACES {
+            return Err(Refused::NamespaceNumber);
+        }
+        let same = |e: &Export<K>| e.subsystem == export.subsystem && e.nsid == export.nsid;
+        if self.0.iter().any(|(other, e)| other != name && same(e)) {
+            return Err(Refused::NamespaceTaken);
+        }
+        self.0.insert(name.to_owned(), export);
+        Ok(())
+    }
+
+    pub fn remove(&mut self, name: &str) -> bool {
+        self.0.remove(name).is_some()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Export<K>> {
+        self.0.get(name)
+    }
+
+    /// What `host` finds of a subsystem at a port, by number.
+    pub fn namespaces(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> Vec<Export<K>> {
+        let found = |e: &&Export<K>| {
+            e.subsystem == *subsystem && e.ports.contains(&port) && e.hosts.allow(host)
+        };
+        let mut all: Vec<_> = self.0.values().filter(found).cloned().collect();
+        all.sort_by_key(|export| export.nsid);
+        all
+    }
+
+    /// Whether a subsystem is reached at a port, by whomever.
+    pub fn is_at(&self, subsystem: &Nqn, port: PortId) -> bool {
+        self.0.values().any(|e| e.subsystem == *subsystem && e.ports.contains(&port))
+    }
+
+    /// The subsystems that `host` finds, with the port of each.
+    pub fn found_by(&self, host: &Nqn) -> BTreeSet<(Nqn, PortId)> {
+        let own = self.0.values().filter(|e| e.hosts.allow(host));
+        own.flat_map(|e| e.ports.iter().map(|port| (e.subsystem.clone(), *port))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nqn(name: &str) -> Nqn {
+        Nqn::new(&format!("nqn.2026-11.example:{name}")).unwrap()
+    }
+
+    fn export(subsystem: &str, nsid: u32, ports: &[u16], hosts: Hosts) -> Export<u8> {
+        Export {
+            subsystem: nqn(subsystem),
+            nsid,
+            volume: 0,
+            nguid: [nsid as u8; 16],
+            uuid: [nsid as u8; 16],
+            ports: ports.iter().map(|port| PortId(*port)).collect(),
+            hosts,
+        }
+    }
+
+    #[test]
+    fn only_what_names_a_host_and_a_port_is_found() {
+        let mut exports = Exports::default();
+        let one = Hosts::Only([nqn("one")].into());
+        exports.add("a", export("s", 1, &[1, 2], one.clone())).unwrap();
+        exports.add("b", export("s", 2, &[2], Hosts::Any)).unwrap();
+        exports.add("c", export("t", 1, &[1], one)).unwrap();
+        let found = |port, host: &str| -> Vec<u32> {
+            let all = exports.namespaces(&nqn("s"), PortId(port), &nqn(host));
+            all.iter().map(|export| export.nsid).collect()
+        };
+        assert_eq!(found(1, "one"), [1]);
+        assert_eq!(found(2, "one"), [1, 2]);
+        assert_eq!(found(1, "two"), [] as [u32; 0]);
+        assert_eq!(found(2, "two"), [2]);
+        assert_eq!(found(3, "one"), [] as [u32; 0]);
+        let all = |host: &str| exports.found_by(&nqn(host)).len();
+        assert_eq!((all("one"), all("two")), (3, 1));
+        assert!(exports.is_at(&nqn("t"), PortId(1)) && !exports.is_at(&nqn("t"), PortId(2)));
+    }
+
+    #[test]
+    fn numbers_are_given_once() {
+        let mut exports = Exports::default();
+        exports.add("a", export("s", 1, &[1], Hosts::Any)).unwrap();
+        let other = export("s", 1, &[2], Hosts::Any);
+        assert_eq!(exports.add("b", other.clone()), Err(Refused::NamespaceTaken));
+        assert_eq!(exports.add("a", other), Ok(()));
+        let none = export("s", 0, &[2], Hosts::Any);
+        assert_eq!(exports.add("b", none), Err(Refused::NamespaceNumber));
+        assert!(exports.remove("a") && !exports.remove("a"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Commands of admin queues: properties, identify, features, log pages, events.
+//!
+//! Base, section 5 (admin commands) and 6 (fabrics commands). None waits for anything: a worker
+//! answers at once. Discovery controllers do the part of it that Base, section 3.1.2.3.4 names.
+//!
+//! Invariant: what an answer says of namespaces is what the host may have.
+
+mod features;
+mod identify;
+mod logs;
+
+use crate::limits::{DATA_MOST, ENTRIES_MOST};
+use crate::session::{Admission, Admitted, Flow, Session};
+use crate::{Transport, Volumes};
+use front::Lease;
+use io::{BufMut, Env};
+use nvme::command::{Command, FABRICS, admin};
+use nvme::fabrics::{self, Property, property};
+use nvme::log::Wanted;
+use nvme::status::Status;
+use std::rc::Rc;
+
+/// The version of NVMe that controllers keep to: 2.0.0.
+pub(crate) const VERSION: u32 = 0x0002_0000;
+
+/// The Controller Capabilities property (Base, figure 36): queue entries, contiguous queues, 15
+/// seconds to become ready, the NVM command set.
+const CAPABILITIES: u64 = (ENTRIES_MOST - 1) as u64 | 1 << 16 | 30 << 24 | 1 << 37;
+
+/// Commands that admin queues of controllers with namespaces know, and those of discovery.
+const ADMIN: [u8; 7] = [
+    admin::GET_LOG_PAGE,
+    admin::IDENTIFY,
+    admin::ABORT,
+    admin::SET_FEATURES,
+    admin::GET_FEATURES,
+    admin::ASYNC_EVENT_REQUEST,
+    admin::KEEP_ALIVE,
+];
+
+/// The result of an Abort (Base, figure 142): the command was not aborted.
+const NOT_ABORTED: u64 = 1;
+
+impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
+    /// Whether a command of the admin queue may begin.
+    pub(crate) fn admit_admin(&self, command: &Command) -> Admission<X::Volume> {
+        let opcode = command.opcode();
+        if opcode == FABRICS {
+            return match command.fabrics_type() {
+                fabrics::kind::PROPERTY_GET | fabrics::kind::PROPERTY_SET => Ok(Admitted::plain()),
+                fabrics::kind::CONNECT => Err(Status::SEQUENCE_ERROR),
+                _ => Err(Status::INVALID_OPCODE),
+            };
+        }
+        if !ADMIN.contains(&opcode) {
+            return Err(Status::INVALID_OPCODE);
+        }
+        if !self.terms.controller.is_enabled() && opcode != admin::KEEP_ALIVE {
+            return Err(Status::SEQUENCE_ERROR);
+        }
+        Ok(match opcode {
+            admin::IDENTIFY => Admitted::out(nvme::identify::BYTES as u32),
+            admin::GET_LOG_PAGE => {
+                let bytes = Wanted::decode(command).bytes;
+                if bytes > u64::from(DATA_MOST) {
+                    return Err(Status::INVALID_FIELD);
+                }
+                Admitted::out(bytes as u32)
+            }
+            admin::GET_FEATURES => match features::data_bytes(command) {
+                0 => Admitted::plain(),
+                bytes => Admitted::out(bytes),
+            },
+            admin::ASYNC_EVENT_REQUEST => Admitted { volume: None, flow: Flow::Event },
+            _ => Admitted::plain(),
+        })
+    }
+
+    /// Carries out a command of the admin queue, and answers it.
+    pub(crate) fn carry_out_admin(
+        self: &Rc<Self>,
+        slot: u16,
+        command: &Command,
+        buffer: Option<(BufMut, Lease)>,
+    ) {
+        self.refresh();
+        let opcode = command.opcode();
+        if let Some((mut data, lease)) = buffer {
+            data.fill(0);
+            let outcome = match opcode {
+                admin::IDENTIFY => self.identify(command, &mut data),
+                admin::GET_LOG_PAGE => self.log_page(command, &mut data),
+                _ => self.feature_data(command, &mut data),
+            };
+            match outcome {
+                Ok(()) => self.answer_with(slot, (data, lease)),
+                Err(status) => {
+                    drop((data, lease));
+                    self.answer(slot, status, 0);
+                }
+            }
+            return;
+        }
+        let outcome = match opcode {
+            FABRICS => self.property(command),
+            admin::SET_FEATURES => self.set_feature(command),
+            admin::GET_FEATURES => self.get_feature(command),
+            admin::ABORT => Ok(NOT_ABORTED),
+            // Keep Alive: that it came is all.
+            _ => Ok(0),
+        };
+        match outcome {
+            Ok(result) => self.answer(slot, Status::SUCCESS, result),
+            Err(status) => self.answer(slot, status, 0),
+        }
+        self.tell_events();
+    }
+
+    /// Property Get and Set (Base, sections 6.5 and 6.6).
+    fn property(&self, command: &Command) -> Result<u64, Status> {
+        let property = Property::decode(command).ok_or(Status::INVALID_FIELD)?;
+        let controller = &self.terms.controller;
+        if command.fabrics_type() == fabrics::kind::PROPERTY_SET {
+            if property.offset != property::CONFIGURATION || property.wide {
+                return Err(Status::INVALID_FIELD);
+            }
+            controller.configure(property.value as u32);
+            return Ok(0);
+        }
+        match (property.offset, property.wide) {
+            (property::CAPABILITIES, true) => Ok(CAPABILITIES),
+            (property::VERSION, false) => Ok(VERSION.into()),
+            (property::CONFIGURATION, false) => Ok(controller.configuration().into()),
+            (property::STATUS, false) => Ok(controller.status().into()),
+            _ => Err(Status::INVALID_FIELD),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A controller: what the queues of one host's association share, on whatever cores they are.
+//!
+//! States: *connected* (its admin queue is there, CC.EN is 0) → *enabled* (CC.EN is 1, and ready at
+//! once) → *shut down* (CC.SHN was set) → *lost*. Clearing CC.EN makes an enabled one connected
+//! again, and its I/O queues end. It is lost once its admin queue ends, its keep-alive timer runs
+//! out, or access is taken away; all its queues end then, and only when the last has does it go.
+//! A lost controller never comes back.
+//!
+//! Queues look at what is here before every command, so all of it is atomic; what is behind a lock
+//! is touched by the admin queue and at a connection's begin and end only.
+//!
+//! Invariants
+//! - No queue number is there twice at a time.
+//! - An I/O queue of an *epoch* that is over (CC.EN was cleared since it connected) carries out
+//!   nothing more.
+
+use crate::access::PortId;
+use crate::limits::{CONTROLLERS, IO_QUEUES, KEEP_ALIVE_MOST};
+use nvme::identify::ControllerKind;
+use nvme::nqn::Nqn;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Who asks for a controller, of what, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Association {
+    pub subsystem: Nqn,
+    pub host: Nqn,
+    pub host_id: [u8; 16],
+    pub port: PortId,
+    pub kind: ControllerKind,
+}
+
+/// What a host is told by events.
+#[derive(Default, Debug)]
+pub(crate) struct Notices {
+    /// Namespaces that changed since the host read their log page.
+    pub namespaces: BTreeSet<u32>,
+    /// That page has to be told of.
+    pub tell_namespaces: bool,
+    /// The discovery page changed, and has to be told of.
+    pub tell_discovery: bool,
+}
+
+/// Bits of the feature that configures events (Base, figure 321).
+pub(crate) mod event {
+    /// Namespace attributes.
+    pub const NAMESPACES: u32 = 1 << 8;
+    /// The discovery log page.
+    pub const DISCOVERY: u32 = 1 << 31;
+}
+
+/// A host's counts.
+#[derive(Default, Debug)]
+pub(crate) struct Counts {
+    pub read_bytes: AtomicU64,
+    pub written_bytes: AtomicU64,
+    pub reads: AtomicU64,
+    pub writes: AtomicU64,
+}
+
+/// A controller. See the module.
+#[derive(Debug)]
+pub(crate) struct Controller {
+    pub id: u16,
+    pub association: Association,
+    pub counts: Counts,
+    lost: AtomicBool,
+    /// Something came since the keep-alive timer was looked at.
+    traffic: AtomicBool,
+    keep_alive_ms: AtomicU32,
+    configuration: AtomicU32,
+    /// Goes up as CC.EN is cleared.
+    epoch: AtomicU32,
+    /// I/O queues that the host may have.
+    granted: AtomicU16,
+    pub events_wanted: AtomicU32,
+    has_notices: AtomicBool,
+    notices: Mutex<Notices>,
+    queues: Mutex<BTreeSet<u16>>,
+}
+
+/// CC.EN.
+const ENABLE: u32 = 1;
+/// CC.SHN.
+const SHUTDOWN: u32 = 3 << 14;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Controller {
+    pub fn new(id: u16, association: Association, keep_alive_ms: u32) -> Self {
+        assert!((1..=CONTROLLERS).contains(&id), "controllers are numbered from 1");
+        let wanted = match association.kind {
+            ControllerKind::Io => event::NAMESPACES,
+            ControllerKind::Discovery => 0,
+        };
+        Self {
+            id,
+            association,
+            counts: Counts::default(),
+            lost: AtomicBool::new(false),
+            traffic: AtomicBool::new(true),
+            keep_alive_ms: AtomicU32::new(keep_alive_ms.min(KEEP_ALIVE_MOST)),
+            configuration: AtomicU32::new(0),
+            epoch: AtomicU32::new(0),
+            granted: AtomicU16::new(IO_QUEUES),
+            events_wanted: AtomicU32::new(wanted),
+            has_notices: AtomicBool::new(false),
+            notices: Mutex::default(),
+            queues: Mutex::default(),
+        }
+    }
+
+    pub fn is_discovery(&self) -> bool {
+        self.association.kind == ControllerKind::Discovery
+    }
+
+    /// It is lost from now on.
+    pub fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// A command came, on any queue: the keep-alive timer begins anew.
+    pub fn note_traffic(&self) {
+        if !self.traffic.load(Ordering::Relaxed) {
+            self.traffic.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether something came since this was asked last.
+    pub fn take_traffic(&self) -> bool {
+        self.traffic.swap(false, Ordering::Relaxed)
+    }
+
+    /// Milliseconds; 0: no timer.
+    pub fn keep_alive_ms(&self) -> u32 {
+        self.keep_alive_ms.load(Ordering::Relaxed)
+    }
+
+    pub fn set_keep_alive_ms(&self, timeout: u32) {
+        self.keep_alive_ms.store(timeout.min(KEEP_ALIVE_MOST), Ordering::Relaxed);
+    }
+
+    /// The Controller Configuration property.
+    pub fn configuration(&self) -> u32 {
+        self.configuration.load(Ordering::Acquire)
+    }
+
+    /// The host sets the Controller Configuration.
+    pub fn configure(&self, to: u32) {
+        let was = self.configuration.swap(to, Ordering::AcqRel);
+        if was & ENABLE != 0 && to & ENABLE == 0 {
+            self.epoch.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        self.configuration() & (ENABLE | SHUTDOWN) == ENABLE
+    }
+
+    /// The Controller Status property (Base, section 3.1.3.6): ready as soon as enabled, shut down
+    /// as soon as asked to.
+    pub fn status(&self) -> u32 {
+        let configuration = self.configuration();
+        let done = if configuration & SHUTDOWN != 0 { 0b10 << 2 } else { 0 };
+        configuration & ENABLE | done
+    }
+
+    /// See the module.
+    pub fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// The host asks for so many I/O queues; gives how many it gets.
+    pub fn grant(&self, wanted: u32) -> u16 {
+        let granted = wanted.clamp(1, u32::from(IO_QUEUES)) as u16;
+        self.granted.store(granted, Ordering::Relaxed);
+        granted
+    }
+
+    pub fn granted(&self) -> u16 {
+        self.granted.load(Ordering::Relaxed)
+    }
+
+    /// A queue connects; false if it is there.
+    pub fn begin_queue(&self, queue: u16) -> bool {
+        lock(&self.queues).insert(queue)
+    }
+
+    /// A queue ended, and everything that it began.
+    pub fn end_queue(&self, queue: u16) {
+        lock(&self.queues).remove(&queue);
+    }
+
+    /// Queues that are there.
+    pub fn queues(&self) -> usize {
+        lock(&self.queues).len()
+    }
+
+    /// Notes what the host has to be told.
+    pub fn notify(&self, note: impl FnOnce(&mut Notices)) {
+        note(&mut lock(&self.notices));
+        self.has_notices.store(true, Ordering::Release);
+    }
+
+    /// An event to tell, if the host wants to know of one: the result of the request for events
+    /// (Base, figure 145: type, information, log page). It is told once, until the page was read.
+    pub fn next_event(&self) -> Option<u32> {
+        if !self.has_notices.load(Ordering::Acquire) {
+            return None;
+        }
+        let wanted = self.events_wanted.load(Ordering::Relaxed);
+        let mut notices = lock(&self.notices);
+        if notices.tell_namespaces && wanted & event::NAMESPACES != 0 {
+            notices.tell_namespaces = false;
+            return Some(notice(0x00, nvme::log::page::CHANGED_NAMESPACES));
+        }
+        if notices.tell_discovery && wanted & event::DISCOVERY != 0 {
+            notices.tell_discovery = false;
+            return Some(notice(0xf0, nvme::log::page::DISCOVERY));
+        }
+        let left = notices.tell_namespaces || notices.tell_discovery;
+        self.has_notices.store(left, Ordering::Release);
+        None
+    }
+
+    /// Namespaces that changed; forgotten unless `retain`.
+    pub fn changed_namespaces(&self, retain: bool) -> Vec<u32> {
+        let mut notices = lock(&self.notices);
+        let all = notices.namespaces.iter().copied().collect();
+        if !retain {
+            notices.namespaces.clear();
+        }
+        all
+    }
+}
+
+/// The result of an event of type "notice" (2).
+fn notice(information: u8, page: u8) -> u32 {
+    2 | u32::from(information) << 8 | u32::from(page) << 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn controller() -> Controller {
+        let name = |name| Nqn::new(name).unwrap();
+        let association = Association {
+            subsystem: name("nqn.2026-11.example:s"),
+            host: name("nqn.2026-11.example:h"),
+            host_id: [1; 16],
+            port: PortId(1),
+            kind: ControllerKind::Io,
+        };
+        Controller::new(1, association, 5000)
+    }
+
+    #[test]
+    fn enabling_makes_ready_and_clearing_ends_the_epoch() {
+        let c = controller();
+        assert_eq!((c.status(), c.is_enabled(), c.epoch()), (0, false, 0));
+        c.configure(0x46_0001);
+        assert_eq!((c.status(), c.is_enabled(), c.epoch()), (1, true, 0));
+        c.configure(0x46_4001);
+        assert_eq!((c.status(), c.is_enabled()), (0b1001, false));
+        c.configure(0x46_0000);
+        assert_eq!((c.status(), c.is_enabled(), c.epoch()), (0, false, 1));
+    }
+
+    #[test]
+    fn queues_are_there_once() {
+        let c = controller();
+        assert!(c.begin_queue(0) && c.begin_queue(3) && !c.begin_queue(3));
+        c.end_queue(3);
+        assert!(c.begin_queue(3) && c.queues() == 2);
+        assert_eq!((c.grant(0), c.grant(9), c.grant(70_000)), (1, 9, 128));
+    }
+
+    #[test]
+    fn an_event_is_told_once_and_its_page_until_it_is_read() {
+        let c = controller();
+        assert_eq!(c.next_event(), None);
+        c.notify(|n| {
+            n.tell_namespaces = n.namespaces.insert(7);
+            n.tell_discovery = true;
+        });
+        assert_eq!((c.next_event(), c.next_event()), (Some(0x04_00_02), None));
+        assert_eq!((c.changed_namespaces(true), c.changed_namespaces(false)), (vec![7], vec![7]));
+        assert!(c.changed_namespaces(false).is_empty());
+        c.events_wanted.store(event::DISCOVERY, Ordering::Relaxed);
+        assert_eq!((c.next_event(), c.next_event()), (Some(0x70_f0_02), None));
+    }
+}

@@ -1,0 +1,58 @@
+//! Every limit of a connection, a controller and a core, with the relations between them.
+//!
+//! Invariant: what one host can make the target hold or do is bounded by these numbers, never by a
+//! number the host sent.
+
+use front::memory::{LARGEST, MemorySize};
+use units::Nanos;
+
+/// Most bytes of a command's data, and of one data PDU from the host: one piece of memory.
+pub const DATA_MOST: u32 = 1 << 20;
+/// Most bytes of data in a command's capsule.
+pub const CAPSULE_DATA: u32 = 16 << 10;
+/// Entries of a queue, most and least.
+pub const ENTRIES_MOST: u16 = 1024;
+/// As [`ENTRIES_MOST`].
+pub const ENTRIES_LEAST: u16 = 2;
+/// I/O queues of a controller.
+pub const IO_QUEUES: u16 = 128;
+/// Asynchronous event requests of a controller at a time.
+pub const EVENT_REQUESTS: usize = 4;
+/// Controllers of a subsystem at a time; their numbers are 1 to this.
+pub const CONTROLLERS: u16 = 1024;
+/// Namespaces of a subsystem.
+pub const NAMESPACES: u32 = 1024;
+/// Replies joined into one write to the transport: two slices each, and one.
+pub const REPLY_BATCH: usize = 31;
+/// Workers of a core: commands that its volumes carry out at a time.
+pub const WORKERS: usize = 512;
+/// Ranges of a Dataset Management command (NVM, section 3.2.3: NR is 8 bits, 0's based).
+pub const RANGES: u32 = 256;
+/// Bytes of a range of a Dataset Management command.
+pub const RANGE_BYTES: u32 = 16;
+
+/// How long a host may take from the connection's begin to the end of its Connect.
+pub const PATIENCE: Nanos = Nanos::from_millis(10_000);
+/// How often a core looks after keep-alive timers, events, and connections that have to end.
+pub const TICK: Nanos = Nanos::from_millis(100);
+/// The granularity of the keep-alive timer, in units of 100 ms (KAS).
+pub const KEEP_ALIVE_UNITS: u16 = 1;
+/// The keep-alive timeout where a host wants none on a discovery controller, milliseconds.
+pub const DISCOVERY_KEEP_ALIVE: u32 = 120_000;
+/// The longest keep-alive timeout, milliseconds; longer ones are taken as this.
+pub const KEEP_ALIVE_MOST: u32 = 24 * 3600 * 1000;
+
+/// Memory of a core's connections: as every front end's, with room for the data of a capsule in
+/// reserve.
+pub const MEMORY: MemorySize = MemorySize {
+    connections: 2048,
+    reserve_bytes: CAPSULE_DATA as usize,
+    pieces: [1024, 512, 128, 32],
+};
+
+const _: () = {
+    assert!(DATA_MOST as usize <= LARGEST && DATA_MOST.is_power_of_two());
+    assert!(CAPSULE_DATA <= DATA_MOST && MEMORY.reserve_bytes >= CAPSULE_DATA as usize);
+    assert!(RANGES * RANGE_BYTES <= CAPSULE_DATA);
+    assert!(ENTRIES_LEAST >= 2 && (ENTRIES_MOST as usize + REPLY_BATCH) < u16::MAX as usize);
+};

@@ -1,0 +1,187 @@
+//! One core's part of the target: its connections, the workers that carry commands out, a clock.
+//!
+//! Commands wait for a worker in the order in which they are ready; a worker carries out one at a
+//! time and never waits for memory or for a host. Workers are shared by all connections, so an idle
+//! connection has none.
+//!
+//! The clock ends connections that take too long to begin, whose controller is lost or was reset;
+//! it looks after keep-alive timers, and tells events. It stands still while there is no
+//! connection.
+//!
+//! Invariants
+//! - A command that is queued has a worker at the latest when the commands before it have ended.
+//! - A connection is in the list from its begin to its end.
+
+use crate::access::PortId;
+use crate::limits::{MEMORY, TICK, WORKERS};
+use crate::session::{self, EndReason, Session};
+use crate::{Target, Transport, Volumes};
+use core::cell::{Cell, RefCell};
+use front::memory::PIECES;
+use front::{ConnectionMemory, Seats};
+use io::local::{Event, Semaphore};
+use io::{BufMut, Env, Pool, Priority};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use units::Nanos;
+
+/// Bytes that a comparison or verification reads at a time.
+pub(crate) const SCRATCH: usize = PIECES[2];
+
+/// A command that is ready to be carried out.
+struct Job<E: Env, T, X: Volumes> {
+    session: Rc<Session<E, T, X>>,
+    slot: u16,
+}
+
+/// What the clock sees of a connection.
+pub(crate) trait Timed {
+    /// A tick came.
+    fn tick(&self, now: Nanos);
+    /// Ends the connection.
+    fn close(&self);
+}
+
+/// One core's part of the target.
+pub struct Server<E: Env, T, X: Volumes> {
+    pub(crate) env: E,
+    pub(crate) target: Arc<Target<X::Key>>,
+    pub(crate) volumes: X,
+    pub(crate) memory: Rc<ConnectionMemory>,
+    seats: Seats<Job<E, T, X>>,
+    idle: Cell<usize>,
+    backlog: RefCell<VecDeque<Job<E, T, X>>>,
+    connections: RefCell<Vec<Rc<dyn Timed>>>,
+    changed: Event,
+    stopped: Cell<bool>,
+    scratch_turn: Semaphore,
+    scratch: Cell<Option<BufMut>>,
+}
+
+impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
+    /// Starts it on a core; allocates its memory.
+    pub fn start(env: E, target: Arc<Target<X::Key>>, volumes: X) -> Rc<Self> {
+        Self::start_with(env, target, volumes, ConnectionMemory::new(MEMORY))
+    }
+
+    /// As [`Server::start`], with other memory.
+    pub fn start_with(
+        env: E,
+        target: Arc<Target<X::Key>>,
+        volumes: X,
+        memory: Rc<ConnectionMemory>,
+    ) -> Rc<Self> {
+        let server = Rc::new(Self {
+            env: env.clone(),
+            target,
+            volumes,
+            memory,
+            seats: Seats::new(WORKERS),
+            idle: Cell::new(WORKERS),
+            backlog: RefCell::default(),
+            connections: RefCell::default(),
+            changed: Event::default(),
+            stopped: Cell::new(false),
+            scratch_turn: Semaphore::new(1),
+            scratch: Cell::new(Some(Pool::single(SCRATCH))),
+        });
+        for seat in 0..WORKERS {
+            env.spawn(Priority::First, work(server.clone(), seat));
+        }
+        env.spawn(Priority::First, tick(server.clone()));
+        server
+    }
+
+    /// Serves a connection that came to `port`, through the address `local` of this machine, from
+    /// begin to end.
+    pub async fn serve(self: &Rc<Self>, transport: Rc<T>, port: PortId, local: &str) -> EndReason {
+        session::serve(self.clone(), transport, port, local).await
+    }
+
+    /// Ends all connections. Their `serve` returns once all they began has ended.
+    pub fn close_all(&self) {
+        self.connections.borrow().iter().for_each(|connection| connection.close());
+    }
+
+    /// Ends the workers and the clock; there is no connection any more.
+    pub fn stop(&self) {
+        self.stopped.set(true);
+        self.seats.stop();
+        self.changed.notify();
+    }
+
+    /// Connections that are there.
+    pub fn connections(&self) -> usize {
+        self.connections.borrow().len()
+    }
+
+    /// True if nothing is under way and all memory is back.
+    pub fn is_idle(&self) -> bool {
+        self.memory.is_idle() && self.idle.get() == WORKERS && self.scratch_turn.free() == 1
+    }
+
+    /// Hands a command to a worker.
+    pub(crate) fn submit(&self, session: Rc<Session<E, T, X>>, slot: u16) {
+        let job = Job { session, slot };
+        match self.idle.get() {
+            0 => self.backlog.borrow_mut().push_back(job),
+            idle => {
+                self.idle.set(idle - 1);
+                self.seats.assign(job);
+            }
+        }
+    }
+
+    pub(crate) fn enter(&self, connection: Rc<dyn Timed>) {
+        self.connections.borrow_mut().push(connection);
+        self.changed.notify();
+    }
+
+    pub(crate) fn leave(&self, connection: &Rc<dyn Timed>) {
+        self.connections.borrow_mut().retain(|other| !Rc::ptr_eq(other, connection));
+    }
+
+    /// Takes the memory that comparisons and verifications read into, one at a time.
+    pub(crate) async fn take_scratch(&self) -> BufMut {
+        self.scratch_turn.acquire(1).await;
+        self.scratch.take().expect("the turn brings it")
+    }
+
+    pub(crate) fn give_scratch(&self, scratch: BufMut) {
+        self.scratch.set(Some(scratch));
+        self.scratch_turn.release(1);
+    }
+}
+
+/// A worker's task.
+async fn work<E: Env, T: Transport, X: Volumes>(server: Rc<Server<E, T, X>>, seat: usize) {
+    while let Some(job) = server.seats.next(seat).await {
+        let mut next = Some(job);
+        while let Some(Job { session, slot }) = next {
+            session.carry_out(slot).await;
+            next = server.backlog.borrow_mut().pop_front();
+        }
+        server.idle.set(server.idle.get() + 1);
+        server.seats.rest(seat);
+    }
+}
+
+/// The clock's task.
+async fn tick<E: Env, T: Transport, X: Volumes>(server: Rc<Server<E, T, X>>) {
+    loop {
+        let needed = || {
+            let some = !server.connections.borrow().is_empty();
+            (some || server.stopped.get()).then_some(())
+        };
+        server.changed.wait_until(needed).await;
+        if server.stopped.get() {
+            return;
+        }
+        server.env.sleep(TICK).await;
+        let now = server.env.now();
+        // A tick may end a connection, which then leaves the list.
+        let all = server.connections.borrow().clone();
+        all.iter().for_each(|connection| connection.tick(now));
+    }
+}

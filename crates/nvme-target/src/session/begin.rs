@@ -1,0 +1,242 @@
+//! How a connection begins: an exchange of parameters (TCP, section 3.4), then a Connect (Base,
+//! section 3.3.1 and 6.3).
+//!
+//! Nothing of payload memory is taken. A Connect that is refused is answered, and the connection
+//! ends: a host that wants to try again connects again.
+
+use super::receive::{command_of, read_data, read_header};
+use super::reply::Form;
+use super::{EndReason, Received, Terms, data_bytes};
+use crate::access::PortId;
+use crate::controller::{Association, Controller};
+use crate::limits::{DATA_MOST, DISCOVERY_KEEP_ALIVE, ENTRIES_LEAST, ENTRIES_MOST};
+use crate::server::Server;
+use crate::session::Flow;
+use crate::target::NoController;
+use crate::{Transport, Volumes};
+use io::Env;
+use nvme::command::{Command, Completion, FABRICS};
+use nvme::fabrics::{self, ANY_CONTROLLER, CONNECT_DATA_BYTES, Connect, ConnectData, Wrong};
+use nvme::identify::ControllerKind;
+use nvme::nqn::DISCOVERY;
+use nvme::pdu::{self, Digests, Fatal, InitializeRequest, InitializeResponse, Kind};
+use nvme::status::Status;
+use parity::crc32c;
+use std::io::IoSlice;
+use std::sync::Arc;
+use units::Nanos;
+
+/// How often a Connect looks whether what its host had before has ended.
+const LOOK: Nanos = Nanos::from_millis(1);
+
+/// What is wrong with a Connect: the status, and its result.
+type Refusal = (Status, u64);
+
+/// Exchanges parameters and accepts a Connect.
+pub(super) async fn begin<E: Env, T: Transport, X: Volumes>(
+    server: &Server<E, T, X>,
+    transport: &T,
+    port: PortId,
+    local: &str,
+) -> Result<(Terms, Form), EndReason> {
+    let mut raw = Received::new();
+    let outcome = begin_with(server, transport, &mut raw, (port, local)).await;
+    if let Err(EndReason::Fatal(fatal)) = outcome {
+        let wrong = &raw[..];
+        let head = pdu::termination(Kind::ControllerTermination, fatal, wrong.len() as u32);
+        transport.write_all(&mut [IoSlice::new(&head), IoSlice::new(wrong)]).await?;
+    }
+    outcome
+}
+
+async fn begin_with<E: Env, T: Transport, X: Volumes>(
+    server: &Server<E, T, X>,
+    transport: &T,
+    raw: &mut Received,
+    (port, local): (PortId, &str),
+) -> Result<(Terms, Form), EndReason> {
+    let mut form = initialize(transport, raw).await?;
+    let (header, rest) = read_header(transport, form.digests, raw).await?;
+    match header.kind {
+        Kind::Command => {}
+        Kind::HostTermination => return Err(EndReason::Host),
+        _ => return Err(Fatal::Sequence.into()),
+    }
+    let command = command_of(raw);
+    let mut data = [0; CONNECT_DATA_BYTES];
+    let fits = rest.data as usize == data.len();
+    let whole = fits && read_data(transport, &mut data, &rest).await?;
+    let outcome = match whole || !fits {
+        true => check(&command, rest.data),
+        false => Err((Status::TRANSIENT_TRANSPORT, 0)),
+    };
+    let outcome = match outcome {
+        Ok(connect) => accept(server, &connect, &data, (port, local)).await,
+        Err(refusal) => Err(refusal),
+    };
+    match outcome {
+        Ok(terms) => {
+            // The result's low half is the controller's number (Base, figure 380).
+            let result = u64::from(terms.controller.id);
+            form.is_success_told = !terms.has_flow_control;
+            let answer = answer(transport, &form, &command, (Status::SUCCESS, result)).await;
+            if answer.is_err() {
+                server.target.end_queue(&terms.controller, terms.queue);
+            }
+            answer.map(|()| (terms, form))
+        }
+        Err(refusal) => {
+            answer(transport, &form, &command, refusal).await?;
+            Err(EndReason::Refused(refusal.0))
+        }
+    }
+}
+
+/// Exchanges parameters.
+async fn initialize<T: Transport>(transport: &T, raw: &mut Received) -> Result<Form, EndReason> {
+    let (header, _) = read_header(transport, Digests::default(), raw).await?;
+    if header.kind != Kind::InitializeRequest {
+        return Err(Fatal::Sequence.into());
+    }
+    let request = InitializeRequest::decode(raw.first_chunk().expect("a header was read whole"));
+    if request.version != 0 {
+        return Err(Fatal::Unsupported(8).into());
+    }
+    let Some(alignment) = pdu::alignment(request.alignment) else {
+        return Err(Fatal::Field(10).into());
+    };
+    let response = InitializeResponse {
+        version: 0,
+        alignment: 0,
+        digests: request.digests,
+        data_most: DATA_MOST,
+    };
+    transport.write_all(&mut [IoSlice::new(&response.encode())]).await?;
+    Ok(Form { digests: request.digests, alignment, is_success_told: false })
+}
+
+/// Answers a Connect.
+async fn answer<T: Transport>(
+    transport: &T,
+    form: &Form,
+    command: &Command,
+    (status, result): Refusal,
+) -> Result<(), EndReason> {
+    let completion = Completion { result, ..Completion::of(command.id(), status) };
+    let header = pdu::response(form.digests, &completion);
+    let digest = crc32c(0, &header).to_le_bytes();
+    let digest = if form.digests.header { &digest[..] } else { &[] };
+    Ok(transport.write_all(&mut [IoSlice::new(&header), IoSlice::new(digest)]).await?)
+}
+
+/// Whether a command is a Connect that can be.
+fn check(command: &Command, data: u32) -> Result<Connect, Refusal> {
+    let plain = |status| (status, 0);
+    let is_connect =
+        command.opcode() == FABRICS && command.fabrics_type() == fabrics::kind::CONNECT;
+    if !is_connect {
+        return Err(plain(Status::SEQUENCE_ERROR));
+    }
+    let flow = Flow::In(CONNECT_DATA_BYTES as u32, true);
+    data_bytes(command, flow, data).map_err(plain)?;
+    if data == 0 {
+        // It has to be in the capsule, for which there is always room.
+        return Err(plain(Status::SGL_TYPE));
+    }
+    let connect = Connect::decode(command);
+    let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
+    if connect.format != 0 {
+        return Err(plain(Status::CONNECT_FORMAT));
+    }
+    let entries = u32::from(connect.entries_less_one) + 1;
+    if !(u32::from(ENTRIES_LEAST)..=u32::from(ENTRIES_MOST)).contains(&entries) {
+        return Err(wrong(Wrong::ENTRIES));
+    }
+    Ok(connect)
+}
+
+/// Accepts a Connect: makes a controller, or finds the queue's.
+async fn accept<E: Env, T: Transport, X: Volumes>(
+    server: &Server<E, T, X>,
+    connect: &Connect,
+    data: &[u8; CONNECT_DATA_BYTES],
+    (port, local): (PortId, &str),
+) -> Result<Terms, Refusal> {
+    let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
+    let data = ConnectData::decode(data).map_err(|(which, _)| wrong(which))?;
+    let controller = match connect.queue {
+        0 => associate(server, connect, &data, port).await?,
+        queue => join(server, queue, &data, port)?,
+    };
+    Ok(Terms {
+        queue: connect.queue,
+        entries: connect.entries_less_one + 1,
+        has_flow_control: connect.attributes & fabrics::NO_FLOW_CONTROL == 0,
+        epoch: controller.epoch(),
+        local: local.to_owned(),
+        controller,
+    })
+}
+
+/// An admin queue: a new controller.
+async fn associate<E: Env, T: Transport, X: Volumes>(
+    server: &Server<E, T, X>,
+    connect: &Connect,
+    data: &ConnectData,
+    port: PortId,
+) -> Result<Arc<Controller>, Refusal> {
+    let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
+    if data.controller != ANY_CONTROLLER {
+        return Err(wrong(Wrong::CONTROLLER));
+    }
+    let is_discovery = data.subsystem.as_str() == DISCOVERY;
+    let kind = if is_discovery { ControllerKind::Discovery } else { ControllerKind::Io };
+    let association = Association {
+        subsystem: data.subsystem.clone(),
+        host: data.host.clone(),
+        host_id: data.host_id,
+        port,
+        kind,
+    };
+    // What the host has given up, and sends again, must not be carried out after it.
+    while !is_discovery && server.target.is_draining(&data.subsystem, &data.host_id) {
+        server.env.sleep(LOOK).await;
+    }
+    let keep_alive = match connect.keep_alive_ms {
+        0 if is_discovery => DISCOVERY_KEEP_ALIVE,
+        other => other,
+    };
+    server.target.associate(association, keep_alive).map_err(|why| match why {
+        NoController::Subsystem => wrong(Wrong::SUBSYSTEM),
+        NoController::Host => (Status::CONNECT_HOST, 0),
+        NoController::Full => (Status::CONNECT_BUSY, 0),
+    })
+}
+
+/// An I/O queue: of the controller that it names, which must be the same host's.
+fn join<E: Env, T: Transport, X: Volumes>(
+    server: &Server<E, T, X>,
+    queue: u16,
+    data: &ConnectData,
+    port: PortId,
+) -> Result<Arc<Controller>, Refusal> {
+    let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
+    let found = server.target.find(&data.subsystem, data.controller);
+    let Some(controller) = found.filter(|c| !c.is_lost() && !c.is_discovery()) else {
+        return Err(wrong(Wrong::CONTROLLER));
+    };
+    let own = &controller.association;
+    if own.host != data.host || own.host_id != data.host_id {
+        return Err(wrong(Wrong::HOST));
+    }
+    if own.port != port {
+        return Err(wrong(Wrong::CONTROLLER));
+    }
+    if !controller.is_enabled() {
+        return Err((Status::SEQUENCE_ERROR, 0));
+    }
+    if queue > controller.granted() || !controller.begin_queue(queue) {
+        return Err(wrong(Wrong::QUEUE));
+    }
+    Ok(controller)
+}

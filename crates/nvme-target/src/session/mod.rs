@@ -1,0 +1,465 @@
+//! One connection: one queue of one controller.
+//!
+//! States: *opened* → *initialized* (parameters were exchanged) → *serving* (a Connect was
+//! accepted) → *ending* (nothing is received any more) → *ended* (every command is over, the queue
+//! has left its controller). The first two have no payload memory and end after
+//! [`PATIENCE`](crate::limits::PATIENCE).
+//!
+//! A serving connection has three tasks: the *receiver* takes PDUs and begins commands; the
+//! *provider* gives memory to commands that wait for some, in their order; the *sender* sends. The
+//! server's workers carry commands out.
+//!
+//! Only for data within a capsule, which follows at once, does the receiver wait for memory: there
+//! is a piece in reserve for just that, which comes back without the receiver's help. So a host
+//! that sends no data, or takes no replies, stops nobody but itself.
+//!
+//! Invariants
+//! - A connection ends only after all its requests to volumes have.
+//! - Commands in progress are bounded by the slots: the queue's entries, and a batch of replies that
+//!   the host may have got while we do not know yet.
+
+mod begin;
+mod receive;
+pub(crate) mod reply;
+pub(crate) mod slots;
+
+use crate::access::PortId;
+use crate::controller::Controller;
+use crate::limits::{EVENT_REQUESTS, PATIENCE, REPLY_BATCH};
+use crate::server::{Server, Timed};
+use crate::{Transport, Volumes};
+use arrayvec::ArrayVec;
+use core::cell::{Cell, RefCell};
+use front::{Lease, Share};
+use io::local::Event;
+use io::{BufMut, Env, Priority};
+use nvme::command::{Command, Completion};
+use nvme::pdu::{self, Fatal, Kind, Transfer};
+use nvme::status::Status;
+use reply::{Form, Replies, Reply};
+use slots::{Slots, State};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use units::Nanos;
+
+/// Why a connection ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndReason {
+    /// The transport was closed, by either side.
+    Closed,
+    /// The host said that it ends.
+    Host,
+    /// The host disconnected its I/O queue.
+    Disconnected,
+    /// The host broke the protocol.
+    Fatal(Fatal),
+    /// Its Connect was refused.
+    Refused(Status),
+    /// The core has as many connections as it may have.
+    Full,
+    /// Its controller is lost, or was reset.
+    Lost,
+}
+
+/// What a Connect settled.
+pub(crate) struct Terms {
+    pub controller: Arc<Controller>,
+    pub queue: u16,
+    pub entries: u16,
+    /// Completions say how far the submission queue was taken.
+    pub has_flow_control: bool,
+    /// The controller's, as the queue connected.
+    pub epoch: u32,
+    /// This machine's address that the host came through.
+    pub local: String,
+}
+
+/// Counts of this queue since they were added to the controller's.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub read_bytes: Cell<u64>,
+    pub written_bytes: Cell<u64>,
+    pub reads: Cell<u64>,
+    pub writes: Cell<u64>,
+}
+
+/// A connection that serves.
+pub(crate) struct Session<E: Env, T, X: Volumes> {
+    pub server: Rc<Server<E, T, X>>,
+    pub transport: Rc<T>,
+    pub terms: Terms,
+    pub form: Form,
+    pub slots: RefCell<Slots<X::Volume>>,
+    pub replies: Replies,
+    pub view: RefCell<crate::volume::View<X::Key, X::Volume>>,
+    pub tally: Tally,
+    pub share: Rc<Share>,
+    /// Slots that wait for memory, in order.
+    waiting: RefCell<VecDeque<u16>>,
+    /// Something to wait for changed: see `provide` and `drained`.
+    changed: Event,
+    /// Commands that workers have.
+    working: Cell<usize>,
+    /// Requests for events, by slot.
+    held: RefCell<ArrayVec<u16, EVENT_REQUESTS>>,
+    /// Nothing is sent any more.
+    over: Cell<bool>,
+    /// The provider ends.
+    ended: Cell<bool>,
+    sq_head: Cell<u16>,
+    /// When the keep-alive timer began anew.
+    alive: Cell<Nanos>,
+}
+
+/// A connection that has not been accepted yet: all the clock can do is end it.
+struct Opened<T> {
+    transport: Rc<T>,
+    until: Nanos,
+}
+
+impl<T: Transport> Timed for Opened<T> {
+    fn tick(&self, now: Nanos) {
+        if now >= self.until {
+            self.transport.close();
+        }
+    }
+
+    fn close(&self) {
+        self.transport.close();
+    }
+}
+
+/// A host connected: serves it to its end. The transport is closed then.
+pub(crate) async fn serve<E: Env, T: Transport, X: Volumes>(
+    server: Rc<Server<E, T, X>>,
+    transport: Rc<T>,
+    port: PortId,
+    local: &str,
+) -> EndReason {
+    let until = server.env.now().after(PATIENCE);
+    let opened: Rc<dyn Timed> = Rc::new(Opened { transport: transport.clone(), until });
+    let reason = match Share::open(&server.memory) {
+        None => EndReason::Full,
+        Some(share) => {
+            server.enter(opened.clone());
+            let begun = begin::begin(&server, &transport, port, local).await;
+            server.leave(&opened);
+            match begun {
+                Err(reason) => reason,
+                Ok(begun) => Session::run(server, transport.clone(), begun, share).await,
+            }
+        }
+    };
+    transport.close();
+    reason
+}
+
+impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
+    /// Serves a queue that was accepted.
+    async fn run(
+        server: Rc<Server<E, T, X>>,
+        transport: Rc<T>,
+        (terms, form): (Terms, Form),
+        share: Rc<Share>,
+    ) -> EndReason {
+        let env = server.env.clone();
+        let session = Rc::new(Self {
+            transport,
+            form,
+            slots: RefCell::new(Slots::new(terms.entries + REPLY_BATCH as u16)),
+            replies: Replies::new(),
+            view: RefCell::default(),
+            tally: Tally::default(),
+            share,
+            waiting: RefCell::default(),
+            changed: Event::default(),
+            working: Cell::new(0),
+            held: RefCell::default(),
+            over: Cell::new(false),
+            ended: Cell::new(false),
+            sq_head: Cell::new(0),
+            alive: Cell::new(env.now()),
+            server: server.clone(),
+            terms,
+        });
+        let timed: Rc<dyn Timed> = session.clone();
+        server.enter(timed.clone());
+        env.spawn(Priority::First, reply::run(session.clone()));
+        env.spawn(Priority::First, provide(session.clone()));
+        let (reason, header) = session.receive().await;
+        if let EndReason::Fatal(fatal) = reason {
+            session.terminate(fatal, &header).await;
+        }
+        if reason != EndReason::Disconnected {
+            session.give_up();
+        }
+        session.drained().await;
+        server.leave(&timed);
+        session.add_counts();
+        let Terms { controller, queue, .. } = &session.terms;
+        server.target.end_queue(controller, *queue);
+        reason
+    }
+
+    /// Nothing is sent any more.
+    pub fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Closes the transport; what is in progress ends without replies.
+    pub fn give_up(&self) {
+        self.over.set(true);
+        self.transport.close();
+    }
+
+    /// Tells the host what it did wrong (TCP, section 3.6.2.5), as the last thing.
+    async fn terminate(&self, fatal: Fatal, header: &[u8]) {
+        let wrong = &header[..header.len().min(pdu::TERMINATION_DATA_MOST as usize)];
+        let head = pdu::termination(Kind::ControllerTermination, fatal, wrong.len() as u32);
+        self.replies.push(Reply::Termination([&head[..], wrong].concat().into()));
+        self.replies.flushed().await;
+    }
+
+    /// Waits until every command is over, then ends this connection's tasks.
+    async fn drained(&self) {
+        self.waiting.borrow_mut().clear();
+        self.slots.borrow_mut().drain();
+        self.changed.wait_until(|| (self.working.get() == 0).then_some(())).await;
+        self.replies.flushed().await;
+        self.ended.set(true);
+        self.changed.notify();
+        self.replies.stop();
+    }
+
+    /// A command came, whose data, if it has some, is not in its capsule: memory first.
+    fn begin_transfer(self: &Rc<Self>, slot: u16) {
+        let bytes = self.slots.borrow_mut().get(slot).bytes;
+        if bytes == 0 {
+            return self.work(slot);
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        let first = waiting.is_empty();
+        let taken = first.then(|| self.share.try_take_whole(bytes as usize)).flatten();
+        match taken {
+            Some(buffer) => {
+                drop(waiting);
+                self.provide_with(slot, buffer);
+            }
+            None => {
+                self.slots.borrow_mut().get(slot).state = State::Waiting;
+                waiting.push_back(slot);
+                drop(waiting);
+                self.changed.notify();
+            }
+        }
+    }
+
+    /// There is memory: asks for the command's data, or carries it out.
+    fn provide_with(self: &Rc<Self>, at: u16, buffer: (BufMut, Lease)) {
+        let mut slots = self.slots.borrow_mut();
+        let slot = slots.get(at);
+        slot.buffer = Some(buffer);
+        if !slot.is_inbound {
+            drop(slots);
+            return self.work(at);
+        }
+        slot.state = State::Receiving;
+        let (command, bytes) = (slot.command.id(), slot.bytes);
+        drop(slots);
+        self.replies.push(Reply::Ready(Transfer { command, tag: at, offset: 0, bytes }));
+    }
+
+    /// Hands a command to a worker.
+    fn work(self: &Rc<Self>, slot: u16) {
+        self.slots.borrow_mut().get(slot).state = State::Working;
+        self.working.set(self.working.get() + 1);
+        self.server.submit(self.clone(), slot);
+    }
+
+    /// A worker's part: carries a command out and answers it.
+    pub async fn carry_out(self: Rc<Self>, at: u16) {
+        let (command, volume, buffer) = {
+            let mut slots = self.slots.borrow_mut();
+            let slot = slots.get(at);
+            (slot.command.clone(), slot.volume.take(), slot.buffer.take())
+        };
+        match volume {
+            Some(volume) => self.carry_out_io(at, &command, &volume, buffer).await,
+            None if self.terms.queue == 0 => self.carry_out_admin(at, &command, buffer),
+            None => self.flush_all(at).await,
+        }
+        self.working.set(self.working.get() - 1);
+        if self.working.get() == 0 {
+            self.changed.notify();
+        }
+    }
+
+    /// The completion of a command.
+    fn completion(&self, at: u16, status: Status, result: u64) -> Completion {
+        let mut slots = self.slots.borrow_mut();
+        let slot = slots.get(at);
+        slot.state = State::Answered;
+        let mut completion = Completion::of(slot.command.id(), status);
+        completion.result = result;
+        if self.terms.has_flow_control {
+            self.sq_head.set((self.sq_head.get() + 1) % self.terms.entries);
+            completion.sq_head = self.sq_head.get();
+        }
+        completion
+    }
+
+    /// A command is over.
+    pub fn answer(&self, slot: u16, status: Status, result: u64) {
+        let completion = self.completion(slot, status, result);
+        self.replies.push(Reply::End { slot, completion });
+    }
+
+    /// A command is over, and gives data.
+    pub fn answer_with(&self, slot: u16, (data, lease): (BufMut, Lease)) {
+        let completion = self.completion(slot, Status::SUCCESS, 0);
+        self.replies.push(Reply::Data { slot, data, _lease: lease, completion });
+    }
+
+    /// Keeps a request for an event until there is one.
+    fn hold(&self, slot: u16) {
+        if self.held.borrow_mut().try_push(slot).is_err() {
+            return self.answer(slot, Status::ASYNC_EVENT_LIMIT, 0);
+        }
+        self.slots.borrow_mut().get(slot).state = State::Held;
+        self.tell_events();
+    }
+
+    /// Answers requests for events as far as there are some.
+    pub fn tell_events(&self) {
+        while !self.held.borrow().is_empty() {
+            let Some(result) = self.terms.controller.next_event() else { return };
+            let slot = self.held.borrow_mut().remove(0);
+            self.answer(slot, Status::SUCCESS, result.into());
+        }
+    }
+
+    /// Adds what this queue counted to its controller's.
+    pub fn add_counts(&self) {
+        let (own, all) = (&self.tally, &self.terms.controller.counts);
+        let pairs = [
+            (&own.read_bytes, &all.read_bytes),
+            (&own.written_bytes, &all.written_bytes),
+            (&own.reads, &all.reads),
+            (&own.writes, &all.writes),
+        ];
+        for (from, to) in pairs {
+            to.fetch_add(from.take(), Ordering::Relaxed);
+        }
+    }
+
+    /// The command is of a controller that is there, and of this epoch.
+    fn is_current(&self) -> bool {
+        let Terms { controller, queue, epoch, .. } = &self.terms;
+        !controller.is_lost() && (*queue == 0 || controller.epoch() == *epoch)
+    }
+}
+
+impl<E: Env, T: Transport, X: Volumes> Timed for Session<E, T, X> {
+    fn tick(&self, now: Nanos) {
+        let controller = &self.terms.controller;
+        self.add_counts();
+        if self.terms.queue == 0 {
+            if controller.take_traffic() {
+                self.alive.set(now);
+            }
+            let timeout = Nanos::from_millis(controller.keep_alive_ms().into());
+            if timeout > Nanos(0) && now.since(self.alive.get()) > timeout {
+                controller.lose();
+            }
+            self.tell_events();
+        }
+        if !self.is_current() {
+            self.give_up();
+        }
+    }
+
+    fn close(&self) {
+        self.give_up();
+    }
+}
+
+/// The provider's task: gives memory to commands that wait for some.
+async fn provide<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E, T, X>>) {
+    let next = || session.waiting.borrow().front().copied();
+    loop {
+        let come = || (session.ended.get() || next().is_some()).then_some(());
+        session.changed.wait_until(come).await;
+        let Some(slot) = next() else { return };
+        let bytes = session.slots.borrow_mut().get(slot).bytes as usize;
+        let buffer = session.share.take_whole(&session.server.env, bytes).await;
+        // The connection may have begun to end meanwhile.
+        if next() == Some(slot) {
+            session.waiting.borrow_mut().pop_front();
+            session.provide_with(slot, buffer);
+        }
+    }
+}
+
+/// Which bytes of a PDU's header came, for the message that tells what was wrong with them.
+pub(crate) type Received = ArrayVec<u8, { pdu::INITIALIZE_BYTES }>;
+
+/// What a command's admission gives.
+pub(crate) struct Admitted<V> {
+    pub volume: Option<V>,
+    pub flow: Flow,
+}
+
+/// How a command goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    /// It moves no data.
+    Plain,
+    /// So many bytes to the host.
+    Out(u32),
+    /// So many bytes from the host; with `false`, at least so many.
+    In(u32, bool),
+    /// It is kept until there is an event.
+    Event,
+    /// It is answered; the queue ends.
+    Disconnect,
+}
+
+/// Whether a command is what this queue can do.
+pub(crate) type Admission<V> = Result<Admitted<V>, Status>;
+
+impl<V> Admitted<V> {
+    pub fn plain() -> Self {
+        Self { volume: None, flow: Flow::Plain }
+    }
+
+    pub fn out(bytes: u32) -> Self {
+        Self { volume: None, flow: Flow::Out(bytes) }
+    }
+}
+
+/// Where the data of a command is: checks what the command says against what it needs and what its
+/// capsule holds; gives the bytes that move.
+pub(crate) fn data_bytes(command: &Command, flow: Flow, capsule: u32) -> Result<u32, Status> {
+    use nvme::sgl::Sgl;
+    let said = match command.sgl() {
+        Sgl::InCapsule { offset, .. } if offset != 0 => return Err(Status::SGL_OFFSET),
+        Sgl::InCapsule { length, .. } if length != capsule => return Err(Status::SGL_LENGTH),
+        Sgl::Transport { .. } if capsule != 0 => return Err(Status::SGL_LENGTH),
+        Sgl::InCapsule { length, .. } | Sgl::Transport { length } => Some(length),
+        Sgl::Other(_) => None,
+    };
+    let (needed, is_exact, is_outbound) = match flow {
+        Flow::Plain | Flow::Event | Flow::Disconnect => return Ok(0),
+        Flow::Out(bytes) => (bytes, true, true),
+        Flow::In(bytes, is_exact) => (bytes, is_exact, false),
+    };
+    match said {
+        None => Err(Status::SGL_TYPE),
+        Some(_) if is_outbound && capsule != 0 => Err(Status::SGL_TYPE),
+        Some(said) if said < needed || is_exact && said != needed => Err(Status::SGL_LENGTH),
+        Some(said) if said > crate::limits::DATA_MOST => Err(Status::INVALID_FIELD),
+        Some(said) => Ok(said),
+    }
+}

@@ -1,0 +1,192 @@
+//! The sender: what waits to be sent, several at once where several wait.
+//!
+//! Data of a read goes from the volume's buffer; everything between two such is one run of bytes,
+//! so completions that follow each other are one slice.
+//!
+//! Invariant: a reply that ends its command carries its slot, which is free once it is sent or
+//! dropped; so what waits is bounded by the slots.
+
+use super::Session;
+use crate::limits::REPLY_BATCH;
+use crate::{Transport, Volumes};
+use arrayvec::ArrayVec;
+use core::cell::{Cell, RefCell};
+use front::Lease;
+use io::local::Event;
+use io::{BufMut, Env};
+use nvme::command::Completion;
+use nvme::pdu::{self, Digests, Header, Kind, Transfer, flag};
+use parity::crc32c;
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::rc::Rc;
+
+/// What to send.
+pub(crate) enum Reply {
+    /// A command's end.
+    End { slot: u16, completion: Completion },
+    /// Its data, and its end. The lease is given back after the memory.
+    Data { slot: u16, data: BufMut, _lease: Lease, completion: Completion },
+    /// A request for a command's data.
+    Ready(Transfer),
+    /// The connection's end.
+    Termination(Box<[u8]>),
+}
+
+/// How this connection's PDUs look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Form {
+    pub digests: Digests,
+    /// Of data to the host, bytes.
+    pub alignment: usize,
+    /// No completion follows data of a command that ended well.
+    pub is_success_told: bool,
+}
+
+/// What waits to be sent.
+pub(crate) struct Replies {
+    queue: RefCell<VecDeque<Reply>>,
+    ready: Event,
+    stopped: Cell<bool>,
+    sending: Cell<bool>,
+}
+
+impl Replies {
+    pub fn new() -> Self {
+        Self {
+            queue: RefCell::default(),
+            ready: Event::default(),
+            stopped: Cell::new(false),
+            sending: Cell::new(false),
+        }
+    }
+
+    pub fn push(&self, reply: Reply) {
+        self.queue.borrow_mut().push_back(reply);
+        self.ready.notify();
+    }
+
+    /// Ends the sender once everything is sent or dropped.
+    pub fn stop(&self) {
+        self.stopped.set(true);
+        self.ready.notify();
+    }
+
+    /// True once there is something to send, false once stopped.
+    async fn wait(&self) -> bool {
+        let some = || {
+            let some = !self.queue.borrow().is_empty();
+            (some || self.stopped.get()).then_some(some)
+        };
+        self.ready.wait_until(some).await
+    }
+
+    fn next_batch(&self) -> ArrayVec<Reply, REPLY_BATCH> {
+        let mut queue = self.queue.borrow_mut();
+        let count = queue.len().min(REPLY_BATCH);
+        queue.drain(..count).collect()
+    }
+
+    /// Waits until all is sent or dropped.
+    pub async fn flushed(&self) {
+        let done = || (self.queue.borrow().is_empty() && !self.sending.get()).then_some(());
+        self.ready.wait_until(done).await;
+    }
+}
+
+/// The bytes around data, with the places where data goes.
+#[derive(Default)]
+struct Frame {
+    bytes: Vec<u8>,
+    /// Where in `bytes` the data of each reply that has some goes.
+    cuts: ArrayVec<usize, REPLY_BATCH>,
+}
+
+impl Frame {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.cuts.clear();
+    }
+
+    fn header(&mut self, form: &Form, header: &[u8]) {
+        self.bytes.extend_from_slice(header);
+        if form.digests.header {
+            self.bytes.extend_from_slice(&crc32c(0, header).to_le_bytes());
+        }
+    }
+
+    fn add(&mut self, form: &Form, reply: &Reply) {
+        match reply {
+            Reply::End { completion, .. } => {
+                self.header(form, &pdu::response(form.digests, completion));
+            }
+            Reply::Ready(transfer) => {
+                let header = Header::new(Kind::ReadyToTransfer, 0, 0, 4, form.digests);
+                self.header(form, &transfer.encode(&header));
+            }
+            Reply::Termination(bytes) => self.bytes.extend_from_slice(bytes),
+            Reply::Data { data, completion, .. } => self.data(form, data, completion),
+        }
+    }
+
+    fn data(&mut self, form: &Form, data: &BufMut, completion: &Completion) {
+        let flags = if form.is_success_told { flag::LAST | flag::SUCCESS } else { flag::LAST };
+        let bytes = data.len() as u32;
+        let header = Header::new(Kind::ControllerData, flags, bytes, form.alignment, form.digests);
+        let begin = self.bytes.len();
+        let transfer = Transfer { command: completion.id, tag: 0, offset: 0, bytes };
+        self.header(form, &transfer.encode(&header));
+        self.bytes.resize(begin + usize::from(header.data_offset), 0);
+        self.cuts.push(self.bytes.len());
+        if form.digests.data {
+            self.bytes.extend_from_slice(&crc32c(0, data).to_le_bytes());
+        }
+        if !form.is_success_told {
+            self.header(form, &pdu::response(form.digests, completion));
+        }
+    }
+
+    fn parts<'a>(&'a self, batch: &'a [Reply]) -> ArrayVec<IoSlice<'a>, { 2 * REPLY_BATCH + 1 }> {
+        let data = batch.iter().filter_map(|reply| match reply {
+            Reply::Data { data, .. } => Some(data),
+            _ => None,
+        });
+        let mut parts = ArrayVec::new();
+        let mut from = 0;
+        for (cut, data) in self.cuts.iter().zip(data) {
+            parts.push(IoSlice::new(&self.bytes[from..*cut]));
+            parts.push(IoSlice::new(data));
+            from = *cut;
+        }
+        if from < self.bytes.len() {
+            parts.push(IoSlice::new(&self.bytes[from..]));
+        }
+        parts
+    }
+}
+
+/// The sender's task.
+pub(super) async fn run<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E, T, X>>) {
+    let mut frame = Frame::default();
+    let replies = &session.replies;
+    while replies.wait().await {
+        let batch = replies.next_batch();
+        replies.sending.set(true);
+        if !session.is_over() {
+            frame.clear();
+            batch.iter().for_each(|reply| frame.add(&session.form, reply));
+            if session.transport.write_all(&mut frame.parts(&batch)).await.is_err() {
+                session.give_up();
+            }
+        }
+        let mut slots = session.slots.borrow_mut();
+        for reply in batch {
+            if let Reply::End { slot, .. } | Reply::Data { slot, .. } = reply {
+                slots.end(slot);
+            }
+        }
+        drop(slots);
+        replies.sending.set(false);
+        replies.ready.notify();
+    }
+}

@@ -1,0 +1,320 @@
+//! The target: what all cores share. Exports, ports, and the controllers that hosts have made.
+//!
+//! Behind one lock, taken as connections begin and end, by admin commands, and by whoever changes
+//! exports; commands of I/O queues look at [`Target::changes`] only.
+//!
+//! Invariants
+//! - A controller is listed from its Connect until the last of its queues has ended, so its number
+//!   is not given to another before.
+//! - A change of exports is told to just those controllers whose namespaces, or whose discovery
+//!   page, it changes. One that is left with no namespace is lost.
+
+use crate::access::{Export, Exports, Port, PortId, Refused};
+use crate::controller::{Association, Controller};
+use crate::limits::CONTROLLERS;
+use nvme::identify::ControllerKind;
+use nvme::log::{Place, PlaceKind};
+use nvme::nqn::Nqn;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What the target says of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Product {
+    /// The model.
+    pub model: String,
+    /// The version.
+    pub version: String,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    exports: Exports<K>,
+    ports: BTreeMap<PortId, Port>,
+    referrals: Vec<Place>,
+    controllers: Vec<Arc<Controller>>,
+    /// The generation of the discovery page.
+    generation: u64,
+}
+
+/// A connection to an export, for those who look.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Connected {
+    /// The host.
+    pub host: String,
+    /// Its controller's number.
+    pub controller: u16,
+    /// Its queues, the admin queue included.
+    pub queues: usize,
+}
+
+/// The target. `K` names a volume.
+#[derive(Debug)]
+pub struct Target<K> {
+    pub(crate) product: Product,
+    state: Mutex<State<K>>,
+    changes: AtomicU64,
+}
+
+/// Why a host gets no controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoController {
+    /// There is no such subsystem at this port.
+    Subsystem,
+    /// The host may not.
+    Host,
+    /// There is no number left.
+    Full,
+}
+
+impl<K: Clone + PartialEq> Target<K> {
+    /// A target without exports.
+    pub fn new(product: Product) -> Arc<Self> {
+        let state = State {
+            exports: Exports::default(),
+            ports: BTreeMap::new(),
+            referrals: Vec::new(),
+            controllers: Vec::new(),
+            generation: 1,
+        };
+        Arc::new(Self { product, state: Mutex::new(state), changes: AtomicU64::new(0) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Goes up with every change of exports.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Adds a port, or says something else of one.
+    pub fn set_port(&self, id: PortId, port: Port) {
+        self.change(|state| {
+            state.ports.insert(id, port);
+        });
+    }
+
+    /// Removes a port. Its listener is closed already.
+    pub fn remove_port(&self, id: PortId) {
+        self.change(|state| {
+            state.ports.remove(&id);
+        });
+    }
+
+    /// Other discovery services that hosts are told of.
+    pub fn set_referrals(&self, referrals: Vec<Place>) {
+        self.change(|state| state.referrals = referrals);
+    }
+
+    /// Adds an export, or puts it in the place of the one with this name.
+    ///
+    /// # Errors
+    /// Why it can't be.
+    pub fn add(&self, name: &str, export: Export<K>) -> Result<(), Refused> {
+        self.change(|state| state.exports.add(name, export))
+    }
+
+    /// Removes an export; false if there was none. Requests in progress go on.
+    pub fn remove(&self, name: &str) -> bool {
+        self.change(|state| state.exports.remove(name))
+    }
+
+    /// A volume's size changed: hosts that have it are told.
+    pub fn resized(&self, volume: &K) {
+        let state = self.lock();
+        for controller in &state.controllers {
+            let own = state.namespaces(controller);
+            let nsids = own.iter().filter(|export| export.volume == *volume).map(|e| e.nsid);
+            tell(controller, nsids);
+        }
+        drop(state);
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Changes exports or ports, and tells those whom it concerns.
+    fn change<R>(&self, change: impl FnOnce(&mut State<K>) -> R) -> R {
+        let mut state = self.lock();
+        let before: Vec<_> = state.controllers.iter().map(|c| state.seen_by(c)).collect();
+        let outcome = change(&mut state);
+        state.generation += 1;
+        for (controller, before) in state.controllers.iter().zip(before) {
+            let after = state.seen_by(controller);
+            if before == after {
+                continue;
+            }
+            match (before, after) {
+                (Seen::Namespaces(before), Seen::Namespaces(after)) => {
+                    let differs = |e: &&Export<K>| {
+                        let same = |other: &Export<K>| other.nsid == e.nsid && alike(other, e);
+                        !before.iter().any(same) || !after.iter().any(same)
+                    };
+                    let all = before.iter().chain(&after).filter(differs).map(|e| e.nsid);
+                    tell(controller, all.collect::<BTreeSet<_>>().into_iter());
+                    if after.is_empty() {
+                        controller.lose();
+                    }
+                }
+                _ => controller.notify(|notices| notices.tell_discovery = true),
+            }
+        }
+        drop(state);
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        outcome
+    }
+
+    /// Makes a controller, with its admin queue.
+    pub(crate) fn associate(
+        &self,
+        association: Association,
+        keep_alive_ms: u32,
+    ) -> Result<Arc<Controller>, NoController> {
+        let mut state = self.lock();
+        if association.kind == ControllerKind::Io {
+            let Association { subsystem, host, port, .. } = &association;
+            if !state.exports.is_at(subsystem, *port) {
+                return Err(NoController::Subsystem);
+            }
+            if state.exports.namespaces(subsystem, *port, host).is_empty() {
+                return Err(NoController::Host);
+            }
+        }
+        let taken = |id: u16| {
+            let same = |c: &Arc<Controller>| {
+                c.id == id && c.association.subsystem == association.subsystem
+            };
+            state.controllers.iter().any(same)
+        };
+        let Some(id) = (1..=CONTROLLERS).find(|id| !taken(*id)) else {
+            return Err(NoController::Full);
+        };
+        let controller = Arc::new(Controller::new(id, association, keep_alive_ms));
+        controller.begin_queue(0);
+        state.controllers.push(controller.clone());
+        Ok(controller)
+    }
+
+    /// The controller that an I/O queue names.
+    pub(crate) fn find(&self, subsystem: &Nqn, id: u16) -> Option<Arc<Controller>> {
+        let state = self.lock();
+        let same = |c: &&Arc<Controller>| c.id == id && c.association.subsystem == *subsystem;
+        state.controllers.iter().find(same).cloned()
+    }
+
+    /// A queue has ended, with all it began: its controller goes with the last.
+    pub(crate) fn end_queue(&self, controller: &Arc<Controller>, queue: u16) {
+        let mut state = self.lock();
+        controller.end_queue(queue);
+        if queue == 0 {
+            controller.lose();
+        }
+        state.controllers.retain(|c| !(c.is_lost() && c.queues() == 0));
+    }
+
+    /// Whether commands of a lost controller that this host had may still be in progress.
+    pub(crate) fn is_draining(&self, subsystem: &Nqn, host_id: &[u8; 16]) -> bool {
+        let same = |c: &&Arc<Controller>| {
+            c.association.subsystem == *subsystem && c.association.host_id == *host_id
+        };
+        self.lock().controllers.iter().filter(same).any(|c| c.is_lost())
+    }
+
+    /// What a controller's host finds, by number.
+    pub(crate) fn namespaces(&self, controller: &Controller) -> Vec<Export<K>> {
+        self.lock().namespaces(controller)
+    }
+
+    /// All namespaces' numbers of a subsystem, whoever may have them, and its controllers'.
+    pub(crate) fn controllers(&self, subsystem: &Nqn) -> Vec<u16> {
+        let state = self.lock();
+        let own = state.controllers.iter().filter(|c| c.association.subsystem == *subsystem);
+        let mut ids: Vec<_> = own.map(|c| c.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The discovery page's generation and places for a host that came through `local`.
+    pub(crate) fn discovery(&self, host: &Nqn, local: &str) -> (u64, Vec<Place>) {
+        let state = self.lock();
+        (state.generation, state.places(host, local))
+    }
+
+    /// Hosts that have an export.
+    pub fn connected(&self, name: &str) -> Vec<Connected> {
+        let state = self.lock();
+        let Some(export) = state.exports.get(name) else { return Vec::new() };
+        let has = |c: &&Arc<Controller>| {
+            let own = state.namespaces(c);
+            own.iter().any(|e| e.subsystem == export.subsystem && e.nsid == export.nsid)
+        };
+        let told = |c: &Arc<Controller>| Connected {
+            host: c.association.host.to_string(),
+            controller: c.id,
+            queues: c.queues(),
+        };
+        state.controllers.iter().filter(has).map(told).collect()
+    }
+}
+
+/// Whether hosts see the same namespace.
+fn alike<K: PartialEq>(one: &Export<K>, other: &Export<K>) -> bool {
+    one.volume == other.volume && one.nguid == other.nguid && one.uuid == other.uuid
+}
+
+/// What a controller's host can see change.
+#[derive(PartialEq)]
+enum Seen<K> {
+    Namespaces(Vec<Export<K>>),
+    Places(Vec<Place>),
+}
+
+impl<K: Clone + PartialEq> State<K> {
+    fn namespaces(&self, controller: &Controller) -> Vec<Export<K>> {
+        let Association { subsystem, port, host, kind, .. } = &controller.association;
+        match kind {
+            ControllerKind::Io => self.exports.namespaces(subsystem, *port, host),
+            ControllerKind::Discovery => Vec::new(),
+        }
+    }
+
+    fn seen_by(&self, controller: &Controller) -> Seen<K> {
+        match controller.association.kind {
+            ControllerKind::Io => Seen::Namespaces(self.namespaces(controller)),
+            ControllerKind::Discovery => {
+                Seen::Places(self.places(&controller.association.host, ""))
+            }
+        }
+    }
+
+    fn places(&self, host: &Nqn, local: &str) -> Vec<Place> {
+        let found = self.exports.found_by(host);
+        let place = |(subsystem, id): (Nqn, PortId)| {
+            let port = self.ports.get(&id)?;
+            let address = port.address.clone().unwrap_or_else(|| local.to_owned());
+            Some(Place {
+                kind: PlaceKind::Subsystem,
+                subsystem,
+                port: id.0,
+                is_v6: address.contains(':'),
+                address,
+                service: port.service.to_string(),
+            })
+        };
+        self.referrals.iter().cloned().chain(found.into_iter().filter_map(place)).collect()
+    }
+}
+
+/// Namespaces of a controller changed.
+fn tell(controller: &Controller, nsids: impl Iterator<Item = u32>) {
+    let mut nsids = nsids.peekable();
+    if nsids.peek().is_none() {
+        return;
+    }
+    controller.notify(|notices| {
+        // One event until the host reads the page.
+        notices.tell_namespaces |= notices.namespaces.is_empty();
+        notices.namespaces.extend(nsids);
+    });
+}

@@ -1,0 +1,339 @@
+//! How hosts come in, and what controllers say of themselves.
+
+mod support;
+
+use nvme::command::{admin, nvm};
+use nvme::fabrics::{ANY_CONTROLLER, Wrong, property};
+use nvme::identify::cns;
+use nvme::log::page;
+use nvme::nqn::DISCOVERY;
+use nvme::status::Status;
+use palisade_nvme_target::access::{Hosts, Port, PortId};
+use palisade_nvme_target::{EndReason, Health};
+use std::collections::BTreeSet;
+use support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
+use support::{HOST, PORT, Rig, export, nqn};
+use units::Nanos;
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+#[test]
+fn a_controller_says_what_it_is() {
+    let rig = Rig::new(1);
+    let host = rig.host();
+    rig.run(async move {
+        let id = host.enter().await;
+        assert_eq!(host.property(property::VERSION, false).await, 0x2_0000);
+        let capabilities = host.property(property::CAPABILITIES, true).await;
+        assert_eq!((capabilities & 0xffff, capabilities >> 37 & 0xff), (1023, 1));
+        assert_eq!(host.property(property::STATUS, false).await, 1);
+        let c = host.identify(cns::CONTROLLER, 0).await;
+        assert_eq!((u16::from_le_bytes([c[78], c[79]]), c[77], c[111]), (id, 8, 1));
+        assert_eq!((&c[24..32], u32_at(&c, 516), u32_at(&c, 1792)), (&b"Palisade"[..], 1024, 1028));
+        assert_eq!(&c[4..7], b"PAL");
+        let n = host.identify(cns::NAMESPACE, 1).await;
+        assert_eq!((u64_at(&n, 0), n[130], &n[104..120]), (2048, 12, &[1; 16][..]));
+        // Strips of 64 KiB, stripes of 192, blocks of 4: our strip and stripe are told.
+        assert_eq!((n[64], n[72], n[46]), (15, 47, 48));
+        let d = host.identify(cns::NAMESPACE_DESCRIPTORS, 1).await;
+        assert_eq!((d[0], d[4], d[20], d[24]), (2, 1, 3, 0x81));
+        assert_eq!(u32_at(&host.identify(cns::ACTIVE_NAMESPACES, 0).await, 0), 1);
+        assert_eq!(u32_at(&host.identify(cns::ACTIVE_NAMESPACES, 1).await, 0), 0);
+        assert_eq!(host.identify(cns::NAMESPACE, 9).await, vec![0; 4096]);
+        assert_eq!(host.identify(cns::CONTROLLERS, 0).await[..4], [1, 0, id as u8, 0]);
+        for set in [cns::NAMESPACE_OF_SET, cns::CONTROLLER_OF_SET] {
+            assert_eq!(host.identify(set, 1).await, vec![0; 4096]);
+        }
+        assert_eq!(host.identify(cns::NAMESPACE_INDEPENDENT, 1).await[14], 1);
+        let unknown = admin_command(admin::IDENTIFY, 0, &[0x7e]);
+        host.expect(unknown, Data::Out(4096), Status::INVALID_FIELD).await;
+        let absent = admin_command(admin::IDENTIFY, 9, &[3]);
+        host.expect(absent, Data::Out(4096), Status::INVALID_NAMESPACE).await;
+    });
+    rig.finish();
+}
+
+#[test]
+fn log_pages_are_given_whole_and_in_parts() {
+    let rig = Rig::new(2);
+    let host = rig.host();
+    let health = rig.shelf.1.clone();
+    rig.run(async move {
+        host.enter().await;
+        assert_eq!(host.log(page::HEALTH, 512).await[0], 0);
+        health.set(Health { is_degraded: true, media_errors: 3 });
+        let degraded = host.log(page::HEALTH, 512).await;
+        assert_eq!((degraded[0], degraded[160]), (0b101, 3));
+        assert_eq!(host.log(page::FIRMWARE, 512).await[8..13], *b"0.1.0");
+        let effects = host.log(page::EFFECTS, 4096).await;
+        assert_eq!((effects[4 * 6], effects[1024 + 4], effects[1024 + 8]), (1, 3, 1));
+        let supported = host.log(page::SUPPORTED, 1024).await;
+        assert_eq!((supported[0], supported[8], supported[4 * 0x70]), (1, 1, 0));
+        let ana = host.log(page::ANA, 56).await;
+        assert_eq!((ana[8], u32_at(&ana, 16), ana[32], u32_at(&ana, 48)), (1, 1, 1, 1));
+        let part = log_page(page::EFFECTS, 8, 1024 + 4);
+        assert_eq!(host.expect(part, Data::Out(8), Status::SUCCESS).await[..5], [3, 0, 0, 0, 1]);
+        let unknown = log_page(0xd0, 512, 0);
+        host.expect(unknown, Data::Out(512), Status::INVALID_LOG_PAGE).await;
+        let long = log_page(page::ERRORS, 2 << 20, 0);
+        host.expect(long, Data::Out(2 << 20), Status::INVALID_FIELD).await;
+    });
+    rig.finish();
+}
+
+#[test]
+fn features_are_read_and_what_may_be_is_set() {
+    let rig = Rig::new(3);
+    let host = rig.host();
+    rig.run(async move {
+        host.enter().await;
+        let get = |id: u32| admin_command(admin::GET_FEATURES, 0, &[id]);
+        let set = |id: u32, value: u32| admin_command(admin::SET_FEATURES, 0, &[id, value]);
+        let value = async |command| {
+            let (done, _) = host.call(command, Data::None).await.unwrap();
+            assert_eq!(done.status, Status::SUCCESS);
+            done.result
+        };
+        assert_eq!(value(set(7, 3 << 16 | 5)).await, 3 << 16 | 3);
+        assert_eq!(value(get(7)).await, 3 << 16 | 3);
+        assert_eq!(value(set(7, 999 << 16 | 999)).await, 127 << 16 | 127);
+        assert_eq!((value(get(0xb)).await, value(set(0xb, 0)).await), (0x100, 0));
+        assert_eq!(value(get(0xb)).await, 0);
+        assert_eq!(value(get(3 << 8 | 7)).await, 4);
+        let id = admin_command(admin::GET_FEATURES, 0, &[0x81, 1]);
+        assert_eq!(host.expect(id, Data::Out(16), Status::SUCCESS).await, [5; 16]);
+        // Its volume has no volatile cache.
+        host.expect(get(6), Data::None, Status::INVALID_FIELD).await;
+        host.expect(get(0xc0), Data::None, Status::INVALID_FIELD).await;
+        host.expect(set(1, 1), Data::None, Status::FEATURE_NOT_CHANGEABLE).await;
+        let save = set(7 | 1 << 31, 1);
+        host.expect(save, Data::None, Status::FEATURE_NOT_SAVEABLE).await;
+        host.expect(command(admin::KEEP_ALIVE, 0), Data::None, Status::SUCCESS).await;
+        let (abort, _) = host.call(command(admin::ABORT, 0), Data::None).await.unwrap();
+        assert_eq!((abort.status, abort.result), (Status::SUCCESS, 1));
+        host.expect(command(0x0d, 0), Data::None, Status::INVALID_OPCODE).await;
+    });
+    rig.finish();
+}
+
+#[test]
+fn who_is_not_named_does_not_come_in() {
+    let rig = Rig::new(4);
+    let refused = |change: fn(&mut Host), queue, controller| {
+        let mut host = rig.host();
+        change(&mut host);
+        let done = std::rc::Rc::new(std::cell::Cell::new(None));
+        let told = done.clone();
+        rig.run(async move {
+            told.set(Some(host.join(queue, controller).await.unwrap()));
+            assert!(host.next_pdu().await.is_err(), "closed");
+        });
+        let done = done.get().unwrap();
+        (done.status, done.result)
+    };
+    let parameter = |which: Wrong| (Status::CONNECT_PARAMETERS, which.result());
+    let any = ANY_CONTROLLER;
+    assert_eq!(
+        refused(|host| host.name = "nqn.2026-11.example:x".into(), 0, any),
+        (Status::CONNECT_HOST, 0)
+    );
+    assert_eq!(
+        refused(|host| host.subsystem = "nqn.2026-11.example:none".into(), 0, any),
+        parameter(Wrong::SUBSYSTEM)
+    );
+    assert_eq!(refused(|_| (), 0, 7), parameter(Wrong::CONTROLLER));
+    assert_eq!(refused(|_| (), 1, 7), parameter(Wrong::CONTROLLER));
+    // At another port there is nothing.
+    rig.target.set_port(PortId(2), Port { address: None, service: 4421 });
+    let mut elsewhere = export(1, 1);
+    elsewhere.ports = BTreeSet::from([PortId(2)]);
+    elsewhere.hosts = Hosts::Any;
+    rig.target.add("one", elsewhere).unwrap();
+    assert_eq!(refused(|_| (), 0, any), parameter(Wrong::SUBSYSTEM));
+    rig.finish();
+}
+
+#[test]
+fn io_queues_are_of_a_controller_that_is_enabled_and_the_same_hosts() {
+    let rig = Rig::new(5);
+    let (admin, stranger, early, io, twin, far) =
+        (rig.host(), rig.host(), rig.host(), rig.host(), rig.host(), rig.host());
+    let mut stranger = stranger;
+    stranger.host_id = [9; 16];
+    rig.run(async move {
+        let id = admin.join(0, ANY_CONTROLLER).await.unwrap().result as u16;
+        assert_eq!(early.join(1, id).await.unwrap().status, Status::SEQUENCE_ERROR);
+        admin.set_property(property::CONFIGURATION, 0x46_0001).await;
+        let wrong = stranger.join(1, id).await.unwrap();
+        assert_eq!(wrong.result, Wrong::HOST.result());
+        let four = admin_command(admin::SET_FEATURES, 0, &[7, 3 << 16 | 3]);
+        admin.expect(four, Data::None, Status::SUCCESS).await;
+        assert_eq!(far.join(5, id).await.unwrap().result, Wrong::QUEUE.result());
+        assert_eq!(io.join(4, id).await.unwrap().status, Status::SUCCESS);
+        assert_eq!(twin.join(4, id).await.unwrap().result, Wrong::QUEUE.result());
+        assert_eq!(io.read(1, 1).await.len(), 4096);
+        // Disabling ends the I/O queue; the admin queue goes on.
+        admin.set_property(property::CONFIGURATION, 0x46_0000).await;
+        assert!(io.next_pdu().await.is_err());
+        assert_eq!(admin.property(property::STATUS, false).await, 0);
+    });
+    rig.finish();
+}
+
+#[test]
+fn discovery_shows_a_host_what_it_may_have() {
+    let rig = Rig::new(6);
+    let discovery = || {
+        let mut host = rig.host();
+        host.subsystem = DISCOVERY.into();
+        host
+    };
+    let (own, mut other) = (discovery(), discovery());
+    other.name = "nqn.2026-11.example:x".into();
+    let target = rig.target.clone();
+    rig.run(async move {
+        own.enter().await;
+        other.enter().await;
+        assert_eq!(own.identify(cns::CONTROLLER, 0).await[111], 2);
+        let page = own.log(page::DISCOVERY, 2048).await;
+        assert_eq!((u64_at(&page, 8), &page[1536..1546]), (1, &b"192.0.2.1 "[..]));
+        assert_eq!(&page[1024 + 32..1024 + 37], b"4420 ");
+        assert_eq!(&page[1280..1300], b"nqn.2026-11.example:");
+        assert_eq!(u64_at(&other.log(page::DISCOVERY, 1024).await, 8), 0);
+        // Neither has namespaces.
+        own.expect(blocks(nvm::READ, 0, 1), Data::Out(4096), Status::SGL_LENGTH).await;
+        // A change is told to whom it concerns.
+        let events = admin_command(admin::SET_FEATURES, 0, &[0xb, 1 << 31]);
+        own.expect(events.clone(), Data::None, Status::SUCCESS).await;
+        other.expect(events, Data::None, Status::SUCCESS).await;
+        let asked = command(admin::ASYNC_EVENT_REQUEST, 0);
+        let id = own.begin(asked.clone(), &Data::None).await.unwrap();
+        other.begin(asked, &Data::None).await.unwrap();
+        target.set_port(PORT, Port { address: Some("198.51.100.9".into()), service: 8009 });
+        match own.next_pdu().await.unwrap() {
+            Pdu::Done(done) => assert_eq!((done.id, done.result), (id, 0x70_f0_02)),
+            other => panic!("{other:?}"),
+        }
+        let changed = own.log(page::DISCOVERY, 2048).await;
+        assert!(u64_at(&changed, 0) > u64_at(&page, 0));
+        assert_eq!((&changed[1536..1549], other.end.unread()), (&b"198.51.100.9 "[..], 0));
+    });
+    rig.finish();
+}
+
+#[test]
+fn changes_of_namespaces_are_told_once_until_their_page_is_read() {
+    let rig = Rig::new(7);
+    let host = rig.host();
+    let target = rig.target.clone();
+    let same = rig.volume();
+    rig.shelf.0.borrow_mut().push((2, same));
+    rig.run(async move {
+        host.enter().await;
+        for _ in 0..4 {
+            host.begin(command(admin::ASYNC_EVENT_REQUEST, 0), &Data::None).await.unwrap();
+        }
+        let fifth = command(admin::ASYNC_EVENT_REQUEST, 0);
+        host.expect(fifth, Data::None, Status::ASYNC_EVENT_LIMIT).await;
+        target.add("two", export(2, 2)).unwrap();
+        let event = async || match host.next_pdu().await.unwrap() {
+            Pdu::Done(done) => done.result,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(event().await, 0x04_00_02);
+        target.resized(&1);
+        assert_eq!(host.log(page::HEALTH, 512).await.len(), 512, "no second event");
+        let changed = host.log(page::CHANGED_NAMESPACES, 4096).await;
+        assert_eq!((u32_at(&changed, 0), u32_at(&changed, 4), u32_at(&changed, 8)), (1, 2, 0));
+        assert_eq!(u32_at(&host.log(page::CHANGED_NAMESPACES, 4096).await, 0), 0);
+        target.resized(&2);
+        assert_eq!(event().await, 0x04_00_02);
+    });
+    rig.finish();
+}
+
+#[test]
+fn a_host_that_falls_silent_loses_its_controller() {
+    let rig = Rig::new(8);
+    let (admin, io) = (rig.host(), rig.host());
+    let (env, target) = (rig.world.env(units::CoreId(0)), rig.target.clone());
+    rig.run(async move {
+        let id = admin.enter().await;
+        let two = admin_command(admin::SET_FEATURES, 0, &[0xf, 2000]);
+        admin.expect(two, Data::None, Status::SUCCESS).await;
+        io.join(1, id).await.unwrap();
+        // Traffic on any queue keeps it.
+        for _ in 0..10 {
+            io::Env::sleep(&env, Nanos::from_millis(1000)).await;
+            io.read(0, 1).await;
+        }
+        assert_eq!(target.connected("one")[0].queues, 2);
+        assert!(io.next_pdu().await.is_err() && admin.next_pdu().await.is_err());
+        io::Env::sleep(&env, Nanos::from_millis(1)).await;
+        assert_eq!(target.connected("one"), []);
+    });
+    rig.finish();
+}
+
+#[test]
+fn who_takes_too_long_to_come_in_is_sent_away() {
+    let rig = Rig::new(9);
+    let (silent, end) = rig.connect(0, Default::default());
+    let (half, half_end) = rig.connect(1, Default::default());
+    let half = Host::new(half);
+    rig.run(async move {
+        half.initialize().await.unwrap();
+        assert!(half.next_pdu().await.is_err());
+    });
+    rig.world.run_for(Nanos::from_millis(200));
+    assert_eq!((end.get(), half_end.get()), (Some(EndReason::Closed), Some(EndReason::Closed)));
+    drop(silent);
+    rig.finish();
+}
+
+/// What a host has given up and sends again on a new connection is not carried out after it.
+#[test]
+fn a_host_that_comes_again_waits_for_what_it_left() {
+    let rig = Rig::new(10);
+    let (admin, io, again) = (rig.host(), rig.host(), rig.host());
+    let volume = rig.volume();
+    let env = rig.world.env(units::CoreId(0));
+    rig.run(async move {
+        let id = admin.enter().await;
+        io.join(1, id).await.unwrap();
+        volume.hold(Some(0));
+        io.begin(blocks(nvm::WRITE, 0, 1), &Data::Capsule(&[1; 4096])).await.unwrap();
+        io::Env::sleep(&env, Nanos::from_millis(1)).await;
+        assert_eq!(volume.0.in_flight.get(), 1);
+        io::Transport::close(&io.end);
+        io::Transport::close(&admin.end);
+        again.initialize().await.unwrap();
+        let (command, data) = (again.connect_command(0, 32), again.connect_data(ANY_CONTROLLER));
+        again.send_capsule(&command, &data).await.unwrap();
+        io::Env::sleep(&env, Nanos::from_millis(1000)).await;
+        assert_eq!(again.end.unread(), 0, "not before the write has ended");
+        volume.hold(None);
+        let Pdu::Done(done) = again.next_pdu().await.unwrap() else { panic!() };
+        assert_eq!((done.status, volume.bytes_at(0, 1)), (Status::SUCCESS, vec![1]));
+    });
+    rig.finish();
+}
+
+#[test]
+fn names_in_the_list_of_hosts_are_whole_names() {
+    let rig = Rig::new(11);
+    let mut longer = rig.host();
+    longer.name = format!("{HOST}2");
+    rig.run(async move {
+        let done = longer.join(0, ANY_CONTROLLER).await.unwrap();
+        assert_eq!(done.status, Status::CONNECT_HOST);
+    });
+    assert_ne!(nqn(HOST), nqn("nqn.2026-11.example:H"));
+    rig.finish();
+}
