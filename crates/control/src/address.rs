@@ -1,14 +1,16 @@
-//! Where exports listen: `ADDR:PORT` or `unix:PATH`.
+//! Where exports listen, and what they are called: `ADDR:PORT`, `unix:PATH`, qualified names.
 
 use crate::api::Error;
+use ::nvme::nqn::Nqn;
 use format::ExportAddress;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use tokio::net::{TcpListener, UnixListener};
 
 /// An open listening socket.
-pub enum Listener {
+pub enum Bound {
     /// TCP.
     Tcp(TcpListener),
     /// A Unix socket.
@@ -17,12 +19,8 @@ pub enum Listener {
 
 /// Reads an address as people write it.
 pub fn parse(text: &str) -> Result<ExportAddress, Error> {
-    let wrong = |what: &str| {
-        Error::usage(
-            format!("\"{text}\" is no address to listen on: {what}"),
-            "say --nbd ADDR:PORT (127.0.0.1:10809) or --nbd unix:/absolute/path",
-        )
-    };
+    let hint = "say --nbd ADDR:PORT (127.0.0.1:10809) or --nbd unix:/absolute/path";
+    let wrong = |what: &str| wrong(text, what, hint);
     if text.len() > format::limits::ADDRESS_MAX || text.chars().any(char::is_control) {
         return Err(wrong("it is too long or holds control characters"));
     }
@@ -32,13 +30,60 @@ pub fn parse(text: &str) -> Result<ExportAddress, Error> {
         }
         return Ok(ExportAddress::NbdUnix(path.to_owned()));
     }
+    tcp_parts(text).map_err(wrong)?;
+    Ok(ExportAddress::NbdTcp(text.to_owned()))
+}
+
+fn wrong(text: &str, what: &str, hint: &str) -> Error {
+    Error::usage(format!("\"{text}\" is no address: {what}"), hint)
+}
+
+/// Host and port of `ADDR:PORT`, or what is wrong with it.
+fn tcp_parts(text: &str) -> Result<(&str, u16), &'static str> {
+    if text.len() > format::limits::ADDRESS_MAX || text.chars().any(char::is_control) {
+        return Err("it is too long or holds control characters");
+    }
     match text.rsplit_once(':') {
-        None | Some((_, "")) => Err(wrong("it has no port")),
-        Some(("", _)) => Err(wrong("it has no host before the port")),
-        Some((_, port)) if port.parse::<u16>().is_err() => {
-            Err(wrong("its port is no number from 0 to 65535"))
+        None | Some((_, "")) => Err("it has no port"),
+        Some(("", _)) => Err("it has no host before the port"),
+        Some((host, port)) => match port.parse() {
+            Ok(port) => Ok((host, port)),
+            Err(_) => Err("its port is no number from 0 to 65535"),
+        },
+    }
+}
+
+/// Checks `ADDR:PORT` of an export over NVMe/TCP.
+pub fn check_tcp(text: &str, option: &str) -> Result<(), Error> {
+    let hint = format!("say {option} ADDR:PORT, such as 192.0.2.1:4420");
+    tcp_parts(text).map(|_| ()).map_err(|what| wrong(text, what, &hint))
+}
+
+/// What hosts are told of `ADDR:PORT`: address and port apart.
+pub fn told(text: &str) -> (Option<String>, u16) {
+    match tcp_parts(text) {
+        Ok((host, port)) => (Some(host.trim_matches(['[', ']']).to_owned()), port),
+        Err(_) => (None, 0),
+    }
+}
+
+/// A qualified name of NVMe.
+pub fn nqn(text: &str) -> Result<Nqn, Error> {
+    Nqn::new(text).map_err(|why| {
+        Error::usage(
+            format!("\"{text}\" is no qualified name of NVMe: {why}"),
+            "such a name is nqn.2026-11.org.example:name; a Linux host's is in /etc/nvme/hostnqn",
+        )
+    })
+}
+
+/// What an export's listeners are known by.
+pub fn keys(address: &ExportAddress) -> Vec<String> {
+    match address {
+        ExportAddress::NvmeTcp(export) => {
+            export.listeners.iter().map(|listener| listener.address.clone()).collect()
         }
-        Some(_) => Ok(ExportAddress::NbdTcp(text.to_owned())),
+        other => vec![text(other)],
     }
 }
 
@@ -47,15 +92,24 @@ pub fn text(address: &ExportAddress) -> String {
     match address {
         ExportAddress::NbdTcp(address) => address.clone(),
         ExportAddress::NbdUnix(path) => format!("unix:{path}"),
+        ExportAddress::NvmeTcp(_) => keys(address).join(", "),
     }
 }
 
 /// How clients name an export (the NBD URI specification, doc/uri.md of NetworkBlockDevice).
-/// Names of arrays and volumes need no quoting; a path may.
+/// Names of arrays and volumes need no quoting; a path may. Over NVMe/TCP it is that of the NVM
+/// Express Boot Specification (section 1.5.7): `nvme+tcp://ADDR:PORT/SUBSYSTEM/NAMESPACE`.
 pub fn uri(address: &ExportAddress, export: &str) -> String {
     match address {
         ExportAddress::NbdTcp(address) => format!("nbd://{address}/{export}"),
         ExportAddress::NbdUnix(path) => format!("nbd+unix:///{export}?socket={}", quoted(path)),
+        ExportAddress::NvmeTcp(nvme) => {
+            let first = nvme
+                .listeners
+                .first()
+                .map_or("", |listener| listener.advertise.as_deref().unwrap_or(&listener.address));
+            format!("nvme+tcp://{first}/{}/{}", nvme.subsystem, nvme.nsid)
+        }
     }
 }
 
@@ -72,25 +126,33 @@ fn quoted(path: &str) -> String {
 }
 
 /// Listens; answers with the address in use (a port 0 becomes a real one).
-pub async fn listen(address: &ExportAddress) -> Result<(Listener, ExportAddress), Error> {
-    let refused = |error: std::io::Error| {
-        Error::failed(
-            format!("can't listen on {}: {error}", text(address)),
-            "choose another address, or end what uses it",
-        )
-    };
+pub async fn listen(address: &ExportAddress) -> Result<(Bound, ExportAddress), Error> {
     match address {
-        ExportAddress::NbdTcp(host) => {
-            let listener = TcpListener::bind(host.as_str()).await.map_err(refused)?;
-            let port = listener.local_addr().map_err(refused)?.port();
-            let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-            Ok((Listener::Tcp(listener), ExportAddress::NbdTcp(format!("{name}:{port}"))))
-        }
         ExportAddress::NbdUnix(path) => {
-            let listener = unix_listener(Path::new(path)).await.map_err(refused)?;
-            Ok((Listener::Unix(listener), address.clone()))
+            let listener = unix_listener(Path::new(path)).await;
+            let listener = listener.map_err(|error| busy(&text(address), &error))?;
+            Ok((Bound::Unix(listener), address.clone()))
+        }
+        other => {
+            let (listener, address, _) = listen_tcp(&text(other)).await?;
+            Ok((Bound::Tcp(listener), ExportAddress::NbdTcp(address)))
         }
     }
+}
+
+fn busy(address: &str, error: &std::io::Error) -> Error {
+    Error::failed(
+        format!("can't listen on {address}: {error}"),
+        "choose another address, or end what uses it",
+    )
+}
+
+/// Listens on `ADDR:PORT`; answers with the same and the real port, and the socket's own address.
+pub async fn listen_tcp(host: &str) -> Result<(TcpListener, String, SocketAddr), Error> {
+    let listener = TcpListener::bind(host).await.map_err(|error| busy(host, &error))?;
+    let bound = listener.local_addr().map_err(|error| busy(host, &error))?;
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    Ok((listener, format!("{name}:{}", bound.port()), bound))
 }
 
 /// Listens on a Unix socket; a socket that nobody answers on is replaced.

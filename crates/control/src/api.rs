@@ -30,6 +30,7 @@
 //! | `DELETE volumes/ARRAY/VOLUME` | | [`Done`] |
 //! | `GET exports` | | [`ExportList`] |
 //! | `POST exports` | [`CreateExport`] | [`Export`] |
+//! | `GET exports/ID` | | [`Export`] |
 //! | `DELETE exports/ID` | | [`Done`] |
 
 use serde::{Deserialize, Serialize};
@@ -549,15 +550,54 @@ pub struct Export {
     pub array: String,
     /// The volume's name in the array.
     pub volume: String,
-    /// Where it is served: `ADDR:PORT` or `unix:PATH`.
-    pub nbd: String,
-    /// How clients name it: an NBD URI.
+    /// Where it is served over NBD: `ADDR:PORT` or `unix:PATH`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nbd: Option<String>,
+    /// How it is served over NVMe/TCP.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    pub nvme: Option<NvmeExport>,
+    /// How clients name it: an NBD URI, or that of a namespace.
     pub uri: String,
     /// Whether it is served now.
     pub serving: bool,
     /// Why it is not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
+}
+
+/// A volume as a namespace of an NVMe subsystem.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NvmeExport {
+    /// The subsystem's qualified name.
+    pub subsystem: String,
+    /// The namespace's number.
+    pub nsid: u32,
+    /// What identifies it for ever: 32 hexadecimal digits.
+    pub nguid: String,
+    /// The same, as a UUID: the volume's.
+    pub uuid: String,
+    /// Where it is served: `ADDR:PORT`.
+    pub listeners: Vec<String>,
+    /// What hosts are told instead of these, in their order; empty if nothing else.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub advertise: Vec<String>,
+    /// Qualified names of the hosts that may have it.
+    pub hosts: Vec<String>,
+    /// Any host may.
+    pub any_host: bool,
+    /// Hosts that have it now.
+    pub connections: Vec<Connection>,
+}
+
+/// A host that is connected to a namespace's subsystem.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Connection {
+    /// The host's qualified name.
+    pub host: String,
+    /// Its controller's number.
+    pub controller: u16,
+    /// Its queues: connections of TCP, the admin queue's included.
+    pub queues: usize,
 }
 
 /// All exports of running arrays.
@@ -575,8 +615,24 @@ pub struct CreateExport {
     pub array: String,
     /// The volume's name in the array.
     pub volume: String,
-    /// Where: `ADDR:PORT` (port 0: any free one) or `unix:PATH`.
-    pub nbd: String,
+    /// Over NBD, where: `ADDR:PORT` (port 0: any free one) or `unix:PATH`.
+    #[serde(default)]
+    pub nbd: Option<String>,
+    /// Over NVMe/TCP, where: `ADDR:PORT`.
+    #[serde(default)]
+    pub nvme_tcp: Vec<String>,
+    /// The subsystem's qualified name; without: the array's own.
+    #[serde(default)]
+    pub subsystem: Option<String>,
+    /// Qualified names of hosts that may have it.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Any host may have it.
+    #[serde(default)]
+    pub any_host: bool,
+    /// What hosts are told instead of the addresses, in their order.
+    #[serde(default)]
+    pub advertise: Vec<String>,
 }
 
 /// What the daemon makes of a drive.

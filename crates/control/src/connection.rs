@@ -9,14 +9,14 @@
 //! its socket is closed then.
 
 use crate::data::{Core, CoreEnv};
-use core::cell::{Cell, RefCell};
+use crate::stream::Stream;
+use core::cell::RefCell;
 use engine::Volume;
 use engine::array::message::ArrayId;
 use io::{Env, Priority};
-use nbd::{Closed, ConnectionMemory, EndReason, Exports, Transport};
+use nbd::{ConnectionMemory, EndReason, Exports, Transport};
 use runtime::Socket;
 use std::collections::BTreeMap;
-use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -69,64 +69,6 @@ impl Table {
     }
 }
 
-/// A socket that reads ahead.
-struct Stream {
-    socket: Socket,
-    /// Bytes read ahead; taken out while a read is under way.
-    ahead: Cell<Option<Ahead>>,
-}
-
-struct Ahead {
-    bytes: Box<[u8]>,
-    from: usize,
-    to: usize,
-}
-
-impl Stream {
-    fn new(socket: Socket) -> Self {
-        let bytes = vec![0; AHEAD].into_boxed_slice();
-        Self { socket, ahead: Cell::new(Some(Ahead { bytes, from: 0, to: 0 })) }
-    }
-
-    async fn fill(&self, ahead: &mut Ahead, mut into: &mut [u8]) -> Result<(), Closed> {
-        loop {
-            let count = into.len().min(ahead.to - ahead.from);
-            into[..count].copy_from_slice(&ahead.bytes[ahead.from..ahead.from + count]);
-            ahead.from += count;
-            into = &mut into[count..];
-            if into.is_empty() {
-                return Ok(());
-            }
-            if into.len() >= AHEAD {
-                return self.socket.read_exact(into).await.map_err(|_| Closed);
-            }
-            (ahead.from, ahead.to) = (0, 0);
-            match self.socket.read(&mut ahead.bytes).await {
-                Ok(count) if count > 0 => ahead.to = count,
-                _ => return Err(Closed),
-            }
-        }
-    }
-}
-
-impl Transport for Stream {
-    async fn read_exact(&self, into: &mut [u8]) -> Result<(), Closed> {
-        let mut ahead = self.ahead.take().expect("one reader at a time");
-        let outcome = self.fill(&mut ahead, into).await;
-        self.ahead.set(Some(ahead));
-        outcome
-    }
-
-    async fn write_all(&self, parts: &mut [IoSlice<'_>]) -> Result<(), Closed> {
-        self.socket.write_vectored_all(parts).await.map_err(|_| Closed)
-    }
-
-    fn close(&self) {
-        // A connection that is gone already is as closed as it can be.
-        let _ = self.socket.shutdown();
-    }
-}
-
 /// What one connection may choose from; remembers what it chose.
 struct Choice {
     core: Core,
@@ -176,7 +118,7 @@ impl Connections {
     pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, table: Arc<Table>) {
         // A connection that can't be taken over is closed; the client sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
-        let stream = Rc::new(Stream::new(socket));
+        let stream = Rc::new(Stream::new(socket, AHEAD));
         let open = Rc::new(Open {
             stream: stream.clone(),
             table: table.clone(),

@@ -12,7 +12,7 @@ use engine::manage::command::{
     UnreadableRange, VolumeStatus,
 };
 use engine::manage::lost::unreadable_ranges;
-use format::{ArrayRecord, LostReason};
+use format::{ArrayRecord, ExportAddress, Listener, LostReason, NvmeExport};
 use std::collections::BTreeMap;
 use units::Uuid;
 
@@ -192,11 +192,47 @@ pub fn export(array: &str, status: &ExportStatus, exports: &Exports) -> api::Exp
     api::Export {
         array: array.to_owned(),
         volume: status.volume_name.clone(),
-        nbd: address::text(&status.address),
+        nbd: match &status.address {
+            ExportAddress::NvmeTcp(_) => None,
+            address => Some(address::text(address)),
+        },
+        nvme: match &status.address {
+            ExportAddress::NvmeTcp(nvme) => Some(nvme_export(&id, status, nvme, exports)),
+            _ => None,
+        },
         uri: address::uri(&status.address, &format!("{array}/{}", status.volume_name)),
         serving: exports.serves(&id),
         problem: exports.problem(&id).cloned(),
         id,
+    }
+}
+
+fn nvme_export(
+    id: &str,
+    status: &ExportStatus,
+    nvme: &NvmeExport,
+    exports: &Exports,
+) -> api::NvmeExport {
+    let told = |listener: &Listener| {
+        listener.advertise.clone().unwrap_or_else(|| listener.address.clone())
+    };
+    let is_told = nvme.listeners.iter().any(|listener| listener.advertise.is_some());
+    let uuid = status.volume.to_string();
+    let connection = |c: nvme_target::Connected| api::Connection {
+        host: c.host,
+        controller: c.controller,
+        queues: c.queues,
+    };
+    api::NvmeExport {
+        subsystem: nvme.subsystem.clone(),
+        nsid: nvme.nsid,
+        nguid: uuid.replace('-', ""),
+        uuid,
+        listeners: nvme.listeners.iter().map(|listener| listener.address.clone()).collect(),
+        advertise: if is_told { nvme.listeners.iter().map(told).collect() } else { Vec::new() },
+        hosts: nvme.hosts.clone().unwrap_or_default(),
+        any_host: nvme.hosts.is_none(),
+        connections: exports.connected(id).into_iter().map(connection).collect(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The data path as the control plane sees it: cores that run the engine and NBD connections.
+//! The data path as the control plane sees it: cores that run the engine and connections of hosts.
 //!
 //! Control and data talk one way only: requests go in as mail or as functions run on a core,
 //! answers come back through a one-shot channel. Nothing on a core ever waits for the control
@@ -9,13 +9,16 @@
 
 use crate::api::Error;
 use crate::connection::{Connections, Table};
+use crate::nvme::{self, Server};
 use core::cell::RefCell;
 use drives::SharedDrive;
 use engine::Settings;
 use engine::array::MANAGER;
 use engine::mail::Mail;
 use engine::manage::command::{ManageError, Reply, Request};
+use nvme_target::{PortId, Product};
 use runtime::{Handle, Runtime};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,8 +32,10 @@ pub type CoreEnv = runtime::CoreEnv<Mail<SharedDrive>, SharedDrive>;
 pub type Core = engine::Core<CoreEnv>;
 
 thread_local! {
-    /// The connections of the core that this thread is.
+    /// The NBD connections of the core that this thread is.
     static CONNECTIONS: RefCell<Option<Rc<Connections>>> = const { RefCell::new(None) };
+    /// What serves NVMe/TCP on the core that this thread is.
+    static SERVER: RefCell<Option<Rc<Server>>> = const { RefCell::new(None) };
 }
 
 fn connections() -> Option<Rc<Connections>> {
@@ -43,6 +48,7 @@ pub struct Data {
     handle: Handle<Mail<SharedDrive>, SharedDrive>,
     next: Arc<AtomicU16>,
     turned_away: Arc<Notify>,
+    target: nvme::Target,
 }
 
 /// Starts the cores, and the engine on each. Dropping the runtime stops them.
@@ -53,11 +59,15 @@ pub fn start(
     let config = runtime::Config { cores, ..runtime::Config::default() };
     let turned_away = Arc::<Notify>::default();
     let told = turned_away.clone();
+    let product = Product { model: "Palisade".into(), version: env!("CARGO_PKG_VERSION").into() };
+    let target = nvme_target::Target::new(product);
+    let shared = target.clone();
     let runtime = Runtime::start_with(config, move |env: CoreEnv| {
-        let core = Core::start_with(env, settings);
-        CONNECTIONS.set(Some(Connections::new(core, told.clone())));
+        let core = Core::start_with(env.clone(), settings);
+        CONNECTIONS.set(Some(Connections::new(core.clone(), told.clone())));
+        SERVER.set(Some(Server::new(core, env, shared.clone(), told.clone())));
     })?;
-    let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away };
+    let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away, target };
     Ok((runtime, data))
 }
 
@@ -65,6 +75,11 @@ impl Data {
     /// Data cores.
     pub fn cores(&self) -> u16 {
         self.handle.cores()
+    }
+
+    /// The NVMe/TCP target.
+    pub fn target(&self) -> &nvme::Target {
+        &self.target
     }
 
     /// Waits until a client found no room since the last time.
@@ -103,6 +118,19 @@ impl Data {
             Box::new(move |env| {
                 if let Some(connections) = connections() {
                     connections.serve(env, fd, table);
+                }
+            }),
+        );
+    }
+
+    /// Serves an NVMe/TCP connection on the next core in turn.
+    pub fn serve_nvme(&self, fd: OwnedFd, port: PortId, local: IpAddr) {
+        let core = CoreId(self.next.fetch_add(1, Ordering::Relaxed) % self.cores());
+        self.handle.run_on(
+            core,
+            Box::new(move |env| {
+                if let Some(server) = SERVER.with_borrow(Clone::clone) {
+                    server.serve(env, fd, port, local);
                 }
             }),
         );

@@ -1,17 +1,22 @@
 //! What is served where: listeners, and the exports behind each.
 //!
 //! States of a listener: opened for a first export → accepting → closed with its last export,
-//! and its connections with it. Several exports may share an address.
+//! and its connections with it. Several exports may share an address; an address speaks one
+//! protocol.
 //!
-//! Invariant: every export is in the table of at most one listener; a listener without exports
-//! does not outlive the call that emptied it.
+//! Invariant: every export is in the table of at most one NBD listener, or in the NVMe target; a
+//! listener without exports does not outlive the call that emptied it.
 
-use crate::address::{self, Listener};
+use crate::address::{self, Bound};
 use crate::api::Error;
 use crate::connection::{Table, Target};
 use crate::data::Data;
-use format::ExportAddress;
-use std::collections::BTreeMap;
+use crate::nvme::VolumeKey;
+use ::nvme::nqn::Nqn;
+use format::{ExportAddress, Listener, NvmeExport};
+use nvme_target::{Export, Hosts, Port, PortId, Refused};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,9 +28,14 @@ const REST: Duration = Duration::from_millis(100);
 /// How often it is said again that clients can't be accepted.
 const QUIET: Duration = Duration::from_secs(60);
 
+/// Who serves a listener's connections.
+enum Protocol {
+    Nbd(ExportAddress, Arc<Table>),
+    Nvme(PortId, Port),
+}
+
 struct Listening {
-    address: ExportAddress,
-    table: Arc<Table>,
+    protocol: Protocol,
     accepting: JoinHandle<()>,
 }
 
@@ -34,17 +44,19 @@ pub struct Exports {
     data: Data,
     /// By address.
     listening: BTreeMap<String, Listening>,
-    /// By export: its address.
-    served: BTreeMap<String, String>,
+    /// By export: its addresses.
+    served: BTreeMap<String, Vec<String>>,
     /// By export: why it is not served.
     problems: BTreeMap<String, String>,
+    /// The next NVMe port's number.
+    next_port: u16,
 }
 
 impl Exports {
     /// Nothing is served yet.
     pub fn new(data: Data) -> Self {
         let (listening, served, problems) = Default::default();
-        Self { data, listening, served, problems }
+        Self { data, listening, served, problems, next_port: 1 }
     }
 
     /// Whether an export is served now.
@@ -62,22 +74,83 @@ impl Exports {
         self.problems.get(export)
     }
 
-    /// Listens on an address, unless that is done already; answers with the real address.
+    /// Hosts that an export over NVMe has.
+    pub fn connected(&self, export: &str) -> Vec<nvme_target::Connected> {
+        self.data.target().connected(export)
+    }
+
+    /// A volume was resized: hosts that have it over NVMe are told.
+    pub fn resized(&self, volume: VolumeKey) {
+        self.data.target().resized(&volume);
+    }
+
+    /// Listens wherever an export is to be served, unless that is done already; answers with the
+    /// real addresses. What was opened in vain is closed again.
     pub async fn listen(&mut self, address: &ExportAddress) -> Result<ExportAddress, Error> {
-        if self.listening.contains_key(&address::text(address)) {
+        let ExportAddress::NvmeTcp(export) = address else {
+            return self.listen_nbd(address).await;
+        };
+        let mut listeners = Vec::new();
+        for listener in &export.listeners {
+            match self.listen_nvme(listener).await {
+                Ok(real) => listeners.push(real),
+                Err(error) => {
+                    let opened = NvmeExport { listeners, ..export.clone() };
+                    self.close_if_unused(&ExportAddress::NvmeTcp(opened)).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(ExportAddress::NvmeTcp(NvmeExport { listeners, ..export.clone() }))
+    }
+
+    async fn listen_nbd(&mut self, address: &ExportAddress) -> Result<ExportAddress, Error> {
+        let known = self.listening.get(&address::text(address));
+        if known.is_some_and(|known| matches!(known.protocol, Protocol::Nbd(..))) {
             return Ok(address.clone());
         }
         let (listener, address) = address::listen(address).await?;
         let table = Arc::<Table>::default();
-        let accepting = tokio::spawn(accept(
-            listener,
-            address::text(&address),
-            self.data.clone(),
-            table.clone(),
-        ));
-        let listening = Listening { address: address.clone(), table, accepting };
-        self.listening.insert(address::text(&address), listening);
+        let (data, own) = (self.data.clone(), table.clone());
+        let serve = move |fd, _| data.serve(fd, own.clone());
+        let accepting = tokio::spawn(accept(listener, address::text(&address), serve));
+        let protocol = Protocol::Nbd(address.clone(), table);
+        self.listening.insert(address::text(&address), Listening { protocol, accepting });
         Ok(address)
+    }
+
+    async fn listen_nvme(&mut self, wanted: &Listener) -> Result<Listener, Error> {
+        if let Some(known) = self.listening.get(&wanted.address)
+            && let Protocol::Nvme(_, port) = &known.protocol
+        {
+            let same = match &wanted.advertise {
+                Some(other) => address::told(other) == (port.address.clone(), port.service),
+                None => true,
+            };
+            return if same { Ok(wanted.clone()) } else { Err(told_otherwise(wanted, port)) };
+        }
+        let (listener, address, bound) = address::listen_tcp(&wanted.address).await?;
+        let port = match &wanted.advertise {
+            Some(other) => address::told(other),
+            None => {
+                let ip = bound.ip();
+                ((!ip.is_unspecified()).then(|| ip.to_string()), bound.port())
+            }
+        };
+        let port = Port { address: port.0, service: port.1 };
+        let id = PortId(self.next_port);
+        self.next_port = self.next_port.wrapping_add(1).max(1);
+        self.data.target().set_port(id, port.clone());
+        let data = self.data.clone();
+        let serve = move |fd, local: Option<IpAddr>| {
+            if let Some(local) = local {
+                data.serve_nvme(fd, id, local);
+            }
+        };
+        let accepting = tokio::spawn(accept(Bound::Tcp(listener), address.clone(), serve));
+        let protocol = Protocol::Nvme(id, port);
+        self.listening.insert(address.clone(), Listening { protocol, accepting });
+        Ok(Listener { address, advertise: wanted.advertise.clone() })
     }
 
     /// Serves an export; listens for it if nobody does yet.
@@ -88,7 +161,7 @@ impl Exports {
         address: &ExportAddress,
     ) -> Result<(), Error> {
         let export = target.export.clone();
-        let outcome = self.add_to_table(name, target, address).await;
+        let outcome = self.add_to_listeners(name, target, address).await;
         match &outcome {
             Ok(()) => self.problems.remove(&export),
             Err(error) => self.problems.insert(export, error.error.clone()),
@@ -96,58 +169,147 @@ impl Exports {
         outcome
     }
 
-    async fn add_to_table(
+    async fn add_to_listeners(
         &mut self,
         name: &str,
         target: Target,
         address: &ExportAddress,
     ) -> Result<(), Error> {
-        let key = address::text(&self.listen(address).await?);
+        let address = self.listen(address).await?;
+        let keys = address::keys(&address);
         let export = target.export.clone();
-        if !self.listening[&key].table.add(name, target) {
-            return Err(Error::failed(
-                format!("{name} is exported at {key} already"),
-                "see the exports with: palisade export list",
-            ));
-        }
-        self.served.insert(export, key);
+        let outcome = match &address {
+            ExportAddress::NvmeTcp(nvme) => self.add_namespace(&target, nvme),
+            _ => self.add_to_table(name, target, &keys[0]),
+        };
+        match outcome {
+            Ok(()) => self.served.insert(export, keys),
+            Err(error) => {
+                self.close_if_unused(&address).await;
+                return Err(error);
+            }
+        };
         Ok(())
     }
 
-    /// Ends an export: its connections, and the listener if it was the last there.
-    pub async fn remove(&mut self, export: &str) {
-        self.problems.remove(export);
-        let Some(key) = self.served.remove(export) else { return };
-        let table = self.listening[&key].table.clone();
-        table.remove(export);
-        self.data.end_connections(&table, Some(export)).await;
-        self.close_if_unused(&key).await;
+    fn add_to_table(&self, name: &str, target: Target, key: &str) -> Result<(), Error> {
+        match &self.listening[key].protocol {
+            Protocol::Nbd(_, table) if table.add(name, target) => Ok(()),
+            _ => Err(Error::failed(
+                format!("{name} is exported at {key} already"),
+                "see the exports with: palisade export list",
+            )),
+        }
     }
 
-    /// Closes a listener that serves nothing.
-    pub async fn close_if_unused(&mut self, key: &str) {
-        if self.served.values().any(|used| used == key) {
+    fn add_namespace(&self, target: &Target, nvme: &NvmeExport) -> Result<(), Error> {
+        let port = |listener: &Listener| match self.listening[&listener.address].protocol {
+            Protocol::Nvme(id, _) => Some(id),
+            Protocol::Nbd(..) => None,
+        };
+        let export = Export {
+            subsystem: address::nqn(&nvme.subsystem)?,
+            nsid: nvme.nsid,
+            volume: VolumeKey { array: target.array, volume: target.volume },
+            nguid: target.volume.0,
+            uuid: target.volume.0,
+            ports: nvme.listeners.iter().filter_map(port).collect(),
+            hosts: match &nvme.hosts {
+                None => Hosts::Any,
+                Some(names) => {
+                    Hosts::Only(names.iter().map(|name| address::nqn(name)).collect::<Result<
+                        BTreeSet<Nqn>,
+                        _,
+                    >>(
+                    )?)
+                }
+            },
+        };
+        self.data.target().add(&target.export, export).map_err(|why| refused(why, nvme))
+    }
+
+    /// Ends an export: its connections, and every listener whose last it was.
+    pub async fn remove(&mut self, export: &str) {
+        self.problems.remove(export);
+        let Some(keys) = self.served.remove(export) else { return };
+        self.data.target().remove(export);
+        for key in keys {
+            if let Protocol::Nbd(_, table) = &self.listening[&key].protocol {
+                let table = table.clone();
+                table.remove(export);
+                self.data.end_connections(&table, Some(export)).await;
+            }
+            self.close_key_if_unused(&key).await;
+        }
+    }
+
+    /// Closes the listeners of an address that serve nothing.
+    pub async fn close_if_unused(&mut self, address: &ExportAddress) {
+        for key in address::keys(address) {
+            self.close_key_if_unused(&key).await;
+        }
+    }
+
+    async fn close_key_if_unused(&mut self, key: &str) {
+        if self.served.values().flatten().any(|used| used == key) {
             return;
         }
         let Some(listening) = self.listening.remove(key) else { return };
         listening.accepting.abort();
         // Joined, so that the address is free again; it ends as cancelled, which is no error.
         let _ = listening.accepting.await;
-        if let ExportAddress::NbdUnix(path) = &listening.address {
-            // Someone may have removed it before.
-            let _ = std::fs::remove_file(path);
+        match listening.protocol {
+            Protocol::Nbd(address, table) => {
+                if let ExportAddress::NbdUnix(path) = &address {
+                    // Someone may have removed it before.
+                    let _ = std::fs::remove_file(path);
+                }
+                self.data.end_connections(&table, None).await;
+            }
+            Protocol::Nvme(id, _) => self.data.target().remove_port(id),
         }
-        self.data.end_connections(&listening.table, None).await;
     }
+}
+
+/// Why the target refuses an export.
+fn refused(why: Refused, nvme: &NvmeExport) -> Error {
+    let NvmeExport { subsystem, nsid, .. } = nvme;
+    match why {
+        Refused::NamespaceTaken => Error::failed(
+            format!("subsystem {subsystem} has another namespace {nsid}"),
+            "delete one of the exports (palisade export list), or give it another --subsystem",
+        ),
+        Refused::NamespaceNumber => Error::failed(
+            format!("subsystem {subsystem} can't have a namespace {nsid}"),
+            "give the export another --subsystem",
+        ),
+        Refused::DiscoveryName => Error::usage(
+            format!("{subsystem} is the name of the discovery service"),
+            "give the export another --subsystem",
+        ),
+    }
+}
+
+fn told_otherwise(wanted: &Listener, port: &Port) -> Error {
+    let Port { address, service } = port;
+    let address = address.as_deref().unwrap_or("its own address");
+    Error::failed(
+        format!("hosts are told already that {} is {address}, port {service}", wanted.address),
+        "an address is advertised in one way: say the same, or listen on another port",
+    )
 }
 
 /// Hands connections to the data cores until it is aborted. Failures are said, but not more
 /// often than every [`QUIET`].
-async fn accept(listener: Listener, address: String, data: Data, table: Arc<Table>) {
+async fn accept(
+    listener: Bound,
+    address: String,
+    serve: impl Fn(OwnedFd, Option<IpAddr>) + Send + 'static,
+) {
     let mut said: Option<Instant> = None;
     loop {
         match accept_one(&listener).await {
-            Ok(fd) => data.serve(fd, table.clone()),
+            Ok((fd, local)) => serve(fd, local),
             Err(error) => {
                 if said.is_none_or(|then| then.elapsed() >= QUIET) {
                     said = Some(Instant::now());
@@ -162,9 +324,14 @@ async fn accept(listener: Listener, address: String, data: Data, table: Arc<Tabl
     }
 }
 
-async fn accept_one(listener: &Listener) -> std::io::Result<OwnedFd> {
+/// A connection, and the address of this machine that it came through.
+async fn accept_one(listener: &Bound) -> std::io::Result<(OwnedFd, Option<IpAddr>)> {
     match listener {
-        Listener::Tcp(listener) => Ok(listener.accept().await?.0.into_std()?.into()),
-        Listener::Unix(listener) => Ok(listener.accept().await?.0.into_std()?.into()),
+        Bound::Tcp(listener) => {
+            let stream = listener.accept().await?.0;
+            let local = stream.local_addr().ok().map(|address| address.ip().to_canonical());
+            Ok((stream.into_std()?.into(), local))
+        }
+        Bound::Unix(listener) => Ok((listener.accept().await?.0.into_std()?.into(), None)),
     }
 }

@@ -5,10 +5,11 @@
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `pattern`: which paths are meant.
 //! - `exports` and `address`: what is served where.
-//! - `data` and `connection`: the data path, reached from here one way only.
+//! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
+//!   the connections of a core.
 //!
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
-//! it runs on one thread of its own and never on a data core, but for `connection`.
+//! it runs on one thread of its own and never on a data core, but for these.
 
 mod address;
 pub mod api;
@@ -22,7 +23,9 @@ mod failure;
 mod inventory;
 mod look;
 mod manager;
+mod nvme;
 mod pattern;
 pub mod probe;
 mod served;
 pub mod server;
+mod stream;

@@ -5,7 +5,10 @@ use crate::api::{self, Error};
 use crate::connection::Target;
 use crate::convert;
 use crate::manager::Manager;
+use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
+use format::{ExportAddress, Listener, NvmeExport};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use units::format_size;
 
@@ -55,7 +58,10 @@ impl Manager {
         }
         let name = volume.to_owned();
         let ask = |uuid, reply| Request::VolumeResize(uuid, name, bytes, reply);
-        Ok(convert::volume(&array.name, &self.ask_of(&array, ask).await?))
+        let status = self.ask_of(&array, ask).await?;
+        let key = VolumeKey { array: array.id, volume: status.uuid };
+        self.exports.lock().await.resized(key);
+        Ok(convert::volume(&array.name, &status))
     }
 
     /// Deletes a volume.
@@ -78,19 +84,43 @@ impl Manager {
         Ok(self.arrays().await?.into_iter().flat_map(|array| array.exports).collect())
     }
 
+    /// One export: `ARRAY:NUMBER`.
+    pub async fn export(&self, id: &str) -> Result<api::Export, Error> {
+        let all = self.exports().await?;
+        all.into_iter().find(|export| export.id == id).ok_or_else(|| no_export(id))
+    }
+
+    /// What a request to serve a volume asks for.
+    async fn wanted(
+        &self,
+        request: &api::CreateExport,
+        array: &ArrayStatus,
+    ) -> Result<ExportAddress, Error> {
+        match (&request.nbd, &request.nvme_tcp[..]) {
+            (Some(nbd), []) => address::parse(nbd),
+            (None, [_, ..]) => {
+                let running = self.running().await?;
+                Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, &running)?))
+            }
+            _ => Err(Error::usage(
+                "an export is over NBD or over NVMe/TCP",
+                "say --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
+            )),
+        }
+    }
+
     /// Serves a volume. The address is taken before the export is recorded, so that an address
     /// that can't be had is an error of this request.
     pub async fn create_export(&self, request: &api::CreateExport) -> Result<api::Export, Error> {
-        let address = address::parse(&request.nbd)?;
         let array = self.named(&request.array).await?;
+        let address = self.wanted(request, &array).await?;
         let mut exports = self.exports.lock().await;
-        let same = |e: &&ExportStatus| e.volume_name == request.volume && e.address == address;
+        let same =
+            |e: &&ExportStatus| e.volume_name == request.volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
             if exports.serves(&convert::export_id(&array.name, existing.id)) {
-                return Err(Error::failed(
-                    format!("{}/{} is exported there already", array.name, existing.volume_name),
-                    "see the exports with: palisade export list",
-                ));
+                let id = convert::export_id(&array.name, existing.id);
+                return Err(is_exported(&array.name, existing, &id));
             }
             let (name, target) = (name(&array, existing), target(&array, existing));
             exports.add(&name, target, &existing.address).await?;
@@ -106,7 +136,7 @@ impl Manager {
                 Ok(convert::export(&array.name, &status, &exports))
             }
             Err(error) => {
-                exports.close_if_unused(&address::text(&address)).await;
+                exports.close_if_unused(&address).await;
                 Err(error)
             }
         }
@@ -114,10 +144,7 @@ impl Manager {
 
     /// Forgets an export: `ARRAY:NUMBER`.
     pub async fn delete_export(&self, id: &str) -> Result<(), Error> {
-        let wrong = || {
-            let text = format!("no export is called \"{id}\"");
-            Error::failed(text, "list them with: palisade export list")
-        };
+        let wrong = || no_export(id);
         let (array, number) = id.rsplit_once(':').ok_or_else(wrong)?;
         let number: u32 = number.parse().map_err(|_| wrong())?;
         let array = self.named(array).await?;
@@ -175,6 +202,86 @@ impl Manager {
             exports.remove(&convert::export_id(&array.name, status.id)).await;
         }
     }
+}
+
+fn no_export(id: &str) -> Error {
+    let text = format!("no export is called \"{id}\"");
+    Error::failed(text, "list them with: palisade export list")
+}
+
+/// Whether two exports of one volume are one: those over NVMe are, since hosts take namespaces that
+/// are known by the same for one namespace.
+fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
+    let is_nvme = |address| matches!(address, &ExportAddress::NvmeTcp(_));
+    one == other || is_nvme(one) && is_nvme(other)
+}
+
+fn is_exported(array: &str, export: &ExportStatus, id: &str) -> Error {
+    let volume = &export.volume_name;
+    match &export.address {
+        ExportAddress::NvmeTcp(nvme) => Error::failed(
+            format!(
+                "{array}/{volume} is namespace {} of subsystem {} already",
+                nvme.nsid, nvme.subsystem
+            ),
+            format!(
+                "one with other hosts or addresses takes its place: palisade export delete {id}"
+            ),
+        ),
+        _ => Error::failed(
+            format!("{array}/{volume} is exported there already"),
+            "see the exports with: palisade export list",
+        ),
+    }
+}
+
+/// The subsystem of an array's volumes: its name is the array's, whoever serves it (Base, section
+/// 4.5, the form for those without a domain).
+fn own_subsystem(array: &ArrayStatus) -> String {
+    format!("nqn.2014-08.org.nvmexpress:uuid:{}", array.uuid)
+}
+
+/// What a request for an export over NVMe/TCP asks for; it gets the least number that is free.
+fn nvme_wanted(
+    request: &api::CreateExport,
+    array: &ArrayStatus,
+    running: &[ArrayStatus],
+) -> Result<NvmeExport, Error> {
+    let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
+    if hosts.is_empty() != *any_host {
+        return Err(Error::usage(
+            "who may connect is not said, or in two ways",
+            "say --host NQN for each host (a Linux host's is in /etc/nvme/hostnqn), or --any-host",
+        ));
+    }
+    if !advertise.is_empty() && advertise.len() != nvme_tcp.len() {
+        return Err(Error::usage(
+            "there are not as many --advertise as --nvme-tcp",
+            "say one for each address, in the same order, or none",
+        ));
+    }
+    nvme_tcp.iter().try_for_each(|text| address::check_tcp(text, "--nvme-tcp"))?;
+    advertise.iter().try_for_each(|text| address::check_tcp(text, "--advertise"))?;
+    let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(array));
+    for name in hosts.iter().chain([&subsystem]) {
+        address::nqn(name)?;
+    }
+    let taken: BTreeSet<u32> = running
+        .iter()
+        .flat_map(|array| &array.exports)
+        .filter_map(|export| match &export.address {
+            ExportAddress::NvmeTcp(nvme) if nvme.subsystem == subsystem => Some(nvme.nsid),
+            _ => None,
+        })
+        .collect();
+    let nsid = (1..).find(|nsid| !taken.contains(nsid)).expect("numbers don't end");
+    let listener = |(at, address): (usize, &String)| Listener {
+        address: address.clone(),
+        advertise: advertise.get(at).cloned(),
+    };
+    let listeners = nvme_tcp.iter().enumerate().map(listener).collect();
+    let hosts = (!any_host).then(|| hosts.clone());
+    Ok(NvmeExport { subsystem, nsid, listeners, hosts })
 }
 
 /// The name that NBD clients use.

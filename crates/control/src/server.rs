@@ -199,7 +199,7 @@ fn router(manager: Arc<Manager>) -> Router {
         .route("/volumes/{array}/{volume}/resize", post(resize_volume))
         .route("/volumes/{array}/{volume}", delete(delete_volume))
         .route("/exports", get(exports).post(create_export))
-        .route("/exports/{id}", delete(delete_export))
+        .route("/exports/{id}", get(export).delete(delete_export))
         .method_not_allowed_fallback(no_such_request)
         .fallback(no_such_request);
     Router::new().nest(api::PREFIX, v1).fallback(no_such_request).with_state(manager)
@@ -361,6 +361,10 @@ async fn delete_volume(
 
 async fn exports(State(manager): Shared) -> Response {
     answer(manager.exports().await.map(|exports| api::ExportList { exports }))
+}
+
+async fn export(State(manager): Shared, Path(id): Path<String>) -> Response {
+    answer(manager.export(&id).await)
 }
 
 async fn create_export(State(manager): Shared, body: Bytes) -> Response {

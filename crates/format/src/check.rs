@@ -1,11 +1,13 @@
 //! The rules of the format beyond the bytes: what every valid record keeps.
 
 use crate::FormatError;
+use crate::encode;
 use crate::limits::{
-    ADDRESS_MAX, AREA_BYTES, COUNTERS_END, EXPORTS_MAX, EXTENTS_MAX, NAME_MAX, REGIONS_MAX,
-    SERIAL_MAX, VOLUMES_MAX,
+    ADDRESS_MAX, AREA_BYTES, COUNTERS_END, EXPORTS_BYTES_MAX, EXPORTS_MAX, EXTENTS_MAX, HOSTS_MAX,
+    LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX, REGIONS_MAX, SERIAL_MAX,
+    VOLUMES_MAX,
 };
-use crate::record::{ArrayRecord, ExportAddress, Extent, SlotState};
+use crate::record::{ArrayRecord, ExportAddress, Extent, NvmeExport, SlotState};
 use crate::region::{Geometry, SHIFT_MAX};
 use layout::Layout;
 use std::collections::BTreeSet;
@@ -142,9 +144,35 @@ fn exports(record: &ArrayRecord) -> Rule {
         rule(ids.insert(export.id), "two exports have one id")?;
         let known = record.volumes.iter().any(|volume| volume.uuid == export.volume);
         rule(known, "an export serves no volume of the array")?;
-        let (ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address)) = &export.address;
-        let fits = (1..=ADDRESS_MAX).contains(&address.len()) && text_fits(address);
-        rule(fits, "the address of an export is not possible")?;
+        match &export.address {
+            ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address) => {
+                rule(address_fits(address), "the address of an export is not possible")?;
+            }
+            ExportAddress::NvmeTcp(nvme) => nvme_export(nvme)?,
+        }
     }
-    Ok(())
+    let all: usize = record.exports.iter().map(encode::export_bytes).sum();
+    rule(all <= EXPORTS_BYTES_MAX, "the exports say more than a record has room for")
+}
+
+fn address_fits(address: &str) -> bool {
+    (1..=ADDRESS_MAX).contains(&address.len()) && text_fits(address)
+}
+
+fn nvme_export(export: &NvmeExport) -> Rule {
+    let name_fits = |name: &String| (1..=NQN_MAX).contains(&name.len()) && text_fits(name);
+    rule(name_fits(&export.subsystem), "the name of a subsystem is not possible")?;
+    rule((1..=NAMESPACES_MAX).contains(&export.nsid), "a namespace number is not possible")?;
+    let listeners = &export.listeners;
+    rule((1..=LISTENERS_MAX).contains(&listeners.len()), "an export has no or too many listeners")?;
+    let fits = listeners.iter().all(|listener| {
+        address_fits(&listener.address)
+            && listener.advertise.as_ref().is_none_or(|a| address_fits(a))
+    });
+    rule(fits, "the address of an export is not possible")?;
+    if let Some(hosts) = &export.hosts {
+        rule((1..=HOSTS_MAX).contains(&hosts.len()), "an export names no or too many hosts")?;
+        rule(hosts.iter().all(name_fits), "the name of a host is not possible")?;
+    }
+    rule(encode::nvme_bytes(export) <= NVME_EXPORT_MAX, "an export says too much")
 }

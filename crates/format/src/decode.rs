@@ -12,7 +12,7 @@ use crate::limits::{
 use crate::more::{self, COMPAT_TASKS, INCOMPAT_KNOWN};
 use crate::record::{
     Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
-    LastScrub, Owner, Paused, SlotRecord, SlotState, VolumeRecord,
+    LastScrub, Listener, NvmeExport, Owner, Paused, SlotRecord, SlotState, VolumeRecord,
 };
 use layout::{CodeKind, Descriptor, Level, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, Range, Rotation};
 use units::{MIB, Slot};
@@ -288,14 +288,36 @@ fn volume(from: &mut Reader<'_>) -> Result<VolumeRecord, FormatError> {
     Ok(VolumeRecord { uuid, name, bytes, extents: list })
 }
 
+/// What an export over NVMe/TCP says.
+fn nvme(bytes: &[u8]) -> Result<NvmeExport, FormatError> {
+    let mut from = Reader(bytes);
+    let from = &mut from;
+    let (nsid, listeners, hosts) = (from.u32()?, from.u16()?, from.u16()?);
+    let text = |from: &mut Reader<'_>| {
+        let len = from.u16()?;
+        from.text(len.into(), ADDRESS_MAX)
+    };
+    let subsystem = text(from)?;
+    let listener = |_| {
+        let (address, advertise) = (text(from)?, text(from)?);
+        Ok(Listener { address, advertise: (!advertise.is_empty()).then_some(advertise) })
+    };
+    let listeners = (0..listeners).map(listener).collect::<Result<_, FormatError>>()?;
+    let named = (0..hosts).map(|_| text(from)).collect::<Result<_, _>>()?;
+    if !from.0.is_empty() {
+        return invalid("there are bytes behind what an export says");
+    }
+    Ok(NvmeExport { subsystem, nsid, listeners, hosts: (hosts > 0).then_some(named) })
+}
+
 fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
     let (volume, id, kind) = (from.uuid()?, from.u32()?, from.u8()?);
     from.zeros(1)?;
     let len = usize::from(from.u16()?);
-    let address = from.text(len, ADDRESS_MAX)?;
     let address = match kind {
-        1 => ExportAddress::NbdTcp(address),
-        2 => ExportAddress::NbdUnix(address),
+        1 => ExportAddress::NbdTcp(from.text(len, ADDRESS_MAX)?),
+        2 => ExportAddress::NbdUnix(from.text(len, ADDRESS_MAX)?),
+        3 => ExportAddress::NvmeTcp(nvme(from.bytes(len)?)?),
         _ => return invalid("the kind of an export is not known"),
     };
     Ok(ExportRecord { id, volume, address })

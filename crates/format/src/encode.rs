@@ -2,11 +2,13 @@
 
 use crate::codec::{Writer, crc32c};
 use crate::limits::{
-    FIXED_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, HEADER_BYTES, IMAGE_ALIGN, MAGIC,
+    EXPORT_ENTRY_BYTES, FIXED_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, HEADER_BYTES, IMAGE_ALIGN,
+    MAGIC, NVME_EXPORT_BYTES,
 };
 use crate::more;
 use crate::record::{
-    Areas, ArrayRecord, ExportAddress, ExportRecord, SlotRecord, SlotState, VolumeRecord,
+    Areas, ArrayRecord, ExportAddress, ExportRecord, NvmeExport, SlotRecord, SlotState,
+    VolumeRecord,
 };
 use layout::{CodeKind, Level, Range, Rotation};
 use units::{MIB, Uuid};
@@ -187,14 +189,53 @@ fn volume(out: &mut Writer, volume: &VolumeRecord) {
 }
 
 fn export(out: &mut Writer, export: &ExportRecord) {
-    let (kind, address) = match &export.address {
-        ExportAddress::NbdTcp(address) => (1, address),
-        ExportAddress::NbdUnix(path) => (2, path),
-    };
     out.uuid(export.volume);
     out.u32(export.id);
-    out.u8(kind);
+    out.u8(match &export.address {
+        ExportAddress::NbdTcp(_) => 1,
+        ExportAddress::NbdUnix(_) => 2,
+        ExportAddress::NvmeTcp(_) => 3,
+    });
     out.zeros(1);
-    out.count(address.len());
-    out.text(address);
+    out.count(address_bytes(export));
+    match &export.address {
+        ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address) => out.text(address),
+        ExportAddress::NvmeTcp(export) => nvme(out, export),
+    }
+}
+
+/// Bytes of an export's entry with its address.
+pub fn export_bytes(export: &ExportRecord) -> usize {
+    EXPORT_ENTRY_BYTES + address_bytes(export)
+}
+
+fn address_bytes(export: &ExportRecord) -> usize {
+    match &export.address {
+        ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address) => address.len(),
+        ExportAddress::NvmeTcp(export) => nvme_bytes(export),
+    }
+}
+
+/// The texts of an export over NVMe/TCP, in their order.
+fn nvme_texts(export: &NvmeExport) -> impl Iterator<Item = &str> {
+    let listeners = export.listeners.iter().flat_map(|listener| {
+        [listener.address.as_str(), listener.advertise.as_deref().unwrap_or("")]
+    });
+    let hosts = export.hosts.iter().flatten().map(String::as_str);
+    core::iter::once(export.subsystem.as_str()).chain(listeners).chain(hosts)
+}
+
+/// Bytes of what an export over NVMe/TCP says behind its entry.
+pub fn nvme_bytes(export: &NvmeExport) -> usize {
+    NVME_EXPORT_BYTES + nvme_texts(export).map(|text| 2 + text.len()).sum::<usize>()
+}
+
+fn nvme(out: &mut Writer, export: &NvmeExport) {
+    out.u32(export.nsid);
+    out.count(export.listeners.len());
+    out.count(export.hosts.as_ref().map_or(0, Vec::len));
+    for text in nvme_texts(export) {
+        out.count(text.len());
+        out.text(text);
+    }
 }

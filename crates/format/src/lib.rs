@@ -40,8 +40,8 @@ pub use error::FormatError;
 pub use limits::{AREA_BYTES, DATA_OFFSET, FORMAT_VERSION, MAGIC, SLOT_BYTES};
 pub use record::{
     Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
-    LastScrub, LostRange, LostReason, Owner, Paused, ScrubMode, ScrubRecord, SlotRecord, SlotState,
-    VolumeRecord,
+    LastScrub, Listener, LostRange, LostReason, NvmeExport, Owner, Paused, ScrubMode, ScrubRecord,
+    SlotRecord, SlotState, VolumeRecord,
 };
 pub use signature::{Signature, foreign_signature};
 pub use size::{Split, data_bytes, split, usable_bytes};

@@ -42,6 +42,18 @@ pub const ADDRESS_MAX: usize = 256;
 pub const VOLUMES_MAX: usize = 256;
 /// Most extents of all volumes of an array together.
 pub const EXTENTS_MAX: usize = 4096;
+/// Most bytes of what an export over NVMe/TCP says behind its entry.
+pub const NVME_EXPORT_MAX: usize = 16384;
+/// Bytes of that before its texts.
+pub const NVME_EXPORT_BYTES: usize = 8;
+/// Most addresses that an export over NVMe/TCP listens on.
+pub const LISTENERS_MAX: usize = 16;
+/// Most hosts that an export over NVMe/TCP names.
+pub const HOSTS_MAX: usize = 128;
+/// The largest namespace number.
+pub const NAMESPACES_MAX: u32 = 1024;
+/// Most bytes of a qualified name of NVMe.
+pub const NQN_MAX: usize = 223;
 /// Most exports of an array.
 pub const EXPORTS_MAX: usize = 256;
 /// Epochs and sequence numbers are smaller: nobody gets there, and one more never overflows.
@@ -93,6 +105,9 @@ pub const FLIGHT_BYTES_MAX: usize = 65536;
 /// A slot image is a multiple of this, whatever the block size.
 pub const IMAGE_ALIGN: usize = 4096;
 
+/// Most bytes of all exports' entries with what they say.
+pub const EXPORTS_BYTES_MAX: usize = EXPORTS_MAX * (EXPORT_ENTRY_BYTES + ADDRESS_MAX);
+
 /// Most bytes of an array record.
 pub const RECORD_MAX: usize = SLOT_BYTES as usize - HEADER_BYTES;
 
@@ -103,7 +118,7 @@ const LARGEST: usize = FIXED_BYTES
     + layout::MAX_GROUPS as usize * GROUP_ENTRY_BYTES
     + VOLUMES_MAX * (VOLUME_ENTRY_BYTES + NAME_MAX)
     + EXTENTS_MAX * EXTENT_BYTES
-    + EXPORTS_MAX * (EXPORT_ENTRY_BYTES + ADDRESS_MAX)
+    + EXPORTS_BYTES_MAX
     + 8
     + LOST_MAX * LOST_ENTRY_BYTES
     + TASKS_BYTES;

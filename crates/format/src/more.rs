@@ -11,7 +11,9 @@ use crate::FormatError;
 use crate::codec::{Reader, Writer};
 use crate::decode::invalid;
 use crate::limits::{LOST_ENTRY_BYTES, LOST_MAX, LOST_UNIT, TASKS_BYTES};
-use crate::record::{ArrayRecord, LostRange, LostReason, Paused, ScrubMode, ScrubRecord};
+use crate::record::{
+    ArrayRecord, ExportAddress, ExportRecord, LostRange, LostReason, Paused, ScrubMode, ScrubRecord,
+};
 use layout::Layout;
 use units::GroupNo;
 
@@ -22,15 +24,23 @@ pub const INCOMPAT_LOST: u32 = 1;
 /// Incompat flag: a group is guarded, and in-flight pages may say what was being written. Releases
 /// that did not know these guarded only groups that lack a drive, and set no flag.
 pub const INCOMPAT_FLIGHT: u32 = 2;
+/// Incompat flag: an export is over NVMe/TCP, and its entry is longer than others may be.
+pub const INCOMPAT_NVME: u32 = 4;
 /// All that this release knows.
-pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST | INCOMPAT_FLIGHT;
+pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST | INCOMPAT_FLIGHT | INCOMPAT_NVME;
 
 /// The flags (compat, incompat) of a record.
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {
     let compat = if has_tasks(record) { COMPAT_TASKS } else { 0 };
     let lost = if record.lost.is_empty() { 0 } else { INCOMPAT_LOST };
     let guarded = record.groups.iter().any(|group| group.guarded);
-    (compat, lost | if guarded { INCOMPAT_FLIGHT } else { 0 })
+    let flight = if guarded { INCOMPAT_FLIGHT } else { 0 };
+    let nvme = if record.exports.iter().any(is_nvme) { INCOMPAT_NVME } else { 0 };
+    (compat, lost | flight | nvme)
+}
+
+fn is_nvme(export: &ExportRecord) -> bool {
+    matches!(export.address, ExportAddress::NvmeTcp(_))
 }
 
 fn has_tasks(record: &ArrayRecord) -> bool {
@@ -92,6 +102,9 @@ pub fn decode(
     record: &mut ArrayRecord,
     (compat, incompat): (u32, u32),
 ) -> Result<(), FormatError> {
+    if incompat & INCOMPAT_NVME == 0 && record.exports.iter().any(is_nvme) {
+        return invalid("an export is over NVMe/TCP, and no flag says so");
+    }
     if incompat & INCOMPAT_LOST != 0 {
         let count = from.u32()? as usize;
         from.zeros(4)?;

@@ -126,6 +126,28 @@ pub struct VolumeRecord {
     pub extents: Vec<Extent>,
 }
 
+/// An export over NVMe/TCP: a namespace of a subsystem.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NvmeExport {
+    /// The subsystem's qualified name.
+    pub subsystem: String,
+    /// The namespace's number within it, from 1 on.
+    pub nsid: u32,
+    /// Where it listens; at least one.
+    pub listeners: Vec<Listener>,
+    /// Qualified names of the hosts that may have it, at least one; `None`: any may.
+    pub hosts: Option<Vec<String>>,
+}
+
+/// Where an export over NVMe/TCP listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listener {
+    /// `HOST:PORT`.
+    pub address: String,
+    /// What hosts are told instead, where addresses are translated on the way.
+    pub advertise: Option<String>,
+}
+
 /// Where an export listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ExportAddress {
@@ -133,6 +155,8 @@ pub enum ExportAddress {
     NbdTcp(String),
     /// NBD over a Unix socket, its path.
     NbdUnix(String),
+    /// NVMe/TCP.
+    NvmeTcp(NvmeExport),
 }
 
 /// One export.

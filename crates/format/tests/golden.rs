@@ -5,7 +5,8 @@
 
 mod common;
 
-use common::{SHAPES, eventful, mapped, plain, troubled, uuid};
+use common::{SHAPES, eventful, mapped, plain, troubled, uuid, with_nvme};
+use layout::Level;
 use palisade_format::limits::PAGE_ENTRIES;
 use palisade_format::region::{self, Entry, Page, PageId};
 use palisade_format::{ArrayRecord, decode, encode};
@@ -27,6 +28,9 @@ fn golden_images_are_read_and_written_alike() {
         same(&folder.join(format!("v1-{level}-{drives}-troubled.slot")), troubled(old));
         same(&folder.join(format!("v2-{level}-{drives}-troubled.slot")), troubled(new));
     }
+    let nvme = with_nvme(eventful(Level::Raid6, 32));
+    same(&folder.join("v1-6-32-nvme.slot"), nvme.clone());
+    same(&folder.join("v2-6-32-nvme.slot"), mapped(nvme));
 }
 
 /// The bytes that are kept, once they are there.

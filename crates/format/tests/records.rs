@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SHAPES, eventful, mapped, plain, troubled, uuid};
+use common::{SHAPES, eventful, mapped, plain, troubled, uuid, with_nvme};
 use layout::Level;
 use palisade_format::{
     ArrayRecord, FormatError, LostRange, SlotState, decode, encode, limits, newest, next_slot,
@@ -10,6 +10,49 @@ use palisade_format::{
 };
 use proptest::prelude::*;
 use units::{MIB, Slot};
+
+/// An export over NVMe/TCP says no more than there is room for, and a flag says that it is there.
+#[test]
+fn nvme_exports_are_bounded() {
+    let record = with_nvme(eventful(Level::Raid5, 3));
+    let mut image = encode(&record);
+    assert_eq!(image[24], 4);
+    image[24] = 0;
+    seal(&mut image);
+    assert!(decode(&image).is_err(), "an entry that no flag announces");
+    type Change = fn(&mut palisade_format::NvmeExport);
+    let wrong: [Change; 9] = [
+        |e| e.nsid = 0,
+        |e| e.nsid = limits::NAMESPACES_MAX + 1,
+        |e| e.subsystem.clear(),
+        |e| e.subsystem = "x".repeat(limits::NQN_MAX + 1),
+        |e| e.listeners.clear(),
+        |e| e.listeners = vec![e.listeners[0].clone(); limits::LISTENERS_MAX + 1],
+        |e| e.listeners[0].advertise = Some(String::new()),
+        |e| e.hosts = Some(Vec::new()),
+        |e| e.hosts = Some(vec!["x".repeat(150); limits::HOSTS_MAX]),
+    ];
+    for (at, change) in wrong.into_iter().enumerate() {
+        let mut record = record.clone();
+        let palisade_format::ExportAddress::NvmeTcp(export) = &mut record.exports[2].address else {
+            panic!("the third is over NVMe");
+        };
+        change(export);
+        assert!(record.check().is_err(), "{at}");
+    }
+    // Each is possible, all together are too much.
+    let mut many = record;
+    let palisade_format::ExportAddress::NvmeTcp(export) = &mut many.exports[2].address else {
+        panic!("the third is over NVMe");
+    };
+    export.hosts = Some(vec!["x".repeat(120); limits::HOSTS_MAX]);
+    assert!(many.check().is_ok());
+    for id in 20..25 {
+        let more = palisade_format::ExportRecord { id, ..many.exports[2].clone() };
+        many.exports.push(more);
+    }
+    assert!(many.check().is_err());
+}
 
 #[test]
 fn records_round_trip() {
@@ -19,7 +62,8 @@ fn records_round_trip() {
         let records = [plain(level, drives), eventful(level, drives), accepted];
         let with_map = records.clone().map(mapped);
         let with_lost = [troubled(records[1].clone()), troubled(mapped(records[0].clone()))];
-        for record in records.into_iter().chain(with_map).chain(with_lost) {
+        let served = [with_nvme(records[1].clone()), with_nvme(mapped(records[2].clone()))];
+        for record in records.into_iter().chain(with_map).chain(with_lost).chain(served) {
             for slot in (0..drives).map(Slot) {
                 let copy = record.for_slot(slot);
                 let image = encode(&copy);
@@ -354,9 +398,9 @@ fn nobody_falls_back_from_a_record_of_a_later_release() {
     slots[0] = encode(&old);
     old.sequence += 1;
     slots[2] = encode(&old);
-    slots[2][24] = 4;
+    slots[2][24] = 8;
     seal(&mut slots[2]);
-    assert_eq!(best(&slots), Err(FormatError::Incompatible(4)));
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(8)));
     slots[2][200] ^= 1;
     assert_eq!(best(&slots).map(|(slot, _)| slot), Ok(0), "torn, so the older one counts");
     slots[0][200] ^= 1;

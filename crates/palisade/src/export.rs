@@ -13,9 +13,15 @@ pub enum Command {
     Create {
         /// ARRAY/VOLUME
         name: Name,
-        /// Over NBD at ADDR:PORT (port 0: any free one) or unix:PATH
-        #[arg(long, value_name = "ADDR:PORT|unix:PATH")]
-        nbd: String,
+        #[command(flatten)]
+        how: How,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Show an export and who is connected
+    Show {
+        /// As `export list` shows it
+        id: String,
         #[command(flatten)]
         output: Output,
     },
@@ -33,18 +39,59 @@ pub enum Command {
     },
 }
 
+/// How a volume is served.
+#[derive(Debug, clap::Args)]
+pub struct How {
+    /// Over NBD at ADDR:PORT (port 0: any free one) or unix:PATH
+    #[arg(long, value_name = "ADDR:PORT|unix:PATH", required_unless_present = "nvme_tcp")]
+    nbd: Option<String>,
+    /// Over NVMe/TCP at ADDR:PORT (port 0: any free one); may be said several times
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
+    nvme_tcp: Vec<String>,
+    /// NVMe: the subsystem [default: the array's own]
+    #[arg(long, value_name = "NQN", requires = "nvme_tcp")]
+    subsystem: Option<String>,
+    /// NVMe: a host that may connect, by its NQN; may be said several times
+    #[arg(long, value_name = "NQN", requires = "nvme_tcp")]
+    host: Vec<String>,
+    /// NVMe: any host may connect
+    #[arg(long, requires = "nvme_tcp", conflicts_with = "host")]
+    any_host: bool,
+    /// NVMe: what hosts are told instead, behind address translation; one for each --nvme-tcp
+    #[arg(long, value_name = "ADDR:PORT", requires = "nvme_tcp")]
+    advertise: Vec<String>,
+}
+
+impl How {
+    fn request(&self, Name { array, volume }: Name) -> api::CreateExport {
+        api::CreateExport {
+            array,
+            volume,
+            nbd: self.nbd.as_deref().map(absolute),
+            nvme_tcp: self.nvme_tcp.clone(),
+            subsystem: self.subsystem.clone(),
+            hosts: self.host.clone(),
+            any_host: self.any_host,
+            advertise: self.advertise.clone(),
+        }
+    }
+}
+
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
-        Command::Create { name, nbd, output } => {
-            let Name { array, volume } = name.clone();
-            let request = api::CreateExport { array, volume, nbd: absolute(nbd) };
+        Command::Create { name, how, output } => {
+            let request = how.request(name.clone());
             let answer = client.post(&["exports"], &request).await?;
             output.print(&answer, |export: &api::Export| exports(core::slice::from_ref(export)));
         }
         Command::List { output } => {
             let answer: Answer<api::ExportList> = client.get(&["exports"]).await?;
             output.print(&answer, |list| exports(&list.exports));
+        }
+        Command::Show { id, output } => {
+            let answer: Answer<api::Export> = client.get(&["exports", id]).await?;
+            output.print(&answer, detail);
         }
         Command::Delete { id, output } => {
             let answer = client.delete(&["exports", id]).await?;
@@ -60,6 +107,24 @@ fn absolute(nbd: &str) -> String {
         Some(Ok(path)) => format!("unix:{}", path.display()),
         _ => nbd.to_owned(),
     }
+}
+
+/// All about an export.
+fn detail(export: &api::Export) -> String {
+    let mut text = exports(core::slice::from_ref(export));
+    let Some(nvme) = &export.nvme else { return text };
+    let mut line = |what: &str, value: String| text += &format!("\n{what:<12}{value}");
+    line("subsystem", nvme.subsystem.clone());
+    line("namespace", format!("{}, NGUID {}, UUID {}", nvme.nsid, nvme.nguid, nvme.uuid));
+    line("listens at", nvme.listeners.join(", "));
+    if !nvme.advertise.is_empty() {
+        line("hosts told", nvme.advertise.join(", "));
+    }
+    line("hosts", if nvme.any_host { "any".into() } else { nvme.hosts.join(", ") });
+    for c in &nvme.connections {
+        line("connected", format!("{}, controller {}, {} queues", c.host, c.controller, c.queues));
+    }
+    text
 }
 
 /// A table of exports.

@@ -3,8 +3,8 @@
 
 use layout::{Layout, Level};
 use palisade_format::{
-    ArrayRecord, ExportAddress, ExportRecord, Extent, LastScrub, LostRange, LostReason, Owner,
-    Paused, ScrubMode, ScrubRecord, SlotState, VolumeRecord, split,
+    ArrayRecord, ExportAddress, ExportRecord, Extent, LastScrub, Listener, LostRange, LostReason,
+    NvmeExport, Owner, Paused, ScrubMode, ScrubRecord, SlotState, VolumeRecord, split,
 };
 use units::{GroupNo, MIB, Uuid};
 
@@ -65,6 +65,29 @@ pub fn eventful(level: Level, drives: u16) -> ArrayRecord {
     record.owner = Some(Owner { host: uuid(0xc0), boot: uuid(0xc1) });
     record.heartbeat = 99;
     record.started_degraded = true;
+    record
+}
+
+/// The same array with exports over NVMe/TCP.
+pub fn with_nvme(mut record: ArrayRecord) -> ArrayRecord {
+    let listener = |address: &str, advertise: Option<&str>| Listener {
+        address: address.into(),
+        advertise: advertise.map(Into::into),
+    };
+    let export = |nsid, listeners, hosts| {
+        let subsystem = "nqn.2026-11.example:store".into();
+        ExportAddress::NvmeTcp(NvmeExport { subsystem, nsid, listeners, hosts })
+    };
+    let two = vec![
+        listener("0.0.0.0:4420", Some("203.0.113.7:44200")),
+        listener("[2001:db8::1]:4420", None),
+    ];
+    let hosts = vec!["nqn.2026-11.example:a".into(), "nqn.2026-11.example:b".into()];
+    let record_of = |id, volume, address| ExportRecord { id, volume, address };
+    let (one, other) = (record.exports[0].volume, record.exports[1].volume);
+    record.exports.push(record_of(8, one, export(1, two, Some(hosts))));
+    let alone = vec![listener("127.0.0.1:4420", None)];
+    record.exports.push(record_of(9, other, export(2, alone, None)));
     record
 }
 

@@ -365,6 +365,8 @@ impl<E: Env, T: Transport, X: Volumes> Timed for Session<E, T, X> {
     fn tick(&self, now: Nanos) {
         let controller = &self.terms.controller;
         self.add_counts();
+        // What is gone is let go of, even if no command comes.
+        self.refresh();
         if self.terms.queue == 0 {
             if controller.take_traffic() {
                 self.alive.set(now);

@@ -56,6 +56,9 @@ pub struct Options {
     /// Where to serve [default: 127.0.0.1:10809, or a free port if that is taken]
     #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
     pub nbd: Option<String>,
+    /// Serve over NVMe/TCP, to any host
+    #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
+    pub nvme_tcp: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

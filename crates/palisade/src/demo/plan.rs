@@ -26,6 +26,8 @@ pub struct Plan {
     pub strip: Option<String>,
     /// Where `--serve` was told to serve.
     pub nbd: Option<String>,
+    /// Where `--serve` was told to serve over NVMe/TCP.
+    pub nvme_tcp: Option<String>,
     /// Whether the drives stay.
     pub keep: bool,
     /// Whether programs read what is printed.
@@ -57,6 +59,7 @@ impl Plan {
             drive_bytes: DRIVE_BYTES,
             strip: options.strip.clone(),
             nbd: options.nbd.clone(),
+            nvme_tcp: options.nvme_tcp.clone(),
             keep: options.dir.is_some(),
             json: options.json,
         };

@@ -13,6 +13,7 @@ use super::random::{self, Sum};
 use super::report::{Report, Step};
 use super::{image, stream, tools};
 use serde_json::Value;
+use std::fmt::Display;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -353,10 +354,19 @@ pub fn make_volume(daemon: &Daemon) -> Result<u64, DemoError> {
 /// If the daemon refuses, or does not serve.
 pub fn make_export(daemon: &Daemon, address: &str) -> Result<String, DemoError> {
     let made = daemon.call(&["export", "create", VOLUME, "--nbd", address])?;
-    match made["uri"].as_str() {
-        Some(uri) => Ok(uri.to_owned()),
-        None => Err(DemoError::Wrong(format!("`export create` names no uri: {made}"))),
-    }
+    text(&made, "uri")
+}
+
+/// What `export create` says of an export.
+///
+/// # Errors
+/// If it does not.
+pub fn text(
+    made: &Value,
+    key: impl serde_json::value::Index + Display + Copy,
+) -> Result<String, DemoError> {
+    let missing = || DemoError::Wrong(format!("`export create` names no {key}: {made}"));
+    made[key].as_str().map(str::to_owned).ok_or_else(missing)
 }
 
 /// A TCP port of this machine that nobody listens on now.

@@ -7,7 +7,7 @@ use super::daemon::{Daemon, VOLUME};
 use super::error::DemoError;
 use super::place::Place;
 use super::plan::Plan;
-use super::play::{Show, free_port, make_export, make_volume};
+use super::play::{Show, free_port, make_export, make_volume, text};
 use std::io::Write;
 use std::net::TcpListener;
 use std::thread;
@@ -26,19 +26,20 @@ pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), De
     let mut daemon = Daemon::start(place, interrupt)?;
     show.create(&daemon)?;
     let bytes = make_volume(&daemon)?;
-    let address = match &plan.nbd {
-        Some(address) => address.clone(),
-        None if TcpListener::bind(USUAL).is_ok() => USUAL.into(),
-        None => format!("127.0.0.1:{}", free_port()?),
+    let ways = match &plan.nvme_tcp {
+        Some(address) => serve_nvme(&daemon, address)?,
+        None => serve_nbd(&daemon, plan)?,
     };
-    let uri = make_export(&daemon, &address)?;
     let text = if plan.json {
         let socket = place.socket().to_string_lossy().into_owned();
-        let serving = serde_json::json!({"schema": 1, "ok": true, "level": plan.level,
-            "drives": plan.drives, "size_bytes": bytes, "uri": uri, "socket": socket});
+        let mut serving = serde_json::json!({"schema": 1, "ok": true, "level": plan.level,
+            "drives": plan.drives, "size_bytes": bytes, "uri": ways.uri, "socket": socket});
+        if let Some(connect) = ways.connect {
+            serving["connect"] = connect.into();
+        }
         format!("{serving}\n")
     } else {
-        ways(plan, place, bytes, &uri)
+        told(plan, place, bytes, &ways)
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -53,23 +54,65 @@ pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), De
     daemon.stop()
 }
 
-/// One line for each way to connect, and for a look.
-fn ways(plan: &Plan, place: &Place, bytes: u64, uri: &str) -> String {
-    let socket = place.socket();
-    let socket = socket.display();
-    let (size, level, drives) = (format_size(bytes), &plan.level, plan.drives);
-    let mut text = format!("serving {VOLUME}, {size}, level {level} over {drives} drives\n");
-    let mut way = |command: &str, what: &str| text += &format!("  {command:<58} # {what}\n");
-    way(&format!("nbdinfo {uri}"), "what it is");
-    way(&format!("nbdcopy --flush IMAGE {uri}"), "copy an image in");
-    way(&format!("nbdcopy {uri} IMAGE"), "copy it out");
-    way(&format!("qemu-img info {uri}"), "as QEMU sees it");
+/// How clients come to the volume.
+struct Ways {
+    /// What it is called.
+    uri: String,
+    /// The one command of a Linux host, for NVMe/TCP.
+    connect: Option<String>,
+    /// Commands, and what each is for.
+    commands: Vec<(String, &'static str)>,
+}
+
+fn serve_nbd(daemon: &Daemon, plan: &Plan) -> Result<Ways, DemoError> {
+    let address = match &plan.nbd {
+        Some(address) => address.clone(),
+        None if TcpListener::bind(USUAL).is_ok() => USUAL.into(),
+        None => format!("127.0.0.1:{}", free_port()?),
+    };
+    let uri = make_export(daemon, &address)?;
+    let mut commands = vec![
+        (format!("nbdinfo {uri}"), "what it is"),
+        (format!("nbdcopy --flush IMAGE {uri}"), "copy an image in"),
+        (format!("nbdcopy {uri} IMAGE"), "copy it out"),
+        (format!("qemu-img info {uri}"), "as QEMU sees it"),
+    ];
     // A URI without a port means NBD's own; the client takes them apart.
     let address = uri.strip_prefix("nbd://").and_then(|rest| rest.split('/').next());
     if let Some(address) = address {
         let (host, port) = address.rsplit_once(':').unwrap_or((address, "10809"));
-        way(&format!("nbd-client -N {VOLUME} {host} {port} /dev/nbd0"), "a block device");
+        let client = format!("nbd-client -N {VOLUME} {host} {port} /dev/nbd0");
+        commands.push((client, "a block device"));
     }
+    Ok(Ways { uri, connect: None, commands })
+}
+
+fn serve_nvme(daemon: &Daemon, address: &str) -> Result<Ways, DemoError> {
+    let made = daemon.call(&["export", "create", VOLUME, "--nvme-tcp", address, "--any-host"])?;
+    let (uri, subsystem) = (text(&made, "uri")?, text(&made, "subsystem")?);
+    let listener = text(&made["listeners"], 0)?;
+    let (host, port) = listener.rsplit_once(':').unwrap_or((&listener, "4420"));
+    let host = host.trim_matches(['[', ']']);
+    let connect = format!("nvme connect -t tcp -a {host} -s {port} -n {subsystem}");
+    let commands = vec![
+        (format!("nvme discover -t tcp -a {host} -s {port}"), "what is served"),
+        (format!("nvme disconnect -n {subsystem}"), "end it"),
+    ];
+    Ok(Ways { uri, connect: Some(connect), commands })
+}
+
+/// One line for each way to connect, and for a look.
+fn told(plan: &Plan, place: &Place, bytes: u64, ways: &Ways) -> String {
+    let socket = place.socket();
+    let socket = socket.display();
+    let (size, level, drives) = (format_size(bytes), &plan.level, plan.drives);
+    let mut text = format!("serving {VOLUME}, {size}, level {level} over {drives} drives");
+    match &ways.connect {
+        Some(connect) => text += &format!(", to any host\n{connect}\n"),
+        None => text.push('\n'),
+    }
+    let mut way = |command: &str, what: &str| text += &format!("  {command:<58} # {what}\n");
+    ways.commands.iter().for_each(|(command, what)| way(command, what));
     way(&format!("export PALISADE_SOCKET={socket}"), "for the command line:");
     way("palisade array show demo", "the array");
     way(&format!("palisade array fail demo --drive {}", place.drive(1).display()), "pull a drive");

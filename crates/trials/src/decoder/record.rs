@@ -249,7 +249,7 @@ fn intact(drive: &impl Raw, at: u64) -> Option<Intact> {
         return None;
     }
     let body = drive.copy(at + HEADER as u64, bytes);
-    let known = matches!(version, 1 | 2) && compat <= 1 && incompat <= 3 && read_only == 0;
+    let known = matches!(version, 1 | 2) && compat <= 1 && incompat <= 7 && read_only == 0;
     let (lost, tasks) = (incompat & 1 == 1, compat == 1);
     (known && crc(&body) == body_crc).then_some(Intact { version, lost, tasks, sequence, body })
 }
