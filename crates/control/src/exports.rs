@@ -271,6 +271,17 @@ impl Exports {
     }
 }
 
+/// Whether the target could take an export, before it is recorded.
+pub fn check(nvme: &NvmeExport) -> Result<(), Error> {
+    if nvme.subsystem == ::nvme::nqn::DISCOVERY {
+        return Err(refused(Refused::DiscoveryName, nvme));
+    }
+    if nvme.nsid > nvme_target::limits::NAMESPACES {
+        return Err(refused(Refused::NamespaceNumber, nvme));
+    }
+    Ok(())
+}
+
 /// Why the target refuses an export.
 fn refused(why: Refused, nvme: &NvmeExport) -> Error {
     let NvmeExport { subsystem, nsid, .. } = nvme;

@@ -4,6 +4,7 @@ use crate::address;
 use crate::api::{self, Error};
 use crate::connection::Target;
 use crate::convert;
+use crate::exports;
 use crate::manager::Manager;
 use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
@@ -281,7 +282,9 @@ fn nvme_wanted(
     };
     let listeners = nvme_tcp.iter().enumerate().map(listener).collect();
     let hosts = (!any_host).then(|| hosts.clone());
-    Ok(NvmeExport { subsystem, nsid, listeners, hosts })
+    let export = NvmeExport { subsystem, nsid, listeners, hosts };
+    exports::check(&export)?;
+    Ok(export)
 }
 
 /// The name that NBD clients use.

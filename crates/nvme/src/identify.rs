@@ -112,8 +112,9 @@ impl Controller {
         text(&mut b, 4, 20, &self.serial);
         text(&mut b, 24, 40, &self.model);
         text(&mut b, 64, 8, &self.firmware);
-        // Several ports and controllers share the subsystem; access is reported (ANA).
-        b[76] = 0b1011;
+        // Several ports and controllers share the subsystem; of namespaces, access is reported.
+        let is_io = self.kind == ControllerKind::Io;
+        b[76] = if is_io { 0b1011 } else { 0b11 };
         b[77] = self.transfer_shift;
         put(&mut b, 78, &self.id.to_le_bytes());
         put(&mut b, 80, &self.version.to_le_bytes());
@@ -129,10 +130,12 @@ impl Controller {
         // Log pages: effects of commands, offsets and long lengths.
         b[261] = 0b110;
         put(&mut b, 320, &self.keep_alive_units.to_le_bytes());
-        // ANA: ten seconds for a transition, all states, one group that never changes.
-        (b[342], b[343]) = (10, 0b0101_1111);
-        put(&mut b, 344, &1u32.to_le_bytes());
-        put(&mut b, 348, &1u32.to_le_bytes());
+        if is_io {
+            // ANA: ten seconds for a transition, all states, one group.
+            (b[342], b[343]) = (10, 0b1_1111);
+            put(&mut b, 344, &1u32.to_le_bytes());
+            put(&mut b, 348, &1u32.to_le_bytes());
+        }
         // Entries of 64 and 16 bytes.
         (b[512], b[513]) = (0x66, 0x44);
         put(&mut b, 514, &self.commands_most.to_le_bytes());

@@ -49,16 +49,16 @@ pub struct How {
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
     nvme_tcp: Vec<String>,
     /// NVMe: the subsystem [default: the array's own]
-    #[arg(long, value_name = "NQN", requires = "nvme_tcp")]
+    #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
     subsystem: Option<String>,
     /// NVMe: a host that may connect, by its NQN; may be said several times
-    #[arg(long, value_name = "NQN", requires = "nvme_tcp")]
+    #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
     host: Vec<String>,
     /// NVMe: any host may connect
-    #[arg(long, requires = "nvme_tcp", conflicts_with = "host")]
+    #[arg(long, conflicts_with_all = ["nbd", "host"])]
     any_host: bool,
     /// NVMe: what hosts are told instead, behind address translation; one for each --nvme-tcp
-    #[arg(long, value_name = "ADDR:PORT", requires = "nvme_tcp")]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
     advertise: Vec<String>,
 }
 

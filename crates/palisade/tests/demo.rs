@@ -182,6 +182,34 @@ fn a_signal_ends_it_and_leaves_nothing() {
 }
 
 #[test]
+fn served_over_nvme_to_any_host() {
+    if !tools_are_there() {
+        return;
+    }
+    let temporary = tempfile::tempdir().expect("a directory");
+    let mut command = demo(temporary.path());
+    command.args(["--serve", "--level", "0", "--drives", "2", "--nvme-tcp", "127.0.0.1:0"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("started");
+    let mut lines = lines(&mut child);
+    let mut ways: Vec<String> = Vec::new();
+    while !ways.last().is_some_and(|line| line.starts_with("until")) {
+        ways.push(lines.next().expect("another line"));
+    }
+    assert!(ways[0].contains("to any host"), "{ways:?}");
+    let found: Vec<_> = ways.iter().filter(|line| line.contains("nvme connect")).collect();
+    let words: Vec<&str> = found[0].split(' ').collect();
+    assert_eq!((found.len(), words.len()), (1, 10), "{ways:?}");
+    assert_eq!(words[..6], ["nvme", "connect", "-t", "tcp", "-a", "127.0.0.1"]);
+    let (port, name) = (words[7], words[9]);
+    assert_eq!((words[6], words[8]), ("-s", "-n"));
+    assert!(name.starts_with("nqn.") && port.parse::<u16>().is_ok_and(|port| port > 0));
+    std::net::TcpStream::connect(format!("127.0.0.1:{port}")).expect("somebody listens");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
+    assert!(child.wait().expect("ended").success());
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+#[test]
 fn served_until_sigterm() {
     if !tools_are_there() {
         return;

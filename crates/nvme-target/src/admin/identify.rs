@@ -40,12 +40,14 @@ fn namespace<K, V: Blocks>(seen: &Seen<K, V>) -> [u8; BYTES] {
     let block_bytes = volume.block_bytes();
     let (strip, stripe) = (volume.strip_bytes(), volume.stripe_bytes());
     let band = BAND_BYTES * u64::from(stripe / strip.max(1));
+    let stripe_blocks = blocks(stripe.into(), block_bytes);
     identify::Namespace {
         blocks: volume.bytes() / u64::from(block_bytes),
         block_bytes,
-        boundary: blocks(stripe.into(), block_bytes),
+        // Linux knows borders at powers of two only, and complains of others.
+        boundary: if stripe_blocks.is_power_of_two() { stripe_blocks } else { 0 },
         write_unit: blocks(strip.into(), block_bytes),
-        write_best: blocks(stripe.into(), block_bytes),
+        write_best: stripe_blocks,
         deallocate_unit: blocks(band, block_bytes),
         nguid: seen.export.nguid,
         read_only: false,

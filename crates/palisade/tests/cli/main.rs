@@ -1,6 +1,7 @@
 //! The command line against the real daemon, with drives that are files of random bytes.
 
 mod messages;
+mod nvme;
 mod ownership;
 mod place;
 mod serving;

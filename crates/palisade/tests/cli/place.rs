@@ -206,7 +206,7 @@ pub fn random(seed: u64) -> Vec<u8> {
 }
 
 /// Asks until the answer is yes.
-pub fn eventually(what: &str, is_so: impl Fn() -> bool) {
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < end, "not within a minute: {what}");

@@ -1,0 +1,172 @@
+//! Volumes over NVMe/TCP: the command line, what is recorded, and who gets in.
+
+#[path = "../common/nvme.rs"]
+mod host;
+
+use crate::place::{Place, eventually};
+use ::nvme::status::Status;
+use host::Host;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+const HOST: &str = "nqn.2026-11.example:host";
+const ANYWHERE: &str = "127.0.0.1:0";
+
+impl Place {
+    /// An array with two volumes.
+    fn with_volumes() -> Self {
+        let place = Self::running(3);
+        place.create("data", "5", &[0, 1, 2]);
+        for name in ["data/v", "data/w"] {
+            place.json(&["volume", "create", name, "--size", "4M"]);
+        }
+        place
+    }
+
+    fn export(&self, volume: &str, more: &[&str]) -> Value {
+        self.json(&[&["export", "create", volume, "--nvme-tcp", ANYWHERE], more].concat())
+    }
+}
+
+fn host_of(export: &Value, name: &str) -> Host {
+    Host {
+        address: export["listeners"][0].as_str().expect("an address").into(),
+        subsystem: export["subsystem"].as_str().expect("a name").into(),
+        name: name.into(),
+    }
+}
+
+#[test]
+fn an_export_says_what_hosts_need() {
+    let place = Place::with_volumes();
+    let made = place.export("data/v", &["--host", HOST]);
+    let shown = place.json(&["export", "show", "data:1"]);
+    for key in ["subsystem", "nsid", "nguid", "uuid", "listeners", "hosts", "connections"] {
+        assert_eq!(made[key], shown[key], "{key}");
+    }
+    let array = place.json(&["array", "show", "data"]);
+    let own = format!("nqn.2014-08.org.nvmexpress:uuid:{}", array["uuid"].as_str().expect("text"));
+    assert_eq!((&shown["subsystem"], &shown["nsid"]), (&json!(own), &json!(1)));
+    assert_eq!((&shown["hosts"], &shown["any_host"]), (&json!([HOST]), &json!(false)));
+    assert_eq!(shown["uuid"], array["volumes"][0]["uuid"]);
+    let digits = shown["uuid"].as_str().expect("text").replace('-', "");
+    assert_eq!(shown["nguid"], json!(digits));
+    let listener = shown["listeners"][0].as_str().expect("text");
+    assert_eq!(shown["uri"], json!(format!("nvme+tcp://{listener}/{own}/1")));
+    assert_eq!((&shown["connections"], shown.get("nbd")), (&json!([]), None));
+    let text = place.run(&["export", "show", "data:1"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains(HOST) && text.contains(&digits) && text.contains(listener), "{text}");
+    // The second volume is the next namespace of the same subsystem.
+    let second = place.export("data/w", &["--any-host", "--advertise", "203.0.113.7:44200"]);
+    assert_eq!((&second["nsid"], &second["any_host"]), (&json!(2), &json!(true)));
+    assert_eq!(second["advertise"], json!(["203.0.113.7:44200"]));
+    assert!(second["uri"].as_str().expect("text").starts_with("nvme+tcp://203.0.113.7:44200/"));
+    assert!(place.refuses(1, &["export", "show", "data:9"]).contains("export list"));
+}
+
+#[test]
+fn what_makes_no_export_is_refused_with_advice() {
+    let place = Place::with_volumes();
+    let create = |more: &[&'static str]| [&["export", "create", "data/v"], more].concat();
+    let nvme = |more: &[&'static str]| create(&[&["--nvme-tcp", ANYWHERE], more].concat());
+    assert!(place.refuses(2, &nvme(&[])).contains("--any-host"));
+    let wrong = ["--host", "iqn.2026-11.example:host"];
+    assert!(place.refuses(2, &nvme(&wrong)).contains("/etc/nvme/hostnqn"));
+    let subsystem = ["--any-host", "--subsystem", "nqn.2014-08.org.nvmexpress.discovery"];
+    assert!(place.refuses(2, &nvme(&subsystem)).contains("discovery"));
+    let advertise = ["--any-host", "--advertise", "here"];
+    assert!(place.refuses(2, &nvme(&advertise)).contains("no port"));
+    let two = ["--any-host", "--advertise", "a:1", "--advertise", "b:1"];
+    assert!(place.refuses(2, &nvme(&two)).contains("--advertise"));
+    let address = create(&["--nvme-tcp", "somewhere", "--any-host"]);
+    assert!(place.refuses(2, &address).contains("--nvme-tcp ADDR:PORT"));
+    for usage in [
+        create(&[]),
+        create(&["--nbd", ANYWHERE, "--any-host"]),
+        create(&["--nbd", ANYWHERE, "--nvme-tcp", ANYWHERE, "--any-host"]),
+        nvme(&["--any-host", "--host", HOST]),
+    ] {
+        assert!(!place.fails(2, &usage).is_empty(), "{usage:?}");
+    }
+    assert_eq!(place.json(&["export", "list"])["exports"], json!([]), "nothing is left of these");
+    // One volume is one namespace.
+    place.export("data/v", &["--any-host"]);
+    let again = nvme(&["--any-host", "--subsystem", "nqn.2026-11.example:other"]);
+    assert!(place.refuses(1, &again).contains("export delete data:1"));
+    // An address speaks one protocol.
+    let address = place.json(&["export", "show", "data:1"])["listeners"][0].clone();
+    let address = address.as_str().expect("text");
+    let nbd = ["export", "create", "data/w", "--nbd", address];
+    assert!(place.refuses(1, &nbd).contains("in use"));
+}
+
+#[test]
+fn a_named_host_reads_and_writes_and_others_do_not() {
+    let place = Place::with_volumes();
+    let made = place.export("data/v", &["--host", HOST]);
+    let host = host_of(&made, HOST);
+    let stranger = Host { name: format!("{HOST}2"), ..host.clone() };
+    let refused = stranger.connect(0, 0xffff).expect("answered").connected;
+    assert_eq!(refused, Err(Status::CONNECT_HOST));
+    let (mut admin, mut queue) = host.enter().expect("connected");
+    assert_eq!(admin.namespaces().expect("listed"), [1]);
+    let data: Vec<u8> = (0..300 * 512u32).map(|at| (at / 3) as u8).collect();
+    queue.write(1, 11, &data).expect("written");
+    assert!(queue.read(1, 11, 300).expect("read") == data);
+    assert!(queue.read(1, 8191, 2).is_err(), "behind the end");
+    let shown = place.json(&["export", "show", "data:1"]);
+    assert_eq!(shown["connections"], json!([{"host": HOST, "controller": 1, "queues": 2}]));
+    // Resized, degraded, another namespace: the host goes on.
+    place.json(&["volume", "resize", "data/v", "--size", "5M"]);
+    assert_eq!(queue.read(1, 8191, 2).expect("read"), vec![0; 1024]);
+    place.json(&["array", "fail", "data", "--drive", &place.name(1)]);
+    assert!(queue.read(1, 11, 300).expect("read") == data);
+    assert_eq!(admin.identify(1, 0).expect("told")[24..32], *b"Palisade");
+    place.json(&["export", "delete", "data:1"]);
+    eventually("disconnected", || queue.read(1, 0, 1).is_err() && admin.namespaces().is_err());
+    assert!(host.connect(0, 0xffff).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn a_namespace_is_the_same_after_a_restart_and_elsewhere() {
+    let mut place = Place::with_volumes();
+    let two = ["--nvme-tcp", "127.0.0.1:0", "--any-host"];
+    let made = place.export("data/w", &two);
+    assert_eq!(made["listeners"].as_array().expect("a list").len(), 2);
+    let host = host_of(&made, HOST);
+    let (_admin, mut queue) = host.enter().expect("connected");
+    queue.write(1, 0, &[7; 4096]).expect("written");
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    assert!(queue.read(1, 0, 8).is_err());
+    place.start();
+    let shown = place.json(&["export", "show", "data:1"]);
+    for key in ["subsystem", "nsid", "nguid", "uuid", "listeners", "hosts"] {
+        assert_eq!(made[key], shown[key], "{key}");
+    }
+    let second =
+        Host { address: made["listeners"][1].as_str().expect("text").into(), ..host.clone() };
+    for host in [host, second] {
+        let (mut admin, mut queue) = host.enter().expect("connected");
+        assert_eq!(queue.read(1, 0, 8).expect("read"), [7; 4096]);
+        let descriptors = admin.identify(3, 1).expect("told");
+        let nguid: String = descriptors[4..20].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(json!(nguid), made["nguid"]);
+    }
+}
+
+#[test]
+fn an_address_that_is_busy_at_a_start_is_told_and_tried_again() {
+    let mut place = Place::with_volumes();
+    let made = place.export("data/v", &["--any-host"]);
+    let address = made["listeners"][0].as_str().expect("text").to_owned();
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    let taken = std::net::TcpListener::bind(&address).expect("free now");
+    place.start();
+    let shown = place.json(&["export", "show", "data:1"]);
+    assert_eq!(shown["serving"], json!(false));
+    assert!(shown["problem"].as_str().expect("text").contains(&address));
+    drop(taken);
+    eventually("served", || place.json(&["export", "show", "data:1"])["serving"] == json!(true));
+    host_of(&made, HOST).enter().expect("connected");
+}
