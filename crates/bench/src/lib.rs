@@ -8,6 +8,7 @@
 //!   what it pays for losing nothing.
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
 //!   yardsticks.
+//! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
 //! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
 //!   check of what is read back.
 //! - [`rig`]: cores with an engine on them; [`files`]: drives in memory; [`fio`]: the yardstick
@@ -27,6 +28,7 @@ pub mod files;
 pub mod fio;
 pub mod isal;
 pub mod load;
+pub mod nvme_tcp;
 pub mod parity_bench;
 mod read_pass;
 pub mod record;
@@ -36,5 +38,6 @@ pub mod stats;
 
 pub use array::{ArrayBench, bench_array};
 pub use error::BenchError;
+pub use nvme_tcp::{NvmeTcpBench, bench_nvme_tcp};
 pub use parity_bench::{ParityBench, bench_parity, parity_table};
 pub use report::{Machine, Metric, Report};

@@ -120,6 +120,11 @@ impl Rig {
         Ok(answer.recv().map_err(|_| BenchError::CoreGone)??)
     }
 
+    /// Runs a job on a core.
+    pub fn on_core(&self, core: CoreId, job: impl FnOnce(&Env, &Core<Env>) + Send + 'static) {
+        self.inboxes[core.index()].put(Box::new(job));
+    }
+
     /// Runs a load, spread over the cores; what it came to and what it found wrong.
     pub fn run(
         &self,
@@ -192,7 +197,7 @@ fn start_load(
 }
 
 /// CPU time of the process so far: all threads, the kernel's workers for it included.
-fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }

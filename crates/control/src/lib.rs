@@ -28,4 +28,4 @@ mod pattern;
 pub mod probe;
 mod served;
 pub mod server;
-mod stream;
+pub mod stream;

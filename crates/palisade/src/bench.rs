@@ -4,7 +4,10 @@
 //! or nothing could be measured. Results go to the standard output, everything else to the
 //! standard error.
 
-use bench::{ArrayBench, BenchError, ParityBench, Report, bench_array, bench_parity, parity_table};
+use bench::{
+    ArrayBench, BenchError, NvmeTcpBench, ParityBench, Report, bench_array, bench_nvme_tcp,
+    bench_parity, parity_table,
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -20,6 +23,8 @@ pub struct BenchArgs {
 enum What {
     /// An array against its raw drives, in memory: RAID 5 over files of random bytes.
     Array(ArrayArgs),
+    /// The NVMe/TCP target against a bare echo and the volume itself, over loopback.
+    NvmeTcp(NvmeTcpArgs),
     /// The parity kernels against Intel's ISA-L (Debian's libisal2), memcpy and reading.
     Parity(ParityArgs),
 }
@@ -74,6 +79,34 @@ struct ParityArgs {
     out: Option<PathBuf>,
 }
 
+#[derive(clap::Args, Debug)]
+struct NvmeTcpArgs {
+    /// Prints JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Rounds of each workload; each round runs the target, the echo and the volume itself.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Seconds of each side in a round.
+    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
+    seconds: f64,
+    /// Seconds for which idle connections are watched.
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    idle_seconds: f64,
+    /// Connections whose memory is measured.
+    #[arg(long, default_value_t = 1000)]
+    connections: usize,
+    /// Size of each drive; six are made.
+    #[arg(long, default_value = "256M", value_parser = size)]
+    drive_size: u64,
+    /// A directory in a RAM-backed file system.
+    #[arg(long, default_value = "/dev/shm")]
+    dir: PathBuf,
+    /// Writes the JSON to this file as well.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let fine = |s: &f64| (0.001..=3600.0).contains(s);
     text.parse().ok().filter(fine).ok_or_else(|| "give 0.001 to 3600 seconds".to_owned())
@@ -89,6 +122,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
     let command = format!("palisade {}", words.join(" "));
     match args.what {
         What::Array(args) => array(&args, &command),
+        What::NvmeTcp(args) => nvme_tcp(&args, &command),
         What::Parity(args) => parity(&args, &command),
     }
 }
@@ -107,6 +141,19 @@ fn array(args: &ArrayArgs, command: &str) -> ExitCode {
         dir: args.dir.clone(),
     };
     let report = bench_array(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
+}
+
+fn nvme_tcp(args: &NvmeTcpArgs, command: &str) -> ExitCode {
+    let options = NvmeTcpBench {
+        rounds: args.rounds,
+        span: Duration::from_secs_f64(args.seconds),
+        idle: Duration::from_secs_f64(args.idle_seconds),
+        connections: args.connections,
+        drive_bytes: args.drive_size,
+        dir: args.dir.clone(),
+    };
+    let report = bench_nvme_tcp(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)
 }
 

@@ -1,0 +1,333 @@
+//! `palisade bench nvme-tcp`: what the target adds to TCP and to the volume behind it.
+//!
+//! One core for the target, one for a plain initiator, loopback between them, files in memory.
+//! Taken in turns within every round: the target; an echo that answers the same bytes with the
+//! same batching on the target's core; the same requests made by that core itself. The bound of a
+//! core that has to do both is `1 / (1/echo + 1/in-process)` in operations per second; on one that
+//! does only one of them it would be the smaller of the two. Here a core does both.
+//!
+//! - [`client`]: the initiator. [`echo`]: the yardstick. [`served`]: the target.
+
+mod client;
+mod echo;
+mod served;
+
+use crate::bay::Bay;
+use crate::error::BenchError;
+use crate::files::{Files, check_room};
+use crate::load::{Load, Op, Order, Until};
+use crate::record::Record;
+use crate::report::{Goal, Report};
+use crate::rig::{Aim, Rig, cpu_time};
+use crate::stats::{Sample, Spread};
+use client::{Address, Queue, Shape};
+use echo::Echo;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is measured, and how long.
+#[derive(Clone, Debug)]
+pub struct NvmeTcpBench {
+    /// Rounds of each workload, at least 1.
+    pub rounds: usize,
+    /// Time of each side in a round.
+    pub span: Duration,
+    /// Time for which idle connections are watched.
+    pub idle: Duration,
+    /// Connections whose memory is measured.
+    pub connections: usize,
+    /// Bytes of each drive.
+    pub drive_bytes: u64,
+    /// A directory in a RAM-backed file system.
+    pub dir: PathBuf,
+}
+
+impl Default for NvmeTcpBench {
+    fn default() -> Self {
+        Self {
+            rounds: 9,
+            span: Duration::from_millis(500),
+            idle: Duration::from_secs(10),
+            connections: 1000,
+            drive_bytes: 256 << 20,
+            dir: "/dev/shm".into(),
+        }
+    }
+}
+
+/// Drives of the array: RAID 5, 4+1.
+const DRIVES: usize = 5;
+/// CPU of the target, of the echo, and of requests in process.
+const TARGET_CPU: usize = 0;
+/// CPU of the initiator.
+const CLIENT_CPU: usize = 1;
+/// Connections that are idle.
+const IDLE: usize = 64;
+
+struct Workload {
+    name: &'static str,
+    shape: Shape,
+    against: Against,
+}
+
+/// What a workload's rate is compared to.
+enum Against {
+    Bound(f64),
+    Echo(f64),
+    /// Its latency, to the echo's and the volume's own together.
+    Latency(f64),
+}
+
+const fn shape(is_write: bool, bytes: usize, depth: usize) -> Shape {
+    Shape { is_write, bytes, depth }
+}
+
+const WORKLOADS: [Workload; 5] = [
+    Workload {
+        name: "4k-read-qd32",
+        shape: shape(false, 4 << 10, 32),
+        against: Against::Bound(0.85),
+    },
+    Workload {
+        name: "4k-read-qd128",
+        shape: shape(false, 4 << 10, 128),
+        against: Against::Bound(0.85),
+    },
+    Workload {
+        name: "4k-write-qd32",
+        shape: shape(true, 4 << 10, 32),
+        against: Against::Bound(0.85),
+    },
+    Workload { name: "128k-read", shape: shape(false, 128 << 10, 8), against: Against::Echo(0.90) },
+    Workload {
+        name: "4k-read-qd1-added-us",
+        shape: shape(false, 4 << 10, 1),
+        against: Against::Latency(3.0),
+    },
+];
+
+/// Keeps the calling thread on one of the CPUs that the process may use, if there are several.
+pub(crate) fn pin(number: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(all) = sched_getaffinity(None) else { return };
+    let mut own = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu));
+    if let Some(cpu) = own.nth(number) {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        // Where it is not allowed the numbers are noisier, no more.
+        let _ = sched_setaffinity(None, &one);
+    }
+}
+
+/// A side of the comparison, for one kind of volume.
+struct Stand<'a> {
+    rig: &'a Rig,
+    aim: Aim,
+    record: Arc<Record>,
+    address: Address,
+    bytes: u64,
+}
+
+/// What one round measured.
+#[derive(Clone, Copy)]
+struct Turn {
+    target: Sample,
+    echo: Sample,
+    inside: Sample,
+}
+
+impl Turn {
+    /// Operations per second that a core which does both could do.
+    fn bound(&self) -> f64 {
+        let (echo, inside) = (self.echo.rate(), self.inside.rate());
+        if echo > 0.0 && inside > 0.0 { 1.0 / (1.0 / echo + 1.0 / inside) } else { 0.0 }
+    }
+}
+
+impl Stand<'_> {
+    fn rounds(&self, options: &NvmeTcpBench, shape: Shape) -> Result<Vec<Turn>, BenchError> {
+        let (_admin, controller) = self.address.associate()?;
+        let (mut queue, _) = self.address.connect(1, controller, 255)?;
+        let echo = Echo::start(TARGET_CPU, shape.bytes)?;
+        let system = |error| BenchError::System { path: "the echo".into(), error };
+        let stream = TcpStream::connect(echo.address).map_err(system)?;
+        stream.set_nodelay(true).map_err(system)?;
+        let mut bare = Queue::bare(stream);
+        let op = if shape.is_write { Op::Write } else { Op::Read };
+        let load = Load::new(op, Order::Random, shape.bytes, shape.depth, &self.record);
+        let mut turns = Vec::new();
+        // The first round does not count: memory and tables are warm afterwards.
+        for round in 0..=options.rounds as u64 {
+            let span = options.span;
+            let own = |queue: &mut Queue| queue.run(shape, self.bytes, span, round);
+            let inside = || self.rig.run(&self.aim, &load, Until::Elapsed(span), round);
+            let turn = if round % 2 == 0 {
+                let (target, echo) = (own(&mut queue)?, own(&mut bare)?);
+                Turn { target, echo, inside: inside()?.0 }
+            } else {
+                let (inside, echo) = (inside()?.0, own(&mut bare)?);
+                Turn { target: own(&mut queue)?, echo, inside }
+            };
+            turns.extend((round > 0).then_some(turn));
+        }
+        Ok(turns)
+    }
+
+    /// Measures all workloads; results get a prefix, and goals if `has_goals`.
+    fn measure(
+        &self,
+        options: &NvmeTcpBench,
+        prefix: &str,
+        has_goals: bool,
+        report: &mut Report,
+        progress: &dyn Fn(&str),
+    ) -> Result<(), BenchError> {
+        for workload in &WORKLOADS {
+            progress(&format!("{prefix}{}", workload.name));
+            let turns = self.rounds(options, workload.shape)?;
+            add(report, workload, prefix, has_goals, &turns);
+        }
+        Ok(())
+    }
+}
+
+fn add(report: &mut Report, workload: &Workload, prefix: &str, has_goals: bool, turns: &[Turn]) {
+    let goal = |goal| has_goals.then_some(goal);
+    let name = format!("{prefix}{}", workload.name);
+    let micros = |sample: Sample| 1e6 / sample.rate().max(1e-9);
+    match workload.against {
+        Against::Bound(least) => {
+            let ratio = Spread::of(turns.iter().map(|turn| turn.target.rate() / turn.bound()));
+            report.add(&name, "ratio", ratio, goal(Goal::AtLeast(least)));
+            report.add(
+                &format!("{name}-bound-iops"),
+                "iops",
+                Spread::of(turns.iter().map(Turn::bound)),
+                None,
+            );
+        }
+        Against::Echo(least) => {
+            let ratio = Spread::of(turns.iter().map(|turn| turn.target.rate() / turn.echo.rate()));
+            report.add(&name, "ratio", ratio, goal(Goal::AtLeast(least)));
+        }
+        Against::Latency(most) => {
+            let added = |turn: &Turn| micros(turn.target) - micros(turn.echo) - micros(turn.inside);
+            report.add(&name, "us", Spread::of(turns.iter().map(added)), goal(Goal::AtMost(most)));
+        }
+    }
+    type Side = (&'static str, fn(&Turn) -> Sample);
+    let sides: [Side; 3] =
+        [("target", |t| t.target), ("echo", |t| t.echo), ("in-process", |t| t.inside)];
+    for (side, sample) in sides {
+        let rate = Spread::of(turns.iter().map(|turn| sample(turn).rate()));
+        report.add(&format!("{name}-{side}-iops"), "iops", rate, None);
+        let cpu = Spread::of(turns.iter().map(|turn| sample(turn).cpu_micros()));
+        report.add(&format!("{name}-{side}-cpu-us"), "us", cpu, None);
+    }
+}
+
+/// What connections cost that do nothing.
+fn idle(options: &NvmeTcpBench, address: &Address, report: &mut Report) -> Result<(), BenchError> {
+    let connections = connect(address, IDLE)?;
+    std::thread::sleep(Duration::from_millis(200));
+    let before = cpu_time();
+    std::thread::sleep(options.idle);
+    let used = cpu_time().saturating_sub(before).as_secs_f64() / options.idle.as_secs_f64();
+    let goal = Some(Goal::AtMost(0.005));
+    report.add("idle-64-cpu", "ratio", Spread::of([used]), goal);
+    drop(connections);
+    Ok(())
+}
+
+/// So many connections: admin queues, and as many I/O queues of each as there may be.
+fn connect(address: &Address, count: usize) -> Result<Vec<Queue>, BenchError> {
+    let mut all = Vec::with_capacity(count);
+    let mut admin = None;
+    while all.len() < count {
+        let (controller, queue) = match admin {
+            None => {
+                let (queue, controller) = address.associate()?;
+                all.push(queue);
+                admin = Some((controller, 1));
+                continue;
+            }
+            Some(next) => next,
+        };
+        all.push(address.connect(queue, controller, 127)?.0);
+        admin = (queue < nvme_target::limits::IO_QUEUES).then_some((controller, queue + 1));
+    }
+    Ok(all)
+}
+
+/// Resident memory of this process in bytes.
+fn resident() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split_whitespace().nth(1).and_then(|text| text.parse::<f64>().ok());
+    pages.unwrap_or(0.0) * rustix::param::page_size() as f64
+}
+
+fn memory(
+    options: &NvmeTcpBench,
+    address: &Address,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it can't be raised, connecting tells.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    // What the first ones need of the allocator is not theirs.
+    drop(connect(address, 8)?);
+    std::thread::sleep(Duration::from_millis(300));
+    let before = resident();
+    let connections = connect(address, options.connections)?;
+    let each = (resident() - before) / 1024.0 / options.connections as f64;
+    report.add("memory-per-connection-kib", "KiB", Spread::of([each.max(0.0)]), None);
+    drop(connections);
+    Ok(())
+}
+
+/// Carries the benchmark out. `version` and `command` go into the report; `progress` is told
+/// what happens, a line each.
+///
+/// # Errors
+/// When it can't be carried out, or the array is not right afterwards.
+pub fn bench_nvme_tcp(
+    options: &NvmeTcpBench,
+    version: &str,
+    command: &str,
+    progress: &dyn Fn(&str),
+) -> Result<Report, BenchError> {
+    if options.rounds == 0 || options.span.is_zero() || options.connections == 0 {
+        return Err(BenchError::Usage("give at least one round, some time, one connection".into()));
+    }
+    check_room(&options.dir, (DRIVES as u64 + 1) * options.drive_bytes)?;
+    let mut report = Report::new(version, command);
+    progress("making and filling the drives");
+    let files = Files::new(&options.dir, DRIVES, options.drive_bytes, 1)?;
+    let alone = Files::new(&options.dir, 1, options.drive_bytes, 2)?;
+    let bay = Bay::create(&files, 1, true)?;
+    pin(CLIENT_CPU);
+    let side = bay.side();
+    let address = served::serve(&bay.rig, &side.aim)?;
+    let bytes = side.record.blocks() * crate::record::BLOCK as u64;
+    let aim = side.aim.clone();
+    let stand =
+        Stand { rig: &bay.rig, aim, record: side.record.clone(), address: address.clone(), bytes };
+    stand.measure(options, "", true, &mut report, progress)?;
+    progress("idle connections");
+    idle(options, &address, &mut report)?;
+    progress("memory of connections");
+    memory(options, &address, &mut report)?;
+    let drives = crate::bay::open(&alone.paths())?;
+    let aim = Aim::Drives { drives, start: 0, bytes: options.drive_bytes };
+    let address = served::serve(&bay.rig, &aim)?;
+    let (record, bytes) = (Arc::new(Record::new(options.drive_bytes)), options.drive_bytes);
+    let stand = Stand { rig: &bay.rig, aim, record, address, bytes };
+    stand.measure(options, "single-", false, &mut report, progress)?;
+    report.notes.push(
+        "bound: 1 / (1/echo + 1/in-process), since the target's core does what both do".into(),
+    );
+    Ok(report)
+}
