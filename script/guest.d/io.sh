@@ -190,8 +190,8 @@ check_out_of_range() {
             says "$range" io 5 "$first" 8 -w || fail "Compare at $first of $blocks"
         fi
     done
-    # A sum that does not fit 64 bits.
-    says "$range" nvme io-passthru "$DEV" --opcode=2 --namespace-id="$NSID" \
+    # A sum that does not fit 64 bits. Linux's own target may read the first blocks then.
+    [ -n "$LOOSE" ] || says "$range" nvme io-passthru "$DEV" --opcode=2 --namespace-id="$NSID" \
         --cdw10=0xfffffffe --cdw11=0xffffffff --cdw12=7 --data-len=$((BLOCK * 8)) -r \
         || fail "read of 8 blocks at 2^64 - 2"
     same data $((SIZE - BLOCK * 16)) || fail "changed the last blocks"

@@ -14,8 +14,8 @@ namespace() {
     local folder=$NVMET/subsystems/$1/namespaces/$2
     mkdir "$folder" || return 1
     printf %s "$3" >"$folder/device_path"
-    # A file in memory cannot be opened for direct I/O by Linux 6.1.
-    echo 1 >"$folder/buffered_io"
+    # Linux 6.1 cannot open a file in memory for direct I/O.
+    [ -b "$3" ] || echo 1 >"$folder/buffered_io"
     # The subsystem's last digit and the namespace's.
     echo "aaaaaaaa-0000-4000-8000-0000000001${1##*0}$2" >"$folder/device_uuid"
     echo 1 >"$folder/enable"
