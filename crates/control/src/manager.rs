@@ -109,6 +109,7 @@ impl Manager {
                 }),
             }
         }
+        self.data.target().settle();
         self.ready.store(true, Ordering::Release);
         problems
     }

@@ -16,7 +16,7 @@ use nvme::identify::ControllerKind;
 use nvme::log::{Place, PlaceKind};
 use nvme::nqn::Nqn;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What the target says of itself.
@@ -55,6 +55,8 @@ pub struct Target<K> {
     pub(crate) product: Product,
     state: Mutex<State<K>>,
     changes: AtomicU64,
+    /// All exports that are there from the begin have been added.
+    settled: AtomicBool,
 }
 
 /// Why a host gets no controller.
@@ -78,7 +80,12 @@ impl<K: Clone + PartialEq> Target<K> {
             controllers: Vec::new(),
             generation: 1,
         };
-        Arc::new(Self { product, state: Mutex::new(state), changes: AtomicU64::new(0) })
+        Arc::new(Self {
+            product,
+            state: Mutex::new(state),
+            changes: AtomicU64::new(0),
+            settled: AtomicBool::new(false),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
@@ -88,6 +95,16 @@ impl<K: Clone + PartialEq> Target<K> {
     /// Goes up with every change of exports.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
+    }
+
+    /// What is to be served from the begin has been added. Before, a subsystem that is not there
+    /// may still come: hosts that come again after a restart are not sent away for good.
+    pub fn settle(&self) {
+        self.settled.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Acquire)
     }
 
     /// Adds a port, or says something else of one.

@@ -9,7 +9,7 @@ use nvme::log::page;
 use nvme::nqn::DISCOVERY;
 use nvme::status::Status;
 use palisade_nvme_target::access::{Hosts, Port, PortId};
-use palisade_nvme_target::{EndReason, Health};
+use palisade_nvme_target::{EndReason, Health, Product, Server, Target};
 use std::collections::BTreeSet;
 use support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
 use support::{HOST, PORT, Rig, export, nqn};
@@ -297,6 +297,32 @@ fn who_takes_too_long_to_come_in_is_sent_away() {
     rig.world.run_for(Nanos::from_millis(200));
     assert_eq!((end.get(), half_end.get()), (Some(EndReason::Closed), Some(EndReason::Closed)));
     drop(silent);
+    rig.finish();
+}
+
+/// Linux gives up for good where it is told not to try again.
+#[test]
+fn a_target_that_is_starting_asks_hosts_to_try_again() {
+    let rig = Rig::new(12);
+    let target = Target::<u8>::new(Product { model: "Palisade".into(), version: "0".into() });
+    let server = Server::start(rig.world.env(units::CoreId(0)), target.clone(), rig.shelf.clone());
+    let connect = async |host: Host| host.join(0, ANY_CONTROLLER).await.unwrap().status;
+    let pair = || {
+        let env = rig.world.env(units::CoreId(0));
+        let (own, other) = sim::net::connect(&env, &env, sim::net::Weather::default());
+        let server = server.clone();
+        io::Env::spawn(&env, io::Priority::First, async move {
+            server.serve(std::rc::Rc::new(other), PORT, "192.0.2.1").await;
+        });
+        Host::new(own)
+    };
+    let (early, late) = (pair(), pair());
+    rig.run(async move {
+        assert_eq!(connect(early).await, Status::CONNECT_PARAMETERS.passing());
+        target.settle();
+        assert_eq!(connect(late).await, Status::CONNECT_PARAMETERS);
+    });
+    server.stop();
     rig.finish();
 }
 

@@ -102,6 +102,11 @@ impl Status {
         Self(self.0 | DO_NOT_RETRY)
     }
 
+    /// The same, and trying again may help.
+    pub const fn passing(self) -> Self {
+        Self(self.0 & !DO_NOT_RETRY)
+    }
+
     /// Whether the command did what it should.
     pub const fn is_success(self) -> bool {
         self.0 & 0x7ff == 0

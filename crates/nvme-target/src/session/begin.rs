@@ -207,7 +207,10 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
         other => other,
     };
     server.target.associate(association, keep_alive).map_err(|why| match why {
-        NoController::Subsystem => wrong(Wrong::SUBSYSTEM),
+        NoController::Subsystem if server.target.is_settled() => wrong(Wrong::SUBSYSTEM),
+        NoController::Subsystem => {
+            (Status::CONNECT_PARAMETERS.passing(), Wrong::SUBSYSTEM.result())
+        }
         NoController::Host => (Status::CONNECT_HOST, 0),
         NoController::Full => (Status::CONNECT_BUSY, 0),
     })

@@ -84,6 +84,7 @@ impl Rig {
         let shelf = Shelf::default();
         shelf.0.borrow_mut().push((1, MemoryVolume::new(bytes, BLOCK as u32)));
         target.add("one", export(1, 1)).unwrap();
+        target.settle();
         let start = |env| Server::start(env, target.clone(), shelf.clone());
         let servers = world.envs().into_iter().map(start).collect();
         Self { world, target, shelf, servers }

@@ -1,0 +1,157 @@
+//! A real Linux host on the daemon's NVMe/TCP target: Debian's kernels in an emulated machine.
+//!
+//! The checks are those of `script/guest.d/checks`, which run in the guest. What has to happen to
+//! the target meanwhile they ask for by events, which are answered here: the daemon is killed and
+//! started again, a drive fails and is rebuilt on another, a volume grows, namespaces come and go.
+//! When all is over the array is scrubbed, and read from outside by `script/read-array`.
+
+mod common;
+
+use common::place::{Daemon, Place};
+use common::{skip, text};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+
+const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555";
+/// A second subsystem.
+const SECOND: &str = "nqn.2026-11.org.example:second";
+/// Where the guest finds this machine.
+const ADDRESS: &str = "10.0.2.2";
+/// `script/guest`: there is no emulator, or no image can be had.
+const NOTHING: i32 = 77;
+
+/// The daemon that the guest is a host of.
+struct Target {
+    place: Place,
+    daemon: Option<Daemon>,
+    port: String,
+    /// The array's own subsystem.
+    own: String,
+    /// Drives by slot.
+    slots: Vec<String>,
+    /// Namespaces that came on request.
+    added: usize,
+}
+
+impl Target {
+    fn new(what: &str) -> Self {
+        let mut place = Place::new(what, 192);
+        let daemon = Daemon::start(&place, 2);
+        let slots = place.drives(5);
+        daemon.create("data", "5", &slots, &[]);
+        daemon.call(&["volume", "create", "data/first", "--size", "384M"]);
+        daemon.call(&["volume", "create", "data/second", "--size", "64M"]);
+        let first = "data/first";
+        let made =
+            daemon.call(&["export", "create", first, "--nvme-tcp", "127.0.0.1:0", "--host", HOST]);
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        let address = text(&made["listeners"][0]);
+        let (_, port) = address.rsplit_once(':').expect("a port");
+        let own = text(&made["subsystem"]);
+        let second = ["--nvme-tcp", &address, "--any-host", "--subsystem", SECOND];
+        daemon.call(&[&["export", "create", "data/second"][..], &second].concat());
+        Self { port: port.into(), own, slots, added: 0, place, daemon: Some(daemon) }
+    }
+
+    fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().expect("it runs")
+    }
+
+    /// Does what the guest asks for.
+    fn event(&mut self, words: &[&str]) {
+        match words {
+            ["restart", _] => {
+                self.daemon.take().expect("it runs").kill();
+                self.daemon = Some(Daemon::start(&self.place, 2));
+            }
+            ["fail-drive", _] => {
+                let spare = self.place.drive();
+                let failed = core::mem::replace(&mut self.slots[1], spare.clone());
+                self.daemon().call(&["array", "fail", "data", "--drive", &failed]);
+                self.place.spoil(&failed);
+                let slot = ["--slot", "1", "--with", &spare];
+                self.daemon().call(&[&["array", "replace", "data"][..], &slot].concat());
+            }
+            ["grow", _, more] => {
+                let more: u64 = more.parse().expect("a number");
+                let shown = self.daemon().show("data");
+                let now = shown["volumes"][0]["size_bytes"].as_u64().expect("a number");
+                let bytes = (now + more).to_string();
+                self.daemon().call(&["volume", "resize", "data/first", "--size", &bytes]);
+            }
+            ["add", subsystem] => {
+                self.added += 1;
+                let name = format!("data/more{}", self.added);
+                self.daemon().call(&["volume", "create", &name, "--size", "16M"]);
+                let address = format!("127.0.0.1:{}", self.port);
+                let how = ["--nvme-tcp", &address, "--host", HOST, "--subsystem", subsystem];
+                self.daemon().call(&[&["export", "create", &name][..], &how].concat());
+            }
+            ["remove", _] => {
+                let name = format!("more{}", self.added);
+                let shown = self.daemon().show("data");
+                let exports = shown["exports"].as_array().expect("a list");
+                let export = exports.iter().find(|export| export["volume"] == *name);
+                let id = export.expect("is there")["id"].as_str().expect("text").to_owned();
+                self.daemon().call(&["export", "delete", &id]);
+            }
+            other => panic!("not known: {other:?}"),
+        }
+    }
+
+    /// Answers a line of the guest, if it asks for something.
+    fn answer(&mut self, line: &str, guest: &mut ChildStdin) {
+        let Some(event) = line.trim().strip_prefix("@ ") else { return };
+        self.event(&event.split_whitespace().collect::<Vec<_>>());
+        guest.write_all(b"go\n").expect("the guest listens");
+    }
+
+    /// All is right in the end.
+    fn finish(mut self) {
+        self.daemon().settle("data");
+        self.daemon().scrub("data");
+        self.daemon.take().expect("it runs").stop();
+        let check = Place::read_array(&["--check"], &self.slots);
+        assert!(!check.is_empty());
+    }
+}
+
+/// Runs the checks on a kernel.
+fn checks(kernel: &str, options: &[&str]) {
+    let mut target = Target::new(&format!("a host with Linux {kernel}"));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../script");
+    let mut command = Command::new(script.join("guest"));
+    command.args(["run", kernel, "--events", "--time-limit", "550", "--"]);
+    command.arg(script.join("guest.d/checks")).args(options);
+    command.args(["--host", HOST, "--closed", ADDRESS, &target.port, &target.own, SECOND]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut guest = command.spawn().expect("bash starts it");
+    let (mut input, output) =
+        (guest.stdin.take().expect("piped"), guest.stdout.take().expect("piped"));
+    let mut said = String::new();
+    for line in BufReader::new(output).lines() {
+        let line = line.expect("text");
+        said += &format!("{line}\n");
+        target.answer(&line, &mut input);
+    }
+    let ended = guest.wait_with_output().expect("waited for");
+    if ended.status.code() == Some(NOTHING) {
+        return skip(text(&ended).trim().lines().next_back().unwrap_or("no guest"));
+    }
+    println!("{said}");
+    assert!(ended.status.success(), "{}: {said}{}", ended.status, text(&ended));
+    assert!(said.contains("ok restart_in_io ") && !said.contains("skipped "), "{said}");
+    target.finish();
+}
+
+#[test]
+fn linux_6_12_is_a_host() {
+    checks("6.12", &[]);
+}
+
+#[test]
+fn linux_6_1_is_a_host() {
+    checks("6.1", &["--short"]);
+}
