@@ -165,6 +165,12 @@ impl Host {
         assert_eq!(done.status, Status::SUCCESS);
     }
 
+    /// As [`Host::set_property`] for what [`Host::enter`] sets, where the connection may end.
+    pub async fn try_enable(&self) -> Result<(), Closed> {
+        let property = Property { offset: property::CONFIGURATION, wide: false, value: 0x46_0001 };
+        self.call(property.encode(0, true), Data::None).await.map(|_| ())
+    }
+
     pub async fn property(&self, offset: u32, wide: bool) -> u64 {
         let property = Property { offset, wide, value: 0 };
         let (done, _) = self.call(property.encode(0, false), Data::None).await.unwrap();
