@@ -112,8 +112,10 @@ impl Controller {
         text(&mut b, 4, 20, &self.serial);
         text(&mut b, 24, 40, &self.model);
         text(&mut b, 64, 8, &self.firmware);
-        // Several ports and controllers share the subsystem; access is reported (ANA).
-        b[76] = 0b1011;
+        // Several ports and controllers share the subsystem; access is reported (ANA) where there
+        // are namespaces.
+        let is_io = self.kind == ControllerKind::Io;
+        b[76] = if is_io { 0b1011 } else { 0b0011 };
         b[77] = self.transfer_shift;
         put(&mut b, 78, &self.id.to_le_bytes());
         put(&mut b, 80, &self.version.to_le_bytes());
@@ -127,12 +129,14 @@ impl Controller {
         // One slot of firmware, which can't be written.
         b[260] = 0b11;
         // Log pages: effects of commands, offsets and long lengths.
-        b[261] = 0b110;
+        b[261] = if is_io { 0b110 } else { 0b100 };
         put(&mut b, 320, &self.keep_alive_units.to_le_bytes());
         // ANA: ten seconds for a transition, all states, one group that never changes.
-        (b[342], b[343]) = (10, 0b0101_1111);
-        put(&mut b, 344, &1u32.to_le_bytes());
-        put(&mut b, 348, &1u32.to_le_bytes());
+        if is_io {
+            (b[342], b[343]) = (10, 0b0101_1111);
+            put(&mut b, 344, &1u32.to_le_bytes());
+            put(&mut b, 348, &1u32.to_le_bytes());
+        }
         // Entries of 64 and 16 bytes.
         (b[512], b[513]) = (0x66, 0x44);
         put(&mut b, 514, &self.commands_most.to_le_bytes());
@@ -299,6 +303,12 @@ mod tests {
         assert_eq!((u16_at(&b, 522), b[525] & 1), (1, 1));
         assert_eq!(&b[768..790], b"nqn.2026-11.example:a\0");
         assert_eq!((u32_at(&b, 1792), u32_at(&b, 1796), b[1803]), (516, 1, 1));
+        assert_eq!((b[76] & 8, b[261] & 2, u32_at(&b, 344), u32_at(&b, 348)), (8, 2, 1, 1));
+        // Linux refuses a controller that reports access of no namespaces
+        // (drivers/nvme/host/multipath.c, "Invalid MNAN value").
+        let b =
+            Controller { kind: ControllerKind::Discovery, namespaces: 0, ..controller }.encode();
+        assert_eq!((b[76] & 8, b[261] & 2, u32_at(&b, 344), u32_at(&b, 540)), (0, 0, 0, 0));
     }
 
     #[test]

@@ -66,10 +66,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
 
     fn changed_namespaces(&self, wanted: &Wanted, into: &mut [u8]) -> Result<(), Status> {
         let controller = &self.terms.controller;
-        let all = log::changed_namespaces(&controller.changed_namespaces(true));
+        let changed = controller.changed_namespaces();
+        let all = log::changed_namespaces(&changed);
         wanted.part(&all, into)?;
         if !wanted.retain && wanted.offset == 0 && log::is_all_changed(&all, into.len()) {
-            controller.changed_namespaces(false);
+            controller.forget_changed(&changed);
         }
         Ok(())
     }
