@@ -10,6 +10,7 @@
 //! - Per block the values that a read may give: the last that was acknowledged, and those of
 //!   writes that nobody answered. After an association's end these may or may not be there, but
 //!   once the next has begun what is read stays.
+//! - A reset ends soon, and then what came before it does not come any more.
 //! - A change of namespaces is told, or its host has looked since.
 //! - Nothing is left at the end.
 //!
@@ -511,8 +512,8 @@ async fn epoch(a: &Rc<Association>, admin: &Admin, dial: &Dial, id: u16) -> Resu
             left.set(left.get() - 1);
         });
     }
-    let hasty = state.draw(|rng| rng.chance(30));
-    while left.get() > 0 && !a.over.get() && !(hasty && state.draw(|rng| rng.chance(20))) {
+    let hasty = state.draw(|rng| rng.chance(50));
+    while left.get() > 0 && !a.over.get() && !(hasty && state.draw(Rng::coin)) {
         admin.attend(state).await?;
         a.steps.set(a.steps.get() + u64::from(left.get() == 0));
         state.env.sleep(Nanos(20_000_000)).await;
@@ -549,7 +550,11 @@ async fn associate(a: &Rc<Association>, admin: &Admin, dial: &Dial) -> Result<()
         admin.past.borrow_mut().extend(admin.event.take());
         admin.set(property::CONFIGURATION, 0x46_0000).await?;
         let status = Property { offset: property::STATUS, wide: false, value: 0 };
+        let begun = a.state.env.now();
         while admin.call(status.encode(0, false), Data::None).await?.1 & 1 != 0 {
+            // The volume takes its time, a quarter of a second at most for a command.
+            let span = a.state.env.now().since(begun);
+            assert!(span < Nanos(3 * SECOND / 2), "a reset does not end");
             a.state.env.sleep(Nanos(5_000_000)).await;
         }
         // What is not there now never will be; answers that are late are not read.

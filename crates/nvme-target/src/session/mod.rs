@@ -15,8 +15,8 @@
 //!
 //! Invariants
 //! - A connection ends only after all its requests to volumes have.
-//! - Commands in progress are bounded by the slots: the queue's entries, and a batch of replies that
-//!   the host may have got while we do not know yet.
+//! - Commands in progress are bounded by the slots: the queue's entries, and a batch of replies
+//!   that the host may have got while we do not know yet.
 
 mod begin;
 mod receive;

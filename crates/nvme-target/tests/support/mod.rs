@@ -5,6 +5,7 @@
 
 pub mod host;
 pub mod raw;
+pub mod sequence;
 
 use front::{ConnectionMemory, MemorySize};
 use host::Host;
