@@ -4,8 +4,8 @@
 //! once) → *shut down* (CC.SHN was set) → *lost*. Clearing CC.EN makes an enabled one *resetting*:
 //! its I/O queues end, and once the last has, with all it began, it is connected again. Until then
 //! it says that it is ready (Base, section 3.1.3.6, CSTS.RDY), and takes no I/O queue. It is lost
-//! once its admin queue ends, its keep-alive timer runs out, or access is taken away; all its queues
-//! end then, and only when the last has does it go. A lost controller never comes back.
+//! once its admin queue ends, its keep-alive timer runs out, or access is taken away; all its
+//! queues end then, and only when the last has does it go. A lost controller never comes back.
 //!
 //! Queues look at what is here before every command, so all of it is atomic; what is behind a lock
 //! is touched by the admin queue and at a connection's begin and end only.
