@@ -4,8 +4,8 @@
 //! alone: it sees the subsystems of those that name the host (or any) and the port, and within a
 //! subsystem just these namespaces. So access is denied unless an export grants it.
 //!
-//! Invariant: within a subsystem every namespace identifier is there once, as is every export's
-//! name.
+//! Invariant: within a subsystem every namespace identifier, and every export's name, is there
+//! once.
 
 use nvme::nqn::Nqn;
 use std::collections::{BTreeMap, BTreeSet};

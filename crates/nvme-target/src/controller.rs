@@ -1,10 +1,11 @@
 //! A controller: what the queues of one host's association share, on whatever cores they are.
 //!
 //! States: *connected* (its admin queue is there, CC.EN is 0) → *enabled* (CC.EN is 1, and ready at
-//! once) → *shut down* (CC.SHN was set) → *lost*. Clearing CC.EN makes an enabled one connected
-//! again, and its I/O queues end. It is lost once its admin queue ends, its keep-alive timer runs
-//! out, or access is taken away; all its queues end then, and only when the last has does it go.
-//! A lost controller never comes back.
+//! once) → *shut down* (CC.SHN was set) → *lost*. Clearing CC.EN makes an enabled one *resetting*:
+//! its I/O queues end, and once the last has, with all it began, it is connected again. Until then
+//! it says that it is ready (Base, section 3.1.3.6, CSTS.RDY), and takes no I/O queue. It is lost
+//! once its admin queue ends, its keep-alive timer runs out, or access is taken away; all its
+//! queues end then, and only when the last has does it go. A lost controller never comes back.
 //!
 //! Queues look at what is here before every command, so all of it is atomic; what is behind a lock
 //! is touched by the admin queue and at a connection's begin and end only.
@@ -13,12 +14,13 @@
 //! - No queue number is there twice at a time.
 //! - An I/O queue of an *epoch* that is over (CC.EN was cleared since it connected) carries out
 //!   nothing more.
+//! - Who reads that the controller is not ready finds nothing still under way that came before.
 
 use crate::access::PortId;
 use crate::limits::{CONTROLLERS, IO_QUEUES, KEEP_ALIVE_MOST};
 use nvme::identify::ControllerKind;
 use nvme::nqn::Nqn;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -78,7 +80,8 @@ pub(crate) struct Controller {
     pub events_wanted: AtomicU32,
     has_notices: AtomicBool,
     notices: Mutex<Notices>,
-    queues: Mutex<BTreeSet<u16>>,
+    /// Queues that are there, and the epoch of each.
+    queues: Mutex<BTreeMap<u16, u32>>,
 }
 
 /// CC.EN.
@@ -93,10 +96,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Controller {
     pub fn new(id: u16, association: Association, keep_alive_ms: u32) -> Self {
         assert!((1..=CONTROLLERS).contains(&id), "controllers are numbered from 1");
-        let wanted = match association.kind {
-            ControllerKind::Io => event::NAMESPACES,
-            ControllerKind::Discovery => 0,
-        };
+        let wanted = events_at_first(association.kind);
         Self {
             id,
             association,
@@ -153,12 +153,23 @@ impl Controller {
         self.configuration.load(Ordering::Acquire)
     }
 
-    /// The host sets the Controller Configuration.
-    pub fn configure(&self, to: u32) {
+    /// The host sets the Controller Configuration; true if that resets the controller. Features
+    /// are as at first then; the keep-alive timeout is the Connect's, and stays.
+    pub fn configure(&self, to: u32) -> bool {
         let was = self.configuration.swap(to, Ordering::AcqRel);
-        if was & ENABLE != 0 && to & ENABLE == 0 {
+        let is_reset = was & ENABLE != 0 && to & ENABLE == 0;
+        if is_reset {
             self.epoch.fetch_add(1, Ordering::AcqRel);
+            self.granted.store(IO_QUEUES, Ordering::Relaxed);
+            self.events_wanted.store(events_at_first(self.association.kind), Ordering::Relaxed);
         }
+        is_reset
+    }
+
+    /// Whether an I/O queue of an epoch that is over is still there.
+    pub fn is_resetting(&self) -> bool {
+        let epoch = self.epoch();
+        lock(&self.queues).iter().any(|(queue, of)| *queue != 0 && *of != epoch)
     }
 
     pub fn is_enabled(&self) -> bool {
@@ -166,11 +177,11 @@ impl Controller {
     }
 
     /// The Controller Status property (Base, section 3.1.3.6): ready as soon as enabled, shut down
-    /// as soon as asked to.
+    /// as soon as asked to, and not ready any more once the queues of the epoch before have ended.
     pub fn status(&self) -> u32 {
         let configuration = self.configuration();
         let done = if configuration & SHUTDOWN != 0 { 0b10 << 2 } else { 0 };
-        configuration & ENABLE | done
+        configuration & ENABLE | u32::from(self.is_resetting()) | done
     }
 
     /// See the module.
@@ -189,9 +200,13 @@ impl Controller {
         self.granted.load(Ordering::Relaxed)
     }
 
-    /// A queue connects; false if it is there.
-    pub fn begin_queue(&self, queue: u16) -> bool {
-        lock(&self.queues).insert(queue)
+    /// A queue connects; gives its epoch, unless it is there.
+    pub fn begin_queue(&self, queue: u16) -> Option<u32> {
+        let mut queues = lock(&self.queues);
+        let epoch = self.epoch();
+        let is_new = !queues.contains_key(&queue);
+        is_new.then(|| queues.insert(queue, epoch));
+        is_new.then_some(epoch)
     }
 
     /// A queue ended, and everything that it began.
@@ -231,14 +246,26 @@ impl Controller {
         None
     }
 
-    /// Namespaces that changed; forgotten unless `retain`.
-    pub fn changed_namespaces(&self, retain: bool) -> Vec<u32> {
+    /// Namespaces that changed.
+    pub fn changed_namespaces(&self) -> Vec<u32> {
+        lock(&self.notices).namespaces.iter().copied().collect()
+    }
+
+    /// The host has read that these changed. What changed meanwhile it is told of.
+    pub fn forget_changed(&self, told: &[u32]) {
         let mut notices = lock(&self.notices);
-        let all = notices.namespaces.iter().copied().collect();
-        if !retain {
-            notices.namespaces.clear();
-        }
-        all
+        notices.namespaces.retain(|nsid| !told.contains(nsid));
+        notices.tell_namespaces = !notices.namespaces.is_empty();
+        let left = notices.tell_namespaces || notices.tell_discovery;
+        self.has_notices.store(left, Ordering::Release);
+    }
+}
+
+/// Events that a host is told of unless it says otherwise.
+fn events_at_first(kind: ControllerKind) -> u32 {
+    match kind {
+        ControllerKind::Io => event::NAMESPACES,
+        ControllerKind::Discovery => 0,
     }
 }
 
@@ -271,16 +298,32 @@ mod tests {
         assert_eq!((c.status(), c.is_enabled(), c.epoch()), (1, true, 0));
         c.configure(0x46_4001);
         assert_eq!((c.status(), c.is_enabled()), (0b1001, false));
-        c.configure(0x46_0000);
+        assert!(c.configure(0x46_0000) && !c.configure(0x46_0000));
         assert_eq!((c.status(), c.is_enabled(), c.epoch()), (0, false, 1));
+    }
+
+    /// What came before a reset has ended before the host reads that it is over.
+    #[test]
+    fn a_reset_lasts_as_long_as_queues_of_before() {
+        let c = controller();
+        c.configure(1);
+        assert_eq!((c.begin_queue(0), c.begin_queue(1)), (Some(0), Some(0)));
+        c.grant(1);
+        c.events_wanted.store(0, Ordering::Relaxed);
+        c.configure(0);
+        assert_eq!((c.status(), c.is_resetting()), (1, true));
+        assert_eq!(c.granted(), IO_QUEUES);
+        assert_eq!(c.events_wanted.load(Ordering::Relaxed), event::NAMESPACES);
+        c.end_queue(1);
+        assert_eq!((c.status(), c.is_resetting(), c.begin_queue(1)), (0, false, Some(1)));
     }
 
     #[test]
     fn queues_are_there_once() {
         let c = controller();
-        assert!(c.begin_queue(0) && c.begin_queue(3) && !c.begin_queue(3));
+        assert_eq!([0, 3, 3].map(|queue| c.begin_queue(queue)), [Some(0), Some(0), None]);
         c.end_queue(3);
-        assert!(c.begin_queue(3) && c.queues() == 2);
+        assert!(c.begin_queue(3).is_some() && c.queues() == 2);
         assert_eq!((c.grant(0), c.grant(9), c.grant(70_000)), (1, 9, 128));
     }
 
@@ -293,8 +336,14 @@ mod tests {
             n.tell_discovery = true;
         });
         assert_eq!((c.next_event(), c.next_event()), (Some(0x04_00_02), None));
-        assert_eq!((c.changed_namespaces(true), c.changed_namespaces(false)), (vec![7], vec![7]));
-        assert!(c.changed_namespaces(false).is_empty());
+        // One that changes while the page is read is told of again.
+        let told = c.changed_namespaces();
+        c.notify(|n| assert!(n.namespaces.insert(8)));
+        c.forget_changed(&told);
+        assert_eq!((told, c.changed_namespaces()), (vec![7], vec![8]));
+        assert_eq!((c.next_event(), c.next_event()), (Some(0x04_00_02), None));
+        c.forget_changed(&[8]);
+        assert!(c.changed_namespaces().is_empty());
         c.events_wanted.store(event::DISCOVERY, Ordering::Relaxed);
         assert_eq!((c.next_event(), c.next_event()), (Some(0x70_f0_02), None));
     }

@@ -142,13 +142,12 @@ impl<K: Clone + PartialEq> Target<K> {
     /// A volume's size changed: hosts that have it are told.
     pub fn resized(&self, volume: &K) {
         let state = self.lock();
+        self.changes.fetch_add(1, Ordering::AcqRel);
         for controller in &state.controllers {
             let own = state.namespaces(controller);
             let nsids = own.iter().filter(|export| export.volume == *volume).map(|e| e.nsid);
             tell(controller, nsids);
         }
-        drop(state);
-        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Changes exports or ports, and tells those whom it concerns.
@@ -157,6 +156,8 @@ impl<K: Clone + PartialEq> Target<K> {
         let before: Vec<_> = state.controllers.iter().map(|c| state.seen_by(c)).collect();
         let outcome = change(&mut state);
         state.generation += 1;
+        // Before anybody is told: who looks then, looks again.
+        self.changes.fetch_add(1, Ordering::AcqRel);
         for (controller, before) in state.controllers.iter().zip(before) {
             let after = state.seen_by(controller);
             if before == after {
@@ -177,8 +178,6 @@ impl<K: Clone + PartialEq> Target<K> {
                 _ => controller.notify(|notices| notices.tell_discovery = true),
             }
         }
-        drop(state);
-        self.changes.fetch_add(1, Ordering::AcqRel);
         outcome
     }
 

@@ -222,12 +222,14 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     /// Flushes every namespace of this controller, and answers.
     pub(crate) async fn flush_all(self: &Rc<Self>, slot: u16) {
         let volumes: Vec<_> =
-            self.view.borrow().all.iter().filter_map(|seen| seen.volume.clone()).collect();
+            self.view.borrow().all.iter().map(|seen| seen.volume.clone()).collect();
         let mut status = Status::SUCCESS;
         for volume in volumes {
-            if let Err(error) = flush(&volume).await {
-                status = error;
-            }
+            let done = match volume {
+                Some(volume) => flush(&volume).await,
+                None => Err(Status::NOT_READY),
+            };
+            status = done.err().unwrap_or(status);
         }
         self.answer(slot, status, 0);
     }

@@ -128,7 +128,7 @@ impl Controller {
         // One slot of firmware, which can't be written.
         b[260] = 0b11;
         // Log pages: effects of commands, offsets and long lengths.
-        b[261] = 0b110;
+        b[261] = if is_io { 0b110 } else { 0b100 };
         put(&mut b, 320, &self.keep_alive_units.to_le_bytes());
         if is_io {
             // ANA: ten seconds for a transition, all states, one group.
@@ -302,6 +302,12 @@ mod tests {
         assert_eq!((u16_at(&b, 522), b[525] & 1), (1, 1));
         assert_eq!(&b[768..790], b"nqn.2026-11.example:a\0");
         assert_eq!((u32_at(&b, 1792), u32_at(&b, 1796), b[1803]), (516, 1, 1));
+        assert_eq!((b[76] & 8, b[261] & 2, u32_at(&b, 344), u32_at(&b, 348)), (8, 2, 1, 1));
+        // Linux refuses a controller that reports access of no namespaces
+        // (drivers/nvme/host/multipath.c, "Invalid MNAN value").
+        let b =
+            Controller { kind: ControllerKind::Discovery, namespaces: 0, ..controller }.encode();
+        assert_eq!((b[76] & 8, b[261] & 2, u32_at(&b, 344), u32_at(&b, 540)), (0, 0, 0, 0));
     }
 
     #[test]

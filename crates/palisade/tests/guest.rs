@@ -9,8 +9,8 @@ mod common;
 
 use common::place::{Daemon, Place};
 use common::{skip, text};
-use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 
@@ -21,6 +21,11 @@ const SECOND: &str = "nqn.2026-11.org.example:second";
 const ADDRESS: &str = "10.0.2.2";
 /// `script/guest`: there is no emulator, or no image can be had.
 const NOTHING: i32 = 77;
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}
 
 /// The daemon that the guest is a host of.
 struct Target {
@@ -44,15 +49,16 @@ impl Target {
         daemon.call(&["volume", "create", "data/first", "--size", "384M"]);
         daemon.call(&["volume", "create", "data/second", "--size", "64M"]);
         let first = "data/first";
-        let made =
-            daemon.call(&["export", "create", first, "--nvme-tcp", "127.0.0.1:0", "--host", HOST]);
-        let text = |value: &Value| value.as_str().expect("text").to_owned();
-        let address = text(&made["listeners"][0]);
-        let (_, port) = address.rsplit_once(':').expect("a port");
-        let own = text(&made["subsystem"]);
-        let second = ["--nvme-tcp", &address, "--any-host", "--subsystem", SECOND];
+        // Hosts are told the address at which the guest finds this machine.
+        let port = free_port();
+        let (address, told) = (format!("127.0.0.1:{port}"), format!("{ADDRESS}:{port}"));
+        let how = ["--nvme-tcp", &address, "--advertise", &told];
+        let own = ["--host", HOST];
+        let made = daemon.call(&[&["export", "create", first][..], &how, &own].concat());
+        let own = made["subsystem"].as_str().expect("text").to_owned();
+        let second = [&how[..], &["--any-host", "--subsystem", SECOND]].concat();
         daemon.call(&[&["export", "create", "data/second"][..], &second].concat());
-        Self { port: port.into(), own, slots, added: 0, place, daemon: Some(daemon) }
+        Self { port: port.to_string(), own, slots, added: 0, place, daemon: Some(daemon) }
     }
 
     fn daemon(&self) -> &Daemon {

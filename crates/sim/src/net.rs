@@ -108,6 +108,11 @@ impl<M: Send + 'static> End<M> {
         self.line.weather.set(weather);
     }
 
+    /// How it behaves now.
+    pub fn weather(&self) -> Weather {
+        self.line.weather.get()
+    }
+
     /// Bytes that both ends have sent.
     pub fn sent(&self) -> u64 {
         self.line.sent.get()

@@ -7,7 +7,7 @@ use super::Session;
 use crate::controller::event;
 use crate::limits::{IO_QUEUES, KEEP_ALIVE_MOST};
 use crate::{Transport, Volumes};
-use io::{Blocks, Env};
+use io::Env;
 use nvme::command::{Command, admin};
 use nvme::status::Status;
 use std::sync::atomic::Ordering;
@@ -53,12 +53,6 @@ fn queues(granted: u16) -> u64 {
 }
 
 impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
-    /// Whether a volume of this controller has a volatile cache.
-    pub(super) fn has_write_cache(&self) -> bool {
-        let view = self.view.borrow();
-        view.all.iter().any(|seen| seen.volume.as_ref().is_some_and(Blocks::volatile_cache))
-    }
-
     /// Get Features without data.
     pub(super) fn get_feature(&self, command: &Command) -> Result<u64, Status> {
         let id = command.dword(10) as u8;
@@ -73,7 +67,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             feature::KEEP_ALIVE => own(controller.keep_alive_ms().into(), 0),
             _ if controller.is_discovery() => return Err(Status::INVALID_FIELD),
             feature::QUEUES => own(queues(controller.granted()), queues(IO_QUEUES)),
-            feature::WRITE_CACHE if self.has_write_cache() => 1,
+            feature::WRITE_CACHE => 1,
             feature::ARBITRATION
             | feature::POWER
             | feature::TEMPERATURE
@@ -126,7 +120,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             }
             // Set once, by the Connect.
             feature::HOST_IDENTIFIER => Err(Status::SEQUENCE_ERROR),
-            feature::WRITE_CACHE if self.has_write_cache() && value & 1 == 1 => Ok(0),
+            feature::WRITE_CACHE if value & 1 == 1 => Ok(0),
             feature::ARBITRATION
             | feature::POWER
             | feature::TEMPERATURE

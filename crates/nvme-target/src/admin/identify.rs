@@ -160,7 +160,9 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             namespaces: of_io(NAMESPACES),
             optional: of_io(commands.into()) as u16,
             fused_compare: false,
-            write_cache: self.has_write_cache(),
+            // A host reads this once, of all namespaces to come: that one has no cache may change
+            // with the next export, or the next drive. A flush that is not needed costs nothing.
+            write_cache: is_io,
             command_capsule: COMMAND_BYTES as u32 + of_io(CAPSULE_DATA),
             subsystem,
         }

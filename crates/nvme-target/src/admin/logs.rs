@@ -34,6 +34,9 @@ const PAGES: [u8; 7] = [
 /// Pages of discovery controllers.
 const DISCOVERY_PAGES: [u8; 2] = [page::SUPPORTED, page::DISCOVERY];
 
+/// Bytes of the ANA page with as many namespaces as there may be.
+const ANA_BYTES: usize = 16 + 32 + 4 * NAMESPACES as usize;
+
 /// Bit of the specific field of the ANA page: without numbers of namespaces.
 const GROUPS_ONLY: u8 = 1;
 
@@ -58,7 +61,10 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
                 let view = self.view.borrow();
                 let all: Vec<_> = view.all.iter().map(|seen| seen.export.nsid).collect();
                 let told = if wanted.specific & GROUPS_ONLY != 0 { &[][..] } else { &all[..] };
-                wanted.part(&log::ana(told), into)
+                let mut page = log::ana(told);
+                // Hosts ask for as much as there could be.
+                page.resize(page.len().max(ANA_BYTES), 0);
+                wanted.part(&page, into)
             }
             _ => self.discovery(&wanted, into),
         }
@@ -66,10 +72,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
 
     fn changed_namespaces(&self, wanted: &Wanted, into: &mut [u8]) -> Result<(), Status> {
         let controller = &self.terms.controller;
-        let all = log::changed_namespaces(&controller.changed_namespaces(true));
+        let changed = controller.changed_namespaces();
+        let all = log::changed_namespaces(&changed);
         wanted.part(&all, into)?;
         if !wanted.retain && wanted.offset == 0 && log::is_all_changed(&all, into.len()) {
-            controller.changed_namespaces(false);
+            controller.forget_changed(&changed);
         }
         Ok(())
     }

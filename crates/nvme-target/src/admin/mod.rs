@@ -1,7 +1,7 @@
 //! Commands of admin queues: properties, identify, features, log pages, events.
 //!
-//! Base, section 5 (admin commands) and 6 (fabrics commands). None waits for anything: a worker
-//! answers at once. Discovery controllers do the part of it that Base, section 3.1.2.3.4 names.
+//! Base, section 5 (admin commands) and 6 (fabrics commands). None waits for anything, a worker
+//! included. Discovery controllers do the part of it that Base, section 3.1.2.3.4 names.
 //!
 //! Invariant: what an answer says of namespaces is what the host may have.
 
@@ -124,7 +124,9 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             if property.offset != property::CONFIGURATION || property.wide {
                 return Err(Status::INVALID_FIELD);
             }
-            controller.configure(property.value as u32);
+            if controller.configure(property.value as u32) {
+                self.forget_held();
+            }
             return Ok(0);
         }
         match (property.offset, property.wide) {

@@ -6,7 +6,7 @@
 
 use super::receive::{command_of, read_data, read_header};
 use super::reply::Form;
-use super::{EndReason, Received, Terms, data_bytes};
+use super::{EndReason, Opened, Received, Terms, data_bytes};
 use crate::access::PortId;
 use crate::controller::{Association, Controller};
 use crate::limits::{DATA_MOST, DISCOVERY_KEEP_ALIVE, ENTRIES_LEAST, ENTRIES_MOST};
@@ -29,18 +29,22 @@ use units::Nanos;
 /// How often a Connect looks whether what its host had before has ended.
 const LOOK: Nanos = Nanos::from_millis(1);
 
+/// How far the submission queue was taken, in the answer to a Connect: nobody will be told.
+const NO_SQ_HEAD: u16 = 0xffff;
+
 /// What is wrong with a Connect: the status, and its result.
 type Refusal = (Status, u64);
 
 /// Exchanges parameters and accepts a Connect.
 pub(super) async fn begin<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
-    transport: &T,
+    opened: &Opened<T>,
     port: PortId,
     local: &str,
 ) -> Result<(Terms, Form), EndReason> {
     let mut raw = Received::new();
-    let outcome = begin_with(server, transport, &mut raw, (port, local)).await;
+    let transport = &*opened.transport;
+    let outcome = begin_with(server, opened, &mut raw, (port, local)).await;
     if let Err(EndReason::Fatal(fatal)) = outcome {
         let wrong = &raw[..];
         let head = pdu::termination(Kind::ControllerTermination, fatal, wrong.len() as u32);
@@ -51,10 +55,11 @@ pub(super) async fn begin<E: Env, T: Transport, X: Volumes>(
 
 async fn begin_with<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
-    transport: &T,
+    opened: &Opened<T>,
     raw: &mut Received,
     (port, local): (PortId, &str),
 ) -> Result<(Terms, Form), EndReason> {
+    let transport = &*opened.transport;
     let mut form = initialize(transport, raw).await?;
     let (header, rest) = read_header(transport, form.digests, raw).await?;
     match header.kind {
@@ -71,7 +76,7 @@ async fn begin_with<E: Env, T: Transport, X: Volumes>(
         false => Err((Status::TRANSIENT_TRANSPORT, 0)),
     };
     let outcome = match outcome {
-        Ok(connect) => accept(server, &connect, &data, (port, local)).await,
+        Ok(connect) => accept(server, opened, (&connect, &data), (port, local)).await,
         Err(refusal) => Err(refusal),
     };
     match outcome {
@@ -79,15 +84,20 @@ async fn begin_with<E: Env, T: Transport, X: Volumes>(
             // The result's low half is the controller's number (Base, figure 380).
             let result = u64::from(terms.controller.id);
             form.is_success_told = !terms.has_flow_control;
-            let answer = answer(transport, &form, &command, (Status::SUCCESS, result)).await;
+            // It was the first command that the queue took (Base, section 3.3.1.2 and 6.3).
+            let sq_head = if terms.has_flow_control { 1 } else { NO_SQ_HEAD };
+            let done =
+                Completion { result, sq_head, ..Completion::of(command.id(), Status::SUCCESS) };
+            let answer = answer(transport, &form, &done).await;
             if answer.is_err() {
                 server.target.end_queue(&terms.controller, terms.queue);
             }
             answer.map(|()| (terms, form))
         }
-        Err(refusal) => {
-            answer(transport, &form, &command, refusal).await?;
-            Err(EndReason::Refused(refusal.0))
+        Err((status, result)) => {
+            let done = Completion { result, ..Completion::of(command.id(), status) };
+            answer(transport, &form, &done).await?;
+            Err(EndReason::Refused(status))
         }
     }
 }
@@ -119,11 +129,9 @@ async fn initialize<T: Transport>(transport: &T, raw: &mut Received) -> Result<F
 async fn answer<T: Transport>(
     transport: &T,
     form: &Form,
-    command: &Command,
-    (status, result): Refusal,
+    completion: &Completion,
 ) -> Result<(), EndReason> {
-    let completion = Completion { result, ..Completion::of(command.id(), status) };
-    let header = pdu::response(form.digests, &completion);
+    let header = pdu::response(form.digests, completion);
     let digest = crc32c(0, &header).to_le_bytes();
     let digest = if form.digests.header { &digest[..] } else { &[] };
     Ok(transport.write_all(&mut [IoSlice::new(&header), IoSlice::new(digest)]).await?)
@@ -158,21 +166,21 @@ fn check(command: &Command, data: u32) -> Result<Connect, Refusal> {
 /// Accepts a Connect: makes a controller, or finds the queue's.
 async fn accept<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
-    connect: &Connect,
-    data: &[u8; CONNECT_DATA_BYTES],
+    opened: &Opened<T>,
+    (connect, data): (&Connect, &[u8; CONNECT_DATA_BYTES]),
     (port, local): (PortId, &str),
 ) -> Result<Terms, Refusal> {
     let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
     let data = ConnectData::decode(data).map_err(|(which, _)| wrong(which))?;
-    let controller = match connect.queue {
-        0 => associate(server, connect, &data, port).await?,
+    let (controller, epoch) = match connect.queue {
+        0 => (associate(server, opened, connect, &data, port).await?, 0),
         queue => join(server, queue, &data, port)?,
     };
     Ok(Terms {
         queue: connect.queue,
         entries: connect.entries_less_one + 1,
         has_flow_control: connect.attributes & fabrics::NO_FLOW_CONTROL == 0,
-        epoch: controller.epoch(),
+        epoch,
         local: local.to_owned(),
         controller,
     })
@@ -181,6 +189,7 @@ async fn accept<E: Env, T: Transport, X: Volumes>(
 /// An admin queue: a new controller.
 async fn associate<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
+    opened: &Opened<T>,
     connect: &Connect,
     data: &ConnectData,
     port: PortId,
@@ -200,6 +209,9 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
     };
     // What the host has given up, and sends again, must not be carried out after it.
     while !is_discovery && server.target.is_draining(&data.subsystem, &data.host_id) {
+        if opened.is_closed.get() {
+            return Err((Status::CONNECT_BUSY, 0));
+        }
         server.env.sleep(LOOK).await;
     }
     let keep_alive = match connect.keep_alive_ms {
@@ -216,13 +228,13 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
     })
 }
 
-/// An I/O queue: of the controller that it names, which must be the same host's.
+/// An I/O queue: of the controller that it names, which must be the same host's; with its epoch.
 fn join<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
     queue: u16,
     data: &ConnectData,
     port: PortId,
-) -> Result<Arc<Controller>, Refusal> {
+) -> Result<(Arc<Controller>, u32), Refusal> {
     let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
     let found = server.target.find(&data.subsystem, data.controller);
     let Some(controller) = found.filter(|c| !c.is_lost() && !c.is_discovery()) else {
@@ -238,8 +250,14 @@ fn join<E: Env, T: Transport, X: Volumes>(
     if !controller.is_enabled() {
         return Err((Status::SEQUENCE_ERROR, 0));
     }
-    if queue > controller.granted() || !controller.begin_queue(queue) {
+    if controller.is_resetting() {
+        return Err((Status::CONNECT_BUSY, 0));
+    }
+    if queue > controller.granted() {
         return Err(wrong(Wrong::QUEUE));
     }
-    Ok(controller)
+    match controller.begin_queue(queue) {
+        Some(epoch) => Ok((controller, epoch)),
+        None => Err(wrong(Wrong::QUEUE)),
+    }
 }

@@ -3,7 +3,7 @@
 //! States: *opened* → *initialized* (parameters were exchanged) → *serving* (a Connect was
 //! accepted) → *ending* (nothing is received any more) → *ended* (every command is over, the queue
 //! has left its controller). The first two have no payload memory and end after
-//! [`PATIENCE`](crate::limits::PATIENCE).
+//! [`PATIENCE`](crate::limits::PATIENCE); one that is ending sends what it has to for as long.
 //!
 //! A serving connection has three tasks: the *receiver* takes PDUs and begins commands; the
 //! *provider* gives memory to commands that wait for some, in their order; the *sender* sends. The
@@ -111,22 +111,26 @@ pub(crate) struct Session<E: Env, T, X: Volumes> {
     sq_head: Cell<u16>,
     /// When the keep-alive timer began anew.
     alive: Cell<Nanos>,
+    /// When a connection that is ending is given up, whatever it still has to send.
+    until: Cell<Option<Nanos>>,
 }
 
 /// A connection that has not been accepted yet: all the clock can do is end it.
 struct Opened<T> {
     transport: Rc<T>,
     until: Nanos,
+    is_closed: Cell<bool>,
 }
 
 impl<T: Transport> Timed for Opened<T> {
     fn tick(&self, now: Nanos) {
         if now >= self.until {
-            self.transport.close();
+            self.close();
         }
     }
 
     fn close(&self) {
+        self.is_closed.set(true);
         self.transport.close();
     }
 }
@@ -139,13 +143,15 @@ pub(crate) async fn serve<E: Env, T: Transport, X: Volumes>(
     local: &str,
 ) -> EndReason {
     let until = server.env.now().after(PATIENCE);
-    let opened: Rc<dyn Timed> = Rc::new(Opened { transport: transport.clone(), until });
+    let is_closed = Cell::new(false);
+    let opened = Rc::new(Opened { transport: transport.clone(), until, is_closed });
     let reason = match Share::open(&server.memory) {
         None => EndReason::Full,
         Some(share) => {
-            server.enter(opened.clone());
-            let begun = begin::begin(&server, &transport, port, local).await;
-            server.leave(&opened);
+            let timed: Rc<dyn Timed> = opened.clone();
+            server.enter(timed.clone());
+            let begun = begin::begin(&server, &opened, port, local).await;
+            server.leave(&timed);
             match begun {
                 Err(reason) => reason,
                 Ok(begun) => Session::run(server, transport.clone(), begun, share).await,
@@ -179,7 +185,9 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             held: RefCell::default(),
             over: Cell::new(false),
             ended: Cell::new(false),
-            sq_head: Cell::new(0),
+            // The Connect was the first.
+            sq_head: Cell::new(1),
+            until: Cell::new(None),
             alive: Cell::new(env.now()),
             server: server.clone(),
             terms,
@@ -189,6 +197,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         env.spawn(Priority::First, reply::run(session.clone()));
         env.spawn(Priority::First, provide(session.clone()));
         let (reason, header) = session.receive().await;
+        session.until.set(Some(env.now().after(PATIENCE)));
         if let EndReason::Fatal(fatal) = reason {
             session.terminate(fatal, &header).await;
         }
@@ -271,8 +280,17 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         self.replies.push(Reply::Ready(Transfer { command, tag: at, offset: 0, bytes }));
     }
 
-    /// Hands a command to a worker.
+    /// Hands a command to a worker. One of an admin queue waits for nothing, and must not wait for
+    /// a worker either: all may be with volumes that hang, and the host asks whether we live.
     fn work(self: &Rc<Self>, slot: u16) {
+        if self.terms.queue == 0 {
+            let (command, buffer) = {
+                let mut slots = self.slots.borrow_mut();
+                let slot = slots.get(slot);
+                (slot.command.clone(), slot.buffer.take())
+            };
+            return self.carry_out_admin(slot, &command, buffer);
+        }
         self.slots.borrow_mut().get(slot).state = State::Working;
         self.working.set(self.working.get() + 1);
         self.server.submit(self.clone(), slot);
@@ -286,8 +304,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             (slot.command.clone(), slot.volume.take(), slot.buffer.take())
         };
         match volume {
+            _ if !self.is_current() => {
+                drop(buffer);
+                self.answer(at, Status::ABORTED_QUEUE, 0);
+            }
             Some(volume) => self.carry_out_io(at, &command, &volume, buffer).await,
-            None if self.terms.queue == 0 => self.carry_out_admin(at, &command, buffer),
             None => self.flush_all(at).await,
         }
         self.working.set(self.working.get() - 1);
@@ -329,6 +350,12 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         }
         self.slots.borrow_mut().get(slot).state = State::Held;
         self.tell_events();
+    }
+
+    /// The controller was reset: requests for events end without an answer (Base, section 3.7.2).
+    pub fn forget_held(&self) {
+        let mut slots = self.slots.borrow_mut();
+        self.held.take().into_iter().for_each(|slot| slots.end(slot));
     }
 
     /// Answers requests for events as far as there are some.
@@ -377,7 +404,7 @@ impl<E: Env, T: Transport, X: Volumes> Timed for Session<E, T, X> {
             }
             self.tell_events();
         }
-        if !self.is_current() {
+        if !self.is_current() || self.until.get().is_some_and(|until| now >= until) {
             self.give_up();
         }
     }

@@ -4,7 +4,7 @@
 //! so completions that follow each other are one slice.
 //!
 //! Invariant: a reply that ends its command carries its slot, which is free once it is sent or
-//! dropped; so what waits is bounded by the slots.
+//! dropped; so what waits is bounded by the slots. Nothing is sent behind a termination.
 
 use super::Session;
 use crate::limits::REPLY_BATCH;
@@ -174,8 +174,11 @@ pub(super) async fn run<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E,
         replies.sending.set(true);
         if !session.is_over() {
             frame.clear();
-            batch.iter().for_each(|reply| frame.add(&session.form, reply));
-            if session.transport.write_all(&mut frame.parts(&batch)).await.is_err() {
+            let last = batch.iter().position(|reply| matches!(reply, Reply::Termination(_)));
+            let sent = &batch[..last.map_or(batch.len(), |at| at + 1)];
+            sent.iter().for_each(|reply| frame.add(&session.form, reply));
+            let outcome = session.transport.write_all(&mut frame.parts(sent)).await;
+            if outcome.is_err() || last.is_some() {
                 session.give_up();
             }
         }

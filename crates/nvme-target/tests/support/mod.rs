@@ -4,11 +4,15 @@
 #![allow(dead_code)]
 
 pub mod host;
+pub mod raw;
+pub mod sequence;
 
+use front::{ConnectionMemory, MemorySize};
 use host::Host;
 use io::BlockError;
 use nvme::nqn::Nqn;
 use palisade_nvme_target::access::{Export, Hosts, Port, PortId};
+use palisade_nvme_target::limits;
 use palisade_nvme_target::{EndReason, Health, Product, Server, Target, Volumes};
 use sim::net::{self, End, Weather};
 use sim::volume::MemoryVolume;
@@ -71,21 +75,33 @@ pub fn export(nsid: u32, volume: u8) -> Export<u8> {
 }
 
 impl Rig {
+    /// As [`Rig::new`] on one core with little memory, and blocks of 512 bytes: for tests that make
+    /// many of them, or many connections.
+    pub fn small(seed: u64) -> Self {
+        let size = MemorySize { connections: 16, reserve_bytes: 16 << 10, pieces: [16, 8, 4, 2] };
+        Self::made(WorldConfig::new(seed), MemoryVolume::new(64 << 10, 512), size)
+    }
+
     /// A target with one volume of 8 MiB for [`HOST`], on two cores.
     pub fn new(seed: u64) -> Self {
         Self::with(WorldConfig::new(seed).with_cores(2), 8 << 20)
     }
 
     pub fn with(config: WorldConfig, bytes: usize) -> Self {
+        Self::made(config, MemoryVolume::new(bytes, BLOCK as u32), limits::MEMORY)
+    }
+
+    fn made(config: WorldConfig, volume: MemoryVolume, size: MemorySize) -> Self {
         let world = World::new(config);
         let product = Product { model: "Palisade".into(), version: "0.1.0".into() };
         let target = Target::new(product);
         target.set_port(PORT, Port { address: None, service: 4420 });
         let shelf = Shelf::default();
-        shelf.0.borrow_mut().push((1, MemoryVolume::new(bytes, BLOCK as u32)));
+        shelf.0.borrow_mut().push((1, volume));
         target.add("one", export(1, 1)).unwrap();
         target.settle();
-        let start = |env| Server::start(env, target.clone(), shelf.clone());
+        let memory = || ConnectionMemory::new(size);
+        let start = |env| Server::start_with(env, target.clone(), shelf.clone(), memory());
         let servers = world.envs().into_iter().map(start).collect();
         Self { world, target, shelf, servers }
     }
@@ -117,6 +133,8 @@ impl Rig {
 
     /// Lets all connections end, and looks that nothing is left.
     pub fn finish(&self) {
+        // Connections that have just come are served from now on.
+        self.world.run_for(Nanos::from_millis(1));
         self.servers.iter().for_each(|server| server.close_all());
         self.world.run_for(Nanos::from_millis(1000));
         for server in &self.servers {
