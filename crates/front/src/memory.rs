@@ -72,6 +72,8 @@ pub struct ConnectionMemory {
     freed: Event,
     /// Pieces were kept for too long: what is missing is allocated.
     kept: Cell<bool>,
+    /// Connections that wait for a piece.
+    wanted: Cell<usize>,
 }
 
 /// Pieces of one size, and how many are with connections.
@@ -103,12 +105,18 @@ impl ConnectionMemory {
             connections: Cell::new(0),
             freed: Event::default(),
             kept: Cell::new(false),
+            wanted: Cell::new(0),
         })
     }
 
     /// True if every piece is free and no connection is open.
     pub fn is_idle(&self) -> bool {
         self.connections.get() == 0 && self.pieces.iter().all(|p| p.pool.free() == p.pool.pieces())
+    }
+
+    /// Somebody waits for a piece.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.get() > 0
     }
 
     /// Connections open now.
@@ -190,11 +198,19 @@ impl Share {
     }
 
     async fn wait_for<E: Env, T>(&self, env: &E, take: impl Fn() -> Option<T>) -> T {
+        if let Some(taken) = take() {
+            return taken;
+        }
+        let wanted = &self.memory.wanted;
+        wanted.set(wanted.get() + 1);
+        let taken = self.wait(env, take).await;
+        wanted.set(wanted.get() - 1);
+        taken
+    }
+
+    async fn wait<E: Env, T>(&self, env: &E, take: impl Fn() -> Option<T>) -> T {
         let mut looks = 0;
         loop {
-            if let Some(taken) = take() {
-                return taken;
-            }
             let freed = self.memory.freed.wait_until(&take);
             if let Some(taken) = or_timeout(pin!(freed), env.sleep(LOOK_AGAIN)).await {
                 return taken;

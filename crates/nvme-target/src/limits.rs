@@ -26,6 +26,8 @@ pub const NAMESPACES: u32 = 1024;
 pub const REPLY_BATCH: usize = 31;
 /// Workers of a core: commands that its volumes carry out at a time.
 pub const WORKERS: usize = 512;
+/// Comparisons and verifications that a core carries out at a time.
+pub const CHECKS: usize = 4;
 /// Ranges of a Dataset Management command (NVM, section 3.2.3: NR is 8 bits, 0's based).
 pub const RANGES: u32 = 256;
 /// Bytes of a range of a Dataset Management command.
@@ -33,6 +35,9 @@ pub const RANGE_BYTES: u32 = 16;
 
 /// How long a host may take from the connection's begin to the end of its Connect.
 pub const PATIENCE: Nanos = Nanos::from_millis(10_000);
+/// How long a host may keep memory for data that it does not send, or replies that it does not
+/// take, while others wait for memory.
+pub const STALL: Nanos = Nanos::from_millis(15_000);
 /// How often a core looks after keep-alive timers, events, and connections that have to end.
 pub const TICK: Nanos = Nanos::from_millis(100);
 /// The granularity of the keep-alive timer, in units of 100 ms (KAS).

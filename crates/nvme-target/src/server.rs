@@ -13,13 +13,13 @@
 //! - A connection is in the list from its begin to its end.
 
 use crate::access::PortId;
-use crate::limits::{MEMORY, TICK, WORKERS};
+use crate::limits::{CHECKS, MEMORY, TICK, WORKERS};
 use crate::session::{self, EndReason, Session};
 use crate::{Target, Transport, Volumes};
 use core::cell::{Cell, RefCell};
 use front::memory::PIECES;
 use front::{ConnectionMemory, Seats};
-use io::local::{Event, Semaphore};
+use io::local::Event;
 use io::{BufMut, Env, Pool, Priority};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -33,6 +33,8 @@ pub(crate) const SCRATCH: usize = PIECES[2];
 struct Job<E: Env, T, X: Volumes> {
     session: Rc<Session<E, T, X>>,
     slot: u16,
+    /// It reads into the core's scratch memory.
+    is_check: bool,
 }
 
 /// What the clock sees of a connection.
@@ -55,8 +57,11 @@ pub struct Server<E: Env, T, X: Volumes> {
     connections: RefCell<Vec<Rc<dyn Timed>>>,
     changed: Event,
     stopped: Cell<bool>,
-    scratch_turn: Semaphore,
-    scratch: Cell<Option<BufMut>>,
+    /// Commands that wait for scratch memory; they have no worker.
+    checks: RefCell<VecDeque<Job<E, T, X>>>,
+    /// Scratch memory that no command has.
+    free_checks: Cell<usize>,
+    scratch: RefCell<Vec<BufMut>>,
 }
 
 impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
@@ -83,8 +88,9 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
             connections: RefCell::default(),
             changed: Event::default(),
             stopped: Cell::new(false),
-            scratch_turn: Semaphore::new(1),
-            scratch: Cell::new(Some(Pool::single(SCRATCH))),
+            checks: RefCell::default(),
+            free_checks: Cell::new(CHECKS),
+            scratch: RefCell::new((0..CHECKS).map(|_| Pool::single(SCRATCH)).collect()),
         });
         for seat in 0..WORKERS {
             env.spawn(Priority::First, work(server.clone(), seat));
@@ -118,12 +124,26 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
 
     /// True if nothing is under way and all memory is back.
     pub fn is_idle(&self) -> bool {
-        self.memory.is_idle() && self.idle.get() == WORKERS && self.scratch_turn.free() == 1
+        self.memory.is_idle()
+            && self.idle.get() == WORKERS
+            && self.free_checks.get() == CHECKS
+            && self.scratch.borrow().len() == CHECKS
     }
 
-    /// Hands a command to a worker.
-    pub(crate) fn submit(&self, session: Rc<Session<E, T, X>>, slot: u16) {
-        let job = Job { session, slot };
+    /// Hands a command to a worker; one that compares or verifies waits for scratch memory first.
+    pub(crate) fn submit(&self, session: Rc<Session<E, T, X>>, slot: u16, is_check: bool) {
+        let job = Job { session, slot, is_check };
+        match (is_check, self.free_checks.get()) {
+            (false, _) => self.assign(job),
+            (true, 0) => self.checks.borrow_mut().push_back(job),
+            (true, free) => {
+                self.free_checks.set(free - 1);
+                self.assign(job);
+            }
+        }
+    }
+
+    fn assign(&self, job: Job<E, T, X>) {
         match self.idle.get() {
             0 => self.backlog.borrow_mut().push_back(job),
             idle => {
@@ -142,15 +162,22 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
         self.connections.borrow_mut().retain(|other| !Rc::ptr_eq(other, connection));
     }
 
-    /// Takes the memory that comparisons and verifications read into, one at a time.
-    pub(crate) async fn take_scratch(&self) -> BufMut {
-        self.scratch_turn.acquire(1).await;
-        self.scratch.take().expect("the turn brings it")
+    /// A check has ended: the next one has its scratch memory.
+    fn next_check(&self) -> Option<Job<E, T, X>> {
+        let next = self.checks.borrow_mut().pop_front();
+        if next.is_none() {
+            self.free_checks.set(self.free_checks.get() + 1);
+        }
+        next
+    }
+
+    /// Takes the memory that a check reads into.
+    pub(crate) fn take_scratch(&self) -> BufMut {
+        self.scratch.borrow_mut().pop().expect("checks are begun as there is memory for them")
     }
 
     pub(crate) fn give_scratch(&self, scratch: BufMut) {
-        self.scratch.set(Some(scratch));
-        self.scratch_turn.release(1);
+        self.scratch.borrow_mut().push(scratch);
     }
 }
 
@@ -158,9 +185,10 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
 async fn work<E: Env, T: Transport, X: Volumes>(server: Rc<Server<E, T, X>>, seat: usize) {
     while let Some(job) = server.seats.next(seat).await {
         let mut next = Some(job);
-        while let Some(Job { session, slot }) = next {
+        while let Some(Job { session, slot, is_check }) = next {
             session.carry_out(slot).await;
-            next = server.backlog.borrow_mut().pop_front();
+            next = if is_check { server.next_check() } else { None };
+            next = next.or_else(|| server.backlog.borrow_mut().pop_front());
         }
         server.idle.set(server.idle.get() + 1);
         server.seats.rest(seat);

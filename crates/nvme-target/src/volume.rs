@@ -194,7 +194,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         with: Option<&[u8]>,
     ) -> Result<(), Status> {
         let (offset, bytes) = extent(volume, command.first_block(), command.blocks())?;
-        let mut scratch = self.server.take_scratch().await;
+        let mut scratch = self.server.take_scratch();
         let mut outcome = Ok(());
         for at in (0..bytes).step_by(SCRATCH) {
             let part = (bytes - at).min(SCRATCH as u64) as usize;

@@ -268,3 +268,62 @@ fn a_namespace_that_goes_takes_its_queue_along_and_one_that_comes_is_seen() {
     });
     rig.finish();
 }
+
+/// Two hosts that take all memory and send nothing, and one that takes no replies, keep a third
+/// waiting for a while only.
+#[test]
+fn hosts_that_keep_memory_lose_it_to_those_who_want_some() {
+    let rig = Rig::new(8);
+    let (admin, first) = with_io(&rig, |_| ());
+    let [second, third] = [1, 1].map(|core| Host::new(rig.connect(core, Default::default()).0));
+    let env = rig.world.env(units::CoreId(0));
+    rig.run(async move {
+        let controller = admin.enter().await;
+        for (queue, host) in (1..).zip([&first, &second, &third]) {
+            host.join(queue, controller).await.unwrap();
+        }
+        let large = pattern(256, 0);
+        for host in [&first, &second] {
+            for at in 0..16 {
+                let write = blocks(nvm::WRITE, at, 256);
+                host.begin(write, &Data::In(&large)).await.unwrap();
+            }
+        }
+        // Nobody wants any: they may keep it for as long as they like.
+        for _ in 0..100 {
+            io::Env::sleep(&env, units::Nanos::from_millis(1000)).await;
+            admin.expect(command(0x18, 0), Data::None, Status::SUCCESS).await;
+        }
+        assert!(matches!(first.next_pdu().await, Ok(Pdu::Ready(_))));
+        assert_eq!(third.read(0, 200).await.len(), 200 * BLOCK);
+    });
+    rig.finish();
+}
+
+/// Checks of blocks that a volume holds up do not keep others from workers.
+#[test]
+fn checks_that_wait_keep_nobody_waiting() {
+    let rig = Rig::new(9);
+    let (admin, io) = with_io(&rig, |_| ());
+    let other = Host::new(rig.connect(1, Default::default()).0);
+    let volume = rig.volume();
+    rig.run(async move {
+        let controller = admin.enter().await;
+        let mut connect = io.connect_command(1, 1024);
+        connect.0[46] = io.attributes;
+        io.initialize().await.unwrap();
+        io.send_capsule(&connect, &io.connect_data(controller)).await.unwrap();
+        assert!(matches!(io.next_pdu().await, Ok(Pdu::Done(done)) if done.status.is_success()));
+        other.join(2, controller).await.unwrap();
+        volume.hold(Some(0));
+        for _ in 0..600 {
+            io.begin(blocks(nvm::VERIFY, 0, 8), &Data::None).await.unwrap();
+        }
+        assert_eq!(other.read(9, 1).await.len(), BLOCK);
+        volume.hold(None);
+        for _ in 0..600 {
+            assert!(matches!(io.next_pdu().await, Ok(Pdu::Done(done)) if done.status.is_success()));
+        }
+    });
+    rig.finish();
+}

@@ -25,7 +25,7 @@ pub(crate) mod slots;
 
 use crate::access::PortId;
 use crate::controller::Controller;
-use crate::limits::{EVENT_REQUESTS, PATIENCE, REPLY_BATCH};
+use crate::limits::{EVENT_REQUESTS, PATIENCE, REPLY_BATCH, STALL};
 use crate::server::{Server, Timed};
 use crate::{Transport, Volumes};
 use arrayvec::ArrayVec;
@@ -33,7 +33,7 @@ use core::cell::{Cell, RefCell};
 use front::{Lease, Share};
 use io::local::Event;
 use io::{BufMut, Env, Priority};
-use nvme::command::{Command, Completion};
+use nvme::command::{Command, Completion, nvm};
 use nvme::pdu::{self, Fatal, Kind, Transfer};
 use nvme::status::Status;
 use reply::{Form, Replies, Reply};
@@ -275,6 +275,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             return self.work(at);
         }
         slot.state = State::Receiving;
+        slot.since = self.server.env.now();
         let (command, bytes) = (slot.command.id(), slot.bytes);
         drop(slots);
         self.replies.push(Reply::Ready(Transfer { command, tag: at, offset: 0, bytes }));
@@ -291,9 +292,14 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             };
             return self.carry_out_admin(slot, &command, buffer);
         }
-        self.slots.borrow_mut().get(slot).state = State::Working;
+        let is_check = {
+            let mut slots = self.slots.borrow_mut();
+            let slot = slots.get(slot);
+            slot.state = State::Working;
+            matches!(slot.command.opcode(), nvm::COMPARE | nvm::VERIFY)
+        };
         self.working.set(self.working.get() + 1);
-        self.server.submit(self.clone(), slot);
+        self.server.submit(self.clone(), slot, is_check);
     }
 
     /// A worker's part: carries a command out and answers it.
@@ -381,6 +387,13 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         }
     }
 
+    /// The host keeps memory for longer than it may, for data or for replies.
+    fn has_stalled(&self, now: Nanos) -> bool {
+        let is_long = |since: Nanos| now.since(since) > STALL;
+        let is_full = self.replies.sending_since().is_some_and(is_long);
+        is_full || self.slots.borrow().receiving_since().is_some_and(is_long)
+    }
+
     /// The command is of a controller that is there, and of this epoch.
     fn is_current(&self) -> bool {
         let Terms { controller, queue, epoch, .. } = &self.terms;
@@ -403,6 +416,9 @@ impl<E: Env, T: Transport, X: Volumes> Timed for Session<E, T, X> {
                 controller.lose();
             }
             self.tell_events();
+        }
+        if self.server.memory.is_wanted() && self.has_stalled(now) {
+            self.give_up();
         }
         if !self.is_current() || self.until.get().is_some_and(|until| now >= until) {
             self.give_up();

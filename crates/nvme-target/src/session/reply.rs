@@ -20,6 +20,7 @@ use parity::crc32c;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::rc::Rc;
+use units::Nanos;
 
 /// What to send.
 pub(crate) enum Reply {
@@ -48,7 +49,8 @@ pub(crate) struct Replies {
     queue: RefCell<VecDeque<Reply>>,
     ready: Event,
     stopped: Cell<bool>,
-    sending: Cell<bool>,
+    /// Since when something is being sent.
+    sending: Cell<Option<Nanos>>,
 }
 
 impl Replies {
@@ -57,7 +59,7 @@ impl Replies {
             queue: RefCell::default(),
             ready: Event::default(),
             stopped: Cell::new(false),
-            sending: Cell::new(false),
+            sending: Cell::new(None),
         }
     }
 
@@ -87,9 +89,15 @@ impl Replies {
         queue.drain(..count).collect()
     }
 
+    /// Since when something is being sent.
+    pub fn sending_since(&self) -> Option<Nanos> {
+        self.sending.get()
+    }
+
     /// Waits until all is sent or dropped.
     pub async fn flushed(&self) {
-        let done = || (self.queue.borrow().is_empty() && !self.sending.get()).then_some(());
+        let done =
+            || (self.queue.borrow().is_empty() && self.sending.get().is_none()).then_some(());
         self.ready.wait_until(done).await;
     }
 }
@@ -171,7 +179,7 @@ pub(super) async fn run<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E,
     let replies = &session.replies;
     while replies.wait().await {
         let batch = replies.next_batch();
-        replies.sending.set(true);
+        replies.sending.set(Some(session.server.env.now()));
         if !session.is_over() {
             frame.clear();
             let last = batch.iter().position(|reply| matches!(reply, Reply::Termination(_)));
@@ -189,7 +197,7 @@ pub(super) async fn run<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E,
             }
         }
         drop(slots);
-        replies.sending.set(false);
+        replies.sending.set(None);
         replies.ready.notify();
     }
 }

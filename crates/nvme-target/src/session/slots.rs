@@ -9,6 +9,7 @@
 use front::Lease;
 use io::BufMut;
 use nvme::command::Command;
+use units::Nanos;
 
 /// See the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct Slot<V> {
     pub received: u32,
     /// Some of what has come is not what was sent.
     pub is_broken: bool,
+    /// When it began to receive data.
+    pub since: Nanos,
     /// Its memory.
     pub buffer: Option<(BufMut, Lease)>,
 }
@@ -56,6 +59,7 @@ impl<V> Slots<V> {
             is_inbound: false,
             received: 0,
             is_broken: false,
+            since: Nanos(0),
             buffer: None,
         };
         Self {
@@ -83,6 +87,12 @@ impl<V> Slots<V> {
     pub fn receiving(&mut self, at: u16, command: u16) -> Option<&mut Slot<V>> {
         let slot = self.all.get_mut(usize::from(at))?;
         (slot.state == State::Receiving && slot.command.id() == command).then_some(slot)
+    }
+
+    /// When the first of those that receive data began to.
+    pub fn receiving_since(&self) -> Option<Nanos> {
+        let receiving = self.all.iter().filter(|slot| slot.state == State::Receiving);
+        receiving.map(|slot| slot.since).min()
     }
 
     /// The command is over: what it held was given back.
