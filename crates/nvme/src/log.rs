@@ -120,8 +120,9 @@ pub fn discovery(generation: u64, places: &[Place]) -> Vec<u8> {
     let entries = all[DISCOVERY_ENTRY_BYTES..].chunks_exact_mut(DISCOVERY_ENTRY_BYTES);
     for (entry, place) in entries.zip(places) {
         let family = if place.is_v6 { 2 } else { 1 };
-        // Secure channels are not asked for; submission queue flow control may be off.
-        entry[..4].copy_from_slice(&[TCP, family, place.kind as u8, 0b110]);
+        // Nothing is said of secure channels: where they are "not required" libnvme asks for TLS.
+        // Submission queue flow control may be off.
+        entry[..4].copy_from_slice(&[TCP, family, place.kind as u8, 0b100]);
         entry[4..6].copy_from_slice(&place.port.to_le_bytes());
         // Controllers are made as hosts connect.
         entry[6..8].copy_from_slice(&0xffffu16.to_le_bytes());
@@ -295,7 +296,7 @@ mod tests {
         let all = discovery(9, &[place.clone(), Place { is_v6: true, ..place }]);
         assert_eq!((all.len(), all[0], all[8]), (3072, 9, 2));
         let entry = &all[1024..2048];
-        assert_eq!(&entry[..10], &[3, 1, 2, 6, 2, 0, 0xff, 0xff, 32, 0]);
+        assert_eq!(&entry[..10], &[3, 1, 2, 4, 2, 0, 0xff, 0xff, 32, 0]);
         assert_eq!((&entry[32..37], &entry[512..522]), (&b"4420 "[..], &b"192.0.2.7 "[..]));
         assert_eq!((&entry[256..278], all[2049]), (&b"nqn.2026-11.example:a\0"[..], 2));
     }
