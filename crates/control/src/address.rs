@@ -3,6 +3,7 @@
 use crate::api::Error;
 use ::nvme::nqn::Nqn;
 use format::ExportAddress;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
@@ -81,7 +82,8 @@ pub fn nqn(text: &str) -> Result<Nqn, Error> {
 pub fn keys(address: &ExportAddress) -> Vec<String> {
     match address {
         ExportAddress::NvmeTcp(export) => {
-            export.listeners.iter().map(|listener| listener.address.clone()).collect()
+            let all = export.listeners.iter().map(|listener| listener.address.clone());
+            all.collect::<BTreeSet<_>>().into_iter().collect()
         }
         other => vec![text(other)],
     }

@@ -621,7 +621,7 @@ pub struct CreateExport {
     /// Over NVMe/TCP, where: `ADDR:PORT`.
     #[serde(default)]
     pub nvme_tcp: Vec<String>,
-    /// The subsystem's qualified name; without: the array's own.
+    /// The subsystem's qualified name; without: one of the volume's own.
     #[serde(default)]
     pub subsystem: Option<String>,
     /// Qualified names of hosts that may have it.

@@ -21,6 +21,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
+use units::Uuid;
 
 /// How long accepting rests after an error, such as too many open files.
 const REST: Duration = Duration::from_millis(100);
@@ -50,13 +51,15 @@ pub struct Exports {
     problems: BTreeMap<String, String>,
     /// The next NVMe port's number.
     next_port: u16,
+    /// By subsystem: the numbers that were given since the start, and to which volume.
+    numbers: BTreeMap<String, BTreeMap<u32, Uuid>>,
 }
 
 impl Exports {
     /// Nothing is served yet.
     pub fn new(data: Data) -> Self {
-        let (listening, served, problems) = Default::default();
-        Self { data, listening, served, problems, next_port: 1 }
+        let (listening, served, problems, numbers) = Default::default();
+        Self { data, listening, served, problems, next_port: 1, numbers }
     }
 
     /// Whether an export is served now.
@@ -138,8 +141,7 @@ impl Exports {
             }
         };
         let port = Port { address: port.0, service: port.1 };
-        let id = PortId(self.next_port);
-        self.next_port = self.next_port.wrapping_add(1).max(1);
+        let id = self.free_port();
         self.data.target().set_port(id, port.clone());
         let data = self.data.clone();
         let serve = move |fd, local: Option<IpAddr>| {
@@ -151,6 +153,37 @@ impl Exports {
         let protocol = Protocol::Nvme(id, port);
         self.listening.insert(address.clone(), Listening { protocol, accepting });
         Ok(Listener { address, advertise: wanted.advertise.clone() })
+    }
+
+    /// A number that no port has.
+    fn free_port(&mut self) -> PortId {
+        let is_taken = |id: u16| {
+            let mut all = self.listening.values().map(|listening| &listening.protocol);
+            all.any(|protocol| matches!(protocol, Protocol::Nvme(other, _) if other.0 == id))
+        };
+        let mut id = self.next_port;
+        while is_taken(id) {
+            id = id.wrapping_add(1).max(1);
+        }
+        self.next_port = id.wrapping_add(1).max(1);
+        PortId(id)
+    }
+
+    /// The number that a volume gets in a subsystem: the one it had, or one that none has had since
+    /// the daemon started. A host may still have requests for what was there before.
+    pub fn number(&self, subsystem: &str, volume: Uuid, recorded: &BTreeMap<u32, Uuid>) -> u32 {
+        let none = BTreeMap::new();
+        let given = self.numbers.get(subsystem).unwrap_or(&none);
+        let own = given.iter().find(|(nsid, of)| **of == volume && !recorded.contains_key(nsid));
+        if let Some((nsid, _)) = own {
+            return *nsid;
+        }
+        let highest = given.keys().chain(recorded.keys()).max().copied().unwrap_or(0);
+        if highest < nvme_target::limits::NAMESPACES {
+            return highest + 1;
+        }
+        let is_free = |nsid: &u32| !recorded.contains_key(nsid);
+        (1..).find(is_free).expect("numbers don't end")
     }
 
     /// Serves an export; listens for it if nobody does yet.
@@ -202,7 +235,9 @@ impl Exports {
         }
     }
 
-    fn add_namespace(&self, target: &Target, nvme: &NvmeExport) -> Result<(), Error> {
+    fn add_namespace(&mut self, target: &Target, nvme: &NvmeExport) -> Result<(), Error> {
+        let given = self.numbers.entry(nvme.subsystem.clone()).or_default();
+        given.insert(nvme.nsid, target.volume);
         let port = |listener: &Listener| match self.listening[&listener.address].protocol {
             Protocol::Nvme(id, _) => Some(id),
             Protocol::Nbd(..) => None,
@@ -214,16 +249,7 @@ impl Exports {
             nguid: target.volume.0,
             uuid: target.volume.0,
             ports: nvme.listeners.iter().filter_map(port).collect(),
-            hosts: match &nvme.hosts {
-                None => Hosts::Any,
-                Some(names) => {
-                    Hosts::Only(names.iter().map(|name| address::nqn(name)).collect::<Result<
-                        BTreeSet<Nqn>,
-                        _,
-                    >>(
-                    )?)
-                }
-            },
+            hosts: hosts(nvme)?,
         };
         self.data.target().add(&target.export, export).map_err(|why| refused(why, nvme))
     }
@@ -234,7 +260,8 @@ impl Exports {
         let Some(keys) = self.served.remove(export) else { return };
         self.data.target().remove(export);
         for key in keys {
-            if let Protocol::Nbd(_, table) = &self.listening[&key].protocol {
+            let protocol = self.listening.get(&key).map(|listening| &listening.protocol);
+            if let Some(Protocol::Nbd(_, table)) = protocol {
                 let table = table.clone();
                 table.remove(export);
                 self.data.end_connections(&table, Some(export)).await;
@@ -269,6 +296,13 @@ impl Exports {
             Protocol::Nvme(id, _) => self.data.target().remove_port(id),
         }
     }
+}
+
+/// Who may have an export.
+fn hosts(nvme: &NvmeExport) -> Result<Hosts, Error> {
+    let Some(names) = &nvme.hosts else { return Ok(Hosts::Any) };
+    let names = names.iter().map(|name| address::nqn(name));
+    Ok(Hosts::Only(names.collect::<Result<BTreeSet<Nqn>, Error>>()?))
 }
 
 /// Whether the target could take an export, before it is recorded.

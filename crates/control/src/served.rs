@@ -4,14 +4,14 @@ use crate::address;
 use crate::api::{self, Error};
 use crate::connection::Target;
 use crate::convert;
-use crate::exports;
+use crate::exports::{self, Exports};
 use crate::manager::Manager;
 use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
 use format::{ExportAddress, Listener, NvmeExport};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use units::format_size;
+use units::{Uuid, format_size};
 
 /// How long one export may take to be served when it is tried again.
 const RETRY_LIMIT: Duration = Duration::from_secs(1);
@@ -91,49 +91,39 @@ impl Manager {
         all.into_iter().find(|export| export.id == id).ok_or_else(|| no_export(id))
     }
 
-    /// What a request to serve a volume asks for.
-    async fn wanted(
-        &self,
-        request: &api::CreateExport,
-        array: &ArrayStatus,
-    ) -> Result<ExportAddress, Error> {
-        match (&request.nbd, &request.nvme_tcp[..]) {
-            (Some(nbd), []) => address::parse(nbd),
-            (None, [_, ..]) => {
-                let running = self.running().await?;
-                Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, &running)?))
-            }
-            _ => Err(Error::usage(
-                "an export is over NBD or over NVMe/TCP",
-                "say --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
-            )),
-        }
-    }
-
     /// Serves a volume. The address is taken before the export is recorded, so that an address
     /// that can't be had is an error of this request.
     pub async fn create_export(&self, request: &api::CreateExport) -> Result<api::Export, Error> {
-        let array = self.named(&request.array).await?;
-        let address = self.wanted(request, &array).await?;
+        check(request)?;
+        let named = self.named(&request.array).await?;
+        // From here to the record nobody else makes an export.
         let mut exports = self.exports.lock().await;
+        let running = self.running().await?;
+        let Some(array) = running.iter().find(|array| array.id == named.id) else {
+            return Err(Error::failed(
+                format!("array \"{}\" was just stopped", named.name),
+                format!("start it with: palisade array assemble {}", named.name),
+            ));
+        };
+        let address = wanted(request, array, &running, &exports)?;
         let same =
             |e: &&ExportStatus| e.volume_name == request.volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
-            if exports.serves(&convert::export_id(&array.name, existing.id)) {
-                let id = convert::export_id(&array.name, existing.id);
+            let id = convert::export_id(&array.name, existing.id);
+            if exports.serves(&id) || !is_alike(&existing.address, &address) {
                 return Err(is_exported(&array.name, existing, &id));
             }
-            let (name, target) = (name(&array, existing), target(&array, existing));
+            let (name, target) = (name(array, existing), target(array, existing));
             exports.add(&name, target, &existing.address).await?;
             return Ok(convert::export(&array.name, existing, &exports));
         }
         let address = exports.listen(&address).await?;
         let (volume, recorded) = (request.volume.clone(), address.clone());
         let ask = |uuid, reply| Request::ExportCreate(uuid, volume, recorded, reply);
-        match self.ask_of(&array, ask).await {
+        match self.ask_of(array, ask).await {
             Ok(status) => {
-                let target = target(&array, &status);
-                exports.add(&name(&array, &status), target, &status.address).await?;
+                let target = target(array, &status);
+                exports.add(&name(array, &status), target, &status.address).await?;
                 Ok(convert::export(&array.name, &status, &exports))
             }
             Err(error) => {
@@ -186,11 +176,14 @@ impl Manager {
                 let (name, target) = (name(array, status), target(array, status));
                 let adding = exports.add(&name, target, &status.address);
                 // A name server that does not answer must not keep others from the exports.
-                if let Ok(Ok(())) = tokio::time::timeout(RETRY_LIMIT, adding).await {
-                    eprintln!(
+                match tokio::time::timeout(RETRY_LIMIT, adding).await {
+                    Ok(Ok(())) => eprintln!(
                         "palisade: {name} is served at {} now",
                         address::text(&status.address)
-                    );
+                    ),
+                    Ok(Err(_)) => {}
+                    // It may have opened some of its addresses.
+                    Err(_) => exports.close_if_unused(&status.address).await,
                 }
             }
         }
@@ -208,6 +201,76 @@ impl Manager {
 fn no_export(id: &str) -> Error {
     let text = format!("no export is called \"{id}\"");
     Error::failed(text, "list them with: palisade export list")
+}
+
+/// Whether a request says what it has to, in a possible form, whatever there is to be served.
+fn check(request: &api::CreateExport) -> Result<(), Error> {
+    let api::CreateExport { nbd, nvme_tcp, subsystem, hosts, any_host, advertise, .. } = request;
+    let says_of_nvme =
+        subsystem.is_some() || !hosts.is_empty() || *any_host || !advertise.is_empty();
+    match (nbd, &nvme_tcp[..]) {
+        (Some(nbd), []) if !says_of_nvme => address::parse(nbd).map(|_| ()),
+        (None, [_, ..]) => check_nvme(request),
+        _ => Err(Error::usage(
+            "an export is over NBD or over NVMe/TCP, and hosts are named of the latter",
+            "say --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
+        )),
+    }
+}
+
+/// Whether a request for an export over NVMe/TCP says what it has to, in a possible form.
+fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
+    let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
+    if hosts.is_empty() != *any_host {
+        return Err(Error::usage(
+            "who may connect is not said, or in two ways",
+            "say --host NQN for each host (a Linux host's is in /etc/nvme/hostnqn), or --any-host",
+        ));
+    }
+    if !advertise.is_empty() && advertise.len() != nvme_tcp.len() {
+        return Err(Error::usage(
+            "there are not as many --advertise as --nvme-tcp",
+            "say one for each address, in the same order, or none",
+        ));
+    }
+    nvme_tcp.iter().try_for_each(|text| address::check_tcp(text, "--nvme-tcp"))?;
+    advertise.iter().try_for_each(|text| address::check_tcp(text, "--advertise"))?;
+    let several: BTreeSet<&String> = nvme_tcp.iter().filter(|at| !at.ends_with(":0")).collect();
+    let any_port = nvme_tcp.iter().filter(|at| at.ends_with(":0")).count();
+    if several.len() + any_port < nvme_tcp.len() {
+        return Err(Error::usage(
+            "an address is there twice",
+            "say each --nvme-tcp ADDR:PORT once",
+        ));
+    }
+    for name in hosts.iter().chain(&request.subsystem) {
+        address::nqn(name)?;
+    }
+    Ok(())
+}
+
+/// What a request to serve a volume asks for.
+fn wanted(
+    request: &api::CreateExport,
+    array: &ArrayStatus,
+    running: &[ArrayStatus],
+    exports: &Exports,
+) -> Result<ExportAddress, Error> {
+    match &request.nbd {
+        Some(nbd) => address::parse(nbd),
+        None => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, running, exports)?)),
+    }
+}
+
+/// Whether an export that is asked for is one that is there, in all that its clients see.
+fn is_alike(one: &ExportAddress, other: &ExportAddress) -> bool {
+    match (one, other) {
+        (ExportAddress::NvmeTcp(one), ExportAddress::NvmeTcp(other)) => {
+            let NvmeExport { subsystem, listeners, hosts, .. } = one;
+            (subsystem, listeners, hosts) == (&other.subsystem, &other.listeners, &other.hosts)
+        }
+        _ => one == other,
+    }
 }
 
 /// Whether two exports of one volume are one: those over NVMe are, since hosts take namespaces that
@@ -236,10 +299,11 @@ fn is_exported(array: &str, export: &ExportStatus, id: &str) -> Error {
     }
 }
 
-/// The subsystem of an array's volumes: its name is the array's, whoever serves it (Base, section
-/// 4.5, the form for those without a domain).
-fn own_subsystem(array: &ArrayStatus) -> String {
-    format!("nqn.2014-08.org.nvmexpress:uuid:{}", array.uuid)
+/// The subsystem of a volume alone: its name is the volume's, whoever serves it (Base, section 4.5,
+/// the form for those without a domain). So what a host has left to do for a volume that is gone
+/// never comes to another.
+fn own_subsystem(volume: Uuid) -> String {
+    format!("nqn.2014-08.org.nvmexpress:uuid:{volume}")
 }
 
 /// What a request for an export over NVMe/TCP asks for; it gets the least number that is free.
@@ -247,35 +311,23 @@ fn nvme_wanted(
     request: &api::CreateExport,
     array: &ArrayStatus,
     running: &[ArrayStatus],
+    exports: &Exports,
 ) -> Result<NvmeExport, Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
-    if hosts.is_empty() != *any_host {
-        return Err(Error::usage(
-            "who may connect is not said, or in two ways",
-            "say --host NQN for each host (a Linux host's is in /etc/nvme/hostnqn), or --any-host",
-        ));
-    }
-    if !advertise.is_empty() && advertise.len() != nvme_tcp.len() {
-        return Err(Error::usage(
-            "there are not as many --advertise as --nvme-tcp",
-            "say one for each address, in the same order, or none",
-        ));
-    }
-    nvme_tcp.iter().try_for_each(|text| address::check_tcp(text, "--nvme-tcp"))?;
-    advertise.iter().try_for_each(|text| address::check_tcp(text, "--advertise"))?;
-    let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(array));
-    for name in hosts.iter().chain([&subsystem]) {
-        address::nqn(name)?;
-    }
-    let taken: BTreeSet<u32> = running
-        .iter()
-        .flat_map(|array| &array.exports)
+    let volume = array.volumes.iter().find(|volume| volume.name == request.volume);
+    let volume =
+        volume.ok_or_else(|| ManageError::NoVolume(array.name.clone(), request.volume.clone()))?;
+    let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(volume.uuid));
+    let all = running.iter().flat_map(|array| &array.exports);
+    let recorded: BTreeMap<u32, Uuid> = all
         .filter_map(|export| match &export.address {
-            ExportAddress::NvmeTcp(nvme) if nvme.subsystem == subsystem => Some(nvme.nsid),
+            ExportAddress::NvmeTcp(nvme) if nvme.subsystem == subsystem => {
+                Some((nvme.nsid, export.volume))
+            }
             _ => None,
         })
         .collect();
-    let nsid = (1..).find(|nsid| !taken.contains(nsid)).expect("numbers don't end");
+    let nsid = exports.number(&subsystem, volume.uuid, &recorded);
     let listener = |(at, address): (usize, &String)| Listener {
         address: address.clone(),
         advertise: advertise.get(at).cloned(),

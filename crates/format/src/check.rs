@@ -139,7 +139,7 @@ fn extent_end(layout: &Layout, extent: Extent) -> Result<u64, FormatError> {
 
 fn exports(record: &ArrayRecord) -> Rule {
     rule(record.exports.len() <= EXPORTS_MAX, "there are too many exports")?;
-    let mut ids = BTreeSet::new();
+    let (mut ids, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
     for export in &record.exports {
         rule(ids.insert(export.id), "two exports have one id")?;
         let known = record.volumes.iter().any(|volume| volume.uuid == export.volume);
@@ -148,7 +148,11 @@ fn exports(record: &ArrayRecord) -> Rule {
             ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address) => {
                 rule(address_fits(address), "the address of an export is not possible")?;
             }
-            ExportAddress::NvmeTcp(nvme) => nvme_export(nvme)?,
+            ExportAddress::NvmeTcp(nvme) => {
+                nvme_export(nvme)?;
+                let is_new = namespaces.insert((&nvme.subsystem, nvme.nsid));
+                rule(is_new, "two exports are one namespace")?;
+            }
         }
     }
     let all: usize = record.exports.iter().map(encode::export_bytes).sum();

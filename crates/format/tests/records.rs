@@ -48,10 +48,16 @@ fn nvme_exports_are_bounded() {
     export.hosts = Some(vec!["x".repeat(120); limits::HOSTS_MAX]);
     assert!(many.check().is_ok());
     for id in 20..25 {
-        let more = palisade_format::ExportRecord { id, ..many.exports[2].clone() };
+        let mut more = palisade_format::ExportRecord { id, ..many.exports[2].clone() };
+        if let palisade_format::ExportAddress::NvmeTcp(export) = &mut more.address {
+            export.nsid = id;
+        }
         many.exports.push(more);
     }
     assert!(many.check().is_err());
+    let mut twice = with_nvme(eventful(Level::Raid5, 3));
+    twice.exports[3].address = twice.exports[2].address.clone();
+    assert!(twice.check().is_err(), "two exports that are one namespace");
 }
 
 #[test]

@@ -162,6 +162,8 @@ impl Controller {
             self.epoch.fetch_add(1, Ordering::AcqRel);
             self.granted.store(IO_QUEUES, Ordering::Relaxed);
             self.events_wanted.store(events_at_first(self.association.kind), Ordering::Relaxed);
+            // What was told and not read is told again.
+            self.notify(|notices| notices.tell_namespaces = !notices.namespaces.is_empty());
         }
         is_reset
     }

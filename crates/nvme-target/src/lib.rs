@@ -18,8 +18,8 @@
 //!
 //! Invariants
 //! - Whatever a host sends ends at most its own connection, and only after all it began has ended.
-//! - Nothing is allocated by a number that a host sent. Before its Connect a connection holds no
-//!   payload memory.
+//! - Nothing is allocated by a number that a host sent. Before its Connect a connection holds its
+//!   piece in reserve and what was read ahead: less than 64 KiB.
 //! - A host that connects again finds nothing of what it began before still under way.
 
 pub mod access;

@@ -48,6 +48,10 @@ impl<K, V> View<K, V> {
     }
 }
 
+/// A volume that a command is for, with its key: when the command is carried out its namespace may
+/// be another's.
+pub(crate) type Held<X> = (<X as Volumes>::Key, <X as Volumes>::Volume);
+
 /// What a refusal of a volume is to a host.
 fn status_of(error: BlockError, fault: Status) -> Status {
     match error {
@@ -94,8 +98,14 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         *self.view.borrow_mut() = View { changes: Some(changes), all };
     }
 
+    /// Whether a namespace is still the host's, and still that volume.
+    pub(crate) fn still_has(&self, nsid: u32, volume: &X::Key) -> bool {
+        self.refresh();
+        self.view.borrow().get(nsid).is_some_and(|seen| seen.export.volume == *volume)
+    }
+
     /// Whether a command of an I/O queue may begin.
-    pub(crate) fn admit_io(&self, command: &Command) -> Admission<X::Volume> {
+    pub(crate) fn admit_io(&self, command: &Command) -> Admission<Held<X>> {
         self.refresh();
         let view = self.view.borrow();
         if command.opcode() == nvm::FLUSH && command.namespace() == ALL {
@@ -119,7 +129,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             }
             _ => return Err(Status::INVALID_OPCODE),
         };
-        Ok(Admitted { volume: Some(volume.clone()), flow })
+        let held = (seen.export.volume.clone(), volume.clone());
+        Ok(Admitted { volume: Some(held), flow })
     }
 
     /// Carries out a command of a volume, and answers it.

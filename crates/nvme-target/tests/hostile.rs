@@ -2,7 +2,8 @@
 //!
 //! Invariant: whatever came before, a connection ends for the reason that the protocol names, and
 //! nothing of it is left. Flaws that other targets had are named at the tests that show that they
-//! can't be here.
+//! can't be here. Of CVE-2026-52989, 64534, 64535 and 80789 we know no more than the class that
+//! they are listed under; what is said of them is that.
 
 mod support;
 

@@ -327,3 +327,31 @@ fn checks_that_wait_keep_nobody_waiting() {
     });
     rig.finish();
 }
+
+/// A write that was begun for a namespace is not carried out once that is another volume's.
+#[test]
+fn what_was_begun_for_a_namespace_that_went_is_not_carried_out() {
+    let rig = Rig::new(11);
+    let (admin, io) = with_io(&rig, |_| ());
+    let (target, volume) = (rig.target.clone(), rig.volume());
+    let second = sim::volume::MemoryVolume::new(1 << 20, BLOCK as u32);
+    rig.shelf.0.borrow_mut().push((2, second.clone()));
+    rig.target.add("two", export(2, 2)).unwrap();
+    let other = second.clone();
+    rig.run(async move {
+        enter(&admin, &io).await;
+        let data = pattern(8, 1);
+        let mut write = blocks(nvm::WRITE, 0, 8);
+        write.0[4] = 2;
+        io.begin(write, &Data::In(&data)).await.unwrap();
+        let Pdu::Ready(ready) = io.next_pdu().await.unwrap() else { panic!("not asked for") };
+        // The host takes its time, and the namespace becomes another volume.
+        target.remove("two");
+        target.add("three", export(2, 1)).unwrap();
+        io.send_data(&ready, &data, true).await.unwrap();
+        let Pdu::Done(done) = io.next_pdu().await.unwrap() else { panic!("not answered") };
+        assert_eq!(done.status, Status::INVALID_NAMESPACE);
+        assert!(other.log().is_empty() && volume.log().is_empty());
+    });
+    rig.finish();
+}

@@ -48,7 +48,7 @@ pub struct How {
     /// Over NVMe/TCP at ADDR:PORT (port 0: any free one); may be said several times
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
     nvme_tcp: Vec<String>,
-    /// NVMe: the subsystem [default: the array's own]
+    /// NVMe: the subsystem [default: one of the volume's own]
     #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
     subsystem: Option<String>,
     /// NVMe: a host that may connect, by its NQN; may be said several times

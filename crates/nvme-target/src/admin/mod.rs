@@ -11,6 +11,7 @@ mod logs;
 
 use crate::limits::{DATA_MOST, ENTRIES_MOST};
 use crate::session::{Admission, Admitted, Flow, Session};
+use crate::volume::Held;
 use crate::{Transport, Volumes};
 use front::Lease;
 use io::{BufMut, Env};
@@ -43,7 +44,7 @@ const NOT_ABORTED: u64 = 1;
 
 impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     /// Whether a command of the admin queue may begin.
-    pub(crate) fn admit_admin(&self, command: &Command) -> Admission<X::Volume> {
+    pub(crate) fn admit_admin(&self, command: &Command) -> Admission<Held<X>> {
         let opcode = command.opcode();
         if opcode == FABRICS {
             return match command.fabrics_type() {

@@ -1,8 +1,8 @@
 //! How a connection begins: an exchange of parameters (TCP, section 3.4), then a Connect (Base,
 //! section 3.3.1 and 6.3).
 //!
-//! Nothing of payload memory is taken. A Connect that is refused is answered, and the connection
-//! ends: a host that wants to try again connects again.
+//! No memory is taken but what a connection has in reserve. A Connect that is refused is answered,
+//! and the connection ends: a host that wants to try again connects again.
 
 use super::receive::{command_of, read_data, read_header};
 use super::reply::Form;
@@ -223,7 +223,8 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
         NoController::Subsystem => {
             (Status::CONNECT_PARAMETERS.passing(), Wrong::SUBSYSTEM.result())
         }
-        NoController::Host => (Status::CONNECT_HOST, 0),
+        NoController::Host if server.target.is_settled() => (Status::CONNECT_HOST, 0),
+        NoController::Host => (Status::CONNECT_HOST.passing(), 0),
         NoController::Full => (Status::CONNECT_BUSY, 0),
     })
 }

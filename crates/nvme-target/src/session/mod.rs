@@ -2,7 +2,7 @@
 //!
 //! States: *opened* → *initialized* (parameters were exchanged) → *serving* (a Connect was
 //! accepted) → *ending* (nothing is received any more) → *ended* (every command is over, the queue
-//! has left its controller). The first two have no payload memory and end after
+//! has left its controller). The first two have no memory but their reserve, and end after
 //! [`PATIENCE`](crate::limits::PATIENCE); one that is ending sends what it has to for as long.
 //!
 //! A serving connection has three tasks: the *receiver* takes PDUs and begins commands; the
@@ -27,6 +27,7 @@ use crate::access::PortId;
 use crate::controller::Controller;
 use crate::limits::{EVENT_REQUESTS, PATIENCE, REPLY_BATCH, STALL};
 use crate::server::{Server, Timed};
+use crate::volume::Held;
 use crate::{Transport, Volumes};
 use arrayvec::ArrayVec;
 use core::cell::{Cell, RefCell};
@@ -91,7 +92,7 @@ pub(crate) struct Session<E: Env, T, X: Volumes> {
     pub transport: Rc<T>,
     pub terms: Terms,
     pub form: Form,
-    pub slots: RefCell<Slots<X::Volume>>,
+    pub slots: RefCell<Slots<Held<X>>>,
     pub replies: Replies,
     pub view: RefCell<crate::volume::View<X::Key, X::Volume>>,
     pub tally: Tally,
@@ -314,7 +315,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
                 drop(buffer);
                 self.answer(at, Status::ABORTED_QUEUE, 0);
             }
-            Some(volume) => self.carry_out_io(at, &command, &volume, buffer).await,
+            Some((key, _)) if !self.still_has(command.namespace(), &key) => {
+                drop(buffer);
+                self.answer(at, Status::INVALID_NAMESPACE, 0);
+            }
+            Some((_, volume)) => self.carry_out_io(at, &command, &volume, buffer).await,
             None => self.flush_all(at).await,
         }
         self.working.set(self.working.get() - 1);
@@ -328,6 +333,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         let mut slots = self.slots.borrow_mut();
         let slot = slots.get(at);
         slot.state = State::Answered;
+        // A host may count what it gets instead of what it sends.
+        self.terms.controller.note_traffic();
         let mut completion = Completion::of(slot.command.id(), status);
         completion.result = result;
         if self.terms.has_flow_control {

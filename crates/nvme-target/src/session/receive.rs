@@ -5,6 +5,7 @@
 
 use super::{Admission, Admitted, EndReason, Flow, Received, Session, data_bytes};
 use crate::limits::{CAPSULE_DATA, DATA_MOST};
+use crate::volume::Held;
 use crate::{Closed, Transport, Volumes};
 use io::Env;
 use nvme::command::{COMMAND_BYTES, Command, FABRICS};
@@ -226,7 +227,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     }
 
     /// Whether a command may begin.
-    fn admit(&self, command: &Command) -> Admission<X::Volume> {
+    fn admit(&self, command: &Command) -> Admission<Held<X>> {
         // Two commands as one are not offered.
         if command.fused() != Some(nvme::command::Fused::No) {
             return Err(Status::INVALID_FIELD);

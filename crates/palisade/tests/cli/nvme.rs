@@ -45,7 +45,8 @@ fn an_export_says_what_hosts_need() {
         assert_eq!(made[key], shown[key], "{key}");
     }
     let array = place.json(&["array", "show", "data"]);
-    let own = format!("nqn.2014-08.org.nvmexpress:uuid:{}", array["uuid"].as_str().expect("text"));
+    let uuid = array["volumes"][0]["uuid"].as_str().expect("text");
+    let own = format!("nqn.2014-08.org.nvmexpress:uuid:{uuid}");
     assert_eq!((&shown["subsystem"], &shown["nsid"]), (&json!(own), &json!(1)));
     assert_eq!((&shown["hosts"], &shown["any_host"]), (&json!([HOST]), &json!(false)));
     assert_eq!(shown["uuid"], array["volumes"][0]["uuid"]);
@@ -57,12 +58,43 @@ fn an_export_says_what_hosts_need() {
     let text = place.run(&["export", "show", "data:1"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains(HOST) && text.contains(&digits) && text.contains(listener), "{text}");
-    // The second volume is the next namespace of the same subsystem.
+    // The second volume has a subsystem of its own.
     let second = place.export("data/w", &["--any-host", "--advertise", "203.0.113.7:44200"]);
-    assert_eq!((&second["nsid"], &second["any_host"]), (&json!(2), &json!(true)));
+    assert_eq!((&second["nsid"], &second["any_host"]), (&json!(1), &json!(true)));
+    assert_ne!(second["subsystem"], shown["subsystem"]);
     assert_eq!(second["advertise"], json!(["203.0.113.7:44200"]));
     assert!(second["uri"].as_str().expect("text").starts_with("nvme+tcp://203.0.113.7:44200/"));
     assert!(place.refuses(1, &["export", "show", "data:9"]).contains("export list"));
+}
+
+/// What a host has left to do for a volume that is gone must not come to another.
+#[test]
+fn the_number_of_a_namespace_is_not_given_to_another_volume() {
+    let place = Place::with_volumes();
+    place.json(&["volume", "create", "data/x", "--size", "4M"]);
+    let named = ["--host", HOST, "--subsystem", "nqn.2026-11.example:s"];
+    let nsid = |volume: &str| place.export(volume, &named)["nsid"].clone();
+    assert_eq!([nsid("data/v"), nsid("data/w")], [json!(1), json!(2)]);
+    place.json(&["export", "delete", "data:2"]);
+    assert_eq!(nsid("data/x"), json!(3), "2 was another's");
+    assert_eq!(nsid("data/w"), json!(2), "and is its own again");
+    // Of several that are asked for at once each gets a number of its own.
+    for id in 1..4 {
+        place.json(&["export", "delete", &format!("data:{id}")]);
+    }
+    let words = |volume: &'static str| {
+        [&["export", "create", volume, "--nvme-tcp", ANYWHERE], &named[..]].concat()
+    };
+    std::thread::scope(|scope| {
+        for volume in ["data/v", "data/w", "data/x"] {
+            scope.spawn(|| place.json(&words(volume)));
+        }
+    });
+    let list = place.json(&["export", "list"]);
+    let all = list["exports"].as_array().expect("a list");
+    let mut numbers: Vec<u64> = all.iter().map(|e| e["nsid"].as_u64().expect("set")).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 3]);
 }
 
 #[test]
@@ -79,6 +111,8 @@ fn what_makes_no_export_is_refused_with_advice() {
     assert!(place.refuses(2, &nvme(&advertise)).contains("no port"));
     let two = ["--any-host", "--advertise", "a:1", "--advertise", "b:1"];
     assert!(place.refuses(2, &nvme(&two)).contains("--advertise"));
+    let twice = create(&["--nvme-tcp", "127.0.0.1:1", "--nvme-tcp", "127.0.0.1:1", "--any-host"]);
+    assert!(place.refuses(2, &twice).contains("once"));
     let address = create(&["--nvme-tcp", "somewhere", "--any-host"]);
     assert!(place.refuses(2, &address).contains("--nvme-tcp ADDR:PORT"));
     for usage in [
@@ -166,6 +200,9 @@ fn an_address_that_is_busy_at_a_start_is_told_and_tried_again() {
     let shown = place.json(&["export", "show", "data:1"]);
     assert_eq!(shown["serving"], json!(false));
     assert!(shown["problem"].as_str().expect("text").contains(&address));
+    // Asking for something else does not quietly serve what was asked for before.
+    let other = ["export", "create", "data/v", "--nvme-tcp", ANYWHERE, "--host", HOST];
+    assert!(place.refuses(1, &other).contains("export delete data:1"));
     drop(taken);
     eventually("served", || place.json(&["export", "show", "data:1"])["serving"] == json!(true));
     host_of(&made, HOST).enter().expect("connected");
