@@ -1,7 +1,7 @@
 //! One core's NVMe/TCP connections: how the target comes to this core's volumes.
 
 use crate::data::{Core, CoreEnv};
-use crate::stream::Stream;
+use crate::stream::{NVME_AHEAD, Stream};
 use engine::Volume;
 use engine::array::message::ArrayId;
 use engine::array::view::SlotState;
@@ -14,9 +14,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use units::Uuid;
-
-/// Bytes read ahead: a header has 72, a small write's capsule 4 KiB and its header.
-const AHEAD: usize = 32 << 10;
 
 /// Names a volume of a running array, on every core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +67,7 @@ impl Server {
     pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, port: PortId, local: IpAddr) {
         // A connection that can't be taken over is closed; the host sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
-        let stream = Rc::new(Stream::new(socket, AHEAD));
+        let stream = Rc::new(Stream::new(socket, NVME_AHEAD));
         let me = self.clone();
         env.spawn(Priority::First, async move {
             let end = me.inner.serve(stream, port, &local.to_string()).await;

@@ -306,7 +306,7 @@ fn own_subsystem(volume: Uuid) -> String {
     format!("nqn.2014-08.org.nvmexpress:uuid:{volume}")
 }
 
-/// What a request for an export over NVMe/TCP asks for; it gets the least number that is free.
+/// What a request for an export over NVMe/TCP asks for, with the number that it gets.
 fn nvme_wanted(
     request: &api::CreateExport,
     array: &ArrayStatus,

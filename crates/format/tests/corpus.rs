@@ -4,9 +4,11 @@
 
 #[path = "support/case.rs"]
 mod case;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 type Case = fn(&[u8]);
 
@@ -17,30 +19,17 @@ const TARGETS: [(&str, Case); 4] = [
     ("journal", case::journal),
 ];
 
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).expect("it lies in the tree");
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn corpora_of_the_fuzz_targets() {
     for (target, case) in TARGETS {
-        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-        let files = files(&corpus);
-        assert!(files.len() >= 10, "{} files in {}", files.len(), corpus.display());
-        for file in files {
-            println!("{}", file.display());
-            case(&fs::read(&file).expect("readable"));
-        }
+        replay::corpus(target, 10, case);
     }
 }
 
 /// Every byte of every golden image is changed in three ways, with right checksums.
 #[test]
 fn golden_images_with_bytes_changed() {
-    for path in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")) {
+    for path in replay::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")) {
         let mut golden = fs::read(&path).expect("readable");
         let case = match path.extension().and_then(|e| e.to_str()) {
             Some("page") => case::region_map,

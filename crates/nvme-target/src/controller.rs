@@ -89,7 +89,8 @@ const ENABLE: u32 = 1;
 /// CC.SHN.
 const SHUTDOWN: u32 = 3 << 14;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks; a panic elsewhere ends the program anyway.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 

@@ -10,7 +10,7 @@
 //!   page, it changes. One that is left with no namespace is lost.
 
 use crate::access::{Export, Exports, Port, PortId, Refused};
-use crate::controller::{Association, Controller};
+use crate::controller::{Association, Controller, lock};
 use crate::limits::CONTROLLERS;
 use nvme::identify::ControllerKind;
 use nvme::log::{Place, PlaceKind};
@@ -89,7 +89,7 @@ impl<K: Clone + PartialEq> Target<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.state)
     }
 
     /// Goes up with every change of exports.
@@ -134,7 +134,7 @@ impl<K: Clone + PartialEq> Target<K> {
         self.change(|state| state.exports.add(name, export))
     }
 
-    /// Removes an export; false if there was none. Requests in progress go on.
+    /// Removes an export; false if there was none. What has reached its volume goes on.
     pub fn remove(&self, name: &str) -> bool {
         self.change(|state| state.exports.remove(name))
     }
@@ -197,13 +197,8 @@ impl<K: Clone + PartialEq> Target<K> {
                 return Err(NoController::Host);
             }
         }
-        let taken = |id: u16| {
-            let same = |c: &Arc<Controller>| {
-                c.id == id && c.association.subsystem == association.subsystem
-            };
-            state.controllers.iter().any(same)
-        };
-        let Some(id) = (1..=CONTROLLERS).find(|id| !taken(*id)) else {
+        let taken: BTreeSet<u16> = state.of(&association.subsystem).map(|c| c.id).collect();
+        let Some(id) = (1..=CONTROLLERS).find(|id| !taken.contains(id)) else {
             return Err(NoController::Full);
         };
         let controller = Arc::new(Controller::new(id, association, keep_alive_ms));
@@ -214,9 +209,7 @@ impl<K: Clone + PartialEq> Target<K> {
 
     /// The controller that an I/O queue names.
     pub(crate) fn find(&self, subsystem: &Nqn, id: u16) -> Option<Arc<Controller>> {
-        let state = self.lock();
-        let same = |c: &&Arc<Controller>| c.id == id && c.association.subsystem == *subsystem;
-        state.controllers.iter().find(same).cloned()
+        self.lock().of(subsystem).find(|c| c.id == id).cloned()
     }
 
     /// A queue has ended, with all it began: its controller goes with the last.
@@ -231,10 +224,8 @@ impl<K: Clone + PartialEq> Target<K> {
 
     /// Whether commands of a lost controller that this host had may still be in progress.
     pub(crate) fn is_draining(&self, subsystem: &Nqn, host_id: &[u8; 16]) -> bool {
-        let same = |c: &&Arc<Controller>| {
-            c.association.subsystem == *subsystem && c.association.host_id == *host_id
-        };
-        self.lock().controllers.iter().filter(same).any(|c| c.is_lost())
+        let is_left = |c: &Arc<Controller>| c.is_lost() && c.association.host_id == *host_id;
+        self.lock().of(subsystem).any(is_left)
     }
 
     /// What a controller's host finds, by number.
@@ -242,13 +233,9 @@ impl<K: Clone + PartialEq> Target<K> {
         self.lock().namespaces(controller)
     }
 
-    /// All namespaces' numbers of a subsystem, whoever may have them, and its controllers'.
-    pub(crate) fn controllers(&self, subsystem: &Nqn) -> Vec<u16> {
-        let state = self.lock();
-        let own = state.controllers.iter().filter(|c| c.association.subsystem == *subsystem);
-        let mut ids: Vec<_> = own.map(|c| c.id).collect();
-        ids.sort_unstable();
-        ids
+    /// Numbers of a subsystem's controllers, in ascending order.
+    pub(crate) fn controllers(&self, subsystem: &Nqn) -> BTreeSet<u16> {
+        self.lock().of(subsystem).map(|c| c.id).collect()
     }
 
     /// The discovery page's generation and places for a host that came through `local`.
@@ -287,6 +274,11 @@ enum Seen<K> {
 }
 
 impl<K: Clone + PartialEq> State<K> {
+    /// The controllers of a subsystem.
+    fn of(&self, subsystem: &Nqn) -> impl Iterator<Item = &Arc<Controller>> {
+        self.controllers.iter().filter(move |c| c.association.subsystem == *subsystem)
+    }
+
     fn namespaces(&self, controller: &Controller) -> Vec<Export<K>> {
         let Association { subsystem, port, host, kind, .. } = &controller.association;
         match kind {

@@ -132,8 +132,7 @@ fn every_field_of_a_header_wrong() {
 
 #[test]
 fn the_begin_of_a_connection_with_wrong_parameters() {
-    let request =
-        InitializeRequest { version: 0, alignment: 0, digests: PLAIN, requests_less_one: 0 };
+    let request = InitializeRequest::default();
     let version = InitializeRequest { version: 1, ..request };
     fatal_after(Stage::Opened, version.encode().to_vec(), Fatal::Unsupported(8));
     for alignment in [32, 255] {

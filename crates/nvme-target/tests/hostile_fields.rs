@@ -359,8 +359,7 @@ fn a_namespace_goes_while_it_is_used() {
 /// or was waited for without end.
 #[test]
 fn connections_that_end_as_they_begin() {
-    let request =
-        InitializeRequest { version: 0, alignment: 0, digests: PLAIN, requests_less_one: 0 };
+    let request = InitializeRequest::default();
     let wrong = InitializeRequest { version: 9, ..request };
     let begins: [Vec<u8>; 5] = [
         Vec::new(),
@@ -493,8 +492,7 @@ fn commands_that_can_not_be_repeated() {
             let Pdu::Done(done) = queue.next_pdu().await.unwrap() else { panic!() };
             assert_eq!(done.status, Status::SEQUENCE_ERROR);
         }
-        let request =
-            InitializeRequest { version: 0, alignment: 0, digests: PLAIN, requests_less_one: 0 };
+        let request = InitializeRequest::default();
         host.send(&request.encode()).await.unwrap();
         host.expect_fatal(Fatal::Sequence).await;
     });

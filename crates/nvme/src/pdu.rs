@@ -305,8 +305,9 @@ const _: () = assert!(
     "a data offset fits its field, whatever alignment is asked for"
 );
 
-/// How a connection begins, by the host (TCP, section 3.6.2.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// How a connection begins, by the host (TCP, section 3.6.2.2). The default asks for nothing: no
+/// digests, no more alignment than there has to be, one request for data at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InitializeRequest {
     /// The version of PDU formats: 0.
     pub version: u16,

@@ -181,20 +181,32 @@ fn a_signal_ends_it_and_leaves_nothing() {
     assert!(is_empty(temporary.path()), "temporary files are left");
 }
 
-#[test]
-fn served_over_nvme_to_any_host() {
-    if !tools_are_there() {
-        return;
-    }
-    let temporary = tempfile::tempdir().expect("a directory");
-    let mut command = demo(temporary.path());
-    command.args(["--serve", "--level", "0", "--drives", "2", "--nvme-tcp", "127.0.0.1:0"]);
+/// A demo that serves, and the ways to it that it tells.
+fn serving(dir: &Path, how: &[&str]) -> (Child, Vec<String>) {
+    let mut command = demo(dir);
+    command.args(["--serve", "--level", "0", "--drives", "2"]).args(how);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("started");
     let mut lines = lines(&mut child);
     let mut ways: Vec<String> = Vec::new();
     while !ways.last().is_some_and(|line| line.starts_with("until")) {
         ways.push(lines.next().expect("another line"));
     }
+    (child, ways)
+}
+
+/// Ends it as a user would; it ends well.
+fn stop(mut child: Child) {
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
+    assert!(child.wait().expect("ended").success());
+}
+
+#[test]
+fn served_over_nvme_to_any_host() {
+    if !tools_are_there() {
+        return;
+    }
+    let temporary = tempfile::tempdir().expect("a directory");
+    let (child, ways) = serving(temporary.path(), &["--nvme-tcp", "127.0.0.1:0"]);
     assert!(ways[0].contains("to any host"), "{ways:?}");
     let found: Vec<_> = ways.iter().filter(|line| line.contains("nvme connect")).collect();
     let words: Vec<&str> = found[0].split(' ').collect();
@@ -204,8 +216,7 @@ fn served_over_nvme_to_any_host() {
     assert_eq!((words[6], words[8]), ("-s", "-n"));
     assert!(name.starts_with("nqn.") && port.parse::<u16>().is_ok_and(|port| port > 0));
     std::net::TcpStream::connect(format!("127.0.0.1:{port}")).expect("somebody listens");
-    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
-    assert!(child.wait().expect("ended").success());
+    stop(child);
     assert!(is_empty(temporary.path()), "temporary files are left");
 }
 
@@ -215,14 +226,7 @@ fn served_until_sigterm() {
         return;
     }
     let temporary = tempfile::tempdir().expect("a directory");
-    let mut command = demo(temporary.path());
-    command.args(["--serve", "--level", "0", "--drives", "2", "--nbd", "127.0.0.1:0"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("started");
-    let mut lines = lines(&mut child);
-    let mut ways: Vec<String> = Vec::new();
-    while !ways.last().is_some_and(|line| line.starts_with("until")) {
-        ways.push(lines.next().expect("another line"));
-    }
+    let (child, ways) = serving(temporary.path(), &["--nbd", "127.0.0.1:0"]);
     let way = |program: &str| {
         let found = ways.iter().find(|line| line.trim_start().starts_with(program));
         found.unwrap_or_else(|| panic!("no way by {program}: {ways:?}")).trim().to_owned()
@@ -235,7 +239,6 @@ fn served_until_sigterm() {
     for program in ["nbdcopy", "qemu-img", "nbd-client"] {
         way(program);
     }
-    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
-    assert!(child.wait().expect("ended").success());
+    stop(child);
     assert!(is_empty(temporary.path()), "temporary files are left");
 }

@@ -4,20 +4,12 @@
 
 #[path = "support/case.rs"]
 mod case;
-
-use std::path::Path;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
 
 #[test]
 fn corpus_of_the_fuzz_target() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parity");
-    let entries = std::fs::read_dir(&corpus).expect("the corpus lies in the tree");
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("a readable entry").path()).collect();
-    files.sort();
-    assert!(files.len() >= 20, "{} files in {}", files.len(), corpus.display());
-    for file in files {
-        println!("{}", file.display());
-        case::run(&std::fs::read(&file).expect("a readable file"));
-    }
+    replay::corpus("parity", 20, case::run);
 }
 
 #[test]

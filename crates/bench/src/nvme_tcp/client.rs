@@ -123,13 +123,7 @@ impl Address {
     ) -> std::io::Result<(Queue, u16)> {
         let mut stream = TcpStream::connect(self.socket)?;
         stream.set_nodelay(true)?;
-        let request = InitializeRequest {
-            version: 0,
-            alignment: 0,
-            digests: Digests::default(),
-            requests_less_one: 0,
-        };
-        stream.write_all(&request.encode())?;
+        stream.write_all(&InitializeRequest::default().encode())?;
         stream.read_exact(&mut [0; pdu::INITIALIZE_BYTES])?;
         let (subsystem, host) = (self.subsystem.clone(), self.host.clone());
         let data = ConnectData { host_id: [1; 16], controller, subsystem, host }.encode();

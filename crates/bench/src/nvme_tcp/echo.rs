@@ -4,6 +4,7 @@
 
 use super::client::{receive, wait};
 use crate::error::BenchError;
+use control::stream::NVME_AHEAD;
 use nvme::command::{Completion, nvm};
 use nvme::pdu::{self, Digests, Header, Kind, Transfer, flag};
 use nvme::status::Status;
@@ -12,8 +13,6 @@ use std::io::{ErrorKind, IoSlice, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-/// Bytes received at a time, as the daemon's connections do.
-const RECEIVE: usize = 32 << 10;
 /// Most slices of a send, as the target's.
 const SLICES: usize = 64;
 
@@ -51,7 +50,7 @@ impl Drop for Echo {
 fn serve(stream: &TcpStream, bytes: usize) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
-    let (mut buffer, mut begun, mut rest) = (vec![0; RECEIVE], 0, 0);
+    let (mut buffer, mut begun, mut rest) = (vec![0; NVME_AHEAD], 0, 0);
     let data = vec![0x5a; bytes];
     let mut heads = Vec::new();
     while let Some(count) = receive(stream, &mut buffer[begun..])? {

@@ -3,7 +3,7 @@
 use super::client::Address;
 use crate::error::BenchError;
 use crate::rig::{Aim, Env, Rig};
-use control::stream::Stream;
+use control::stream::{NVME_AHEAD, Stream};
 use engine::{Core, Volume};
 use io::{BlockError, Blocks, Buf, BufMut, Drive as _, Env as _, Priority};
 use nvme::nqn::Nqn;
@@ -13,8 +13,6 @@ use std::net::TcpListener;
 use std::rc::Rc;
 use units::CoreId;
 
-/// Bytes read ahead, as the daemon's connections do.
-const AHEAD: usize = 32 << 10;
 const PORT: PortId = PortId(1);
 
 /// What is served.
@@ -131,7 +129,7 @@ async fn accept(env: Env, listener: TcpListener, server: Rc<Server<Env, Stream, 
     let Ok(listener) = Listener::from_tcp(env.reactor(), listener) else { return };
     while let Ok(fd) = listener.accept_fd().await {
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { continue };
-        let (server, stream) = (server.clone(), Rc::new(Stream::new(socket, AHEAD)));
+        let (server, stream) = (server.clone(), Rc::new(Stream::new(socket, NVME_AHEAD)));
         env.spawn(Priority::First, async move {
             server.serve(stream, PORT, "127.0.0.1").await;
         });

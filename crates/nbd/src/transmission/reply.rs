@@ -11,11 +11,9 @@ use crate::limits::{JOBS, REPLY_BATCH};
 use crate::wire::Head;
 use crate::{Closed, Transport};
 use arrayvec::ArrayVec;
-use core::cell::{Cell, RefCell};
-use front::Lease;
-use io::local::{Event, Semaphore};
+use front::{Lease, Outbox};
+use io::local::Semaphore;
 use io::{Blocks, BufMut, Env};
-use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::rc::Rc;
 
@@ -39,50 +37,25 @@ impl Reply {
     }
 }
 
-/// Replies that wait to be sent.
+/// Replies that wait to be sent, and whose turn it is to write.
 pub(super) struct Replies {
-    queue: RefCell<VecDeque<Reply>>,
-    ready: Event,
+    outbox: Outbox<Reply>,
     turn: Semaphore,
-    stopped: Cell<bool>,
 }
 
 impl Replies {
     pub fn new() -> Self {
-        Self {
-            queue: RefCell::new(VecDeque::with_capacity(JOBS)),
-            ready: Event::default(),
-            turn: Semaphore::new(1),
-            stopped: Cell::new(false),
-        }
+        Self { outbox: Outbox::new(JOBS), turn: Semaphore::new(1) }
     }
 
     /// Queues a reply.
     pub fn push(&self, reply: Reply) {
-        self.queue.borrow_mut().push_back(reply);
-        self.ready.notify();
+        self.outbox.push(reply);
     }
 
     /// Ends the sender; the queue is empty.
     pub fn stop(&self) {
-        self.stopped.set(true);
-        self.ready.notify();
-    }
-
-    /// True once there is something to send, false once stopped.
-    async fn wait(&self) -> bool {
-        self.ready
-            .wait_until(|| {
-                let some = !self.queue.borrow().is_empty();
-                (some || self.stopped.get()).then_some(some)
-            })
-            .await
-    }
-
-    fn next_batch(&self) -> ArrayVec<Reply, REPLY_BATCH> {
-        let mut queue = self.queue.borrow_mut();
-        let count = queue.len().min(REPLY_BATCH);
-        queue.drain(..count).collect()
+        self.outbox.stop();
     }
 }
 
@@ -112,9 +85,10 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
 
 /// The sender's task.
 pub(super) async fn run<E: Env, T: Transport, V: Blocks>(session: Rc<Session<E, T, V>>) {
-    while session.replies.wait().await {
+    let outbox = &session.replies.outbox;
+    while outbox.wait().await {
         session.begin_send().await;
-        let batch = session.replies.next_batch();
+        let batch = outbox.next_batch::<REPLY_BATCH>();
         let mut parts = ArrayVec::<IoSlice<'_>, { 2 * REPLY_BATCH }>::new();
         for reply in &batch {
             parts.push(IoSlice::new(&reply.head));

@@ -11,7 +11,8 @@
 //!
 //! Only for data within a capsule, which follows at once, does the receiver wait for memory: there
 //! is a piece in reserve for just that, which comes back without the receiver's help. So a host
-//! that sends no data, or takes no replies, stops nobody but itself.
+//! that sends no data, or takes no replies, stops itself, and others that want its memory no longer
+//! than for [`STALL`](crate::limits::STALL).
 //!
 //! Invariants
 //! - A connection ends only after all its requests to volumes have.

@@ -10,14 +10,12 @@ use super::Session;
 use crate::limits::REPLY_BATCH;
 use crate::{Transport, Volumes};
 use arrayvec::ArrayVec;
-use core::cell::{Cell, RefCell};
-use front::Lease;
-use io::local::Event;
+use core::cell::Cell;
+use front::{Lease, Outbox};
 use io::{BufMut, Env};
 use nvme::command::Completion;
 use nvme::pdu::{self, Digests, Header, Kind, Transfer, flag};
 use parity::crc32c;
-use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::rc::Rc;
 use units::Nanos;
@@ -46,47 +44,23 @@ pub(crate) struct Form {
 
 /// What waits to be sent.
 pub(crate) struct Replies {
-    queue: RefCell<VecDeque<Reply>>,
-    ready: Event,
-    stopped: Cell<bool>,
+    outbox: Outbox<Reply>,
     /// Since when something is being sent.
     sending: Cell<Option<Nanos>>,
 }
 
 impl Replies {
     pub fn new() -> Self {
-        Self {
-            queue: RefCell::default(),
-            ready: Event::default(),
-            stopped: Cell::new(false),
-            sending: Cell::new(None),
-        }
+        Self { outbox: Outbox::new(0), sending: Cell::new(None) }
     }
 
     pub fn push(&self, reply: Reply) {
-        self.queue.borrow_mut().push_back(reply);
-        self.ready.notify();
+        self.outbox.push(reply);
     }
 
     /// Ends the sender once everything is sent or dropped.
     pub fn stop(&self) {
-        self.stopped.set(true);
-        self.ready.notify();
-    }
-
-    /// True once there is something to send, false once stopped.
-    async fn wait(&self) -> bool {
-        let some = || {
-            let some = !self.queue.borrow().is_empty();
-            (some || self.stopped.get()).then_some(some)
-        };
-        self.ready.wait_until(some).await
-    }
-
-    fn next_batch(&self) -> ArrayVec<Reply, REPLY_BATCH> {
-        let mut queue = self.queue.borrow_mut();
-        let count = queue.len().min(REPLY_BATCH);
-        queue.drain(..count).collect()
+        self.outbox.stop();
     }
 
     /// Since when something is being sent.
@@ -96,9 +70,8 @@ impl Replies {
 
     /// Waits until all is sent or dropped.
     pub async fn flushed(&self) {
-        let done =
-            || (self.queue.borrow().is_empty() && self.sending.get().is_none()).then_some(());
-        self.ready.wait_until(done).await;
+        let done = || (self.outbox.is_empty() && self.sending.get().is_none()).then_some(());
+        self.outbox.changed().wait_until(done).await;
     }
 }
 
@@ -177,8 +150,8 @@ impl Frame {
 pub(super) async fn run<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E, T, X>>) {
     let mut frame = Frame::default();
     let replies = &session.replies;
-    while replies.wait().await {
-        let batch = replies.next_batch();
+    while replies.outbox.wait().await {
+        let batch = replies.outbox.next_batch::<REPLY_BATCH>();
         replies.sending.set(Some(session.server.env.now()));
         if !session.is_over() {
             frame.clear();
@@ -198,6 +171,6 @@ pub(super) async fn run<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E,
         }
         drop(slots);
         replies.sending.set(None);
-        replies.ready.notify();
+        replies.outbox.changed().notify();
     }
 }

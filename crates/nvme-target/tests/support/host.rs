@@ -112,10 +112,9 @@ impl Host {
     /// Exchanges parameters.
     pub async fn initialize(&self) -> Result<InitializeResponse, Closed> {
         let request = InitializeRequest {
-            version: 0,
             alignment: self.alignment,
             digests: self.digests,
-            requests_less_one: 0,
+            ..InitializeRequest::default()
         };
         self.send(&request.encode()).await?;
         let answer = self.receive(pdu::INITIALIZE_BYTES).await?;

@@ -36,13 +36,7 @@ impl Host {
     pub fn connect(&self, queue: u16, controller: u16) -> io::Result<Queue> {
         let mut stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        let request = InitializeRequest {
-            version: 0,
-            alignment: 0,
-            digests: Digests::default(),
-            requests_less_one: 0,
-        };
-        stream.write_all(&request.encode())?;
+        stream.write_all(&InitializeRequest::default().encode())?;
         stream.read_exact(&mut [0; pdu::INITIALIZE_BYTES])?;
         let nqn = |name: &str| Nqn::new(name).expect("a qualified name");
         let (subsystem, host) = (nqn(&self.subsystem), nqn(&self.name));
