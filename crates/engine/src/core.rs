@@ -113,6 +113,7 @@ impl<E: Host> Core<E> {
             ArrayMail::Lost(change, origin) => self.manager().lost(id, change, origin),
             ArrayMail::Keeper(mail) => self.manager().keeper(id, mail),
             ArrayMail::FirstWrite(group) => self.manager().first_write(id, group),
+            ArrayMail::EndDirectWrites => self.manager().end_direct_writes(id),
             mail => {
                 // Mail that was under way when its array was forgotten has no reader any more.
                 if let Some(array) = self.array(id) {

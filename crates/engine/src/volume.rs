@@ -151,6 +151,25 @@ impl<E: Host> Blocks for Volume<E> {
         result
     }
 
+    async fn compare_and_write(
+        &self,
+        offset: u64,
+        (expected, data): (Buf, Buf),
+        fua: bool,
+    ) -> Result<bool, BlockError> {
+        loop {
+            let volume = self.check(offset, data.len() as u64)?;
+            if data.len() != self.block_bytes() as usize || expected.len() != data.len() {
+                return Err(BlockError::Bounds);
+            }
+            let (at, _) = place(&volume, offset);
+            if self.array.is_homed(at) {
+                return self.array.compare_and_write(at, (expected, data), fua).await;
+            }
+            self.array.end_direct_writes().await;
+        }
+    }
+
     async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
         let volume = self.check(offset, bytes)?;
         let _active = self.array.begin()?;

@@ -54,6 +54,14 @@ pub trait Blocks: Clone + 'static {
         data: Buf,
         fua: bool,
     ) -> impl Future<Output = Result<(), BlockError>>;
+    /// Writes a block if it holds what is expected, of `(expected, data)`; no other change of it
+    /// comes between. False: it holds something else, and nothing was written.
+    fn compare_and_write(
+        &self,
+        offset: u64,
+        blocks: (Buf, Buf),
+        fua: bool,
+    ) -> impl Future<Output = Result<bool, BlockError>>;
     /// Makes the range read as zeros.
     fn write_zeroes(
         &self,

@@ -1,7 +1,7 @@
 //! The commands of namespaces: what may begin, and what a worker does.
 //!
-//! NVM, section 3.2 (commands) and 2.1.4 (atomicity: a block is written whole or not at all; more
-//! is not promised). A namespace's blocks are its volume's.
+//! NVM, section 3.2 (commands) and 2.1.4 (atomicity: a block is written whole or not at all, and
+//! compared and written as one; more is not promised). A namespace's blocks are its volume's.
 //!
 //! Invariant: a volume is asked only for whole blocks within its size, as it was when the command
 //! came.
@@ -195,6 +195,26 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         self.tally.writes.set(self.tally.writes.get() + 1);
         self.tally.written_bytes.set(self.tally.written_bytes.get() + bytes);
         Ok(())
+    }
+
+    /// Compares a block, and writes it if it is what it should be.
+    pub(crate) async fn compare_and_write(
+        &self,
+        command: &Command,
+        volume: &X::Volume,
+        (expected, data): (BufMut, BufMut),
+    ) -> Result<(), Status> {
+        let (offset, bytes) = extent(volume, command.first_block(), command.blocks())?;
+        let blocks = (expected.freeze(), data.freeze());
+        match volume.compare_and_write(offset, blocks, command.is_fua()).await {
+            Ok(true) => {
+                self.tally.writes.set(self.tally.writes.get() + 1);
+                self.tally.written_bytes.set(self.tally.written_bytes.get() + bytes);
+                Ok(())
+            }
+            Ok(false) => Err(Status::COMPARE_FAILURE),
+            Err(error) => Err(status_of(error, Status::WRITE_FAULT)),
+        }
     }
 
     /// Reads blocks, and compares them to `with` if that is given.

@@ -131,7 +131,7 @@ fn what_a_command_may_not_is_refused_and_the_queue_goes_on() {
         let mut wrong_nsid = blocks(nvm::READ, 0, 1);
         wrong_nsid.0[4] = 2;
         let mut fused = blocks(nvm::COMPARE, 0, 1);
-        fused.0[1] |= 1;
+        fused.0[1] |= 3;
         let refused: [(Command, Data<'_>, Status); 12] = [
             (blocks(nvm::READ, end, 1), Data::Out(4096), Status::LBA_RANGE),
             (blocks(nvm::READ, end - 1, 2), Data::Out(8192), Status::LBA_RANGE),

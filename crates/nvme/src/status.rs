@@ -45,6 +45,8 @@ impl Status {
     pub const SGL_LENGTH: Self = Self(GENERIC | 0x0f).lasting();
     /// An SGL descriptor has a type that is not supported.
     pub const SGL_TYPE: Self = Self(GENERIC | 0x11).lasting();
+    /// More blocks than are written as one.
+    pub const ATOMIC_UNIT: Self = Self(GENERIC | 0x14).lasting();
     /// The offset of in-capsule data is wrong.
     pub const SGL_OFFSET: Self = Self(GENERIC | 0x16).lasting();
     /// Another host has this host identifier in another form.

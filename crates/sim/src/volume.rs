@@ -18,6 +18,8 @@ pub enum Op {
     /// Offset, bytes, FUA.
     Write(u64, usize, bool),
     /// Offset, bytes, FUA.
+    CompareWrite(u64, usize, bool),
+    /// Offset, bytes, FUA.
     Zeroes(u64, u64, bool),
     /// Offset, bytes.
     Discard(u64, u64),
@@ -139,6 +141,22 @@ impl Blocks for MemoryVolume {
             self.0.kept.borrow_mut().push(data);
         }
         Ok(())
+    }
+    async fn compare_and_write(
+        &self,
+        offset: u64,
+        (expected, data): (Buf, Buf),
+        fua: bool,
+    ) -> Result<bool, BlockError> {
+        let bytes = data.len();
+        let op = Op::CompareWrite(offset, bytes, fua);
+        let range = self.begin(op, offset, bytes as u64).await?;
+        let mut all = self.0.data.borrow_mut();
+        let is_same = all[range.clone()] == expected[..];
+        if is_same {
+            all[range].copy_from_slice(&data);
+        }
+        Ok(is_same)
     }
     async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
         let range = self.begin(Op::Zeroes(offset, bytes, fua), offset, bytes).await?;

@@ -59,6 +59,9 @@ impl Blocks for Behind {
             }
         }
     }
+    async fn compare_and_write(&self, _: u64, _: (Buf, Buf), _: bool) -> Result<bool, BlockError> {
+        Err(BlockError::Unavailable)
+    }
     async fn write_zeroes(&self, _: u64, _: u64, _: bool) -> Result<(), BlockError> {
         Err(BlockError::Unavailable)
     }

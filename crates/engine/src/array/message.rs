@@ -36,6 +36,17 @@ pub enum Job {
         /// Durable before the answer.
         fua: bool,
     },
+    /// Write a block if it holds what is expected.
+    CompareWrite {
+        /// Where in the stripe's data.
+        at: u32,
+        /// What it has to hold.
+        expected: Buf,
+        /// What to write then.
+        data: Buf,
+        /// Durable before the answer.
+        fua: bool,
+    },
     /// Read a run of bytes of one strip.
     Read {
         /// Where in the stripe's data.
@@ -105,6 +116,8 @@ pub struct Checked {
 pub enum Outcome {
     /// Of a write or zero.
     Done(Result<(), BlockError>),
+    /// Of a compare and write: whether the block held what was expected, and was written.
+    Compared(Result<bool, BlockError>),
     /// Of a read.
     Read(Result<(), BlockError>, BufMut),
     /// Of a check or rebuild.
@@ -187,6 +200,8 @@ pub enum Mail<S> {
     },
     /// To the manager: a group is about to be written for the first time since it was clean.
     FirstWrite(GroupNo),
+    /// To the manager: somebody wants to compare and write a block without redundancy.
+    EndDirectWrites,
     /// To the manager: what is lost changed. Answered, if anybody waits, once that is durable and
     /// every core has adopted it.
     Lost(LostChange, Option<Origin>),

@@ -4,7 +4,7 @@
 //! - Everything that changes a stripe, or must see it whole, becomes a [`message::Job`] on the
 //!   stripe's *home core*, a hash of group and band, and runs there ([`crate::stripe`]).
 //! - Levels without redundancy have no stripes to keep consistent: their writes go straight to
-//!   the drives too.
+//!   the drives too, unless blocks are compared and written ([`view::DirectWrites`]).
 //!
 //! Invariants
 //! - An operation that begins after a core adopted a generation follows it. A direct read that
@@ -34,10 +34,10 @@ use crate::limits::{DRIVES_MAX, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
 use crate::region::table::{Table, TableStart};
-use crate::stripe::execute;
 use crate::stripe::plan::StripSet;
 use crate::stripe::scratch::Scratch;
 use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
+use crate::stripe::worker;
 use crate::watch::{Doing, Opened, Watch, Watched};
 use core::cell::{Cell, RefCell};
 use io::local::Event;
@@ -48,7 +48,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{CoreId, Generation, GroupNo, Slot, StripIndex};
-use view::{SlotState, View};
+use view::{DirectWrites, SlotState, View};
 
 /// The core that owns an array's configuration.
 pub const MANAGER: CoreId = CoreId(0);
@@ -182,7 +182,7 @@ impl<E: Host> Array<E> {
             }),
         };
         for number in 0..WORKERS as u32 {
-            env.spawn(Priority::Last, execute::worker(array.clone(), number));
+            env.spawn(Priority::Last, worker::run(array.clone(), number));
         }
         if array.lane().is_some() {
             env.spawn(Priority::Last, lane::run(array.clone()));
@@ -336,6 +336,7 @@ impl<E: Host> Array<E> {
             | Mail::DriveFailed { .. }
             | Mail::Unreadable { .. }
             | Mail::FirstWrite(_)
+            | Mail::EndDirectWrites
             | Mail::Lost(..)
             | Mail::Keeper(_) => {
                 unreachable!("mail for the manager is sorted out by the core")
@@ -519,6 +520,16 @@ impl<E: Host> Array<E> {
             self.post(MANAGER, Mail::FirstWrite(group));
             self.settled(|view| view.groups[group.index()].unclean).await;
         }
+    }
+
+    /// Waits until nothing changes stripes without redundancy but their home cores. Not to be
+    /// called within an operation: those that began before are waited for.
+    pub(crate) async fn end_direct_writes(&self) {
+        let over = |view: &View| view.direct_writes == DirectWrites::Over || view.stopped;
+        if !over(&self.inner.bound.borrow().view) {
+            self.post(MANAGER, Mail::EndDirectWrites);
+        }
+        self.settled(over).await;
     }
 
     /// A flush of all drives begins: its number, counted from 1 over all cores.

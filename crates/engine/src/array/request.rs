@@ -4,14 +4,15 @@
 use crate::Host;
 use crate::array::message::{Job, Outcome};
 use crate::array::pending::Answer;
+use crate::array::view::DirectWrites;
 use crate::array::{Array, Bound};
 use crate::buffers::join;
 use crate::limits::PIECES;
 use crate::mutants::{self, Mutant};
-use crate::stripe::table::StripeKey;
+use crate::stripe::table::{StripeKey, Waiting};
 use crate::watch::{Doing, Reading};
 use arrayvec::ArrayVec;
-use io::{BlockError, Buf, BufMut, Drive, DriveError};
+use io::{BlockError, Buf, BufMut, Drive, DriveError, Pool};
 use layout::{CodeKind, Place};
 use units::{Slot, StripIndex};
 
@@ -78,7 +79,8 @@ struct Route {
     /// How many bytes one job may cover: to the end of the stripe, or of the strip where there is
     /// no stripe to keep consistent.
     room: u32,
-    code: CodeKind,
+    /// Its home core carries it out.
+    is_homed: bool,
 }
 
 fn key(place: &Place) -> StripeKey {
@@ -242,7 +244,8 @@ impl<E: Host> Array<E> {
             CodeKind::None => layout.strip_bytes() - place.offset,
             _ => u32::from(layout.k(place.group)) * layout.strip_bytes() - at,
         };
-        Route { place, at, room, code }
+        let is_direct = bound.view.direct_writes == DirectWrites::Allowed;
+        Route { place, at, room, is_homed: code != CodeKind::None || !is_direct }
     }
 
     /// Writes `data` at `offset`; durable on return with `fua`.
@@ -264,6 +267,88 @@ impl<E: Host> Array<E> {
             self.readable_again(offset..offset + bytes);
         }
         written
+    }
+
+    /// Writes `data` to the block at `offset` if that holds `expected`; nothing comes between.
+    /// False: it holds something else.
+    pub async fn compare_and_write(
+        &self,
+        offset: u64,
+        (expected, data): (Buf, Buf),
+        fua: bool,
+    ) -> Result<bool, BlockError> {
+        let _active = self.begin()?;
+        let (Route { place, at, .. }, bytes) = (self.route(offset), data.len() as u64);
+        let job = Job::CompareWrite { at, expected, data, fua };
+        let compared = match self.request(key(&place), job).await {
+            Outcome::Compared(compared) => compared,
+            other => unreachable!("a comparison is answered as one, not {other:?}"),
+        };
+        if compared == Ok(true) {
+            self.readable_again(offset..offset + bytes);
+        }
+        compared
+    }
+
+    /// Whether no change of the block at `offset` is carried out but on its home core.
+    pub(crate) fn is_homed(&self, offset: u64) -> bool {
+        let view = &self.inner.bound.borrow().view;
+        let code = view.code(key(&view.layout.locate(offset)));
+        code != CodeKind::None || view.direct_writes == DirectWrites::Over
+    }
+
+    /// Carries out changes of a stripe without redundancy, on its home core.
+    pub(crate) async fn change_here(&self, key: StripeKey, jobs: &mut Vec<Waiting>) {
+        while !jobs.is_empty() {
+            let mut started = ArrayVec::<_, PIECES>::new();
+            for Waiting { job, origin } in jobs.drain(..jobs.len().min(PIECES)) {
+                let piece = self.prepared(self.route_of(key, &job), job).await;
+                started.push((piece, origin));
+            }
+            for (piece, origin) in &mut started {
+                let done = match piece {
+                    Ok(Some(piece)) => self.finish_write(piece).await,
+                    Ok(None) => Ok(()),
+                    Err(error) => Err(*error),
+                };
+                self.answer(*origin, Outcome::Done(done));
+            }
+        }
+    }
+
+    /// Compares and writes a block without redundancy, on its home core.
+    pub(crate) async fn compare_here(
+        &self,
+        key: StripeKey,
+        (at, expected): (u32, Buf),
+        (data, fua): (Buf, bool),
+    ) -> Result<bool, BlockError> {
+        let job = Job::Write { at, data, fua };
+        let route = self.route_of(key, &job);
+        // As a change, so that no discard comes between.
+        self.enter_change(key).await?;
+        let begin = self.bound().view.layout.array_offset(route.place);
+        let mut into = Some(Pool::single(expected.len()));
+        let (result, now) = self.finish_read(self.start_read(begin, &mut into)).await;
+        if result.is_err() || now[..] != expected[..] {
+            self.leave(key);
+            return result.map(|()| false);
+        }
+        let mut piece = self.start_direct(&route.place, job)?;
+        self.finish_write(&mut piece).await.map(|()| true)
+    }
+
+    /// Where a change goes of a stripe that is known.
+    fn route_of(&self, key: StripeKey, job: &Job) -> Route {
+        let at = match job {
+            Job::Write { at, .. } | Job::Zero { at, .. } => *at,
+            other => unreachable!("a change writes, not {other:?}"),
+        };
+        let bound = self.inner.bound.borrow();
+        let strip_bytes = bound.view.layout.strip_bytes();
+        let (strip, offset) = (StripIndex((at / strip_bytes) as u16), at % strip_bytes);
+        let place = Place { group: key.group, stripe: key.stripe, strip, offset };
+        Route { place, at, room: strip_bytes - offset, is_homed: false }
     }
 
     /// Makes a range read as zeros: with a region map, whole rows of it by unwriting them.
@@ -384,7 +469,7 @@ impl<E: Host> Array<E> {
     /// `Unavailable` if that takes no writes.
     fn start_change(&self, route: Route, job: Job) -> Result<Writing<'_, E>, BlockError> {
         let place = route.place;
-        if route.code != CodeKind::None {
+        if route.is_homed {
             return Ok(Writing::Home(self.request(key(&place), job)));
         }
         if !self.try_enter_change(key(&place)) {

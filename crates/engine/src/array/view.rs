@@ -75,6 +75,19 @@ pub struct VolumeView {
     pub extents: Vec<ExtentView>,
 }
 
+/// Whether changes of stripes without redundancy go straight to the drives, from any core. They do
+/// until somebody compares and writes: what must not come between the two is then carried out where
+/// they are, on the stripe's home core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DirectWrites {
+    /// They do.
+    Allowed,
+    /// None begins any more; some may be under way.
+    Ending,
+    /// None is under way.
+    Over,
+}
+
 /// The snapshot.
 #[derive(Clone, PartialEq, Debug)]
 pub struct View {
@@ -99,6 +112,8 @@ pub struct View {
     pub flight_key: u64,
     /// No change of a parity stripe begins: the journal's key is about to change.
     pub hold: bool,
+    /// Who carries out changes of stripes without redundancy.
+    pub direct_writes: DirectWrites,
     /// With a region map: a region has 2 to the power of this stripes.
     pub region_shift: Option<u32>,
     /// Whether any drive has a volatile write cache (D15).

@@ -23,7 +23,7 @@
 use crate::Host;
 use crate::array::message::{ArrayId, Mail as ArrayMail};
 use crate::array::view::{
-    ExtentView, GroupView, SlotState as ViewState, SlotView, View, VolumeView,
+    DirectWrites, ExtentView, GroupView, SlotState as ViewState, SlotView, View, VolumeView,
 };
 use crate::array::{Array, MANAGER};
 use crate::mail::Mail;
@@ -122,6 +122,8 @@ pub(super) struct Managed<E: Host> {
     closed: Cell<bool>,
     waiting_for: Cell<u16>,
     draining: Cell<u16>,
+    /// It is not recorded, and begins anew with a start.
+    pub(super) direct_writes: Cell<DirectWrites>,
     /// Cores on which changes of stripes are not over that the last publication asked for.
     unquiet: Cell<u16>,
     answered: Event,
@@ -174,6 +176,7 @@ impl<E: Host> Managed<E> {
             closed: Cell::new(false),
             waiting_for: Cell::new(0),
             draining: Cell::new(0),
+            direct_writes: Cell::new(DirectWrites::Allowed),
             unquiet: Cell::new(0),
             answered: Event::default(),
         }
@@ -436,6 +439,7 @@ impl<E: Host> Managed<E> {
             journal_key,
             flight_key,
             hold: self.holds(),
+            direct_writes: self.direct_writes.get(),
             layout: self.layout.clone(),
             block_bytes: record.block_bytes,
             data_offset: record.data_offset,

@@ -179,6 +179,13 @@ impl<E: Host> Manager<E> {
         }
     }
 
+    /// A block without redundancy is to be compared and written.
+    pub fn end_direct_writes(&self, id: ArrayId) {
+        if let Some(array) = self.by_id(id) {
+            self.env().spawn(Priority::First, async move { array.end_direct_writes().await });
+        }
+    }
+
     /// Mail for the keeper of an array's region map.
     pub fn keeper(&self, id: ArrayId, mail: ToKeeper) {
         if let Some(array) = self.by_id(id) {

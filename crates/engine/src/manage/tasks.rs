@@ -377,7 +377,7 @@ impl Sum {
     fn add(&mut self, stripe: u64, outcome: Outcome) {
         let checked: Result<Checked, BlockError> = match outcome {
             Outcome::Checked(result) => result,
-            Outcome::Done(_) | Outcome::Read(..) => unreachable!("tasks check and rebuild"),
+            other => unreachable!("tasks check and rebuild, {other:?} is neither"),
         };
         let checked = checked.unwrap_or_default();
         let wrong = checked.mismatch || checked.unreadable;

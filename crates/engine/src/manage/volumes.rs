@@ -5,6 +5,7 @@
 //! rows back only after a drained publication, so that no request under way can still reach them.
 
 use crate::Host;
+use crate::array::view::DirectWrites;
 use crate::limits::PAGE_PASSES;
 use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, VolumeStatus,
@@ -376,6 +377,30 @@ impl<E: Host> Managed<E> {
             self.drained().await;
         }
         result
+    }
+
+    /// Has home cores carry out changes of stripes without redundancy from now on.
+    pub async fn end_direct_writes(&self) {
+        self.volume_lock.acquire(1).await;
+        if self.direct_writes.get() == DirectWrites::Allowed {
+            for next in [DirectWrites::Ending, DirectWrites::Over] {
+                self.publish_direct_writes(next).await;
+            }
+        }
+        self.volume_lock.release(1);
+    }
+
+    async fn publish_direct_writes(&self, next: DirectWrites) {
+        self.lock.acquire(1).await;
+        let drain = next == DirectWrites::Ending;
+        if !self.stopped() {
+            self.direct_writes.set(next);
+            self.publish(drain).await;
+        }
+        self.lock.release(1);
+        if drain {
+            self.drained().await;
+        }
     }
 
     /// Changes a volume's size. What it gains reads as zeros; what it loses is gone.

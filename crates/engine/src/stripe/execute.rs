@@ -1,4 +1,4 @@
-//! The executor: a stripe worker takes all jobs of a stripe and carries them out.
+//! The executor: carries out what a worker has gathered for a stripe.
 //!
 //! A batch of writes is cut into slices; each is planned, read, computed and written by one
 //! short async function (`write_slice`, `write_copies`). A plan belongs to the stripe and runs
@@ -15,17 +15,16 @@
 //!   workers can't wait for each other.
 
 use crate::Host;
-use crate::array::message::{Checked, Job, LostChange, Outcome, Repair};
 use crate::array::{Active, Array, Bound};
 use crate::journal::Logged;
 use crate::journal::lane::Wanted;
 use crate::limits::DRIVES_MAX;
 use crate::mutants::{self, Mutant};
-use crate::stripe::check;
 use crate::stripe::give_up;
 use crate::stripe::plan::{Mode, Plan, StripSet, StripeState, plan_write};
-use crate::stripe::slice::{Batch, Fragment, coverage};
-use crate::stripe::table::{Origin, StripeKey, Waiting};
+use crate::stripe::slice::{Fragment, coverage};
+use crate::stripe::table::StripeKey;
+use crate::stripe::worker::Bench;
 use crate::watch::Doing;
 use arrayvec::ArrayVec;
 use format::flight::Columns as FlightColumns;
@@ -76,159 +75,7 @@ impl Unread {
     }
 }
 
-/// What a worker works with; kept between stripes, so that nothing is allocated.
-struct Bench {
-    /// The stripe's jobs as they were taken.
-    jobs: Vec<Waiting>,
-    /// What is to be written, of all writes together.
-    batch: Batch,
-    /// The part of the batch that lies in one slice.
-    part: Vec<Fragment>,
-    /// Who wrote.
-    writers: Vec<Origin>,
-    /// Everything that is not a write.
-    others: Vec<Waiting>,
-    /// Whether any writer wants to be durable.
-    durable: bool,
-    /// Whether any writer brings more than zeros.
-    content: bool,
-}
-
-/// Takes ready stripes and carries out their jobs until the table is closed.
-pub async fn worker<E: Host>(array: Array<E>, number: u32) {
-    let mut bench = Bench {
-        jobs: Vec::with_capacity(8),
-        batch: Batch::with_room(),
-        part: Vec::with_capacity(64),
-        writers: Vec::with_capacity(8),
-        others: Vec::with_capacity(8),
-        durable: false,
-        content: false,
-    };
-    while let Some((at, key)) = array.table().take(number, &mut bench.jobs).await {
-        run(&array, key, &mut bench).await;
-        array.table().finish(at);
-    }
-}
-
-/// Carries out all jobs of a stripe: the writes together, then what else is wanted.
-async fn run<E: Host>(array: &Array<E>, key: StripeKey, bench: &mut Bench) {
-    let strip_bytes = array.bound().view.layout.strip_bytes();
-    (bench.durable, bench.content) = (false, false);
-    for waiting in bench.jobs.drain(..) {
-        match waiting.job {
-            Job::Write { at, data, fua } => {
-                bench.batch.add(at, data, strip_bytes);
-                bench.writers.push(waiting.origin);
-                bench.durable |= fua;
-                bench.content = true;
-            }
-            Job::Zero { at, bytes, fua } => {
-                bench.batch.add_zeros(at, bytes, array.zeros(), strip_bytes);
-                bench.writers.push(waiting.origin);
-                bench.durable |= fua;
-            }
-            Job::Read { .. } | Job::Rebuild(_) | Job::Check(_) => bench.others.push(waiting),
-        }
-    }
-    if !bench.writers.is_empty() {
-        let written = write_writers(array, key, bench).await;
-        bench.batch.clear();
-        for origin in bench.writers.drain(..) {
-            array.answer(origin, Outcome::Done(written));
-        }
-    }
-    for Waiting { job, origin } in bench.others.drain(..) {
-        let outcome = other(array, key, job).await;
-        array.answer(origin, outcome);
-    }
-}
-
-/// Writes a batch; zeros for a band that was never written are there already.
-async fn write_writers<E: Host>(
-    array: &Array<E>,
-    key: StripeKey,
-    bench: &mut Bench,
-) -> Result<(), BlockError> {
-    let mut lost = array.lost_of(key, &bench.batch);
-    if !bench.content && array.never_written(key) && lost.is_empty() {
-        return Ok(());
-    }
-    array.enter_change(key).await?;
-    if mutants::is(Mutant::HealEarly) && !lost.is_empty() {
-        array.change_lost(LostChange::Heal(core::mem::take(&mut lost))).await?;
-    }
-    let written = loop {
-        // What is no longer called lost must be there after a crash.
-        bench.durable |= !lost.is_empty();
-        let written = write_batch(array, key, bench).await;
-        let before = core::mem::replace(&mut lost, array.lost_of(key, &bench.batch));
-        if written.is_err() || lost.is_empty() {
-            break written;
-        }
-        if before == lost {
-            break array.change_lost(LostChange::Heal(lost)).await;
-        }
-        // Something was given up on the way.
-    };
-    array.leave(key);
-    written
-}
-
-/// Carries out what is not a write. What was never written reads as zeros, and is neither checked
-/// nor filled.
-async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
-    let nothing = Checked { compared: true, alone: true, ..Checked::default() };
-    // What repairs makes its region dirty, as a write does.
-    let repairs = matches!(&job, Job::Check(repair) if *repair != Repair::Nothing);
-    if repairs && !array.never_written(key) {
-        if let Err(error) = array.enter_change(key).await {
-            return Outcome::Checked(Err(error));
-        }
-    } else if !array.enter_unchanged(key) {
-        return match job {
-            Job::Read { mut into, .. } => {
-                into.fill(0);
-                Outcome::Read(Ok(()), into)
-            }
-            _ => Outcome::Checked(Ok(nothing)),
-        };
-    }
-    let outcome = match job {
-        Job::Read { at, into } => {
-            let (result, into) = check::read(array, key, at, into).await;
-            Outcome::Read(result, into)
-        }
-        Job::Rebuild(slot) => {
-            let filled = check::rebuild(array, key, slot, false).await;
-            if filled.is_ok_and(|checked| checked.beyond) {
-                // What is given up changes the stripe.
-                array.leave(key);
-                if array.never_written(key) {
-                    return Outcome::Checked(Ok(nothing));
-                }
-                if let Err(error) = array.enter_change(key).await {
-                    return Outcome::Checked(Err(error));
-                }
-                Outcome::Checked(check::rebuild(array, key, slot, true).await)
-            } else {
-                Outcome::Checked(filled)
-            }
-        }
-        Job::Check(repair) => {
-            let mut checked = check::check(array, key, repair, false).await;
-            if repair == Repair::Resync && checked.is_ok_and(|checked| checked.beyond) {
-                checked = check::check(array, key, repair, true).await;
-            }
-            Outcome::Checked(checked)
-        }
-        Job::Write { .. } | Job::Zero { .. } => unreachable!("writes are in the batch"),
-    };
-    array.leave(key);
-    outcome
-}
-
-async fn write_batch<E: Host>(
+pub(super) async fn write_batch<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     bench: &mut Bench,

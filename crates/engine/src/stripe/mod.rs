@@ -14,7 +14,8 @@
 //! - Jobs that arrive while a stripe is busy wait and are taken together (absorption).
 //! - A job is answered exactly once. Its requester may be on another core.
 //!
-//! [`plan`] decides, [`slice`] cuts a batch of writes into slices, [`execute`] carries out.
+//! [`worker`] takes a stripe's jobs, [`plan`] decides, [`slice`] cuts a batch of writes into
+//! slices, [`execute`] carries out.
 
 pub mod check;
 pub mod execute;
@@ -23,3 +24,4 @@ pub mod plan;
 pub(crate) mod scratch;
 pub mod slice;
 pub mod table;
+pub mod worker;

@@ -6,6 +6,7 @@ mod common;
 mod accepted;
 mod assembly;
 mod barrier;
+mod compare;
 mod crash;
 mod creation;
 mod drain;

@@ -159,7 +159,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             commands_most: ENTRIES_MOST,
             namespaces: of_io(NAMESPACES),
             optional: of_io(commands.into()) as u16,
-            fused_compare: false,
+            fused_compare: is_io,
             // A host reads this once, of all namespaces to come: that one has no cache may change
             // with the next export, or the next drive. A flush that is not needed costs nothing.
             write_cache: is_io,

@@ -20,6 +20,7 @@
 //!   that the host may have got while we do not know yet.
 
 mod begin;
+mod fused;
 mod receive;
 pub(crate) mod reply;
 pub(crate) mod slots;
@@ -100,6 +101,8 @@ pub(crate) struct Session<E: Env, T, X: Volumes> {
     pub share: Rc<Share>,
     /// Slots that wait for memory, in order.
     waiting: RefCell<VecDeque<u16>>,
+    /// What the command that comes next may be the second half of.
+    first: Cell<fused::Before>,
     /// Something to wait for changed: see `provide` and `drained`.
     changed: Event,
     /// Commands that workers have.
@@ -182,6 +185,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             tally: Tally::default(),
             share,
             waiting: RefCell::default(),
+            first: Cell::default(),
             changed: Event::default(),
             working: Cell::new(0),
             held: RefCell::default(),
@@ -294,34 +298,52 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             };
             return self.carry_out_admin(slot, &command, buffer);
         }
+        let half = self.slots.borrow_mut().get(slot).half;
+        if let Some(half) = half {
+            return self.work_half(slot, half);
+        }
         let is_check = {
             let mut slots = self.slots.borrow_mut();
             let slot = slots.get(slot);
             slot.state = State::Working;
             matches!(slot.command.opcode(), nvm::COMPARE | nvm::VERIFY)
         };
+        self.submit(slot, is_check);
+    }
+
+    fn submit(self: &Rc<Self>, slot: u16, is_check: bool) {
         self.working.set(self.working.get() + 1);
         self.server.submit(self.clone(), slot, is_check);
     }
 
     /// A worker's part: carries a command out and answers it.
     pub async fn carry_out(self: Rc<Self>, at: u16) {
-        let (command, volume, buffer) = {
+        let (command, volume, buffer, half) = {
             let mut slots = self.slots.borrow_mut();
             let slot = slots.get(at);
-            (slot.command.clone(), slot.volume.take(), slot.buffer.take())
+            (slot.command.clone(), slot.volume.take(), slot.buffer.take(), slot.half)
         };
-        match volume {
-            _ if !self.is_current() => {
-                drop(buffer);
-                self.answer(at, Status::ABORTED_QUEUE, 0);
+        let second = half.and_then(|half| half.other);
+        let wrong = match &volume {
+            _ if !self.is_current() => Some(Status::ABORTED_QUEUE),
+            Some((key, _)) if !self.still_has(command.namespace(), key) => {
+                Some(Status::INVALID_NAMESPACE)
             }
-            Some((key, _)) if !self.still_has(command.namespace(), &key) => {
+            _ => None,
+        };
+        match (wrong, volume, second) {
+            (Some(status), ..) => {
                 drop(buffer);
-                self.answer(at, Status::INVALID_NAMESPACE, 0);
+                self.refuse(at, status);
             }
-            Some((_, volume)) => self.carry_out_io(at, &command, &volume, buffer).await,
-            None => self.flush_all(at).await,
+            // Rare: its state does not make every worker's larger.
+            (None, Some((_, volume)), Some(second)) => {
+                Box::pin(self.carry_out_both((at, second), &volume, buffer)).await;
+            }
+            (None, Some((_, volume)), None) => {
+                self.carry_out_io(at, &command, &volume, buffer).await;
+            }
+            (None, None, _) => self.flush_all(at).await,
         }
         self.working.set(self.working.get() - 1);
         if self.working.get() == 0 {

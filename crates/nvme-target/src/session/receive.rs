@@ -17,6 +17,9 @@ use nvme::status::Status;
 use parity::crc32c;
 use std::rc::Rc;
 
+/// A command whose data was damaged on its way is not carried out (TCP, section 3.3.1.1).
+const DAMAGED: Status = Status::TRANSIENT_TRANSPORT;
+
 impl From<Closed> for EndReason {
     fn from(_: Closed) -> Self {
         Self::Closed
@@ -126,7 +129,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         let Some(at) = self.slots.borrow_mut().begin(command) else {
             return Err(Fatal::Limit.into());
         };
-        let admitted = self.admit(command).and_then(|admitted| {
+        let admitted = self.join(at, command).and_then(|()| self.admit(command));
+        let admitted = admitted.and_then(|admitted| {
             let bytes = data_bytes(command, admitted.flow, rest.data)?;
             Ok((admitted, bytes))
         });
@@ -134,7 +138,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             Ok(admitted) => admitted,
             Err(status) => {
                 self.skip_data(rest).await?;
-                self.answer(at, status, 0);
+                self.refuse(at, status);
                 return Ok(());
             }
         };
@@ -174,7 +178,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         if whole {
             self.work(at);
         } else {
-            self.refuse_damaged(at);
+            self.refuse(at, DAMAGED);
         }
         Ok(())
     }
@@ -214,24 +218,14 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         drop(slots);
         match (is_done, is_broken) {
             (false, _) => {}
-            (true, true) => self.refuse_damaged(transfer.tag),
+            (true, true) => self.refuse(transfer.tag, DAMAGED),
             (true, false) => self.work(transfer.tag),
         }
         Ok(())
     }
 
-    /// A command whose data was damaged on its way is not carried out (TCP, section 3.3.1.1).
-    fn refuse_damaged(&self, at: u16) {
-        self.slots.borrow_mut().get(at).buffer = None;
-        self.answer(at, Status::TRANSIENT_TRANSPORT, 0);
-    }
-
     /// Whether a command may begin.
     fn admit(&self, command: &Command) -> Admission<Held<X>> {
-        // Two commands as one are not offered.
-        if command.fused() != Some(nvme::command::Fused::No) {
-            return Err(Status::INVALID_FIELD);
-        }
         if self.terms.queue == 0 {
             return self.admit_admin(command);
         }

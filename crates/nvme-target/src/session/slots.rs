@@ -2,13 +2,15 @@
 //!
 //! States of a slot: *free* → *new* (the command was read) → *waiting* for memory → *receiving* its
 //! data → *working* (a worker has it) → *answered* (its completion waits to be sent) → free. A
-//! command skips what it does not need; a request for an event is *held* until there is one.
+//! command skips what it does not need; a request for an event is *held* until there is one, and
+//! half of a pair ([`super::fused`]) that has its data is *ready* until the other has.
 //!
 //! Invariant: a slot is in the list of free ones exactly while it is free.
 
 use front::Lease;
 use io::BufMut;
 use nvme::command::Command;
+use nvme::status::Status;
 use units::Nanos;
 
 /// See the module.
@@ -18,6 +20,7 @@ pub(crate) enum State {
     New,
     Waiting,
     Receiving,
+    Ready,
     Working,
     Held,
     Answered,
@@ -37,10 +40,21 @@ pub(crate) struct Slot<V> {
     pub received: u32,
     /// Some of what has come is not what was sent.
     pub is_broken: bool,
-    /// When it began to receive data.
+    /// When it began to receive data, or to wait for its other half.
     pub since: Nanos,
+    /// It is half of a pair.
+    pub half: Option<Half>,
     /// Its memory.
     pub buffer: Option<(BufMut, Lease)>,
+}
+
+/// What half of a pair knows of its other half.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Half {
+    /// Where the other is, if it has come and still may be carried out.
+    pub other: Option<u16>,
+    /// It can't be, or does not come: this half ends so.
+    pub lost: Option<Status>,
 }
 
 /// A queue's slots.
@@ -60,6 +74,7 @@ impl<V> Slots<V> {
             received: 0,
             is_broken: false,
             since: Nanos(0),
+            half: None,
             buffer: None,
         };
         Self {
@@ -75,6 +90,7 @@ impl<V> Slots<V> {
         slot.state = State::New;
         slot.command = command.clone();
         (slot.bytes, slot.received, slot.is_broken) = (0, 0, false);
+        slot.half = None;
         Some(at)
     }
 
@@ -89,10 +105,10 @@ impl<V> Slots<V> {
         (slot.state == State::Receiving && slot.command.id() == command).then_some(slot)
     }
 
-    /// When the first of those that receive data began to.
+    /// When the first of those began to that have memory and wait for what their host sends next.
     pub fn receiving_since(&self) -> Option<Nanos> {
-        let receiving = self.all.iter().filter(|slot| slot.state == State::Receiving);
-        receiving.map(|slot| slot.since).min()
+        let waits = |slot: &&Slot<V>| matches!(slot.state, State::Receiving | State::Ready);
+        self.all.iter().filter(waits).map(|slot| slot.since).min()
     }
 
     /// The command is over: what it held was given back.
@@ -114,7 +130,7 @@ impl<V> Slots<V> {
     /// Takes the memory of all that no worker has: their host is gone.
     pub fn drain(&mut self) {
         for slot in &mut self.all {
-            if matches!(slot.state, State::Waiting | State::Receiving) {
+            if matches!(slot.state, State::Waiting | State::Receiving | State::Ready) {
                 slot.buffer = None;
             }
         }
