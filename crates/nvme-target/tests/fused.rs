@@ -109,77 +109,77 @@ fn a_block_is_compared_and_written_in_every_form() {
     }
 }
 
+/// Commands one behind the other, and how they end.
+type Case<'a> = (Vec<(Command, Data<'a>)>, Vec<Status>);
+
+/// Pairs that are none, for blocks of one and of two.
+fn wrong_pairs<'a>(in_capsule: bool, one: &'a [u8], two: &'a [u8]) -> Vec<Case<'a>> {
+    use Status as S;
+    const END: u64 = (8 << 20) / BLOCK as u64;
+    let one = || form(in_capsule, one);
+    let two = || form(in_capsule, two);
+    let wide = |opcode, half| fused(blocks(opcode, 0, 2), half);
+    let other = |mut c: Command| {
+        c.0[4] = 2;
+        c
+    };
+    let first = || (compare(0), one());
+    let second = || (write(0), one());
+    let flush = || (command(nvm::FLUSH, 1), Data::None);
+    let second_wrong = || vec![S::ABORTED_FAILED_FUSED, S::INVALID_FIELD];
+    let first_wrong = |status| vec![status, S::ABORTED_FAILED_FUSED];
+    vec![
+        (
+            vec![(wide(nvm::COMPARE, FIRST), two()), (wide(nvm::WRITE, SECOND), two())],
+            first_wrong(S::ATOMIC_UNIT),
+        ),
+        (vec![first(), (write(1), one())], second_wrong()),
+        (vec![first(), (other(write(0)), one())], second_wrong()),
+        (vec![first(), (fused(blocks(nvm::COMPARE, 0, 1), SECOND), one())], second_wrong()),
+        (vec![first(), (wide(nvm::WRITE, SECOND), two())], second_wrong()),
+        (
+            vec![(fused(blocks(nvm::WRITE, 0, 1), FIRST), one()), second()],
+            first_wrong(S::INVALID_FIELD),
+        ),
+        (vec![(compare(END), one()), (write(END), one())], first_wrong(S::LBA_RANGE)),
+        (
+            vec![(other(compare(0)), one()), (other(write(0)), one())],
+            first_wrong(S::INVALID_NAMESPACE),
+        ),
+        (
+            vec![(fused(command(nvm::FLUSH, 1), FIRST), Data::None), second()],
+            first_wrong(S::INVALID_FIELD),
+        ),
+        // What the field must not say.
+        (
+            vec![(fused(compare(0), SECOND), one()), second()],
+            vec![S::INVALID_FIELD, S::ABORTED_MISSING_FUSED],
+        ),
+        (vec![second()], vec![S::ABORTED_MISSING_FUSED]),
+        (vec![first(), flush()], vec![S::ABORTED_MISSING_FUSED, S::SUCCESS]),
+        (
+            vec![first(), (compare(1), one()), flush()],
+            vec![S::ABORTED_MISSING_FUSED, S::ABORTED_MISSING_FUSED, S::SUCCESS],
+        ),
+    ]
+}
+
 #[test]
 fn halves_that_do_not_fit_are_both_refused() {
-    use Status as S;
     let rig = Rig::new(3);
     let (admin, io) = hosts(&rig, Digests::default());
     rig.run(async move {
         enter(&admin, &io).await;
         let (one, two) = (vec![1; BLOCK], vec![2; 2 * BLOCK]);
-        let end = (8 << 20) / BLOCK as u64;
         for in_capsule in [true, false] {
-            let one = || form(in_capsule, &one);
-            let two = || form(in_capsule, &two);
-            let first = || (compare(0), one());
-            let second = || (write(0), one());
-            let wide = |opcode, half| fused(blocks(opcode, 0, 2), half);
-            let other = |mut c: Command| {
-                c.0[4] = 2;
-                c
-            };
-            let refused = [
-                (
-                    [(wide(nvm::COMPARE, FIRST), two()), (wide(nvm::WRITE, SECOND), two())],
-                    [S::ATOMIC_UNIT, S::ABORTED_FAILED_FUSED],
-                ),
-                ([first(), (write(1), one())], [S::ABORTED_FAILED_FUSED, S::INVALID_FIELD]),
-                ([first(), (other(write(0)), one())], [S::ABORTED_FAILED_FUSED, S::INVALID_FIELD]),
-                (
-                    [first(), (fused(blocks(nvm::COMPARE, 0, 1), SECOND), one())],
-                    [S::ABORTED_FAILED_FUSED, S::INVALID_FIELD],
-                ),
-                (
-                    [first(), (wide(nvm::WRITE, SECOND), two())],
-                    [S::ABORTED_FAILED_FUSED, S::INVALID_FIELD],
-                ),
-                (
-                    [(fused(blocks(nvm::WRITE, 0, 1), FIRST), one()), second()],
-                    [S::INVALID_FIELD, S::ABORTED_FAILED_FUSED],
-                ),
-                (
-                    [(compare(end), one()), (write(end), one())],
-                    [S::LBA_RANGE, S::ABORTED_FAILED_FUSED],
-                ),
-                (
-                    [(other(compare(0)), one()), (other(write(0)), one())],
-                    [S::INVALID_NAMESPACE, S::ABORTED_FAILED_FUSED],
-                ),
-                (
-                    [(fused(compare(0), SECOND), one()), second()],
-                    [S::INVALID_FIELD, S::ABORTED_MISSING_FUSED],
-                ),
-                ([first(), (compare(1), one())], [S::ABORTED_MISSING_FUSED; 2]),
-            ];
-            for (n, (commands, wanted)) in refused.into_iter().enumerate() {
-                let is_last = wanted == [S::ABORTED_MISSING_FUSED; 2];
-                if is_last {
-                    // Something else in the second's place, and it goes on.
-                    let [a, b] = commands;
-                    let flush = (command(nvm::FLUSH, 1), Data::None);
-                    let got = statuses(&io, &[a, b, flush]).await;
-                    assert_eq!(got, [wanted[0], wanted[1], S::SUCCESS]);
-                } else {
-                    assert_eq!(statuses(&io, &commands).await, wanted, "case {n}");
-                }
+            for (n, (commands, wanted)) in
+                wrong_pairs(in_capsule, &one, &two).into_iter().enumerate()
+            {
+                assert_eq!(statuses(&io, &commands).await, wanted, "case {n}");
             }
-            assert_eq!(statuses(&io, &[second()]).await, [S::ABORTED_MISSING_FUSED]);
-            let ours = [(fused(command(nvm::FLUSH, 1), FIRST), Data::None), second()];
-            let wanted = [S::INVALID_FIELD, S::ABORTED_FAILED_FUSED];
-            assert_eq!(statuses(&io, &ours).await, wanted);
         }
-        let admin_half = fused(command(nvme::command::admin::KEEP_ALIVE, 0), FIRST);
-        admin.expect(admin_half, Data::None, S::INVALID_FIELD).await;
+        let half = fused(command(nvme::command::admin::KEEP_ALIVE, 0), FIRST);
+        admin.expect(half, Data::None, Status::INVALID_FIELD).await;
     });
     let log = rig.volume().log();
     assert!(log.iter().all(|op| *op == Op::Flush), "nothing was compared or written: {log:?}");
