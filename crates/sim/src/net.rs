@@ -49,7 +49,7 @@ pub struct Weather {
 
 #[derive(Default)]
 struct Way {
-    /// When the pieces arrive, and how many bytes of each have not been read.
+    /// When bytes arrive, and how many of these have not been read.
     pieces: VecDeque<(Nanos, usize)>,
     /// Their bytes. One store for all: where pieces are single bytes, an allocation for each would
     /// be most of what a simulation costs.
@@ -174,13 +174,18 @@ impl<M: Send + 'static> End<M> {
         way.bytes.extend(bytes);
         let mut rest = bytes.len();
         while rest > 0 {
-            let most = if weather.piece_most == 0 { rest } else { weather.piece_most };
+            // Pieces that arrive at once are not to be told from one.
+            let is_whole = weather.piece_most == 0 || weather.delay_most.0 == 0;
+            let most = if is_whole { rest } else { weather.piece_most };
             let count = rng.between(1, most.min(rest) as u64) as usize;
-            let count = if weather.piece_most == 0 { rest } else { count };
+            let count = if is_whole { rest } else { count };
             let delay = Nanos(rng.between(0, weather.delay_most.0));
             way.latest = way.latest.max(self.env.now().after(delay));
             let due = way.latest;
-            way.pieces.push_back((due, count));
+            match way.pieces.back_mut() {
+                Some((last, bytes)) if *last == due => *bytes += count,
+                _ => way.pieces.push_back((due, count)),
+            }
             rest -= count;
         }
         way.wake();
