@@ -3,6 +3,7 @@
 //! Purpose: checks and chores that `rustc` and clippy don't cover, in the project's own language.
 //! Invariant: no dependencies, so that it builds in a second and before anything else does.
 
+mod histories;
 mod sim;
 mod tidy;
 
@@ -12,14 +13,17 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask tidy
        cargo xtask sim [--seeds A..B] [--json] …
-  tidy   check the house rules
-  sim    try the engine in the simulator (see crates/trials)";
+       cargo xtask histories --seeds A..B | --mutants
+  tidy       check the house rules
+  sim        try the engine in the simulator (see crates/trials)
+  histories  try the NVMe/TCP target in the simulator (see crates/nvme-target/tests)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => run_tidy(),
         ["sim", ..] => sim::run(root(), &arguments[1..]),
+        ["histories", ..] => histories::run(root(), &arguments[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

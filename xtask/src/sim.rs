@@ -4,11 +4,22 @@
 //! Mutants are a feature of the engine: a build with them has a folder of its own, so that the
 //! engine the product links never has them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// Where builds with mutants go, within the folder of all builds.
 const MUTANTS: &str = "mutants";
+
+/// The folder of builds with mutants.
+pub fn mutants_folder() -> PathBuf {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    Path::new(&target).join(MUTANTS)
+}
+
+/// Buffers of megabytes come and go for every world: memory is kept, not given back.
+pub fn keep_memory(command: &mut Command) {
+    command.env("MALLOC_MMAP_THRESHOLD_", "33554432").env("MALLOC_TRIM_THRESHOLD_", "1073741824");
+}
 
 /// Builds and runs `palisade-trials` with these arguments.
 pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
@@ -17,12 +28,9 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
     command.current_dir(root);
     command.args(["run", "--quiet", "--release", "--locked", "--package", "palisade-trials"]);
     if arguments.iter().any(|a| a == "--mutant") {
-        let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-        command.args(["--features", "mutants", "--target-dir"]);
-        command.arg(Path::new(&target).join(MUTANTS));
+        command.args(["--features", "mutants", "--target-dir"]).arg(mutants_folder());
     }
-    // Buffers of megabytes come and go for every crash point: memory is kept, not given back.
-    command.env("MALLOC_MMAP_THRESHOLD_", "33554432").env("MALLOC_TRIM_THRESHOLD_", "1073741824");
+    keep_memory(&mut command);
     command.arg("--").args(arguments);
     match command.status() {
         Ok(status) => status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)),

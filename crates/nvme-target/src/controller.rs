@@ -18,6 +18,7 @@
 
 use crate::access::PortId;
 use crate::limits::{CONTROLLERS, IO_QUEUES, KEEP_ALIVE_MOST};
+use crate::mutants::{self, Mutant};
 use nvme::identify::ControllerKind;
 use nvme::nqn::Nqn;
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,7 +165,9 @@ impl Controller {
             self.granted.store(IO_QUEUES, Ordering::Relaxed);
             self.events_wanted.store(events_at_first(self.association.kind), Ordering::Relaxed);
             // What was told and not read is told again.
-            self.notify(|notices| notices.tell_namespaces = !notices.namespaces.is_empty());
+            if !mutants::is(Mutant::NoticeKept) {
+                self.notify(|notices| notices.tell_namespaces = !notices.namespaces.is_empty());
+            }
         }
         is_reset
     }
@@ -172,7 +175,8 @@ impl Controller {
     /// Whether an I/O queue of an epoch that is over is still there.
     pub fn is_resetting(&self) -> bool {
         let epoch = self.epoch();
-        lock(&self.queues).iter().any(|(queue, of)| *queue != 0 && *of != epoch)
+        let is_left = lock(&self.queues).iter().any(|(queue, of)| *queue != 0 && *of != epoch);
+        is_left && !mutants::is(Mutant::ResetEarly)
     }
 
     pub fn is_enabled(&self) -> bool {
@@ -214,7 +218,11 @@ impl Controller {
 
     /// A queue ended, and everything that it began.
     pub fn end_queue(&self, queue: u16) {
-        lock(&self.queues).remove(&queue);
+        let mut queues = lock(&self.queues);
+        let is_past = queue != 0 && queues.get(&queue).is_some_and(|of| *of != self.epoch());
+        if !(is_past && mutants::is(Mutant::ResetUnended)) {
+            queues.remove(&queue);
+        }
     }
 
     /// Queues that are there.

@@ -14,7 +14,7 @@
 //! - `session`: one connection: how it begins, its receiver, commands in progress, its sender.
 //! - `admin`: what controllers say of themselves: identify, features, log pages. `volume`: the
 //!   commands of namespaces.
-//! - [`limits`]: every bound.
+//! - [`limits`]: every bound. [`mutants`]: bugs that tests switch on; never part of the product.
 //!
 //! Invariants
 //! - Whatever a host sends ends at most its own connection, and only after all it began has ended.
@@ -26,6 +26,7 @@ pub mod access;
 mod admin;
 mod controller;
 pub mod limits;
+pub mod mutants;
 mod server;
 mod session;
 mod target;

@@ -12,6 +12,7 @@
 use crate::access::{Export, Exports, Port, PortId, Refused};
 use crate::controller::{Association, Controller, lock};
 use crate::limits::CONTROLLERS;
+use crate::mutants::{self, Mutant};
 use nvme::identify::ControllerKind;
 use nvme::log::{Place, PlaceKind};
 use nvme::nqn::Nqn;
@@ -225,7 +226,7 @@ impl<K: Clone + PartialEq> Target<K> {
     /// Whether commands of a lost controller that this host had may still be in progress.
     pub(crate) fn is_draining(&self, subsystem: &Nqn, host_id: &[u8; 16]) -> bool {
         let is_left = |c: &Arc<Controller>| c.is_lost() && c.association.host_id == *host_id;
-        self.lock().of(subsystem).any(is_left)
+        !mutants::is(Mutant::NotDrained) && self.lock().of(subsystem).any(is_left)
     }
 
     /// What a controller's host finds, by number.

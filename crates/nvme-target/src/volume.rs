@@ -8,6 +8,7 @@
 
 use crate::access::Export;
 use crate::limits::{DATA_MOST, RANGE_BYTES};
+use crate::mutants::{self, Mutant};
 use crate::server::SCRATCH;
 use crate::session::{Admission, Admitted, Flow, Session};
 use crate::{Transport, Volumes};
@@ -66,7 +67,12 @@ fn status_of(error: BlockError, fault: Status) -> Status {
 fn extent<V: Blocks>(volume: &V, first: u64, blocks: u64) -> Result<(u64, u64), Status> {
     let block = u64::from(volume.block_bytes());
     let all = volume.bytes() / block;
-    if first >= all || blocks > all - first {
+    let is_outside = match () {
+        () if mutants::is(Mutant::RangeWraps) => first.wrapping_add(blocks) > all,
+        () if mutants::is(Mutant::RangeAtEnd) => first >= all || blocks > all - first + 1,
+        () => first >= all || blocks > all - first,
+    };
+    if is_outside {
         return Err(Status::LBA_RANGE);
     }
     Ok((first * block, blocks * block))
@@ -86,7 +92,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     pub(crate) fn refresh(&self) {
         let target = &self.server.target;
         let changes = target.changes();
-        if self.view.borrow().changes == Some(changes) {
+        let seen = self.view.borrow().changes;
+        if seen == Some(changes) || seen.is_some() && mutants::is(Mutant::ViewKept) {
             return;
         }
         let exports = target.namespaces(&self.terms.controller);
@@ -282,13 +289,14 @@ const DEALLOCATE: u32 = 1 << 2;
 async fn deallocate<V: Blocks>(command: &Command, volume: &V, data: &[u8]) -> Result<(), Status> {
     let count = (command.dword(10) & 0xff) as usize + 1;
     let data = &data[..count * RANGE_BYTES as usize];
-    for (first, blocks) in ranges(data).filter(|(_, blocks)| *blocks > 0) {
+    let counts = |range: &(u64, u64)| range.1 > 0 || mutants::is(Mutant::EmptyRange);
+    for (first, blocks) in ranges(data).filter(counts) {
         extent(volume, first, blocks)?;
     }
     if command.dword(11) & DEALLOCATE == 0 {
         return Ok(());
     }
-    for (first, blocks) in ranges(data).filter(|(_, blocks)| *blocks > 0) {
+    for (first, blocks) in ranges(data).filter(counts) {
         let (offset, bytes) = extent(volume, first, blocks)?;
         let outcome = volume.discard(offset, bytes).await;
         outcome.map_err(|error| status_of(error, Status::WRITE_FAULT))?;

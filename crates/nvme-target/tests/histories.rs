@@ -11,15 +11,24 @@
 //!   writes that nobody answered. After an association's end these may or may not be there, but
 //!   once the next has begun what is read stays.
 //! - A reset ends soon, and then what came before it does not come any more.
-//! - A change of namespaces is told, or its host has looked since.
+//! - A change of namespaces is told, or its host has looked since; one that was taken away serves
+//!   nothing.
+//! - Commands at the edges ([`edges`]) have the answer that they must have.
 //! - Nothing is left at the end.
 //!
-//! Longer runs: `PALISADE_HISTORIES=FROM..TO cargo test --release -p palisade-nvme-target --test
-//! histories`. A failure names its seed.
+//! Longer runs, and mutants: `cargo xtask histories`. A failure names its seed.
 
+#[path = "histories/campaign.rs"]
+mod campaign;
+#[path = "histories/edges.rs"]
+mod edges;
+#[path = "histories/ledger.rs"]
+mod ledger;
 mod support;
 
+use edges::Edge;
 use io::{Env, Priority, Transport};
+use ledger::{Block, Ledger, Sent, bytes_of, may_be};
 use nvme::command::{Command, admin, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, Property, property};
 use nvme::log::page;
@@ -30,110 +39,15 @@ use sim::{Rng, SimEnv};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Mutex;
 use support::host::{Data, Host, Pdu, admin_command, command, log_page};
-use support::{PORT, Rig, TestServer, export};
+use support::{PORT, Rig, export};
 use units::{CoreId, Nanos};
 
 const BLOCK: usize = 512;
 const BLOCKS: u64 = 24;
 /// Milliseconds.
 const KEEP_ALIVE: u64 = 500;
-
-/// What a block may hold: the first is certain unless others may have come after it.
-#[derive(Clone, Debug)]
-struct Block {
-    /// Values that a read may give.
-    may: BTreeSet<u64>,
-    /// Values of commands in progress on the association.
-    under_way: BTreeSet<u64>,
-}
-
-/// A command that was sent.
-struct Sent {
-    opcode: u8,
-    first: u64,
-    count: u64,
-    value: u64,
-    /// What was under way or possible as it was sent, per block; reads only.
-    possible: Vec<BTreeSet<u64>>,
-    data: Vec<u8>,
-    got: Vec<u8>,
-}
-
-/// What a host knows.
-struct Ledger {
-    blocks: Vec<Block>,
-    next: u64,
-}
-
-fn bytes_of(value: u64, block: u64) -> Vec<u8> {
-    if value == 0 {
-        return vec![0; BLOCK];
-    }
-    let mut bytes = vec![value as u8 ^ block as u8; BLOCK];
-    bytes[..8].copy_from_slice(&value.to_le_bytes());
-    bytes[8..16].copy_from_slice(&block.to_le_bytes());
-    bytes
-}
-
-/// The value of a block's bytes; bytes of no value are damage.
-fn value_of(bytes: &[u8], block: u64) -> u64 {
-    let value = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-    assert!(bytes == bytes_of(value, block), "block {block} has bytes that nobody wrote");
-    value
-}
-
-impl Ledger {
-    fn is_busy(&self, first: u64, count: u64) -> bool {
-        self.range(first, count).any(|block| !block.under_way.is_empty())
-    }
-
-    fn range(&self, first: u64, count: u64) -> impl Iterator<Item = &Block> {
-        self.blocks[first as usize..(first + count) as usize].iter()
-    }
-
-    fn each(&mut self, sent: &Sent, mut then: impl FnMut(&mut Block)) {
-        let range = sent.first as usize..(sent.first + sent.count) as usize;
-        self.blocks[range].iter_mut().for_each(&mut then);
-    }
-
-    /// A command changed blocks, and said so.
-    fn done(&mut self, sent: &Sent) {
-        self.each(sent, |block| {
-            block.under_way.remove(&sent.value);
-            block.may = [sent.value].into();
-        });
-    }
-
-    /// The association, or its epoch, is over: what was under way is there or not, and stays so.
-    fn settle(&mut self) {
-        for block in &mut self.blocks {
-            block.may.append(&mut block.under_way);
-        }
-    }
-
-    /// It said that it did not, or not all of it.
-    fn failed(&mut self, sent: &Sent) {
-        self.each(sent, |block| {
-            block.under_way.remove(&sent.value);
-            block.may.insert(sent.value);
-        });
-    }
-
-    /// A read gave these bytes: of writes whose end is not known, one has settled it.
-    fn read(&mut self, sent: &Sent, settles: bool) {
-        for at in 0..sent.count {
-            let part = &sent.got[at as usize * BLOCK..][..BLOCK];
-            let (number, value) = (sent.first + at, value_of(part, sent.first + at));
-            let possible = &sent.possible[at as usize];
-            assert!(possible.contains(&value), "block {number}: {value}, not of {possible:?}");
-            let block = &mut self.blocks[number as usize];
-            if settles && block.under_way.is_empty() && block.may == *possible {
-                block.may = [value].into();
-            }
-        }
-    }
-}
 
 /// What the parts of a host share.
 struct State {
@@ -145,6 +59,8 @@ struct State {
     changes: Cell<u64>,
     changed_at: Cell<Nanos>,
     heard: Cell<u64>,
+    /// Its namespace is not there.
+    gone: Cell<bool>,
     /// Associations that came to their end as they should.
     whole: Cell<u64>,
 }
@@ -152,6 +68,10 @@ struct State {
 impl State {
     fn draw<T>(&self, with: impl FnOnce(&mut Rng) -> T) -> T {
         with(&mut self.rng.borrow_mut())
+    }
+
+    fn export_name(&self) -> String {
+        format!("host {}", self.nsid)
     }
 
     async fn sleep(&self, most: u64) {
@@ -171,7 +91,25 @@ fn io_command(opcode: u8, nsid: u32, first: u64, count: u64) -> Command {
 fn draw_command(state: &State) -> Option<(Command, Sent)> {
     let mut ledger = state.ledger.borrow_mut();
     let (pick, first, count) =
-        state.draw(|rng| (rng.below(20), rng.below(BLOCKS), rng.between(1, 8)));
+        state.draw(|rng| (rng.below(22), rng.below(BLOCKS), rng.between(1, 8)));
+    let gone = state.gone.get().then_some(state.changes.get());
+    let none = Sent {
+        opcode: 0,
+        first,
+        count: 0,
+        value: 0,
+        possible: vec![],
+        data: vec![],
+        got: vec![],
+        answer: None,
+        room: 0,
+        gone,
+    };
+    if pick >= 20 {
+        let Edge { command, data, room, status } = state.draw(|rng| edges::draw(rng, state.nsid));
+        let opcode = command.opcode();
+        return Some((command, Sent { opcode, data, room, answer: Some(status), ..none }));
+    }
     let count = count.min(BLOCKS - first);
     let opcode = match pick {
         0..7 => nvm::WRITE,
@@ -188,8 +126,8 @@ fn draw_command(state: &State) -> Option<(Command, Sent)> {
         return None;
     }
     let mut c = io_command(opcode, state.nsid, first, count);
-    let mut sent =
-        Sent { opcode, first, count, value: 0, possible: vec![], data: vec![], got: vec![] };
+    let room = if opcode == nvm::READ { (count * BLOCK as u64) as u32 } else { 0 };
+    let mut sent = Sent { opcode, count, room, ..none };
     match opcode {
         nvm::WRITE => {
             sent.value = ledger.next;
@@ -243,7 +181,7 @@ impl Association {
         let capsule = self.state.draw(|rng| rng.coin());
         let data = sent.data.clone();
         let told = match sent.opcode {
-            nvm::READ => Data::Out((sent.count * BLOCK as u64) as u32),
+            nvm::READ => Data::Out(sent.room),
             _ if data.is_empty() => Data::None,
             _ if capsule => Data::Capsule(&data),
             _ => Data::In(&data),
@@ -311,7 +249,12 @@ impl Association {
         let mut ledger = self.state.ledger.borrow_mut();
         let changes =
             matches!(sent.opcode, nvm::WRITE | nvm::WRITE_ZEROES | nvm::DATASET_MANAGEMENT);
+        let is_served = status == Status::SUCCESS && sent.opcode != nvm::FLUSH;
+        let is_gone = sent.gone == Some(self.state.changes.get());
+        assert!(!(is_served && is_gone), "a namespace serves that was taken away");
         match status {
+            _ if sent.answer == Some(status) => {}
+            Status::SUCCESS if sent.answer.is_some() => panic!("{:#x} is refused", sent.opcode),
             Status::SUCCESS if changes => ledger.done(&sent),
             Status::SUCCESS if sent.opcode == nvm::READ => {
                 assert_eq!(sent.got.len() as u64, sent.count * BLOCK as u64);
@@ -343,15 +286,6 @@ impl Association {
     }
 }
 
-/// A change began while `open` was under way: a read may give it.
-fn may_be(open: &mut Sent, by: &Sent) {
-    for at in 0..open.count {
-        if (by.first..by.first + by.count).contains(&(open.first + at)) {
-            open.possible[at as usize].insert(by.value);
-        }
-    }
-}
-
 const SECOND: u64 = 1_000_000_000;
 
 /// How a history's connections behave; flips only where digests find them.
@@ -372,17 +306,65 @@ fn draw_weather(rng: &mut Rng) -> Weather {
 #[derive(Clone)]
 struct Dial {
     env: SimEnv<()>,
-    server: Rc<TestServer>,
+    rig: Rc<Rig>,
+    all: Rc<Vec<Rc<State>>>,
 }
 
 impl Dial {
     fn connect(&self, weather: Weather) -> End<()> {
         let (own, other) = net::connect(&self.env, &self.env, weather);
-        let server = self.server.clone();
+        let server = self.rig.servers[0].clone();
         self.env.spawn(Priority::First, async move {
             server.serve(Rc::new(other), PORT, "192.0.2.1").await;
         });
         own
+    }
+
+    /// All hosts have one name, and find all namespaces: each has to hear of a change.
+    fn told(&self) {
+        for state in &*self.all {
+            state.changes.set(state.changes.get() + 1);
+            state.changed_at.set(self.env.now());
+        }
+    }
+
+    fn take_away(&self, state: &State) {
+        assert!(self.rig.target.remove(&state.export_name()));
+        self.told();
+        state.gone.set(true);
+    }
+
+    /// Unless another has done so.
+    fn put_back(&self, state: &State) {
+        if !state.gone.get() {
+            return;
+        }
+        let export = export(state.nsid, state.nsid as u8);
+        self.rig.target.add(&state.export_name(), export).unwrap();
+        self.told();
+        state.gone.set(false);
+    }
+
+    /// Now and then a write that is under way takes its time: what a host leaves behind.
+    fn hold(&self, state: &State) {
+        let at = state.ledger.borrow().blocks.iter().position(|block| !block.under_way.is_empty());
+        let Some(at) = at.filter(|_| state.draw(Rng::coin)) else { return };
+        let volume = self.rig.shelf.0.borrow()[state.nsid as usize - 1].1.clone();
+        volume.hold(Some((at * BLOCK) as u64));
+        let (env, span) = (self.env.clone(), state.draw(|rng| rng.between(0, SECOND / 4)));
+        self.env.spawn(Priority::First, async move {
+            env.sleep(Nanos(span)).await;
+            volume.hold(None);
+        });
+    }
+
+    /// A step of connecting: now and then the host's namespace goes, or is there again.
+    fn step(&self, state: &State) {
+        match state.draw(|rng| rng.below(8)) {
+            0 if !state.gone.get() => self.take_away(state),
+            1..5 => self.put_back(state),
+            _ => {}
+        }
     }
 }
 
@@ -450,7 +432,7 @@ impl Admin {
                     self.event.set(None);
                     self.told.set(true);
                 }
-                Pdu::Done(done) if self.past.borrow_mut().remove(&done.id) => self.told.set(true),
+                Pdu::Done(done) if self.past.borrow_mut().remove(&done.id) => {}
                 Pdu::Done(done) => {
                     assert_eq!(done.id, id, "a completion of what was sent");
                     return Ok((done.status, done.result));
@@ -498,6 +480,7 @@ async fn epoch(a: &Rc<Association>, admin: &Admin, dial: &Dial, id: u16) -> Resu
         let host = a.host(dial, admin.queue.host.digests);
         let queue = Rc::new(Queue { host, open: RefCell::default() });
         a.queues.borrow_mut().push(queue.clone());
+        dial.step(state);
         let done = queue.host.join(number, id).await?;
         if a.flips && done.status == Status::TRANSIENT_TRANSPORT {
             return Err(io::Closed);
@@ -534,21 +517,56 @@ async fn epoch(a: &Rc<Association>, admin: &Admin, dial: &Dial, id: u16) -> Resu
     Ok(())
 }
 
+/// A host that does not wait until the controller is enabled is refused.
+async fn join_early(
+    a: &Association,
+    admin: &Admin,
+    dial: &Dial,
+    id: u16,
+) -> Result<(), io::Closed> {
+    if !a.state.draw(|rng| rng.chance(20)) {
+        return Ok(());
+    }
+    let host = a.host(dial, admin.queue.host.digests);
+    let number = a.state.draw(|rng| rng.between(1, 3)) as u16;
+    let queue = Rc::new(Queue { host, open: RefCell::default() });
+    a.queues.borrow_mut().push(queue.clone());
+    // Its connection may be cut, and the association go on.
+    let outcome = queue.host.join(number, id).await;
+    queue.host.end.close();
+    if let Ok(done) = outcome {
+        let damaged = a.flips && done.status == Status::TRANSIENT_TRANSPORT;
+        let lost = done.status == Status::CONNECT_PARAMETERS && a.over.get();
+        assert!(done.status == Status::SEQUENCE_ERROR || damaged || lost, "{done:?}");
+    }
+    Ok(())
+}
+
 /// An association from begin to end.
 async fn associate(a: &Rc<Association>, admin: &Admin, dial: &Dial) -> Result<(), io::Closed> {
+    dial.step(&a.state);
     let done = admin.queue.host.join(0, ANY_CONTROLLER).await?;
     if !done.status.is_success() {
         let damaged = a.flips && done.status == Status::TRANSIENT_TRANSPORT;
         assert!(damaged || done.status == Status::CONNECT_BUSY, "{done:?}");
         return Ok(());
     }
+    let id = done.result as u16;
     for _ in 0..a.state.draw(|rng| rng.between(1, 3)) {
+        dial.step(&a.state);
+        join_early(a, admin, dial, id).await?;
         admin.set(property::CONFIGURATION, 0x46_0001).await?;
         let timer = admin_command(admin::SET_FEATURES, 0, &[0x0f, KEEP_ALIVE as u32]);
         assert_eq!(admin.call(timer, Data::None).await?.0, Status::SUCCESS);
-        epoch(a, admin, dial, done.result as u16).await?;
+        epoch(a, admin, dial, id).await?;
+        a.steps.set(a.steps.get() + 1);
         admin.past.borrow_mut().extend(admin.event.take());
+        // It looks at everything after the reset, and forgets what it was told of before.
+        admin.told.set(false);
+        dial.hold(&a.state);
         admin.set(property::CONFIGURATION, 0x46_0000).await?;
+        dial.step(&a.state);
+        join_early(a, admin, dial, id).await?;
         let status = Property { offset: property::STATUS, wide: false, value: 0 };
         let begun = a.state.env.now();
         while admin.call(status.encode(0, false), Data::None).await?.1 & 1 != 0 {
@@ -592,11 +610,14 @@ async fn live(state: Rc<State>, dial: Dial, rounds: u64) {
                 idle = if now == seen { idle + 1 } else { 0 };
                 seen = now;
                 if idle > 20 {
+                    let excused = watched.flips || watched.is_silent(&ends);
+                    assert!(excused, "commands wait without end");
                     watched.close(&ends);
                 }
             }
         });
         let _ = associate(&a, &admin, &dial).await;
+        dial.hold(&state);
         closed.set(true);
         a.over.set(true);
         a.close(&admin);
@@ -608,34 +629,25 @@ async fn live(state: Rc<State>, dial: Dial, rounds: u64) {
 }
 
 /// Whoever changes exports, and volumes that take their time.
-async fn disturb(env: SimEnv<()>, rig: Rc<Rig>, hosts: Vec<Rc<State>>, over: Rc<Cell<bool>>) {
+async fn disturb(dial: Dial, over: Rc<Cell<bool>>) {
+    let Dial { env, rig, all } = &dial;
     let mut rng = Rng::new(env.random());
     let volume = rig.volume();
     while !over.get() {
         env.sleep(Nanos(rng.between(0, SECOND / 8))).await;
-        let state = &hosts[rng.index(hosts.len())];
-        // All hosts have one name, and find all namespaces.
-        let told = || {
-            for state in &hosts {
-                state.changes.set(state.changes.get() + 1);
-                state.changed_at.set(env.now());
-            }
-        };
+        let state = &all[rng.index(all.len())];
         match rng.below(8) {
-            0 => {
+            0 if !state.gone.get() => {
                 rig.target.resized(&(state.nsid as u8));
-                told();
+                dial.told();
             }
-            1 => {
-                let name = format!("host {}", state.nsid);
-                assert!(rig.target.remove(&name));
-                told();
+            1 if !state.gone.get() => {
+                dial.take_away(state);
                 env.sleep(Nanos(rng.between(0, SECOND / 50))).await;
-                rig.target.add(&name, export(state.nsid, state.nsid as u8)).unwrap();
-                told();
+                dial.put_back(state);
             }
             _ => {
-                let held = rng.index(hosts.len());
+                let held = rng.index(all.len());
                 let volume = rig.shelf.0.borrow()[held + 1].1.clone();
                 volume.hold(Some(rng.below(BLOCKS) * BLOCK as u64));
                 env.sleep(Nanos(rng.between(0, SECOND / 4))).await;
@@ -668,15 +680,17 @@ fn history(seed: u64) -> u64 {
             changes: Cell::default(),
             changed_at: Cell::default(),
             heard: Cell::default(),
+            gone: Cell::default(),
             whole: Cell::default(),
         }));
     }
     let over = Rc::new(Cell::new(false));
     let left = Rc::new(Cell::new(count));
-    env.spawn(Priority::First, disturb(env.clone(), rig.clone(), hosts.clone(), over.clone()));
-    for state in &hosts {
-        let dial = Dial { env: env.clone(), server: rig.servers[0].clone() };
-        let (state, rounds) = (state.clone(), rng.between(1, 4));
+    let all = Rc::new(hosts);
+    let dial = Dial { env: env.clone(), rig: rig.clone(), all: all.clone() };
+    env.spawn(Priority::First, disturb(dial.clone(), over.clone()));
+    for state in &*all {
+        let (state, dial, rounds) = (state.clone(), dial.clone(), rng.between(1, 4));
         let left = left.clone();
         env.spawn(Priority::First, async move {
             live(state, dial, rounds).await;
@@ -690,30 +704,40 @@ fn history(seed: u64) -> u64 {
     }
     over.set(true);
     rig.world.run_for(Nanos(3 * SECOND));
+    drop(dial);
     rig.finish();
-    hosts.iter().map(|state| state.whole.get()).sum()
+    all.iter().map(|state| state.whole.get()).sum()
 }
+
+/// A mutant is a whole process's: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn histories_at_random() {
-    let range = std::env::var("PALISADE_HISTORIES").unwrap_or("0..1000".into());
-    let (from, to) = range.split_once("..").expect("FROM..TO");
-    let (from, to): (u64, u64) = (from.parse().unwrap(), to.parse().unwrap());
-    let mut whole = 0;
-    for seed in from..to {
-        let named = Named(seed);
-        whole += history(seed);
-        core::mem::forget(named);
+    let _alone = ALONE.lock();
+    let extent = campaign::extent();
+    let sum = campaign::run(&extent, history);
+    if let Some((seed, why)) = &sum.failed {
+        println!("history {seed} failed: {why}");
     }
-    println!("{whole} epochs of {} histories ended as they should", to - from);
-    assert!(whole >= (to - from) / 2, "too little happens: {whole}");
+    let (from, to, whole, seconds) = (extent.seeds.start, sum.next, sum.whole, sum.seconds);
+    println!("histories {from}..{to}: {whole} epochs ended as they should");
+    let (count, threads) = (to - from, campaign::threads());
+    let rate = count as f64 / seconds;
+    println!("{count} histories in {seconds:.1} s on {threads} threads, {rate:.0} a second");
+    let again = sum.failed.map(|(seed, _)| format!("{seed}..{}", seed + 1));
+    assert_eq!(again, None, "PALISADE_HISTORIES of the one that failed");
+    assert!(whole >= count / 2, "too little happens: {whole}");
 }
 
-/// Says the seed of a history that fails.
-struct Named(u64);
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        eprintln!("history {} failed: PALISADE_HISTORIES={0}..{}", self.0, self.0 + 1);
-    }
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants_are_caught() {
+    let _alone = ALONE.lock();
+    // What is expected is not told at length.
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let missed = campaign::hunt(history);
+    std::panic::set_hook(usual);
+    assert!(missed.is_empty(), "not caught: {missed:?}");
 }

@@ -18,7 +18,7 @@ use core::pin::Pin;
 use core::task::{Poll, Waker};
 use io::{Closed, Env, Transport};
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{IoSlice, Read};
 use std::rc::Rc;
 use units::Nanos;
 
@@ -49,9 +49,11 @@ pub struct Weather {
 
 #[derive(Default)]
 struct Way {
-    /// Pieces and when they arrive.
-    pieces: VecDeque<(Nanos, VecDeque<u8>)>,
-    bytes: usize,
+    /// When bytes arrive, and how many of these have not been read.
+    pieces: VecDeque<(Nanos, usize)>,
+    /// Their bytes. One store for all: where pieces are single bytes, an allocation for each would
+    /// be most of what a simulation costs.
+    bytes: VecDeque<u8>,
     latest: Nanos,
     closed: bool,
     wakers: Vec<Waker>,
@@ -127,7 +129,7 @@ impl<M: Send + 'static> End<M> {
 
     /// Bytes that this end has not read yet.
     pub fn unread(&self) -> usize {
-        self.line.ways[1 - self.side].borrow().bytes
+        self.line.ways[1 - self.side].borrow().bytes.len()
     }
 
     /// The other end has closed the connection, and this one hears of it.
@@ -169,18 +171,22 @@ impl<M: Send + 'static> End<M> {
     fn deliver(&self, bytes: &[u8], weather: Weather) {
         let mut rng = Rng::new(self.env.random());
         let mut way = self.line.ways[self.side].borrow_mut();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let most = if weather.piece_most == 0 { rest.len() } else { weather.piece_most };
-            let count = rng.between(1, most.min(rest.len()) as u64) as usize;
-            let count = if weather.piece_most == 0 { rest.len() } else { count };
-            let (piece, behind) = rest.split_at(count);
+        way.bytes.extend(bytes);
+        let mut rest = bytes.len();
+        while rest > 0 {
+            // Pieces that arrive at once are not to be told from one.
+            let is_whole = weather.piece_most == 0 || weather.delay_most.0 == 0;
+            let most = if is_whole { rest } else { weather.piece_most };
+            let count = rng.between(1, most.min(rest) as u64) as usize;
+            let count = if is_whole { rest } else { count };
             let delay = Nanos(rng.between(0, weather.delay_most.0));
             way.latest = way.latest.max(self.env.now().after(delay));
             let due = way.latest;
-            way.pieces.push_back((due, piece.iter().copied().collect()));
-            way.bytes += count;
-            rest = behind;
+            match way.pieces.back_mut() {
+                Some((last, bytes)) if *last == due => *bytes += count,
+                _ => way.pieces.push_back((due, count)),
+            }
+            rest -= count;
         }
         way.wake();
     }
@@ -192,20 +198,19 @@ impl<M: Send + 'static> End<M> {
         }
         let mut way = self.line.ways[1 - self.side].borrow_mut();
         while *filled < into.len() {
-            let Some((due, piece)) = way.pieces.front_mut() else {
+            let Some((due, left)) = way.pieces.front_mut() else {
                 return if way.closed || self.other_is_gone() { Err(Closed) } else { Ok(None) };
             };
             if *due > self.env.now() {
                 return Ok(Some(*due));
             }
-            let count = piece.len().min(into.len() - *filled);
-            let taken = piece.drain(..count);
-            into[*filled..*filled + count].iter_mut().zip(taken).for_each(|(to, from)| *to = from);
-            *filled += count;
-            if piece.is_empty() {
+            let count = (*left).min(into.len() - *filled);
+            *left -= count;
+            if *left == 0 {
                 way.pieces.pop_front();
             }
-            way.bytes -= count;
+            way.bytes.read_exact(&mut into[*filled..*filled + count]).expect("a piece is there");
+            *filled += count;
             way.wake();
         }
         Ok(None)
@@ -239,7 +244,7 @@ impl<M: Send + 'static> Transport for End<M> {
     }
 
     fn write_all(&self, parts: &mut [IoSlice<'_>]) -> impl Future<Output = Result<(), Closed>> {
-        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        let bytes = parts.iter().map(|part| &**part).collect::<Vec<_>>().concat();
         let mut sent = 0;
         poll_fn(move |cx| {
             loop {
@@ -247,7 +252,7 @@ impl<M: Send + 'static> Transport for End<M> {
                 if way.closed || self.line.gone[self.side].get() || self.other_is_gone() {
                     return Poll::Ready(Err(Closed));
                 }
-                let room = WINDOW.saturating_sub(way.bytes);
+                let room = WINDOW.saturating_sub(way.bytes.len());
                 if sent < bytes.len() && room == 0 {
                     way.wakers.push(cx.waker().clone());
                     return Poll::Pending;

@@ -141,23 +141,42 @@ pub fn decoder(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Only the trials ask for the engine's bugs, and nothing else in the engine is different there.
+/// The crates that have mutants.
+const MUTATED: [&str; 2] = ["engine", "nvme-target"];
+
+/// Whether the word at this place, which is `feature`, names one: `feature = "…"`. (It is also a
+/// word of NVMe.)
+fn names_feature(code: &str, at: usize) -> bool {
+    let behind = code[at + "feature".len()..].trim_start();
+    behind.strip_prefix('=').is_some_and(|value| value.trim_start().starts_with('"'))
+}
+
+/// Only the trials ask for the engine's bugs, nobody for the NVMe/TCP target's (`cargo xtask
+/// histories` does on its command line), and nothing else is different there.
 pub fn mutants(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let engine = |f: &&File| f.is_rust() && f.path.starts_with("crates/engine/src/");
-    for file in files.iter().filter(engine).filter(|f| !f.path.ends_with("/mutants.rs")) {
-        for at in places(&file.code, "feature") {
-            let message = "the engine under trial is the product's: features switch mutants only, \
+    let mutated = |f: &&File| {
+        let inside = |name| f.path.starts_with(&format!("crates/{name}/src/"));
+        f.is_rust() && MUTATED.into_iter().any(inside)
+    };
+    for file in files.iter().filter(mutated).filter(|f| !f.path.ends_with("/mutants.rs")) {
+        for at in places(&file.code, "feature").filter(|at| names_feature(&file.text, *at)) {
+            let message = "what is under trial is the product's: features switch mutants only, \
                            in mutants.rs";
             findings.push(Finding::new(file, line_of(&file.code, at), message));
         }
     }
-    for (name, file) in manifests(files).filter(|(name, _)| *name != "trials") {
-        for (index, line) in file.text.lines().enumerate() {
-            let declares = name == "engine" && line.trim() == "mutants = []";
-            if line.contains("mutants") && !declares && !line.trim_start().starts_with('#') {
-                let message = "the engine's `mutants` are the trials' alone".to_owned();
-                findings.push(Finding::new(file, index + 1, message));
+    for (name, file) in manifests(files) {
+        let may_be = match name {
+            "trials" => "mutants = [\"engine/mutants\"]",
+            _ if MUTATED.contains(&name) => "mutants = []",
+            _ => "",
+        };
+        for (index, line) in file.text.lines().map(str::trim).enumerate() {
+            let is_text = line.starts_with('#') || line.starts_with("description =");
+            if line.contains("mutants") && !is_text && line != may_be {
+                let message = "`mutants` are for the trials (the engine's) and for tests alone";
+                findings.push(Finding::new(file, index + 1, message.to_owned()));
             }
         }
     }
@@ -212,19 +231,27 @@ mod tests {
 
     #[test]
     fn mutants_elsewhere_are_found() {
-        let text =
-            "[features]\nmutants = []\n[dependencies]\nengine = { features = [\"mutants\"] }";
+        let declared = "[features]\nmutants = []\n";
+        let asked = "[features]\nmutants = [\"engine/mutants\"]\n[dependencies]\n";
+        let forced = format!("{asked}nvme-target = {{ features = [\"mutants\"] }}\n");
+        let conditional = "//! A.\n#[cfg(feature = \"sim\")]\n";
         let files = [
-            manifest("engine", "[features]\nmutants = []\n"),
-            manifest("palisade", text),
-            manifest("trials", text),
-            File::new("crates/engine/src/a.rs", "//! A.\n#[cfg(feature = \"sim\")]\n", false),
+            manifest("engine", declared),
+            manifest("nvme-target", declared),
+            manifest("palisade", &forced),
+            manifest("trials", asked),
+            manifest("nbd", declared),
+            File::new("crates/engine/src/a.rs", conditional, false),
+            File::new("crates/nvme-target/src/a.rs", conditional, false),
+            File::new("crates/nvme-target/src/b.rs", "//! A.\nlet feature = 1;\n", false),
             File::new("crates/engine/src/mutants.rs", "#[cfg(feature = \"mutants\")]\n", false),
         ];
         let places = [
             "crates/engine/src/a.rs:2",
+            "crates/nvme-target/src/a.rs:2",
             "crates/palisade/Cargo.toml:2",
             "crates/palisade/Cargo.toml:4",
+            "crates/nbd/Cargo.toml:2",
         ];
         expect(mutants, &files, &places);
     }

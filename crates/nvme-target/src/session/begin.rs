@@ -10,6 +10,7 @@ use super::{EndReason, Opened, Received, Terms, data_bytes};
 use crate::access::PortId;
 use crate::controller::{Association, Controller};
 use crate::limits::{DATA_MOST, DISCOVERY_KEEP_ALIVE, ENTRIES_LEAST, ENTRIES_MOST};
+use crate::mutants::{self, Mutant};
 use crate::server::Server;
 use crate::session::Flow;
 use crate::target::NoController;
@@ -248,7 +249,7 @@ fn join<E: Env, T: Transport, X: Volumes>(
     if own.port != port {
         return Err(wrong(Wrong::CONTROLLER));
     }
-    if !controller.is_enabled() {
+    if !controller.is_enabled() && !mutants::is(Mutant::NotEnabled) {
         return Err((Status::SEQUENCE_ERROR, 0));
     }
     if controller.is_resetting() {

@@ -28,6 +28,7 @@ pub(crate) mod slots;
 use crate::access::PortId;
 use crate::controller::Controller;
 use crate::limits::{EVENT_REQUESTS, PATIENCE, REPLY_BATCH, STALL};
+use crate::mutants::{self, Mutant};
 use crate::server::{Server, Timed};
 use crate::volume::Held;
 use crate::{Transport, Volumes};
@@ -251,6 +252,10 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     /// A command came, whose data, if it has some, is not in its capsule: memory first.
     fn begin_transfer(self: &Rc<Self>, slot: u16) {
         let bytes = self.slots.borrow_mut().get(slot).bytes;
+        if bytes == 0 && mutants::is(Mutant::EmptyWaits) && self.terms.queue > 0 {
+            self.slots.borrow_mut().get(slot).state = State::Receiving;
+            return;
+        }
         if bytes == 0 {
             return self.work(slot);
         }
@@ -427,7 +432,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     /// The command is of a controller that is there, and of this epoch.
     fn is_current(&self) -> bool {
         let Terms { controller, queue, epoch, .. } = &self.terms;
-        !controller.is_lost() && (*queue == 0 || controller.epoch() == *epoch)
+        let is_past = controller.epoch() != *epoch && !mutants::is(Mutant::EpochKept);
+        !controller.is_lost() && (*queue == 0 || !is_past)
     }
 }
 
@@ -533,6 +539,7 @@ pub(crate) fn data_bytes(command: &Command, flow: Flow, capsule: u32) -> Result<
     match said {
         None => Err(Status::SGL_TYPE),
         Some(_) if is_outbound && capsule != 0 => Err(Status::SGL_TYPE),
+        Some(said) if mutants::is(Mutant::LengthUnchecked) => Ok(said),
         Some(said) if said < needed || is_exact && said != needed => Err(Status::SGL_LENGTH),
         Some(said) if said > crate::limits::DATA_MOST => Err(Status::INVALID_FIELD),
         Some(said) => Ok(said),

@@ -1,0 +1,62 @@
+//! Known bugs that can be switched on, one at a time, to prove that histories of connections would
+//! catch them.
+//!
+//! Without the feature `mutants`, which only `cargo xtask histories` asks for, [`is`] is a constant
+//! `false` and nothing of this is left in the product.
+
+macro_rules! mutants {
+    ($($name:ident = $text:literal: $about:literal;)*) => {
+        /// A known bug.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Mutant {
+            $(#[doc = $about] $name,)*
+        }
+
+        /// All of them: the mutant, its name, what is wrong with it and which row of the test
+        /// plan it stands for.
+        pub const ALL: &[(Mutant, &str, &str)] = &[$((Mutant::$name, $text, $about),)*];
+    };
+}
+
+mutants! {
+    RangeWraps = "range-wraps": "first block and blocks are added, and the sum may wrap (row 22)";
+    RangeAtEnd = "range-at-end": "a range may end a block behind the volume (row 22)";
+    EmptyRange = "empty-range": "ranges of no blocks reach the volume (row 22)";
+    LengthUnchecked = "length-unchecked": "a command's data may be shorter or longer than its \
+        blocks (row 22)";
+    EmptyWaits = "empty-waits": "a command without data waits for data (row 22)";
+    NotEnabled = "not-enabled": "an I/O queue is taken before the controller is enabled (row 27)";
+    ResetUnended = "reset-unended": "queues of the epoch before stay in the controller's list, so \
+        that a reset never is over (row 27)";
+    ResetEarly = "reset-early": "a reset is over before the queues of the epoch before have ended \
+        (row 27)";
+    EpochKept = "epoch-kept": "queues of the epoch before are served on (row 27)";
+    NotDrained = "not-drained": "a host that comes again is let in before what it left has ended \
+        (row 27)";
+    ViewKept = "view-kept": "a queue goes on with the namespaces that it first found (row 27)";
+    NoticeKept = "notice-kept": "what was told before a reset, and not read, still counts as told \
+        (row 27)";
+}
+
+/// Whether this bug is switched on.
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+pub const fn is(_: Mutant) -> bool {
+    false
+}
+
+#[cfg(feature = "mutants")]
+static ON: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(u8::MAX);
+
+/// Whether this bug is switched on.
+#[cfg(feature = "mutants")]
+pub fn is(mutant: Mutant) -> bool {
+    ON.load(core::sync::atomic::Ordering::Relaxed) == mutant as u8
+}
+
+/// Switches a bug of the whole process on, and any other off.
+#[cfg(feature = "mutants")]
+pub fn switch(to: Option<Mutant>) {
+    let to = to.map_or(u8::MAX, |mutant| mutant as u8);
+    ON.store(to, core::sync::atomic::Ordering::Relaxed);
+}

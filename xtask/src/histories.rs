@@ -1,0 +1,99 @@
+//! `cargo xtask histories`: starts the random histories of NVMe/TCP connections.
+//!
+//! They are a test of `nvme-target`, built here with optimization and, for the mutants, with the
+//! feature that has them: in the folder of such builds, so that what the product links never has.
+
+use crate::sim::{keep_memory, mutants_folder};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+const USAGE: &str = "\
+usage: cargo xtask histories --seeds A..B [--seconds N]
+       cargo xtask histories --mutants";
+
+/// What to run.
+#[derive(Default)]
+struct Wanted {
+    seeds: Option<String>,
+    seconds: Option<String>,
+    mutants: bool,
+}
+
+fn wanted(arguments: &[String]) -> Option<Wanted> {
+    let mut wanted = Wanted::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--seeds" => wanted.seeds = Some(rest.next()?.clone()),
+            "--seconds" => wanted.seconds = Some(rest.next()?.clone()),
+            "--mutants" => wanted.mutants = true,
+            _ => return None,
+        }
+    }
+    (wanted.mutants != wanted.seeds.is_some()).then_some(wanted)
+}
+
+/// What the test harness says around a test's own lines.
+fn is_harness(line: &str) -> bool {
+    let is_dots = line.chars().all(|c| matches!(c, '.' | 'F'));
+    is_dots || line.starts_with("running ") || line.starts_with("test ")
+}
+
+/// Builds and runs the histories that the arguments name.
+pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
+    let Some(wanted) = wanted(arguments) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).stdout(Stdio::piped());
+    keep_memory(&mut command);
+    command.args(["test", "--quiet", "--release", "--locked", "--package", "palisade-nvme-target"]);
+    command.args(["--features", "mutants", "--target-dir"]).arg(mutants_folder());
+    for (name, value) in
+        [("PALISADE_HISTORIES", &wanted.seeds), ("PALISADE_HISTORIES_SECONDS", &wanted.seconds)]
+    {
+        value.iter().for_each(|value| {
+            command.env(name, value);
+        });
+    }
+    let test = if wanted.mutants { "mutants_are_caught" } else { "histories_at_random" };
+    command.args(["--test", "histories", "--", "--nocapture", "--exact", test]);
+    match command.spawn().and_then(|mut child| {
+        let said = child.stdout.take().into_iter().flat_map(|said| BufReader::new(said).lines());
+        said.map_while(Result::ok).filter(|line| !is_harness(line)).for_each(|l| println!("{l}"));
+        child.wait()
+    }) {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("histories: cannot start cargo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_or_mutants_are_wanted() {
+        let said = |text: &str| {
+            let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            wanted(&arguments).is_some()
+        };
+        assert!(said("--mutants") && said("--seeds 0..9") && said("--seconds 5 --seeds 0..9"));
+        assert!(
+            !said("") && !said("--seeds") && !said("--mutants --seeds 0..9") && !said("--seed")
+        );
+    }
+
+    #[test]
+    fn only_lines_of_tests_are_passed_on() {
+        let lines = ["", ".", "running 1 test", "test result: ok. 1 passed", "3 of 3 caught"];
+        assert_eq!(lines.map(is_harness), [true, true, true, true, false]);
+    }
+}
