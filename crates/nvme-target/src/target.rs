@@ -11,7 +11,7 @@
 
 use crate::access::{Export, Exports, Port, PortId, Refused};
 use crate::controller::{Association, Controller, lock};
-use crate::limits::CONTROLLERS;
+use crate::limits::{CONTROLLERS, DISCOVERY_CONTROLLERS};
 use nvme::identify::ControllerKind;
 use nvme::log::{Place, PlaceKind};
 use nvme::nqn::Nqn;
@@ -198,7 +198,11 @@ impl<K: Clone + PartialEq> Target<K> {
             }
         }
         let taken: BTreeSet<u16> = state.of(&association.subsystem).map(|c| c.id).collect();
-        let Some(id) = (1..=CONTROLLERS).find(|id| !taken.contains(id)) else {
+        let most = match association.kind {
+            ControllerKind::Io => CONTROLLERS,
+            ControllerKind::Discovery => DISCOVERY_CONTROLLERS,
+        };
+        let Some(id) = (1..=most).find(|id| !taken.contains(id)) else {
             return Err(NoController::Full);
         };
         let controller = Arc::new(Controller::new(id, association, keep_alive_ms));

@@ -9,7 +9,7 @@ mod features;
 mod identify;
 mod logs;
 
-use crate::limits::{DATA_MOST, ENTRIES_MOST};
+use crate::limits::{DATA_MOST, DISCOVERY_DATA, ENTRIES_MOST};
 use crate::session::{Admission, Admitted, Flow, Session};
 use crate::volume::Held;
 use crate::{Transport, Volumes};
@@ -63,7 +63,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             admin::IDENTIFY => Admitted::out(nvme::identify::BYTES as u32),
             admin::GET_LOG_PAGE => {
                 let bytes = Wanted::decode(command).bytes;
-                if bytes > u64::from(DATA_MOST) {
+                if bytes > u64::from(self.data_most()) {
                     return Err(Status::INVALID_FIELD);
                 }
                 Admitted::out(bytes as u32)
@@ -75,6 +75,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             admin::ASYNC_EVENT_REQUEST => Admitted { volume: None, flow: Flow::Event },
             _ => Admitted::plain(),
         })
+    }
+
+    /// Most bytes of a command's data.
+    fn data_most(&self) -> u32 {
+        if self.terms.controller.is_discovery() { DISCOVERY_DATA } else { DATA_MOST }
     }
 
     /// Carries out a command of the admin queue, and answers it.

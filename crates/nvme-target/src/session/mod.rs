@@ -26,7 +26,7 @@ pub(crate) mod slots;
 
 use crate::access::PortId;
 use crate::controller::Controller;
-use crate::limits::{EVENT_REQUESTS, PATIENCE, REPLY_BATCH, STALL};
+use crate::limits::{DISCOVERY_DATA, EVENT_REQUESTS, PATIENCE, REPLY_BATCH, STALL};
 use crate::server::{Server, Timed};
 use crate::volume::Held;
 use crate::{Transport, Volumes};
@@ -135,6 +135,10 @@ impl<T: Transport> Timed for Opened<T> {
         self.is_closed.set(true);
         self.transport.close();
     }
+
+    fn is_guest(&self) -> bool {
+        !self.is_closed.get()
+    }
 }
 
 /// A host connected: serves it to its end. The transport is closed then.
@@ -173,6 +177,9 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         share: Rc<Share>,
     ) -> EndReason {
         let env = server.env.clone();
+        if terms.controller.is_discovery() {
+            share.limit(DISCOVERY_DATA as usize);
+        }
         let session = Rc::new(Self {
             transport,
             form,
@@ -435,6 +442,10 @@ impl<E: Env, T: Transport, X: Volumes> Timed for Session<E, T, X> {
 
     fn close(&self) {
         self.give_up();
+    }
+
+    fn is_guest(&self) -> bool {
+        self.terms.controller.is_discovery() && !self.is_over()
     }
 }
 
