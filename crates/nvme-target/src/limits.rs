@@ -35,6 +35,12 @@ pub const RANGE_BYTES: u32 = 16;
 
 /// How long a host may take from the connection's begin to the end of its Connect.
 pub const PATIENCE: Nanos = Nanos::from_millis(10_000);
+/// How long a host may take to read that it is refused, or what it did wrong, before its connection
+/// is closed; and how many bytes of what it sends meanwhile are read, and forgotten. A connection
+/// that is closed with unread bytes is reset, and what was told last may be lost.
+pub const LEAVE: Nanos = Nanos::from_millis(1_000);
+/// See [`LEAVE`].
+pub const LEAVE_BYTES: usize = 16 << 20;
 /// How long a host may keep memory for data that it does not send, or replies that it does not
 /// take, while others wait for memory.
 pub const STALL: Nanos = Nanos::from_millis(15_000);

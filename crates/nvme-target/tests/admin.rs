@@ -326,6 +326,8 @@ fn a_target_that_is_starting_asks_hosts_to_try_again() {
         target.settle();
         assert_eq!(connect(late).await, Status::CONNECT_PARAMETERS);
     });
+    server.close_all();
+    rig.world.run_for(Nanos::from_millis(1));
     server.stop();
     rig.finish();
 }
