@@ -63,6 +63,8 @@ pub struct Server<E: Env, T, X: Volumes> {
     connections: RefCell<Vec<Rc<dyn Timed>>>,
     changed: Event,
     stopped: Cell<bool>,
+    /// All connections end, also those that come from now on.
+    closing: Cell<bool>,
     /// Commands that wait for scratch memory; they have no worker.
     checks: RefCell<VecDeque<Job<E, T, X>>>,
     /// Scratch memory that no command has.
@@ -94,6 +96,7 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
             connections: RefCell::default(),
             changed: Event::default(),
             stopped: Cell::new(false),
+            closing: Cell::new(false),
             checks: RefCell::default(),
             free_checks: Cell::new(CHECKS),
             scratch: RefCell::new((0..CHECKS).map(|_| Pool::single(SCRATCH)).collect()),
@@ -111,8 +114,10 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
         session::serve(self.clone(), transport, port, local).await
     }
 
-    /// Ends all connections. Their `serve` returns once all they began has ended.
+    /// Ends all connections, those that come from now on included: who accepted one may not have
+    /// come to serve it yet. Their `serve` returns once all they began has ended.
     pub fn close_all(&self) {
+        self.closing.set(true);
         self.connections.borrow().iter().for_each(|connection| connection.close());
     }
 
@@ -165,6 +170,9 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
     }
 
     pub(crate) fn enter(&self, connection: Rc<dyn Timed>) {
+        if self.closing.get() {
+            connection.close();
+        }
         self.connections.borrow_mut().push(connection);
         self.changed.notify();
         let connections = self.connections.borrow();

@@ -32,6 +32,9 @@ fn a_controller_says_what_it_is() {
         assert_eq!(host.property(property::VERSION, false).await, 0x2_0000);
         let capabilities = host.property(property::CAPABILITIES, true).await;
         assert_eq!((capabilities & 0xffff, capabilities >> 37 & 0xff), (1023, 1));
+        // Ready means with media, and may take as long as one property says and the other.
+        assert_eq!((capabilities >> 59 & 3, capabilities >> 24 & 0xff), (1, 30));
+        assert_eq!(host.property(property::READY_TIMEOUTS, false).await, 30);
         assert_eq!(host.property(property::STATUS, false).await, 1);
         let c = host.identify(cns::CONTROLLER, 0).await;
         assert_eq!((u16::from_le_bytes([c[78], c[79]]), c[77], c[111]), (id, 8, 1));
@@ -106,7 +109,16 @@ fn features_are_read_and_what_may_be_is_set() {
         assert_eq!(value(set(7, 999 << 16 | 999)).await, 127 << 16 | 127);
         assert_eq!((value(get(0xb)).await, value(set(0xb, 0)).await), (0x100, 0));
         assert_eq!(value(get(0xb)).await, 0);
-        assert_eq!(value(get(3 << 8 | 7)).await, 4);
+        // The default, what is saved (nothing), and whether it can be changed.
+        let of = |select: u32, id| value(get(select << 8 | id));
+        assert_eq!((of(1, 7).await, of(2, 7).await), (127 << 16 | 127, 127 << 16 | 127));
+        assert_eq!((of(3, 7).await, of(3, 6).await, of(3, 0x81).await), (4, 0, 0));
+        for reserved in 4..8 {
+            for id in [7, 0x81] {
+                let get = get(reserved << 8 | id);
+                host.expect(get, Data::None, Status::INVALID_FIELD).await;
+            }
+        }
         let id = admin_command(admin::GET_FEATURES, 0, &[0x81, 1]);
         assert_eq!(host.expect(id, Data::Out(16), Status::SUCCESS).await, [5; 16]);
         // Its volume has no volatile cache, but the next could.

@@ -9,6 +9,7 @@ use nvme::identify::cns;
 use nvme::nqn::DISCOVERY;
 use nvme::pdu::{Digests, Fatal};
 use nvme::status::Status;
+use palisade_nvme_target::EndReason;
 use support::host::{Data, Host, Pdu, admin_command, blocks, command};
 use support::raw::{Stage, capsule, pair, reach, shortest, with};
 use support::{BLOCK, Rig};
@@ -168,6 +169,7 @@ fn a_connection_that_ends_does_so_in_time() {
         for _ in 0..5 {
             io.begin(blocks(nvm::READ, 0, 128), &Data::Out(64 << 10)).await.unwrap();
         }
+        io::Env::sleep(&env, Nanos::from_millis(1)).await;
         io.send(&shortest(0x7f)).await.unwrap();
         io::Env::sleep(&env, Nanos::from_millis(9_800)).await;
         assert_eq!(ended.get(), None, "the host may still read");
@@ -265,4 +267,15 @@ fn controllers_with_namespaces_have_a_write_cache() {
         });
         rig.finish();
     }
+}
+
+/// Who stops finds connections that were accepted and are not served yet: these end too.
+#[test]
+fn a_connection_that_comes_as_all_end_ends_too() {
+    let rig = Rig::small(10);
+    let (_host, ended) = rig.connect(0, Default::default());
+    rig.servers[0].close_all();
+    rig.world.run_for(Nanos::from_millis(1));
+    assert_eq!(ended.get(), Some(EndReason::Closed));
+    rig.finish();
 }
