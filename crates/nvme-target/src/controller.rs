@@ -16,7 +16,7 @@
 //!   nothing more.
 //! - Who reads that the controller is not ready finds nothing still under way that came before.
 
-use crate::access::PortId;
+use crate::access::{Export, PortId};
 use crate::limits::{DISCOVERY_CONTROLLERS, DISCOVERY_KEEP_ALIVE, IO_QUEUES, KEEP_ALIVE_MOST};
 use nvme::identify::ControllerKind;
 use nvme::nqn::Nqn;
@@ -32,6 +32,13 @@ pub(crate) struct Association {
     pub host_id: [u8; 16],
     pub port: PortId,
     pub kind: ControllerKind,
+}
+
+impl Association {
+    /// Whether its host finds an export.
+    pub fn finds<K>(&self, export: &Export<K>) -> bool {
+        export.is_found(&self.subsystem, self.port, &self.host)
+    }
 }
 
 /// What a host is told by events.

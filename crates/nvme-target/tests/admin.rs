@@ -344,6 +344,37 @@ fn a_target_that_is_starting_asks_hosts_to_try_again() {
     rig.finish();
 }
 
+/// An array that is stopped may be started again: hosts that had a volume of it are to come again.
+#[test]
+fn what_may_come_back_is_asked_for_again() {
+    let rig = Rig::new(13);
+    let mut other = export(7, 1);
+    (other.subsystem, other.hosts) = (nqn("nqn.2026-11.example:t"), Hosts::Any);
+    rig.target.add("other", other).unwrap();
+    let connect = async |host: Host| {
+        let done = host.join(0, ANY_CONTROLLER).await.unwrap();
+        (done.status, done.result)
+    };
+    let (own, stopped, started, deleted) = (rig.host(), rig.host(), rig.host(), rig.host());
+    let mut stranger = rig.host();
+    stranger.name = "nqn.2026-11.example:x".into();
+    let target = rig.target.clone();
+    rig.run(async move {
+        own.enter().await;
+        assert!(target.suspend("one") && !target.suspend("one"));
+        assert!(own.next_pdu().await.is_err(), "it is lost");
+        let none = (Status::CONNECT_PARAMETERS, Wrong::SUBSYSTEM.result());
+        assert_eq!(connect(stopped).await, (none.0.passing(), none.1));
+        assert_eq!(connect(stranger).await, none);
+        target.add("one", export(1, 1)).unwrap();
+        assert_eq!(connect(started).await.0, Status::SUCCESS);
+        target.suspend("one");
+        target.remove("one");
+        assert_eq!(connect(deleted).await, none);
+    });
+    rig.finish();
+}
+
 /// What a host has given up and sends again on a new connection is not carried out after it.
 #[test]
 fn a_host_that_comes_again_waits_for_what_it_left() {

@@ -30,8 +30,7 @@ const READY: u64 = 30;
 /// The Controller Capabilities property (Base, figure 36): queue entries, contiguous queues, the
 /// time to become ready, the NVM command set, and that whoever is ready has its media at hand
 /// (CRMS.CRWMS, which every controller of version 2.0 sets).
-const CAPABILITIES: u64 =
-    (ENTRIES_MOST - 1) as u64 | 1 << 16 | READY << 24 | 1 << 37 | 1 << 59;
+const CAPABILITIES: u64 = (ENTRIES_MOST - 1) as u64 | 1 << 16 | READY << 24 | 1 << 37 | 1 << 59;
 
 /// Commands that admin queues of controllers with namespaces know, and those of discovery.
 const ADMIN: [u8; 7] = [

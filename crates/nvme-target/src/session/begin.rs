@@ -219,7 +219,7 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
     }
     server.target.associate(association, connect.keep_alive_ms).map_err(|why| match why {
         NoController::Subsystem if server.target.is_settled() => wrong(Wrong::SUBSYSTEM),
-        NoController::Subsystem => {
+        NoController::Subsystem | NoController::Absent => {
             (Status::CONNECT_PARAMETERS.passing(), Wrong::SUBSYSTEM.result())
         }
         NoController::Host if server.target.is_settled() => (Status::CONNECT_HOST, 0),
