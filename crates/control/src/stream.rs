@@ -7,8 +7,8 @@ use io::{Closed, Transport};
 use runtime::Socket;
 use std::io::IoSlice;
 
-/// Bytes that a connection over NVMe/TCP reads ahead: a header has 72, a small write's capsule 4 KiB
-/// and its header.
+/// Bytes that a connection over NVMe/TCP reads ahead: a header has 72, a small write's capsule 4
+/// KiB and its header.
 pub const NVME_AHEAD: usize = 32 << 10;
 
 /// A socket that reads ahead.
