@@ -60,6 +60,21 @@ pub fn check_tcp(text: &str, option: &str) -> Result<(), Error> {
     tcp_parts(text).map(|_| ()).map_err(|what| wrong(text, what, &hint))
 }
 
+/// Checks `ADDR:PORT` that hosts are told to connect to: they take it as it is, and look no names
+/// up.
+pub fn check_advertise(text: &str) -> Result<(), Error> {
+    check_tcp(text, "--advertise")?;
+    let what = match text.parse::<SocketAddr>() {
+        Err(_) => "hosts are told an IP address (IPv6 in brackets), not a name",
+        Ok(address) if address.port() == 0 => "hosts can't connect to port 0",
+        Ok(address) if address.ip().is_unspecified() => "hosts can't connect to all addresses",
+        Ok(_) => return Ok(()),
+    };
+    let hint = "say --advertise ADDR:PORT as hosts reach this machine, such as 192.0.2.1:4420; \
+                without it they are told the address that they came through";
+    Err(wrong(text, what, hint))
+}
+
 /// What hosts are told of `ADDR:PORT`: address and port apart.
 pub fn told(text: &str) -> (Option<String>, u16) {
     match tcp_parts(text) {
@@ -197,6 +212,20 @@ mod tests {
         for (address, what) in [("here", "no port"), ("1.2.3.4:99999", "65535"), (":1", "host")] {
             let error = parse(address).expect_err(address).error;
             assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_hosts_are_told_is_where_they_can_connect() {
+        for address in ["192.0.2.1:4420", "[2001:db8::1]:4420"] {
+            check_advertise(address).expect(address);
+        }
+        let wrong = [("nas:4420", "not a name"), ("192.0.2.1:0", "port 0"), ("here", "no port")];
+        let anywhere = [("0.0.0.0:1", "all addresses"), ("[::]:1", "all addresses")];
+        for (address, what) in wrong.into_iter().chain(anywhere) {
+            let error = check_advertise(address).expect_err(address);
+            assert!(error.error.contains(what), "{}", error.error);
+            assert!(error.hint.contains("--advertise"), "{}", error.hint);
         }
     }
 

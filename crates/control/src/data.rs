@@ -9,7 +9,7 @@
 
 use crate::api::Error;
 use crate::connection::{Connections, Table};
-use crate::nvme::{self, Server};
+use crate::nvme::{self, Server, Uses, VolumeKey};
 use core::cell::RefCell;
 use drives::SharedDrive;
 use engine::Settings;
@@ -23,8 +23,15 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
 use units::CoreId;
+
+/// How long commands under way may take to end when an export is deleted: a request of theirs is
+/// held up for about as long by a drive that does not answer.
+const LET_GO: Duration = Duration::from_secs(10);
+/// How often it is looked whether they have.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// One core.
 pub type CoreEnv = runtime::CoreEnv<Mail<SharedDrive>, SharedDrive>;
@@ -49,6 +56,7 @@ pub struct Data {
     next: Arc<AtomicU16>,
     turned_away: Arc<Notify>,
     target: nvme::Target,
+    uses: Arc<Uses>,
 }
 
 /// Starts the cores, and the engine on each. Dropping the runtime stops them.
@@ -61,13 +69,14 @@ pub fn start(
     let told = turned_away.clone();
     let product = Product { model: "Palisade".into(), version: env!("CARGO_PKG_VERSION").into() };
     let target = nvme_target::Target::new(product);
-    let shared = target.clone();
+    let uses = Arc::<Uses>::default();
+    let shared = (target.clone(), uses.clone());
     let runtime = Runtime::start_with(config, move |env: CoreEnv| {
         let core = Core::start_with(env.clone(), settings);
         CONNECTIONS.set(Some(Connections::new(core.clone(), told.clone())));
         SERVER.set(Some(Server::new(core, env, shared.clone(), told.clone())));
     })?;
-    let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away, target };
+    let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away, target, uses };
     Ok((runtime, data))
 }
 
@@ -80,6 +89,19 @@ impl Data {
     /// The NVMe/TCP target.
     pub fn target(&self) -> &nvme::Target {
         &self.target
+    }
+
+    /// Waits until no queue of a host has a volume that is not exported any more, and no command
+    /// for it is under way; false if that takes too long.
+    pub async fn let_go(&self, volume: VolumeKey) -> bool {
+        let since = Instant::now();
+        while self.uses.is_used(volume) {
+            if since.elapsed() >= LET_GO {
+                return false;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        true
     }
 
     /// Waits until a client found no room since the last time.

@@ -29,6 +29,10 @@ const REST: Duration = Duration::from_millis(100);
 /// How often it is said again that clients can't be accepted.
 const QUIET: Duration = Duration::from_secs(60);
 
+/// How long listening at one address of a recorded export may take: a name server that does not
+/// answer must not keep others from the exports.
+const LISTEN_LIMIT: Duration = Duration::from_secs(1);
+
 /// Who serves a listener's connections.
 enum Protocol {
     Nbd(ExportAddress, Arc<Table>),
@@ -47,7 +51,7 @@ pub struct Exports {
     listening: BTreeMap<String, Listening>,
     /// By export: its addresses.
     served: BTreeMap<String, Vec<String>>,
-    /// By export: why it is not served.
+    /// By export: why it is not served, or not everywhere.
     problems: BTreeMap<String, String>,
     /// The next NVMe port's number.
     next_port: u16,
@@ -67,12 +71,12 @@ impl Exports {
         self.served.contains_key(export)
     }
 
-    /// Whether any export that should be served is not.
+    /// Whether any export that should be served is not, or not everywhere.
     pub fn has_problems(&self) -> bool {
         !self.problems.is_empty()
     }
 
-    /// Why an export is not served.
+    /// Why an export is not served, or not everywhere.
     pub fn problem(&self, export: &str) -> Option<&String> {
         self.problems.get(export)
     }
@@ -105,6 +109,39 @@ impl Exports {
             }
         }
         Ok(ExportAddress::NvmeTcp(NvmeExport { listeners, ..export.clone() }))
+    }
+
+    /// As [`Exports::listen`], wherever that can be, such as on interfaces that are up already. An
+    /// error comes beside the addresses that could be had, or in their place.
+    async fn listen_where_possible(
+        &mut self,
+        address: &ExportAddress,
+    ) -> Result<(ExportAddress, Result<(), Error>), Error> {
+        let late = |text: &str| {
+            Error::failed(
+                format!("can't listen on {text}: looking it up takes too long"),
+                "see whether the name server answers, or say an IP address",
+            )
+        };
+        let ExportAddress::NvmeTcp(export) = address else {
+            let listening = tokio::time::timeout(LISTEN_LIMIT, self.listen_nbd(address)).await;
+            let real = listening.unwrap_or_else(|_| Err(late(&address::text(address))))?;
+            return Ok((real, Ok(())));
+        };
+        let (mut listeners, mut failed) = (Vec::new(), Ok(()));
+        for listener in &export.listeners {
+            // Dropped before it changes anything.
+            let listening = tokio::time::timeout(LISTEN_LIMIT, self.listen_nvme(listener)).await;
+            match listening.unwrap_or_else(|_| Err(late(&listener.address))) {
+                Ok(real) => listeners.push(real),
+                Err(error) => failed = failed.and(Err(error)),
+            }
+        }
+        if listeners.is_empty() {
+            failed?;
+            failed = Ok(());
+        }
+        Ok((ExportAddress::NvmeTcp(NvmeExport { listeners, ..export.clone() }), failed))
     }
 
     async fn listen_nbd(&mut self, address: &ExportAddress) -> Result<ExportAddress, Error> {
@@ -186,7 +223,8 @@ impl Exports {
         (1..).find(is_free).expect("numbers don't end")
     }
 
-    /// Serves an export; listens for it if nobody does yet.
+    /// Serves an export; listens for it where nobody does yet. Where it can't be served, that is an
+    /// error; it is served at its other addresses all the same.
     pub async fn add(
         &mut self,
         name: &str,
@@ -208,9 +246,13 @@ impl Exports {
         target: Target,
         address: &ExportAddress,
     ) -> Result<(), Error> {
-        let address = self.listen(address).await?;
+        let (address, elsewhere) = self.listen_where_possible(address).await?;
         let keys = address::keys(&address);
         let export = target.export.clone();
+        if self.served.get(&export) == Some(&keys) {
+            // Tried again, and there is nothing new to tell hosts.
+            return elsewhere;
+        }
         let outcome = match &address {
             ExportAddress::NvmeTcp(nvme) => self.add_namespace(&target, nvme),
             _ => self.add_to_table(name, target, &keys[0]),
@@ -222,7 +264,7 @@ impl Exports {
                 return Err(error);
             }
         };
-        Ok(())
+        elsewhere
     }
 
     fn add_to_table(&self, name: &str, target: Target, key: &str) -> Result<(), Error> {
@@ -256,9 +298,19 @@ impl Exports {
 
     /// Ends an export: its connections, and every listener whose last it was.
     pub async fn remove(&mut self, export: &str) {
+        self.data.target().remove(export);
+        self.close(export).await;
+    }
+
+    /// As [`Exports::remove`], of an export that may come back: hosts that ask for it go on asking.
+    pub async fn suspend(&mut self, export: &str) {
+        self.data.target().suspend(export);
+        self.close(export).await;
+    }
+
+    async fn close(&mut self, export: &str) {
         self.problems.remove(export);
         let Some(keys) = self.served.remove(export) else { return };
-        self.data.target().remove(export);
         for key in keys {
             let protocol = self.listening.get(&key).map(|listening| &listening.protocol);
             if let Some(Protocol::Nbd(_, table)) = protocol {

@@ -353,6 +353,8 @@ impl Manager {
             let running = self.running().await?;
             if running.iter().any(|other| other.uuid == status.uuid) {
                 outcome?;
+            } else {
+                self.forget_exports(&status).await;
             }
             let counts = |s: &&SlotStatus| s.health != SlotHealth::Failed && s.path.is_some();
             erased.extend(status.slots.iter().filter(counts).map(|s| s.serial.clone()));

@@ -5,18 +5,19 @@ use crate::stream::{NVME_AHEAD, Stream};
 use engine::Volume;
 use engine::array::message::ArrayId;
 use engine::array::view::SlotState;
-use io::{Env, Priority};
+use io::{BlockError, Blocks, Buf, BufMut, Env, Priority};
 use nvme_target::{EndReason, Health, PortId, Volumes};
 use runtime::Socket;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::sync::Notify;
 use units::Uuid;
 
 /// Names a volume of a running array, on every core.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct VolumeKey {
     /// The running array.
     pub array: ArrayId,
@@ -24,15 +25,93 @@ pub struct VolumeKey {
     pub volume: Uuid,
 }
 
+/// Which volumes the queues of hosts have, on all cores, so that who ends an export learns when no
+/// command for it is under way any more.
+#[derive(Default, Debug)]
+pub struct Uses(Mutex<BTreeMap<VolumeKey, Weak<()>>>);
+
+impl Uses {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<VolumeKey, Weak<()>>> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// It is used as long as what this gives, or a clone of it, is there.
+    fn begin(&self, key: VolumeKey) -> Arc<()> {
+        let mut all = self.lock();
+        if let Some(used) = all.get(&key).and_then(Weak::upgrade) {
+            return used;
+        }
+        all.retain(|_, used| used.strong_count() > 0);
+        let used = Arc::new(());
+        all.insert(key, Arc::downgrade(&used));
+        used
+    }
+
+    /// Whether a queue has it, or a command is under way.
+    pub fn is_used(&self, key: VolumeKey) -> bool {
+        self.lock().get(&key).is_some_and(|used| used.strong_count() > 0)
+    }
+}
+
+/// A volume that a queue has, or a command of it.
+#[derive(Clone)]
+pub struct Used {
+    volume: Volume<CoreEnv>,
+    _use: Arc<()>,
+}
+
+impl Blocks for Used {
+    fn bytes(&self) -> u64 {
+        self.volume.bytes()
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.volume.block_bytes()
+    }
+
+    fn strip_bytes(&self) -> u32 {
+        self.volume.strip_bytes()
+    }
+
+    fn stripe_bytes(&self) -> u32 {
+        self.volume.stripe_bytes()
+    }
+
+    fn volatile_cache(&self) -> bool {
+        self.volume.volatile_cache()
+    }
+
+    async fn read(&self, offset: u64, into: BufMut) -> (Result<(), BlockError>, BufMut) {
+        self.volume.read(offset, into).await
+    }
+
+    async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
+        self.volume.write(offset, data, fua).await
+    }
+
+    async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
+        self.volume.write_zeroes(offset, bytes, fua).await
+    }
+
+    async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
+        self.volume.discard(offset, bytes).await
+    }
+
+    async fn flush(&self) -> Result<(), BlockError> {
+        self.volume.flush().await
+    }
+}
+
 /// The volumes of a core.
-pub struct CoreVolumes(Core);
+pub struct CoreVolumes(Core, Arc<Uses>);
 
 impl Volumes for CoreVolumes {
     type Key = VolumeKey;
-    type Volume = Volume<CoreEnv>;
+    type Volume = Used;
 
     fn open(&self, key: &VolumeKey) -> Option<Self::Volume> {
-        Some(Volume::new(self.0.array(key.array)?, key.volume))
+        let volume = Volume::new(self.0.array(key.array)?, key.volume);
+        Some(Used { volume, _use: self.1.begin(*key) })
     }
 
     fn health(&self, key: &VolumeKey) -> Health {
@@ -58,8 +137,13 @@ pub struct Server {
 
 impl Server {
     /// Starts it; allocates its memory.
-    pub fn new(core: Core, env: CoreEnv, target: Target, turned_away: Arc<Notify>) -> Rc<Self> {
-        let inner = nvme_target::Server::start(env, target, CoreVolumes(core));
+    pub fn new(
+        core: Core,
+        env: CoreEnv,
+        (target, uses): (Target, Arc<Uses>),
+        turned_away: Arc<Notify>,
+    ) -> Rc<Self> {
+        let inner = nvme_target::Server::start(env, target, CoreVolumes(core, uses));
         Rc::new(Self { inner, turned_away })
     }
 
@@ -75,5 +159,25 @@ impl Server {
                 me.turned_away.notify_one();
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_used_until_the_last_has_let_it_go() {
+        let uses = Uses::default();
+        let key = |volume| VolumeKey { array: ArrayId(1), volume: Uuid([volume; 16]) };
+        assert!(!uses.is_used(key(1)));
+        let first = uses.begin(key(1));
+        let (second, other) = (uses.begin(key(1)), uses.begin(key(2)));
+        drop(first);
+        assert!(uses.is_used(key(1)));
+        drop((second, other));
+        assert!(!uses.is_used(key(1)) && !uses.is_used(key(2)));
+        let _again = uses.begin(key(1));
+        assert_eq!((uses.is_used(key(1)), uses.lock().len()), (true, 1));
     }
 }

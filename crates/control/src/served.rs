@@ -10,11 +10,7 @@ use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
 use format::{ExportAddress, Listener, NvmeExport};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use units::{Uuid, format_size};
-
-/// How long one export may take to be served when it is tried again.
-const RETRY_LIMIT: Duration = Duration::from_secs(1);
 
 impl Manager {
     /// All volumes of running arrays.
@@ -133,18 +129,31 @@ impl Manager {
         }
     }
 
-    /// Forgets an export: `ARRAY:NUMBER`.
+    /// Forgets an export: `ARRAY:NUMBER`. No command for it is under way then, so that its volume
+    /// may be deleted next.
     pub async fn delete_export(&self, id: &str) -> Result<(), Error> {
         let wrong = || no_export(id);
         let (array, number) = id.rsplit_once(':').ok_or_else(wrong)?;
         let number: u32 = number.parse().map_err(|_| wrong())?;
         let array = self.named(array).await?;
-        if !array.exports.iter().any(|e| e.id == number) {
+        let Some(export) = array.exports.iter().find(|e| e.id == number) else {
             return Err(ManageError::NoExport(array.name, number).into());
-        }
+        };
+        let volume = VolumeKey { array: array.id, volume: export.volume };
         let mut exports = self.exports.lock().await;
         self.ask_of(&array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
         exports.remove(&convert::export_id(&array.name, number)).await;
+        drop(exports);
+        if !self.data.let_go(volume).await {
+            return Err(Error::failed(
+                format!("export {id} is deleted, but commands that hosts sent it are not over yet"),
+                format!(
+                    "wait before you delete its volume; palisade array show {} tells of drives \
+                     that don't answer",
+                    array.name
+                ),
+            ));
+        }
         Ok(())
     }
 
@@ -174,23 +183,27 @@ impl Manager {
                     continue;
                 }
                 let (name, target) = (name(array, status), target(array, status));
-                let adding = exports.add(&name, target, &status.address);
-                // A name server that does not answer must not keep others from the exports.
-                match tokio::time::timeout(RETRY_LIMIT, adding).await {
-                    Ok(Ok(())) => eprintln!(
+                if exports.add(&name, target, &status.address).await.is_ok() {
+                    eprintln!(
                         "palisade: {name} is served at {} now",
                         address::text(&status.address)
-                    ),
-                    Ok(Err(_)) => {}
-                    // It may have opened some of its addresses.
-                    Err(_) => exports.close_if_unused(&status.address).await,
+                    );
                 }
             }
         }
     }
 
-    /// Ends all exports of an array that is about to stop; they stay recorded.
+    /// Ends all exports of an array that is about to stop; they stay recorded, and hosts may come
+    /// back for them.
     pub(crate) async fn end_exports(&self, array: &ArrayStatus) {
+        let mut exports = self.exports.lock().await;
+        for status in &array.exports {
+            exports.suspend(&convert::export_id(&array.name, status.id)).await;
+        }
+    }
+
+    /// Exports of an array that was deleted don't come back.
+    pub(crate) async fn forget_exports(&self, array: &ArrayStatus) {
         let mut exports = self.exports.lock().await;
         for status in &array.exports {
             exports.remove(&convert::export_id(&array.name, status.id)).await;
@@ -234,7 +247,7 @@ fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
         ));
     }
     nvme_tcp.iter().try_for_each(|text| address::check_tcp(text, "--nvme-tcp"))?;
-    advertise.iter().try_for_each(|text| address::check_tcp(text, "--advertise"))?;
+    advertise.iter().try_for_each(|text| address::check_advertise(text))?;
     let several: BTreeSet<&String> = nvme_tcp.iter().filter(|at| !at.ends_with(":0")).collect();
     let any_port = nvme_tcp.iter().filter(|at| at.ends_with(":0")).count();
     if several.len() + any_port < nvme_tcp.len() {

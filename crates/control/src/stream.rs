@@ -64,6 +64,11 @@ impl Transport for Stream {
         self.socket.write_vectored_all(parts).await.map_err(|_| Closed)
     }
 
+    fn finish(&self) {
+        // As below.
+        let _ = self.socket.finish();
+    }
+
     fn close(&self) {
         // A connection that is gone already is as closed as it can be.
         let _ = self.socket.shutdown();

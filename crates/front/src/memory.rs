@@ -114,6 +114,11 @@ impl ConnectionMemory {
         self.connections.get() == 0 && self.pieces.iter().all(|p| p.pool.free() == p.pool.pieces())
     }
 
+    /// Bytes of the pieces that are with connections; what these have in reserve is not counted.
+    pub fn held(&self) -> usize {
+        self.pieces.iter().map(|pieces| pieces.lent.get() * pieces.pool.piece_bytes()).sum()
+    }
+
     /// Somebody waits for a piece.
     pub fn is_wanted(&self) -> bool {
         self.wanted.get() > 0
@@ -129,6 +134,8 @@ impl ConnectionMemory {
 pub struct Share {
     memory: Rc<ConnectionMemory>,
     held: Cell<usize>,
+    /// Most bytes it may hold.
+    most: Cell<usize>,
     reserve: Pieces,
     reserve_used: Cell<bool>,
 }
@@ -144,9 +151,16 @@ impl Share {
         Some(Rc::new(Self {
             memory: memory.clone(),
             held: Cell::new(0),
+            most: Cell::new(CONNECTION_BYTES),
             reserve: Pieces::new(memory.size.reserve_bytes, 1),
             reserve_used: Cell::new(false),
         }))
+    }
+
+    /// From now on it takes pieces only as long as it holds no more than these bytes. Whoever wants
+    /// a larger piece waits for ever.
+    pub fn limit(&self, most: usize) {
+        self.most.set(most.min(CONNECTION_BYTES));
     }
 
     /// A piece of at least `want` bytes, cut to them; not the reserve.
@@ -175,7 +189,7 @@ impl Share {
     fn try_sizes(self: &Rc<Self>, want: usize, sizes: Range<usize>) -> Option<(BufMut, Lease)> {
         for pieces in &self.memory.pieces[sizes] {
             let bytes = pieces.pool.piece_bytes();
-            if self.held.get() + bytes > CONNECTION_BYTES {
+            if self.held.get() + bytes > self.most.get() {
                 continue;
             }
             if let Some(piece) = pieces.take(want.min(bytes), self.memory.kept.get()) {
@@ -332,6 +346,20 @@ mod tests {
         assert_eq!(got.last().unwrap().0.len(), 64 << 10);
         let other = Share::open(&memory).unwrap();
         assert!(other.try_take(1 << 20).is_some());
+    }
+
+    #[test]
+    fn a_share_may_be_limited_to_less() {
+        let memory = memory([2, 2, 2, 2]);
+        let share = Share::open(&memory).unwrap();
+        share.limit(128 << 10);
+        assert!(share.try_take_whole((128 << 10) + 1).is_none());
+        let whole = share.try_take_whole(128 << 10);
+        assert!(whole.is_some() && share.try_take_whole(1).is_none());
+        assert_eq!(memory.held(), 128 << 10);
+        drop(whole);
+        let small: Vec<_> = (0..3).map_while(|_| share.try_take_whole(1)).collect();
+        assert_eq!((small.len(), memory.held()), (3, 24 << 10));
     }
 
     #[test]

@@ -24,7 +24,13 @@ pub trait Transport: 'static {
     /// Sends all parts in order. The slices may be advanced in place.
     fn write_all(&self, parts: &mut [IoSlice<'_>]) -> impl Future<Output = Result<(), Closed>>;
 
+    /// Ends the direction to the other end, which reads what was sent and then the end. Nothing may
+    /// be written any more.
+    fn finish(&self);
+
     /// Ends both directions: running and later calls return [`Closed`]. Whoever listens may
     /// call it too, to end a connection that takes too long or when the server stops.
+    /// While bytes of the other end are unread this may reset the connection: then what was sent
+    /// last may never be read there. See [`Transport::finish`].
     fn close(&self);
 }

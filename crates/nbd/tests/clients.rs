@@ -56,6 +56,10 @@ impl Transport for Socket {
         .await
     }
 
+    fn finish(&self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Write);
+    }
+
     fn close(&self) {
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }

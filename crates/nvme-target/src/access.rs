@@ -60,6 +60,18 @@ pub struct Export<K> {
     pub hosts: Hosts,
 }
 
+impl<K> Export<K> {
+    /// Whether a host finds it that looks for a subsystem at a port.
+    pub(crate) fn is_found(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> bool {
+        self.is_for(subsystem, host) && self.ports.contains(&port)
+    }
+
+    /// Whether a host may have it, wherever, as a part of this subsystem.
+    pub(crate) fn is_for(&self, subsystem: &Nqn, host: &Nqn) -> bool {
+        self.subsystem == *subsystem && self.hosts.allow(host)
+    }
+}
+
 /// Why an export can't be added.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
@@ -98,8 +110,8 @@ impl<K: Clone> Exports<K> {
         Ok(())
     }
 
-    pub fn remove(&mut self, name: &str) -> bool {
-        self.0.remove(name).is_some()
+    pub fn remove(&mut self, name: &str) -> Option<Export<K>> {
+        self.0.remove(name)
     }
 
     pub fn get(&self, name: &str) -> Option<&Export<K>> {
@@ -108,12 +120,15 @@ impl<K: Clone> Exports<K> {
 
     /// What `host` finds of a subsystem at a port, by number.
     pub fn namespaces(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> Vec<Export<K>> {
-        let found = |e: &&Export<K>| {
-            e.subsystem == *subsystem && e.ports.contains(&port) && e.hosts.allow(host)
-        };
+        let found = |e: &&Export<K>| e.is_found(subsystem, port, host);
         let mut all: Vec<_> = self.0.values().filter(found).cloned().collect();
         all.sort_by_key(|export| export.nsid);
         all
+    }
+
+    /// Whether `host` finds any of a subsystem at a port.
+    pub fn has(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> bool {
+        self.0.values().any(|e| e.is_found(subsystem, port, host))
     }
 
     /// Whether a subsystem is reached at a port, by whomever.
@@ -178,6 +193,6 @@ mod tests {
         assert_eq!(exports.add("a", other), Ok(()));
         let none = export("s", 0, &[2], Hosts::Any);
         assert_eq!(exports.add("b", none), Err(Refused::NamespaceNumber));
-        assert!(exports.remove("a") && !exports.remove("a"));
+        assert!(exports.remove("a").is_some() && exports.remove("a").is_none());
     }
 }

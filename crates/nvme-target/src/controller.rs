@@ -16,8 +16,8 @@
 //!   nothing more.
 //! - Who reads that the controller is not ready finds nothing still under way that came before.
 
-use crate::access::PortId;
-use crate::limits::{CONTROLLERS, IO_QUEUES, KEEP_ALIVE_MOST};
+use crate::access::{Export, PortId};
+use crate::limits::{DISCOVERY_CONTROLLERS, DISCOVERY_KEEP_ALIVE, IO_QUEUES, KEEP_ALIVE_MOST};
 use crate::mutants::{self, Mutant};
 use nvme::identify::ControllerKind;
 use nvme::nqn::Nqn;
@@ -33,6 +33,13 @@ pub(crate) struct Association {
     pub host_id: [u8; 16],
     pub port: PortId,
     pub kind: ControllerKind,
+}
+
+impl Association {
+    /// Whether its host finds an export.
+    pub fn finds<K>(&self, export: &Export<K>) -> bool {
+        export.is_found(&self.subsystem, self.port, &self.host)
+    }
 }
 
 /// What a host is told by events.
@@ -97,15 +104,16 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Controller {
     pub fn new(id: u16, association: Association, keep_alive_ms: u32) -> Self {
-        assert!((1..=CONTROLLERS).contains(&id), "controllers are numbered from 1");
+        assert!((1..=DISCOVERY_CONTROLLERS).contains(&id), "controllers are numbered from 1");
         let wanted = events_at_first(association.kind);
+        let keep_alive_ms = keep_alive(association.kind, keep_alive_ms);
         Self {
             id,
             association,
             counts: Counts::default(),
             lost: AtomicBool::new(false),
             traffic: AtomicBool::new(true),
-            keep_alive_ms: AtomicU32::new(keep_alive_ms.min(KEEP_ALIVE_MOST)),
+            keep_alive_ms: AtomicU32::new(keep_alive_ms),
             configuration: AtomicU32::new(0),
             epoch: AtomicU32::new(0),
             granted: AtomicU16::new(IO_QUEUES),
@@ -147,7 +155,7 @@ impl Controller {
     }
 
     pub fn set_keep_alive_ms(&self, timeout: u32) {
-        self.keep_alive_ms.store(timeout.min(KEEP_ALIVE_MOST), Ordering::Relaxed);
+        self.keep_alive_ms.store(keep_alive(self.association.kind, timeout), Ordering::Relaxed);
     }
 
     /// The Controller Configuration property.
@@ -269,6 +277,16 @@ impl Controller {
         notices.tell_namespaces = !notices.namespaces.is_empty();
         let left = notices.tell_namespaces || notices.tell_discovery;
         self.has_notices.store(left, Ordering::Release);
+    }
+}
+
+/// The keep-alive timeout that a host gets which asks for this one, milliseconds. That of a
+/// discovery controller always runs: anybody may have one, and who is gone must not keep it.
+fn keep_alive(kind: ControllerKind, wanted: u32) -> u32 {
+    match (kind, wanted) {
+        (ControllerKind::Io, _) => wanted.min(KEEP_ALIVE_MOST),
+        (ControllerKind::Discovery, 0) => DISCOVERY_KEEP_ALIVE,
+        (ControllerKind::Discovery, _) => wanted.min(DISCOVERY_KEEP_ALIVE),
     }
 }
 

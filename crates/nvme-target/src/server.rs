@@ -8,12 +8,15 @@
 //! it looks after keep-alive timers, and tells events. It stands still while there is no
 //! connection.
 //!
+//! Connections that anybody may have are *guests*: there are only so many, and a new one takes the
+//! place of the oldest.
+//!
 //! Invariants
 //! - A command that is queued has a worker at the latest when the commands before it have ended.
 //! - A connection is in the list from its begin to its end.
 
 use crate::access::PortId;
-use crate::limits::{CHECKS, MEMORY, TICK, WORKERS};
+use crate::limits::{CHECKS, GUESTS, MEMORY, TICK, WORKERS};
 use crate::session::{self, EndReason, Session};
 use crate::{Target, Transport, Volumes};
 use core::cell::{Cell, RefCell};
@@ -43,6 +46,8 @@ pub(crate) trait Timed {
     fn tick(&self, now: Nanos);
     /// Ends the connection.
     fn close(&self);
+    /// Anybody may have it; false once it was closed.
+    fn is_guest(&self) -> bool;
 }
 
 /// One core's part of the target.
@@ -54,9 +59,12 @@ pub struct Server<E: Env, T, X: Volumes> {
     seats: Seats<Job<E, T, X>>,
     idle: Cell<usize>,
     backlog: RefCell<VecDeque<Job<E, T, X>>>,
+    /// In the order in which they came, or were connected.
     connections: RefCell<Vec<Rc<dyn Timed>>>,
     changed: Event,
     stopped: Cell<bool>,
+    /// All connections end, also those that come from now on.
+    closing: Cell<bool>,
     /// Commands that wait for scratch memory; they have no worker.
     checks: RefCell<VecDeque<Job<E, T, X>>>,
     /// Scratch memory that no command has.
@@ -88,6 +96,7 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
             connections: RefCell::default(),
             changed: Event::default(),
             stopped: Cell::new(false),
+            closing: Cell::new(false),
             checks: RefCell::default(),
             free_checks: Cell::new(CHECKS),
             scratch: RefCell::new((0..CHECKS).map(|_| Pool::single(SCRATCH)).collect()),
@@ -105,8 +114,10 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
         session::serve(self.clone(), transport, port, local).await
     }
 
-    /// Ends all connections. Their `serve` returns once all they began has ended.
+    /// Ends all connections, those that come from now on included: who accepted one may not have
+    /// come to serve it yet. Their `serve` returns once all they began has ended.
     pub fn close_all(&self) {
+        self.closing.set(true);
         self.connections.borrow().iter().for_each(|connection| connection.close());
     }
 
@@ -120,6 +131,11 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
     /// Connections that are there.
     pub fn connections(&self) -> usize {
         self.connections.borrow().len()
+    }
+
+    /// Bytes of payload memory that connections hold, besides what each has in reserve.
+    pub fn memory_held(&self) -> usize {
+        self.memory.held()
     }
 
     /// True if nothing is under way and all memory is back.
@@ -154,8 +170,17 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
     }
 
     pub(crate) fn enter(&self, connection: Rc<dyn Timed>) {
+        if self.closing.get() {
+            connection.close();
+        }
         self.connections.borrow_mut().push(connection);
         self.changed.notify();
+        let connections = self.connections.borrow();
+        let mut guests = connections.iter().filter(|connection| connection.is_guest());
+        let oldest = guests.next();
+        if let Some(oldest) = oldest.filter(|_| guests.count() >= GUESTS) {
+            oldest.close();
+        }
     }
 
     pub(crate) fn leave(&self, connection: &Rc<dyn Timed>) {

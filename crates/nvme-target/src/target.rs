@@ -11,7 +11,7 @@
 
 use crate::access::{Export, Exports, Port, PortId, Refused};
 use crate::controller::{Association, Controller, lock};
-use crate::limits::CONTROLLERS;
+use crate::limits::{CONTROLLERS, DISCOVERY_CONTROLLERS};
 use crate::mutants::{self, Mutant};
 use nvme::identify::ControllerKind;
 use nvme::log::{Place, PlaceKind};
@@ -32,6 +32,8 @@ pub struct Product {
 #[derive(Debug)]
 struct State<K> {
     exports: Exports<K>,
+    /// Exports that may come back, by name.
+    absent: BTreeMap<String, Export<K>>,
     ports: BTreeMap<PortId, Port>,
     referrals: Vec<Place>,
     controllers: Vec<Arc<Controller>>,
@@ -67,6 +69,8 @@ pub(crate) enum NoController {
     Subsystem,
     /// The host may not.
     Host,
+    /// What the host may have is not served now, and may be again.
+    Absent,
     /// There is no number left.
     Full,
 }
@@ -76,6 +80,7 @@ impl<K: Clone + PartialEq> Target<K> {
     pub fn new(product: Product) -> Arc<Self> {
         let state = State {
             exports: Exports::default(),
+            absent: BTreeMap::new(),
             ports: BTreeMap::new(),
             referrals: Vec::new(),
             controllers: Vec::new(),
@@ -110,21 +115,21 @@ impl<K: Clone + PartialEq> Target<K> {
 
     /// Adds a port, or says something else of one.
     pub fn set_port(&self, id: PortId, port: Port) {
-        self.change(|state| {
+        self.change(None, |state| {
             state.ports.insert(id, port);
         });
     }
 
     /// Removes a port. Its listener is closed already.
     pub fn remove_port(&self, id: PortId) {
-        self.change(|state| {
+        self.change(None, |state| {
             state.ports.remove(&id);
         });
     }
 
     /// Other discovery services that hosts are told of.
     pub fn set_referrals(&self, referrals: Vec<Place>) {
-        self.change(|state| state.referrals = referrals);
+        self.change(None, |state| state.referrals = referrals);
     }
 
     /// Adds an export, or puts it in the place of the one with this name.
@@ -132,12 +137,28 @@ impl<K: Clone + PartialEq> Target<K> {
     /// # Errors
     /// Why it can't be.
     pub fn add(&self, name: &str, export: Export<K>) -> Result<(), Refused> {
-        self.change(|state| state.exports.add(name, export))
+        self.change(Some(name), |state| {
+            state.exports.add(name, export)?;
+            state.absent.remove(name);
+            Ok(())
+        })
     }
 
     /// Removes an export; false if there was none. What has reached its volume goes on.
     pub fn remove(&self, name: &str) -> bool {
-        self.change(|state| state.exports.remove(name))
+        self.change(Some(name), |state| {
+            state.absent.remove(name);
+            state.exports.remove(name).is_some()
+        })
+    }
+
+    /// As [`Target::remove`], of an export that may come back: hosts that ask for it are not sent
+    /// away for good.
+    pub fn suspend(&self, name: &str) -> bool {
+        self.change(Some(name), |state| {
+            let export = state.exports.remove(name);
+            export.map(|export| state.absent.insert(name.to_owned(), export)).is_some()
+        })
     }
 
     /// A volume's size changed: hosts that have it are told.
@@ -151,32 +172,35 @@ impl<K: Clone + PartialEq> Target<K> {
         }
     }
 
-    /// Changes exports or ports, and tells those whom it concerns.
-    fn change<R>(&self, change: impl FnOnce(&mut State<K>) -> R) -> R {
+    /// Changes ports or referrals, or the export that is named, and tells those whom it concerns.
+    fn change<R>(&self, export: Option<&str>, change: impl FnOnce(&mut State<K>) -> R) -> R {
         let mut state = self.lock();
-        let before: Vec<_> = state.controllers.iter().map(|c| state.seen_by(c)).collect();
+        let named = |state: &State<K>| export.and_then(|name| state.exports.get(name)).cloned();
+        let (old, pages) = (named(&state), state.pages());
         let outcome = change(&mut state);
+        let (new, mut pages) = (named(&state), pages.into_iter());
         state.generation += 1;
         // Before anybody is told: who looks then, looks again.
         self.changes.fetch_add(1, Ordering::AcqRel);
-        for (controller, before) in state.controllers.iter().zip(before) {
-            let after = state.seen_by(controller);
-            if before == after {
+        for controller in &state.controllers {
+            if controller.is_discovery() {
+                if pages.next() != Some(state.page(controller)) {
+                    controller.notify(|notices| notices.tell_discovery = true);
+                }
                 continue;
             }
-            match (before, after) {
-                (Seen::Namespaces(before), Seen::Namespaces(after)) => {
-                    let differs = |e: &&Export<K>| {
-                        let same = |other: &Export<K>| other.nsid == e.nsid && alike(other, e);
-                        !before.iter().any(same) || !after.iter().any(same)
-                    };
-                    let all = before.iter().chain(&after).filter(differs).map(|e| e.nsid);
-                    tell(controller, all.collect::<BTreeSet<_>>().into_iter());
-                    if after.is_empty() {
-                        controller.lose();
-                    }
+            let found = |export: &&Export<K>| controller.association.finds(export);
+            let (old, new) = (old.as_ref().filter(found), new.as_ref().filter(found));
+            if old.zip(new).is_some_and(|(old, new)| alike(old, new)) {
+                continue;
+            }
+            let all: BTreeSet<_> = old.into_iter().chain(new).map(|export| export.nsid).collect();
+            if !all.is_empty() {
+                tell(controller, all.into_iter());
+                let Association { subsystem, port, host, .. } = &controller.association;
+                if !state.exports.has(subsystem, *port, host) {
+                    controller.lose();
                 }
-                _ => controller.notify(|notices| notices.tell_discovery = true),
             }
         }
         outcome
@@ -191,15 +215,23 @@ impl<K: Clone + PartialEq> Target<K> {
         let mut state = self.lock();
         if association.kind == ControllerKind::Io {
             let Association { subsystem, host, port, .. } = &association;
+            let is_absent = || state.absent.values().any(|e| e.is_for(subsystem, host));
+            if !state.exports.has(subsystem, *port, host) && is_absent() {
+                return Err(NoController::Absent);
+            }
             if !state.exports.is_at(subsystem, *port) {
                 return Err(NoController::Subsystem);
             }
-            if state.exports.namespaces(subsystem, *port, host).is_empty() {
+            if !state.exports.has(subsystem, *port, host) {
                 return Err(NoController::Host);
             }
         }
         let taken: BTreeSet<u16> = state.of(&association.subsystem).map(|c| c.id).collect();
-        let Some(id) = (1..=CONTROLLERS).find(|id| !taken.contains(id)) else {
+        let most = match association.kind {
+            ControllerKind::Io => CONTROLLERS,
+            ControllerKind::Discovery => DISCOVERY_CONTROLLERS,
+        };
+        let Some(id) = (1..=most).find(|id| !taken.contains(id)) else {
             return Err(NoController::Full);
         };
         let controller = Arc::new(Controller::new(id, association, keep_alive_ms));
@@ -249,10 +281,7 @@ impl<K: Clone + PartialEq> Target<K> {
     pub fn connected(&self, name: &str) -> Vec<Connected> {
         let state = self.lock();
         let Some(export) = state.exports.get(name) else { return Vec::new() };
-        let has = |c: &&Arc<Controller>| {
-            let own = state.namespaces(c);
-            own.iter().any(|e| e.subsystem == export.subsystem && e.nsid == export.nsid)
-        };
+        let has = |c: &&Arc<Controller>| !c.is_discovery() && c.association.finds(export);
         let told = |c: &Arc<Controller>| Connected {
             host: c.association.host.to_string(),
             controller: c.id,
@@ -264,14 +293,10 @@ impl<K: Clone + PartialEq> Target<K> {
 
 /// Whether hosts see the same namespace.
 fn alike<K: PartialEq>(one: &Export<K>, other: &Export<K>) -> bool {
-    one.volume == other.volume && one.nguid == other.nguid && one.uuid == other.uuid
-}
-
-/// What a controller's host can see change.
-#[derive(PartialEq)]
-enum Seen<K> {
-    Namespaces(Vec<Export<K>>),
-    Places(Vec<Place>),
+    one.nsid == other.nsid
+        && one.volume == other.volume
+        && one.nguid == other.nguid
+        && one.uuid == other.uuid
 }
 
 impl<K: Clone + PartialEq> State<K> {
@@ -288,13 +313,15 @@ impl<K: Clone + PartialEq> State<K> {
         }
     }
 
-    fn seen_by(&self, controller: &Controller) -> Seen<K> {
-        match controller.association.kind {
-            ControllerKind::Io => Seen::Namespaces(self.namespaces(controller)),
-            ControllerKind::Discovery => {
-                Seen::Places(self.places(&controller.association.host, ""))
-            }
-        }
+    /// The discovery pages of those who have one, in their order.
+    fn pages(&self) -> Vec<Vec<Place>> {
+        let discovery = self.controllers.iter().filter(|c| c.is_discovery());
+        discovery.map(|c| self.page(c)).collect()
+    }
+
+    /// What a discovery controller's host finds, but for the address that it came through.
+    fn page(&self, controller: &Controller) -> Vec<Place> {
+        self.places(&controller.association.host, "")
     }
 
     fn places(&self, host: &Nqn, local: &str) -> Vec<Place> {

@@ -32,6 +32,9 @@ fn a_controller_says_what_it_is() {
         assert_eq!(host.property(property::VERSION, false).await, 0x2_0000);
         let capabilities = host.property(property::CAPABILITIES, true).await;
         assert_eq!((capabilities & 0xffff, capabilities >> 37 & 0xff), (1023, 1));
+        // Ready means with media, and may take as long as one property says and the other.
+        assert_eq!((capabilities >> 59 & 3, capabilities >> 24 & 0xff), (1, 30));
+        assert_eq!(host.property(property::READY_TIMEOUTS, false).await, 30);
         assert_eq!(host.property(property::STATUS, false).await, 1);
         let c = host.identify(cns::CONTROLLER, 0).await;
         assert_eq!((u16::from_le_bytes([c[78], c[79]]), c[77], c[111]), (id, 8, 1));
@@ -106,7 +109,16 @@ fn features_are_read_and_what_may_be_is_set() {
         assert_eq!(value(set(7, 999 << 16 | 999)).await, 127 << 16 | 127);
         assert_eq!((value(get(0xb)).await, value(set(0xb, 0)).await), (0x100, 0));
         assert_eq!(value(get(0xb)).await, 0);
-        assert_eq!(value(get(3 << 8 | 7)).await, 4);
+        // The default, what is saved (nothing), and whether it can be changed.
+        let of = |select: u32, id| value(get(select << 8 | id));
+        assert_eq!((of(1, 7).await, of(2, 7).await), (127 << 16 | 127, 127 << 16 | 127));
+        assert_eq!((of(3, 7).await, of(3, 6).await, of(3, 0x81).await), (4, 0, 0));
+        for reserved in 4..8 {
+            for id in [7, 0x81] {
+                let get = get(reserved << 8 | id);
+                host.expect(get, Data::None, Status::INVALID_FIELD).await;
+            }
+        }
         let id = admin_command(admin::GET_FEATURES, 0, &[0x81, 1]);
         assert_eq!(host.expect(id, Data::Out(16), Status::SUCCESS).await, [5; 16]);
         // Its volume has no volatile cache, but the next could.
@@ -326,7 +338,40 @@ fn a_target_that_is_starting_asks_hosts_to_try_again() {
         target.settle();
         assert_eq!(connect(late).await, Status::CONNECT_PARAMETERS);
     });
+    server.close_all();
+    rig.world.run_for(Nanos::from_millis(1));
     server.stop();
+    rig.finish();
+}
+
+/// An array that is stopped may be started again: hosts that had a volume of it are to come again.
+#[test]
+fn what_may_come_back_is_asked_for_again() {
+    let rig = Rig::new(13);
+    let mut other = export(7, 1);
+    (other.subsystem, other.hosts) = (nqn("nqn.2026-11.example:t"), Hosts::Any);
+    rig.target.add("other", other).unwrap();
+    let connect = async |host: Host| {
+        let done = host.join(0, ANY_CONTROLLER).await.unwrap();
+        (done.status, done.result)
+    };
+    let (own, stopped, started, deleted) = (rig.host(), rig.host(), rig.host(), rig.host());
+    let mut stranger = rig.host();
+    stranger.name = "nqn.2026-11.example:x".into();
+    let target = rig.target.clone();
+    rig.run(async move {
+        own.enter().await;
+        assert!(target.suspend("one") && !target.suspend("one"));
+        assert!(own.next_pdu().await.is_err(), "it is lost");
+        let none = (Status::CONNECT_PARAMETERS, Wrong::SUBSYSTEM.result());
+        assert_eq!(connect(stopped).await, (none.0.passing(), none.1));
+        assert_eq!(connect(stranger).await, none);
+        target.add("one", export(1, 1)).unwrap();
+        assert_eq!(connect(started).await.0, Status::SUCCESS);
+        target.suspend("one");
+        target.remove("one");
+        assert_eq!(connect(deleted).await, none);
+    });
     rig.finish();
 }
 

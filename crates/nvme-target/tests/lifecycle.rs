@@ -7,8 +7,9 @@ use nvme::command::{admin, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, property};
 use nvme::identify::cns;
 use nvme::nqn::DISCOVERY;
-use nvme::pdu::Digests;
+use nvme::pdu::{Digests, Fatal};
 use nvme::status::Status;
+use palisade_nvme_target::EndReason;
 use support::host::{Data, Host, Pdu, admin_command, blocks, command};
 use support::raw::{Stage, capsule, pair, reach, shortest, with};
 use support::{BLOCK, Rig};
@@ -165,15 +166,54 @@ fn a_connection_that_ends_does_so_in_time() {
     rig.run(async move {
         reach(&io, &admin, Stage::Io).await;
         // More answers than the connection takes, then nonsense.
-        let flood =
-            async move { while io.begin(command(nvm::FLUSH, 1), &Data::None).await.is_ok() {} };
-        io::Env::spawn(&env, io::Priority::First, flood);
-        io::Env::sleep(&env, Nanos::from_millis(100)).await;
-        io::Env::sleep(&env, Nanos::from_millis(10_200)).await;
+        for _ in 0..5 {
+            io.begin(blocks(nvm::READ, 0, 128), &Data::Out(64 << 10)).await.unwrap();
+        }
+        io::Env::sleep(&env, Nanos::from_millis(1)).await;
+        io.send(&shortest(0x7f)).await.unwrap();
+        io::Env::sleep(&env, Nanos::from_millis(9_800)).await;
+        assert_eq!(ended.get(), None, "the host may still read");
+        io::Env::sleep(&env, Nanos::from_millis(400)).await;
         assert!(ended.get().is_some(), "it is still there");
         assert_eq!(admin.identify(cns::CONTROLLER, 0).await.len(), 4096);
     });
     rig.finish();
+}
+
+/// Who closes a connection with unread bytes resets it, and the other may never read why. So a host
+/// that goes on sending is read from until it has gone, but not for ever.
+#[test]
+fn a_host_is_told_why_whatever_it_sent_behind() {
+    for stage in [Stage::Initialized, Stage::Io] {
+        let rig = Rig::small(9);
+        let (mut host, ended, admin) = pair(&rig);
+        let env = rig.world.env(CoreId(0));
+        let behind = vec![0xee; 100 << 10];
+        rig.run(async move {
+            match stage {
+                Stage::Io => {
+                    reach(&host, &admin, stage).await;
+                    host.send(&[shortest(0x7f), behind.clone()].concat()).await.unwrap();
+                    host.expect_fatal(Fatal::Field(0)).await;
+                }
+                _ => {
+                    host.name = "nqn.2026-11.example:x".into();
+                    host.initialize().await.unwrap();
+                    let data = host.connect_data(ANY_CONTROLLER);
+                    let connect = capsule(PLAIN, &host.connect_command(0, 32), &data);
+                    host.send(&[connect, behind.clone()].concat()).await.unwrap();
+                    let Pdu::Done(done) = host.next_pdu().await.unwrap() else { panic!() };
+                    assert_eq!(done.status, Status::CONNECT_HOST);
+                }
+            }
+            assert_eq!(ended.get(), None, "what comes is read");
+            let rest = async move { while host.send(&behind).await.is_ok() {} };
+            io::Env::spawn(&env, io::Priority::First, rest);
+            io::Env::sleep(&env, Nanos::from_millis(1200)).await;
+            assert!(ended.get().is_some(), "but not for ever");
+        });
+        rig.finish();
+    }
 }
 
 #[test]
@@ -227,4 +267,15 @@ fn controllers_with_namespaces_have_a_write_cache() {
         });
         rig.finish();
     }
+}
+
+/// Who stops finds connections that were accepted and are not served yet: these end too.
+#[test]
+fn a_connection_that_comes_as_all_end_ends_too() {
+    let rig = Rig::small(10);
+    let (_host, ended) = rig.connect(0, Default::default());
+    rig.servers[0].close_all();
+    rig.world.run_for(Nanos::from_millis(1));
+    assert_eq!(ended.get(), Some(EndReason::Closed));
+    rig.finish();
 }

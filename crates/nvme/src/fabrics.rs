@@ -35,6 +35,8 @@ pub mod property {
     pub const STATUS: u32 = 0x1c;
     /// NVM Subsystem Reset, 4 bytes.
     pub const SUBSYSTEM_RESET: u32 = 0x20;
+    /// Controller Ready Timeouts, 4 bytes.
+    pub const READY_TIMEOUTS: u32 = 0x68;
 }
 
 /// The controller that a host asks for if it takes any (Base, section 6.3, CNTLID).

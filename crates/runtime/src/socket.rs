@@ -42,10 +42,12 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Takes a connected stream socket over; small messages of TCP go out at once.
+    /// Takes a connected stream socket over; small messages of TCP go out at once, and a peer of
+    /// TCP that has vanished is noticed.
     pub fn from_fd(reactor: &Reactor, fd: OwnedFd) -> io::Result<Self> {
         sys::set_nonblocking(fd.as_fd())?;
         sys::no_delay(fd.as_fd());
+        sys::keep_alive(fd.as_fd());
         Ok(Self { reactor: reactor.clone(), fd: Descriptor::socket(fd) })
     }
 
@@ -106,6 +108,11 @@ impl Socket {
             }
         }
         Ok(())
+    }
+
+    /// Ends the direction to the peer, which reads what was sent and then the end.
+    pub fn finish(&self) -> io::Result<()> {
+        sys::shutdown_sending(self.fd.as_fd())
     }
 
     /// Ends both directions; a reader of a clone sees the end of the stream.

@@ -101,25 +101,52 @@ pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     })
 }
 
-/// Sends small messages at once (TCP_NODELAY); other sockets refuse, which is fine.
-pub(crate) fn no_delay(fd: BorrowedFd<'_>) {
-    let on: libc::c_int = 1;
-    // SAFETY: the pointer and the size describe `on`.
+/// Sets an option of a socket. Sockets that have no such option refuse, which is fine.
+fn set_option(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: libc::c_int) {
+    // SAFETY: the pointer and the size describe `value`.
     unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_NODELAY,
-            (&raw const on).cast(),
+            level,
+            option,
+            (&raw const value).cast(),
             size_of::<libc::c_int>() as _,
         )
     };
+}
+
+/// Sends small messages at once (TCP_NODELAY).
+pub(crate) fn no_delay(fd: BorrowedFd<'_>) {
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+}
+
+/// Seconds of silence after which TCP asks the peer whether it is there.
+const ASK_AFTER: libc::c_int = 60;
+/// Seconds between two such questions.
+const ASK_EVERY: libc::c_int = 10;
+/// Questions without an answer after which the connection ends.
+const ASK_TIMES: libc::c_int = 6;
+
+/// Ends a silent connection whose peer has vanished, within two minutes. While bytes wait to be
+/// acknowledged the kernel's retransmissions decide, a quarter of an hour. `TCP_USER_TIMEOUT` would
+/// make that shorter, but would also end the connections of those who are there and do not read.
+pub(crate) fn keep_alive(fd: BorrowedFd<'_>) {
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, ASK_AFTER);
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, ASK_EVERY);
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, ASK_TIMES);
+    set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
 }
 
 /// Ends both directions of a connection.
 pub(crate) fn shutdown(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) } as isize).map(drop)
+}
+
+/// Ends the direction to the peer.
+pub(crate) fn shutdown_sending(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) } as isize).map(drop)
 }
 
 /// Makes a descriptor non-blocking.
@@ -156,4 +183,36 @@ pub(crate) fn pin_to(nth: usize) -> io::Result<()> {
     unsafe { libc::CPU_SET(cpus[nth % cpus.len()], &mut one) };
     // SAFETY: `one` is `size` readable bytes.
     check(unsafe { libc::sched_setaffinity(0, size, &one) } as isize).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    fn option(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int) -> libc::c_int {
+        let (mut value, mut bytes) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+        // SAFETY: the pointers and the size describe `value` and `bytes`.
+        let answer = unsafe {
+            let value = (&raw mut value).cast();
+            libc::getsockopt(fd.as_raw_fd(), level, option, value, &raw mut bytes)
+        };
+        check(answer as isize).expect("TCP has it");
+        value
+    }
+
+    /// A peer that vanishes without a word is noticed.
+    #[test]
+    fn a_silent_peer_is_asked_whether_it_is_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let stream = TcpStream::connect(listener.local_addr().expect("told")).expect("connected");
+        let of = |level, name| option(stream.as_fd(), level, name);
+        assert_eq!(of(libc::SOL_SOCKET, libc::SO_KEEPALIVE), 0);
+        keep_alive(stream.as_fd());
+        assert_eq!(of(libc::SOL_SOCKET, libc::SO_KEEPALIVE), 1);
+        let tcp = |name| of(libc::IPPROTO_TCP, name);
+        assert_eq!((tcp(libc::TCP_KEEPIDLE), tcp(libc::TCP_KEEPINTVL)), (60, 10));
+        assert_eq!(tcp(libc::TCP_KEEPCNT), 6);
+    }
 }

@@ -237,6 +237,29 @@ fn sockets_echo_in_both_directions_at_once() {
     }
 }
 
+/// Whether the kernel has a keep-alive timer for the connection between these ports: the timer's
+/// kind is the first part of the sixth field.
+fn is_asked(own: u16, other: u16) -> bool {
+    let all = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let ends = |port: u16| format!(":{port:04X}");
+    let mut lines = all.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    lines.any(|f| {
+        f[1].ends_with(&ends(own)) && f[2].ends_with(&ends(other)) && f[5].starts_with("02:")
+    })
+}
+
+#[test]
+fn a_peer_that_may_have_vanished_is_asked() {
+    run_single_with(Config::default(), async |env: Env| {
+        let std_listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = std_listener.local_addr().unwrap();
+        let listener = Listener::from_tcp(env.reactor(), std_listener).unwrap();
+        let client = TcpStream::connect(address).unwrap();
+        let _socket = listener.accept().await.unwrap();
+        assert!(is_asked(address.port(), client.local_addr().unwrap().port()));
+    });
+}
+
 #[test]
 fn a_dropped_read_leaves_the_socket_usable() {
     for config in configs() {

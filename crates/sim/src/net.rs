@@ -6,9 +6,11 @@
 //!
 //! States of a connection: *open* → *silent* (nothing arrives any more, in either direction, and no
 //! end hears of the other's) or *closed* by an end: that one reads and writes no more, the other
-//! reads what had been sent, then learns of it.
+//! reads what had been sent, then learns of it. But if the end that closes had not read all, the
+//! connection is *reset*, as TCP does it: what the other has not read yet is lost.
 //!
-//! Invariant: bytes are neither reordered nor doubled; only those behind a cut are lost.
+//! Invariant: bytes are neither reordered nor doubled; only those behind a cut, and those that a
+//! reset leaves, are lost.
 
 use crate::env::SimEnv;
 use crate::rng::Rng;
@@ -270,7 +272,16 @@ impl<M: Send + 'static> Transport for End<M> {
         })
     }
 
+    fn finish(&self) {
+        self.hang_up();
+    }
+
     fn close(&self) {
+        let is_first = !self.line.gone[self.side].get();
+        if is_first && self.unread() > 0 && !self.line.silent.get() {
+            let mut way = self.line.ways[self.side].borrow_mut();
+            (way.pieces, way.bytes) = Default::default();
+        }
         self.line.gone[self.side].set(true);
         self.line.ways.iter().for_each(|way| way.borrow_mut().wake());
     }

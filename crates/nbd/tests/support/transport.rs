@@ -156,6 +156,10 @@ impl Transport for Pipe {
         })
     }
 
+    fn finish(&self) {
+        unreachable!("this front end ends both directions at once")
+    }
+
     fn close(&self) {
         self.closed.set(true);
         self.changed();

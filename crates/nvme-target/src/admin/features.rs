@@ -39,11 +39,14 @@ const CAPABILITIES: u32 = 3;
 /// The feature can be changed; it can't be saved, and is not a namespace's.
 const CHANGEABLE: u64 = 1 << 2;
 
-/// Bytes of data that a Get Features gives.
-pub(super) fn data_bytes(command: &Command) -> u32 {
+/// Bytes of data that a Get Features gives, if it asks for something that there is.
+pub(super) fn data_bytes(command: &Command) -> Result<u32, Status> {
     debug_assert_eq!(command.opcode(), admin::GET_FEATURES);
+    if select(command) > CAPABILITIES {
+        return Err(Status::INVALID_FIELD);
+    }
     let has_data = command.dword(10) as u8 == feature::HOST_IDENTIFIER;
-    if has_data && select(command) != CAPABILITIES { HOST_IDENTIFIER_BYTES } else { 0 }
+    Ok(if has_data && select(command) != CAPABILITIES { HOST_IDENTIFIER_BYTES } else { 0 })
 }
 
 /// Queues as a feature has them: submission and completion queues, 0's based.
@@ -57,7 +60,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     pub(super) fn get_feature(&self, command: &Command) -> Result<u64, Status> {
         let id = command.dword(10) as u8;
         let controller = &self.terms.controller;
-        let is_default = select(command) == 1;
+        // Nothing is saved: in its place is the default.
+        let is_default = matches!(select(command), 1 | 2);
         let own = |now: u64, at_first: u64| if is_default { at_first } else { now };
         let value = match id {
             feature::EVENTS => {

@@ -7,8 +7,7 @@
 use super::{Session, VERSION};
 use crate::controller::event;
 use crate::limits::{
-    CAPSULE_DATA, CONTROLLERS, DATA_MOST, ENTRIES_MOST, EVENT_REQUESTS, KEEP_ALIVE_UNITS,
-    NAMESPACES,
+    CAPSULE_DATA, CONTROLLERS, ENTRIES_MOST, EVENT_REQUESTS, KEEP_ALIVE_UNITS, NAMESPACES,
 };
 use crate::volume::{ALL, Seen};
 use crate::{Transport, Volumes};
@@ -152,7 +151,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             firmware: product.version.clone(),
             id: controller.id,
             version: VERSION,
-            transfer_shift: (DATA_MOST / 4096).trailing_zeros() as u8,
+            transfer_shift: (self.data_most() / 4096).trailing_zeros() as u8,
             events: if is_io { event::NAMESPACES } else { event::DISCOVERY },
             event_requests: EVENT_REQUESTS as u8,
             keep_alive_units: KEEP_ALIVE_UNITS,

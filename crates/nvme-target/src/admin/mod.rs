@@ -9,7 +9,7 @@ mod features;
 mod identify;
 mod logs;
 
-use crate::limits::{DATA_MOST, ENTRIES_MOST};
+use crate::limits::{DATA_MOST, DISCOVERY_DATA, ENTRIES_MOST};
 use crate::session::{Admission, Admitted, Flow, Session};
 use crate::volume::Held;
 use crate::{Transport, Volumes};
@@ -24,9 +24,13 @@ use std::rc::Rc;
 /// The version of NVMe that controllers keep to: 2.0.0.
 pub(crate) const VERSION: u32 = 0x0002_0000;
 
-/// The Controller Capabilities property (Base, figure 36): queue entries, contiguous queues, 15
-/// seconds to become ready, the NVM command set.
-const CAPABILITIES: u64 = (ENTRIES_MOST - 1) as u64 | 1 << 16 | 30 << 24 | 1 << 37;
+/// How long a controller may take to become ready, in units of 500 ms.
+const READY: u64 = 30;
+
+/// The Controller Capabilities property (Base, figure 36): queue entries, contiguous queues, the
+/// time to become ready, the NVM command set, and that whoever is ready has its media at hand
+/// (CRMS.CRWMS, which every controller of version 2.0 sets).
+const CAPABILITIES: u64 = (ENTRIES_MOST - 1) as u64 | 1 << 16 | READY << 24 | 1 << 37 | 1 << 59;
 
 /// Commands that admin queues of controllers with namespaces know, and those of discovery.
 const ADMIN: [u8; 7] = [
@@ -63,18 +67,23 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             admin::IDENTIFY => Admitted::out(nvme::identify::BYTES as u32),
             admin::GET_LOG_PAGE => {
                 let bytes = Wanted::decode(command).bytes;
-                if bytes > u64::from(DATA_MOST) {
+                if bytes > u64::from(self.data_most()) {
                     return Err(Status::INVALID_FIELD);
                 }
                 Admitted::out(bytes as u32)
             }
-            admin::GET_FEATURES => match features::data_bytes(command) {
+            admin::GET_FEATURES => match features::data_bytes(command)? {
                 0 => Admitted::plain(),
                 bytes => Admitted::out(bytes),
             },
             admin::ASYNC_EVENT_REQUEST => Admitted { volume: None, flow: Flow::Event },
             _ => Admitted::plain(),
         })
+    }
+
+    /// Most bytes of a command's data.
+    fn data_most(&self) -> u32 {
+        if self.terms.controller.is_discovery() { DISCOVERY_DATA } else { DATA_MOST }
     }
 
     /// Carries out a command of the admin queue, and answers it.
@@ -135,6 +144,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             (property::VERSION, false) => Ok(VERSION.into()),
             (property::CONFIGURATION, false) => Ok(controller.configuration().into()),
             (property::STATUS, false) => Ok(controller.status().into()),
+            // With media (CRWMT); there is no other time, as there is no other mode.
+            (property::READY_TIMEOUTS, false) => Ok(READY),
             _ => Err(Status::INVALID_FIELD),
         }
     }

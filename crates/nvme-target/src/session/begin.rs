@@ -9,7 +9,7 @@ use super::reply::Form;
 use super::{EndReason, Opened, Received, Terms, data_bytes};
 use crate::access::PortId;
 use crate::controller::{Association, Controller};
-use crate::limits::{DATA_MOST, DISCOVERY_KEEP_ALIVE, ENTRIES_LEAST, ENTRIES_MOST};
+use crate::limits::{DATA_MOST, DISCOVERY_ENTRIES, ENTRIES_LEAST, ENTRIES_MOST};
 use crate::mutants::{self, Mutant};
 use crate::server::Server;
 use crate::session::Flow;
@@ -200,6 +200,9 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
         return Err(wrong(Wrong::CONTROLLER));
     }
     let is_discovery = data.subsystem.as_str() == DISCOVERY;
+    if is_discovery && connect.entries_less_one >= DISCOVERY_ENTRIES {
+        return Err(wrong(Wrong::ENTRIES));
+    }
     let kind = if is_discovery { ControllerKind::Discovery } else { ControllerKind::Io };
     let association = Association {
         subsystem: data.subsystem.clone(),
@@ -215,13 +218,9 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
         }
         server.env.sleep(LOOK).await;
     }
-    let keep_alive = match connect.keep_alive_ms {
-        0 if is_discovery => DISCOVERY_KEEP_ALIVE,
-        other => other,
-    };
-    server.target.associate(association, keep_alive).map_err(|why| match why {
+    server.target.associate(association, connect.keep_alive_ms).map_err(|why| match why {
         NoController::Subsystem if server.target.is_settled() => wrong(Wrong::SUBSYSTEM),
-        NoController::Subsystem => {
+        NoController::Subsystem | NoController::Absent => {
             (Status::CONNECT_PARAMETERS.passing(), Wrong::SUBSYSTEM.result())
         }
         NoController::Host if server.target.is_settled() => (Status::CONNECT_HOST, 0),

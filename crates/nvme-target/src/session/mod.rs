@@ -3,7 +3,8 @@
 //! States: *opened* → *initialized* (parameters were exchanged) → *serving* (a Connect was
 //! accepted) → *ending* (nothing is received any more) → *ended* (every command is over, the queue
 //! has left its controller). The first two have no memory but their reserve, and end after
-//! [`PATIENCE`](crate::limits::PATIENCE); one that is ending sends what it has to for as long.
+//! [`PATIENCE`](crate::limits::PATIENCE); one that is ending sends what it has to for as long. A
+//! host that was told why its connection ends has [`LEAVE`](crate::limits::LEAVE) to read it.
 //!
 //! A serving connection has three tasks: the *receiver* takes PDUs and begins commands; the
 //! *provider* gives memory to commands that wait for some, in their order; the *sender* sends. The
@@ -27,7 +28,9 @@ pub(crate) mod slots;
 
 use crate::access::PortId;
 use crate::controller::Controller;
-use crate::limits::{EVENT_REQUESTS, PATIENCE, REPLY_BATCH, STALL};
+use crate::limits::{
+    DISCOVERY_DATA, EVENT_REQUESTS, LEAVE, LEAVE_BYTES, PATIENCE, REPLY_BATCH, STALL,
+};
 use crate::mutants::{self, Mutant};
 use crate::server::{Server, Timed};
 use crate::volume::Held;
@@ -121,7 +124,7 @@ pub(crate) struct Session<E: Env, T, X: Volumes> {
     until: Cell<Option<Nanos>>,
 }
 
-/// A connection that has not been accepted yet: all the clock can do is end it.
+/// A connection that has not been accepted yet, or serves no more: all the clock can do is end it.
 struct Opened<T> {
     transport: Rc<T>,
     until: Nanos,
@@ -139,6 +142,10 @@ impl<T: Transport> Timed for Opened<T> {
         self.is_closed.set(true);
         self.transport.close();
     }
+
+    fn is_guest(&self) -> bool {
+        !self.is_closed.get()
+    }
 }
 
 /// A host connected: serves it to its end. The transport is closed then.
@@ -151,7 +158,9 @@ pub(crate) async fn serve<E: Env, T: Transport, X: Volumes>(
     let until = server.env.now().after(PATIENCE);
     let is_closed = Cell::new(false);
     let opened = Rc::new(Opened { transport: transport.clone(), until, is_closed });
-    let reason = match Share::open(&server.memory) {
+    // Held to the end, so that those who leave are counted.
+    let share = Share::open(&server.memory);
+    let reason = match share.clone() {
         None => EndReason::Full,
         Some(share) => {
             let timed: Rc<dyn Timed> = opened.clone();
@@ -160,12 +169,27 @@ pub(crate) async fn serve<E: Env, T: Transport, X: Volumes>(
             server.leave(&timed);
             match begun {
                 Err(reason) => reason,
-                Ok(begun) => Session::run(server, transport.clone(), begun, share).await,
+                Ok(begun) => Session::run(server.clone(), transport.clone(), begun, share).await,
             }
         }
     };
+    if matches!(reason, EndReason::Fatal(_) | EndReason::Refused(_) | EndReason::Disconnected) {
+        take_leave(&server, &transport).await;
+    }
     transport.close();
     reason
+}
+
+/// Lets a host read what it was told last: see [`LEAVE`].
+async fn take_leave<E: Env, T: Transport, X: Volumes>(server: &Server<E, T, X>, transport: &Rc<T>) {
+    transport.finish();
+    let until = server.env.now().after(LEAVE);
+    let is_closed = Cell::new(false);
+    let leaving: Rc<dyn Timed> = Rc::new(Opened { transport: transport.clone(), until, is_closed });
+    server.enter(leaving.clone());
+    // Until the host has gone, or the clock or a stop closes the transport.
+    let _ = receive::skip(&**transport, LEAVE_BYTES).await;
+    server.leave(&leaving);
 }
 
 impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
@@ -177,6 +201,9 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         share: Rc<Share>,
     ) -> EndReason {
         let env = server.env.clone();
+        if terms.controller.is_discovery() {
+            share.limit(DISCOVERY_DATA as usize);
+        }
         let session = Rc::new(Self {
             transport,
             form,
@@ -208,8 +235,10 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         if let EndReason::Fatal(fatal) = reason {
             session.terminate(fatal, &header).await;
         }
-        if reason != EndReason::Disconnected {
-            session.give_up();
+        match reason {
+            EndReason::Disconnected => {}
+            EndReason::Fatal(_) => session.over.set(true),
+            _ => session.give_up(),
         }
         session.drained().await;
         server.leave(&timed);
@@ -222,6 +251,12 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     /// Nothing is sent any more.
     pub fn is_over(&self) -> bool {
         self.over.get()
+    }
+
+    /// The host was told what it did wrong: nothing is sent behind that, but the host may read it.
+    pub fn finish(&self) {
+        self.over.set(true);
+        self.transport.finish();
     }
 
     /// Closes the transport; what is in progress ends without replies.
@@ -463,6 +498,10 @@ impl<E: Env, T: Transport, X: Volumes> Timed for Session<E, T, X> {
 
     fn close(&self) {
         self.give_up();
+    }
+
+    fn is_guest(&self) -> bool {
+        self.terms.controller.is_discovery() && !self.is_over()
     }
 }
 

@@ -159,8 +159,10 @@ pub(super) async fn run<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E,
             let sent = &batch[..last.map_or(batch.len(), |at| at + 1)];
             sent.iter().for_each(|reply| frame.add(&session.form, reply));
             let outcome = session.transport.write_all(&mut frame.parts(sent)).await;
-            if outcome.is_err() || last.is_some() {
-                session.give_up();
+            match outcome {
+                Err(_) => session.give_up(),
+                Ok(()) if last.is_some() => session.finish(),
+                Ok(()) => {}
             }
         }
         let mut slots = session.slots.borrow_mut();

@@ -145,7 +145,9 @@ impl Host {
     /// Connects a queue; gives the completion.
     pub async fn join(&self, queue: u16, controller: u16) -> Result<Completion, Closed> {
         self.initialize().await?;
-        let (command, data) = (self.connect_command(queue, 128), self.connect_data(controller));
+        // As Linux does: a short admin queue.
+        let entries = if queue == 0 { 32 } else { 128 };
+        let (command, data) = (self.connect_command(queue, entries), self.connect_data(controller));
         self.send_capsule(&command, &data).await?;
         match self.next_pdu().await? {
             Pdu::Done(completion) => Ok(completion),

@@ -133,8 +133,6 @@ impl Rig {
 
     /// Lets all connections end, and looks that nothing is left.
     pub fn finish(&self) {
-        // Connections that have just come are served from now on.
-        self.world.run_for(Nanos::from_millis(1));
         self.servers.iter().for_each(|server| server.close_all());
         self.world.run_for(Nanos::from_millis(1000));
         for server in &self.servers {

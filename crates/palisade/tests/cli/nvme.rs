@@ -109,6 +109,10 @@ fn what_makes_no_export_is_refused_with_advice() {
     assert!(place.refuses(2, &nvme(&subsystem)).contains("discovery"));
     let advertise = ["--any-host", "--advertise", "here"];
     assert!(place.refuses(2, &nvme(&advertise)).contains("no port"));
+    let advertise = ["--any-host", "--advertise", "nas.example:4420"];
+    assert!(place.refuses(2, &nvme(&advertise)).contains("not a name"));
+    let advertise = ["--any-host", "--advertise", "192.0.2.1:0"];
+    assert!(place.refuses(2, &nvme(&advertise)).contains("port 0"));
     let two = ["--any-host", "--advertise", "a:1", "--advertise", "b:1"];
     assert!(place.refuses(2, &nvme(&two)).contains("--advertise"));
     let twice = create(&["--nvme-tcp", "127.0.0.1:1", "--nvme-tcp", "127.0.0.1:1", "--any-host"]);
@@ -206,4 +210,50 @@ fn an_address_that_is_busy_at_a_start_is_told_and_tried_again() {
     drop(taken);
     eventually("served", || place.json(&["export", "show", "data:1"])["serving"] == json!(true));
     host_of(&made, HOST).enter().expect("connected");
+}
+
+/// Such as that of an interface which is not up yet.
+#[test]
+fn an_address_that_can_not_be_had_keeps_nobody_from_the_others() {
+    let mut place = Place::with_volumes();
+    let made = place.export("data/v", &["--nvme-tcp", ANYWHERE, "--any-host"]);
+    let address = |at: usize| made["listeners"][at].as_str().expect("text").to_owned();
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    let taken = std::net::TcpListener::bind(address(0)).expect("free now");
+    place.start();
+    let shown = place.json(&["export", "show", "data:1"]);
+    assert_eq!(shown["serving"], json!(true));
+    let problem = shown["problem"].as_str().expect("text");
+    assert!(problem.contains(&address(0)) && !problem.contains(&address(1)), "{problem}");
+    assert!(place.said().contains(problem), "{}", place.said());
+    let second = Host { address: address(1), ..host_of(&made, HOST) };
+    let (mut admin, _queue) = second.enter().expect("connected");
+    drop(taken);
+    let has_problem = || place.json(&["export", "show", "data:1"])["problem"] != Value::Null;
+    eventually("served", || !has_problem());
+    host_of(&made, HOST).enter().expect("connected");
+    assert_eq!(admin.namespaces().expect("listed"), [1], "who was there goes on");
+}
+
+/// Hosts give up for good where they are told that there is no such subsystem.
+#[test]
+fn hosts_of_an_array_that_is_stopped_are_to_come_again() {
+    let place = Place::running(4);
+    place.create("data", "1", &[0, 1]);
+    place.create("more", "1", &[2, 3]);
+    for name in ["data/v", "more/w"] {
+        place.json(&["volume", "create", name, "--size", "4M"]);
+    }
+    let first = place.export("data/v", &["--any-host"]);
+    let address = first["listeners"][0].as_str().expect("text");
+    let words = ["export", "create", "more/w", "--nvme-tcp", address, "--any-host"];
+    let host = host_of(&place.json(&words), HOST);
+    let _connected = host.enter().expect("connected");
+    place.json(&["array", "stop", "more"]);
+    let refused = || host.connect(0, 0xffff).expect("answered").connected;
+    assert_eq!(refused(), Err(Status::CONNECT_PARAMETERS.passing()));
+    place.json(&["array", "assemble", "more"]);
+    host.enter().expect("connected");
+    place.json(&["export", "delete", "more:1"]);
+    assert_eq!(refused(), Err(Status::CONNECT_PARAMETERS));
 }
