@@ -1,11 +1,25 @@
-//! Waiting between tasks of one core: a first-come-first-served semaphore and an event.
+//! Waiting between tasks of one core: a first-come-first-served semaphore, an event, a turn.
 //!
-//! Both are `Rc`-shared, single-threaded and allocate only when more tasks wait than ever before.
+//! The first two are `Rc`-shared, single-threaded and allocate only when more tasks wait than ever
+//! before.
 
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::task::{Poll, Waker};
 use std::collections::VecDeque;
+
+/// Lets the tasks that are ready now run first.
+pub async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if core::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
 
 /// A count of units handed out in order of asking, so that a large request is never starved.
 #[derive(Default)]

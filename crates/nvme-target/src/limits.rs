@@ -24,6 +24,8 @@ pub const CONTROLLERS: u16 = 1024;
 pub const NAMESPACES: u32 = 1024;
 /// Replies joined into one write to the transport: two slices each, and one.
 pub const REPLY_BATCH: usize = 31;
+/// PDUs that a connection takes before its workers and its sender have their turn.
+pub const RECEIVE_BATCH: usize = 32;
 /// Workers of a core: commands that its volumes carry out at a time.
 pub const WORKERS: usize = 512;
 /// Comparisons and verifications that a core carries out at a time.

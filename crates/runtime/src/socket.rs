@@ -1,16 +1,19 @@
-//! TCP and Unix streams: try the system call first, wait for readiness only if it would block.
+//! TCP and Unix streams: try the system call first, wait for readiness only if it would block, and
+//! for what comes in only after another look.
 //!
 //! Clones of a [`Socket`] share the connection, so that one task reads while another writes.
 //! Dropping a future of a socket at any time loses nothing but the bytes it had moved.
 
 use crate::reactor::{Descriptor, Reactor};
 use crate::sys;
+use core::cell::Cell;
 use core::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::rc::Rc;
 
 /// Most slices one call sends.
 const SLICES: usize = 64;
@@ -39,6 +42,8 @@ async fn retry<T>(
 pub struct Socket {
     reactor: Reactor,
     fd: Descriptor,
+    /// The last read gave all there was.
+    is_drained: Rc<Cell<bool>>,
 }
 
 impl Socket {
@@ -48,7 +53,8 @@ impl Socket {
         sys::set_nonblocking(fd.as_fd())?;
         sys::no_delay(fd.as_fd());
         sys::keep_alive(fd.as_fd());
-        Ok(Self { reactor: reactor.clone(), fd: Descriptor::socket(fd) })
+        let is_drained = Rc::default();
+        Ok(Self { reactor: reactor.clone(), fd: Descriptor::socket(fd), is_drained })
     }
 
     /// Takes a TCP connection over.
@@ -63,8 +69,27 @@ impl Socket {
 
     /// Receives at least a byte; 0 at the end of the stream or for an empty buffer.
     pub async fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        let attempt = || sys::receive(self.fd.as_fd(), into);
-        retry(&self.reactor, &self.fd, libc::POLLIN, attempt).await
+        poll_fn(|cx| self.reactor.poll_budget(cx)).await;
+        let mut since = None;
+        if self.is_drained.take() {
+            self.reactor.look_again(&mut since).await;
+        }
+        loop {
+            match sys::receive(self.fd.as_fd(), into) {
+                Ok(count) => {
+                    self.is_drained.set(count > 0 && count < into.len());
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !self.reactor.look_again(&mut since).await {
+                        let told = self.reactor.ready(&self.fd, libc::POLLIN).await;
+                        told.map_err(io::Error::from)?;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Fills `into`; `UnexpectedEof` if the stream ends before.

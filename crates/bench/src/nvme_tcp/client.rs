@@ -24,7 +24,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How long a thread looks around before it sleeps.
-const SPIN: Duration = Duration::from_micros(20);
+const SPIN: Duration = Duration::from_micros(50);
+/// How long it leaves the socket alone between two looks: who looks holds the socket's lock, which
+/// the other side needs to deliver.
+const PAUSE: Duration = Duration::from_nanos(500);
 /// Bytes received at a time.
 const RECEIVE: usize = 512 << 10;
 
@@ -53,7 +56,9 @@ pub fn receive(stream: &TcpStream, into: &mut [u8]) -> std::io::Result<Option<us
         }
         let now = Instant::now();
         if now < *until.get_or_insert(now + SPIN) {
-            core::hint::spin_loop();
+            while now.elapsed() < PAUSE {
+                core::hint::spin_loop();
+            }
             continue;
         }
         wait(stream, PollFlags::IN)?;

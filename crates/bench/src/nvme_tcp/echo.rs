@@ -2,6 +2,7 @@
 //! else. It batches as much as the target does: all commands that one receive brings are answered
 //! by one send.
 
+use super::Cpus;
 use super::client::{receive, wait};
 use crate::error::BenchError;
 use control::stream::NVME_AHEAD;
@@ -25,12 +26,13 @@ pub struct Echo {
 
 impl Echo {
     /// Starts one on a CPU, for one connection whose commands move `bytes`.
-    pub fn start(cpu: usize, bytes: usize) -> Result<Self, BenchError> {
+    pub fn start(cpus: &Cpus, cpu: usize, bytes: usize) -> Result<Self, BenchError> {
         let system = |error| BenchError::System { path: "the echo".into(), error };
         let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
         let address = listener.local_addr().map_err(system)?;
+        let cpus = cpus.clone();
         let serve = move || {
-            super::pin(cpu);
+            cpus.pin(cpu);
             // It ends when the client does.
             let _ = listener.accept().and_then(|(stream, _)| serve(&stream, bytes));
         };

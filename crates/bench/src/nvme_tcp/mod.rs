@@ -22,6 +22,7 @@ use crate::rig::{Aim, Rig, cpu_time};
 use crate::stats::{Sample, Spread};
 use client::{Address, Queue, Shape};
 use echo::Echo;
+use rustix::thread::CpuSet;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -108,22 +109,32 @@ const WORKLOADS: [Workload; 5] = [
     },
 ];
 
-/// Keeps the calling thread on one of the CPUs that the process may use, if there are several.
-pub(crate) fn pin(number: usize) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(all) = sched_getaffinity(None) else { return };
-    let mut own = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu));
-    if let Some(cpu) = own.nth(number) {
-        let mut one = CpuSet::new();
-        one.set(cpu);
-        // Where it is not allowed the numbers are noisier, no more.
-        let _ = sched_setaffinity(None, &one);
+/// The CPUs that the process may use, as they are before any thread is kept on one.
+#[derive(Clone)]
+pub(crate) struct Cpus(Vec<usize>);
+
+impl Cpus {
+    fn find() -> Self {
+        let all = rustix::thread::sched_getaffinity(None);
+        let has = |cpu: &usize| all.as_ref().is_ok_and(|all| all.is_set(*cpu));
+        Self((0..CpuSet::MAX_CPU).filter(has).collect())
+    }
+
+    /// Keeps the calling thread on one of them, if there are so many.
+    pub fn pin(&self, number: usize) {
+        if let Some(cpu) = self.0.get(number) {
+            let mut one = CpuSet::new();
+            one.set(*cpu);
+            // Where it is not allowed the numbers are noisier, no more.
+            let _ = rustix::thread::sched_setaffinity(None, &one);
+        }
     }
 }
 
 /// A side of the comparison, for one kind of volume.
 struct Stand<'a> {
     rig: &'a Rig,
+    cpus: &'a Cpus,
     aim: Aim,
     record: Arc<Record>,
     address: Address,
@@ -150,7 +161,7 @@ impl Stand<'_> {
     fn rounds(&self, options: &NvmeTcpBench, shape: Shape) -> Result<Vec<Turn>, BenchError> {
         let (_admin, controller) = self.address.associate()?;
         let (mut queue, _) = self.address.connect(1, controller, 255)?;
-        let echo = Echo::start(TARGET_CPU, shape.bytes)?;
+        let echo = Echo::start(self.cpus, TARGET_CPU, shape.bytes)?;
         let system = |error| BenchError::System { path: "the echo".into(), error };
         let stream = TcpStream::connect(echo.address).map_err(system)?;
         stream.set_nodelay(true).map_err(system)?;
@@ -308,13 +319,14 @@ pub fn bench_nvme_tcp(
     let files = Files::new(&options.dir, DRIVES, options.drive_bytes, 1)?;
     let alone = Files::new(&options.dir, 1, options.drive_bytes, 2)?;
     let bay = Bay::create(&files, 1, true)?;
-    pin(CLIENT_CPU);
+    let cpus = Cpus::find();
+    cpus.pin(CLIENT_CPU);
     let side = bay.side();
     let address = served::serve(&bay.rig, &side.aim)?;
     let bytes = side.record.blocks() * crate::record::BLOCK as u64;
     let aim = side.aim.clone();
-    let stand =
-        Stand { rig: &bay.rig, aim, record: side.record.clone(), address: address.clone(), bytes };
+    let (rig, record) = (&bay.rig, side.record.clone());
+    let stand = Stand { rig, cpus: &cpus, aim, record, address: address.clone(), bytes };
     stand.measure(options, "", true, &mut report, progress)?;
     progress("idle connections");
     idle(options, &address, &mut report)?;
@@ -324,7 +336,7 @@ pub fn bench_nvme_tcp(
     let aim = Aim::Drives { drives, start: 0, bytes: options.drive_bytes };
     let address = served::serve(&bay.rig, &aim)?;
     let (record, bytes) = (Arc::new(Record::new(options.drive_bytes)), options.drive_bytes);
-    let stand = Stand { rig: &bay.rig, aim, record, address, bytes };
+    let stand = Stand { rig, cpus: &cpus, aim, record, address, bytes };
     stand.measure(options, "single-", false, &mut report, progress)?;
     report.notes.push(
         "bound: 1 / (1/echo + 1/in-process), since the target's core does what both do".into(),

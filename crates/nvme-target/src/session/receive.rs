@@ -4,10 +4,11 @@
 //! wrong within a command is told by its completion, and reading goes on behind its data.
 
 use super::{Admission, Admitted, EndReason, Flow, Received, Session, data_bytes};
-use crate::limits::{CAPSULE_DATA, DATA_MOST};
+use crate::limits::{CAPSULE_DATA, DATA_MOST, RECEIVE_BATCH};
 use crate::volume::Held;
 use crate::{Closed, Transport, Volumes};
 use io::Env;
+use io::local::yield_now;
 use nvme::command::{COMMAND_BYTES, Command, FABRICS};
 use nvme::pdu::{
     COMMON_BYTES, DIGEST_BYTES, Digests, Fatal, Header, Kind, Rest, SHORT_HEADER_BYTES, Transfer,
@@ -101,9 +102,13 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     pub(super) async fn receive(self: &Rc<Self>) -> (EndReason, Received) {
         let mut raw = Received::new();
         loop {
-            if let Err(reason) = self.receive_one(&mut raw).await {
-                return (reason, raw);
+            for _ in 0..RECEIVE_BATCH {
+                if let Err(reason) = self.receive_one(&mut raw).await {
+                    return (reason, raw);
+                }
             }
+            // The host gets to work on the first replies while the rest of what it sent is begun.
+            yield_now().await;
         }
     }
 

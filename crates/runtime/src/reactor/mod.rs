@@ -22,9 +22,9 @@ use crate::doorbell::Doorbell;
 use crate::timer::Timers;
 use core::cell::{Cell, RefCell};
 use core::fmt;
-use core::future::Future;
+use core::future::{Future, poll_fn};
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use io::{BufMut, Gather};
 use slab::{Call, Next, Request, Slab, Work};
@@ -44,6 +44,12 @@ const TURN_BUDGET: u32 = 1024;
 
 /// Bytes that are moved in about the time of a small operation.
 const UNIT_BYTES: usize = 16 << 10;
+
+/// Sockets that are looked at with every turn, at most; see [`Reactor::look_again`].
+const LOOKING: usize = 4;
+
+/// Time between two looks: who looks holds the socket's lock, which who delivers needs.
+const LOOK: Nanos = Nanos(500);
 
 /// How long a stopping core waits for requests in flight.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -141,6 +147,10 @@ struct Inner {
     timers: RefCell<Timers>,
     start: Instant,
     now: Cell<Nanos>,
+    /// Who looks at a socket again with the next turn.
+    looking: RefCell<Vec<Waker>>,
+    /// For how long a socket that has nothing is looked at again.
+    spin: Nanos,
     /// What is left to the polled task, and to all tasks in this turn.
     budget: Cell<u32>,
     turn: Cell<u32>,
@@ -177,6 +187,8 @@ impl Reactor {
                 timers: RefCell::default(),
                 start,
                 now: Cell::default(),
+                looking: RefCell::new(Vec::with_capacity(LOOKING)),
+                spin: Nanos(config.spin_time().as_nanos() as u64),
                 budget: Cell::new(BUDGET),
                 turn: Cell::new(TURN_BUDGET),
             }),
@@ -220,6 +232,34 @@ impl Reactor {
     /// Waits until the socket is worth another attempt.
     pub(crate) fn ready(&self, on: &Descriptor, events: i16) -> DoneTicket {
         DoneTicket(self.start(on, Work::Poll { events: events as u32 }))
+    }
+
+    /// A socket has had nothing since the time in `since` (none: it is asked for the first time):
+    /// true after a turn if it is worth another look, false if the kernel had better tell.
+    ///
+    /// Whoever has a peer that answers at once is spared most of the way through the kernel by it:
+    /// a poll has to be armed, and its task work run. Everybody looks once more, since other tasks
+    /// may take their time, and a few do as long as a core looks around before it sleeps.
+    pub(crate) async fn look_again(&self, since: &mut Option<Nanos>) -> bool {
+        let is_late = match *since {
+            Some(since) => self.now().since(since) >= self.inner.spin,
+            None => false,
+        };
+        let is_full = self.inner.looking.borrow().len() >= LOOKING;
+        if is_late || since.is_some() && is_full {
+            return false;
+        }
+        since.get_or_insert(self.now());
+        let next = self.now().after(LOOK);
+        let mut has_waited = false;
+        poll_fn(|cx| {
+            if core::mem::replace(&mut has_waited, true) && self.now() >= next {
+                return Poll::Ready(true);
+            }
+            self.inner.looking.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
     }
 
     /// Completes once `now` has reached `span` from now.
@@ -291,6 +331,8 @@ impl Reactor {
         self.reap();
         self.refresh_now();
         self.fire_timers();
+        // Waking is safe while it is borrowed: a waker only queues its task.
+        self.inner.looking.borrow_mut().drain(..).for_each(Waker::wake);
     }
 
     fn reap(&self) {
