@@ -53,11 +53,16 @@ impl Uses {
     }
 }
 
+/// What one queue's view of a volume holds.
+struct Use(#[expect(dead_code, reason = "it is there to be dropped")] Arc<()>);
+
 /// A volume that a queue has, or a command of it.
 #[derive(Clone)]
 pub struct Used {
     volume: Volume<CoreEnv>,
-    _use: Arc<()>,
+    /// Counted by this core alone, but for the first: cores that share a volume do not pass a
+    /// counter to and fro with every command.
+    _use: Rc<Use>,
 }
 
 impl Blocks for Used {
@@ -89,6 +94,15 @@ impl Blocks for Used {
         self.volume.write(offset, data, fua).await
     }
 
+    async fn compare_and_write(
+        &self,
+        offset: u64,
+        blocks: (Buf, Buf),
+        fua: bool,
+    ) -> Result<bool, BlockError> {
+        self.volume.compare_and_write(offset, blocks, fua).await
+    }
+
     async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
         self.volume.write_zeroes(offset, bytes, fua).await
     }
@@ -111,7 +125,7 @@ impl Volumes for CoreVolumes {
 
     fn open(&self, key: &VolumeKey) -> Option<Self::Volume> {
         let volume = Volume::new(self.0.array(key.array)?, key.volume);
-        Some(Used { volume, _use: self.1.begin(*key) })
+        Some(Used { volume, _use: Rc::new(Use(self.1.begin(*key))) })
     }
 
     fn health(&self, key: &VolumeKey) -> Health {
