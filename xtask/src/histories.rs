@@ -63,10 +63,18 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
     command.args(["--test", "histories", "--", "--nocapture", "--exact", test]);
     match command.spawn().and_then(|mut child| {
         let said = child.stdout.take().into_iter().flat_map(|said| BufReader::new(said).lines());
-        said.map_while(Result::ok).filter(|line| !is_harness(line)).for_each(|l| println!("{l}"));
-        child.wait()
+        let mut lines = 0;
+        said.map_while(Result::ok).filter(|line| !is_harness(line)).for_each(|line| {
+            println!("{line}");
+            lines += 1;
+        });
+        child.wait().map(|status| (status, lines))
     }) {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok((_, 0)) => {
+            eprintln!("histories: there is no test {test} any more");
+            ExitCode::FAILURE
+        }
+        Ok((status, _)) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("histories: cannot start cargo: {error}");

@@ -140,11 +140,12 @@ impl Manager {
             return Err(ManageError::NoExport(array.name, number).into());
         };
         let volume = VolumeKey { array: array.id, volume: export.volume };
+        let is_nvme = matches!(export.address, ExportAddress::NvmeTcp(_));
         let mut exports = self.exports.lock().await;
         self.ask_of(&array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
         exports.remove(&convert::export_id(&array.name, number)).await;
         drop(exports);
-        if !self.data.let_go(volume).await {
+        if is_nvme && !self.data.let_go(volume).await {
             return Err(Error::failed(
                 format!("export {id} is deleted, but commands that hosts sent it are not over yet"),
                 format!(

@@ -327,15 +327,31 @@ impl<E: Host> Array<E> {
         let route = self.route_of(key, &job);
         // As a change, so that no discard comes between.
         self.enter_change(key).await?;
-        let begin = self.bound().view.layout.array_offset(route.place);
-        let mut into = Some(Pool::single(expected.len()));
-        let (result, now) = self.finish_read(self.start_read(begin, &mut into)).await;
-        if result.is_err() || now[..] != expected[..] {
+        let read = self.read_entered(&route.place, Pool::single(expected.len())).await;
+        if read.as_ref().map_or(true, |now| now[..] != expected[..]) {
             self.leave(key);
-            return result.map(|()| false);
+            return read.map(|_| false);
         }
         let mut piece = self.start_direct(&route.place, job)?;
         self.finish_write(&mut piece).await.map(|()| true)
+    }
+
+    /// Reads a part of a strip without redundancy that was entered for a change. What a discard
+    /// that waits for that change is about to give up is still there, and counts.
+    async fn read_entered(&self, place: &Place, into: BufMut) -> Result<BufMut, BlockError> {
+        let (bound, key) = (self.bound(), key(place));
+        let (drive, at, slot) = {
+            let slot = bound.view.layout.slot(place.group, place.stripe, place.strip);
+            let begin = bound.view.layout.array_offset(*place);
+            let range = begin..begin + into.len() as u64;
+            if !bound.view.readable(slot, key) || bound.view.lost.refuses(range) {
+                return Err(BlockError::Unavailable);
+            }
+            bound.strip(key, place.strip.index())
+        };
+        let (result, now) = drive.read(at + u64::from(place.offset), into).await;
+        let believed = self.believe(&bound, key, slot, result);
+        believed.map(|()| now).map_err(|()| BlockError::Unavailable)
     }
 
     /// Where a change goes of a stripe that is known.

@@ -173,7 +173,9 @@ pub(crate) async fn serve<E: Env, T: Transport, X: Volumes>(
             }
         }
     };
-    if matches!(reason, EndReason::Fatal(_) | EndReason::Refused(_) | EndReason::Disconnected) {
+    let was_told =
+        matches!(reason, EndReason::Fatal(_) | EndReason::Refused(_) | EndReason::Disconnected);
+    if was_told && !opened.is_closed.get() {
         take_leave(&server, &transport).await;
     }
     transport.close();

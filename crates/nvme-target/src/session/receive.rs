@@ -176,7 +176,18 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     /// Receives data that is within the capsule: it follows at once.
     async fn receive_capsule(self: &Rc<Self>, at: u16, rest: &Rest) -> Result<(), EndReason> {
         let want = rest.data as usize;
-        let (mut data, lease) = self.share.take(&self.server.env, want).await;
+        let is_half = self.slots.borrow_mut().get(at).half.is_some();
+        let taken = match is_half {
+            // It may keep its memory until the other half comes, and the reserve has to come back
+            // without anything else that is received.
+            true => self.share.try_take_whole(want),
+            false => Some(self.share.take(&self.server.env, want).await),
+        };
+        let Some((mut data, lease)) = taken else {
+            self.skip_data(rest).await?;
+            self.refuse(at, Status::NOT_READY);
+            return Ok(());
+        };
         assert_eq!(data.len(), want, "data of a capsule fits the reserve");
         let whole = read_data(&*self.transport, &mut data, rest).await?;
         self.slots.borrow_mut().get(at).buffer = Some((data, lease));

@@ -107,7 +107,16 @@ impl<V> Slots<V> {
 
     /// When the first of those began to that have memory and wait for what their host sends next.
     pub fn receiving_since(&self) -> Option<Nanos> {
-        let waits = |slot: &&Slot<V>| matches!(slot.state, State::Receiving | State::Ready);
+        let is_ours = |half: Half| {
+            let other = half.other.map(|other| self.all[usize::from(other)].state);
+            other == Some(State::Waiting)
+        };
+        let waits = |slot: &&Slot<V>| match slot.state {
+            State::Receiving => true,
+            // Unless it is us whom its other half waits for.
+            State::Ready => !slot.half.is_some_and(is_ours),
+            _ => false,
+        };
         self.all.iter().filter(waits).map(|slot| slot.since).min()
     }
 
