@@ -3,21 +3,7 @@
 //! Without the feature `mutants`, which only `palisade-trials` asks for, [`is`] is a constant
 //! `false` and nothing of this is left in the product.
 
-macro_rules! mutants {
-    ($($name:ident = $text:literal: $about:literal;)*) => {
-        /// A known bug.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum Mutant {
-            $(#[doc = $about] $name,)*
-        }
-
-        /// All of them: the mutant, its name, what is wrong with it and which row of the test
-        /// plan it stands for.
-        pub const ALL: &[(Mutant, &str, &str)] = &[$((Mutant::$name, $text, $about),)*];
-    };
-}
-
-mutants! {
+units::mutants! {
     Canary = "canary": "the last byte of computed parity is wrong (canary)";
     TrustParity = "trust-parity": "parity is trusted that is owed to a resync (rows 1, 2)";
     NoResync = "no-resync": "an unclean group starts as if it were clean (row 1)";
@@ -123,26 +109,4 @@ mutants! {
     QuarantineOff = "quarantine-off": "a drive is taken back with old requests under way (row 26)";
     DeadlineOff = "deadline-off": "nobody gives up a drive that hangs (row 24)";
     TimeoutIsDone = "timeout-is-done": "a request that takes too long counts as done (row 20)";
-}
-
-/// Whether this bug is switched on.
-#[cfg(not(feature = "mutants"))]
-#[inline(always)]
-pub const fn is(_: Mutant) -> bool {
-    false
-}
-
-#[cfg(feature = "mutants")]
-static ON: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(u8::MAX);
-
-/// Whether this bug is switched on.
-#[cfg(feature = "mutants")]
-pub fn is(mutant: Mutant) -> bool {
-    ON.load(core::sync::atomic::Ordering::Relaxed) == mutant as u8
-}
-
-/// Switches a bug on for the rest of the process, and any other off.
-#[cfg(feature = "mutants")]
-pub fn switch_on(mutant: Mutant) {
-    ON.store(mutant as u8, core::sync::atomic::Ordering::Relaxed);
 }

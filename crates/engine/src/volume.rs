@@ -166,9 +166,7 @@ impl<E: Host> Blocks for Volume<E> {
             if self.array.is_homed(at) {
                 return self.array.compare_and_write(at, (expected, data), fua).await;
             }
-            // Not within an operation, and not for an array that has stopped.
-            drop(self.array.begin()?);
-            self.array.end_direct_writes().await;
+            self.array.end_direct_writes().await?;
         }
     }
 

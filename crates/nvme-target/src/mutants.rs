@@ -4,21 +4,7 @@
 //! Without the feature `mutants`, which only `cargo xtask histories` asks for, [`is`] is a constant
 //! `false` and nothing of this is left in the product.
 
-macro_rules! mutants {
-    ($($name:ident = $text:literal: $about:literal;)*) => {
-        /// A known bug.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum Mutant {
-            $(#[doc = $about] $name,)*
-        }
-
-        /// All of them: the mutant, its name, what is wrong with it and which row of the test
-        /// plan it stands for.
-        pub const ALL: &[(Mutant, &str, &str)] = &[$((Mutant::$name, $text, $about),)*];
-    };
-}
-
-mutants! {
+units::mutants! {
     RangeWraps = "range-wraps": "first block and blocks are added, and the sum may wrap (row 22)";
     RangeAtEnd = "range-at-end": "a range may end a block behind the volume (row 22)";
     EmptyRange = "empty-range": "ranges of no blocks reach the volume (row 22)";
@@ -36,27 +22,4 @@ mutants! {
     ViewKept = "view-kept": "a queue goes on with the namespaces that it first found (row 27)";
     NoticeKept = "notice-kept": "what was told before a reset, and not read, still counts as told \
         (row 27)";
-}
-
-/// Whether this bug is switched on.
-#[cfg(not(feature = "mutants"))]
-#[inline(always)]
-pub const fn is(_: Mutant) -> bool {
-    false
-}
-
-#[cfg(feature = "mutants")]
-static ON: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(u8::MAX);
-
-/// Whether this bug is switched on.
-#[cfg(feature = "mutants")]
-pub fn is(mutant: Mutant) -> bool {
-    ON.load(core::sync::atomic::Ordering::Relaxed) == mutant as u8
-}
-
-/// Switches a bug of the whole process on, and any other off.
-#[cfg(feature = "mutants")]
-pub fn switch(to: Option<Mutant>) {
-    let to = to.map_or(u8::MAX, |mutant| mutant as u8);
-    ON.store(to, core::sync::atomic::Ordering::Relaxed);
 }

@@ -215,15 +215,13 @@ impl<K: Clone + PartialEq> Target<K> {
         let mut state = self.lock();
         if association.kind == ControllerKind::Io {
             let Association { subsystem, host, port, .. } = &association;
-            let is_absent = || state.absent.values().any(|e| e.is_for(subsystem, host));
-            if !state.exports.has(subsystem, *port, host) && is_absent() {
-                return Err(NoController::Absent);
-            }
-            if !state.exports.is_at(subsystem, *port) {
-                return Err(NoController::Subsystem);
-            }
             if !state.exports.has(subsystem, *port, host) {
-                return Err(NoController::Host);
+                let is_absent = state.absent.values().any(|e| e.is_for(subsystem, host));
+                return Err(match (is_absent, state.exports.is_at(subsystem, *port)) {
+                    (true, _) => NoController::Absent,
+                    (false, true) => NoController::Host,
+                    (false, false) => NoController::Subsystem,
+                });
             }
         }
         let taken: BTreeSet<u16> = state.of(&association.subsystem).map(|c| c.id).collect();

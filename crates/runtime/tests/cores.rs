@@ -1,5 +1,6 @@
 //! Tasks, priorities, mail, wakes from other threads, timers and sockets, on both back ends.
 
+use io::local::yield_now;
 use io::{Env as _, Priority};
 use palisade_runtime::{Config, CoreEnv, Listener, NoDrive, Runtime, Socket, run_single_with};
 use std::cell::RefCell;
@@ -22,19 +23,6 @@ fn configs() -> [Config; 3] {
     [plain, sleepy, blocking]
 }
 
-/// Lets other ready tasks run first.
-async fn give_way() {
-    let mut asked = false;
-    poll_fn(|cx| {
-        if core::mem::replace(&mut asked, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
 #[test]
 fn last_tasks_run_when_no_first_task_is_ready() {
     let order = run_single_with(Config::default(), async |env: Env| {
@@ -44,7 +32,7 @@ fn last_tasks_run_when_no_first_task_is_ready() {
             env.spawn(priority, async move {
                 for _ in 0..3 {
                     order.borrow_mut().push(name);
-                    give_way().await;
+                    yield_now().await;
                 }
             });
         }

@@ -34,7 +34,7 @@ pub use hunting::command;
 mod hunting {
     use super::{ExitCode, Hunt};
     use crate::trouble::KINDS;
-    use engine::mutants::{ALL, Mutant, switch_on};
+    use engine::mutants::{ALL, Mutant, switch};
     use std::process::{Command, Output};
     use std::time::Instant;
 
@@ -85,7 +85,7 @@ mod hunting {
         }
         let mutant = |name: &str| ALL.iter().find(|(_, n, _)| *n == name).expect("known").0;
         if hunt.named && names.len() == 1 {
-            switch_on(mutant(names[0]));
+            switch(Some(mutant(names[0])));
             return None;
         }
         if what == "all" || names.len() > 1 {

@@ -6,6 +6,7 @@
 //!
 //! Invariant: this crate depends on nothing and does no I/O.
 
+mod mutants;
 mod size;
 mod uuid;
 

@@ -522,14 +522,15 @@ impl<E: Host> Array<E> {
         }
     }
 
-    /// Waits until nothing changes stripes without redundancy but their home cores. Not to be
-    /// called within an operation: those that began before are waited for.
-    pub(crate) async fn end_direct_writes(&self) {
+    /// Waits until nothing changes stripes without redundancy but their home cores; `Stopped` once
+    /// the array is. Not to be called within an operation: those that began before are waited for.
+    pub(crate) async fn end_direct_writes(&self) -> Result<(), BlockError> {
         let over = |view: &View| view.direct_writes == DirectWrites::Over || view.stopped;
         if !over(&self.inner.bound.borrow().view) {
             self.post(MANAGER, Mail::EndDirectWrites);
         }
         self.settled(over).await;
+        self.begin().map(drop)
     }
 
     /// A flush of all drives begins: its number, counted from 1 over all cores.

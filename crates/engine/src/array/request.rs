@@ -41,7 +41,7 @@ enum Writing<'a, E: Host> {
         incarnation: u32,
     },
     /// Its band must be prepared first.
-    Unprepared(Route, Job),
+    Unprepared(Place, Job),
     Refused,
     Home(Answer<'a>),
 }
@@ -302,7 +302,7 @@ impl<E: Host> Array<E> {
         while !jobs.is_empty() {
             let mut started = ArrayVec::<_, PIECES>::new();
             for Waiting { job, origin } in jobs.drain(..jobs.len().min(PIECES)) {
-                let piece = self.prepared(self.route_of(key, &job), job).await;
+                let piece = self.prepared(self.place_of(key, &job), job).await;
                 started.push((piece, origin));
             }
             for (piece, origin) in &mut started {
@@ -324,15 +324,15 @@ impl<E: Host> Array<E> {
         (data, fua): (Buf, bool),
     ) -> Result<bool, BlockError> {
         let job = Job::Write { at, data, fua };
-        let route = self.route_of(key, &job);
+        let place = self.place_of(key, &job);
         // As a change, so that no discard comes between.
         self.enter_change(key).await?;
-        let read = self.read_entered(&route.place, Pool::single(expected.len())).await;
+        let read = self.read_entered(&place, Pool::single(expected.len())).await;
         if read.as_ref().map_or(true, |now| now[..] != expected[..]) {
             self.leave(key);
             return read.map(|_| false);
         }
-        let mut piece = self.start_direct(&route.place, job)?;
+        let mut piece = self.start_direct(&place, job)?;
         self.finish_write(&mut piece).await.map(|()| true)
     }
 
@@ -355,16 +355,14 @@ impl<E: Host> Array<E> {
     }
 
     /// Where a change goes of a stripe that is known.
-    fn route_of(&self, key: StripeKey, job: &Job) -> Route {
+    fn place_of(&self, key: StripeKey, job: &Job) -> Place {
         let at = match job {
             Job::Write { at, .. } | Job::Zero { at, .. } => *at,
             other => unreachable!("a change writes, not {other:?}"),
         };
-        let bound = self.inner.bound.borrow();
-        let strip_bytes = bound.view.layout.strip_bytes();
+        let strip_bytes = self.inner.bound.borrow().view.layout.strip_bytes();
         let (strip, offset) = (StripIndex((at / strip_bytes) as u16), at % strip_bytes);
-        let place = Place { group: key.group, stripe: key.stripe, strip, offset };
-        Route { place, at, room: strip_bytes - offset, is_homed: false }
+        Place { group: key.group, stripe: key.stripe, strip, offset }
     }
 
     /// Makes a range read as zeros: with a region map, whole rows of it by unwriting them.
@@ -489,7 +487,7 @@ impl<E: Host> Array<E> {
             return Ok(Writing::Home(self.request(key(&place), job)));
         }
         if !self.try_enter_change(key(&place)) {
-            return Ok(Writing::Unprepared(route, job));
+            return Ok(Writing::Unprepared(place, job));
         }
         self.start_direct(&place, job)
     }
@@ -517,20 +515,20 @@ impl<E: Host> Array<E> {
     }
 
     /// Prepares a band and starts the write; zeros for one that was never written are there.
-    async fn prepared(&self, route: Route, job: Job) -> Result<Option<Writing<'_, E>>, BlockError> {
-        let key = key(&route.place);
+    async fn prepared(&self, place: Place, job: Job) -> Result<Option<Writing<'_, E>>, BlockError> {
+        let key = key(&place);
         if matches!(job, Job::Zero { .. }) && self.never_written(key) {
             return Ok(None);
         }
         self.enter_change(key).await?;
-        self.start_direct(&route.place, job).map(Some)
+        self.start_direct(&place, job).map(Some)
     }
 
     async fn finish_write<'a>(&'a self, piece: &mut Writing<'a, E>) -> Result<(), BlockError> {
         if matches!(piece, Writing::Unprepared(..))
-            && let Writing::Unprepared(route, job) = core::mem::replace(piece, Writing::Refused)
+            && let Writing::Unprepared(place, job) = core::mem::replace(piece, Writing::Refused)
         {
-            match self.prepared(route, job).await? {
+            match self.prepared(place, job).await? {
                 Some(writing) => *piece = writing,
                 None => return Ok(()),
             }

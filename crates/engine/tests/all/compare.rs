@@ -44,6 +44,12 @@ async fn value_at(volume: &Volume<Machine>, offset: u64) -> u64 {
     value(&bytes)
 }
 
+/// As core 0 reads it.
+fn found_at(rig: &Rig, volumes: &[Volume<Machine>], offset: u64) -> u64 {
+    let volume = volumes[0].clone();
+    rig.world.block_on(CoreId(0), async move { value_at(&volume, offset).await })
+}
+
 fn filled(level: Level, width: usize, seed: u64) -> (Rig, Vec<Volume<Machine>>) {
     let rig = Rig::slow(seed);
     let drives = drives(width, seed, false);
@@ -126,8 +132,7 @@ fn raced(level: Level, width: usize, seed: u64) {
             assert_eq!(changed, Ok(()));
         });
         running.finish(&rig);
-        let end = volumes[0].clone();
-        let found = rig.world.block_on(CoreId(0), async move { value_at(&end, at).await });
+        let found = found_at(&rig, &volumes, at);
         let expected = match other {
             Other::Write => b,
             // What lies in part of a row only is not given up.
@@ -233,8 +238,7 @@ fn counted(level: Level, width: usize, seed: u64) {
         rig.fail(0).unwrap();
     }
     running.finish(&rig);
-    let end = volumes[0].clone();
-    let found = rig.world.block_on(CoreId(0), async move { value_at(&end, at).await });
+    let found = found_at(&rig, &volumes, at);
     assert_eq!(found, u64::from(TASKS) * STEPS, "seed {seed}, {level:?}");
 }
 
@@ -264,8 +268,7 @@ fn only_one_block_within_the_volume() {
     assert_eq!(compare(BYTES, (one(), one())), Err(BlockError::Bounds));
     assert_eq!(compare(0, (one(), block(&volumes[0], 5))), Ok(true));
     assert_eq!(compare(0, (one(), one())), Ok(false));
-    let end = volumes[0].clone();
-    let found = rig.world.block_on(CoreId(0), async move { value_at(&end, 0).await });
+    let found = found_at(&rig, &volumes, 0);
     assert_eq!(found, 5);
 }
 

@@ -53,8 +53,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             (Some(Fused::First), _) => self.begin_pair(at, command),
             (Some(Fused::Second), Before::First(first)) => {
                 let mut slots = self.slots.borrow_mut();
-                slots.get(first).half = Some(Half { other: Some(at), lost: None });
-                slots.get(at).half = Some(Half { other: Some(first), lost: None });
+                slots.get(first).half = Some(Half::Joined(at));
+                slots.get(at).half = Some(Half::Joined(first));
                 let is_one = are_one(&slots.get(first).command, command);
                 is_one.then_some(()).ok_or(Status::INVALID_FIELD)
             }
@@ -72,7 +72,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         if command.blocks() != 1 {
             return Err(Status::ATOMIC_UNIT);
         }
-        self.slots.borrow_mut().get(at).half = Some(Half::default());
+        self.slots.borrow_mut().get(at).half = Some(Half::Alone);
         self.first.set(Before::First(at));
         Ok(())
     }
@@ -89,7 +89,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             self.first.set(Before::Refused);
         }
         self.answer(at, status, 0);
-        if let Some(other) = half.and_then(|half| half.other) {
+        if let Some(Half::Joined(other)) = half {
             self.lose(other, Status::ABORTED_FAILED_FUSED);
         }
     }
@@ -99,7 +99,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         let has_data = {
             let mut slots = self.slots.borrow_mut();
             let slot = slots.get(at);
-            slot.half = Some(Half { other: None, lost: Some(status) });
+            slot.half = Some(Half::Lost(status));
             matches!(slot.state, State::Ready | State::Working)
         };
         if has_data {
@@ -109,16 +109,17 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
 
     /// A half has its data.
     pub(super) fn work_half(self: &Rc<Self>, at: u16, half: Half) {
-        if let Some(status) = half.lost {
+        if let Half::Lost(status) = half {
             return self.refuse(at, status);
         }
         let mut slots = self.slots.borrow_mut();
         let slot = slots.get(at);
         (slot.state, slot.since) = (State::Ready, self.server.env.now());
         let is_first = slot.command.fused() == Some(Fused::First);
-        let Some(other) = half.other.filter(|other| slots.get(*other).state == State::Ready) else {
+        let Half::Joined(other) = half else { return };
+        if slots.get(other).state != State::Ready {
             return;
-        };
+        }
         for one in [at, other] {
             slots.get(one).state = State::Working;
         }

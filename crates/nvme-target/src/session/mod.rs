@@ -44,7 +44,7 @@ use nvme::command::{Command, Completion, nvm};
 use nvme::pdu::{self, Fatal, Kind, Transfer};
 use nvme::status::Status;
 use reply::{Form, Replies, Reply};
-use slots::{Slots, State};
+use slots::{Half, Slots, State};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -365,7 +365,6 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             let slot = slots.get(at);
             (slot.command.clone(), slot.volume.take(), slot.buffer.take(), slot.half)
         };
-        let second = half.and_then(|half| half.other);
         let wrong = match &volume {
             _ if !self.is_current() => Some(Status::ABORTED_QUEUE),
             Some((key, _)) if !self.still_has(command.namespace(), key) => {
@@ -373,16 +372,16 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             }
             _ => None,
         };
-        match (wrong, volume, second) {
+        match (wrong, volume, half) {
             (Some(status), ..) => {
                 drop(buffer);
                 self.refuse(at, status);
             }
             // Rare: its state does not make every worker's larger.
-            (None, Some((_, volume)), Some(second)) => {
+            (None, Some((_, volume)), Some(Half::Joined(second))) => {
                 Box::pin(self.carry_out_both((at, second), &volume, buffer)).await;
             }
-            (None, Some((_, volume)), None) => {
+            (None, Some((_, volume)), _) => {
                 self.carry_out_io(at, &command, &volume, buffer).await;
             }
             (None, None, _) => self.flush_all(at).await,

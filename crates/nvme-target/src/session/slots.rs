@@ -49,12 +49,14 @@ pub(crate) struct Slot<V> {
 }
 
 /// What half of a pair knows of its other half.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Half {
-    /// Where the other is, if it has come and still may be carried out.
-    pub other: Option<u16>,
-    /// It can't be, or does not come: this half ends so.
-    pub lost: Option<Status>,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Half {
+    /// It has not come.
+    Alone,
+    /// It is in this slot.
+    Joined(u16),
+    /// It is not carried out, or does not come: this half ends so.
+    Lost(Status),
 }
 
 /// A queue's slots.
@@ -107,14 +109,13 @@ impl<V> Slots<V> {
 
     /// When the first of those began to that have memory and wait for what their host sends next.
     pub fn receiving_since(&self) -> Option<Nanos> {
-        let is_ours = |half: Half| {
-            let other = half.other.map(|other| self.all[usize::from(other)].state);
-            other == Some(State::Waiting)
-        };
-        let waits = |slot: &&Slot<V>| match slot.state {
-            State::Receiving => true,
+        let waits = |slot: &&Slot<V>| match (slot.state, slot.half) {
+            (State::Receiving, _) => true,
             // Unless it is us whom its other half waits for.
-            State::Ready => !slot.half.is_some_and(is_ours),
+            (State::Ready, Some(Half::Joined(other))) => {
+                self.all[usize::from(other)].state != State::Waiting
+            }
+            (State::Ready, _) => true,
             _ => false,
         };
         self.all.iter().filter(waits).map(|slot| slot.since).min()
