@@ -56,6 +56,8 @@ pub(crate) struct Shared<M, S> {
 impl<M: Send + 'static, S: Bind> Shared<M, S> {
     fn new(config: Config) -> std::io::Result<Arc<Self>> {
         assert!(config.cores > 0, "a runtime has at least one core");
+        // Now: a core that is pinned sees one CPU only.
+        let config = Config { spin: Some(config.spin_time()), ..config };
         let pool = match use_blocking(&config) {
             true => Some(Arc::new(BlockingPool::new(config.blocking_threads)?)),
             false => None,
