@@ -63,6 +63,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if cfg!(panic = "unwind") {
+        abort_on_panic();
+    }
     demo::end_with_parent();
     let Arguments { socket, command } = Arguments::parse();
     let outcome = match command {
@@ -72,6 +75,15 @@ fn main() -> ExitCode {
         command => ask(&command, &Client::new(client::socket_or_default(socket))),
     };
     outcome.unwrap_or_else(|problem| problem.report())
+}
+
+/// Has builds that unwind end as releases do: with the first thread that panics, not without it.
+fn abort_on_panic() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        usual(info);
+        std::process::abort();
+    }));
 }
 
 /// Carries out what needs the daemon, or may.

@@ -2,20 +2,19 @@
 //!
 //! Purpose: the fast path of processors without AVX-512. AVX2 alone doubles by compare and
 //! mask and multiplies by two nibble shuffles; GFNI multiplies by a bit matrix.
-//! Invariants: each `run` is compiled for exactly the features that `supported` looks for; the
+//! Invariants: each sweep is compiled for exactly the features that `supported` looks for; the
 //! tests run the same source over `model`, whatever the processor has.
 #![allow(unsafe_code)]
 
-use crate::job::Job;
 use crate::kernel::Candidate;
-use crate::sweep;
-use crate::tables::Tables;
+use crate::sweep::{self, processor};
 
 /// AVX2 alone.
-pub(crate) const AVX2: Candidate = Candidate { name: "avx2", supported: has_avx2, run: run_avx2 };
+pub(crate) const AVX2: Candidate =
+    Candidate { name: "avx2", supported: has_avx2, run: sweep::run::<Avx2> };
 /// AVX2 and GFNI.
 pub(crate) const GFNI: Candidate =
-    Candidate { name: "gfni-avx2", supported: has_gfni, run: run_gfni };
+    Candidate { name: "gfni-avx2", supported: has_gfni, run: sweep::run::<Avx2Gfni> };
 
 /// The same kernels over the model of their instructions.
 #[cfg(test)]
@@ -32,19 +31,15 @@ fn has_gfni() -> bool {
     has_avx2() && std::arch::is_x86_feature_detected!("gfni")
 }
 
-/// See [`sweep::run`].
-#[target_feature(enable = "avx2")]
-unsafe fn run_avx2(job: Job<'_>, tables: &Tables) -> Option<usize> {
-    // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<native::Shuffle>(job, tables) }
-}
+processor!(
+    /// AVX2 alone.
+    Avx2, "avx2", native::Shuffle
+);
 
-/// See [`sweep::run`].
-#[target_feature(enable = "avx2,gfni")]
-unsafe fn run_gfni(job: Job<'_>, tables: &Tables) -> Option<usize> {
-    // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<native::Affine>(job, tables) }
-}
+processor!(
+    /// AVX2 and GFNI.
+    Avx2Gfni, "avx2,gfni", native::Affine
+);
 
 /// The vectors over an instruction set: a module with the intrinsics' own names.
 macro_rules! vectors {

@@ -2,21 +2,19 @@
 //!
 //! Purpose: the fast path of newer processors. Three-way sums are one `vpternlogq`; AVX-512
 //! alone multiplies by two nibble shuffles, GFNI by a bit matrix.
-//! Invariants: each `run` is compiled for exactly the features that `supported` looks for; the
+//! Invariants: each sweep is compiled for exactly the features that `supported` looks for; the
 //! tests run the same source over `model`, whatever the processor has.
 #![allow(unsafe_code)]
 
-use crate::job::Job;
 use crate::kernel::Candidate;
-use crate::sweep;
-use crate::tables::Tables;
+use crate::sweep::{self, processor};
 
 /// AVX-512 alone.
 pub(crate) const AVX512: Candidate =
-    Candidate { name: "avx512", supported: has_avx512, run: run_avx512 };
+    Candidate { name: "avx512", supported: has_avx512, run: sweep::run::<Avx512> };
 /// AVX-512 and GFNI.
 pub(crate) const GFNI: Candidate =
-    Candidate { name: "gfni-avx512", supported: has_gfni, run: run_gfni };
+    Candidate { name: "gfni-avx512", supported: has_gfni, run: sweep::run::<Avx512Gfni> };
 
 /// The same kernels over the model of their instructions.
 #[cfg(test)]
@@ -34,19 +32,15 @@ fn has_gfni() -> bool {
     has_avx512() && std::arch::is_x86_feature_detected!("gfni")
 }
 
-/// See [`sweep::run`].
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn run_avx512(job: Job<'_>, tables: &Tables) -> Option<usize> {
-    // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<native::Shuffle>(job, tables) }
-}
+processor!(
+    /// AVX-512 alone.
+    Avx512, "avx512f,avx512bw", native::Shuffle
+);
 
-/// See [`sweep::run`].
-#[target_feature(enable = "avx512f,avx512bw,gfni")]
-unsafe fn run_gfni(job: Job<'_>, tables: &Tables) -> Option<usize> {
-    // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<native::Affine>(job, tables) }
-}
+processor!(
+    /// AVX-512 and GFNI.
+    Avx512Gfni, "avx512f,avx512bw,gfni", native::Affine
+);
 
 /// The truth table of a ^ b ^ c.
 const XOR3: i32 = 0x96;

@@ -42,7 +42,7 @@ pub(crate) const fn candidate<V: Vector>(name: &'static str) -> Candidate {
 unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usize> {
     let _turn = turn();
     // SAFETY: the model needs no processor feature; the caller vouches for the job.
-    let answer = unsafe { sweep::run::<V>(job, tables) };
+    let answer = unsafe { sweep::run::<sweep::Any<V>>(job, tables) };
     assert!(!UNFENCED.load(Relaxed), "a job ended without a fence after its streaming stores");
     answer
 }

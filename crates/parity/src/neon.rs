@@ -4,22 +4,22 @@
 //! Apple's), sums three vectors at once. Both double by shift and sign, and multiply by two
 //! nibble look-ups. Streaming stores are plain ones: these processors notice streams of whole
 //! lines by themselves, and the paired non-temporal store is only a hint.
-//! Invariant: each `run` is compiled for exactly the features that `supported` looks for.
+//! Invariant: each sweep is compiled for exactly the features that `supported` looks for.
 #![allow(unsafe_code)]
 
 use core::arch::aarch64::*;
 
-use crate::job::Job;
 use crate::kernel::Candidate;
-use crate::sweep;
+use crate::sweep::{self, processor};
 use crate::tables::Tables;
 use crate::vector::Vector;
 
 /// NEON alone.
-pub(crate) const NEON: Candidate = Candidate { name: "neon", supported: has_neon, run: run_neon };
+pub(crate) const NEON: Candidate =
+    Candidate { name: "neon", supported: has_neon, run: sweep::run::<Neon> };
 /// NEON and EOR3.
 pub(crate) const EOR3: Candidate =
-    Candidate { name: "neon-eor3", supported: has_eor3, run: run_eor3 };
+    Candidate { name: "neon-eor3", supported: has_eor3, run: sweep::run::<NeonEor3> };
 
 fn has_neon() -> bool {
     std::arch::is_aarch64_feature_detected!("neon")
@@ -29,19 +29,15 @@ fn has_eor3() -> bool {
     has_neon() && std::arch::is_aarch64_feature_detected!("sha3")
 }
 
-/// See [`sweep::run`].
-#[target_feature(enable = "neon")]
-unsafe fn run_neon(job: Job<'_>, tables: &Tables) -> Option<usize> {
-    // SAFETY: this function's features are the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<Lookup>(job, tables) }
-}
+processor!(
+    /// NEON alone.
+    Neon, "neon", Lookup
+);
 
-/// See [`sweep::run`]. The compiler makes EOR3 of two sums in a row where it may.
-#[target_feature(enable = "neon,sha3")]
-unsafe fn run_eor3(job: Job<'_>, tables: &Tables) -> Option<usize> {
-    // SAFETY: this function's features include the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<Lookup>(job, tables) }
-}
+processor!(
+    /// NEON and EOR3, which the compiler makes of two sums in a row where it may.
+    NeonEor3, "neon,sha3", Lookup
+);
 
 /// 16 bytes, with NEON.
 #[derive(Clone, Copy)]

@@ -5,23 +5,17 @@
 //! Invariant: needs no processor feature; word operations never carry from byte to byte.
 #![allow(unsafe_code)]
 
-use crate::job::Job;
 use crate::kernel::Candidate;
-use crate::sweep;
+use crate::sweep::{self, Any};
 use crate::tables::Tables;
 use crate::vector::Vector;
 
 /// The portable kernel; always supported.
-pub(crate) const CANDIDATE: Candidate = Candidate { name: "portable", supported, run };
+pub(crate) const CANDIDATE: Candidate =
+    Candidate { name: "portable", supported, run: sweep::run::<Any<[u64; 4]>> };
 
 fn supported() -> bool {
     true
-}
-
-/// See [`sweep::run`].
-unsafe fn run(job: Job<'_>, tables: &Tables) -> Option<usize> {
-    // SAFETY: `u64` needs no processor feature; the caller vouches for the job.
-    unsafe { sweep::run::<[u64; 4]>(job, tables) }
 }
 
 /// `byte` in all eight lanes.

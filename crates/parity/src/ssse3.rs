@@ -3,30 +3,28 @@
 //! Purpose: x86 without AVX2 is still met where arrays are kept: Atoms of storage boxes, and
 //! virtual machines of the level x86-64-v2, which some hypervisors give by default. Nibble
 //! shuffles are several times as fast there as the portable kernel's multiplication.
-//! Invariant: `run` is compiled for exactly the feature that `supported` looks for.
+//! Invariant: each sweep is compiled for exactly the feature that `supported` looks for.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::*;
 
-use crate::job::Job;
 use crate::kernel::Candidate;
-use crate::sweep;
+use crate::sweep::{self, processor};
 use crate::tables::Tables;
 use crate::vector::Vector;
 
 /// SSSE3 alone.
-pub(crate) const SSSE3: Candidate = Candidate { name: "ssse3", supported, run };
+pub(crate) const SSSE3: Candidate =
+    Candidate { name: "ssse3", supported, run: sweep::run::<Ssse3> };
 
 fn supported() -> bool {
     std::arch::is_x86_feature_detected!("ssse3")
 }
 
-/// See [`sweep::run`].
-#[target_feature(enable = "ssse3")]
-unsafe fn run(job: Job<'_>, tables: &Tables) -> Option<usize> {
-    // SAFETY: this function's feature is the vector's; the caller vouches for the job.
-    unsafe { sweep::run::<Shuffle>(job, tables) }
-}
+processor!(
+    /// SSSE3 alone.
+    Ssse3, "ssse3", Shuffle
+);
 
 /// 16 bytes, with SSSE3.
 #[derive(Clone, Copy)]

@@ -2,6 +2,8 @@
 //!
 //! Purpose: an `Operation` says what happens at one offset of all strips; `sweep` applies it
 //! from the start to the end, in steps of several vectors, one vector, eight bytes and one byte.
+//! A `Processor` compiles each operation's sweep into a function of its own, for its features:
+//! one function of all of them would be hundreds of kilobytes, which compilers are slow with.
 //! Invariants: each byte of an output is stored exactly once, after all inputs of its offset
 //! were loaded (the deltas read what they store); no step touches a byte at or past `len`.
 #![allow(unsafe_code)]
@@ -45,108 +47,165 @@ pub(crate) trait Operation {
     }
 }
 
-/// Does `job` with vectors `V`.
+/// Features of a processor, and the vectors that need them.
+pub(crate) trait Processor {
+    /// What is loaded and stored at a time.
+    type Vector: Vector;
+    /// [`sweep`] over `Self::Vector`, compiled for the features.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the features; otherwise as `sweep`.
+    unsafe fn sweep<O: Operation>(op: &O, len: usize) -> Option<usize>;
+    /// [`stream`] over `Self::Vector`, compiled for the features.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the features; otherwise as `stream`.
+    unsafe fn stream<O: Operation>(op: &O, head: usize, len: usize);
+}
+
+/// Declares a [`Processor`]: its name, the features, the vectors.
+macro_rules! processor {
+    ($(#[$doc:meta])* $name:ident, $features:literal, $vector:ty) => {
+        $(#[$doc])*
+        struct $name;
+
+        impl crate::sweep::Processor for $name {
+            type Vector = $vector;
+
+            #[target_feature(enable = $features)]
+            unsafe fn sweep<O: crate::sweep::Operation>(op: &O, len: usize) -> Option<usize> {
+                // SAFETY: this function's features are the vector's; the rest is the caller's.
+                unsafe { crate::sweep::sweep::<$vector, O>(op, len) }
+            }
+            #[target_feature(enable = $features)]
+            unsafe fn stream<O: crate::sweep::Operation>(op: &O, head: usize, len: usize) {
+                // SAFETY: this function's features are the vector's; the rest is the caller's.
+                unsafe { crate::sweep::stream::<$vector, O>(op, head, len) }
+            }
+        }
+    };
+}
+pub(crate) use processor;
+
+/// Any processor: for vectors that need no feature.
+pub(crate) struct Any<V>(core::marker::PhantomData<V>);
+
+impl<V: Vector> Processor for Any<V> {
+    type Vector = V;
+
+    unsafe fn sweep<O: Operation>(op: &O, len: usize) -> Option<usize> {
+        // SAFETY: as the caller says.
+        unsafe { sweep::<V, O>(op, len) }
+    }
+    unsafe fn stream<O: Operation>(op: &O, head: usize, len: usize) {
+        // SAFETY: as the caller says.
+        unsafe { stream::<V, O>(op, head, len) }
+    }
+}
+
+/// Does `job` on processor `C`.
 ///
 /// # Safety
 ///
-/// The processor can run `V`, and `job.checked_len()` has accepted the job.
-#[inline(always)]
-pub(crate) unsafe fn run<V: Vector>(job: Job<'_>, tables: &Tables) -> Option<usize> {
+/// The processor is `C`, and `job.checked_len()` has accepted the job.
+pub(crate) unsafe fn run<C: Processor>(job: Job<'_>, tables: &Tables) -> Option<usize> {
     // SAFETY: the caller vouches for the processor and the lengths; the outputs are exclusive
     // borrows that live as long as the job.
     unsafe {
         match job {
             Job::P { data, p, stores } => {
                 let (to, len) = (p.as_mut_ptr(), p.len());
-                sweep_to::<V, _>(&P { data, p: to }, &[to], len, stores)
+                sweep_to::<C, _>(&P { data, p: to }, &[to], len, stores)
             }
             Job::Q { data, q, stores } => {
                 let (to, len) = (q.as_mut_ptr(), q.len());
-                sweep_to::<V, _>(&Q { data, q: to }, &[to], len, stores)
+                sweep_to::<C, _>(&Q { data, q: to }, &[to], len, stores)
             }
             Job::Pq { data, p, q, stores } => {
                 let (len, p, q) = (p.len(), p.as_mut_ptr(), q.as_mut_ptr());
-                sweep_to::<V, _>(&Pq { data, p, q }, &[p, q], len, stores)
+                sweep_to::<C, _>(&Pq { data, p, q }, &[p, q], len, stores)
             }
             Job::Pqr { data, p, q, r, stores } => {
                 let (len, p, q, r) = (p.len(), p.as_mut_ptr(), q.as_mut_ptr(), r.as_mut_ptr());
-                sweep_to::<V, _>(&Pqr { data, p, q, r }, &[p, q, r], len, stores)
+                sweep_to::<C, _>(&Pqr { data, p, q, r }, &[p, q, r], len, stores)
             }
             Job::Dot { inputs, rows, sum, outputs, stores } => {
                 let (to, len) = (outputs.starts(), outputs.len());
                 let ahead = stores == Stores::Streaming;
                 let dot = Dot { source: inputs, rows, sum, ahead, sink: Store(to), tables };
-                sweep_to::<V, _>(&dot, to, len, stores)
+                sweep_to::<C, _>(&dot, to, len, stores)
             }
             Job::DeltaP { old, new, p } => {
-                sweep::<V, _>(&DeltaP { old, new, p: p.as_mut_ptr() }, old.len())
+                C::sweep(&DeltaP { old, new, p: p.as_mut_ptr() }, old.len())
             }
             Job::DeltaQ { old, new, q, factor } => {
                 let q = q.as_mut_ptr();
-                sweep::<V, _>(&DeltaQ { old, new, q, factor, tables }, old.len())
+                C::sweep(&DeltaQ { old, new, q, factor, tables }, old.len())
             }
             Job::DeltaPq { old, new, p, q, factor } => {
                 let (p, q) = (p.as_mut_ptr(), q.as_mut_ptr());
-                sweep::<V, _>(&DeltaPq { old, new, p, q, factor, tables }, old.len())
+                C::sweep(&DeltaPq { old, new, p, q, factor, tables }, old.len())
             }
             Job::Deltas { changes, rows, sum, outputs } => {
                 let (sink, ahead) = (Add(outputs.starts()), false);
                 let dot = Dot { source: changes, rows, sum, ahead, sink, tables };
-                sweep::<V, _>(&dot, outputs.len())
+                C::sweep(&dot, outputs.len())
             }
             Job::ViaP { data, gap, p, factor, d, q, stores } => {
                 let (d, q) = (pointer(d), q.as_mut_ptr());
                 let via = ViaP { data, gap, p, factor, d, q, tables };
-                sweep_to::<V, _>(&via, &[d, q], p.len(), stores)
+                sweep_to::<C, _>(&via, &[d, q], p.len(), stores)
             }
             Job::ViaQ { data, gap, q, factor, d, p, stores } => {
                 let (d, p) = (pointer(d), pointer(p));
                 let via = ViaQ { data, gap, q, factor, d, p, tables };
-                sweep_to::<V, _>(&via, &[d, p], q.len(), stores)
+                sweep_to::<C, _>(&via, &[d, p], q.len(), stores)
             }
             Job::Two { data, gaps, p, q, factors, x, y, stores } => {
                 let (x, y) = (pointer(x), pointer(y));
                 let two = Two { data, gaps, p, q, factors, x, y, tables };
-                sweep_to::<V, _>(&two, &[x, y], p.len(), stores)
+                sweep_to::<C, _>(&two, &[x, y], p.len(), stores)
             }
-            Job::CheckP { data, p } => find::<V, _>(&CheckP { data, p }, p.len()),
-            Job::CheckPq { data, p, q } => find::<V, _>(&CheckPq { data, p, q }, p.len()),
-            Job::CheckPqr { data, p, q, r } => find::<V, _>(&CheckPqr { data, p, q, r }, p.len()),
+            Job::CheckP { data, p } => find::<C, _>(&CheckP { data, p }, p.len()),
+            Job::CheckPq { data, p, q } => find::<C, _>(&CheckPq { data, p, q }, p.len()),
+            Job::CheckPqr { data, p, q, r } => find::<C, _>(&CheckPqr { data, p, q, r }, p.len()),
             Job::CheckDot { inputs, rows, sum, expected } => {
                 let (sink, ahead) = (Compare(expected), true);
                 let dot = Dot { source: inputs, rows, sum, ahead, sink, tables };
-                find::<V, _>(&dot, expected[0].len())
+                find::<C, _>(&dot, expected[0].len())
             }
         }
     }
 }
 
 /// The strip's first byte, or null for a strip nobody wants.
-#[inline(always)]
 fn pointer(strip: Option<&mut [u8]>) -> *mut u8 {
     strip.map_or(core::ptr::null_mut(), |s| s.as_mut_ptr())
 }
 
 /// Applies `op`, which writes to `outputs`, null where it does not, to bytes `0..len`.
-#[inline(always)]
-unsafe fn sweep_to<V: Vector, O: Operation>(
+unsafe fn sweep_to<C: Processor, O: Operation>(
     op: &O,
     outputs: &[*mut u8],
     len: usize,
     stores: Stores,
 ) -> Option<usize> {
-    // SAFETY: the caller vouches for `V`, `op` and `len`.
+    // SAFETY: the caller vouches for `C`, `op` and `len`.
     unsafe {
-        match (stores, head::<V>(outputs)) {
-            (Stores::Streaming, Some(head)) if head < len => stream::<V, O>(op, head, len),
-            _ => sweep::<V, O>(op, len),
+        match (stores, head::<C::Vector>(outputs)) {
+            (Stores::Streaming, Some(head)) if head < len => {
+                C::stream(op, head, len);
+                None
+            }
+            _ => C::sweep(op, len),
         }
     }
 }
 
 /// How many bytes are before the first multiple of `V`'s size in every output; `None` if that
 /// differs.
-#[inline(always)]
 fn head<V: Vector>(outputs: &[*mut u8]) -> Option<usize> {
     let mut heads = outputs
         .iter()
@@ -156,9 +215,14 @@ fn head<V: Vector>(outputs: &[*mut u8]) -> Option<usize> {
     heads.all(|head| head == first).then_some(first)
 }
 
-/// As `sweep`, with stores past the caches from `head` on, where outputs are aligned.
+/// As `sweep` of an operation that nothing stops, with stores past the caches from `head` on,
+/// where outputs are aligned.
+///
+/// # Safety
+///
+/// The processor can run `V`, all strips have `len` bytes, and `head` is at most `len`.
 #[inline(always)]
-unsafe fn stream<V: Vector, O: Operation>(op: &O, head: usize, len: usize) -> Option<usize> {
+pub(crate) unsafe fn stream<V: Vector, O: Operation>(op: &O, head: usize, len: usize) {
     let mut at = 0;
     // SAFETY: the caller vouches for `V` and `len`, and `head` is at most `len`; `u64` and `u8`
     // run anywhere.
@@ -171,7 +235,6 @@ unsafe fn stream<V: Vector, O: Operation>(op: &O, head: usize, len: usize) -> Op
         V::fence();
         let _ = at < len && tail(op, &mut at, len);
     }
-    None
 }
 
 /// A vector whose stores go past the caches.
@@ -253,8 +316,12 @@ unsafe impl<V: Vector> Vector for Streamed<V> {
 }
 
 /// Applies `op` to bytes `0..len`; answers where the step that stopped it began.
+///
+/// # Safety
+///
+/// The processor can run `V`, and all strips have `len` bytes.
 #[inline(always)]
-unsafe fn sweep<V: Vector, O: Operation>(op: &O, len: usize) -> Option<usize> {
+pub(crate) unsafe fn sweep<V: Vector, O: Operation>(op: &O, len: usize) -> Option<usize> {
     let mut at = 0;
     // SAFETY: the caller vouches for `V` and `len`; `u64` and `u8` run anywhere.
     let stopped = unsafe {
@@ -318,10 +385,9 @@ unsafe fn steps<V: Vector, O: Operation>(op: &O, at: &mut usize, len: usize) -> 
 }
 
 /// The first byte at which `op` stops.
-#[inline(always)]
-unsafe fn find<V: Vector, O: Operation>(op: &O, len: usize) -> Option<usize> {
-    // SAFETY: the caller vouches for `V` and `len`.
-    let mut at = unsafe { sweep::<V, O>(op, len) }?;
+unsafe fn find<C: Processor, O: Operation>(op: &O, len: usize) -> Option<usize> {
+    // SAFETY: the caller vouches for `C` and `len`.
+    let mut at = unsafe { C::sweep(op, len) }?;
     // SAFETY: the caller vouches for `len`; some byte from `at` on, before `len`, stops `op`.
     unsafe {
         tail_bytes(op, &mut at, len);

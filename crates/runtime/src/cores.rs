@@ -49,6 +49,9 @@ pub(crate) struct Shared<M, S> {
     posts: Box<[Post<M, S>]>,
     stop: AtomicBool,
     config: Config,
+    /// How long a core looks around before it sleeps. Decided before any thread is pinned: to a
+    /// pinned one the machine has one CPU.
+    spin: Duration,
     start: Instant,
     pool: Option<Arc<BlockingPool>>,
 }
@@ -56,15 +59,13 @@ pub(crate) struct Shared<M, S> {
 impl<M: Send + 'static, S: Bind> Shared<M, S> {
     fn new(config: Config) -> std::io::Result<Arc<Self>> {
         assert!(config.cores > 0, "a runtime has at least one core");
-        // Now: a core that is pinned sees one CPU only.
-        let config = Config { spin: Some(config.spin_time()), ..config };
         let pool = match use_blocking(&config) {
             true => Some(Arc::new(BlockingPool::new(config.blocking_threads)?)),
             false => None,
         };
         let posts = (0..config.cores).map(|_| Post::new()).collect::<Result<_, _>>()?;
-        let (stop, start) = (AtomicBool::new(false), Instant::now());
-        Ok(Arc::new(Self { posts, stop, config, start, pool }))
+        let (stop, spin, start) = (AtomicBool::new(false), config.spin_time(), Instant::now());
+        Ok(Arc::new(Self { posts, stop, config, spin, start, pool }))
     }
 
     pub(crate) fn post_of(&self, core: CoreId) -> &Post<M, S> {
@@ -114,7 +115,7 @@ fn use_blocking(config: &Config) -> bool {
 
 /// Runs turns until `done` says so.
 fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool) {
-    let spin = env.shared().config.spin_time();
+    let spin = env.shared().spin;
     let reactor = env.reactor();
     loop {
         for priority in [Priority::First, Priority::Last] {
@@ -320,5 +321,26 @@ pub fn run_single_with<M: Send + 'static, S: Bind, T: 'static>(
     match result.take() {
         Some(value) => value,
         None => unreachable!("the loop ends when the result is there"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NoDrive;
+
+    /// What one core of a pinned runtime does, as `run` on its own thread sees it.
+    #[test]
+    fn a_pinned_core_looks_around_for_as_long_as_any_other() {
+        let wanted = Config::default().spin_time();
+        let config = Config { pin: true, ..Config::default() };
+        let runtime = Runtime::<(), NoDrive>::start_with(config, |_| ()).expect("starts");
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let call = Box::new(move |env: &CoreEnv<(), NoDrive>| {
+            let _ = sender.send(env.shared().spin);
+        });
+        runtime.handle().run_on(CoreId(0), call);
+        assert_eq!(receiver.recv().expect("the core answers"), wanted);
+        runtime.stop();
     }
 }

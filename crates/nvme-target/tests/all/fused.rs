@@ -1,15 +1,13 @@
 //! Compare and Write as one: both halves, in every form, whole and cut off.
 
-mod support;
-
+use crate::support::host::{Data, Host, Pdu, blocks, command};
+use crate::support::raw::host_data;
+use crate::support::{BLOCK, Rig, export};
 use io::BlockError;
 use nvme::command::{Command, nvm};
 use nvme::pdu::{Digests, flag};
 use nvme::status::Status;
 use sim::volume::Op;
-use support::host::{Data, Host, Pdu, blocks, command};
-use support::raw::host_data;
-use support::{BLOCK, Rig, export};
 
 const FIRST: u8 = 1;
 const SECOND: u8 = 2;

@@ -5,8 +5,9 @@
 //! can't be here. Of CVE-2026-52989, 64534, 64535 and 80789 we know no more than the class that
 //! they are listed under; what is said of them is that.
 
-mod support;
-
+use crate::support::host::{Data, Host, Pdu, blocks, command};
+use crate::support::raw::{STAGES, Stage, ask, capsule, host_data, pair, reach, shortest, with};
+use crate::support::{BLOCK, Rig};
 use io::Transport;
 use nvme::command::{admin, nvm};
 use nvme::fabrics::ANY_CONTROLLER;
@@ -15,9 +16,6 @@ use nvme::sgl::Sgl;
 use nvme::status::Status;
 use palisade_nvme_target::EndReason;
 use sim::net::{Cut, Weather};
-use support::host::{Data, Host, Pdu, blocks, command};
-use support::raw::{STAGES, Stage, ask, capsule, host_data, pair, reach, shortest, with};
-use support::{BLOCK, Rig};
 use units::Nanos;
 
 const PLAIN: Digests = Digests { header: false, data: false };

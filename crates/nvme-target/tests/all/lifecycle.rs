@@ -1,7 +1,8 @@
 //! Resets, ends and events of controllers and their queues.
 
-mod support;
-
+use crate::support::host::{Data, Host, Pdu, admin_command, blocks, command};
+use crate::support::raw::{Stage, capsule, pair, reach, shortest, with};
+use crate::support::{BLOCK, Rig};
 use io::Transport;
 use nvme::command::{admin, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, property};
@@ -10,9 +11,6 @@ use nvme::nqn::DISCOVERY;
 use nvme::pdu::{Digests, Fatal};
 use nvme::status::Status;
 use palisade_nvme_target::EndReason;
-use support::host::{Data, Host, Pdu, admin_command, blocks, command};
-use support::raw::{Stage, capsule, pair, reach, shortest, with};
-use support::{BLOCK, Rig};
 use units::{CoreId, Nanos};
 
 const PLAIN: Digests = Digests { header: false, data: false };
@@ -254,7 +252,7 @@ fn a_flush_of_all_fails_if_one_does() {
 /// A host looks once whether it has to flush; a volume that comes later may have a cache.
 #[test]
 fn controllers_with_namespaces_have_a_write_cache() {
-    for (subsystem, cache) in [(support::SUBSYSTEM, 0b111), (DISCOVERY, 0b100)] {
+    for (subsystem, cache) in [(crate::support::SUBSYSTEM, 0b111), (DISCOVERY, 0b100)] {
         let rig = Rig::small(8);
         let mut host = rig.host();
         host.subsystem = subsystem.into();
@@ -263,7 +261,7 @@ fn controllers_with_namespaces_have_a_write_cache() {
             let c = host.identify(cns::CONTROLLER, 0).await;
             assert_eq!(c[525], cache);
             // Access is reported where there is something to have (Linux refuses other ones).
-            assert_eq!(c[76] & 8 != 0, subsystem == support::SUBSYSTEM);
+            assert_eq!(c[76] & 8 != 0, subsystem == crate::support::SUBSYSTEM);
         });
         rig.finish();
     }

@@ -2,12 +2,11 @@
 //!
 //! Purpose: what fuzzing found once stays tested where nobody fuzzes.
 
-#[path = "../../../fuzz/replay.rs"]
+#[path = "../../../../fuzz/replay.rs"]
 mod replay;
-mod support;
 
+use crate::support::sequence;
 use sim::Rng;
-use support::sequence;
 
 #[test]
 fn corpus_of_the_fuzz_target() {

@@ -4,8 +4,9 @@
 //! targets had are named at the tests that show that they can't be here. Of CVE-2026-23179, 64320,
 //! 72130, 90230 and CVE-2025-57275 we know no more than the class that they are listed under.
 
-mod support;
-
+use crate::support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
+use crate::support::raw::{STAGES, Stage, capsule, pair, reach, with};
+use crate::support::{BLOCK, Rig, export};
 use io::Transport;
 use nvme::command::{FABRICS, admin, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, CONNECT_DATA_BYTES, Connect, Property, Wrong, property};
@@ -19,9 +20,6 @@ use palisade_nvme_target::EndReason;
 use sim::volume::Op;
 use std::cell::Cell;
 use std::rc::Rc;
-use support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
-use support::raw::{STAGES, Stage, capsule, pair, reach, with};
-use support::{BLOCK, Rig, export};
 use units::{CoreId, Nanos};
 
 const PLAIN: Digests = Digests { header: false, data: false };
@@ -146,7 +144,7 @@ fn nothing_is_answered_before_a_connect() {
 /// The other half of CVE-2026-64320: offsets into every page there is, of discovery and of others.
 #[test]
 fn offsets_of_log_pages_are_not_believed() {
-    for subsystem in [support::SUBSYSTEM, DISCOVERY] {
+    for subsystem in [crate::support::SUBSYSTEM, DISCOVERY] {
         let rig = Rig::small(5);
         let mut host = rig.host();
         host.subsystem = subsystem.into();
@@ -335,7 +333,7 @@ fn a_namespace_goes_while_it_is_used() {
         let id = host.begin(write.clone(), &Data::Capsule(&[6; BLOCK])).await.unwrap();
         io::Env::sleep(&env, Nanos::from_millis(1)).await;
         // Asked for, and not there yet when the namespace goes.
-        let ready = support::raw::ask(&host, 9, &[7; BLOCK]).await;
+        let ready = crate::support::raw::ask(&host, 9, &[7; BLOCK]).await;
         assert!(target.remove("one"));
         shelf.0.borrow_mut().remove(0);
         host.expect(write, Data::Capsule(&[8; BLOCK]), Status::INVALID_NAMESPACE).await;

@@ -1,7 +1,7 @@
 //! How hosts come in, and what controllers say of themselves.
 
-mod support;
-
+use crate::support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
+use crate::support::{HOST, PORT, Rig, export, nqn};
 use nvme::command::{admin, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, Wrong, property};
 use nvme::identify::cns;
@@ -11,8 +11,6 @@ use nvme::status::Status;
 use palisade_nvme_target::access::{Hosts, Port, PortId};
 use palisade_nvme_target::{EndReason, Health, Product, Server, Target};
 use std::collections::BTreeSet;
-use support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
-use support::{HOST, PORT, Rig, export, nqn};
 use units::Nanos;
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -3,8 +3,8 @@
 //! Whoever comes to a port may exchange parameters, and may have a discovery controller. Neither
 //! may keep those out who have a right.
 
-mod support;
-
+use crate::support::Rig;
+use crate::support::host::{Data, Host, Pdu, admin_command, log_page};
 use nvme::command::admin;
 use nvme::fabrics::{ANY_CONTROLLER, Wrong};
 use nvme::identify::cns;
@@ -16,8 +16,6 @@ use palisade_nvme_target::limits::{
 };
 use std::cell::Cell;
 use std::rc::Rc;
-use support::Rig;
-use support::host::{Data, Host, Pdu, admin_command, log_page};
 use units::Nanos;
 
 fn stranger(rig: &Rig) -> Host {

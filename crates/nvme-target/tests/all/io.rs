@@ -1,15 +1,13 @@
 //! Commands of namespaces, from a host's bytes to a volume's and back.
 
-mod support;
-
+use crate::support::host::{Data, Host, Pdu, blocks, command};
+use crate::support::{BLOCK, Rig, export, fail};
 use io::BlockError;
 use nvme::command::{Command, nvm};
 use nvme::fabrics::ANY_CONTROLLER;
 use nvme::pdu::{Digests, flag};
 use nvme::status::Status;
 use sim::volume::Op;
-use support::host::{Data, Host, Pdu, blocks, command};
-use support::{BLOCK, Rig, export, fail};
 
 /// Bytes that differ from what the volume has at first.
 fn pattern(count: usize, seed: usize) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! What one 4K read-modify-write costs on both executors, without a drive's or a system call's
 //! part: RAID 5 of five memory drives, 32 writes in flight, one core.
 //!
-//! `cargo run --release -p palisade-engine --example rmw_cost`
+//! `cargo bench -p palisade-engine --bench rmw_cost`
 
 use drives::SharedDrive;
 use engine::core::Core;
