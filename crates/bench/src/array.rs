@@ -254,7 +254,7 @@ fn against_fio(
 fn against_raw(
     options: &ArrayBench,
     bay: &Bay,
-    second: &Files,
+    (first, second): (&Files, &Files),
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
@@ -263,7 +263,7 @@ fn against_raw(
     for workload in &WORKLOADS {
         let (drives, paths) = match workload.op {
             Op::Write => (&second_drives, second.paths()),
-            Op::Read | Op::Verify => (&bay.drives, bay.paths.clone()),
+            Op::Read | Op::Verify => (&bay.drives, first.paths()),
         };
         let raw = raw_side(&bay.rig, drives);
         if workload.order == Order::Random {
@@ -328,14 +328,14 @@ pub fn bench_array(
     progress("making and filling the drives");
     let first = Files::new(&options.dir, options.drives, options.drive_bytes, 1)?;
     let second = Files::new(&options.dir, options.drives, options.drive_bytes, 2)?;
-    let bay = Bay::create(&first, 1, true)?;
-    against_raw(options, &bay, &second, &mut report, progress)?;
+    let bay = Bay::create(first.source(), 1, true)?;
+    against_raw(options, &bay, (&first, &second), &mut report, progress)?;
     costs::against_no_map(options, &bay, &second, &mut report, progress)?;
     costs::cold_regions(options, &mut report, progress)?;
     costs::degraded(options, &bay, &second, &mut report, progress)?;
     let mut bays = vec![bay];
     if options.cores == 2 {
-        let two = Bay::create(&second, 2, true)?;
+        let two = Bay::create(second.source(), 2, true)?;
         against_one_core(options, &bays[0], &two, &mut report, progress)?;
         bays.push(two);
     }

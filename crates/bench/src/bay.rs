@@ -3,7 +3,6 @@
 
 use crate::array::Side;
 use crate::error::BenchError;
-use crate::files::Files;
 use crate::load::{Load, Op, Order, Until};
 use crate::record::Record;
 use crate::rig::{Aim, Rig};
@@ -25,6 +24,29 @@ pub fn open(paths: &[PathBuf]) -> Result<Vec<SharedDrive>, BenchError> {
     Ok(paths.iter().map(|p| SharedDrive::open(p, &options)).collect::<Result<_, _>>()?)
 }
 
+/// Where an array's drives come from.
+pub enum Source {
+    /// Files, opened again whenever the array starts.
+    Files(Vec<PathBuf>),
+    /// Drives in this process's memory.
+    Memory(Vec<SharedDrive>),
+}
+
+impl Source {
+    /// So many drives in memory, of zeros.
+    pub fn memory(count: usize, bytes: u64) -> Self {
+        Self::Memory((0..count).map(|_| SharedDrive::memory(bytes, 512, false)).collect())
+    }
+
+    /// The drives, open.
+    pub fn open(&self) -> Result<Vec<SharedDrive>, BenchError> {
+        match self {
+            Self::Files(paths) => open(paths),
+            Self::Memory(drives) => Ok(drives.clone()),
+        }
+    }
+}
+
 fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
     let reference = |drive: &SharedDrive| DriveRef {
         shared: drive.clone(),
@@ -40,8 +62,7 @@ pub struct Bay {
     /// Its cores.
     pub rig: Rig,
     cores: u16,
-    /// Where they are.
-    pub paths: Vec<PathBuf>,
+    source: Source,
     /// Its drives.
     pub drives: Vec<SharedDrive>,
     array: ArrayId,
@@ -51,16 +72,15 @@ pub struct Bay {
 
 impl Bay {
     /// Makes the array and writes all of it once.
-    pub fn create(files: &Files, cores: u16, region_map: bool) -> Result<Self, BenchError> {
-        let bay = Self::empty(files, cores, region_map)?;
+    pub fn create(source: Source, cores: u16, region_map: bool) -> Result<Self, BenchError> {
+        let bay = Self::empty(source, cores, region_map)?;
         bay.pass(Op::Write)?;
         Ok(bay)
     }
 
     /// Makes the array.
-    pub fn empty(files: &Files, cores: u16, region_map: bool) -> Result<Self, BenchError> {
-        let (rig, paths) = (Rig::start(cores)?, files.paths());
-        let drives = open(&paths)?;
+    pub fn empty(source: Source, cores: u16, region_map: bool) -> Result<Self, BenchError> {
+        let (rig, drives) = (Rig::start(cores)?, source.open()?);
         let new = NewArray {
             name: NAME.to_owned(),
             level: Level::Raid5,
@@ -75,7 +95,7 @@ impl Bay {
         })?;
         let record = Arc::new(Record::new(volume.bytes));
         let (array, volume) = (made.id, volume.uuid);
-        Ok(Self { rig, cores, paths, drives, array, volume, record })
+        Ok(Self { rig, cores, source, drives, array, volume, record })
     }
 
     /// Takes the drive of slot 0 out.
@@ -107,13 +127,13 @@ impl Bay {
     /// Stops the array and starts it again on new cores from newly opened files.
     pub fn again(self) -> Result<Self, BenchError> {
         self.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
-        let Self { rig, cores, paths, drives, volume, record, .. } = self;
+        let Self { rig, cores, source, drives, volume, record, .. } = self;
         drop((rig, drives));
-        let (rig, drives) = (Rig::start(cores)?, open(&paths)?);
+        let (rig, drives) = (Rig::start(cores)?, source.open()?);
         let (found, options) = (references(&drives), StartOptions::default());
         let started = rig.ask(|reply| Request::Assemble(None, found, options, reply))?;
         let array = started[0].id;
-        Ok(Self { rig, cores, paths, drives, array, volume, record })
+        Ok(Self { rig, cores, source, drives, array, volume, record })
     }
 
     /// Starts it again, scrubs it and reads everything back.

@@ -33,7 +33,7 @@ pub fn against_no_map(
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
     progress("4k-random-write: with and without a region map");
-    let without = Bay::create(second, 1, false)?;
+    let without = Bay::create(second.source(), 1, false)?;
     let rounds = compare(options, small_writes(), &without.side(), &with.side())?;
     let cost = Spread::of(rounds.iter().map(|r| 1.0 - r.b.rate() / r.a.rate()));
     report.add("region-map-cost", "ratio", cost, Some(Goal::AtMost(MAP_GOAL)));
@@ -51,7 +51,7 @@ pub fn cold_regions(
     progress("4k-random-write: regions that are clean, and that are dirty");
     let bytes = (SPARSE * options.drive_bytes).min(SPARSE_MOST);
     let files = Files::sparse(&options.dir, options.drives, bytes)?;
-    let mut bay = Bay::empty(&files, 1, true)?;
+    let mut bay = Bay::empty(files.source(), 1, true)?;
     let apart = REGION * (options.drives as u64 - 1);
     let pass = |bay: &Bay| {
         let load = Load::new(Op::Write, Order::Apart(apart), 4 << 10, 32, &bay.side().record);
@@ -80,7 +80,7 @@ pub fn degraded(
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
     progress("4k-random-write: an array that lacks a drive, and a healthy one");
-    let lacking = Bay::create(second, 1, true)?;
+    let lacking = Bay::create(second.source(), 1, true)?;
     lacking.fail_one()?;
     let rounds = compare(options, small_writes(), &healthy.side(), &lacking.side())?;
     report.add("4k-random-write-degraded", "ratio", rate_ratio(&rounds), None);

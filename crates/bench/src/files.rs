@@ -3,6 +3,7 @@
 //! They are made with `O_TMPFILE` and reached through `/proc/PID/fd`, so that fio can use them
 //! too and nothing is left behind when the process is killed.
 
+use crate::bay::Source;
 use crate::error::BenchError;
 use crate::record::Random;
 use std::fs::File;
@@ -50,6 +51,11 @@ impl Files {
             Ok(file)
         };
         Ok(Self { files: (0..count).map(make).collect::<Result<_, _>>().map_err(system)? })
+    }
+
+    /// As the drives of an array.
+    pub fn source(&self) -> Source {
+        Source::Files(self.paths())
     }
 
     /// Where this process and its children can open them.

@@ -99,9 +99,9 @@ struct NvmeTcpArgs {
     /// Size of each drive; six are made.
     #[arg(long, default_value = "256M", value_parser = size)]
     drive_size: u64,
-    /// A directory in a RAM-backed file system.
-    #[arg(long, default_value = "/dev/shm")]
-    dir: PathBuf,
+    /// Files in this directory, of a RAM-backed file system, instead of memory of this process.
+    #[arg(long)]
+    dir: Option<PathBuf>,
     /// Writes the JSON to this file as well.
     #[arg(long)]
     out: Option<PathBuf>,
