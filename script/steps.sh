@@ -113,29 +113,56 @@ take_counts() {
 cargo_tests() {
     local step=$1
     shift
-    run_counted "$step" cargo test --workspace --locked --no-fail-fast "$@" -- --show-output
+    run_counted "$step" cargo test --workspace --locked --no-fail-fast "$@"
 }
 
 # run_counted STEP COMMAND…: a step that is counted by the tests that cargo runs in it. Status 77
 # says on the log's last line why nothing could be tested: skipped (in CI: failed).
 run_counted() {
-    local step=$1 start rc=0 word=ok why
+    local step=$1 start rc=0
     shift
     start=$(now_ms)
     "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
-    if [ $rc = 77 ]; then
+    counted "$step" $rc $(($(now_ms) - start)) "$*"
+}
+
+# beside STEP COMMAND…: starts what run_counted runs, and goes on; `joined STEP` waits and counts.
+beside() {
+    local step=$1
+    shift
+    (
+        start=$(now_ms) rc=0
+        "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
+        printf '%s %s %s\n' $rc $(($(now_ms) - start)) "$*" >"$LOGS/$step.end"
+    ) &
+    running[$step]=$!
+}
+declare -A running
+
+# joined STEP: see beside.
+joined() {
+    local rc=1 span=0 command=$1
+    wait "${running[$1]}"
+    read -r rc span command <"$LOGS/$1.end"
+    counted "$1" "$rc" "$span" "$command"
+}
+
+# counted STEP STATUS MILLISECONDS COMMAND: takes up what a step of run_counted came to.
+counted() {
+    local step=$1 rc=$2 span=$3 command=$4 word=ok why
+    if [ "$rc" = 77 ]; then
         why=$(tail -n 1 "$LOGS/$step.log")
         if [ "${CI:-}" = true ]; then fail "$step" "$why"; else skip "$step" "$why"; fi
         return
     fi
     take_counts < <(count_cargo "$LOGS/$step.log")
-    if [ $rc != 0 ]; then
+    if [ "$rc" != 0 ]; then
         word=FAILED
         grep -vE '^test .* \.\.\. ok$|^ +(Compiling|Downloaded|Downloading) ' "$LOGS/$step.log"
         # A program that does not build, or dies, has no result line.
-        [ "$step_failed" -gt 0 ] || fail "$step" "$1 $2 ended with status $rc"
+        [ "$step_failed" -gt 0 ] || fail "$step" "$command ended with status $rc"
     fi
-    report $word "$step" $(($(now_ms) - start)) \
+    report $word "$step" "$span" \
         "$step_passed passed, $step_failed failed, $step_skipped skipped"
 }
 

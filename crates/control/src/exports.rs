@@ -308,6 +308,20 @@ impl Exports {
         self.close(export).await;
     }
 
+    /// An export of an array that does not run: hosts that ask for it go on asking.
+    pub fn expect(&self, export: &str, address: &ExportAddress) {
+        let ExportAddress::NvmeTcp(nvme) = address else { return };
+        // A name that is none was never served.
+        if let (Ok(subsystem), Ok(hosts)) = (address::nqn(&nvme.subsystem), hosts(nvme)) {
+            self.data.target().expect(export, subsystem, hosts);
+        }
+    }
+
+    /// An export of an array that does not run and never will.
+    pub fn forget(&self, export: &str) {
+        self.data.target().forget(export);
+    }
+
     async fn close(&mut self, export: &str) {
         self.problems.remove(export);
         let Some(keys) = self.served.remove(export) else { return };

@@ -103,10 +103,12 @@ impl Manager {
                     problems.extend(lacking(&status));
                     problems.extend(self.start_exports(&status).await);
                 }
-                Err(error) => problems.push(Error {
-                    error: format!("array \"{}\" can't be started: {}", record.name, error.error),
-                    ..error
-                }),
+                Err(error) => {
+                    self.expect_exports(&record).await;
+                    let text =
+                        format!("array \"{}\" can't be started: {}", record.name, error.error);
+                    problems.push(Error { error: text, ..error });
+                }
             }
         }
         self.data.target().settle();
@@ -360,9 +362,13 @@ impl Manager {
             erased.extend(status.slots.iter().filter(counts).map(|s| s.serial.clone()));
         }
         let uuid: Uuid = array.uuid.parse().map_err(|_| unknown_array(name))?;
+        let found = self.found().await?.remove(&uuid);
         let rest = self.erase_records(uuid).await?;
         if let Some(problem) = rest.problems.into_iter().next() {
             return Err(Error::failed(problem, "check the drive, or leave it out"));
+        }
+        if let Some(record) = found {
+            self.forget_found_exports(&record).await;
         }
         erased.extend(rest.serials);
         Ok(api::Deleted { done: true, left: self.left(&array, &erased) })

@@ -8,7 +8,7 @@ use crate::exports::{self, Exports};
 use crate::manager::Manager;
 use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
-use format::{ExportAddress, Listener, NvmeExport};
+use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Uuid, format_size};
 
@@ -200,6 +200,22 @@ impl Manager {
         let mut exports = self.exports.lock().await;
         for status in &array.exports {
             exports.suspend(&convert::export_id(&array.name, status.id)).await;
+        }
+    }
+
+    /// Exports of an array that was found and can't be started yet may come.
+    pub(crate) async fn expect_exports(&self, record: &ArrayRecord) {
+        let exports = self.exports.lock().await;
+        for export in &record.exports {
+            exports.expect(&convert::export_id(&record.name, export.id), &export.address);
+        }
+    }
+
+    /// Those of one that was deleted without being started don't.
+    pub(crate) async fn forget_found_exports(&self, record: &ArrayRecord) {
+        let exports = self.exports.lock().await;
+        for export in &record.exports {
+            exports.forget(&convert::export_id(&record.name, export.id));
         }
     }
 

@@ -20,7 +20,7 @@ pub enum Hosts {
 }
 
 impl Hosts {
-    fn allow(&self, host: &Nqn) -> bool {
+    pub(crate) fn allow(&self, host: &Nqn) -> bool {
         match self {
             Self::Any => true,
             Self::Only(hosts) => hosts.contains(host),

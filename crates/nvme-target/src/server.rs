@@ -1,7 +1,7 @@
 //! One core's part of the target: its connections, the workers that carry commands out, a clock.
 //!
 //! Commands wait for a worker in the order in which they are ready; a worker carries out one at a
-//! time and never waits for memory or for a host. Workers are shared by all connections, so an idle
+//! time, takes the next where it ended at once, and never waits for memory or for a host. Workers are shared by all connections, so an idle
 //! connection has none.
 //!
 //! The clock ends connections that take too long to begin, whose controller is lost or was reset;
@@ -57,8 +57,6 @@ pub struct Server<E: Env, T, X: Volumes> {
     pub(crate) volumes: X,
     pub(crate) memory: Rc<ConnectionMemory>,
     seats: Seats<Job<E, T, X>>,
-    idle: Cell<usize>,
-    backlog: RefCell<VecDeque<Job<E, T, X>>>,
     /// In the order in which they came, or were connected.
     connections: RefCell<Vec<Rc<dyn Timed>>>,
     changed: Event,
@@ -91,8 +89,6 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
             volumes,
             memory,
             seats: Seats::new(WORKERS),
-            idle: Cell::new(WORKERS),
-            backlog: RefCell::default(),
             connections: RefCell::default(),
             changed: Event::default(),
             stopped: Cell::new(false),
@@ -141,7 +137,7 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
     /// True if nothing is under way and all memory is back.
     pub fn is_idle(&self) -> bool {
         self.memory.is_idle()
-            && self.idle.get() == WORKERS
+            && self.seats.all_idle()
             && self.free_checks.get() == CHECKS
             && self.scratch.borrow().len() == CHECKS
     }
@@ -150,20 +146,10 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
     pub(crate) fn submit(&self, session: Rc<Session<E, T, X>>, slot: u16, is_check: bool) {
         let job = Job { session, slot, is_check };
         match (is_check, self.free_checks.get()) {
-            (false, _) => self.assign(job),
+            (false, _) => self.seats.assign(job),
             (true, 0) => self.checks.borrow_mut().push_back(job),
             (true, free) => {
                 self.free_checks.set(free - 1);
-                self.assign(job);
-            }
-        }
-    }
-
-    fn assign(&self, job: Job<E, T, X>) {
-        match self.idle.get() {
-            0 => self.backlog.borrow_mut().push_back(job),
-            idle => {
-                self.idle.set(idle - 1);
                 self.seats.assign(job);
             }
         }
@@ -188,12 +174,11 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
     }
 
     /// A check has ended: the next one has its scratch memory.
-    fn next_check(&self) -> Option<Job<E, T, X>> {
-        let next = self.checks.borrow_mut().pop_front();
-        if next.is_none() {
-            self.free_checks.set(self.free_checks.get() + 1);
+    fn next_check(&self) {
+        match self.checks.borrow_mut().pop_front() {
+            Some(job) => self.seats.assign(job),
+            None => self.free_checks.set(self.free_checks.get() + 1),
         }
-        next
     }
 
     /// Takes the memory that a check reads into.
@@ -208,15 +193,12 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
 
 /// A worker's task.
 async fn work<E: Env, T: Transport, X: Volumes>(server: Rc<Server<E, T, X>>, seat: usize) {
-    while let Some(job) = server.seats.next(seat).await {
-        let mut next = Some(job);
-        while let Some(Job { session, slot, is_check }) = next {
-            session.carry_out(slot).await;
-            next = if is_check { server.next_check() } else { None };
-            next = next.or_else(|| server.backlog.borrow_mut().pop_front());
+    while let Some(Job { session, slot, is_check }) = server.seats.next(seat).await {
+        session.carry_out(slot).await;
+        if is_check {
+            server.next_check();
         }
-        server.idle.set(server.idle.get() + 1);
-        server.seats.rest(seat);
+        server.seats.rest();
     }
 }
 

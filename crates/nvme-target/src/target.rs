@@ -9,7 +9,7 @@
 //! - A change of exports is told to just those controllers whose namespaces, or whose discovery
 //!   page, it changes. One that is left with no namespace is lost.
 
-use crate::access::{Export, Exports, Port, PortId, Refused};
+use crate::access::{Export, Exports, Hosts, Port, PortId, Refused};
 use crate::controller::{Association, Controller, lock};
 use crate::limits::{CONTROLLERS, DISCOVERY_CONTROLLERS};
 use crate::mutants::{self, Mutant};
@@ -29,11 +29,18 @@ pub struct Product {
     pub version: String,
 }
 
+/// Who may ask for an export that may come back.
+#[derive(Debug)]
+struct Absent {
+    subsystem: Nqn,
+    hosts: Hosts,
+}
+
 #[derive(Debug)]
 struct State<K> {
     exports: Exports<K>,
     /// Exports that may come back, by name.
-    absent: BTreeMap<String, Export<K>>,
+    absent: BTreeMap<String, Absent>,
     ports: BTreeMap<PortId, Port>,
     referrals: Vec<Place>,
     controllers: Vec<Arc<Controller>>,
@@ -156,9 +163,23 @@ impl<K: Clone + PartialEq> Target<K> {
     /// away for good.
     pub fn suspend(&self, name: &str) -> bool {
         self.change(Some(name), |state| {
-            let export = state.exports.remove(name);
-            export.map(|export| state.absent.insert(name.to_owned(), export)).is_some()
+            let Some(Export { subsystem, hosts, .. }) = state.exports.remove(name) else {
+                return false;
+            };
+            state.absent.insert(name.to_owned(), Absent { subsystem, hosts });
+            true
         })
+    }
+
+    /// An export that was never here may come: hosts that may have it and ask for it are not sent
+    /// away for good.
+    pub fn expect(&self, name: &str, subsystem: Nqn, hosts: Hosts) {
+        self.lock().absent.insert(name.to_owned(), Absent { subsystem, hosts });
+    }
+
+    /// An export that was suspended or expected does not come.
+    pub fn forget(&self, name: &str) {
+        self.lock().absent.remove(name);
     }
 
     /// A volume's size changed: hosts that have it are told.
@@ -216,7 +237,8 @@ impl<K: Clone + PartialEq> Target<K> {
         if association.kind == ControllerKind::Io {
             let Association { subsystem, host, port, .. } = &association;
             if !state.exports.has(subsystem, *port, host) {
-                let is_absent = state.absent.values().any(|e| e.is_for(subsystem, host));
+                let asks_for = |a: &Absent| a.subsystem == *subsystem && a.hosts.allow(host);
+                let is_absent = state.absent.values().any(asks_for);
                 return Err(match (is_absent, state.exports.is_at(subsystem, *port)) {
                     (true, _) => NoController::Absent,
                     (false, true) => NoController::Host,

@@ -129,7 +129,7 @@ fn checks(kernel: &str, options: &[&str]) {
     let mut target = Target::new(&format!("a host with Linux {kernel}"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../script");
     let mut command = Command::new(script.join("guest"));
-    command.args(["run", kernel, "--events", "--time-limit", "550", "--"]);
+    command.args(["run", kernel, "--events", "--time-limit", "1100", "--"]);
     command.arg(script.join("guest.d/checks")).args(options);
     command.args(["--host", HOST, "--closed", ADDRESS, &target.port, &target.own, SECOND]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

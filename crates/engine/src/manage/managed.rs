@@ -94,8 +94,10 @@ pub(super) struct Managed<E: Host> {
     pub(super) missing: RefCell<Vec<Slot>>,
     /// One change of configuration at a time.
     pub(super) lock: Semaphore,
-    /// One change of volumes at a time; taken before `lock`.
+    /// One change of volumes at a time; taken before `draining_lock`.
     pub(super) volume_lock: Semaphore,
+    /// One draining publication at a time; taken before `lock`.
+    pub(super) draining_lock: Semaphore,
     /// One drive is put in at a time, and none beside a stop; taken before `volume_lock`.
     pub(super) replacing: Semaphore,
     pub(super) tasks: Tasks,
@@ -158,6 +160,7 @@ impl<E: Host> Managed<E> {
             missing: RefCell::default(),
             lock: Semaphore::new(1),
             volume_lock: Semaphore::new(1),
+            draining_lock: Semaphore::new(1),
             replacing: Semaphore::new(1),
             tasks,
             guard,
@@ -523,7 +526,7 @@ impl<E: Host> Managed<E> {
         let (view, drives) = (Arc::new(self.view()), self.shared_drives());
         self.waiting_for.set(self.env.cores());
         if drain {
-            assert_eq!(self.draining.get(), 0, "one drain at a time: the volume lock is held");
+            assert_eq!(self.draining.get(), 0, "one drain at a time: its lock is held");
             self.draining.set(self.env.cores());
         }
         if quiet {
@@ -552,6 +555,7 @@ impl<E: Host> Managed<E> {
 
     /// Ends all service: nothing is in flight on return. The volume lock is held.
     pub async fn publish_stopped(&self) {
+        self.draining_lock.acquire(1).await;
         self.lock.acquire(1).await;
         self.stopped.set(true);
         self.publish(true).await;
@@ -560,6 +564,7 @@ impl<E: Host> Managed<E> {
         self.draining.set(self.env.cores());
         self.to_all(|| ArrayMail::EndJournal);
         self.drained().await;
+        self.draining_lock.release(1);
         // A handle of a core would keep its opening alive.
         self.drained_for_good.set(true);
         self.lock.acquire(1).await;

@@ -6,7 +6,7 @@
 
 use crate::Host;
 use crate::array::view::DirectWrites;
-use crate::limits::PAGE_PASSES;
+use crate::limits::{PAGE_PASSES, ZEROED_AT_ONCE};
 use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, VolumeStatus,
 };
@@ -318,8 +318,14 @@ impl<E: Host> Managed<E> {
     async fn zero_extents(&self, extents: &[Extent]) -> Result<(), ManageError> {
         let array = self.local().ok_or(ManageError::State(self.state()))?;
         for extent in extents.iter().filter(|_| !mutants::is(Mutant::NewRowsNotZeroed)) {
-            let zeroed = array.write_zeroes(extent.array_start, extent.bytes, false).await;
-            zeroed.map_err(|_| ManageError::State(self.state()))?;
+            // In pieces, because whoever drains the array waits for one.
+            let piece =
+                ZEROED_AT_ONCE.next_multiple_of(self.layout().row_bytes(extent.array_start));
+            for from in (0..extent.bytes).step_by(piece as usize) {
+                let bytes = piece.min(extent.bytes - from);
+                let zeroed = array.write_zeroes(extent.array_start + from, bytes, false).await;
+                zeroed.map_err(|_| ManageError::State(self.state()))?;
+            }
         }
         // The record that shows these rows to hosts is durable: so must the zeros be.
         array.flush().await.map_err(|_| ManageError::State(self.state()))
@@ -355,52 +361,63 @@ impl<E: Host> Managed<E> {
         self.recordable(|r| r.volumes.push(new.clone()))?;
         // The first write of zeros may need the configuration lock: it is not held here.
         self.zero_extents(&extents).await?;
-        self.change(false, |r| r.volumes.push(new)).await?;
+        self.change(|r| r.volumes.push(new)).await?;
         self.volume_status(name)
     }
 
-    /// Commits and publishes a change under the configuration lock. With `drain`, what began
-    /// before is over on return; the volume lock is held.
+    /// Commits and publishes a change under the configuration lock.
     async fn change(
         &self,
-        drain: bool,
         change: impl FnOnce(&mut format::ArrayRecord),
+    ) -> Result<(), ManageError> {
+        self.publish_change(false, async || self.commit(false, change).await).await
+    }
+
+    /// The same: what began before is over on return.
+    async fn change_and_drain(
+        &self,
+        change: impl FnOnce(&mut format::ArrayRecord),
+    ) -> Result<(), ManageError> {
+        self.draining_lock.acquire(1).await;
+        let result = self.publish_change(true, async || self.commit(false, change).await).await;
+        self.drained().await;
+        self.draining_lock.release(1);
+        result
+    }
+
+    /// Makes a change and publishes what came of it, under the configuration lock.
+    async fn publish_change(
+        &self,
+        drain: bool,
+        change: impl AsyncFnOnce() -> Result<(), ManageError>,
     ) -> Result<(), ManageError> {
         self.lock.acquire(1).await;
         let mut result = Err(ManageError::NoArray(self.record().name.clone()));
         if !self.stopped() {
-            result = self.commit(false, change).await;
+            result = change().await;
             self.publish(drain).await;
         }
         self.lock.release(1);
-        if drain {
-            self.drained().await;
-        }
         result
     }
 
-    /// Has home cores carry out changes of stripes without redundancy from now on.
+    /// Has home cores carry out changes of stripes without redundancy from now on. Hosts wait for
+    /// it: it does not wait for a change of volumes, which may write zeros for a long time.
     pub async fn end_direct_writes(&self) {
-        self.volume_lock.acquire(1).await;
+        self.draining_lock.acquire(1).await;
         if self.direct_writes.get() == DirectWrites::Allowed {
             for next in [DirectWrites::Ending, DirectWrites::Over] {
-                self.publish_direct_writes(next).await;
+                let drain = next == DirectWrites::Ending;
+                let set = async || {
+                    self.direct_writes.set(next);
+                    Ok(())
+                };
+                // Cores learn that it has stopped from the publication that says so.
+                let _ = self.publish_change(drain, set).await;
+                self.drained().await;
             }
         }
-        self.volume_lock.release(1);
-    }
-
-    async fn publish_direct_writes(&self, next: DirectWrites) {
-        self.lock.acquire(1).await;
-        let drain = next == DirectWrites::Ending;
-        if !self.stopped() {
-            self.direct_writes.set(next);
-            self.publish(drain).await;
-        }
-        self.lock.release(1);
-        if drain {
-            self.drained().await;
-        }
+        self.draining_lock.release(1);
     }
 
     /// Changes a volume's size. What it gains reads as zeros; what it loses is gone.
@@ -442,7 +459,7 @@ impl<E: Host> Managed<E> {
             self.zero_extents(&new).await?;
             self.zero_tail(&old, volume.bytes, bytes.min(has)).await?;
         }
-        self.change(true, resized).await?;
+        self.change_and_drain(resized).await?;
         self.forget_lost().await;
         self.volume_status(name)
     }
@@ -491,7 +508,7 @@ impl<E: Host> Managed<E> {
         if self.record().exports.iter().any(|e| e.volume == volume.uuid) {
             return Err(ManageError::Exported);
         }
-        self.change(true, |r| r.volumes.retain(|v| v.uuid != volume.uuid)).await?;
+        self.change_and_drain(|r| r.volumes.retain(|v| v.uuid != volume.uuid)).await?;
         self.forget_lost().await;
         Ok(())
     }
@@ -516,7 +533,7 @@ impl<E: Host> Managed<E> {
         let volume = self.volume_status(volume)?;
         let id = self.record().exports.iter().map(|e| e.id).max().unwrap_or(0) + 1;
         let export = ExportRecord { id, volume: volume.uuid, address: address.clone() };
-        self.change(false, |r| r.exports.push(export)).await?;
+        self.change(|r| r.exports.push(export)).await?;
         Ok(ExportStatus { id, volume: volume.uuid, volume_name: volume.name, address })
     }
 
@@ -525,6 +542,6 @@ impl<E: Host> Managed<E> {
         if !self.record().exports.iter().any(|e| e.id == id) {
             return Err(ManageError::NoExport(self.record().name.clone(), id));
         }
-        self.change(false, |r| r.exports.retain(|e| e.id != id)).await
+        self.change(|r| r.exports.retain(|e| e.id != id)).await
     }
 }

@@ -57,7 +57,7 @@ pub(super) async fn run<E: Env, T: Transport, V: Blocks>(
 ) {
     while let Some(job) = session.seats.next(seat).await {
         session.carry_out(job).await;
-        session.seats.rest(seat);
+        session.seats.rest();
     }
 }
 

@@ -9,7 +9,7 @@ use nvme::log::page;
 use nvme::nqn::DISCOVERY;
 use nvme::status::Status;
 use palisade_nvme_target::access::{Hosts, Port, PortId};
-use palisade_nvme_target::{EndReason, Health, Product, Server, Target};
+use palisade_nvme_target::{EndReason, Export, Health, Product, Server, Target};
 use std::collections::BTreeSet;
 use units::Nanos;
 
@@ -354,6 +354,7 @@ fn what_may_come_back_is_asked_for_again() {
         (done.status, done.result)
     };
     let (own, stopped, started, deleted) = (rig.host(), rig.host(), rig.host(), rig.host());
+    let (expected, forgotten) = (rig.host(), rig.host());
     let mut stranger = rig.host();
     stranger.name = "nqn.2026-11.example:x".into();
     let target = rig.target.clone();
@@ -369,6 +370,11 @@ fn what_may_come_back_is_asked_for_again() {
         target.suspend("one");
         target.remove("one");
         assert_eq!(connect(deleted).await, none);
+        let Export { subsystem, hosts, .. } = export(1, 1);
+        target.expect("one", subsystem, hosts);
+        assert_eq!(connect(expected).await, (none.0.passing(), none.1));
+        target.forget("one");
+        assert_eq!(connect(forgotten).await, none);
     });
     rig.finish();
 }

@@ -257,3 +257,29 @@ fn hosts_of_an_array_that_is_stopped_are_to_come_again() {
     place.json(&["export", "delete", "more:1"]);
     assert_eq!(refused(), Err(Status::CONNECT_PARAMETERS));
 }
+
+/// Its drives may come, and a person may start it: until it is deleted.
+#[test]
+fn hosts_of_an_array_that_can_not_be_started_are_to_come_again() {
+    let mut place = Place::running(5);
+    place.create("data", "1", &[0, 1]);
+    place.create("more", "5", &[2, 3, 4]);
+    for name in ["data/v", "more/w"] {
+        place.json(&["volume", "create", name, "--size", "4M"]);
+    }
+    let first = place.export("data/v", &["--any-host"]);
+    let address = first["listeners"][0].as_str().expect("text");
+    let words = ["export", "create", "more/w", "--nvme-tcp", address, "--any-host"];
+    let host = host_of(&place.json(&words), HOST);
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    for drive in [3, 4] {
+        std::fs::rename(place.drive(drive), place.dir.path().join(format!("away{drive}")))
+            .expect("moved");
+    }
+    place.start();
+    assert_eq!(place.state("more"), "stopped");
+    let refused = || host.connect(0, 0xffff).expect("answered").connected;
+    assert_eq!(refused(), Err(Status::CONNECT_PARAMETERS.passing()));
+    place.json(&["array", "delete", "more", "--yes"]);
+    assert_eq!(refused(), Err(Status::CONNECT_PARAMETERS));
+}
