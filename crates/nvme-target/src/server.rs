@@ -1,8 +1,8 @@
 //! One core's part of the target: its connections, the workers that carry commands out, a clock.
 //!
 //! Commands wait for a worker in the order in which they are ready; a worker carries out one at a
-//! time, takes the next where it ended at once, and never waits for memory or for a host. Workers are shared by all connections, so an idle
-//! connection has none.
+//! time, takes the next where it ended at once, and never waits for memory or for a host. Workers
+//! are shared by all connections, so an idle connection has none.
 //!
 //! The clock ends connections that take too long to begin, whose controller is lost or was reset;
 //! it looks after keep-alive timers, and tells events. It stands still while there is no
