@@ -130,6 +130,7 @@ run_counted() {
 beside() {
     local step=$1
     shift
+    rm -f "$LOGS/$step.end"
     (
         start=$(now_ms) rc=0
         "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
@@ -141,10 +142,11 @@ declare -A running
 
 # joined STEP: see beside.
 joined() {
-    local rc=1 span=0 command=$1
+    local rc span command
     wait "${running[$1]}"
+    # Who was killed has left nothing.
     read -r rc span command <"$LOGS/$1.end"
-    counted "$1" "$rc" "$span" "$command"
+    counted "$1" "${rc:-1}" "${span:-0}" "${command:-$1}"
 }
 
 # counted STEP STATUS MILLISECONDS COMMAND: takes up what a step of run_counted came to.

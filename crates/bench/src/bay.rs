@@ -124,7 +124,7 @@ impl Bay {
         }
     }
 
-    /// Stops the array and starts it again on new cores from newly opened files.
+    /// Stops the array and starts it again on new cores; files are opened again.
     pub fn again(self) -> Result<Self, BenchError> {
         self.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
         let Self { rig, cores, source, drives, volume, record, .. } = self;

@@ -304,6 +304,7 @@ impl Manager {
         drop(turn);
         let outcome = erase_all(drive.into_iter().collect()).await.pop().flatten();
         self.let_go(&path).await;
+        self.tell_absent().await;
         match outcome {
             None => Ok(api::Wiped { done: true, held }),
             Some(problem) => {

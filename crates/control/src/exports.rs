@@ -308,18 +308,22 @@ impl Exports {
         self.close(export).await;
     }
 
-    /// An export of an array that does not run: hosts that ask for it go on asking.
-    pub fn expect(&self, export: &str, address: &ExportAddress) {
-        let ExportAddress::NvmeTcp(nvme) = address else { return };
-        // A name that is none was never served.
-        if let (Ok(subsystem), Ok(hosts)) = (address::nqn(&nvme.subsystem), hosts(nvme)) {
-            self.data.target().expect(export, subsystem, hosts);
-        }
-    }
-
-    /// An export of an array that does not run and never will.
+    /// An export that was suspended is known as one that may come, or does not come back.
     pub fn forget(&self, export: &str) {
         self.data.target().forget(export);
+    }
+
+    /// Says which exports may come, those of arrays that don't run: hosts that ask for them go on
+    /// asking.
+    pub fn set_absent<'a>(&self, all: impl Iterator<Item = &'a ExportAddress>) {
+        let known = |address: &ExportAddress| match address {
+            // What can't be served can't come.
+            ExportAddress::NvmeTcp(nvme) => {
+                Some((address::nqn(&nvme.subsystem).ok()?, hosts(nvme).ok()?))
+            }
+            _ => None,
+        };
+        self.data.target().set_absent(all.filter_map(known));
     }
 
     async fn close(&mut self, export: &str) {

@@ -80,7 +80,7 @@ impl Manager {
     }
 
     /// The arrays that were found on drives nobody has and do not run.
-    async fn found(&self) -> Result<BTreeMap<Uuid, ArrayRecord>, Error> {
+    pub(crate) async fn found(&self) -> Result<BTreeMap<Uuid, ArrayRecord>, Error> {
         let places = convert::places(&self.running().await?);
         let mut found = convert::found_records(&self.inventory(), |k| !places.is_taken(k));
         found.retain(|uuid, _| !places.arrays.contains(uuid));
@@ -104,13 +104,13 @@ impl Manager {
                     problems.extend(self.start_exports(&status).await);
                 }
                 Err(error) => {
-                    self.expect_exports(&record).await;
                     let text =
                         format!("array \"{}\" can't be started: {}", record.name, error.error);
                     problems.push(Error { error: text, ..error });
                 }
             }
         }
+        self.tell_absent().await;
         self.data.target().settle();
         self.ready.store(true, Ordering::Release);
         problems
@@ -210,6 +210,8 @@ impl Manager {
             taken.into_iter().map(|t| t.reference).collect();
         let outcome = self.data.ask(|reply| Request::Create(new, references, reply)).await;
         self.let_go(&paths).await;
+        // It may have taken drives of an array that was found.
+        self.tell_absent().await;
         let status = outcome.map_err(|error| error.about(&request.name))?;
         Ok(self.describe(&status).await)
     }
@@ -278,10 +280,13 @@ impl Manager {
         one_of(name, &uuids)?;
         let api::AssembleArray { start_degraded, accept_loss } = request;
         let options = StartOptions { start_degraded, accept_loss };
-        let status = self.assemble_found(uuids[0], options).await?;
-        // Exports that can't be served are listed with their problem.
-        let _ = self.start_exports(&status).await;
-        Ok(self.describe(&status).await)
+        let outcome = self.assemble_found(uuids[0], options).await;
+        if let Ok(status) = &outcome {
+            // Exports that can't be served are listed with their problem.
+            let _ = self.start_exports(status).await;
+        }
+        self.tell_absent().await;
+        Ok(self.describe(&outcome?).await)
     }
 
     async fn assemble_found(
@@ -340,6 +345,7 @@ impl Manager {
         }
         let paths: Vec<String> = status.slots.iter().filter_map(|s| s.path.clone()).collect();
         self.revisit(&paths).await;
+        self.exports_ended(status).await;
     }
 
     /// Deletes an array, running or found: its records are erased, also those of drives that it
@@ -355,20 +361,16 @@ impl Manager {
             let running = self.running().await?;
             if running.iter().any(|other| other.uuid == status.uuid) {
                 outcome?;
-            } else {
-                self.forget_exports(&status).await;
             }
             let counts = |s: &&SlotStatus| s.health != SlotHealth::Failed && s.path.is_some();
             erased.extend(status.slots.iter().filter(counts).map(|s| s.serial.clone()));
         }
         let uuid: Uuid = array.uuid.parse().map_err(|_| unknown_array(name))?;
-        let found = self.found().await?.remove(&uuid);
-        let rest = self.erase_records(uuid).await?;
+        let rest = self.erase_records(uuid).await;
+        self.tell_absent().await;
+        let rest = rest?;
         if let Some(problem) = rest.problems.into_iter().next() {
             return Err(Error::failed(problem, "check the drive, or leave it out"));
-        }
-        if let Some(record) = found {
-            self.forget_found_exports(&record).await;
         }
         erased.extend(rest.serials);
         Ok(api::Deleted { done: true, left: self.left(&array, &erased) })

@@ -8,7 +8,7 @@ use crate::exports::{self, Exports};
 use crate::manager::Manager;
 use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
-use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
+use format::{ExportAddress, Listener, NvmeExport};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Uuid, format_size};
 
@@ -203,28 +203,23 @@ impl Manager {
         }
     }
 
-    /// Exports of an array that was found and can't be started yet may come.
-    pub(crate) async fn expect_exports(&self, record: &ArrayRecord) {
+    /// An array has stopped that had these exports: whether they may come back depends on what is
+    /// found of it.
+    pub(crate) async fn exports_ended(&self, array: &ArrayStatus) {
+        self.tell_absent().await;
         let exports = self.exports.lock().await;
-        for export in &record.exports {
-            exports.expect(&convert::export_id(&record.name, export.id), &export.address);
-        }
-    }
-
-    /// Those of one that was deleted without being started don't.
-    pub(crate) async fn forget_found_exports(&self, record: &ArrayRecord) {
-        let exports = self.exports.lock().await;
-        for export in &record.exports {
-            exports.forget(&convert::export_id(&record.name, export.id));
-        }
-    }
-
-    /// Exports of an array that was deleted don't come back.
-    pub(crate) async fn forget_exports(&self, array: &ArrayStatus) {
-        let mut exports = self.exports.lock().await;
         for status in &array.exports {
-            exports.remove(&convert::export_id(&array.name, status.id)).await;
+            exports.forget(&convert::export_id(&array.name, status.id));
         }
+    }
+
+    /// Tells the target which exports may come: those of arrays that were found and don't run. To
+    /// be called when another array may be one of these, or none any more.
+    pub(crate) async fn tell_absent(&self) {
+        // Who can't say what runs is stopping.
+        let Ok(found) = self.found().await else { return };
+        let all = found.values().flat_map(|record| &record.exports);
+        self.exports.lock().await.set_absent(all.map(|export| &export.address));
     }
 }
 

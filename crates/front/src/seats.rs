@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 /// The seats of a set of workers.
 pub struct Seats<J> {
     jobs: RefCell<VecDeque<J>>,
-    /// By who was idle last, at the end: its memory is warm.
+    /// Who was idle last is at the end.
     idle: RefCell<Vec<(usize, Waker)>>,
     /// Who is in that list, by seat.
     is_idle: Box<[Cell<bool>]>,
@@ -28,7 +28,7 @@ pub struct Seats<J> {
 }
 
 impl<J> Seats<J> {
-    /// Seats for `count` workers, with room for as many jobs as they can have at a time.
+    /// Seats for `count` workers, with room for as many jobs.
     pub fn new(count: usize) -> Self {
         Self {
             jobs: RefCell::new(VecDeque::with_capacity(count)),
@@ -46,7 +46,8 @@ impl<J> Seats<J> {
         self.call();
     }
 
-    /// Calls the worker that was idle last, unless one is called already: that one will.
+    /// Calls the worker that was idle last, since its memory is warm; unless one is called already,
+    /// who will call the next.
     fn call(&self) {
         if self.called.get().is_none()
             && let Some((seat, waker)) = self.idle.borrow_mut().pop()
@@ -132,7 +133,7 @@ mod tests {
         }
         (0..4).for_each(|job| seats.assign(job));
         assert_eq!(woken(), [0, 0, 1], "one, who was idle last");
-        assert_eq!(poll(&seats, 1, &wakes[1]), Poll::Ready(Some(0)), "woken for nothing");
+        assert_eq!(poll(&seats, 1, &wakes[1]), Poll::Ready(Some(0)), "not called");
         assert_eq!(woken(), [0, 0, 1], "one is called already");
         assert_eq!(poll(&seats, 2, &wakes[2]), Poll::Ready(Some(1)));
         assert_eq!(woken(), [1, 0, 1], "there are more, and seat 1 works");

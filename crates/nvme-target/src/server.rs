@@ -174,11 +174,12 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
     }
 
     /// A check has ended: the next one has its scratch memory.
-    fn next_check(&self) {
-        match self.checks.borrow_mut().pop_front() {
-            Some(job) => self.seats.assign(job),
-            None => self.free_checks.set(self.free_checks.get() + 1),
+    fn next_check(&self) -> Option<Job<E, T, X>> {
+        let next = self.checks.borrow_mut().pop_front();
+        if next.is_none() {
+            self.free_checks.set(self.free_checks.get() + 1);
         }
+        next
     }
 
     /// Takes the memory that a check reads into.
@@ -193,10 +194,12 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
 
 /// A worker's task.
 async fn work<E: Env, T: Transport, X: Volumes>(server: Rc<Server<E, T, X>>, seat: usize) {
-    while let Some(Job { session, slot, is_check }) = server.seats.next(seat).await {
-        session.carry_out(slot).await;
-        if is_check {
-            server.next_check();
+    while let Some(job) = server.seats.next(seat).await {
+        let mut next = Some(job);
+        // A check that waited for scratch memory has waited for a worker as well.
+        while let Some(Job { session, slot, is_check }) = next {
+            session.carry_out(slot).await;
+            next = if is_check { server.next_check() } else { None };
         }
         server.seats.rest();
     }

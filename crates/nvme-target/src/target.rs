@@ -39,8 +39,10 @@ struct Absent {
 #[derive(Debug)]
 struct State<K> {
     exports: Exports<K>,
+    /// Exports that may come.
+    absent: Vec<Absent>,
     /// Exports that may come back, by name.
-    absent: BTreeMap<String, Absent>,
+    suspended: BTreeMap<String, Absent>,
     ports: BTreeMap<PortId, Port>,
     referrals: Vec<Place>,
     controllers: Vec<Arc<Controller>>,
@@ -87,7 +89,8 @@ impl<K: Clone + PartialEq> Target<K> {
     pub fn new(product: Product) -> Arc<Self> {
         let state = State {
             exports: Exports::default(),
-            absent: BTreeMap::new(),
+            absent: Vec::new(),
+            suspended: BTreeMap::new(),
             ports: BTreeMap::new(),
             referrals: Vec::new(),
             controllers: Vec::new(),
@@ -146,7 +149,7 @@ impl<K: Clone + PartialEq> Target<K> {
     pub fn add(&self, name: &str, export: Export<K>) -> Result<(), Refused> {
         self.change(Some(name), |state| {
             state.exports.add(name, export)?;
-            state.absent.remove(name);
+            state.suspended.remove(name);
             Ok(())
         })
     }
@@ -154,7 +157,7 @@ impl<K: Clone + PartialEq> Target<K> {
     /// Removes an export; false if there was none. What has reached its volume goes on.
     pub fn remove(&self, name: &str) -> bool {
         self.change(Some(name), |state| {
-            state.absent.remove(name);
+            state.suspended.remove(name);
             state.exports.remove(name).is_some()
         })
     }
@@ -166,20 +169,20 @@ impl<K: Clone + PartialEq> Target<K> {
             let Some(Export { subsystem, hosts, .. }) = state.exports.remove(name) else {
                 return false;
             };
-            state.absent.insert(name.to_owned(), Absent { subsystem, hosts });
+            state.suspended.insert(name.to_owned(), Absent { subsystem, hosts });
             true
         })
     }
 
-    /// An export that was never here may come: hosts that may have it and ask for it are not sent
-    /// away for good.
-    pub fn expect(&self, name: &str, subsystem: Nqn, hosts: Hosts) {
-        self.lock().absent.insert(name.to_owned(), Absent { subsystem, hosts });
+    /// An export that was suspended does not come back, unless [`Target::set_absent`] says so.
+    pub fn forget(&self, name: &str) {
+        self.lock().suspended.remove(name);
     }
 
-    /// An export that was suspended or expected does not come.
-    pub fn forget(&self, name: &str) {
-        self.lock().absent.remove(name);
+    /// Says which other exports may come: the subsystem of each, and who may have it.
+    pub fn set_absent(&self, all: impl IntoIterator<Item = (Nqn, Hosts)>) {
+        let absent = |(subsystem, hosts)| Absent { subsystem, hosts };
+        self.lock().absent = all.into_iter().map(absent).collect();
     }
 
     /// A volume's size changed: hosts that have it are told.
@@ -238,7 +241,7 @@ impl<K: Clone + PartialEq> Target<K> {
             let Association { subsystem, host, port, .. } = &association;
             if !state.exports.has(subsystem, *port, host) {
                 let asks_for = |a: &Absent| a.subsystem == *subsystem && a.hosts.allow(host);
-                let is_absent = state.absent.values().any(asks_for);
+                let is_absent = state.absent.iter().chain(state.suspended.values()).any(asks_for);
                 return Err(match (is_absent, state.exports.is_at(subsystem, *port)) {
                     (true, _) => NoController::Absent,
                     (false, true) => NoController::Host,

@@ -4,6 +4,9 @@
 //! the target meanwhile they ask for by events, which are answered here: the daemon is killed and
 //! started again, a drive fails and is rebuilt on another, a volume grows, namespaces come and go.
 //! When all is over the array is scrubbed, and read from outside by `script/read-array`.
+//!
+//! `script/test` runs these beside all other tests: their names end with `is_a_host`, and no other
+//! test's has that in it.
 
 mod common;
 

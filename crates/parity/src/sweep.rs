@@ -105,11 +105,11 @@ impl<V: Vector> Processor for Any<V> {
     }
 }
 
-/// Does `job` on processor `C`.
+/// Does `job` with the features of `C`.
 ///
 /// # Safety
 ///
-/// The processor is `C`, and `job.checked_len()` has accepted the job.
+/// The processor has `C`'s features, and `job.checked_len()` has accepted the job.
 pub(crate) unsafe fn run<C: Processor>(job: Job<'_>, tables: &Tables) -> Option<usize> {
     // SAFETY: the caller vouches for the processor and the lengths; the outputs are exclusive
     // borrows that live as long as the job.

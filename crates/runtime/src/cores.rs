@@ -49,9 +49,6 @@ pub(crate) struct Shared<M, S> {
     posts: Box<[Post<M, S>]>,
     stop: AtomicBool,
     config: Config,
-    /// How long a core looks around before it sleeps. Decided before any thread is pinned: to a
-    /// pinned one the machine has one CPU.
-    spin: Duration,
     start: Instant,
     pool: Option<Arc<BlockingPool>>,
 }
@@ -59,13 +56,15 @@ pub(crate) struct Shared<M, S> {
 impl<M: Send + 'static, S: Bind> Shared<M, S> {
     fn new(config: Config) -> std::io::Result<Arc<Self>> {
         assert!(config.cores > 0, "a runtime has at least one core");
+        // Decided before any thread is pinned: to a pinned one the machine has one CPU.
+        let config = Config { spin: Some(config.spin_time()), ..config };
         let pool = match use_blocking(&config) {
             true => Some(Arc::new(BlockingPool::new(config.blocking_threads)?)),
             false => None,
         };
         let posts = (0..config.cores).map(|_| Post::new()).collect::<Result<_, _>>()?;
-        let (stop, spin, start) = (AtomicBool::new(false), config.spin_time(), Instant::now());
-        Ok(Arc::new(Self { posts, stop, config, spin, start, pool }))
+        let (stop, start) = (AtomicBool::new(false), Instant::now());
+        Ok(Arc::new(Self { posts, stop, config, start, pool }))
     }
 
     pub(crate) fn post_of(&self, core: CoreId) -> &Post<M, S> {
@@ -115,8 +114,8 @@ fn use_blocking(config: &Config) -> bool {
 
 /// Runs turns until `done` says so.
 fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool) {
-    let spin = env.shared().spin;
     let reactor = env.reactor();
+    let spin = reactor.spin();
     loop {
         for priority in [Priority::First, Priority::Last] {
             reactor.begin_turn();
@@ -332,12 +331,12 @@ mod tests {
     /// What one core of a pinned runtime does, as `run` on its own thread sees it.
     #[test]
     fn a_pinned_core_looks_around_for_as_long_as_any_other() {
-        let wanted = Config::default().spin_time();
         let config = Config { pin: true, ..Config::default() };
+        let wanted = config.spin_time();
         let runtime = Runtime::<(), NoDrive>::start_with(config, |_| ()).expect("starts");
         let (sender, receiver) = std::sync::mpsc::channel();
         let call = Box::new(move |env: &CoreEnv<(), NoDrive>| {
-            let _ = sender.send(env.shared().spin);
+            let _ = sender.send(env.reactor().spin());
         });
         runtime.handle().run_on(CoreId(0), call);
         assert_eq!(receiver.recv().expect("the core answers"), wanted);

@@ -553,7 +553,8 @@ impl<E: Host> Managed<E> {
         self.answered.wait_until(|| (self.unquiet.get() == 0).then_some(())).await;
     }
 
-    /// Ends all service: nothing is in flight on return. The volume lock is held.
+    /// Ends all service: nothing is in flight on return. The volume lock is held, the other two
+    /// are free.
     pub async fn publish_stopped(&self) {
         self.draining_lock.acquire(1).await;
         self.lock.acquire(1).await;

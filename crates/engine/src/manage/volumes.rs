@@ -318,9 +318,13 @@ impl<E: Host> Managed<E> {
     async fn zero_extents(&self, extents: &[Extent]) -> Result<(), ManageError> {
         let array = self.local().ok_or(ManageError::State(self.state()))?;
         for extent in extents.iter().filter(|_| !mutants::is(Mutant::NewRowsNotZeroed)) {
-            // In pieces, because whoever drains the array waits for one.
-            let piece =
-                ZEROED_AT_ONCE.next_multiple_of(self.layout().row_bytes(extent.array_start));
+            // A region map says it at once. Else in pieces: whoever drains the array waits for one.
+            let piece = match self.keeper() {
+                Some(_) => extent.bytes,
+                None => {
+                    ZEROED_AT_ONCE.next_multiple_of(self.layout().row_bytes(extent.array_start))
+                }
+            };
             for from in (0..extent.bytes).step_by(piece as usize) {
                 let bytes = piece.min(extent.bytes - from);
                 let zeroed = array.write_zeroes(extent.array_start + from, bytes, false).await;

@@ -368,12 +368,12 @@ fn what_may_come_back_is_asked_for_again() {
         target.add("one", export(1, 1)).unwrap();
         assert_eq!(connect(started).await.0, Status::SUCCESS);
         target.suspend("one");
-        target.remove("one");
+        target.forget("one");
         assert_eq!(connect(deleted).await, none);
         let Export { subsystem, hosts, .. } = export(1, 1);
-        target.expect("one", subsystem, hosts);
+        target.set_absent([(subsystem, hosts)]);
         assert_eq!(connect(expected).await, (none.0.passing(), none.1));
-        target.forget("one");
+        target.set_absent([]);
         assert_eq!(connect(forgotten).await, none);
     });
     rig.finish();

@@ -202,6 +202,11 @@ impl Reactor {
         uring::Uring::new(config.ring_entries, Arc::new(Doorbell::new()?)).map(drop)
     }
 
+    /// How long the core looks around before it sleeps.
+    pub(crate) fn spin(&self) -> Duration {
+        Duration::from_nanos(self.inner.spin.0)
+    }
+
     /// Starts to fill the whole of `into` from byte `offset`.
     pub fn read(&self, on: &Descriptor, offset: u64, into: BufMut) -> ReadTicket {
         ReadTicket(self.start(on, Work::Read { offset, into }))
