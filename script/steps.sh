@@ -4,6 +4,8 @@
 
 LOGS=${CARGO_TARGET_DIR:-target}/test-logs
 mkdir -p "$LOGS"
+# How steps ended that are counted: of this run only.
+rm -f "$LOGS"/*.end
 # The canary and eight bugs of different kinds that the trials must catch.
 MUTANTS=canary,trust-parity,never-unclean,fua-dropped,resync-skips,same-slot,flush-early,copy-any,stop-unflushed
 passed=0 failed=0 skipped=0
@@ -119,40 +121,37 @@ cargo_tests() {
 # run_counted STEP COMMAND…: a step that is counted by the tests that cargo runs in it. Status 77
 # says on the log's last line why nothing could be tested: skipped (in CI: failed).
 run_counted() {
-    local step=$1 start rc=0
-    shift
-    start=$(now_ms)
-    "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
-    counted "$step" $rc $(($(now_ms) - start)) "$*"
+    run_logged "$@"
+    take_up "$1"
 }
 
 # beside STEP COMMAND…: starts what run_counted runs, and goes on; `joined STEP` waits and counts.
 beside() {
-    local step=$1
-    shift
-    rm -f "$LOGS/$step.end"
-    (
-        start=$(now_ms) rc=0
-        "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
-        printf '%s %s %s\n' $rc $(($(now_ms) - start)) "$*" >"$LOGS/$step.end"
-    ) &
-    running[$step]=$!
+    run_logged "$@" &
+    running[$1]=$!
 }
 declare -A running
 
 # joined STEP: see beside.
 joined() {
-    local rc span command
     wait "${running[$1]}"
-    # Who was killed has left nothing.
-    read -r rc span command <"$LOGS/$1.end"
-    counted "$1" "${rc:-1}" "${span:-0}" "${command:-$1}"
+    take_up "$1"
 }
 
-# counted STEP STATUS MILLISECONDS COMMAND: takes up what a step of run_counted came to.
-counted() {
-    local step=$1 rc=$2 span=$3 command=$4 word=ok why
-    if [ "$rc" = 77 ]; then
+# run_logged STEP COMMAND…: runs it; its output goes to STEP.log, how it ended to STEP.end.
+run_logged() {
+    local step=$1 start rc=0
+    shift
+    start=$(now_ms)
+    "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
+    printf '%s %s %s\n' $rc $(($(now_ms) - start)) "$*" >"$LOGS/$step.end"
+}
+
+# take_up STEP: counts what run_logged left; of one that was killed that is nothing.
+take_up() {
+    local step=$1 rc span command word=ok why
+    read -r rc span command <"$LOGS/$step.end"
+    if [ "${rc:=1}" = 77 ]; then
         why=$(tail -n 1 "$LOGS/$step.log")
         if [ "${CI:-}" = true ]; then fail "$step" "$why"; else skip "$step" "$why"; fi
         return
@@ -162,9 +161,9 @@ counted() {
         word=FAILED
         grep -vE '^test .* \.\.\. ok$|^ +(Compiling|Downloaded|Downloading) ' "$LOGS/$step.log"
         # A program that does not build, or dies, has no result line.
-        [ "$step_failed" -gt 0 ] || fail "$step" "$command ended with status $rc"
+        [ "$step_failed" -gt 0 ] || fail "$step" "${command:-it} ended with status $rc"
     fi
-    report $word "$step" "$span" \
+    report $word "$step" "${span:-0}" \
         "$step_passed passed, $step_failed failed, $step_skipped skipped"
 }
 

@@ -10,7 +10,7 @@
 //! With two cores a second array is made on the second set, by two cores, and its CPU time per
 //! request compared with the first one's.
 
-use crate::bay::{Bay, open};
+use crate::bay::Bay;
 use crate::costs;
 use crate::error::BenchError;
 use crate::files::{Files, check_room};
@@ -258,7 +258,7 @@ fn against_raw(
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
-    let second_drives = open(&second.paths())?;
+    let second_drives = second.source().open()?;
     let mut counts = true;
     for workload in &WORKLOADS {
         let (drives, paths) = match workload.op {

@@ -18,12 +18,6 @@ use units::Uuid;
 const NAME: &str = "bench";
 const STRIP_BYTES: u32 = 64 << 10;
 
-/// Opens drives.
-pub fn open(paths: &[PathBuf]) -> Result<Vec<SharedDrive>, BenchError> {
-    let options = OpenOptions::default();
-    Ok(paths.iter().map(|p| SharedDrive::open(p, &options)).collect::<Result<_, _>>()?)
-}
-
 /// Where an array's drives come from.
 pub enum Source {
     /// Files, opened again whenever the array starts.
@@ -41,7 +35,11 @@ impl Source {
     /// The drives, open.
     pub fn open(&self) -> Result<Vec<SharedDrive>, BenchError> {
         match self {
-            Self::Files(paths) => open(paths),
+            Self::Files(paths) => {
+                let options = OpenOptions::default();
+                let drives = paths.iter().map(|path| SharedDrive::open(path, &options));
+                Ok(drives.collect::<Result<_, _>>()?)
+            }
             Self::Memory(drives) => Ok(drives.clone()),
         }
     }

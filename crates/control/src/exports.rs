@@ -316,12 +316,10 @@ impl Exports {
     /// Says which exports may come, those of arrays that don't run: hosts that ask for them go on
     /// asking.
     pub fn set_absent<'a>(&self, all: impl Iterator<Item = &'a ExportAddress>) {
-        let known = |address: &ExportAddress| match address {
+        let known = |address: &ExportAddress| {
+            let ExportAddress::NvmeTcp(nvme) = address else { return None };
             // What can't be served can't come.
-            ExportAddress::NvmeTcp(nvme) => {
-                Some((address::nqn(&nvme.subsystem).ok()?, hosts(nvme).ok()?))
-            }
-            _ => None,
+            Some((address::nqn(&nvme.subsystem).ok()?, hosts(nvme).ok()?))
         };
         self.data.target().set_absent(all.filter_map(known));
     }

@@ -63,12 +63,7 @@ pub struct Export<K> {
 impl<K> Export<K> {
     /// Whether a host finds it that looks for a subsystem at a port.
     pub(crate) fn is_found(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> bool {
-        self.is_for(subsystem, host) && self.ports.contains(&port)
-    }
-
-    /// Whether a host may have it, wherever, as a part of this subsystem.
-    pub(crate) fn is_for(&self, subsystem: &Nqn, host: &Nqn) -> bool {
-        self.subsystem == *subsystem && self.hosts.allow(host)
+        self.subsystem == *subsystem && self.hosts.allow(host) && self.ports.contains(&port)
     }
 }
 

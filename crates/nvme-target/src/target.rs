@@ -29,7 +29,7 @@ pub struct Product {
     pub version: String,
 }
 
-/// Who may ask for an export that may come back.
+/// Who may ask for an export that may come, or come back.
 #[derive(Debug)]
 struct Absent {
     subsystem: Nqn,

@@ -2,19 +2,16 @@
 //!
 //! Purpose: the fast path of processors without AVX-512. AVX2 alone doubles by compare and
 //! mask and multiplies by two nibble shuffles; GFNI multiplies by a bit matrix.
-//! Invariants: each sweep is compiled for exactly the features that `supported` looks for; the
-//! tests run the same source over `model`, whatever the processor has.
+//! The tests run the same source over `model`, whatever the processor has.
 #![allow(unsafe_code)]
 
 use crate::kernel::Candidate;
-use crate::sweep::{self, processor};
+use crate::sweep::processor;
 
 /// AVX2 alone.
-pub(crate) const AVX2: Candidate =
-    Candidate { name: "avx2", supported: has_avx2, run: sweep::run::<Avx2> };
+pub(crate) const AVX2: Candidate = Candidate::of::<Avx2>("avx2");
 /// AVX2 and GFNI.
-pub(crate) const GFNI: Candidate =
-    Candidate { name: "gfni-avx2", supported: has_gfni, run: sweep::run::<Avx2Gfni> };
+pub(crate) const GFNI: Candidate = Candidate::of::<Avx2Gfni>("gfni-avx2");
 
 /// The same kernels over the model of their instructions.
 #[cfg(test)]
@@ -23,22 +20,14 @@ pub(crate) const MODELS: [Candidate; 2] = [
     crate::model::candidate::<modelled::Affine>("gfni-avx2-model"),
 ];
 
-fn has_avx2() -> bool {
-    std::arch::is_x86_feature_detected!("avx2")
-}
-
-fn has_gfni() -> bool {
-    has_avx2() && std::arch::is_x86_feature_detected!("gfni")
-}
-
 processor!(
     /// AVX2 alone.
-    Avx2, "avx2", native::Shuffle
+    Avx2, is_x86_feature_detected, ["avx2"], native::Shuffle
 );
 
 processor!(
     /// AVX2 and GFNI.
-    Avx2Gfni, "avx2,gfni", native::Affine
+    Avx2Gfni, is_x86_feature_detected, ["avx2", "gfni"], native::Affine
 );
 
 /// The vectors over an instruction set: a module with the intrinsics' own names.

@@ -2,19 +2,16 @@
 //!
 //! Purpose: the fast path of newer processors. Three-way sums are one `vpternlogq`; AVX-512
 //! alone multiplies by two nibble shuffles, GFNI by a bit matrix.
-//! Invariants: each sweep is compiled for exactly the features that `supported` looks for; the
-//! tests run the same source over `model`, whatever the processor has.
+//! The tests run the same source over `model`, whatever the processor has.
 #![allow(unsafe_code)]
 
 use crate::kernel::Candidate;
-use crate::sweep::{self, processor};
+use crate::sweep::processor;
 
 /// AVX-512 alone.
-pub(crate) const AVX512: Candidate =
-    Candidate { name: "avx512", supported: has_avx512, run: sweep::run::<Avx512> };
+pub(crate) const AVX512: Candidate = Candidate::of::<Avx512>("avx512");
 /// AVX-512 and GFNI.
-pub(crate) const GFNI: Candidate =
-    Candidate { name: "gfni-avx512", supported: has_gfni, run: sweep::run::<Avx512Gfni> };
+pub(crate) const GFNI: Candidate = Candidate::of::<Avx512Gfni>("gfni-avx512");
 
 /// The same kernels over the model of their instructions.
 #[cfg(test)]
@@ -23,23 +20,14 @@ pub(crate) const MODELS: [Candidate; 2] = [
     crate::model::candidate::<modelled::Affine>("gfni-avx512-model"),
 ];
 
-fn has_avx512() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512bw")
-}
-
-fn has_gfni() -> bool {
-    has_avx512() && std::arch::is_x86_feature_detected!("gfni")
-}
-
 processor!(
     /// AVX-512 alone.
-    Avx512, "avx512f,avx512bw", native::Shuffle
+    Avx512, is_x86_feature_detected, ["avx512f", "avx512bw"], native::Shuffle
 );
 
 processor!(
     /// AVX-512 and GFNI.
-    Avx512Gfni, "avx512f,avx512bw,gfni", native::Affine
+    Avx512Gfni, is_x86_feature_detected, ["avx512f", "avx512bw", "gfni"], native::Affine
 );
 
 /// The truth table of a ^ b ^ c.

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::job::Job;
+use crate::sweep::{self, Processor};
 use crate::tables::Tables;
 
 /// A kernel before its processor features have been looked for.
@@ -17,6 +18,13 @@ pub(crate) struct Candidate {
     pub(crate) supported: fn() -> bool,
     /// Does a job whose slices have one length. Unsafe without the features.
     pub(crate) run: unsafe fn(Job<'_>, &Tables) -> Option<usize>,
+}
+
+impl Candidate {
+    /// The kernel over a processor's vectors.
+    pub(crate) const fn of<C: Processor>(name: &'static str) -> Candidate {
+        Candidate { name, supported: C::supported, run: sweep::run::<C> }
+    }
 }
 
 /// A kernel that this processor can run.

@@ -4,39 +4,28 @@
 //! Apple's), sums three vectors at once. Both double by shift and sign, and multiply by two
 //! nibble look-ups. Streaming stores are plain ones: these processors notice streams of whole
 //! lines by themselves, and the paired non-temporal store is only a hint.
-//! Invariant: each sweep is compiled for exactly the features that `supported` looks for.
 #![allow(unsafe_code)]
 
 use core::arch::aarch64::*;
 
 use crate::kernel::Candidate;
-use crate::sweep::{self, processor};
+use crate::sweep::processor;
 use crate::tables::Tables;
 use crate::vector::Vector;
 
 /// NEON alone.
-pub(crate) const NEON: Candidate =
-    Candidate { name: "neon", supported: has_neon, run: sweep::run::<Neon> };
+pub(crate) const NEON: Candidate = Candidate::of::<Neon>("neon");
 /// NEON and EOR3.
-pub(crate) const EOR3: Candidate =
-    Candidate { name: "neon-eor3", supported: has_eor3, run: sweep::run::<NeonEor3> };
-
-fn has_neon() -> bool {
-    std::arch::is_aarch64_feature_detected!("neon")
-}
-
-fn has_eor3() -> bool {
-    has_neon() && std::arch::is_aarch64_feature_detected!("sha3")
-}
+pub(crate) const EOR3: Candidate = Candidate::of::<NeonEor3>("neon-eor3");
 
 processor!(
     /// NEON alone.
-    Neon, "neon", Lookup
+    Neon, is_aarch64_feature_detected, ["neon"], Lookup
 );
 
 processor!(
     /// NEON and EOR3, which the compiler makes of two sums in a row where it may.
-    NeonEor3, "neon,sha3", Lookup
+    NeonEor3, is_aarch64_feature_detected, ["neon", "sha3"], Lookup
 );
 
 /// 16 bytes, with NEON.

@@ -6,17 +6,12 @@
 #![allow(unsafe_code)]
 
 use crate::kernel::Candidate;
-use crate::sweep::{self, Any};
+use crate::sweep::Any;
 use crate::tables::Tables;
 use crate::vector::Vector;
 
 /// The portable kernel; always supported.
-pub(crate) const CANDIDATE: Candidate =
-    Candidate { name: "portable", supported, run: sweep::run::<Any<[u64; 4]>> };
-
-fn supported() -> bool {
-    true
-}
+pub(crate) const CANDIDATE: Candidate = Candidate::of::<Any<[u64; 4]>>("portable");
 
 /// `byte` in all eight lanes.
 const fn splat(byte: u8) -> u64 {

@@ -3,27 +3,21 @@
 //! Purpose: x86 without AVX2 is still met where arrays are kept: Atoms of storage boxes, and
 //! virtual machines of the level x86-64-v2, which some hypervisors give by default. Nibble
 //! shuffles are several times as fast there as the portable kernel's multiplication.
-//! Invariant: each sweep is compiled for exactly the feature that `supported` looks for.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::*;
 
 use crate::kernel::Candidate;
-use crate::sweep::{self, processor};
+use crate::sweep::processor;
 use crate::tables::Tables;
 use crate::vector::Vector;
 
 /// SSSE3 alone.
-pub(crate) const SSSE3: Candidate =
-    Candidate { name: "ssse3", supported, run: sweep::run::<Ssse3> };
-
-fn supported() -> bool {
-    std::arch::is_x86_feature_detected!("ssse3")
-}
+pub(crate) const SSSE3: Candidate = Candidate::of::<Ssse3>("ssse3");
 
 processor!(
     /// SSSE3 alone.
-    Ssse3, "ssse3", Shuffle
+    Ssse3, is_x86_feature_detected, ["ssse3"], Shuffle
 );
 
 /// 16 bytes, with SSSE3.

@@ -51,6 +51,8 @@ pub(crate) trait Operation {
 pub(crate) trait Processor {
     /// What is loaded and stored at a time.
     type Vector: Vector;
+    /// Whether this processor has the features.
+    fn supported() -> bool;
     /// [`sweep`] over `Self::Vector`, compiled for the features.
     ///
     /// # Safety
@@ -65,21 +67,24 @@ pub(crate) trait Processor {
     unsafe fn stream<O: Operation>(op: &O, head: usize, len: usize);
 }
 
-/// Declares a [`Processor`]: its name, the features, the vectors.
+/// Declares a [`Processor`]: its name, how its features are looked for, they, and the vectors.
 macro_rules! processor {
-    ($(#[$doc:meta])* $name:ident, $features:literal, $vector:ty) => {
+    ($(#[$doc:meta])* $name:ident, $detected:ident, [$($feature:tt),+], $vector:ty) => {
         $(#[$doc])*
         struct $name;
 
         impl crate::sweep::Processor for $name {
             type Vector = $vector;
 
-            #[target_feature(enable = $features)]
+            fn supported() -> bool {
+                $(std::arch::$detected!($feature))&&+
+            }
+            $(#[target_feature(enable = $feature)])+
             unsafe fn sweep<O: crate::sweep::Operation>(op: &O, len: usize) -> Option<usize> {
                 // SAFETY: this function's features are the vector's; the rest is the caller's.
                 unsafe { crate::sweep::sweep::<$vector, O>(op, len) }
             }
-            #[target_feature(enable = $features)]
+            $(#[target_feature(enable = $feature)])+
             unsafe fn stream<O: crate::sweep::Operation>(op: &O, head: usize, len: usize) {
                 // SAFETY: this function's features are the vector's; the rest is the caller's.
                 unsafe { crate::sweep::stream::<$vector, O>(op, head, len) }
@@ -95,6 +100,9 @@ pub(crate) struct Any<V>(core::marker::PhantomData<V>);
 impl<V: Vector> Processor for Any<V> {
     type Vector = V;
 
+    fn supported() -> bool {
+        true
+    }
     unsafe fn sweep<O: Operation>(op: &O, len: usize) -> Option<usize> {
         // SAFETY: as the caller says.
         unsafe { sweep::<V, O>(op, len) }

@@ -1,7 +1,7 @@
 //! Compare and Write as one: both halves, in every form, whole and cut off.
 
 use crate::support::host::{Data, Host, Pdu, blocks, command};
-use crate::support::raw::host_data;
+use crate::support::raw::{enter, host_data, with_io};
 use crate::support::{BLOCK, Rig, export};
 use io::BlockError;
 use nvme::command::{Command, nvm};
@@ -25,15 +25,8 @@ fn write(at: u64) -> Command {
     fused(blocks(nvm::WRITE, at, 1), SECOND)
 }
 
-async fn enter(admin: &Host, io: &Host) {
-    let controller = admin.enter().await;
-    assert_eq!(io.join(1, controller).await.unwrap().status, Status::SUCCESS);
-}
-
 fn hosts(rig: &Rig, digests: Digests) -> (Host, Host) {
-    let mut both = [0, 1].map(|core| Host::new(rig.connect(core, Default::default()).0));
-    both.iter_mut().for_each(|host| host.digests = digests);
-    both.into()
+    with_io(rig, |host| host.digests = digests)
 }
 
 /// Sends commands one behind the other; gives their statuses, and the order in which they ended.

@@ -6,7 +6,9 @@
 //! they are listed under; what is said of them is that.
 
 use crate::support::host::{Data, Host, Pdu, blocks, command};
-use crate::support::raw::{STAGES, Stage, ask, capsule, host_data, pair, reach, shortest, with};
+use crate::support::raw::{
+    PLAIN, STAGES, Stage, ask, capsule, host_data, pair, reach, shortest, with,
+};
 use crate::support::{BLOCK, Rig};
 use io::Transport;
 use nvme::command::{admin, nvm};
@@ -17,8 +19,6 @@ use nvme::status::Status;
 use palisade_nvme_target::EndReason;
 use sim::net::{Cut, Weather};
 use units::Nanos;
-
-const PLAIN: Digests = Digests { header: false, data: false };
 
 /// Brings a connection to a stage, sends bytes, and sees it terminated for this.
 fn fatal_after(stage: Stage, bytes: Vec<u8>, fatal: Fatal) {

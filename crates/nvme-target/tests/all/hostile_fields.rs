@@ -5,7 +5,7 @@
 //! 72130, 90230 and CVE-2025-57275 we know no more than the class that they are listed under.
 
 use crate::support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
-use crate::support::raw::{STAGES, Stage, capsule, pair, reach, with};
+use crate::support::raw::{PLAIN, STAGES, Stage, capsule, pair, reach, with};
 use crate::support::{BLOCK, Rig, export};
 use io::Transport;
 use nvme::command::{FABRICS, admin, nvm};
@@ -13,7 +13,7 @@ use nvme::fabrics::{ANY_CONTROLLER, CONNECT_DATA_BYTES, Connect, Property, Wrong
 use nvme::identify::cns;
 use nvme::log::page;
 use nvme::nqn::DISCOVERY;
-use nvme::pdu::{Digests, Fatal, InitializeRequest, Kind};
+use nvme::pdu::{Fatal, InitializeRequest, Kind};
 use nvme::sgl::Sgl;
 use nvme::status::Status;
 use palisade_nvme_target::EndReason;
@@ -21,8 +21,6 @@ use sim::volume::Op;
 use std::cell::Cell;
 use std::rc::Rc;
 use units::{CoreId, Nanos};
-
-const PLAIN: Digests = Digests { header: false, data: false };
 
 /// Sends a Connect as it is; gives its status and result. The connection ends if it is refused.
 fn connect(

@@ -1,6 +1,7 @@
 //! Commands of namespaces, from a host's bytes to a volume's and back.
 
 use crate::support::host::{Data, Host, Pdu, blocks, command};
+use crate::support::raw::{enter, with_io};
 use crate::support::{BLOCK, Rig, export, fail};
 use io::BlockError;
 use nvme::command::{Command, nvm};
@@ -12,19 +13,6 @@ use sim::volume::Op;
 /// Bytes that differ from what the volume has at first.
 fn pattern(count: usize, seed: usize) -> Vec<u8> {
     (0..count * BLOCK).map(|at| (at * 7 + seed) as u8).collect()
-}
-
-/// An admin and an I/O queue of one controller, each on a core of its own.
-async fn enter(admin: &Host, io: &Host) {
-    let controller = admin.enter().await;
-    let done = io.join(1, controller).await.unwrap();
-    assert_eq!((done.status, done.result), (Status::SUCCESS, controller.into()));
-}
-
-fn with_io(rig: &Rig, configure: impl Fn(&mut Host)) -> (Host, Host) {
-    let mut both = [0, 1].map(|core| Host::new(rig.connect(core, Default::default()).0));
-    both.iter_mut().for_each(configure);
-    both.into()
 }
 
 fn fua(mut c: Command) -> Command {

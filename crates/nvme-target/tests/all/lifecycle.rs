@@ -1,19 +1,17 @@
 //! Resets, ends and events of controllers and their queues.
 
 use crate::support::host::{Data, Host, Pdu, admin_command, blocks, command};
-use crate::support::raw::{Stage, capsule, pair, reach, shortest, with};
+use crate::support::raw::{PLAIN, Stage, capsule, pair, reach, shortest, with};
 use crate::support::{BLOCK, Rig};
 use io::Transport;
 use nvme::command::{admin, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, property};
 use nvme::identify::cns;
 use nvme::nqn::DISCOVERY;
-use nvme::pdu::{Digests, Fatal};
+use nvme::pdu::Fatal;
 use nvme::status::Status;
 use palisade_nvme_target::EndReason;
 use units::{CoreId, Nanos};
-
-const PLAIN: Digests = Digests { header: false, data: false };
 
 /// Who clears CC.EN and reads that the controller is not ready any more sends again what was in
 /// progress: it must have ended by then.

@@ -5,10 +5,14 @@ use super::host::{Data, Host, Pdu, blocks};
 use nvme::command::{Command, nvm};
 use nvme::pdu::{self, Digests, Header, Kind, Transfer};
 use nvme::sgl::Sgl;
+use nvme::status::Status;
 use palisade_nvme_target::EndReason;
 use parity::crc32c;
 use std::cell::Cell;
 use std::rc::Rc;
+
+/// No digests.
+pub const PLAIN: Digests = Digests { header: false, data: false };
 
 /// How far a connection has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +34,20 @@ pub fn pair(rig: &Rig) -> (Host, Ended, Host) {
     (Host::new(end), ended, rig.host())
 }
 
+/// Two connections, each to a core of its own: one for an admin queue, one for I/O.
+pub fn with_io(rig: &Rig, configure: impl Fn(&mut Host)) -> (Host, Host) {
+    let mut both = [0, 1].map(|core| Host::new(rig.connect(core, Default::default()).0));
+    both.iter_mut().for_each(configure);
+    both.into()
+}
+
+/// An admin and an I/O queue of one controller.
+pub async fn enter(admin: &Host, io: &Host) {
+    let controller = admin.enter().await;
+    let done = io.join(1, controller).await.unwrap();
+    assert_eq!((done.status, done.result), (Status::SUCCESS, controller.into()));
+}
+
 /// Brings the first connection to a stage.
 pub async fn reach(host: &Host, admin: &Host, stage: Stage) {
     match stage {
@@ -41,8 +59,7 @@ pub async fn reach(host: &Host, admin: &Host, stage: Stage) {
             host.enter().await;
         }
         Stage::Io => {
-            let controller = admin.enter().await;
-            assert!(host.join(1, controller).await.unwrap().status.is_success());
+            enter(admin, host).await;
         }
     }
 }

@@ -23,6 +23,21 @@ impl Place {
         place
     }
 
+    /// Two arrays whose volumes are exported at one address; a host of the second, "more".
+    fn with_more(level: &str, drives: &[usize]) -> (Self, Host) {
+        let place = Self::running(2 + drives.len());
+        place.create("data", "1", &[0, 1]);
+        place.create("more", level, drives);
+        for name in ["data/v", "more/w"] {
+            place.json(&["volume", "create", name, "--size", "4M"]);
+        }
+        let first = place.export("data/v", &["--any-host"]);
+        let address = first["listeners"][0].as_str().expect("text");
+        let words = ["export", "create", "more/w", "--nvme-tcp", address, "--any-host"];
+        let host = host_of(&place.json(&words), HOST);
+        (place, host)
+    }
+
     fn export(&self, volume: &str, more: &[&str]) -> Value {
         self.json(&[&["export", "create", volume, "--nvme-tcp", ANYWHERE], more].concat())
     }
@@ -238,16 +253,7 @@ fn an_address_that_can_not_be_had_keeps_nobody_from_the_others() {
 /// Hosts give up for good where they are told that there is no such subsystem.
 #[test]
 fn hosts_of_an_array_that_is_stopped_are_to_come_again() {
-    let place = Place::running(4);
-    place.create("data", "1", &[0, 1]);
-    place.create("more", "1", &[2, 3]);
-    for name in ["data/v", "more/w"] {
-        place.json(&["volume", "create", name, "--size", "4M"]);
-    }
-    let first = place.export("data/v", &["--any-host"]);
-    let address = first["listeners"][0].as_str().expect("text");
-    let words = ["export", "create", "more/w", "--nvme-tcp", address, "--any-host"];
-    let host = host_of(&place.json(&words), HOST);
+    let (place, host) = Place::with_more("1", &[2, 3]);
     let _connected = host.enter().expect("connected");
     place.json(&["array", "stop", "more"]);
     let refused = || host.connect(0, 0xffff).expect("answered").connected;
@@ -261,16 +267,7 @@ fn hosts_of_an_array_that_is_stopped_are_to_come_again() {
 /// Its drives may come, and a person may start it: until it is deleted.
 #[test]
 fn hosts_of_an_array_that_can_not_be_started_are_to_come_again() {
-    let mut place = Place::running(5);
-    place.create("data", "1", &[0, 1]);
-    place.create("more", "5", &[2, 3, 4]);
-    for name in ["data/v", "more/w"] {
-        place.json(&["volume", "create", name, "--size", "4M"]);
-    }
-    let first = place.export("data/v", &["--any-host"]);
-    let address = first["listeners"][0].as_str().expect("text");
-    let words = ["export", "create", "more/w", "--nvme-tcp", address, "--any-host"];
-    let host = host_of(&place.json(&words), HOST);
+    let (mut place, host) = Place::with_more("5", &[2, 3, 4]);
     assert_eq!(place.end(Signal::TERM), Some(0));
     for drive in [3, 4] {
         std::fs::rename(place.drive(drive), place.dir.path().join(format!("away{drive}")))
