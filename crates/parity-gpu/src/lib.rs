@@ -14,6 +14,7 @@
 //! maker's driver has to offer; [`open`] tests a device and makes the [`Queue`] that takes
 //! [`Job`]s.
 
+pub mod cuda;
 mod driver;
 mod factor;
 #[cfg(feature = "fake")]

@@ -59,6 +59,8 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/parity/src/ssse3.rs", "vector instructions"),
     ("crates/parity/src/model.rs", "a model of vector instructions, for tests"),
     ("crates/parity/src/model_tests.rs", "the model against the instructions"),
+    ("crates/parity-gpu/src/cuda.rs", "NVIDIA's driver, loaded at run time"),
+    ("crates/parity-gpu/src/cuda/", "NVIDIA's driver, loaded at run time"),
     ("crates/parity-gpu/src/driver.rs", "a launch trusts what lies in a device's memory"),
     ("crates/parity-gpu/src/fake.rs", "launches of the fake device"),
     ("crates/parity-gpu/src/host.rs", "the kernels' C form"),
