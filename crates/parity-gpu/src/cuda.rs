@@ -120,6 +120,30 @@ mod tests {
         assert_eq!(tested.join().unwrap(), Ok("stand-in".to_owned()));
     }
 
+    /// Each call in a thread of its own, where no context is current yet.
+    #[test]
+    fn a_device_moves_between_threads() {
+        fn apart<T: Send>(call: impl FnOnce() -> T + Send) -> T {
+            std::thread::scope(|scope| scope.spawn(call).join().unwrap())
+        }
+        let driver = CudaDriver::load_from(env!("PALISADE_STANDIN")).unwrap();
+        let mut device = driver.open(0).unwrap();
+        let memory = apart(|| device.allocate(64)).unwrap();
+        let host = apart(|| device.allocate_host(64)).unwrap();
+        let stream = apart(|| device.stream()).unwrap();
+        device.write(host, 0, &[7; 64]);
+        apart(|| device.copy_up(stream, host, memory, 64)).unwrap();
+        apart(|| device.zero(stream, memory, 32)).unwrap();
+        apart(|| device.copy_down(stream, memory, host, 64)).unwrap();
+        apart(|| device.mark(stream)).unwrap();
+        assert!(apart(|| device.passed(stream)).unwrap());
+        let mut bytes = [1; 64];
+        device.read(host, 0, &mut bytes);
+        assert_eq!((&bytes[..32], &bytes[32..]), (&[0; 32][..], &[7; 32][..]));
+        let too_far = device.copy_up(stream, host, memory, 65).unwrap_err();
+        assert_eq!(too_far.problem, Problem::Arguments);
+    }
+
     /// More than the stand-in gives.
     #[test]
     fn too_little_memory_is_an_error_and_no_more() {
