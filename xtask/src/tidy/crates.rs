@@ -9,7 +9,7 @@ const ROWS: &[&[&str]] = &[
     &["units", "nvme"],
     &["io"],
     &["layout", "parity"],
-    &["format"],
+    &["format", "parity-gpu"],
     &["engine"],
     &["runtime", "sim", "front"],
     &["drives", "trials", "nbd", "nvme-target"],
@@ -21,6 +21,7 @@ const ROWS: &[&[&str]] = &[
 /// Narrower than the rows: all that a crate may know, and why.
 const NARROW: &[(&str, &[&str], &str)] = &[
     ("parity", &["units", "io"], "it is mathematics, used without an engine"),
+    ("parity-gpu", &["units", "io", "parity"], "it is parity's jobs, used without an engine"),
     ("layout", &["units"], "it is a pure map"),
     ("front", &["units", "io"], "it is what all front ends share"),
     ("nbd", &["units", "io", "front"], "a front end sees `io::Blocks`, never the engine"),

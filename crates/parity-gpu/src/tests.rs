@@ -1,0 +1,7 @@
+//! Every kernel, in its C form, against the parity crate.
+
+pub(crate) mod bench;
+mod erasures;
+mod launches;
+mod operations;
+mod queues;
