@@ -27,24 +27,71 @@ pub struct Pool {
     shared: Arc<Shared>,
 }
 
+/// The memory of a pool: one allocation, freed when this is dropped.
+#[derive(Debug)]
+pub struct Memory {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: an allocation belongs to no thread.
+unsafe impl Send for Memory {}
+// SAFETY: nothing can be done with it but to ask where it lies.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(layout: Layout) -> Self {
+        // SAFETY: the only caller gives a layout with a size of at least 1.
+        let base = unsafe { alloc_zeroed(layout) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        Self { base, layout }
+    }
+
+    /// Address of the first byte.
+    pub fn address(&self) -> usize {
+        self.base.addr().get()
+    }
+
+    /// How many bytes.
+    pub fn bytes(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `Memory::new` with this layout; whoever has it is its only owner.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+/// A device that reaches the memory of pools by itself.
+pub trait Reach: Send + Sync {
+    /// A pool has `bytes` of memory from `address`. They lie there until [`Reach::end`].
+    fn begin(&self, address: usize, bytes: usize);
+
+    /// Nobody else uses the pool's memory any more. Who drops it while the device may still reach
+    /// for it lets it write over other things.
+    fn end(&self, memory: Memory);
+}
+
 struct Shared {
     base: *mut u8,
     piece_bytes: usize,
     counts: Box<[AtomicU32]>,
     free: Mutex<Vec<u32>>,
+    /// Taken when the last owner goes.
+    memory: Option<Memory>,
+    reach: Option<Arc<dyn Reach>>,
 }
 
 // SAFETY: `base` is only read through `Buf`/`BufMut`, whose invariants exclude data races; the
-// rest is atomics and a mutex.
+// rest is atomics, a mutex, and what is `Send` and `Sync` itself.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    fn layout(&self) -> Layout {
-        Self::layout_of(self.piece_bytes, self.counts.len())
-    }
-
     fn layout_of(piece_bytes: usize, pieces: usize) -> Layout {
         let bytes = piece_bytes.checked_mul(pieces).expect("pool size overflows");
         Layout::from_size_align(bytes.max(1), ALIGN).expect("pool is too large")
@@ -56,31 +103,37 @@ impl Shared {
 }
 
 impl Drop for Shared {
+    /// Every owner holds an `Arc` of this, so none is left.
     fn drop(&mut self) {
-        // SAFETY: allocated in `Pool::new` with this layout; every owner holds an `Arc` of this,
-        // so none is left.
-        unsafe { dealloc(self.base, self.layout()) }
+        if let (Some(memory), Some(reach)) = (self.memory.take(), &self.reach) {
+            reach.end(memory);
+        }
     }
 }
 
 impl Pool {
     /// Allocates `pieces` pieces of `piece_bytes` each (rounded up to [`ALIGN`]), zeroed.
     pub fn new(piece_bytes: usize, pieces: usize) -> Self {
+        Self::reached(piece_bytes, pieces, None)
+    }
+
+    /// As [`Pool::new`], with memory that `reach`'s device is told of.
+    pub fn reached(piece_bytes: usize, pieces: usize, reach: Option<&Arc<dyn Reach>>) -> Self {
         let piece_bytes = piece_bytes.next_multiple_of(ALIGN);
         assert!(u32::try_from(piece_bytes).is_ok(), "a piece is below 4 GiB");
-        let layout = Shared::layout_of(piece_bytes, pieces);
-        // SAFETY: the layout has a size of at least 1.
-        let base = unsafe { alloc_zeroed(layout) };
-        if base.is_null() {
-            handle_alloc_error(layout);
-        }
         let count = u32::try_from(pieces).expect("too many pieces");
+        let memory = Memory::new(Shared::layout_of(piece_bytes, pieces));
+        if let Some(reach) = reach {
+            reach.begin(memory.address(), memory.bytes());
+        }
         Self {
             shared: Arc::new(Shared {
-                base,
+                base: memory.base.as_ptr(),
                 piece_bytes,
                 counts: (0..pieces).map(|_| AtomicU32::new(0)).collect(),
                 free: Mutex::new((0..count).rev().collect()),
+                memory: Some(memory),
+                reach: reach.cloned(),
             }),
         }
     }
@@ -243,6 +296,18 @@ impl DerefMut for BufMut {
     }
 }
 
+impl AsRef<[u8]> for BufMut {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsMut<[u8]> for BufMut {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
 /// A shared, read-only run of bytes.
 pub struct Buf {
     /// Used as a counted range only; never written through, never handed out.
@@ -285,6 +350,12 @@ impl Deref for Buf {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         &self.inner
+    }
+}
+
+impl AsRef<[u8]> for Buf {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 
@@ -352,6 +423,32 @@ mod tests {
         let pool = Pool::new(4096, 2);
         let mut a = pool.take(10).unwrap();
         a.unsplit(pool.take(10).unwrap());
+    }
+
+    /// What a device may reach is freed by nobody but who speaks for it.
+    #[test]
+    fn memory_that_a_device_reaches_goes_to_who_speaks_for_it() {
+        #[derive(Default)]
+        struct Told(Mutex<Vec<(usize, usize)>>, Mutex<Vec<Memory>>);
+        impl Reach for Told {
+            fn begin(&self, address: usize, bytes: usize) {
+                self.0.lock().unwrap().push((address, bytes));
+            }
+            fn end(&self, memory: Memory) {
+                self.1.lock().unwrap().push(memory);
+            }
+        }
+        let told = Arc::new(Told::default());
+        let reach: Arc<dyn Reach> = told.clone();
+        let pool = Pool::reached(5000, 3, Some(&reach));
+        let buffer = pool.take(100).unwrap().freeze();
+        let (address, bytes) = told.0.lock().unwrap()[0];
+        assert!((address..address + bytes).contains(&buffer.as_ptr().addr()) && bytes == 3 * 8192);
+        drop(pool);
+        assert!(told.1.lock().unwrap().is_empty());
+        drop(buffer);
+        let ended = told.1.lock().unwrap().pop().unwrap();
+        assert_eq!((ended.address(), ended.bytes()), (address, bytes));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub mod local;
 pub mod stream;
 
 pub use blocks::{BlockError, Blocks};
-pub use buffer::{Buf, BufMut, Pool};
+pub use buffer::{Buf, BufMut, Memory, Pool, Reach};
 pub use drive::{Drive, DriveError, DriveInfo, Gather};
 pub use env::{Env, Priority};
 pub use stream::{Closed, Transport};

@@ -21,6 +21,7 @@ mod matrix;
 mod model;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub mod offload;
 mod operations;
 mod portable;
 mod recover;
