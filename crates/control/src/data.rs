@@ -72,7 +72,7 @@ pub fn start(
     let uses = Arc::<Uses>::default();
     let shared = (target.clone(), uses.clone());
     let runtime = Runtime::start_with(config, move |env: CoreEnv| {
-        let core = Core::start_with(env.clone(), settings);
+        let core = Core::start_with(env.clone(), settings, None);
         CONNECTIONS.set(Some(Connections::new(core.clone(), told.clone())));
         SERVER.set(Some(Server::new(core, env, shared.clone(), told.clone())));
     })?;

@@ -6,6 +6,7 @@ use crate::array::{Array, MANAGER};
 use crate::limits::{DRIVE_DEADLINE, SCRATCH_BYTES};
 use crate::mail::Mail;
 use crate::manage::Manager;
+use crate::stripe::compute::Accelerator;
 use core::cell::RefCell;
 use io::Priority;
 use std::rc::Rc;
@@ -40,6 +41,7 @@ impl<E: Host> Clone for Core<E> {
 struct Inner<E: Host> {
     env: E,
     settings: Settings,
+    accelerator: Option<Accelerator>,
     arrays: RefCell<Vec<Array<E>>>,
     manager: Option<Manager<E>>,
 }
@@ -47,14 +49,16 @@ struct Inner<E: Host> {
 impl<E: Host> Core<E> {
     /// Starts the engine on this core with the usual settings. Once a core, at its start.
     pub fn start(env: E) -> Self {
-        Self::start_with(env, Settings::default())
+        Self::start_with(env, Settings::default(), None)
     }
 
-    /// As [`Core::start`]; every core gets the same settings.
-    pub fn start_with(env: E, settings: Settings) -> Self {
+    /// As [`Core::start`]; every core gets the same settings. Parity is computed by `accelerator`
+    /// too, where there is one that wants to.
+    pub fn start_with(env: E, settings: Settings, accelerator: Option<Accelerator>) -> Self {
         let manager = (env.core() == MANAGER).then(|| Manager::new(env.clone(), settings));
         let arrays = RefCell::new(Vec::new());
-        let core = Self { inner: Rc::new(Inner { env: env.clone(), settings, arrays, manager }) };
+        let inner = Inner { env: env.clone(), settings, accelerator, arrays, manager };
+        let core = Self { inner: Rc::new(inner) };
         let receiver = core.clone();
         env.spawn(Priority::First, async move {
             loop {
@@ -78,9 +82,16 @@ impl<E: Host> Core<E> {
         match mail {
             Mail::Array(array, mail) => self.receive_array(array, mail),
             Mail::Start { array, view, drives, regions, flushes } => {
-                let Inner { env, settings, .. } = &*self.inner;
+                let Inner { env, settings, accelerator, .. } = &*self.inner;
                 let shared = (regions.as_deref(), flushes);
-                let started = Array::start(env, array, view, &drives, shared, *settings);
+                let started = Array::start(
+                    env,
+                    array,
+                    view,
+                    &drives,
+                    shared,
+                    (*settings, accelerator.as_ref()),
+                );
                 if let Some(manager) = &self.inner.manager {
                     manager.attach(started.clone());
                 }

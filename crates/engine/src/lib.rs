@@ -43,4 +43,5 @@ pub trait Host: Env<Mail = mail::Mail<<Self as Env>::Shared>> {}
 impl<T: Env<Mail = mail::Mail<<T as Env>::Shared>>> Host for T {}
 
 pub use crate::core::{Core, Settings};
+pub use crate::stripe::compute::Accelerator;
 pub use volume::Volume;

@@ -63,6 +63,8 @@ units::mutants! {
     HomeAnywhere = "home-anywhere": "every core is home to all stripes (row 24)";
     CopyAny = "copy-any": "unsynced mirrors are read from any copy";
     CopyMissing = "copy-missing": "the last copy of a mirror is not written";
+    UndoneBelieved = "undone-believed": "parity that an accelerator did not compute is taken as it \
+        is (row 23)";
     ScratchReused = "scratch-reused": "data recovered for a degraded write is overwritten (row 23)";
     NewRowsNotZeroed = "new-rows-not-zeroed": "a volume's new rows show what was there (row 21)";
     CommitNoEpoch = "commit-no-epoch": "a failure is recorded in the old epoch (row 15)";

@@ -20,7 +20,9 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 28] = [
+pub const KINDS: [&str; 30] = [
+    "parity by an accelerator",
+    "a job left undone",
     "torn: none",
     "torn: all",
     "torn: prefix",

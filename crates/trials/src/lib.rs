@@ -16,10 +16,12 @@
 //! - [`campaign`], [`shrink`], [`regressions`]: many seeds, small failures, old failures.
 //! - [`mutation`]: known bugs that must be caught.
 //! - [`exhaustive`]: all there is of small arrays.
+//! - [`aid`]: a simulated accelerator of parity.
 //! - [`abilities`]: what the engine can't do yet.
 //! - [`rig`], [`fleet`], [`tally`], [`failure`]: machine, drives, sums, findings.
 
 pub mod abilities;
+pub mod aid;
 pub mod before;
 pub mod camera;
 pub mod campaign;

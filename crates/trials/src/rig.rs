@@ -1,5 +1,6 @@
 //! A simulated machine with the engine on it, run step by step under a bound of virtual time.
 
+use crate::aid::{self, Jobs};
 use crate::failure::{Failure, Oracle, Outcome};
 use engine::core::{Core, Settings};
 use engine::limits::DRIVE_DEADLINE;
@@ -10,6 +11,7 @@ use engine::manage::command::{
 use engine::volume::Volume;
 use io::Env;
 use sim::{SharedSimDrive, SimEnv, Step, World, WorldConfig};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use units::{CoreId, Nanos};
 
@@ -56,6 +58,8 @@ pub struct Rig {
     pub world: World<Message>,
     /// The engine on each core.
     pub cores: Vec<Core<Machine>>,
+    /// What its accelerator did, if it has one.
+    pub aided: Rc<Jobs>,
 }
 
 /// The name of every array of the trials.
@@ -75,9 +79,13 @@ pub fn references_in_order(drives: &[SharedSimDrive]) -> Vec<DriveRef<SharedSimD
 impl Rig {
     /// Switches a machine on.
     pub fn new(config: WorldConfig) -> Self {
-        let world = World::new(config);
-        let cores = world.envs().into_iter().map(|env| Core::start_with(env, SETTINGS)).collect();
-        Self { world, cores }
+        let (world, aided) = (World::new(config), Rc::<Jobs>::default());
+        let start = |env| {
+            let accelerator = aid::of(&env, world.seed(), &aided);
+            Core::start_with(env, SETTINGS, accelerator)
+        };
+        let cores = world.envs().into_iter().map(start).collect();
+        Self { world, cores, aided }
     }
 
     /// Ends the machine: by a cut of its power, or only the process.

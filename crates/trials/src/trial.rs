@@ -152,6 +152,8 @@ impl Trial<'_> {
         self.seats = floor.run(&rig, &status, &mut camera, &mut self.context.tally)?;
         self.end(&rig, &mut camera, session.end)?;
         self.context.tally.traced(rig.world.trace_hash());
+        self.context.tally.fault("parity by an accelerator", rig.aided.done.get());
+        self.context.tally.fault("a job left undone", rig.aided.undone.get());
         let border = rig.world.boundaries();
         drop(rig);
         // The end itself: after a clean stop no resync covers up what is wrong.

@@ -34,6 +34,7 @@ use crate::limits::{DRIVES_MAX, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
 use crate::region::table::{Table, TableStart};
+use crate::stripe::compute::{Accelerated, Accelerator};
 use crate::stripe::plan::StripSet;
 use crate::stripe::scratch::Scratch;
 use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
@@ -104,6 +105,7 @@ struct Inner<E: Host> {
     table: StripeTable,
     pending: Pending,
     scratch: Scratch,
+    accelerated: Option<Accelerated>,
     zeros: Buf,
     /// What is known of its region map, if it has one.
     regions: Option<Table>,
@@ -144,7 +146,7 @@ impl<E: Host> Array<E> {
         view: Arc<View>,
         drives: &[Option<Opened<E::Shared>>],
         (regions, flushes): (Option<&TableStart>, Arc<AtomicU64>),
-        settings: Settings,
+        (settings, accelerator): (Settings, Option<&Accelerator>),
     ) -> Self {
         let strip = view.layout.strip_bytes() as usize;
         let slice = strip.min(SLICE_BYTES_MAX);
@@ -159,6 +161,7 @@ impl<E: Host> Array<E> {
         let shape = view
             .journal
             .and_then(|(_, bytes)| Shape::new(&view.layout, bytes, env.cores(), view.block_bytes));
+        let reach = accelerator.map(|a| &a.reach);
         let array = Self {
             inner: Rc::new(Inner {
                 env: env.clone(),
@@ -168,9 +171,10 @@ impl<E: Host> Array<E> {
                 changed: Event::default(),
                 table: StripeTable::default(),
                 pending: Pending::default(),
-                scratch: Scratch::new(slice, slices, watch.given_up()),
+                scratch: Scratch::new(slice, slices, watch.given_up(), reach),
+                accelerated: accelerator.map(|a| Accelerated::new(a.jobs.clone())),
                 watch,
-                zeros: Pool::single(strip).freeze(),
+                zeros: Pool::reached(strip, 1, reach).take(strip).expect("its piece").freeze(),
                 regions: regions.map(Table::new),
                 lane: shape.map(|shape| Lane::new(env.core(), shape)),
                 flight: shape.map(|shape| Flight::new(env.core(), shape)),
@@ -241,6 +245,11 @@ impl<E: Host> Array<E> {
 
     pub(crate) fn scratch(&self) -> &Scratch {
         &self.inner.scratch
+    }
+
+    /// Who computes parity for it, besides this core.
+    pub(crate) fn accelerated(&self) -> Option<&Accelerated> {
+        self.inner.accelerated.as_ref()
     }
 
     /// Begins an operation; `Stopped` once the array is.

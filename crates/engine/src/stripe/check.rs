@@ -386,7 +386,7 @@ impl<E: Host> Work<'_, E> {
         let span = (from, from + into.len() as u32);
         let outcome = self.read_strips(sources, |_| span, &mut columns).await;
         if outcome.is_ok() {
-            self.recover(&[strip], into.len(), &mut columns);
+            self.recover(&[strip], into.len(), &mut columns).await;
             into.copy_from_slice(columns[strip].as_ref().expect("recovered"));
         }
         self.put_back(&mut columns);
@@ -408,7 +408,7 @@ impl<E: Host> Work<'_, E> {
             let source = sources.iter().next().expect("a source was chosen");
             columns.swap(source, strip);
         } else {
-            self.recover(&[strip], bytes, &mut columns);
+            self.recover(&[strip], bytes, &mut columns).await;
         }
         let column = columns[strip].take().expect("recovered").freeze();
         self.put_back(&mut columns);
@@ -436,12 +436,15 @@ impl<E: Host> Work<'_, E> {
 
     /// What the strips say that were read (`present`) of those that could not be (`bad`), and of
     /// each other. The right content of each strip that is wrong or bad is left in its column.
-    fn compare(&self, bytes: usize, present: StripSet, columns: &mut Columns) -> Verdict {
+    async fn compare(&self, bytes: usize, present: StripSet, columns: &mut Columns) -> Verdict {
         if self.bound.view.code(self.key) == CodeKind::Mirror {
             return self.compare_copies(present, columns);
         }
         let (k, m) = (self.state.k, self.state.m);
         if present.len() == k + m {
+            if self.agree_elsewhere(bytes, columns).await == Some(true) {
+                return Verdict::Agree;
+            }
             let strips: arrayvec::ArrayVec<&[u8], STRIPS> =
                 columns.iter().map(|c| &c.as_ref().expect("it was read")[..]).collect();
             let located = self.code().locate(&strips);
@@ -450,17 +453,17 @@ impl<E: Host> Work<'_, E> {
                 Located::Clean => return Verdict::Agree,
                 Located::Strip(strip) if self.state.parity_trusted => {
                     columns[strip].take().into_iter().for_each(|c| self.array.scratch().put(c));
-                    self.recover(&[strip], bytes, columns);
+                    self.recover(&[strip], bytes, columns).await;
                     return Verdict::Known(StripSet::one(strip));
                 }
                 _ => {}
             }
         }
-        self.recover_data(bytes, columns);
+        self.recover_data(bytes, columns).await;
         let found: arrayvec::ArrayVec<Option<BufMut>, 4> =
             (k..k + m).map(|strip| columns[strip].take()).collect();
         let lost: arrayvec::ArrayVec<usize, 4> = (k..k + m).collect();
-        self.recover(&lost, bytes, columns);
+        self.recover(&lost, bytes, columns).await;
         let mut differ = StripSet::default();
         for (strip, found) in lost.iter().zip(found) {
             let right = columns[*strip].as_ref().expect("computed");
@@ -626,7 +629,7 @@ impl<E: Host> Work<'_, E> {
         let present = self.state.readable;
         self.read_strips(present, |_| span, &mut columns).await?;
         let bytes = span.1 - span.0;
-        let verdict = self.compare(bytes as usize, present, &mut columns);
+        let verdict = self.compare(bytes as usize, present, &mut columns).await;
         let mirror = self.bound.view.code(self.key) == CodeKind::Mirror;
         if matches!(verdict, Verdict::Unknown(_)) && self.divisible(bytes, mirror) {
             // In smaller parts, each may have one wrong strip only.

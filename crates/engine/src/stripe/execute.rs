@@ -32,7 +32,6 @@ use format::journal::StripRange;
 use io::drive::GATHER_MAX;
 use io::{BlockError, Buf, BufMut, Drive, DriveError, Gather};
 use layout::CodeKind;
-use parity::{Change, Code};
 use std::rc::Rc;
 
 /// Most strips of a stripe.
@@ -115,20 +114,20 @@ pub(super) async fn write_batch<E: Host>(
 }
 
 /// What is written of a stripe in one go: bytes `lo..hi` of every strip.
-struct Slice<'a> {
-    lo: u32,
-    hi: u32,
-    fragments: &'a [Fragment],
+pub(super) struct Slice<'a> {
+    pub lo: u32,
+    pub hi: u32,
+    pub fragments: &'a [Fragment],
     durable: bool,
 }
 
 impl Slice<'_> {
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         (self.hi - self.lo) as usize
     }
 
     /// The bounding range of what is written to a strip.
-    fn span(&self, strip: usize) -> (u32, u32) {
+    pub fn span(&self, strip: usize) -> (u32, u32) {
         let mut span = (u32::MAX, 0);
         for f in self.fragments.iter().filter(|f| usize::from(f.strip) == strip) {
             span = (span.0.min(f.from), span.1.max(f.to()));
@@ -137,7 +136,7 @@ impl Slice<'_> {
     }
 
     /// The new bytes of a strip where they are one run over the whole slice.
-    fn single(&self, strip: usize) -> Option<&Buf> {
+    pub fn single(&self, strip: usize) -> Option<&Buf> {
         self.fragments
             .iter()
             .find(|f| usize::from(f.strip) == strip && f.data.len() == self.bytes())
@@ -272,11 +271,6 @@ pub(crate) async fn take_out<E: Host>(
 }
 
 impl<E: Host> Work<'_, E> {
-    /// The code of the stripe.
-    pub fn code(&self) -> Code {
-        Code::new(self.state.k, self.state.m).expect("a layout's k and m are a code's")
-    }
-
     /// A scratch slice; the caller's reservation covers it.
     pub fn scratch(&self, bytes: usize) -> BufMut {
         self.array.scratch().take(bytes)
@@ -360,12 +354,12 @@ impl<E: Host> Work<'_, E> {
             }
         } else {
             if plan.mode == Mode::Degraded {
-                self.recover_data(slice.bytes(), &mut columns);
+                self.recover_data(slice.bytes(), &mut columns).await;
                 if let (true, Some(first)) = (mutants::is(Mutant::ScratchReused), &mut columns[0]) {
                     first.fill(0);
                 }
             }
-            self.compute_parity(slice, &mut columns, &mut parity);
+            self.compute_parity(slice, &mut columns, &mut parity).await;
         }
         self.put_back(&mut columns);
         let logged = match entered {
@@ -447,95 +441,6 @@ impl<E: Host> Work<'_, E> {
             over(self.array, entered, false);
         }
         named.map(|()| entered)
-    }
-
-    /// Read-modify-write: applies what changes to the parities in `columns`.
-    fn apply_difference(&self, slice: &Slice<'_>, parities: StripSet, columns: &mut Columns) {
-        if parities.is_empty() {
-            return;
-        }
-        let k = self.state.k;
-        let (data, parity) = columns.split_at_mut(k);
-        let mut rest = slice.fragments;
-        while let Some(first) = rest.first() {
-            // Strips that change in the same bytes go into parity in one pass over it.
-            let alike = |f: &&Fragment| (f.from, f.to()) == (first.from, first.to());
-            let (these, behind) = rest.split_at(rest.iter().take_while(alike).count());
-            rest = behind;
-            let range = (first.from - slice.lo) as usize..(first.to() - slice.lo) as usize;
-            let mut outputs = ArrayVec::<Option<&mut [u8]>, 4>::new();
-            for column in parity.iter_mut().take(self.state.m) {
-                outputs.push(column.as_mut().map(|c| &mut c[range.clone()]));
-            }
-            let mut changes = ArrayVec::<Change<'_>, STRIPS>::new();
-            for fragment in these {
-                let index = usize::from(fragment.strip);
-                let (begin, _) = slice.span(index);
-                let old = data[index].as_ref().expect("old data was read");
-                let old = &old[(fragment.from - begin) as usize..(fragment.to() - begin) as usize];
-                changes.push(Change { index, old, new: &fragment.data });
-            }
-            self.code().update_many(&changes, &mut outputs);
-        }
-    }
-
-    /// Recovers every data strip that was not read from those that were.
-    pub fn recover_data(&self, bytes: usize, columns: &mut Columns) {
-        let lost: ArrayVec<usize, 4> =
-            (0..self.state.k).filter(|strip| columns[*strip].is_none()).collect();
-        self.recover(&lost, bytes, columns);
-    }
-
-    /// Recovers the `lost` strips into new columns.
-    pub fn recover(&self, lost: &[usize], bytes: usize, columns: &mut Columns) {
-        let mut outputs: ArrayVec<BufMut, 4> = lost.iter().map(|_| self.scratch(bytes)).collect();
-        {
-            let strips: ArrayVec<Option<&[u8]>, STRIPS> =
-                columns.iter().map(|c| c.as_ref().map(|c| &c[..])).collect();
-            let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
-            let recovered = self.code().recover(&strips, lost, &mut out);
-            recovered.expect("the planner reads enough to recover");
-        }
-        for (strip, output) in lost.iter().zip(outputs) {
-            columns[*strip] = Some(output);
-        }
-    }
-
-    /// Lays the new bytes over the old columns and computes all parities of the slice. They are
-    /// stored through the caches: scratch slices are used again at once, and what hands them to a
-    /// drive reads them next (a copy into the page cache, or the controller from the cache).
-    fn compute_parity(
-        &self,
-        slice: &Slice<'_>,
-        columns: &mut Columns,
-        parity: &mut ArrayVec<Option<Buf>, 4>,
-    ) {
-        let k = self.state.k;
-        for fragment in slice.fragments {
-            let strip = usize::from(fragment.strip);
-            if slice.single(strip).is_none() {
-                let column = columns[strip].get_or_insert_with(|| self.scratch(slice.bytes()));
-                let range =
-                    (fragment.from - slice.lo) as usize..(fragment.to() - slice.lo) as usize;
-                column[range].copy_from_slice(&fragment.data);
-            }
-        }
-        let data: ArrayVec<&[u8], STRIPS> = (0..k)
-            .map(|strip| match slice.single(strip) {
-                Some(new) => &new[..],
-                None => &columns[strip].as_ref().expect("read or written whole")[..],
-            })
-            .collect();
-        let mut outputs: ArrayVec<BufMut, 4> =
-            (0..self.state.m).map(|_| self.scratch(slice.bytes())).collect();
-        {
-            let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
-            self.code().generate(&data, &mut out);
-        }
-        if let (true, Some(byte)) = (mutants::is(Mutant::Canary), outputs[0].last_mut()) {
-            *byte ^= 1;
-        }
-        parity.extend(outputs.into_iter().map(|o| Some(o.freeze())));
     }
 
     /// Writes the new data and the parities to every drive that takes writes.

@@ -15,9 +15,10 @@
 //! - A job is answered exactly once. Its requester may be on another core.
 //!
 //! [`worker`] takes a stripe's jobs, [`plan`] decides, [`slice`] cuts a batch of writes into
-//! slices, [`execute`] carries out.
+//! slices, [`execute`] carries out, [`compute`] has parity computed.
 
 pub mod check;
+pub mod compute;
 pub mod execute;
 pub(crate) mod give_up;
 pub mod plan;

@@ -5,15 +5,17 @@
 //! here, the last one first, so that the next plan finds them in the cache and without a lock;
 //! those that are dropped instead go back to the pool, which is as good.
 //!
-//! Requests that were given up keep their slices until their drive answers, reservation or not.
-//! So once there were such requests, a slice that is missing is allocated anew.
+//! Requests that were given up keep their slices until their drive answers, reservation or not,
+//! and so does an accelerator that did not do its job. So once there was such a thing, a slice
+//! that is missing is allocated anew.
 //!
 //! Invariant: slices in use by those who reserved them ≤ units reserved ≤ slices of the pool.
 
 use core::cell::{Cell, RefCell};
 use io::local::Semaphore;
-use io::{Buf, BufMut, Pool};
+use io::{Buf, BufMut, Pool, Reach};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// See the module above.
 pub(crate) struct Scratch {
@@ -22,13 +24,27 @@ pub(crate) struct Scratch {
     units: Semaphore,
     /// Requests that were given up.
     given_up: Rc<Cell<u64>>,
+    /// Whether somebody kept slices of a job.
+    lent: Cell<bool>,
 }
 
 impl Scratch {
-    /// `slices` slices of `bytes` each; `given_up` counts requests that were given up.
-    pub fn new(bytes: usize, slices: usize, given_up: Rc<Cell<u64>>) -> Self {
+    /// `slices` slices of `bytes` each, where an accelerator may reach them; `given_up` counts
+    /// requests that were given up.
+    pub fn new(
+        bytes: usize,
+        slices: usize,
+        given_up: Rc<Cell<u64>>,
+        reach: Option<&Arc<dyn Reach>>,
+    ) -> Self {
         let spare = RefCell::new(Vec::with_capacity(slices));
-        Self { pool: Pool::new(bytes, slices), spare, units: Semaphore::new(slices), given_up }
+        let pool = Pool::reached(bytes, slices, reach);
+        Self { pool, spare, units: Semaphore::new(slices), given_up, lent: Cell::new(false) }
+    }
+
+    /// Slices may be with somebody who gives them back late or never.
+    pub fn lent(&self) {
+        self.lent.set(true);
     }
 
     /// Waits for `units` slices and reserves them.
@@ -55,7 +71,7 @@ impl Scratch {
     fn fresh(&self) -> BufMut {
         let bytes = self.pool.piece_bytes();
         self.pool.take(bytes).unwrap_or_else(|| {
-            assert!(self.given_up.get() > 0, "scratch slices are reserved");
+            assert!(self.given_up.get() > 0 || self.lent.get(), "scratch slices are reserved");
             Pool::single(bytes)
         })
     }
