@@ -10,7 +10,7 @@
 //! With two cores a second array is made on the second set, by two cores, and its CPU time per
 //! request compared with the first one's.
 
-use crate::bay::Bay;
+use crate::bay::{Bay, Make};
 use crate::costs;
 use crate::error::BenchError;
 use crate::files::{Files, check_room};
@@ -328,14 +328,14 @@ pub fn bench_array(
     progress("making and filling the drives");
     let first = Files::new(&options.dir, options.drives, options.drive_bytes, 1)?;
     let second = Files::new(&options.dir, options.drives, options.drive_bytes, 2)?;
-    let bay = Bay::create(first.source(), 1, true)?;
+    let bay = Bay::create(first.source(), Make::default())?;
     against_raw(options, &bay, (&first, &second), &mut report, progress)?;
     costs::against_no_map(options, &bay, &second, &mut report, progress)?;
     costs::cold_regions(options, &mut report, progress)?;
     costs::degraded(options, &bay, &second, &mut report, progress)?;
     let mut bays = vec![bay];
     if options.cores == 2 {
-        let two = Bay::create(second.source(), 2, true)?;
+        let two = Bay::create(second.source(), Make { cores: 2, ..Make::default() })?;
         against_one_core(options, &bays[0], &two, &mut report, progress)?;
         bays.push(two);
     }

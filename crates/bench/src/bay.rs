@@ -5,10 +5,11 @@ use crate::array::Side;
 use crate::error::BenchError;
 use crate::load::{Load, Op, Order, Until};
 use crate::record::Record;
-use crate::rig::{Aim, Rig};
+use crate::rig::{Aim, Gpu, Rig};
 use drives::{OpenOptions, SharedDrive};
 use engine::array::message::ArrayId;
 use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Repair, Request, StartOptions};
+use io::Reach;
 use layout::Level;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +18,34 @@ use units::Uuid;
 
 const NAME: &str = "bench";
 const STRIP_BYTES: u32 = 64 << 10;
+
+/// How an array is made.
+#[derive(Clone)]
+pub struct Make {
+    /// Its level.
+    pub level: Level,
+    /// Bytes of a strip.
+    pub strip_bytes: u32,
+    /// Data cores.
+    pub cores: u16,
+    /// Whether it has a region map.
+    pub region_map: bool,
+    /// Where parity is placed besides.
+    pub gpu: Option<Gpu>,
+}
+
+impl Default for Make {
+    /// RAID 5 with strips of 64 KiB and a region map, on one core without a GPU.
+    fn default() -> Self {
+        Self {
+            level: Level::Raid5,
+            strip_bytes: STRIP_BYTES,
+            cores: 1,
+            region_map: true,
+            gpu: None,
+        }
+    }
+}
 
 /// Where an array's drives come from.
 pub enum Source {
@@ -59,7 +88,7 @@ fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
 pub struct Bay {
     /// Its cores.
     pub rig: Rig,
-    cores: u16,
+    made: Make,
     source: Source,
     /// Its drives.
     pub drives: Vec<SharedDrive>,
@@ -70,21 +99,21 @@ pub struct Bay {
 
 impl Bay {
     /// Makes the array and writes all of it once.
-    pub fn create(source: Source, cores: u16, region_map: bool) -> Result<Self, BenchError> {
-        let bay = Self::empty(source, cores, region_map)?;
+    pub fn create(source: Source, make: Make) -> Result<Self, BenchError> {
+        let bay = Self::empty(source, make)?;
         bay.pass(Op::Write)?;
         Ok(bay)
     }
 
     /// Makes the array.
-    pub fn empty(source: Source, cores: u16, region_map: bool) -> Result<Self, BenchError> {
-        let (rig, drives) = (Rig::start(cores)?, source.open()?);
+    pub fn empty(source: Source, make: Make) -> Result<Self, BenchError> {
+        let (rig, drives) = (Rig::start(make.cores, make.gpu.as_ref())?, source.open()?);
         let new = NewArray {
             name: NAME.to_owned(),
-            level: Level::Raid5,
-            strip_bytes: STRIP_BYTES,
+            level: make.level,
+            strip_bytes: make.strip_bytes,
             block_bytes: None,
-            region_map,
+            region_map: make.region_map,
         };
         let references = references(&drives);
         let made: ArrayStatus = rig.ask(|reply| Request::Create(new, references, reply))?;
@@ -93,7 +122,12 @@ impl Bay {
         })?;
         let record = Arc::new(Record::new(volume.bytes));
         let (array, volume) = (made.id, volume.uuid);
-        Ok(Self { rig, cores, source, drives, array, volume, record })
+        Ok(Self { rig, made: make, source, drives, array, volume, record })
+    }
+
+    /// Who is told of memory that a GPU may reach.
+    pub fn reach(&self) -> Option<Arc<dyn Reach>> {
+        self.made.gpu.as_ref().map(|(service, _)| service.reach())
     }
 
     /// Takes the drive of slot 0 out.
@@ -125,13 +159,13 @@ impl Bay {
     /// Stops the array and starts it again on new cores; files are opened again.
     pub fn again(self) -> Result<Self, BenchError> {
         self.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
-        let Self { rig, cores, source, drives, volume, record, .. } = self;
+        let Self { rig, made, source, drives, volume, record, .. } = self;
         drop((rig, drives));
-        let (rig, drives) = (Rig::start(cores)?, source.open()?);
+        let (rig, drives) = (Rig::start(made.cores, made.gpu.as_ref())?, source.open()?);
         let (found, options) = (references(&drives), StartOptions::default());
         let started = rig.ask(|reply| Request::Assemble(None, found, options, reply))?;
         let array = started[0].id;
-        Ok(Self { rig, cores, source, drives, array, volume, record })
+        Ok(Self { rig, made, source, drives, array, volume, record })
     }
 
     /// Starts it again, scrubs it and reads everything back.

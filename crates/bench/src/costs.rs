@@ -1,7 +1,7 @@
 //! What an array pays for losing nothing: the region map, the journal of one that lacks a drive.
 
 use crate::array::{ArrayBench, WORKLOADS, Workload, compare};
-use crate::bay::Bay;
+use crate::bay::{Bay, Make};
 use crate::error::BenchError;
 use crate::files::Files;
 use crate::load::{Load, Op, Order, Until};
@@ -33,7 +33,7 @@ pub fn against_no_map(
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
     progress("4k-random-write: with and without a region map");
-    let without = Bay::create(second.source(), 1, false)?;
+    let without = Bay::create(second.source(), Make { region_map: false, ..Make::default() })?;
     let rounds = compare(options, small_writes(), &without.side(), &with.side())?;
     let cost = Spread::of(rounds.iter().map(|r| 1.0 - r.b.rate() / r.a.rate()));
     report.add("region-map-cost", "ratio", cost, Some(Goal::AtMost(MAP_GOAL)));
@@ -51,7 +51,7 @@ pub fn cold_regions(
     progress("4k-random-write: regions that are clean, and that are dirty");
     let bytes = (SPARSE * options.drive_bytes).min(SPARSE_MOST);
     let files = Files::sparse(&options.dir, options.drives, bytes)?;
-    let mut bay = Bay::empty(files.source(), 1, true)?;
+    let mut bay = Bay::empty(files.source(), Make::default())?;
     let apart = REGION * (options.drives as u64 - 1);
     let pass = |bay: &Bay| {
         let load = Load::new(Op::Write, Order::Apart(apart), 4 << 10, 32, &bay.side().record);
@@ -80,7 +80,7 @@ pub fn degraded(
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
     progress("4k-random-write: an array that lacks a drive, and a healthy one");
-    let lacking = Bay::create(second.source(), 1, true)?;
+    let lacking = Bay::create(second.source(), Make::default())?;
     lacking.fail_one()?;
     let rounds = compare(options, small_writes(), &healthy.side(), &lacking.side())?;
     report.add("4k-random-write-degraded", "ratio", rate_ratio(&rounds), None);

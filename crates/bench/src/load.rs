@@ -8,7 +8,7 @@ use crate::record::{BLOCK, Random, Record};
 use core::cell::Cell;
 use core::future::Future;
 use io::local::Event;
-use io::{Blocks, Buf, BufMut, Drive, Env, Pool, Priority};
+use io::{Blocks, Buf, BufMut, Drive, Env, Pool, Priority, Reach};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -155,8 +155,20 @@ pub struct Part {
 impl Load {
     /// A load whose writes go into `record`, which covers the target's address space.
     pub fn new(op: Op, order: Order, bytes: usize, depth: usize, record: &Arc<Record>) -> Self {
+        Self::reached(op, order, bytes, depth, record, None)
+    }
+
+    /// As [`Load::new`], with payloads that a device may reach.
+    pub fn reached(
+        op: Op,
+        order: Order,
+        bytes: usize,
+        depth: usize,
+        record: &Arc<Record>,
+        reach: Option<&Arc<dyn Reach>>,
+    ) -> Self {
         // Who was just answered may ask again before the last reference to its payload is gone.
-        let buffers = record.payloads(bytes, 2 * depth + 16);
+        let buffers = record.payloads(bytes, 2 * depth + 16, reach);
         let (record, cursor) = (record.clone(), Arc::default());
         Self { op, order, bytes, depth, record, cursor, buffers }
     }

@@ -7,7 +7,8 @@
 //!
 //! Invariant: a block has one version in flight at most; [`Record::claim`] sees to it.
 
-use io::Pool;
+use io::{Pool, Reach};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a block.
@@ -77,9 +78,15 @@ impl Record {
         &self.patterns[number * BLOCK..(number + 1) * BLOCK]
     }
 
-    /// A pool whose pieces hold patterns, ready for [`Record::stamp`].
-    pub fn payloads(&self, piece_bytes: usize, pieces: usize) -> Pool {
-        let pool = Pool::new(piece_bytes, pieces);
+    /// A pool whose pieces hold patterns, ready for [`Record::stamp`], where a device may reach
+    /// them.
+    pub fn payloads(
+        &self,
+        piece_bytes: usize,
+        pieces: usize,
+        reach: Option<&Arc<dyn Reach>>,
+    ) -> Pool {
+        let pool = Pool::reached(piece_bytes, pieces, reach);
         let mut all: Vec<_> = (0..pieces).filter_map(|_| pool.take(piece_bytes)).collect();
         let blocks = all.iter_mut().flat_map(|piece| piece.chunks_exact_mut(BLOCK));
         for (i, block) in blocks.enumerate() {
@@ -145,7 +152,7 @@ mod tests {
     #[test]
     fn only_the_last_version_is_right() {
         let record = Record::new(8 * BLOCK as u64);
-        let pool = record.payloads(2 * BLOCK, 1);
+        let pool = record.payloads(2 * BLOCK, 1, None);
         let mut image = vec![0u8; 8 * BLOCK];
         let write = |image: &mut [u8], first: u64| {
             assert!(record.claim(first) && record.claim(first + 1));

@@ -10,10 +10,12 @@ use core::future::poll_fn;
 use core::task::{Poll, Waker};
 use drives::SharedDrive;
 use engine::manage::command::{Reply, Request};
-use engine::{Core, Volume};
+use engine::{Accelerator, Core, Settings, Volume};
 use io::{Env as _, Priority};
 use runtime::{Config, Handle, Runtime};
+use parity_gpu::{Placement, Service};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +25,9 @@ use units::{CoreId, Uuid};
 pub type Mail = engine::mail::Mail<SharedDrive>;
 /// One core.
 pub type Env = drives::Env<Mail>;
+
+/// A GPU for parity, and what is placed there.
+pub type Gpu = (Arc<Service>, Placement);
 
 type Job = Box<dyn FnOnce(&Env, &Core<Env>) + Send>;
 
@@ -84,13 +89,18 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Starts `cores` cores, each pinned to a CPU of its own.
-    pub fn start(cores: u16) -> Result<Self, BenchError> {
+    /// Starts `cores` cores, each pinned to a CPU of its own. Parity is placed on `gpu`, too.
+    pub fn start(cores: u16, gpu: Option<&Gpu>) -> Result<Self, BenchError> {
+        let gpu = gpu.cloned();
         let inboxes: Arc<[Inbox]> = (0..cores).map(|_| Inbox::default()).collect();
         let boxes = inboxes.clone();
         let config = Config { cores, pin: true, ..Config::default() };
         let runtime = Runtime::start_with(config, move |env: Env| {
-            let core = Core::start(env.clone());
+            let accelerator = gpu.as_ref().map(|(service, placement)| Accelerator {
+                jobs: Rc::new(service.handle(*placement)),
+                reach: service.reach(),
+            });
+            let core = Core::start_with(env.clone(), Settings::default(), accelerator);
             let (boxes, agent) = (boxes.clone(), env.clone());
             env.spawn(Priority::First, async move {
                 let inbox = &boxes[agent.core().index()];

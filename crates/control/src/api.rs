@@ -102,8 +102,27 @@ pub struct Status {
     pub cores: u16,
     /// Whether start-up is over.
     pub ready: bool,
+    /// What computes parity.
+    pub parity: Parity,
     /// All arrays, running or found.
     pub arrays: Vec<Array>,
+}
+
+/// What computes parity.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Parity {
+    /// Where jobs go: `cpu`, `gpu`, or `auto`, where each costs less.
+    pub placement: String,
+    /// The CPU's kernel.
+    pub kernel: String,
+    /// The GPU, if one was opened.
+    pub gpu: Option<String>,
+    /// Why a GPU is not used that is there.
+    pub problem: Option<String>,
+    /// Jobs that the GPU did since the daemon's start.
+    pub gpu_jobs: u64,
+    /// Bytes that these read.
+    pub gpu_bytes: u64,
 }
 
 /// How an array is.

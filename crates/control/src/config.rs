@@ -1,11 +1,14 @@
-//! The daemon's configuration: a TOML file with `socket`, `cores`, `drives` and
-//! `drive_deadline_ms`.
+//! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`
+//! and `parity`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
+
+pub use parity_gpu::Placement;
 
 /// Most data cores.
 pub const CORES_MAX: u16 = 64;
@@ -30,6 +33,14 @@ pub struct Config {
     /// [`DEADLINES_MS`].
     #[serde(default = "usual_deadline")]
     pub drive_deadline_ms: u64,
+    /// Where parity is computed.
+    #[serde(default, deserialize_with = "placement")]
+    pub parity: Placement,
+}
+
+fn placement<'d, D: Deserializer<'d>>(from: D) -> Result<Placement, D::Error> {
+    let word = String::deserialize(from)?;
+    word.parse().map_err(|error| D::Error::custom(format!("parity: {error}, not {word}")))
 }
 
 const fn usual_deadline() -> u64 {
@@ -92,16 +103,23 @@ mod tests {
     #[test]
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
-                    drive_deadline_ms = 2000\n";
+                    drive_deadline_ms = 2000\nparity = \"gpu\"\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
         assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
+        assert_eq!(config.parity, Placement::Gpu);
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
 
     #[test]
     fn everything_has_a_default() {
-        let config = Config { socket: None, cores: 1, drives: vec![], drive_deadline_ms: 10_000 };
+        let config = Config {
+            socket: None,
+            cores: 1,
+            drives: vec![],
+            drive_deadline_ms: 10_000,
+            parity: Placement::Auto,
+        };
         assert_eq!(Config::parse(""), Ok(config));
     }
 
@@ -114,6 +132,8 @@ mod tests {
         assert!(problem.contains("line 1"), "{problem}");
         let problem = Config::parse("drive_deadline_ms = 1").expect_err("too short");
         assert!(problem.contains("500 to 600000"), "{problem}");
+        let problem = Config::parse("parity = \"fpga\"").expect_err("no such place");
+        assert!(problem.contains("cpu, gpu or auto") && problem.contains("fpga"), "{problem}");
         assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));
     }
 }

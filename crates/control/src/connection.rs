@@ -13,7 +13,7 @@ use crate::stream::Stream;
 use core::cell::RefCell;
 use engine::Volume;
 use engine::array::message::ArrayId;
-use io::{Env, Priority};
+use io::{Env, Priority, Reach};
 use nbd::{ConnectionMemory, EndReason, Exports, Transport};
 use runtime::Socket;
 use std::collections::BTreeMap;
@@ -108,9 +108,14 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// None yet; allocates their memory. `turned_away` is told when a client finds no room.
-    pub fn new(core: Core, turned_away: Arc<Notify>) -> Rc<Self> {
-        let memory = ConnectionMemory::new(nbd::MemorySize::default());
+    /// None yet; allocates their memory, where a device may reach it. `turned_away` is told when a
+    /// client finds no room.
+    pub fn new(
+        core: Core,
+        turned_away: Arc<Notify>,
+        reach: Option<&Arc<dyn Reach>>,
+    ) -> Rc<Self> {
+        let memory = ConnectionMemory::reached(nbd::MemorySize::default(), reach);
         Rc::new(Self { core, memory, open: RefCell::default(), turned_away })
     }
 

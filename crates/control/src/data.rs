@@ -9,6 +9,7 @@
 
 use crate::api::Error;
 use crate::connection::{Connections, Table};
+use crate::gpu::Parity;
 use crate::nvme::{self, Server, Uses, VolumeKey};
 use core::cell::RefCell;
 use drives::SharedDrive;
@@ -63,6 +64,7 @@ pub struct Data {
 pub fn start(
     cores: u16,
     settings: Settings,
+    parity: Arc<Parity>,
 ) -> std::io::Result<(Runtime<Mail<SharedDrive>, SharedDrive>, Data)> {
     let config = runtime::Config { cores, ..runtime::Config::default() };
     let turned_away = Arc::<Notify>::default();
@@ -72,9 +74,10 @@ pub fn start(
     let uses = Arc::<Uses>::default();
     let shared = (target.clone(), uses.clone());
     let runtime = Runtime::start_with(config, move |env: CoreEnv| {
-        let core = Core::start_with(env.clone(), settings, None);
-        CONNECTIONS.set(Some(Connections::new(core.clone(), told.clone())));
-        SERVER.set(Some(Server::new(core, env, shared.clone(), told.clone())));
+        let (accelerator, reach) = (parity.accelerator(), parity.reach());
+        let core = Core::start_with(env.clone(), settings, accelerator);
+        CONNECTIONS.set(Some(Connections::new(core.clone(), told.clone(), reach.as_ref())));
+        SERVER.set(Some(Server::new(core, env, shared.clone(), told.clone(), reach.as_ref())));
     })?;
     let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away, target, uses };
     Ok((runtime, data))

@@ -13,6 +13,7 @@ use crate::convert;
 use crate::data::Data;
 use crate::exports::Exports;
 use crate::failure;
+use crate::gpu::Parity;
 use crate::inventory::{Inventory, Known};
 use crate::look::LookError;
 use core::fmt::Display;
@@ -25,12 +26,13 @@ use format::ArrayRecord;
 use layout::{Layout, Level};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use units::{MIB, Slot, Uuid, format_size};
 
 /// The control plane's state.
 pub struct Manager {
     pub(crate) data: Data,
+    parity: Arc<Parity>,
     pub(crate) exports: tokio::sync::Mutex<Exports>,
     inventory: Mutex<Inventory>,
     /// Held by who looks at drives or reserves them.
@@ -43,10 +45,11 @@ pub struct Manager {
 
 impl Manager {
     /// Knows nothing yet but where drives may be.
-    pub fn new(data: Data, patterns: Vec<String>) -> Self {
+    pub fn new(data: Data, parity: Arc<Parity>, patterns: Vec<String>) -> Self {
         Self {
             exports: tokio::sync::Mutex::new(Exports::new(data.clone())),
             data,
+            parity,
             inventory: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             patterns,
@@ -136,6 +139,7 @@ impl Manager {
             pid: std::process::id(),
             cores: self.data.cores(),
             ready: self.ready.load(Ordering::Acquire),
+            parity: self.parity.status(),
             arrays: self.arrays().await?,
         })
     }

@@ -5,7 +5,7 @@ use crate::stream::{NVME_AHEAD, Stream};
 use engine::Volume;
 use engine::array::message::ArrayId;
 use engine::array::view::SlotState;
-use io::{BlockError, Blocks, Buf, BufMut, Env, Priority};
+use io::{BlockError, Blocks, Buf, BufMut, Env, Priority, Reach};
 use nvme_target::{EndReason, Health, PortId, Volumes};
 use runtime::Socket;
 use std::collections::BTreeMap;
@@ -156,8 +156,10 @@ impl Server {
         env: CoreEnv,
         (target, uses): (Target, Arc<Uses>),
         turned_away: Arc<Notify>,
+        reach: Option<&Arc<dyn Reach>>,
     ) -> Rc<Self> {
-        let inner = nvme_target::Server::start(env, target, CoreVolumes(core, uses));
+        let volumes = CoreVolumes(core, uses);
+        let inner = nvme_target::Server::start(env, target, volumes, reach);
         Rc::new(Self { inner, turned_away })
     }
 

@@ -10,6 +10,7 @@ use crate::address;
 use crate::api::{self, Answer, Done, Error, ErrorCode};
 use crate::config::Config;
 use crate::data::{self, Data};
+use crate::gpu::Parity;
 use crate::manager::Manager;
 use axum::Router;
 use axum::body::Bytes;
@@ -71,12 +72,14 @@ async fn run(config: Config) -> Result<(), Error> {
     let kernel = parity_kernel()?;
     raise_file_limit();
     let listener = listen(&socket).await?;
-    say_parity(kernel);
+    let parity = Arc::new(Parity::open(kernel, config.parity)?);
+    say_parity(&parity.status());
     let deadline = Nanos::from_millis(config.drive_deadline_ms);
     let settings = Settings { deadline, ..Settings::default() };
-    let (cores, data) = data::start(config.cores, settings).map_err(|e| cannot_start(&e))?;
+    let started = data::start(config.cores, settings, parity.clone());
+    let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let manager = Arc::new(Manager::new(data, config.drives));
+    let manager = Arc::new(Manager::new(data, parity, config.drives));
     let server = tokio::spawn(axum::serve(listener, router(manager.clone())).into_future());
     let starting = tokio::spawn({
         let manager = manager.clone();
@@ -122,9 +125,15 @@ fn parity_kernel() -> Result<&'static str, Error> {
     })
 }
 
-/// Names the parity kernel, and those that this machine gets wrong.
-fn say_parity(kernel: &str) {
-    eprintln!("palisade: parity kernel {kernel}");
+/// Names the parity kernel, and those that this machine gets wrong; and the GPU.
+fn say_parity(status: &api::Parity) {
+    eprintln!("palisade: parity kernel {}", status.kernel);
+    if let Some(gpu) = &status.gpu {
+        eprintln!("palisade: parity on {gpu}, too ({})", status.placement);
+    }
+    if let Some(problem) = &status.problem {
+        eprintln!("palisade: warning: parity is not computed on a GPU: {problem}");
+    }
     for warning in parity::warnings() {
         eprintln!("palisade: warning: {warning}");
     }

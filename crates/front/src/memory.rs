@@ -22,8 +22,9 @@ use core::ops::Range;
 use core::pin::{Pin, pin};
 use core::task::Poll;
 use io::local::Event;
-use io::{BufMut, Env, Pool};
+use io::{BufMut, Env, Pool, Reach};
 use std::rc::Rc;
+use std::sync::Arc;
 use units::Nanos;
 
 /// How often a connection without memory looks for pieces whose return nobody announced.
@@ -83,8 +84,8 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn new(bytes: usize, pieces: usize) -> Self {
-        Self { pool: Pool::new(bytes, pieces), lent: Rc::default() }
+    fn new(bytes: usize, pieces: usize, reach: Option<&Arc<dyn Reach>>) -> Self {
+        Self { pool: Pool::reached(bytes, pieces, reach), lent: Rc::default() }
     }
 
     /// A piece, or with `kept` what stands for one that is neither free nor with a connection.
@@ -99,9 +100,14 @@ impl Pieces {
 impl ConnectionMemory {
     /// Allocates it.
     pub fn new(size: MemorySize) -> Rc<Self> {
+        Self::reached(size, None)
+    }
+
+    /// As [`ConnectionMemory::new`], where a device may reach it; a connection's reserve is not.
+    pub fn reached(size: MemorySize, reach: Option<&Arc<dyn Reach>>) -> Rc<Self> {
         Rc::new(Self {
             size,
-            pieces: core::array::from_fn(|at| Pieces::new(PIECES[at], size.pieces[at])),
+            pieces: core::array::from_fn(|at| Pieces::new(PIECES[at], size.pieces[at], reach)),
             connections: Cell::new(0),
             freed: Event::default(),
             kept: Cell::new(false),
@@ -152,7 +158,7 @@ impl Share {
             memory: memory.clone(),
             held: Cell::new(0),
             most: Cell::new(CONNECTION_BYTES),
-            reserve: Pieces::new(memory.size.reserve_bytes, 1),
+            reserve: Pieces::new(memory.size.reserve_bytes, 1, None),
             reserve_used: Cell::new(false),
         }))
     }

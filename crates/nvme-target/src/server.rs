@@ -23,7 +23,7 @@ use core::cell::{Cell, RefCell};
 use front::memory::PIECES;
 use front::{ConnectionMemory, Seats};
 use io::local::Event;
-use io::{BufMut, Env, Pool, Priority};
+use io::{BufMut, Env, Pool, Priority, Reach};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -71,9 +71,14 @@ pub struct Server<E: Env, T, X: Volumes> {
 }
 
 impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
-    /// Starts it on a core; allocates its memory.
-    pub fn start(env: E, target: Arc<Target<X::Key>>, volumes: X) -> Rc<Self> {
-        Self::start_with(env, target, volumes, ConnectionMemory::new(MEMORY))
+    /// Starts it on a core; allocates its memory, where a device may reach it.
+    pub fn start(
+        env: E,
+        target: Arc<Target<X::Key>>,
+        volumes: X,
+        reach: Option<&Arc<dyn Reach>>,
+    ) -> Rc<Self> {
+        Self::start_with(env, target, volumes, ConnectionMemory::reached(MEMORY, reach))
     }
 
     /// As [`Server::start`], with other memory.

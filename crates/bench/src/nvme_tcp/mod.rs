@@ -13,7 +13,7 @@ mod client;
 mod echo;
 mod served;
 
-use crate::bay::{Bay, Source};
+use crate::bay::{Bay, Make, Source};
 use crate::error::BenchError;
 use crate::files::{Files, check_room};
 use crate::load::{Load, Op, Order, Until};
@@ -329,7 +329,7 @@ pub fn bench_nvme_tcp(
         Some(files) => files.source(),
         None => Source::memory(count, options.drive_bytes),
     };
-    let bay = Bay::create(source(&several, DRIVES), 1, true)?;
+    let bay = Bay::create(source(&several, DRIVES), Make::default())?;
     let cpus = Cpus::find();
     cpus.pin(CLIENT_CPU);
     let side = bay.side();

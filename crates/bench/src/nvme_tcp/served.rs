@@ -122,7 +122,7 @@ pub fn serve(rig: &Rig, aim: &Aim) -> Result<Address, BenchError> {
     let aim = aim.clone();
     rig.on_core(CoreId(0), move |env, core| {
         let only = Only(behind(env, core, &aim));
-        let server = Server::start(env.clone(), target, only);
+        let server = Server::start(env.clone(), target, only, None);
         env.spawn(Priority::First, accept(env.clone(), listener, server));
     });
     Ok(address)
