@@ -4,7 +4,7 @@
 //! - [`server`]: the daemon. `manager` and `served`: what it does for its clients.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `pattern`: which paths are meant.
-//! - `exports` and `address`: what is served where.
+//! - `exports`, `address` and `lookup`: what is served where.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!
@@ -22,6 +22,7 @@ mod exports;
 mod failure;
 mod inventory;
 mod look;
+mod lookup;
 mod manager;
 mod nvme;
 mod pattern;

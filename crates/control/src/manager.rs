@@ -94,6 +94,7 @@ impl Manager {
             Ok(unusable) => (unusable_drives(unusable), self.found().await),
             Err(error) => (Vec::new(), Err(error)),
         };
+        let mut started = Vec::new();
         for (uuid, record) in found.unwrap_or_else(|error| {
             problems.push(error);
             BTreeMap::new()
@@ -101,7 +102,8 @@ impl Manager {
             match self.assemble_found(uuid, StartOptions::default()).await {
                 Ok(status) => {
                     problems.extend(lacking(&status));
-                    problems.extend(self.start_exports(&status).await);
+                    self.start_exports(&status).await;
+                    started.push(status);
                 }
                 Err(error) => {
                     let text =
@@ -110,6 +112,7 @@ impl Manager {
                 }
             }
         }
+        problems.extend(self.settle_exports(&started).await);
         self.tell_absent().await;
         self.data.target().settle();
         self.ready.store(true, Ordering::Release);
@@ -283,7 +286,8 @@ impl Manager {
         let outcome = self.assemble_found(uuids[0], options).await;
         if let Ok(status) = &outcome {
             // Exports that can't be served are listed with their problem.
-            let _ = self.start_exports(status).await;
+            self.start_exports(status).await;
+            let _ = self.settle_exports(core::slice::from_ref(status)).await;
         }
         self.tell_absent().await;
         Ok(self.describe(&outcome?).await)
@@ -340,7 +344,8 @@ impl Manager {
         let running = self.running().await.unwrap_or_default();
         if outcome.is_err() && running.iter().any(|other| other.uuid == status.uuid) {
             // What can't be served is listed with its problem.
-            let _ = self.start_exports(status).await;
+            self.start_exports(status).await;
+            let _ = self.settle_exports(core::slice::from_ref(status)).await;
             return;
         }
         let paths: Vec<String> = status.slots.iter().filter_map(|s| s.path.clone()).collect();
