@@ -76,7 +76,7 @@ impl ArrayBench {
         } else if self.drive_bytes < 16 * MIB || !self.drive_bytes.is_multiple_of(MIB) {
             "give drives of at least 16 MiB and of whole MiB"
         } else {
-            return check_room(&self.dir, 2 * self.drives as u64 * self.drive_bytes);
+            return check_room(&self.dir, self.drive_bytes.saturating_mul(2 * self.drives as u64));
         };
         Err(BenchError::Usage(problem.to_owned()))
     }

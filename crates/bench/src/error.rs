@@ -3,6 +3,7 @@
 use drives::OpenError;
 use engine::manage::command::ManageError;
 use std::path::PathBuf;
+use units::format_size;
 
 /// Why there is no report. The text says what happened and, where it helps, what to do.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,17 @@ pub enum BenchError {
         wanted: u64,
         /// Bytes there are.
         free: u64,
+    },
+    /// There is too little memory.
+    #[error(
+        "drives in memory need {}, {} are available; give a smaller --drive-size",
+        format_size(*wanted), format_size(*available)
+    )]
+    Memory {
+        /// Bytes needed.
+        wanted: u64,
+        /// Bytes there are.
+        available: u64,
     },
     /// A drive could not be opened.
     #[error("{0}")]

@@ -66,6 +66,33 @@ impl Files {
     }
 }
 
+/// Checks that this machine has `wanted` bytes of memory for drives.
+pub fn check_memory(wanted: u64) -> Result<(), BenchError> {
+    // Where the system does not tell, it is tried.
+    fits(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), wanted)
+}
+
+/// Checks that `wanted` bytes are available by what `/proc/meminfo` says.
+fn fits(meminfo: &str, wanted: u64) -> Result<(), BenchError> {
+    match available(meminfo) {
+        Some(available) if available < wanted => Err(BenchError::Memory { wanted, available }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes that can be had without swapping.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    Some(kib.saturating_mul(1024))
+}
+
+/// Whether files of a directory are in memory (statfs(2): TMPFS_MAGIC, RAMFS_MAGIC).
+fn is_in_memory(dir: &Path) -> bool {
+    let kind = rustix::fs::statfs(dir).map_or(0, |status| i128::from(status.f_type));
+    matches!(kind, 0x0102_1994 | 0x8584_58f6)
+}
+
 /// Checks that `dir` has room for `wanted` bytes.
 pub fn check_room(dir: &Path, wanted: u64) -> Result<(), BenchError> {
     let status = rustix::fs::statvfs(dir)
@@ -74,7 +101,8 @@ pub fn check_room(dir: &Path, wanted: u64) -> Result<(), BenchError> {
     if free < wanted {
         return Err(BenchError::Room { path: dir.to_owned(), wanted, free });
     }
-    Ok(())
+    // Such a file system may be larger than what is left of the memory behind it.
+    if is_in_memory(dir) { check_memory(wanted) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -94,5 +122,21 @@ mod tests {
         drop(files);
         assert!(paths.iter().all(|p| std::fs::read(p).map_or(true, |c| !contents.contains(&c))));
         assert!(check_room(dir, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn drives_in_memory_need_it() {
+        let meminfo = "MemTotal:        8000000 kB\nMemFree:          1 kB\n\
+                       MemAvailable:    2097152 kB\nBuffers:          5 kB\n";
+        assert_eq!(available(meminfo), Some(2 << 30));
+        assert!(fits(meminfo, 2 << 30).is_ok());
+        let error = fits(meminfo, 6 << 30).unwrap_err().to_string();
+        for part in ["6 GiB", "2 GiB", "--drive-size"] {
+            assert!(error.contains(part), "{error}");
+        }
+        for silent in ["", "MemTotal: 1 kB", "MemAvailable:", "MemAvailable: many kB"] {
+            assert!(fits(silent, u64::MAX).is_ok(), "{silent:?}");
+        }
+        assert!(check_memory(u64::MAX).is_err());
     }
 }

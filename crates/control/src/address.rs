@@ -142,19 +142,12 @@ fn quoted(path: &str) -> String {
     })
 }
 
-/// Listens; answers with the address in use (a port 0 becomes a real one).
-pub async fn listen(address: &ExportAddress) -> Result<(Bound, ExportAddress), Error> {
-    match address {
-        ExportAddress::NbdUnix(path) => {
-            let listener = unix_listener(Path::new(path)).await;
-            let listener = listener.map_err(|error| busy(&text(address), &error))?;
-            Ok((Bound::Unix(listener), address.clone()))
-        }
-        other => {
-            let (listener, address, _) = listen_tcp(&text(other)).await?;
-            Ok((Bound::Tcp(listener), ExportAddress::NbdTcp(address)))
-        }
-    }
+/// Listens on the Unix socket of an export.
+pub async fn listen_unix(path: &str) -> Result<(Bound, ExportAddress), Error> {
+    let address = ExportAddress::NbdUnix(path.to_owned());
+    let listener = unix_listener(Path::new(path)).await;
+    let listener = listener.map_err(|error| busy(&text(&address), &error))?;
+    Ok((Bound::Unix(listener), address))
 }
 
 fn busy(address: &str, error: &std::io::Error) -> Error {
@@ -164,9 +157,13 @@ fn busy(address: &str, error: &std::io::Error) -> Error {
     )
 }
 
-/// Listens on `ADDR:PORT`; answers with the same and the real port, and the socket's own address.
-pub async fn listen_tcp(host: &str) -> Result<(TcpListener, String, SocketAddr), Error> {
-    let listener = TcpListener::bind(host).await.map_err(|error| busy(host, &error))?;
+/// Listens on `ADDR:PORT`, which stands for one of `at`; answers with the same and the real port,
+/// and the socket's own address.
+pub async fn listen_tcp(
+    host: &str,
+    at: &[SocketAddr],
+) -> Result<(TcpListener, String, SocketAddr), Error> {
+    let listener = TcpListener::bind(at).await.map_err(|error| busy(host, &error))?;
     let bound = listener.local_addr().map_err(|error| busy(host, &error))?;
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     Ok((listener, format!("{name}:{}", bound.port()), bound))

@@ -11,12 +11,13 @@ use crate::address::{self, Bound};
 use crate::api::Error;
 use crate::connection::{Table, Target};
 use crate::data::Data;
+use crate::lookup::{self, Lookups, UnderWay};
 use crate::nvme::VolumeKey;
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
 use nvme_target::{Export, Hosts, Port, PortId, Refused};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,9 +30,14 @@ const REST: Duration = Duration::from_millis(100);
 /// How often it is said again that clients can't be accepted.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// How long listening at one address of a recorded export may take: a name server that does not
-/// answer must not keep others from the exports.
-const LISTEN_LIMIT: Duration = Duration::from_secs(1);
+/// Who waits for the lookup of a name.
+#[derive(Clone, Copy)]
+enum Lookup {
+    /// Who listens there.
+    Now,
+    /// Nobody: without an answer it is an error for now.
+    Aside,
+}
 
 /// Who serves a listener's connections.
 enum Protocol {
@@ -47,6 +53,7 @@ struct Listening {
 /// All of it.
 pub struct Exports {
     data: Data,
+    lookups: Lookups,
     /// By address.
     listening: BTreeMap<String, Listening>,
     /// By export: its addresses.
@@ -63,7 +70,18 @@ impl Exports {
     /// Nothing is served yet.
     pub fn new(data: Data) -> Self {
         let (listening, served, problems, numbers) = Default::default();
-        Self { data, listening, served, problems, next_port: 1, numbers }
+        let lookups = Lookups::new();
+        Self { data, lookups, listening, served, problems, next_port: 1, numbers }
+    }
+
+    /// Lookups of names of recorded exports that are not over.
+    pub fn lookups(&self) -> Arc<UnderWay> {
+        self.lookups.under_way()
+    }
+
+    /// Every export is served: what was looked up for it is out of date when one is not.
+    pub fn forget_lookups(&mut self) {
+        self.lookups.forget();
     }
 
     /// Whether an export is served now.
@@ -95,11 +113,11 @@ impl Exports {
     /// real addresses. What was opened in vain is closed again.
     pub async fn listen(&mut self, address: &ExportAddress) -> Result<ExportAddress, Error> {
         let ExportAddress::NvmeTcp(export) = address else {
-            return self.listen_nbd(address).await;
+            return self.listen_nbd(address, Lookup::Now).await;
         };
         let mut listeners = Vec::new();
         for listener in &export.listeners {
-            match self.listen_nvme(listener).await {
+            match self.listen_nvme(listener, Lookup::Now).await {
                 Ok(real) => listeners.push(real),
                 Err(error) => {
                     let opened = NvmeExport { listeners, ..export.clone() };
@@ -111,28 +129,18 @@ impl Exports {
         Ok(ExportAddress::NvmeTcp(NvmeExport { listeners, ..export.clone() }))
     }
 
-    /// As [`Exports::listen`], wherever that can be, such as on interfaces that are up already. An
-    /// error comes beside the addresses that could be had, or in their place.
+    /// As [`Exports::listen`], wherever that can be, such as on interfaces that are up already, and
+    /// under names that are known already. An error comes beside the addresses that could be had, or in their place.
     async fn listen_where_possible(
         &mut self,
         address: &ExportAddress,
     ) -> Result<(ExportAddress, Result<(), Error>), Error> {
-        let late = |text: &str| {
-            Error::failed(
-                format!("can't listen on {text}: looking it up takes too long"),
-                "see whether the name server answers, or say an IP address",
-            )
-        };
         let ExportAddress::NvmeTcp(export) = address else {
-            let listening = tokio::time::timeout(LISTEN_LIMIT, self.listen_nbd(address)).await;
-            let real = listening.unwrap_or_else(|_| Err(late(&address::text(address))))?;
-            return Ok((real, Ok(())));
+            return Ok((self.listen_nbd(address, Lookup::Aside).await?, Ok(())));
         };
         let (mut listeners, mut failed) = (Vec::new(), Ok(()));
         for listener in &export.listeners {
-            // Dropped before it changes anything.
-            let listening = tokio::time::timeout(LISTEN_LIMIT, self.listen_nvme(listener)).await;
-            match listening.unwrap_or_else(|_| Err(late(&listener.address))) {
+            match self.listen_nvme(listener, Lookup::Aside).await {
                 Ok(real) => listeners.push(real),
                 Err(error) => failed = failed.and(Err(error)),
             }
@@ -144,12 +152,38 @@ impl Exports {
         Ok((ExportAddress::NvmeTcp(NvmeExport { listeners, ..export.clone() }), failed))
     }
 
-    async fn listen_nbd(&mut self, address: &ExportAddress) -> Result<ExportAddress, Error> {
+    /// What `ADDR:PORT` stands for.
+    async fn find(&mut self, text: &str, lookup: Lookup) -> Result<Vec<SocketAddr>, Error> {
+        let found = match lookup {
+            Lookup::Now => lookup::now(text).await,
+            Lookup::Aside => self.lookups.find(text),
+        };
+        found.map_err(|error| {
+            Error::failed(
+                format!("can't listen on {text}: {error}"),
+                "see whether the name server answers, or say an IP address",
+            )
+        })
+    }
+
+    async fn listen_nbd(
+        &mut self,
+        address: &ExportAddress,
+        lookup: Lookup,
+    ) -> Result<ExportAddress, Error> {
         let known = self.listening.get(&address::text(address));
         if known.is_some_and(|known| matches!(known.protocol, Protocol::Nbd(..))) {
             return Ok(address.clone());
         }
-        let (listener, address) = address::listen(address).await?;
+        let (listener, address) = match address {
+            ExportAddress::NbdUnix(path) => address::listen_unix(path).await?,
+            other => {
+                let text = address::text(other);
+                let at = self.find(&text, lookup).await?;
+                let (listener, real, _) = address::listen_tcp(&text, &at).await?;
+                (Bound::Tcp(listener), ExportAddress::NbdTcp(real))
+            }
+        };
         let table = Arc::<Table>::default();
         let (data, own) = (self.data.clone(), table.clone());
         let serve = move |fd, _| data.serve(fd, own.clone());
@@ -159,7 +193,7 @@ impl Exports {
         Ok(address)
     }
 
-    async fn listen_nvme(&mut self, wanted: &Listener) -> Result<Listener, Error> {
+    async fn listen_nvme(&mut self, wanted: &Listener, lookup: Lookup) -> Result<Listener, Error> {
         if let Some(known) = self.listening.get(&wanted.address)
             && let Protocol::Nvme(_, port) = &known.protocol
         {
@@ -169,7 +203,8 @@ impl Exports {
             };
             return if same { Ok(wanted.clone()) } else { Err(told_otherwise(wanted, port)) };
         }
-        let (listener, address, bound) = address::listen_tcp(&wanted.address).await?;
+        let at = self.find(&wanted.address, lookup).await?;
+        let (listener, address, bound) = address::listen_tcp(&wanted.address, &at).await?;
         let port = match &wanted.advertise {
             Some(other) => address::told(other),
             None => {

@@ -4,7 +4,7 @@
 //! - [`server`]: the daemon. `manager` and `served`: what it does for its clients.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `pattern`: which paths are meant.
-//! - `exports` and `address`: what is served where. `gpu`: parity on one.
+//! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!
@@ -23,6 +23,7 @@ mod failure;
 mod gpu;
 mod inventory;
 mod look;
+mod lookup;
 mod manager;
 mod nvme;
 mod pattern;

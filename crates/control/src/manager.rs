@@ -97,6 +97,7 @@ impl Manager {
             Ok(unusable) => (unusable_drives(unusable), self.found().await),
             Err(error) => (Vec::new(), Err(error)),
         };
+        let mut started = Vec::new();
         for (uuid, record) in found.unwrap_or_else(|error| {
             problems.push(error);
             BTreeMap::new()
@@ -104,7 +105,8 @@ impl Manager {
             match self.assemble_found(uuid, StartOptions::default()).await {
                 Ok(status) => {
                     problems.extend(lacking(&status));
-                    problems.extend(self.start_exports(&status).await);
+                    self.start_exports(&status).await;
+                    started.push(status);
                 }
                 Err(error) => {
                     let text =
@@ -113,6 +115,7 @@ impl Manager {
                 }
             }
         }
+        problems.extend(self.settle_exports(&started).await);
         self.tell_absent().await;
         self.data.target().settle();
         self.ready.store(true, Ordering::Release);
@@ -287,7 +290,8 @@ impl Manager {
         let outcome = self.assemble_found(uuids[0], options).await;
         if let Ok(status) = &outcome {
             // Exports that can't be served are listed with their problem.
-            let _ = self.start_exports(status).await;
+            self.start_exports(status).await;
+            let _ = self.settle_exports(core::slice::from_ref(status)).await;
         }
         self.tell_absent().await;
         Ok(self.describe(&outcome?).await)
@@ -344,7 +348,8 @@ impl Manager {
         let running = self.running().await.unwrap_or_default();
         if outcome.is_err() && running.iter().any(|other| other.uuid == status.uuid) {
             // What can't be served is listed with its problem.
-            let _ = self.start_exports(status).await;
+            self.start_exports(status).await;
+            let _ = self.settle_exports(core::slice::from_ref(status)).await;
             return;
         }
         let paths: Vec<String> = status.slots.iter().filter_map(|s| s.path.clone()).collect();

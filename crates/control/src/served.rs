@@ -10,7 +10,12 @@ use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
 use format::{ExportAddress, Listener, NvmeExport};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use units::{Uuid, format_size};
+
+/// How long a start waits for the lookup of names, all of them together: a name server that does not
+/// answer must not keep others from what is served.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
 impl Manager {
     /// All volumes of running arrays.
@@ -109,6 +114,8 @@ impl Manager {
             if exports.serves(&id) || !is_alike(&existing.address, &address) {
                 return Err(is_exported(&array.name, existing, &id));
             }
+            // Who asks waits for names; what can't be had is told by what follows.
+            let _ = exports.listen(&existing.address).await;
             let (name, target) = (name(array, existing), target(array, existing));
             exports.add(&name, target, &existing.address).await?;
             return Ok(convert::export(&array.name, existing, &exports));
@@ -158,37 +165,58 @@ impl Manager {
         Ok(())
     }
 
-    /// Serves the recorded exports of an array that just started; what can't be is answered.
-    pub(crate) async fn start_exports(&self, array: &ArrayStatus) -> Vec<Error> {
+    /// Serves the recorded exports of an array that just started, wherever that can be now; names
+    /// are looked up aside.
+    pub(crate) async fn start_exports(&self, array: &ArrayStatus) {
         let mut exports = self.exports.lock().await;
-        let mut problems = Vec::new();
         for status in &array.exports {
             let (name, target) = (name(array, status), target(array, status));
-            problems.extend(exports.add(&name, target, &status.address).await.err());
+            // What can't be served is tried again, and then told.
+            let _ = exports.add(&name, target, &status.address).await;
+        }
+    }
+
+    /// Serves what could not be served of arrays that just started, once all names are looked up or
+    /// that takes too long; what can't be yet is answered, and left to
+    /// [`Manager::retry_exports`].
+    pub(crate) async fn settle_exports(&self, arrays: &[ArrayStatus]) -> Vec<Error> {
+        let lookups = self.exports.lock().await.lookups();
+        // Who is late is a problem below.
+        let _ = tokio::time::timeout(LOOKUP_LIMIT, lookups.settled()).await;
+        let mut problems = Vec::new();
+        for array in arrays {
+            for status in &array.exports {
+                problems.extend(self.retry(array, status).await.and_then(Result::err));
+            }
         }
         problems
     }
 
+    /// Serves an export that could not be served. An export whose array is about to stop is waiting
+    /// for nothing.
+    async fn retry(&self, array: &ArrayStatus, status: &ExportStatus) -> Option<Result<(), Error>> {
+        let mut exports = self.exports.lock().await;
+        exports.problem(&convert::export_id(&array.name, status.id))?;
+        let (name, target) = (name(array, status), target(array, status));
+        Some(exports.add(&name, target, &status.address).await)
+    }
+
     /// Serves what could not be served yet, such as at an address that was busy; says of what it
-    /// now can. An export whose array is about to stop is waiting for nothing.
+    /// now can.
     pub(crate) async fn retry_exports(&self) {
-        if !self.exports.lock().await.has_problems() {
+        let mut exports = self.exports.lock().await;
+        if !exports.has_problems() {
+            exports.forget_lookups();
             return;
         }
+        drop(exports);
         // The next turn is soon.
         let Ok(running) = self.running().await else { return };
         for array in &running {
             for status in &array.exports {
-                let mut exports = self.exports.lock().await;
-                if exports.problem(&convert::export_id(&array.name, status.id)).is_none() {
-                    continue;
-                }
-                let (name, target) = (name(array, status), target(array, status));
-                if exports.add(&name, target, &status.address).await.is_ok() {
-                    eprintln!(
-                        "palisade: {name} is served at {} now",
-                        address::text(&status.address)
-                    );
+                if let Some(Ok(())) = self.retry(array, status).await {
+                    let (name, at) = (name(array, status), address::text(&status.address));
+                    eprintln!("palisade: {name} is served at {at} now");
                 }
             }
         }

@@ -48,6 +48,8 @@ pub mod optional {
     pub const DATASET_MANAGEMENT: u16 = 1 << 2;
     /// Write Zeroes.
     pub const WRITE_ZEROES: u16 = 1 << 3;
+    /// The fields Save of Set Features and Select of Get Features.
+    pub const SAVE_AND_SELECT: u16 = 1 << 4;
     /// Verify.
     pub const VERIFY: u16 = 1 << 7;
 }

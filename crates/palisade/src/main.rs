@@ -107,3 +107,32 @@ fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
         Ok(ExitCode::SUCCESS)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::Signal;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    /// Set in the process that is to end.
+    const CHILD: &str = "PALISADE_TEST_PANICS";
+
+    /// A data core is such a thread: that it panics is not kept to itself.
+    #[test]
+    fn a_thread_that_panics_ends_the_process() {
+        if std::env::var_os(CHILD).is_some() {
+            super::abort_on_panic();
+            let core = std::thread::spawn(|| panic!("as it should"));
+            assert!(core.join().is_err());
+            // Where nothing aborts, this process ends as if all were well.
+            return;
+        }
+        let own = std::env::current_exe().expect("a path");
+        let mut child = Command::new(own);
+        child.args(["--exact", "tests::a_thread_that_panics_ends_the_process", "--nocapture"]);
+        let output = child.env(CHILD, "1").output().expect("started");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(Signal::ABORT.as_raw()), "{said}");
+        assert!(said.contains("as it should"), "the usual message comes first: {said}");
+    }
+}

@@ -13,9 +13,10 @@ mod common;
 use common::place::{Daemon, Place};
 use common::{skip, text};
 use std::io::{BufRead, BufReader, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
+use tokio::net::TcpSocket;
 
 const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555";
 /// A second subsystem.
@@ -25,16 +26,43 @@ const ADDRESS: &str = "10.0.2.2";
 /// `script/guest`: there is no emulator, or no image can be had.
 const NOTHING: i32 = 77;
 
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
+/// A port that only who binds it by its number gets, such as the daemon: the system gives it to
+/// nobody else, whether the daemon runs or not.
+struct HeldPort {
+    /// Bound, and never listening: then others may listen on it.
+    held: TcpSocket,
+}
+
+impl HeldPort {
+    fn new() -> Self {
+        let held = TcpSocket::new_v4().expect("a socket");
+        held.set_reuseaddr(true).expect("set");
+        held.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+        Self { held }
+    }
+
+    fn number(&self) -> u16 {
+        self.held.local_addr().expect("an address").port()
+    }
+}
+
+#[test]
+fn a_held_port_is_had_by_its_number_only() {
+    let port = HeldPort::new();
+    let here = (Ipv4Addr::LOCALHOST, port.number());
+    let stranger = TcpSocket::new_v4().expect("a socket");
+    assert!(stranger.bind(here.into()).is_err(), "nothing holds it");
+    for _ in 0..2 {
+        // As the daemon does, and after a restart again.
+        drop(TcpListener::bind(here).expect("it listens"));
+    }
 }
 
 /// The daemon that the guest is a host of.
 struct Target {
     place: Place,
     daemon: Option<Daemon>,
-    port: String,
+    port: HeldPort,
     /// The array's own subsystem.
     own: String,
     /// Drives by slot.
@@ -53,15 +81,16 @@ impl Target {
         daemon.call(&["volume", "create", "data/second", "--size", "64M"]);
         let first = "data/first";
         // Hosts are told the address at which the guest finds this machine.
-        let port = free_port();
-        let (address, told) = (format!("127.0.0.1:{port}"), format!("{ADDRESS}:{port}"));
+        let port = HeldPort::new();
+        let number = port.number();
+        let (address, told) = (format!("127.0.0.1:{number}"), format!("{ADDRESS}:{number}"));
         let how = ["--nvme-tcp", &address, "--advertise", &told];
         let own = ["--host", HOST];
         let made = daemon.call(&[&["export", "create", first][..], &how, &own].concat());
         let own = made["subsystem"].as_str().expect("text").to_owned();
         let second = [&how[..], &["--any-host", "--subsystem", SECOND]].concat();
         daemon.call(&[&["export", "create", "data/second"][..], &second].concat());
-        Self { port: port.to_string(), own, slots, added: 0, place, daemon: Some(daemon) }
+        Self { port, own, slots, added: 0, place, daemon: Some(daemon) }
     }
 
     fn daemon(&self) -> &Daemon {
@@ -94,7 +123,7 @@ impl Target {
                 self.added += 1;
                 let name = format!("data/more{}", self.added);
                 self.daemon().call(&["volume", "create", &name, "--size", "16M"]);
-                let address = format!("127.0.0.1:{}", self.port);
+                let address = format!("127.0.0.1:{}", self.port.number());
                 let how = ["--nvme-tcp", &address, "--host", HOST, "--subsystem", subsystem];
                 self.daemon().call(&[&["export", "create", &name][..], &how].concat());
             }
@@ -134,7 +163,8 @@ fn checks(kernel: &str, options: &[&str]) {
     let mut command = Command::new(script.join("guest"));
     command.args(["run", kernel, "--events", "--time-limit", "1100", "--"]);
     command.arg(script.join("guest.d/checks")).args(options);
-    command.args(["--host", HOST, "--closed", ADDRESS, &target.port, &target.own, SECOND]);
+    let port = target.port.number().to_string();
+    command.args(["--host", HOST, "--closed", ADDRESS, &port, &target.own, SECOND]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut guest = command.spawn().expect("bash starts it");
     let (mut input, output) =

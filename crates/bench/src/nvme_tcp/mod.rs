@@ -15,7 +15,7 @@ mod served;
 
 use crate::bay::{Bay, Make, Source};
 use crate::error::BenchError;
-use crate::files::{Files, check_room};
+use crate::files::{Files, check_memory, check_room};
 use crate::load::{Load, Op, Order, Until};
 use crate::record::Record;
 use crate::report::{Goal, Report};
@@ -319,9 +319,13 @@ pub fn bench_nvme_tcp(
     }
     let mut report = Report::new(version, command);
     progress("making and filling the drives");
+    let needed = options.drive_bytes.saturating_mul(DRIVES as u64 + 1);
+    match &options.dir {
+        Some(dir) => check_room(dir, needed)?,
+        None => check_memory(needed)?,
+    }
     let files = |count| -> Result<_, BenchError> {
         let Some(dir) = &options.dir else { return Ok(None) };
-        check_room(dir, count as u64 * options.drive_bytes)?;
         Ok(Some(Files::new(dir, count, options.drive_bytes, 1)?))
     };
     let (several, alone) = (files(DRIVES)?, files(1)?);

@@ -314,7 +314,8 @@ impl<E: Host> Managed<E> {
         Ok(found)
     }
 
-    /// Makes rows read as zeros, whatever was in them.
+    /// Makes rows read as zeros, whatever was in them. Ends with the array: no record shows these
+    /// rows to anybody yet, so that it does not matter how far it came.
     async fn zero_extents(&self, extents: &[Extent]) -> Result<(), ManageError> {
         let array = self.local().ok_or(ManageError::State(self.state()))?;
         for extent in extents.iter().filter(|_| !mutants::is(Mutant::NewRowsNotZeroed)) {
@@ -326,6 +327,9 @@ impl<E: Host> Managed<E> {
                 }
             };
             for from in (0..extent.bytes).step_by(piece as usize) {
+                if self.tasks.ending() {
+                    return Err(ManageError::NoArray(self.record().name.clone()));
+                }
                 let bytes = piece.min(extent.bytes - from);
                 let zeroed = array.write_zeroes(extent.array_start + from, bytes, false).await;
                 zeroed.map_err(|_| ManageError::State(self.state()))?;
@@ -377,13 +381,13 @@ impl<E: Host> Managed<E> {
         self.publish_change(false, async || self.commit(false, change).await).await
     }
 
-    /// The same: what began before is over on return.
+    /// Makes a change and publishes what came of it: what began before is over on return.
     async fn change_and_drain(
         &self,
-        change: impl FnOnce(&mut format::ArrayRecord),
+        change: impl AsyncFnOnce() -> Result<(), ManageError>,
     ) -> Result<(), ManageError> {
         self.draining_lock.acquire(1).await;
-        let result = self.publish_change(true, async || self.commit(false, change).await).await;
+        let result = self.publish_change(true, change).await;
         self.drained().await;
         self.draining_lock.release(1);
         result
@@ -463,7 +467,7 @@ impl<E: Host> Managed<E> {
             self.zero_extents(&new).await?;
             self.zero_tail(&old, volume.bytes, bytes.min(has)).await?;
         }
-        self.change_and_drain(resized).await?;
+        self.change_and_drain(async || self.commit(false, resized).await).await?;
         self.forget_lost().await;
         self.volume_status(name)
     }
@@ -509,36 +513,36 @@ impl<E: Host> Managed<E> {
 
     async fn delete_volume_locked(&self, name: &str) -> Result<(), ManageError> {
         let volume = self.volume_status(name)?;
-        if self.record().exports.iter().any(|e| e.volume == volume.uuid) {
-            return Err(ManageError::Exported);
-        }
-        self.change_and_drain(|r| r.volumes.retain(|v| v.uuid != volume.uuid)).await?;
+        let delete = async || {
+            // An export may have been recorded meanwhile.
+            if self.record().exports.iter().any(|e| e.volume == volume.uuid) {
+                return Err(ManageError::Exported);
+            }
+            self.commit(false, |r| r.volumes.retain(|v| v.uuid != volume.uuid)).await
+        };
+        self.change_and_drain(delete).await?;
         self.forget_lost().await;
         Ok(())
     }
 
-    /// Records an export; serving it is the control plane's business.
+    /// Records an export; serving it is the control plane's business. That waits for no change of a
+    /// volume, which may write zeros for a long time.
     pub async fn create_export(
         self: Rc<Self>,
         volume: &str,
         address: ExportAddress,
     ) -> Result<ExportStatus, ManageError> {
-        self.volume_lock.acquire(1).await;
-        let result = self.create_export_locked(volume, address).await;
-        self.volume_lock.release(1);
-        result
-    }
-
-    async fn create_export_locked(
-        &self,
-        volume: &str,
-        address: ExportAddress,
-    ) -> Result<ExportStatus, ManageError> {
-        let volume = self.volume_status(volume)?;
-        let id = self.record().exports.iter().map(|e| e.id).max().unwrap_or(0) + 1;
-        let export = ExportRecord { id, volume: volume.uuid, address: address.clone() };
-        self.change(|r| r.exports.push(export)).await?;
-        Ok(ExportStatus { id, volume: volume.uuid, volume_name: volume.name, address })
+        let mut made = None;
+        let create = async || {
+            let volume = self.volume_status(volume)?;
+            let id = self.record().exports.iter().map(|e| e.id).max().unwrap_or(0) + 1;
+            let export = ExportRecord { id, volume: volume.uuid, address: address.clone() };
+            made =
+                Some(ExportStatus { id, volume: volume.uuid, volume_name: volume.name, address });
+            self.commit(false, |r| r.exports.push(export)).await
+        };
+        self.publish_change(false, create).await?;
+        Ok(made.expect("it is recorded"))
     }
 
     /// Forgets an export.

@@ -60,6 +60,10 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     pub(super) fn get_feature(&self, command: &Command) -> Result<u64, Status> {
         let id = command.dword(10) as u8;
         let controller = &self.terms.controller;
+        // A discovery controller has no ONCS, and so no Select (Base, figure 275).
+        if controller.is_discovery() && select(command) != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
         // Nothing is saved: in its place is the default.
         let is_default = matches!(select(command), 1 | 2);
         let own = |now: u64, at_first: u64| if is_default { at_first } else { now };

@@ -141,6 +141,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         let commands = optional::COMPARE
             | optional::DATASET_MANAGEMENT
             | optional::WRITE_ZEROES
+            // Nothing can be saved, which is what hosts are told that ask.
+            | optional::SAVE_AND_SELECT
             | optional::VERIFY;
         let kind = controller.association.kind;
         let of_io = |number: u32| if kind == ControllerKind::Io { number } else { 0 };

@@ -107,7 +107,11 @@ fn features_are_read_and_what_may_be_is_set() {
         assert_eq!(value(set(7, 999 << 16 | 999)).await, 127 << 16 | 127);
         assert_eq!((value(get(0xb)).await, value(set(0xb, 0)).await), (0x100, 0));
         assert_eq!(value(get(0xb)).await, 0);
-        // The default, what is saved (nothing), and whether it can be changed.
+        // The default, what is saved (nothing), and whether it can be changed: the controller says
+        // that all of that can be asked for (ONCS, bit 4).
+        let identify = admin_command(admin::IDENTIFY, 0, &[1]);
+        let controller = host.expect(identify, Data::Out(4096), Status::SUCCESS).await;
+        assert_eq!(controller[520] >> 4 & 1, 1);
         let of = |select: u32, id| value(get(select << 8 | id));
         assert_eq!((of(1, 7).await, of(2, 7).await), (127 << 16 | 127, 127 << 16 | 127));
         assert_eq!((of(3, 7).await, of(3, 6).await, of(3, 0x81).await), (4, 0, 0));
@@ -223,6 +227,11 @@ fn discovery_shows_a_host_what_it_may_have() {
         assert_eq!(&page[1024 + 32..1024 + 37], b"4420 ");
         assert_eq!(&page[1280..1300], b"nqn.2026-11.example:");
         assert_eq!(u64_at(&other.log(page::DISCOVERY, 1024).await, 8), 0);
+        // It offers neither Save nor Select, of what is there all the same.
+        let get = |select: u32| admin_command(admin::GET_FEATURES, 0, &[select << 8 | 0xb]);
+        own.expect(get(0), Data::None, Status::SUCCESS).await;
+        own.expect(get(1), Data::None, Status::INVALID_FIELD).await;
+        assert_eq!(c[520], 0);
         // Neither has namespaces.
         own.expect(blocks(nvm::READ, 0, 1), Data::Out(4096), Status::SGL_LENGTH).await;
         // A change is told to whom it concerns.

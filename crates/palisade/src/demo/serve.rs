@@ -7,7 +7,7 @@ use super::daemon::{Daemon, VOLUME};
 use super::error::DemoError;
 use super::place::Place;
 use super::plan::Plan;
-use super::play::{Show, free_port, make_export, make_volume, text};
+use super::play::{ANY_PORT, Show, make_export, make_volume, text};
 use std::io::Write;
 use std::net::TcpListener;
 use std::thread;
@@ -68,7 +68,7 @@ fn serve_nbd(daemon: &Daemon, plan: &Plan) -> Result<Ways, DemoError> {
     let address = match &plan.nbd {
         Some(address) => address.clone(),
         None if TcpListener::bind(USUAL).is_ok() => USUAL.into(),
-        None => format!("127.0.0.1:{}", free_port()?),
+        None => ANY_PORT.into(),
     };
     let uri = make_export(daemon, &address)?;
     let mut commands = vec![

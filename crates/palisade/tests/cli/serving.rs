@@ -66,6 +66,21 @@ fn a_client_too_many_is_reported() {
     drop(clients);
 }
 
+/// Names are looked up aside, and yet a daemon that says that it is ready serves under those that
+/// are found.
+#[test]
+fn an_export_under_a_name_is_served_when_the_daemon_is_ready() {
+    let mut place = Place::running(2);
+    place.create("data", "1", &[0, 1]);
+    place.json(&["volume", "create", "data/v", "--size", "4M"]);
+    let export = place.json(&["export", "create", "data/v", "--nbd", "localhost:0"]);
+    let address = export["nbd"].as_str().expect("text").to_owned();
+    assert!(address.starts_with("localhost:"), "{address}");
+    place.restart();
+    assert!(!place.said().contains("can't listen"), "{}", place.said());
+    greeted(&address);
+}
+
 #[test]
 fn an_export_whose_address_was_busy_is_served_as_soon_as_it_is_free() {
     let mut place = Place::running(2);
