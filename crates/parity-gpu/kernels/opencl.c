@@ -6,9 +6,9 @@
  * SOURCES is the folder of parity.c, LAUNCHES what the crate's test `launches` wrote. The first CPU
  * device is used, whoever made it. Prints a line for each kernel; status 1 if any byte differs.
  *
- * The file is little-endian, as this processor has to be: "PALIKRN1", then for each launch the
+ * The file is little-endian, as this processor has to be: "PALIKRN2", then for each launch the
  * kernel's name in 32 bytes, u64 bytes of `in`, u64 bytes of `out`, u64 place of the descriptors,
- * u32 blocks, u32 jobs, then `in`, `out` before and `out` after.
+ * u32 blocks, u32 jobs, u32 threads of a block, u32 0, then `in`, `out` before and `out` after.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -17,12 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS 256
-
 typedef struct {
     char name[32];
     uint64_t in_len, out_len, jobs;
-    uint32_t blocks, count;
+    uint32_t blocks, count, threads, zero;
 } Launch;
 
 static cl_context context;
@@ -121,8 +119,8 @@ static size_t run(const Launch *launch, void *in, uint8_t *out, const uint8_t *a
     need(clSetKernelArg(kernel, 1, sizeof output, &output), "argument out");
     cl_ulong jobs = launch->jobs;
     need(clSetKernelArg(kernel, 2, sizeof jobs, &jobs), "argument jobs");
-    size_t global[2] = {(size_t)launch->blocks * THREADS, launch->count};
-    size_t local[2] = {THREADS, 1};
+    size_t global[2] = {(size_t)launch->blocks * launch->threads, launch->count};
+    size_t local[2] = {launch->threads, 1};
     need(clEnqueueNDRangeKernel(queue, kernel, 2, NULL, global, local, 0, NULL, NULL), "launch");
     need(clEnqueueReadBuffer(queue, output, CL_TRUE, 0, launch->out_len, out, 0, NULL, NULL), "read");
     clReleaseKernel(kernel);
@@ -141,7 +139,7 @@ int main(int count, char **arguments)
     }
     FILE *file = fopen(arguments[2], "rb");
     char magic[8];
-    if (file == NULL || fread(magic, 1, 8, file) != 8 || memcmp(magic, "PALIKRN1", 8) != 0) {
+    if (file == NULL || fread(magic, 1, 8, file) != 8 || memcmp(magic, "PALIKRN2", 8) != 0) {
         fprintf(stderr, "%s: not a file of launches\n", arguments[2]);
         return 1;
     }

@@ -1,8 +1,8 @@
 //! NVIDIA's driver, found at run time.
 //!
-//! Purpose: the driver behind [`Driver`], by 22 functions of its API that have been there, in this
-//! form, since CUDA 7. Nothing of CUDA is needed to build, and a machine without the driver only
-//! learns that it is missing.
+//! Purpose: the driver behind [`Driver`], by a few functions of its API that have been there, in
+//! this form, since CUDA 7. Nothing of CUDA is needed to build, and a machine without the driver
+//! only learns that it is missing.
 //! Invariants: a function is called only with the types of `cuda.h`; the context is made current
 //! before each, so that a device can move between threads. Memory is freed only once all marks
 //! have passed.
@@ -95,7 +95,14 @@ fn name(api: &Api, number: i32) -> Result<String, DriverError> {
 
 #[cfg(test)]
 mod tests {
+    use core::ffi::{CStr, c_void};
+    use std::mem::transmute;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::time::Duration;
+
     use super::*;
+    use crate::fence::{Fence, Limits};
+    use crate::queue::Queue;
 
     #[test]
     fn a_missing_driver_is_an_error_and_no_more() {
@@ -104,20 +111,132 @@ mod tests {
         assert!(matches!(error.problem, Problem::Missing(_)), "{error}");
     }
 
-    /// Every call, in a thread that did not open the device.
+    /// The stand-in is one library for the whole process.
+    static ONE: Mutex<()> = Mutex::new(());
+
+    /// The stand-in, its driver, and nobody else.
+    struct StandIn {
+        driver: CudaDriver,
+        _one: MutexGuard<'static, ()>,
+    }
+
+    impl StandIn {
+        fn new() -> StandIn {
+            let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+            let driver = CudaDriver::load_from(env!("PALISADE_STANDIN")).unwrap();
+            StandIn { driver, _one: one }
+        }
+
+        /// The function `name` of the stand-in.
+        fn function(name: &CStr) -> *mut c_void {
+            let library = CString::new(env!("PALISADE_STANDIN")).unwrap();
+            // SAFETY: both are texts; the library is loaded.
+            unsafe {
+                let opened = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
+                libc::dlsym(opened, name.as_ptr())
+            }
+        }
+
+        fn fail(calls: i32, status: i32) {
+            let function = StandIn::function(c"standin_fail");
+            // SAFETY: `standin.c` declares it so.
+            let function: unsafe extern "C" fn(i32, i32) = unsafe { transmute(function) };
+            // SAFETY: it takes two numbers.
+            unsafe { function(calls, status) };
+        }
+
+        fn busy(yes: bool) {
+            let function = StandIn::function(c"standin_busy");
+            // SAFETY: `standin.c` declares it so.
+            let function: unsafe extern "C" fn(i32) = unsafe { transmute(function) };
+            // SAFETY: it takes a number.
+            unsafe { function(yes.into()) };
+        }
+
+        /// Contexts, modules, memories, host memories, registered ones, streams and events.
+        fn counts() -> [i32; 7] {
+            let function = StandIn::function(c"standin_counts");
+            // SAFETY: `standin.c` declares it so.
+            let function: unsafe extern "C" fn(*mut i32) = unsafe { transmute(function) };
+            let mut counts = [0; 7];
+            // SAFETY: it writes seven numbers.
+            unsafe { function(counts.as_mut_ptr()) };
+            counts
+        }
+    }
+
+    fn opened(device: Box<dyn Device>) -> Result<Queue<Vec<u8>, Vec<u8>, ()>, Fence> {
+        let start = std::time::Instant::now();
+        let limits = Limits { patience: Duration::from_secs(60), ..Limits::default() };
+        let opened = crate::selftest::open(device, limits, &mut || start.elapsed());
+        opened.map(|(queue, _)| queue)
+    }
+
+    /// Every call, in a thread that did not open the device; and everything is given back.
     #[test]
     fn the_stand_in_passes_the_known_answers() {
-        let driver = CudaDriver::load_from(env!("PALISADE_STANDIN")).unwrap();
-        assert_eq!(driver.devices().unwrap(), ["stand-in"]);
-        assert_eq!(driver.open(1).map(|_| ()).unwrap_err().problem, Problem::NoDevice);
-        let device = driver.open(0).unwrap();
+        let alone = StandIn::new();
+        assert_eq!(alone.driver.devices().unwrap(), ["stand-in"]);
+        assert_eq!(alone.driver.open(1).map(|_| ()).unwrap_err().problem, Problem::NoDevice);
+        let before = StandIn::counts();
+        let device = alone.driver.open(0).unwrap();
         let tested = std::thread::spawn(move || {
-            let start = std::time::Instant::now();
-            let mut clock = || start.elapsed();
-            let queue = crate::open::<Vec<u8>, Vec<u8>>(device, Default::default(), &mut clock);
-            queue.map(|queue| queue.device().to_owned())
+            let queue = opened(device)?;
+            let [.., streams, events] = StandIn::counts();
+            assert_eq!((streams, events), (3 + before[5], 3 + before[6]));
+            Ok::<_, Fence>(queue.device().to_owned())
         });
         assert_eq!(tested.join().unwrap(), Ok("stand-in".to_owned()));
+        assert_eq!(StandIn::counts(), before, "all is given back");
+    }
+
+    /// Whichever call fails, an error says so, and everything is given back.
+    #[test]
+    fn any_call_can_fail() {
+        let alone = StandIn::new();
+        let before = StandIn::counts();
+        let mut failed = 0;
+        for calls in (0..60).chain([100, 200, 400]) {
+            StandIn::fail(calls, 719);
+            let tested = alone.driver.open(0).map_err(Fence::Failed).and_then(opened);
+            StandIn::fail(-1, 0);
+            match tested {
+                Err(Fence::Failed(error)) => {
+                    assert!(matches!(error.problem, Problem::Lost(_)), "{error}");
+                    failed += 1;
+                }
+                Err(other) => panic!("{other}"),
+                Ok(_) => {}
+            }
+        }
+        assert!(failed > 50, "{failed} of 63 failed");
+        let after = StandIn::counts();
+        assert!(after.iter().zip(before).all(|(after, before)| *after >= before));
+        StandIn::fail(0, 46);
+        let busy = alone.driver.open(0).map(|_| ()).unwrap_err();
+        assert_eq!((busy.asked, busy.problem), (Asked::Open, Problem::Busy));
+    }
+
+    /// A device that is dropped with work under way keeps all that this work may reach.
+    #[test]
+    fn nothing_is_freed_under_a_device_that_works() {
+        let alone = StandIn::new();
+        let mut device = alone.driver.open(0).unwrap();
+        let stream = device.stream().unwrap();
+        let (up, down) = (device.allocate_host(64).unwrap(), device.allocate(64).unwrap());
+        device.copy_up(stream, up, down, 64).unwrap();
+        let before = StandIn::counts();
+        drop(device);
+        assert_eq!(StandIn::counts(), before, "no mark behind the copy");
+
+        let mut device = alone.driver.open(0).unwrap();
+        let stream = device.stream().unwrap();
+        device.mark(stream).unwrap();
+        StandIn::busy(true);
+        let before = StandIn::counts();
+        drop(device);
+        StandIn::busy(false);
+        assert_eq!(StandIn::counts(), before, "the mark has not passed");
     }
 
     /// Each call in a thread of its own, where no context is current yet.
@@ -126,8 +245,8 @@ mod tests {
         fn apart<T: Send>(call: impl FnOnce() -> T + Send) -> T {
             std::thread::scope(|scope| scope.spawn(call).join().unwrap())
         }
-        let driver = CudaDriver::load_from(env!("PALISADE_STANDIN")).unwrap();
-        let mut device = driver.open(0).unwrap();
+        let alone = StandIn::new();
+        let mut device = alone.driver.open(0).unwrap();
         let memory = apart(|| device.allocate(64)).unwrap();
         let host = apart(|| device.allocate_host(64)).unwrap();
         let stream = apart(|| device.stream()).unwrap();
@@ -136,19 +255,28 @@ mod tests {
         apart(|| device.zero(stream, memory, 32)).unwrap();
         apart(|| device.copy_down(stream, memory, host, 64)).unwrap();
         apart(|| device.mark(stream)).unwrap();
-        assert!(apart(|| device.passed(stream)).unwrap());
+        assert!(!apart(|| device.passed(stream)).unwrap(), "not at first");
+        while !apart(|| device.passed(stream)).unwrap() {}
         let mut bytes = [1; 64];
         device.read(host, 0, &mut bytes);
         assert_eq!((&bytes[..32], &bytes[32..]), (&[0; 32][..], &[7; 32][..]));
         let too_far = device.copy_up(stream, host, memory, 65).unwrap_err();
         assert_eq!(too_far.problem, Problem::Arguments);
+        let own = crate::memory::Aligned::zeros(4096);
+        let address = own.as_ptr().expose_provenance();
+        let before = StandIn::counts();
+        assert_eq!(apart(|| device.register(address, 4096)), Ok(address as u64));
+        assert_eq!(StandIn::counts()[4], before[4] + 1);
+        apart(|| device.unregister(address)).unwrap();
+        assert_eq!(StandIn::counts(), before);
+        assert!(device.unregister(address).is_err());
     }
 
     /// More than the stand-in gives.
     #[test]
     fn too_little_memory_is_an_error_and_no_more() {
-        let driver = CudaDriver::load_from(env!("PALISADE_STANDIN")).unwrap();
-        let error = driver.open(0).unwrap().allocate(2 << 30).unwrap_err();
+        let alone = StandIn::new();
+        let error = alone.driver.open(0).unwrap().allocate(2 << 30).unwrap_err();
         assert_eq!((error.asked, error.problem), (Asked::Allocate, Problem::Memory));
     }
 

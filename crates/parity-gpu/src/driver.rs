@@ -1,7 +1,8 @@
 //! What is asked of a device and its driver.
 //!
 //! Purpose: the little that batches need: memory on both sides, streams, copies, launches, and
-//! whether a stream has come so far. Every call can fail, none waits for the device.
+//! whether a stream has come so far. Every call can fail; none should wait for the device, but
+//! drivers have been seen that do.
 //! Invariants: what one stream is asked for is done in that order; streams go on side by side.
 //! Memory lives as long as its device. A device that is dropped with work under way keeps that
 //! work's memory until the work has ended, or for good.
@@ -12,7 +13,7 @@ use core::fmt;
 use crate::pack::Packed;
 
 /// A driver of devices.
-pub trait Driver {
+pub trait Driver: Send {
     /// The names of its devices, by number.
     ///
     /// # Errors
@@ -51,6 +52,9 @@ pub trait Device: Send {
     ///
     /// [`Problem::Memory`] if it has no more; any other if it is in trouble.
     fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, DriverError>;
+
+    /// Where `memory` begins, for kernels.
+    fn address(&self, memory: DeviceMemory) -> u64;
 
     /// `bytes` of this machine's memory that copies reach without a detour (pinned), zeroed.
     ///
@@ -115,21 +119,34 @@ pub trait Device: Send {
     fn zero(&mut self, stream: Stream, memory: DeviceMemory, len: usize)
     -> Result<(), DriverError>;
 
-    /// Runs the kernel of `batch`. `memory` are `in` and `out`, two different ones.
+    /// Runs the kernel of `batch`, whose places are addresses.
     ///
     /// # Errors
     ///
-    /// If the device is in trouble or a memory is shorter than the batch.
+    /// If the device is in trouble.
     ///
     /// # Safety
     ///
-    /// When the stream comes to it, `in` holds the batch's metadata at its places.
-    unsafe fn launch(
-        &mut self,
-        stream: Stream,
-        memory: (DeviceMemory, DeviceMemory),
-        batch: &Packed,
-    ) -> Result<(), DriverError>;
+    /// When the stream comes to it, the batch's metadata is at its places in memory of this
+    /// device. Until it has passed, all strips that the metadata names are memory of the device,
+    /// or registered, and nobody else writes them, or uses those that it writes.
+    unsafe fn launch(&mut self, stream: Stream, batch: &Packed) -> Result<(), DriverError>;
+
+    /// Lets the device reach `bytes` of this machine's memory from `address`, and says by which
+    /// address it does.
+    ///
+    /// # Errors
+    ///
+    /// If it can't; nothing has changed then.
+    fn register(&mut self, address: usize, bytes: usize) -> Result<u64, DriverError>;
+
+    /// Takes registered memory from the device. It must be what [`Device::register`] was given,
+    /// with nothing under way that reaches for it.
+    ///
+    /// # Errors
+    ///
+    /// If the device is in trouble: it may reach for the memory yet.
+    fn unregister(&mut self, address: usize) -> Result<(), DriverError>;
 
     /// Marks the end of what `stream` has been asked for until now.
     ///
@@ -157,6 +174,8 @@ pub enum Asked {
     Open,
     /// Allocating memory, or making a stream.
     Allocate,
+    /// Letting a device reach memory, or taking it away.
+    Register,
     /// A copy, or zeros.
     Copy,
     /// A launch.
@@ -174,8 +193,10 @@ pub enum Problem {
     NoDevice,
     /// There is not enough memory.
     Memory,
-    /// The device is gone or has to be reset.
-    Lost,
+    /// Somebody else has the device for himself.
+    Busy,
+    /// The device is gone or has to be reset; the driver's name for it.
+    Lost(String),
     /// The arguments are wrong, by our own checks.
     Arguments,
     /// The driver's own number, and name if it has one.
@@ -204,6 +225,7 @@ impl fmt::Display for DriverError {
             Asked::List => "listing GPUs",
             Asked::Open => "opening a GPU",
             Asked::Allocate => "getting memory of a GPU",
+            Asked::Register => "sharing memory with a GPU",
             Asked::Copy => "copying to or from a GPU",
             Asked::Launch => "starting a GPU's kernel",
             Asked::Mark => "waiting for a GPU",
@@ -212,7 +234,8 @@ impl fmt::Display for DriverError {
             Problem::Missing(what) => write!(f, ": no {what}"),
             Problem::NoDevice => f.write_str(": no such device"),
             Problem::Memory => f.write_str(": not enough memory"),
-            Problem::Lost => f.write_str(": the device is lost"),
+            Problem::Busy => f.write_str(": somebody else has it"),
+            Problem::Lost(name) => write!(f, ": the device is lost ({name})"),
             Problem::Arguments => f.write_str(": arguments that make no sense"),
             Problem::Code(code, name) => write!(f, ": error {code} ({name})"),
         }

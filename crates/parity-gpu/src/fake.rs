@@ -17,6 +17,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -41,13 +42,18 @@ pub struct FakeDriver {
 pub struct Switches {
     /// Launches to refuse.
     refuse: AtomicUsize,
-    /// Launches whose result gets a wrong bit.
+    /// Launches whose results get wrong bits.
     spoil: AtomicUsize,
     hung: AtomicBool,
     lost: AtomicBool,
     full: AtomicBool,
+    /// Whether calls don't come back, and how many haven't.
+    blocked: Mutex<(bool, usize)>,
+    unblocked: Condvar,
     /// What was done, for tests that must know.
     launches: AtomicUsize,
+    /// Strips of launches that were neither the device's memory nor registered.
+    strays: AtomicUsize,
 }
 
 impl Switches {
@@ -56,7 +62,7 @@ impl Switches {
         self.refuse.store(launches, Ordering::SeqCst);
     }
 
-    /// The results of the next `launches` launches each get one wrong bit.
+    /// The results of the next `launches` launches each get one wrong bit for each job.
     pub fn spoil(&self, launches: usize) {
         self.spoil.store(launches, Ordering::SeqCst);
     }
@@ -64,6 +70,31 @@ impl Switches {
     /// Nothing is done any more, until this is taken back.
     pub fn hang(&self, hung: bool) {
         self.hung.store(hung, Ordering::SeqCst);
+    }
+
+    /// Calls don't come back, until this is taken back.
+    pub fn block(&self, blocked: bool) {
+        self.blocked().0 = blocked;
+        self.unblocked.notify_all();
+    }
+
+    /// Calls that have not come back.
+    pub fn blocked_calls(&self) -> usize {
+        self.blocked().1
+    }
+
+    fn blocked(&self) -> MutexGuard<'_, (bool, usize)> {
+        self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Comes back once calls do.
+    fn pass(&self) {
+        let mut blocked = self.blocked();
+        blocked.1 += 1;
+        while blocked.0 {
+            blocked = self.unblocked.wait(blocked).unwrap_or_else(PoisonError::into_inner);
+        }
+        blocked.1 -= 1;
     }
 
     /// The device is gone for good.
@@ -79,6 +110,11 @@ impl Switches {
     /// Launches that were done.
     pub fn launches(&self) -> usize {
         self.launches.load(Ordering::SeqCst)
+    }
+
+    /// Strips of launches that a device could not have reached.
+    pub fn strays(&self) -> usize {
+        self.strays.load(Ordering::SeqCst)
     }
 }
 
@@ -132,13 +168,15 @@ type Memory = Arc<Mutex<Aligned>>;
 enum Command {
     Copy { from: Memory, to: Memory, len: usize },
     Zero { memory: Memory, len: usize },
-    Launch { input: Memory, out: Memory, batch: Packed },
+    Launch(Packed),
     Mark(u64),
 }
 
 #[derive(Default)]
 struct State {
     streams: Vec<Row>,
+    /// What kernels may reach: the device's memory and what is registered, by addresses.
+    reached: Vec<Range<u64>>,
     random: u64,
     ended: bool,
 }
@@ -187,7 +225,7 @@ fn work(shared: &Shared) {
             continue;
         };
         drop(state);
-        let mark = carry_out(command, &shared.switches);
+        let mark = carry_out(command, shared);
         state = shared.state();
         if let Some(mark) = mark {
             state.streams[stream].passed = mark;
@@ -200,36 +238,73 @@ impl State {
     fn next(&mut self) -> Option<(usize, Command)> {
         let waiting: Vec<_> =
             (0..self.streams.len()).filter(|&i| !self.streams[i].commands.is_empty()).collect();
+        if waiting.is_empty() {
+            return None;
+        }
         // Knuth's linear congruential generator; its upper bits are the better ones.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let pick = (self.random >> 33) as usize % waiting.len().max(1);
-        let stream = *waiting.get(pick)?;
+        let pick = (self.random >> 33) as usize % waiting.len();
+        let stream = waiting[pick];
         self.streams[stream].commands.pop_front().map(|command| (stream, command))
     }
 }
 
 /// Does one command; the mark that was passed by it.
-fn carry_out(command: Command, switches: &Switches) -> Option<u64> {
+fn carry_out(command: Command, shared: &Shared) -> Option<u64> {
     match command {
         Command::Copy { from, to, len } => {
             locked(&to)[..len].copy_from_slice(&locked(&from)[..len]);
         }
         Command::Zero { memory, len } => locked(&memory)[..len].fill(0),
-        Command::Launch { input, out, batch } => {
-            let (input, mut out) = (locked(&input), locked(&out));
-            let grid = (host::blocks(batch.longest), batch.count as u32);
-            let memory = (input.as_ptr(), out.as_mut_ptr());
-            // SAFETY: the packer placed everything within lengths that `launch` compared with
-            // the memories', its caller vouches for the descriptors, both memories are locked.
-            unsafe { host::launch(batch.kind, memory, batch.jobs as u64, grid) };
-            if take_one(&switches.spoil) {
-                out[batch.out_len / 2] ^= 0x20;
-            }
-            switches.launches.fetch_add(1, Ordering::SeqCst);
-        }
+        Command::Launch(batch) => run(&batch, shared),
         Command::Mark(mark) => return Some(mark),
     }
     None
+}
+
+/// A number of `N` bytes that metadata has at `address`.
+///
+/// # Safety
+///
+/// It is metadata of a batch, in memory of the device, and nobody writes it.
+unsafe fn number<const N: usize>(address: u64) -> [u8; N] {
+    // SAFETY: passed on to the caller; bytes need no alignment.
+    unsafe { *(address as usize as *const [u8; N]) }
+}
+
+/// Runs a batch, all of whose strips must be where a device reaches them.
+fn run(batch: &Packed, shared: &Shared) {
+    let mut first = Vec::new();
+    for job in 0..u64::from(batch.count()) {
+        let at = batch.jobs() + 48 * job;
+        // SAFETY: `launch` was vouched for: descriptors and lists are where the batch says.
+        unsafe {
+            let [list, answer] = [0, 16].map(|field| u64::from_le_bytes(number(at + field)));
+            let [len, inputs, outputs] =
+                [24, 28, 32].map(|field| u64::from(u32::from_le_bytes(number(at + field))));
+            let strip = |i| u64::from_le_bytes(number(list + 8 * i));
+            let state = shared.state();
+            let reached = |from: u64| {
+                state.reached.iter().any(|range| range.start <= from && from + len <= range.end)
+            };
+            let strays = (0..inputs + outputs).filter(|&i| !reached(strip(i))).count();
+            shared.switches.strays.fetch_add(strays, Ordering::SeqCst);
+            let answers = batch.kind().name().contains("verify") || outputs == 0;
+            first.push(if answers { answer } else { strip(inputs) });
+        }
+    }
+    let (input, out) = (core::ptr::null(), core::ptr::null_mut());
+    // SAFETY: as above; the strips are the device's memory, or registered and nobody else's.
+    unsafe {
+        host::launch(batch.kind(), (input, out), batch.jobs(), (batch.blocks(), batch.count()))
+    };
+    if take_one(&shared.switches.spoil) {
+        for at in first {
+            // SAFETY: the first byte that the kernel wrote for a job.
+            unsafe { *(at as usize as *mut u8) ^= 0x20 };
+        }
+    }
+    shared.switches.launches.fetch_add(1, Ordering::SeqCst);
 }
 
 /// The device's side that is asked.
@@ -238,15 +313,32 @@ struct FakeDevice {
     /// Bytes of device memory that are left.
     room: usize,
     thread: Option<JoinHandle<()>>,
-    device: Vec<Memory>,
-    host: Vec<Memory>,
+    device: Vec<Held>,
+    host: Vec<Held>,
+}
+
+/// Memory with what is known of it without asking for it.
+#[derive(Clone)]
+struct Held {
+    memory: Memory,
+    address: u64,
+    len: usize,
+}
+
+impl Held {
+    fn zeros(len: usize) -> Held {
+        let mut memory = Aligned::zeros(len);
+        let address = memory.as_mut_ptr().expose_provenance() as u64;
+        Held { memory: Arc::new(Mutex::new(memory)), address, len }
+    }
 }
 
 impl FakeDevice {
     /// Fails where the device is lost.
     fn alive(&self, asked: Asked) -> Result<(), DriverError> {
+        self.shared.switches.pass();
         match self.shared.switches.lost.load(Ordering::SeqCst) {
-            true => Err(DriverError::new(asked, Problem::Lost)),
+            true => Err(DriverError::new(asked, Problem::Lost("a switch".to_owned()))),
             false => Ok(()),
         }
     }
@@ -261,10 +353,10 @@ impl FakeDevice {
     }
 
     /// Fails where `memory` is shorter than `len`.
-    fn within(asked: Asked, memory: &Memory, len: usize) -> Result<(), DriverError> {
-        match len > locked(memory).len() {
-            true => Err(DriverError::new(asked, Problem::Arguments)),
-            false => Ok(()),
+    fn within(memory: &Held, len: usize) -> Result<Memory, DriverError> {
+        match len > memory.len {
+            true => Err(DriverError::new(Asked::Copy, Problem::Arguments)),
+            false => Ok(memory.memory.clone()),
         }
     }
 
@@ -276,12 +368,11 @@ impl FakeDevice {
     fn copy(
         &mut self,
         stream: Stream,
-        (from, to): (Memory, Memory),
+        (from, to): (Held, Held),
         len: usize,
     ) -> Result<(), DriverError> {
         self.alive(Asked::Copy)?;
-        Self::within(Asked::Copy, &from, len)?;
-        Self::within(Asked::Copy, &to, len)?;
+        let (from, to) = (Self::within(&from, len)?, Self::within(&to, len)?);
         self.ask(stream, Command::Copy { from, to, len });
         Ok(())
     }
@@ -295,13 +386,19 @@ impl Device for FakeDevice {
     fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, DriverError> {
         self.roomy(bytes)?;
         self.room -= bytes;
-        self.device.push(Arc::new(Mutex::new(Aligned::zeros(bytes))));
+        let held = Held::zeros(bytes);
+        self.shared.state().reached.push(held.address..held.address + bytes as u64);
+        self.device.push(held);
         Ok(DeviceMemory(self.device.len() - 1))
+    }
+
+    fn address(&self, memory: DeviceMemory) -> u64 {
+        self.device[memory.0].address
     }
 
     fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, DriverError> {
         self.roomy(0)?;
-        self.host.push(Arc::new(Mutex::new(Aligned::zeros(bytes))));
+        self.host.push(Held::zeros(bytes));
         Ok(HostMemory(self.host.len() - 1))
     }
 
@@ -313,11 +410,11 @@ impl Device for FakeDevice {
     }
 
     fn write(&mut self, memory: HostMemory, at: usize, bytes: &[u8]) {
-        locked(&self.host[memory.0])[at..at + bytes.len()].copy_from_slice(bytes);
+        locked(&self.host[memory.0].memory)[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
     fn read(&self, memory: HostMemory, at: usize, bytes: &mut [u8]) {
-        bytes.copy_from_slice(&locked(&self.host[memory.0])[at..at + bytes.len()]);
+        bytes.copy_from_slice(&locked(&self.host[memory.0].memory)[at..at + bytes.len()]);
     }
 
     fn copy_up(
@@ -349,30 +446,37 @@ impl Device for FakeDevice {
         len: usize,
     ) -> Result<(), DriverError> {
         self.alive(Asked::Copy)?;
-        let memory = self.device[memory.0].clone();
-        Self::within(Asked::Copy, &memory, len)?;
+        let memory = Self::within(&self.device[memory.0], len)?;
         self.ask(stream, Command::Zero { memory, len });
         Ok(())
     }
 
-    unsafe fn launch(
-        &mut self,
-        stream: Stream,
-        (input, out): (DeviceMemory, DeviceMemory),
-        batch: &Packed,
-    ) -> Result<(), DriverError> {
+    unsafe fn launch(&mut self, stream: Stream, batch: &Packed) -> Result<(), DriverError> {
         self.alive(Asked::Launch)?;
         if take_one(&self.shared.switches.refuse) {
             let why = Problem::Code(1, "a switch of the fake device".to_owned());
             return Err(DriverError::new(Asked::Launch, why));
         }
-        if input == out {
-            return Err(DriverError::new(Asked::Launch, Problem::Arguments));
+        self.ask(stream, Command::Launch(*batch));
+        Ok(())
+    }
+
+    fn register(&mut self, address: usize, bytes: usize) -> Result<u64, DriverError> {
+        self.alive(Asked::Register)?;
+        if self.shared.switches.full.load(Ordering::SeqCst) {
+            return Err(DriverError::new(Asked::Register, Problem::Memory));
         }
-        let (input, out) = (self.device[input.0].clone(), self.device[out.0].clone());
-        Self::within(Asked::Launch, &input, batch.in_len)?;
-        Self::within(Asked::Launch, &out, batch.out_len)?;
-        self.ask(stream, Command::Launch { input, out, batch: batch.clone() });
+        let address = address as u64;
+        self.shared.state().reached.push(address..address + bytes as u64);
+        Ok(address)
+    }
+
+    fn unregister(&mut self, address: usize) -> Result<(), DriverError> {
+        self.alive(Asked::Register)?;
+        let mut state = self.shared.state();
+        let at = state.reached.iter().rposition(|range| range.start == address as u64);
+        let at = at.ok_or(DriverError::new(Asked::Register, Problem::Arguments))?;
+        state.reached.swap_remove(at);
         Ok(())
     }
 

@@ -3,16 +3,14 @@
 //! Purpose: run any kernel without a device, for the fake device and for tests.
 #![allow(unsafe_code)]
 
-use crate::kind::Kind;
-
-/// Threads of a block, as `kernels/parity.c` has them.
-pub(crate) const THREADS: u32 = 256;
+use crate::kind::{Kind, kernels};
+use crate::pack::THREADS;
 
 /// A kernel: `in`, `out`, where the descriptors begin; then the grid: blocks, jobs, threads.
 type Kernel = unsafe extern "C" fn(*const u8, *mut u8, u64, u32, u32, u32);
 
-macro_rules! kernels {
-    ($($kind:ident $name:ident)*) => {
+macro_rules! linked {
+    ($($(#[$doc:meta])* $kind:ident $name:ident)*) => {
         unsafe extern "C" {
             $(fn $name(
                 input: *const u8,
@@ -30,34 +28,15 @@ macro_rules! kernels {
         }
     };
 }
-
-kernels! {
-    GenerateP parity_generate_p
-    GeneratePq parity_generate_pq
-    GeneratePqr parity_generate_pqr
-    Dot parity_dot
-    DeltaP parity_delta_p
-    DeltaQ parity_delta_q
-    DeltaPq parity_delta_pq
-    Deltas parity_deltas
-    VerifyP parity_verify_p
-    VerifyPq parity_verify_pq
-    VerifyPqr parity_verify_pqr
-    VerifyDot parity_verify_dot
-    Crc32c parity_crc32c
-}
-
-/// Blocks of threads along a strip of `len` bytes.
-pub(crate) fn blocks(len: usize) -> u32 {
-    u32::try_from(len.div_ceil(16 * THREADS as usize)).expect("a plan takes less than 2^32 bytes")
-}
+kernels!(linked);
 
 /// Runs `kind` over `count` jobs.
 ///
 /// # Safety
 ///
-/// `input` and `out` are aligned to 16; all that the descriptors at `jobs` say lies in them, as
-/// the top of `kernels/parity.c` wants it; nobody else uses the memory meanwhile.
+/// All that the descriptors at `jobs` say lies from `input` and `out`, or anywhere if both are
+/// null, and is aligned, as the top of `kernels/parity.c` wants it; nobody else uses the memory
+/// meanwhile.
 pub(crate) unsafe fn launch(
     kind: Kind,
     (input, out): (*const u8, *mut u8),

@@ -1,230 +1,291 @@
-//! The queue: jobs in, batches to a device, results in order, and everything back when it fails.
+//! The queue: jobs in, batches to a device, results back, and everything back when it fails.
 //!
 //! Purpose: keep a device busy with what is waiting, and never let it cost a stripe. Nothing here
 //! waits or knows a clock: whoever owns the queue polls it and says what time it is.
 //!
-//! Invariants: a job is finished exactly once, done or given back; jobs of one stripe are finished
-//! in the order they came; a job that is given back has its outputs as they were, so the CPU can
-//! do it; nothing computed by a device is believed after the first thing that was wrong.
+//! Invariants: a job is finished exactly once, done or given back; a job that is given back with
+//! its buffers has its outputs as they were; buffers that a device may still reach for are never
+//! given back, nor freed; nothing computed by a device is believed after the first thing that was
+//! wrong.
 //!
 //! A job:
 //!
 //! | state | leaves it by |
 //! |---|---|
 //! | waiting | a lane that is idle and takes all waiting jobs of its kind, to *running* |
-//! | | no lane having room for it, or the queue being fenced, to *ended*, given back |
-//! | running | its lane's mark passed and what was sampled agreed, to *ended*, done |
-//! | | the queue being fenced, to *ended*, given back |
-//! | ended | all earlier jobs of its stripe finished: it is finished too |
+//! | | no lane having room for it, or the queue being fenced, to *finished*, given back |
+//! | running | its lane's mark passed and what was sampled agreed, to *finished*, done |
+//! | | the queue being fenced, to *finished*, given back; its buffers to *limbo* |
+//! | limbo | its lane's mark passed: the buffers are freed; never, if it does not pass |
 //!
-//! A lane is *idle* or *running* one batch; a mark that passed makes it idle.
+//! Buffers go to limbo only where the device reaches for the job's own memory. Otherwise it has
+//! nothing but the lanes' memory, and the job comes back with them.
 //!
-//! The queue is *open* until the device fails a call, is late by more than the bound, or computes
-//! something wrong; then it is *fenced* for good, and all its jobs end. A hung device may wake up
-//! and go on: it has nothing but the lanes' own memory, which no batch uses any more.
+//! A lane is *idle* or *running* one batch; a mark that passed makes it idle. The queue is *open*
+//! until the device fails a call, is late by more than the bound, or computes something wrong;
+//! then it is *fenced* for good, and all its jobs finish.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::driver::{Device, DriverError};
-use crate::job::Job;
+use parity::offload::{Answer, Job};
+
+use crate::driver::{Asked, Device, DriverError, Problem};
+use crate::fence::{Fence, Limits};
+use crate::kind::Kind;
 use crate::lane::Lane;
-use crate::pack::{Packer, Placed};
-use crate::plan::Answer;
-
-/// What a queue may use, and how much it believes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Batches under way at once.
-    pub lanes: usize,
-    /// Bytes that a batch may read, its metadata included, on each side.
-    pub in_bytes: usize,
-    /// Bytes that a batch may write, on each side.
-    pub out_bytes: usize,
-    /// How long a batch may take; a device that takes longer hangs.
-    pub patience: Duration,
-    /// One job of this many is done on the CPU too and compared; 0: none.
-    pub sample: u32,
-}
-
-impl Default for Limits {
-    /// Three lanes of 16 MiB and 8 MiB, two seconds, one job of 1024.
-    fn default() -> Limits {
-        let patience = Duration::from_secs(2);
-        Limits { lanes: 3, in_bytes: 16 << 20, out_bytes: 8 << 20, patience, sample: 1024 }
-    }
-}
-
-/// Why a device is not used any more.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fence {
-    /// A call failed.
-    Failed(DriverError),
-    /// A batch took longer than [`Limits::patience`].
-    Hung,
-    /// It computed something else than the CPU.
-    Wrong(crate::Kind),
-}
-
-impl fmt::Display for Fence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fence::Failed(error) => write!(f, "{error}"),
-            Fence::Hung => f.write_str("a batch did not end in time"),
-            Fence::Wrong(kind) => {
-                write!(f, "kernel {} computed something else than the CPU", kind.name())
-            }
-        }
-    }
-}
+use crate::pack::{Packed, Placed, fits};
+use crate::plan::{Plan, Plans};
+use crate::ranges::Ranges;
 
 /// How a job ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Done: by the device, or here, if it was sampled.
-    Done(Answer),
-    /// Given back as it came: do it with [`Job::compute`].
-    Back(Back),
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome<I, O> {
+    /// Done, by the device or, if it was sampled, here: what was found out, and the outputs.
+    Done(Answer, Vec<O>),
+    /// Given back as it came, or without its buffers if the device may reach for them.
+    Back(
+        Back,
+        #[cfg_attr(not(test), expect(dead_code, reason = "tickets take no buffers back"))]
+        Option<Job<I, O>>,
+    ),
 }
 
 /// Why a job was given back.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Back {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Back {
     /// No lane has room for it, or its length is not for kernels.
     Unfit,
     /// The device is fenced.
     Fenced,
 }
 
-/// A job that ended.
-#[derive(Clone, Debug)]
-pub struct Finished<I, O> {
-    /// The job, with its buffers.
-    pub job: Job<I, O>,
-    /// How it ended.
-    pub outcome: Outcome,
+/// A batch that ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Passed {
+    pub(crate) jobs: u64,
+    /// That were read.
+    pub(crate) bytes: u64,
+    /// Jobs that were done here too.
+    pub(crate) sampled: u64,
+    /// Since it, or all before it, began.
+    pub(crate) took: Duration,
 }
 
 /// A device with its lanes, free of jobs.
 pub(crate) struct Lanes {
     device: Box<dyn Device>,
     lanes: Vec<Lane>,
+    ranges: Ranges,
     limits: Limits,
 }
 
 impl Lanes {
     /// All memory there will be.
-    pub(crate) fn new(mut device: Box<dyn Device>, limits: Limits) -> Result<Lanes, DriverError> {
+    pub(crate) fn new(mut device: Box<dyn Device>, limits: Limits) -> Result<Lanes, Fence> {
+        if limits.lanes == 0 {
+            return Err(Fence::Small);
+        }
         let lane = |_| Lane::new(&mut *device, limits.in_bytes, limits.out_bytes);
-        let lanes = (0..limits.lanes).map(lane).collect::<Result<_, _>>()?;
-        Ok(Lanes { device, lanes, limits })
+        let lanes = (0..limits.lanes).map(lane).collect::<Result<_, _>>();
+        let lanes = lanes.map_err(Fence::Failed)?;
+        Ok(Lanes { device, lanes, ranges: Ranges::default(), limits })
     }
 }
 
-/// A job with its turn: its number in the order of coming.
-struct Turn<I, O> {
+/// A job that has not ended.
+struct Turn<I, O, T> {
     number: u64,
+    tag: T,
     job: Job<I, O>,
+    plan: std::sync::Arc<Plan>,
 }
 
-/// What a lane runs.
-struct Batch<I, O> {
-    kind: crate::Kind,
+/// What a lane runs, or has in limbo.
+struct Batch<I, O, T> {
+    kind: Kind,
     since: Duration,
-    jobs: Vec<(Turn<I, O>, Placed)>,
+    bytes: u64,
+    jobs: Vec<(Turn<I, O, T>, Placed)>,
+    /// Buffers of jobs that are finished.
+    limbo: Vec<Job<I, O>>,
+    /// Whether there is a mark behind all that was asked for.
+    marked: bool,
+    /// Whether the device has come to it.
+    passed: bool,
 }
 
-/// See the module.
-pub struct Queue<I, O> {
+impl<I, O, T> Drop for Batch<I, O, T> {
+    /// What a device may still reach for is nobody's ever after.
+    fn drop(&mut self) {
+        if self.passed {
+            return;
+        }
+        let reached = self.jobs.drain(..).filter(|(_, placed)| placed.reached);
+        self.limbo.drain(..).chain(reached.map(|(turn, _)| turn.job)).for_each(std::mem::forget);
+    }
+}
+
+/// See the module. `T` is what a job is known by.
+pub(crate) struct Queue<I, O, T> {
     lanes: Lanes,
-    running: Vec<Option<Batch<I, O>>>,
-    waiting: VecDeque<Turn<I, O>>,
-    /// Unfinished jobs by stripe, in order.
-    order: BTreeMap<u64, VecDeque<u64>>,
-    /// Jobs that ended before an earlier one of their stripe.
-    ended: BTreeMap<u64, Finished<I, O>>,
-    finished: Vec<Finished<I, O>>,
+    running: Vec<Option<Batch<I, O, T>>>,
+    /// By the number of their kind.
+    waiting: Vec<VecDeque<Turn<I, O, T>>>,
+    plans: Plans,
+    finished: Vec<(T, Outcome<I, O>)>,
+    ended: Vec<Passed>,
+    /// When the last batch ended.
+    last: Duration,
     next: u64,
+    /// Jobs that have not finished.
+    count: usize,
+    /// Jobs done since the last one that was sampled.
+    unchecked: u64,
     fence: Option<Fence>,
 }
 
-impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>> Queue<I, O> {
-    pub(crate) fn over(lanes: Lanes) -> Queue<I, O> {
+impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
+    pub(crate) fn over(lanes: Lanes) -> Queue<I, O, T> {
         Queue {
             running: lanes.lanes.iter().map(|_| None).collect(),
             lanes,
-            waiting: VecDeque::new(),
-            order: BTreeMap::new(),
-            ended: BTreeMap::new(),
+            waiting: Kind::ALL.iter().map(|_| VecDeque::new()).collect(),
+            plans: Plans::default(),
             finished: Vec::new(),
+            ended: Vec::new(),
+            last: Duration::ZERO,
             next: 0,
+            count: 0,
+            unchecked: 0,
             fence: None,
         }
     }
 
     /// The device, if it is not fenced.
     pub(crate) fn into_lanes(self) -> Result<Lanes, Fence> {
-        assert!(self.order.is_empty(), "jobs under way");
+        assert!(self.count == 0, "jobs under way");
         self.fence.map_or(Ok(self.lanes), Err)
     }
 
     /// With another number of jobs of which one is sampled.
-    pub(crate) fn sampling(mut self, sample: u32) -> Queue<I, O> {
+    pub(crate) fn sampling(mut self, sample: u32) -> Self {
         self.lanes.limits.sample = sample;
         self
     }
 
     /// With another bound on a batch's time.
     #[cfg(test)]
-    pub(crate) fn patient(mut self, patience: Duration) -> Queue<I, O> {
+    pub(crate) fn patient(mut self, patience: Duration) -> Self {
         self.lanes.limits.patience = patience;
         self
     }
 
     /// The device's name.
-    pub fn device(&self) -> &str {
+    pub(crate) fn device(&self) -> &str {
         self.lanes.device.name()
     }
 
     /// Why the device is not used any more, if so.
-    pub fn fence(&self) -> Option<&Fence> {
+    pub(crate) fn fence(&self) -> Option<&Fence> {
         self.fence.as_ref()
     }
 
-    /// Jobs that are not finished.
-    pub fn len(&self) -> usize {
-        self.order.values().map(VecDeque::len).sum()
+    /// Uses the device no more, for a reason that its owner has.
+    pub(crate) fn put_fence(&mut self, fence: Fence) {
+        self.fence.get_or_insert(fence);
     }
 
     /// Whether all jobs are finished.
-    pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether the device may still reach for anything but its own.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.running.iter().all(Option::is_none)
+    }
+
+    /// Batches that ended since this was last asked.
+    pub(crate) fn ended(&mut self) -> Vec<Passed> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Bytes of others that the device reaches.
+    pub(crate) fn reached(&self) -> usize {
+        self.lanes.ranges.bytes()
+    }
+
+    /// Lets the device reach for `bytes` of memory from `address`. Where that fails, what lies
+    /// there is copied, as if this had not been asked for.
+    ///
+    /// # Errors
+    ///
+    /// If the device is fenced, or can't.
+    pub(crate) fn register(&mut self, address: usize, bytes: usize) -> Result<(), DriverError> {
+        let refused = DriverError::new(Asked::Register, Problem::Arguments);
+        if self.fence.is_some() {
+            return Err(refused);
+        }
+        let reached = self.lanes.device.register(address, bytes)?;
+        self.lanes.ranges.add(address, bytes, reached).then_some(()).ok_or(refused)
+    }
+
+    /// Takes memory that is registered from the device; no job has any of it any more. Says
+    /// whether the device is sure not to reach for it.
+    pub(crate) fn unregister(&mut self, address: usize) -> bool {
+        if !self.lanes.ranges.remove(address) {
+            return true;
+        }
+        if self.fence.is_some() && !self.is_quiet() {
+            return false;
+        }
+        match self.lanes.device.unregister(address) {
+            Ok(()) => true,
+            Err(error) => {
+                self.put_fence(Fence::Failed(error));
+                false
+            }
+        }
+    }
+
+    /// Takes all that is registered from the device, which has nothing to do any more.
+    pub(crate) fn unregister_all(&mut self) -> bool {
+        while let Some(address) = self.lanes.ranges.first() {
+            if !self.unregister(address) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Takes a job; [`Queue::poll`] starts it.
     ///
     /// # Panics
     ///
-    /// If counts or lengths of buffers are not the plan's.
-    pub fn submit(&mut self, job: Job<I, O>) {
-        assert!(job.is_whole(), "buffers as the plan wants them");
+    /// If counts or lengths of buffers are not the operation's.
+    pub(crate) fn submit(&mut self, job: Job<I, O>, tag: T) {
+        assert!(job.is_whole(), "buffers as the operation wants them");
+        let limits = self.lanes.limits;
+        self.count += 1;
+        if !fits(&job.operation, job.strip_len(), (limits.in_bytes, limits.out_bytes)) {
+            self.finish(tag, Outcome::Back(Back::Unfit, Some(job)));
+            return;
+        }
+        let plan = self.plans.of(&job.operation);
         let number = self.next;
         self.next += 1;
-        self.order.entry(job.stripe).or_default().push_back(number);
-        self.waiting.push_back(Turn { number, job });
+        self.waiting[plan.kind as usize].push_back(Turn { number, tag, job, plan });
     }
 
-    /// Finishes what is done, starts what is waiting, and answers what is finished. `now` is the
+    /// Finishes what is done, starts what is waiting, and says what is finished. `now` is the
     /// time since any fixed moment.
-    pub fn poll(&mut self, now: Duration) -> Vec<Finished<I, O>> {
+    pub(crate) fn poll(&mut self, now: Duration) -> Vec<(T, Outcome<I, O>)> {
         for lane in 0..self.running.len() {
-            if self.fence.is_none() {
-                self.look(lane, now);
-            }
+            self.look(lane, now);
         }
         for lane in 0..self.running.len() {
-            if self.fence.is_none() && self.running[lane].is_none() && !self.waiting.is_empty() {
+            if self.fence.is_none() && self.running[lane].is_none() {
                 self.fill(lane, now);
             }
         }
@@ -236,13 +297,22 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>> Queue<I, O> {
 
     /// Ends a lane's batch if it is done, or too late.
     fn look(&mut self, lane: usize, now: Duration) {
-        let Some(batch) = &self.running[lane] else { return };
+        let Some(batch) = &mut self.running[lane] else { return };
+        if !batch.marked {
+            return;
+        }
         let late = now.saturating_sub(batch.since) > self.lanes.limits.patience;
         match self.lanes.lanes[lane].passed(&mut *self.lanes.device) {
-            Ok(true) => self.complete(lane),
-            Ok(false) if late => self.fence = Some(Fence::Hung),
+            Ok(true) => {
+                batch.passed = true;
+                self.complete(lane, now);
+            }
+            Ok(false) if late => self.put_fence(Fence::Hung),
             Ok(false) => {}
-            Err(error) => self.fence = Some(Fence::Failed(error)),
+            Err(error) => {
+                batch.marked = false;
+                self.put_fence(Fence::Failed(error));
+            }
         }
     }
 
@@ -254,87 +324,120 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>> Queue<I, O> {
     }
 
     /// Takes the results of a lane whose batch is done, those that are compared first.
-    fn complete(&mut self, lane: usize) {
+    fn complete(&mut self, lane: usize, now: Duration) {
         let Some(mut batch) = self.running[lane].take() else { return };
-        let own = self.lanes.lanes[lane];
+        let jobs = std::mem::take(&mut batch.jobs);
+        let all = jobs.len() as u64;
         let (sampled, believed): (Vec<_>, Vec<_>) =
-            batch.jobs.drain(..).partition(|(turn, _)| self.sampled(turn.number));
-        for (mut turn, placed) in sampled {
-            let answer = turn.job.compute();
-            if !own.agrees(&*self.lanes.device, &turn.job, &placed, &answer) {
-                self.fence = Some(Fence::Wrong(batch.kind));
-            }
-            self.end(turn, Outcome::Done(answer));
+            jobs.into_iter().partition(|(turn, _)| self.sampled(turn.number));
+        let compared = sampled.len() as u64;
+        for (turn, placed) in sampled {
+            self.compare(lane, turn, &placed);
         }
         for (mut turn, placed) in believed {
-            let outcome = match self.fence {
-                None => Outcome::Done(own.take(&*self.lanes.device, &mut turn.job, &placed)),
-                Some(_) => Outcome::Back(Back::Fenced),
+            let outcome = if self.fence.is_none() {
+                self.unchecked += 1;
+                let own = &self.lanes.lanes[lane];
+                let answer = own.take(&*self.lanes.device, (&turn.plan, &placed), &mut turn.job);
+                Outcome::Done(answer, turn.job.outputs)
+            } else {
+                let untouched = placed.outputs.is_some();
+                Outcome::Back(Back::Fenced, untouched.then_some(turn.job))
             };
-            self.end(turn, outcome);
+            self.finish(turn.tag, outcome);
         }
-    }
-
-    /// Gives a lane all waiting jobs of the first one's kind that fit.
-    fn fill(&mut self, lane: usize, now: Duration) {
-        let Some(kind) = self.waiting.front().map(|turn| turn.job.plan.kind()) else { return };
-        let limits = self.lanes.limits;
-        let own = self.lanes.lanes[lane];
-        let mut packer = Packer::new(kind, limits.in_bytes, limits.out_bytes);
-        let mut jobs: Vec<(Turn<I, O>, Placed)> = Vec::new();
-        let mut left = VecDeque::new();
-        let mut full = false;
-        while let Some(turn) = self.waiting.pop_front() {
-            let (plan, len) = (&turn.job.plan, turn.job.strip_len());
-            if full || plan.kind() != kind {
-                left.push_back(turn);
-                continue;
-            }
-            match plan.takes(len).then(|| packer.push(plan, len)).flatten() {
-                Some(placed) => {
-                    own.load(&mut *self.lanes.device, &turn.job, &placed);
-                    jobs.push((turn, placed));
-                }
-                None if packer.is_empty() || !plan.takes(len) => {
-                    self.end(turn, Outcome::Back(Back::Unfit));
-                }
-                None => {
-                    full = true;
-                    left.push_back(turn);
-                }
-            }
-        }
-        self.waiting = left;
-        if packer.is_empty() {
+        let took = now.saturating_sub(batch.since.max(self.last));
+        self.last = now;
+        if all == 0 {
             return;
         }
-        if let Err(error) = own.start(&mut *self.lanes.device, &packer.finish()) {
-            self.fence = Some(Fence::Failed(error));
-        }
-        self.running[lane] = Some(Batch { kind, since: now, jobs });
+        self.ended.push(Passed { jobs: all, bytes: batch.bytes, sampled: compared, took });
     }
 
-    /// Gives back all jobs that have not ended.
+    /// Does a job here too. What was computed here is its result.
+    fn compare(&mut self, lane: usize, mut turn: Turn<I, O, T>, placed: &Placed) {
+        let mut outputs: Vec<Vec<u8>> =
+            turn.job.outputs.iter().map(|o| o.as_ref().to_vec()).collect();
+        if !turn.plan.kind.adds() {
+            outputs.iter_mut().for_each(|output| output.fill(0));
+        }
+        let inputs: Vec<&[u8]> = turn.job.inputs.iter().map(AsRef::as_ref).collect();
+        let mut refs: Vec<_> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+        let answer = turn.job.operation.compute(&inputs, &mut refs);
+        let right = (answer, outputs);
+        let own = &self.lanes.lanes[lane];
+        if own.agrees(&*self.lanes.device, (&turn.plan, placed), &turn.job, &right) {
+            self.unchecked = 0;
+        } else {
+            let (kind, unchecked) = (turn.plan.kind, self.unchecked);
+            self.put_fence(Fence::Wrong { kind, unchecked });
+        }
+        for (output, right) in turn.job.outputs.iter_mut().zip(&right.1) {
+            output.as_mut().copy_from_slice(right);
+        }
+        self.finish(turn.tag, Outcome::Done(right.0, turn.job.outputs));
+    }
+
+    /// Gives a lane all waiting jobs of the oldest one's kind that fit.
+    fn fill(&mut self, lane: usize, now: Duration) {
+        let oldest = |turns: &VecDeque<Turn<I, O, T>>| turns.front().map(|turn| turn.number);
+        let kinds = (0..self.waiting.len()).filter(|&kind| !self.waiting[kind].is_empty());
+        let Some(kind) = kinds.min_by_key(|&kind| oldest(&self.waiting[kind])) else { return };
+        let Lanes { device, lanes, ranges, .. } = &mut self.lanes;
+        let (own, turns) = (&mut lanes[lane], &mut self.waiting[kind]);
+        own.packer().begin(Kind::ALL[kind]);
+        let mut jobs = Vec::with_capacity(turns.len().min(1024));
+        while let Some(turn) = turns.front() {
+            let Some(placed) = own.push((&mut **device, ranges), &turn.plan, &turn.job) else {
+                break;
+            };
+            jobs.extend(turns.pop_front().map(|turn| (turn, placed)));
+        }
+        assert!(!own.packer().is_empty(), "a job that fits has room in an empty lane");
+        let (batch, started): (Packed, _) = own.start((&mut **device, ranges));
+        // What failed midway may have begun.
+        let marked = started.is_ok() || own.mark(&mut **device).is_ok();
+        self.running[lane] = Some(Batch {
+            kind: batch.kind(),
+            since: now,
+            bytes: batch.work as u64,
+            jobs,
+            limbo: Vec::new(),
+            marked,
+            passed: false,
+        });
+        if let Err(error) = started {
+            self.put_fence(Fence::Failed(error));
+        }
+    }
+
+    /// Gives back all jobs that have not finished. What the device may reach for stays here.
     fn drain(&mut self) {
-        let running = self.running.iter_mut().filter_map(Option::take);
-        let mut jobs: Vec<_> = running.flat_map(|batch| batch.jobs).map(|(turn, _)| turn).collect();
-        jobs.extend(self.waiting.drain(..));
-        for turn in jobs {
-            self.end(turn, Outcome::Back(Back::Fenced));
+        for turns in 0..self.waiting.len() {
+            while let Some(turn) = self.waiting[turns].pop_front() {
+                self.finish(turn.tag, Outcome::Back(Back::Fenced, Some(turn.job)));
+            }
+        }
+        for lane in 0..self.running.len() {
+            let Some(batch) = &mut self.running[lane] else { continue };
+            debug_assert!(batch.jobs.iter().all(|(turn, _)| turn.plan.kind == batch.kind));
+            let mut tags = Vec::new();
+            for (turn, placed) in std::mem::take(&mut batch.jobs) {
+                if placed.reached {
+                    batch.limbo.push(turn.job);
+                    tags.push((turn.tag, None));
+                } else {
+                    tags.push((turn.tag, Some(turn.job)));
+                }
+            }
+            for (tag, job) in tags {
+                self.finish(tag, Outcome::Back(Back::Fenced, job));
+            }
         }
     }
 
-    /// Finishes a job, and those that waited for it, unless it has to wait itself.
-    fn end(&mut self, turn: Turn<I, O>, outcome: Outcome) {
-        let stripe = turn.job.stripe;
-        self.ended.insert(turn.number, Finished { job: turn.job, outcome });
-        let Some(order) = self.order.get_mut(&stripe) else { return };
-        while let Some(finished) = order.front().and_then(|first| self.ended.remove(first)) {
-            order.pop_front();
-            self.finished.push(finished);
-        }
-        if order.is_empty() {
-            self.order.remove(&stripe);
-        }
+    fn finish(&mut self, tag: T, outcome: Outcome<I, O>) {
+        self.count -= 1;
+        self.finished.push((tag, outcome));
     }
 }

@@ -5,3 +5,4 @@ mod erasures;
 mod launches;
 mod operations;
 mod queues;
+mod services;

@@ -21,9 +21,13 @@ const OUT_OF_MEMORY: Status = 2;
 const NO_DEVICE: [Status; 2] = [100, 101];
 /// `CUDA_ERROR_NOT_READY`.
 pub(crate) const NOT_READY: Status = 600;
-/// Device unavailable, an error that ECC could not correct, and those after which `cuda.h` says
-/// that the process must be started again: the context is of no use any more.
-const LOST: [Status; 12] = [46, 214, 700, 702, 709, 714, 715, 716, 717, 718, 719, 720];
+/// `CUDA_ERROR_DEVICE_UNAVAILABLE`: somebody else has it, or it is in a mode that forbids us.
+const UNAVAILABLE: Status = 46;
+/// Errors after which `cuda.h` says that the context is of no use any more: of ECC (214) and
+/// NVLink (220), of memory (700, 714, 716, 717), of kernels (702, 710, 715, 718, 719), of the
+/// context itself (709), unknown ones (999), and a device that is not ours any more (46).
+const LOST: [Status; 14] =
+    [UNAVAILABLE, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
 macro_rules! api {
     ($($(#[doc = $doc:literal])* $field:ident = $name:literal ( $($argument:ty),* );)*) => {
@@ -60,13 +64,19 @@ api! {
     release = "cuDevicePrimaryCtxRelease" (Number);
     set_current = "cuCtxSetCurrent" (Handle);
     load_module = "cuModuleLoadData" (*mut Handle, *const c_void);
+    unload = "cuModuleUnload" (Handle);
     function = "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
     allocate = "cuMemAlloc_v2" (*mut Address, usize);
     free = "cuMemFree_v2" (Address);
     allocate_host = "cuMemHostAlloc" (*mut *mut c_void, usize, c_uint);
     free_host = "cuMemFreeHost" (*mut c_void);
+    register = "cuMemHostRegister_v2" (*mut c_void, usize, c_uint);
+    mapped = "cuMemHostGetDevicePointer_v2" (*mut Address, *mut c_void, c_uint);
+    unregister = "cuMemHostUnregister" (*mut c_void);
     stream = "cuStreamCreate" (*mut Handle, c_uint);
+    end_stream = "cuStreamDestroy_v2" (Handle);
     event = "cuEventCreate" (*mut Handle, c_uint);
+    end_event = "cuEventDestroy_v2" (Handle);
     record = "cuEventRecord" (Handle, Handle);
     query = "cuEventQuery" (Handle);
     copy_up = "cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
@@ -88,7 +98,8 @@ impl Api {
             0 => return Ok(()),
             OUT_OF_MEMORY => Problem::Memory,
             status if NO_DEVICE.contains(&status) => Problem::NoDevice,
-            status if LOST.contains(&status) => Problem::Lost,
+            UNAVAILABLE if asked == Asked::Open => Problem::Busy,
+            status if LOST.contains(&status) => Problem::Lost(self.name_of(status)),
             status => Problem::Code(status, self.name_of(status)),
         };
         Err(DriverError::new(asked, problem))

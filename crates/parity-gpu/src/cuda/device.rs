@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::api::{Address, Api, Handle, NOT_READY, Number, Status};
 use crate::driver::{Asked, Device, DeviceMemory, DriverError, HostMemory, Problem, Stream};
 use crate::kind::Kind;
-use crate::pack::Packed;
+use crate::pack::{Packed, THREADS};
 
-/// Threads of a block, as `kernels/parity.c` has them.
-const THREADS: u32 = 256;
 /// `CU_MEMHOSTALLOC_PORTABLE`: pinned for every context.
 const PORTABLE: u32 = 1;
+/// `CU_MEMHOSTREGISTER_DEVICEMAP`: kernels reach it.
+const MAPPED: u32 = 2;
 /// `CU_STREAM_NON_BLOCKING`: not in step with the default stream.
 const NON_BLOCKING: u32 = 1;
 /// `CU_EVENT_DISABLE_TIMING`.
@@ -32,11 +32,14 @@ pub(crate) struct CudaDevice {
     number: Number,
     name: String,
     context: Handle,
+    module: Handle,
     /// By the order of [`Kind::ALL`].
     kernels: Vec<Handle>,
     device: Vec<(Address, usize)>,
     host: Vec<(*mut u8, usize)>,
     rows: Vec<Row>,
+    /// Where registered memory begins.
+    registered: Vec<usize>,
 }
 
 // SAFETY: handles are the driver's, which may be used from any thread in which the context is
@@ -56,10 +59,12 @@ impl CudaDevice {
             number: 0,
             name,
             context: core::ptr::null_mut(),
+            module: core::ptr::null_mut(),
             kernels: Vec::new(),
             device: Vec::new(),
             host: Vec::new(),
             rows: Vec::new(),
+            registered: Vec::new(),
         };
         let api = device.api.clone();
         // SAFETY: both write one handle or number.
@@ -68,15 +73,14 @@ impl CudaDevice {
             api.checked(Asked::Open, (api.retain)(&mut device.context, device.number))?;
         }
         device.enter(Asked::Open)?;
-        let mut module = core::ptr::null_mut();
         // SAFETY: PTX is a text that ends with 0; one handle is written.
-        let status = unsafe { (api.load_module)(&mut module, ptx.as_ptr().cast()) };
+        let status = unsafe { (api.load_module)(&mut device.module, ptx.as_ptr().cast()) };
         api.checked(Asked::Open, status)?;
         for kind in Kind::ALL {
             let name = CString::new(kind.name()).expect("names have no 0");
             let mut kernel = core::ptr::null_mut();
             // SAFETY: the module is loaded, the name a text that ends with 0.
-            let status = unsafe { (api.function)(&mut kernel, module, name.as_ptr()) };
+            let status = unsafe { (api.function)(&mut kernel, device.module, name.as_ptr()) };
             api.checked(Asked::Open, status)?;
             device.kernels.push(kernel);
         }
@@ -94,9 +98,11 @@ impl CudaDevice {
     }
 
     /// The first `len` bytes of device memory.
-    fn address(&self, asked: Asked, of: DeviceMemory, len: usize) -> Result<Address, DriverError> {
-        let (address, bytes) = self.device[of.0];
-        if len > bytes { Err(DriverError::new(asked, Problem::Arguments)) } else { Ok(address) }
+    fn within(&self, of: DeviceMemory, len: usize) -> Result<Address, DriverError> {
+        match self.device[of.0] {
+            (address, bytes) if len <= bytes => Ok(address),
+            _ => Err(DriverError::new(Asked::Copy, Problem::Arguments)),
+        }
     }
 
     /// `len` bytes from `at` of host memory.
@@ -143,6 +149,10 @@ impl Device for CudaDevice {
         Ok(DeviceMemory(self.device.len() - 1))
     }
 
+    fn address(&self, memory: DeviceMemory) -> u64 {
+        self.device[memory.0].0
+    }
+
     fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, DriverError> {
         self.enter(Asked::Allocate)?;
         let mut start: *mut c_void = core::ptr::null_mut();
@@ -187,7 +197,7 @@ impl Device for CudaDevice {
         len: usize,
     ) -> Result<(), DriverError> {
         self.enter(Asked::Copy)?;
-        let (from, to) = (self.reaches(from, len)?, self.address(Asked::Copy, to, len)?);
+        let (from, to) = (self.reaches(from, len)?, self.within(to, len)?);
         let stream = self.busy(stream);
         // SAFETY: both sides have `len` bytes, which stay as long as work is under way.
         let status = unsafe { (self.api.copy_up)(to, from.cast_const().cast(), len, stream) };
@@ -202,7 +212,7 @@ impl Device for CudaDevice {
         len: usize,
     ) -> Result<(), DriverError> {
         self.enter(Asked::Copy)?;
-        let (from, to) = (self.address(Asked::Copy, from, len)?, self.reaches(to, len)?);
+        let (from, to) = (self.within(from, len)?, self.reaches(to, len)?);
         let stream = self.busy(stream);
         // SAFETY: both sides have `len` bytes, which stay as long as work is under way.
         let status = unsafe { (self.api.copy_down)(to.cast(), from, len, stream) };
@@ -216,26 +226,18 @@ impl Device for CudaDevice {
         len: usize,
     ) -> Result<(), DriverError> {
         self.enter(Asked::Copy)?;
-        let address = self.address(Asked::Copy, memory, len)?;
+        let address = self.within(memory, len)?;
         let stream = self.busy(stream);
         // SAFETY: the memory has `len` bytes.
         let status = unsafe { (self.api.fill)(address, 0, len, stream) };
         self.checked(Asked::Copy, status)
     }
 
-    unsafe fn launch(
-        &mut self,
-        stream: Stream,
-        (input, out): (DeviceMemory, DeviceMemory),
-        batch: &Packed,
-    ) -> Result<(), DriverError> {
+    unsafe fn launch(&mut self, stream: Stream, batch: &Packed) -> Result<(), DriverError> {
         self.enter(Asked::Launch)?;
-        let mut input = self.address(Asked::Launch, input, batch.in_len)?;
-        let mut out = self.address(Asked::Launch, out, batch.out_len)?;
-        let mut jobs = batch.jobs as u64;
-        let position = Kind::ALL.iter().position(|kind| *kind == batch.kind);
-        let kernel = self.kernels[position.expect("all kinds are in the list")];
-        let blocks = batch.longest.div_ceil(16 * THREADS as usize) as u32;
+        // Places are addresses, for which both bases are null.
+        let (mut input, mut out, mut jobs): (Address, Address, u64) = (0, 0, batch.jobs());
+        let kernel = self.kernels[batch.kind() as usize];
         let stream = self.busy(stream);
         let mut arguments: [*mut c_void; 3] =
             [(&raw mut input).cast(), (&raw mut out).cast(), (&raw mut jobs).cast()];
@@ -243,10 +245,42 @@ impl Device for CudaDevice {
         // for what it will find in memory.
         let status = unsafe {
             let (list, nothing) = (arguments.as_mut_ptr(), core::ptr::null_mut());
-            let count = batch.count as u32;
+            let (blocks, count) = (batch.blocks(), batch.count());
             (self.api.launch)(kernel, blocks, count, 1, THREADS, 1, 1, 0, stream, list, nothing)
         };
         self.checked(Asked::Launch, status)
+    }
+
+    fn register(&mut self, address: usize, bytes: usize) -> Result<u64, DriverError> {
+        self.enter(Asked::Register)?;
+        let (memory, mut reached): (*mut c_void, Address) =
+            (core::ptr::with_exposed_provenance_mut(address), 0);
+        // SAFETY: whoever registers memory keeps it until it is taken back. One address is
+        // written.
+        unsafe {
+            let status = (self.api.register)(memory, bytes, PORTABLE | MAPPED);
+            self.checked(Asked::Register, status)?;
+            let status = (self.api.mapped)(&mut reached, memory, 0);
+            if let Err(error) = self.checked(Asked::Register, status) {
+                (self.api.unregister)(memory);
+                return Err(error);
+            }
+        }
+        self.registered.push(address);
+        Ok(reached)
+    }
+
+    fn unregister(&mut self, address: usize) -> Result<(), DriverError> {
+        self.enter(Asked::Register)?;
+        let Some(at) = self.registered.iter().position(|&known| known == address) else {
+            return Err(DriverError::new(Asked::Register, Problem::Arguments));
+        };
+        // SAFETY: it is registered, and nothing under way reaches for it.
+        let status =
+            unsafe { (self.api.unregister)(core::ptr::with_exposed_provenance_mut(address)) };
+        self.checked(Asked::Register, status)?;
+        self.registered.swap_remove(at);
+        Ok(())
     }
 
     fn mark(&mut self, stream: Stream) -> Result<(), DriverError> {
@@ -270,20 +304,29 @@ impl Device for CudaDevice {
 }
 
 impl Drop for CudaDevice {
-    /// Frees memory if nothing is under way. Otherwise the device may yet write to it, and waiting
-    /// for a device that hangs would hang, so it is kept.
+    /// Gives everything back if nothing is under way. Otherwise the device may yet write to its
+    /// memory, and waiting for a device that hangs would hang, so all is kept.
     fn drop(&mut self) {
-        if self.context.is_null() || !self.is_idle() {
+        if self.context.is_null() || self.enter(Asked::Open).is_err() || !self.is_idle() {
             return;
         }
-        // SAFETY: nothing is under way, and nothing uses the memory after this. Streams and
-        // events go with the context.
+        // SAFETY: nothing is under way, and nothing uses any of it after this.
         unsafe {
+            for address in &self.registered {
+                (self.api.unregister)(core::ptr::with_exposed_provenance_mut(*address));
+            }
             for (address, _) in &self.device {
                 (self.api.free)(*address);
             }
             for (start, _) in &self.host {
                 (self.api.free_host)(start.cast());
+            }
+            for row in &self.rows {
+                (self.api.end_event)(row.event);
+                (self.api.end_stream)(row.stream);
+            }
+            if !self.module.is_null() {
+                (self.api.unload)(self.module);
             }
             (self.api.release)(self.number);
         }

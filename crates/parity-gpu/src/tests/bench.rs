@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use parity::offload::{Answer, Job, Operation, What};
+
 use crate::host;
 use crate::kind::Kind;
 use crate::memory::Aligned;
-use crate::pack::{Packed, Packer, Placed};
-use crate::plan::{Answer, Plan};
+use crate::pack::{Packed, Packer, Placed, Room, Stage};
+use crate::plan::{Plan, Plans};
+use crate::selftest::make_right;
 
 /// Small deterministic generator (SplitMix64) for test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -33,95 +36,89 @@ impl Random {
     }
 }
 
-/// A job with its buffers.
-#[derive(Clone)]
-pub(crate) struct Case {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) inputs: Vec<Vec<u8>>,
-    pub(crate) outputs: Vec<Vec<u8>>,
-}
+/// A job with plain buffers.
+pub(crate) type Case = Job<Vec<u8>, Vec<u8>>;
 
 /// What a job gave: its outputs and answer.
-pub(crate) type Outcome = (Vec<Vec<u8>>, Answer);
+pub(crate) type Result = (Vec<Vec<u8>>, Answer);
 
-impl Case {
-    /// A job on random strips of `len` bytes. Those of a verification are right.
-    pub(crate) fn new(random: &mut Random, plan: &Arc<Plan>, len: usize) -> Case {
-        let inputs = plan.input_strips().iter().map(|_| random.bytes(len)).collect();
-        let outputs = plan.output_strips().iter().map(|_| random.bytes(len)).collect();
-        let mut case = Case { plan: plan.clone(), inputs, outputs };
-        if let crate::plan::Operation::Verify(code) = plan.operation {
-            let (data, parity) = case.inputs.split_at_mut(code.data());
-            let data: Vec<_> = data.iter().map(Vec::as_slice).collect();
-            let mut parity: Vec<_> = parity.iter_mut().map(Vec::as_mut_slice).collect();
-            code.generate(&data, &mut parity);
-        }
-        case
+/// A job on random strips of `len` bytes. Those of a verification are right.
+pub(crate) fn case(random: &mut Random, operation: &Arc<Operation>, len: usize) -> Case {
+    let inputs = operation.reads().iter().map(|_| random.bytes(len)).collect();
+    let outputs = operation.writes().iter().map(|_| random.bytes(len)).collect();
+    let mut case = Job { operation: operation.clone(), inputs, outputs };
+    if let What::Verify(code) = operation.what() {
+        make_right(code, &mut case);
     }
+    case
+}
 
-    pub(crate) fn len(&self) -> usize {
-        self.inputs[0].len()
-    }
+/// By the parity crate.
+pub(crate) fn by_cpu(case: &Case) -> Result {
+    let mut case = case.clone();
+    let answer = case.compute();
+    (case.outputs, answer)
+}
 
-    /// By the parity crate.
-    pub(crate) fn by_cpu(&self) -> Outcome {
-        let inputs: Vec<_> = self.inputs.iter().map(Vec::as_slice).collect();
-        let mut outputs = self.outputs.clone();
-        let mut refs: Vec<_> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-        let answer = self.plan.compute(&inputs, &mut refs);
-        (outputs, answer)
-    }
-
-    fn fill(&self, placed: &Placed, input: &mut [u8], out: &mut [u8]) {
-        for (&at, strip) in placed.inputs.iter().zip(&self.inputs) {
-            input[at..at + placed.len].copy_from_slice(strip);
-        }
-        if self.plan.kind().adds() {
-            for (&at, strip) in placed.outputs.iter().zip(&self.outputs) {
-                out[at..at + placed.len].copy_from_slice(strip);
-            }
-        }
-    }
-
-    fn taken(&self, placed: &Placed, out: &[u8]) -> Outcome {
-        let outputs = placed.outputs.iter().map(|&at| out[at..at + placed.len].to_vec()).collect();
-        let (at, count) = placed.answers;
-        (outputs, self.plan.answer(&out[at..at + 4 * count]))
-    }
+/// The kernel of a job.
+pub(crate) fn kind(operation: &Arc<Operation>) -> Kind {
+    Plan::new(operation).kind
 }
 
 /// A batch in memory, before its launch.
 pub(crate) struct Image {
     pub(crate) packed: Packed,
-    placed: Vec<Placed>,
+    placed: Vec<(Arc<Plan>, Placed)>,
     pub(crate) input: Aligned,
     pub(crate) out: Aligned,
+}
+
+/// `in` and `out`; nothing else is reached.
+struct Both(Aligned, Aligned);
+
+impl Stage for Both {
+    fn put_in(&mut self, at: usize, bytes: &[u8]) {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn put_out(&mut self, at: usize, bytes: &[u8]) {
+        self.1[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn reached(&self, _: &[u8]) -> Option<u64> {
+        None
+    }
 }
 
 /// Bytes behind the outputs that must not change.
 const GUARD: usize = 4096;
 
 impl Image {
-    /// All cases, which have one kind.
+    /// All cases, which have one kind. Places are offsets.
     pub(crate) fn new(cases: &[Case]) -> Image {
-        let mut packer = Packer::new(cases[0].plan.kind(), 64 << 20, 64 << 20);
-        let place = |case: &Case| packer.push(&case.plan, case.len()).unwrap();
+        let room = |bytes| Room { address: 0, bytes };
+        let strips = |strips: &[Vec<u8>]| strips.iter().map(Vec::len).sum::<usize>();
+        let need = |case: &Case| strips(&case.inputs) + strips(&case.outputs) + (32 << 10);
+        let bytes = cases.iter().map(need).sum::<usize>() + (1 << 20);
+        let mut both = Both(Aligned::zeros(bytes), Aligned::zeros(bytes));
+        let mut packer = Packer::new(room(bytes), room(bytes));
+        let mut plans = Plans::default();
+        packer.begin(kind(&cases[0].operation));
+        let place = |case: &Case| {
+            let plan = plans.of(&case.operation);
+            let strips = (&case.inputs[..], &case.outputs[..]);
+            let placed = packer.push(&plan, strips, &mut both).expect("room for it");
+            (plan, placed)
+        };
         let placed: Vec<_> = cases.iter().map(place).collect();
-        let packed = packer.finish();
-        let mut input = Aligned::zeros(packed.in_len);
-        let mut out = Aligned::zeros(packed.out_len);
-        for (at, bytes) in &packed.metadata {
-            input[*at..at + bytes.len()].copy_from_slice(bytes);
-        }
-        for (case, placed) in cases.iter().zip(&placed) {
-            case.fill(placed, &mut input, &mut out);
-        }
+        let packed = packer.finish(&mut both);
+        let cut = |memory: &Aligned, len: usize| {
+            let mut shorter = Aligned::zeros(len);
+            shorter.copy_from_slice(&memory[..len]);
+            shorter
+        };
+        let (input, out) = (cut(&both.0, packed.in_len), cut(&both.1, packed.out_len));
         Image { packed, placed, input, out }
-    }
-
-    /// Blocks of the grid.
-    pub(crate) fn blocks(&self) -> u32 {
-        host::blocks(self.packed.longest)
     }
 
     /// `out` after the C form ran; memory beside it stays as it was.
@@ -131,9 +128,7 @@ impl Image {
         let mut out = Aligned::zeros(len + GUARD);
         out[..len].copy_from_slice(&self.out);
         out[len..].fill(0xa5);
-        let grid = (self.blocks(), self.packed.count as u32);
-        let memory = (input.as_ptr(), out.as_mut_ptr());
-        run(self.packed.kind, memory, self.packed.jobs as u64, grid);
+        run(&self.packed, (input.as_ptr(), out.as_mut_ptr()));
         assert_eq!(input[..], self.input[..], "inputs are not written");
         assert!(out[len..].iter().all(|&byte| byte == 0xa5), "nothing behind is written");
         out[..len].to_vec()
@@ -142,10 +137,12 @@ impl Image {
     /// `out` as the parity crate has it.
     pub(crate) fn expected(&self, cases: &[Case]) -> Vec<u8> {
         let mut out = self.out.to_vec();
-        for (case, placed) in cases.iter().zip(&self.placed) {
-            let (outputs, answer) = case.by_cpu();
-            for (&at, strip) in placed.outputs.iter().zip(&outputs) {
-                out[at..at + placed.len].copy_from_slice(strip);
+        for (case, (_, placed)) in cases.iter().zip(&self.placed) {
+            let (outputs, answer) = by_cpu(case);
+            let mut at = placed.outputs.unwrap_or_default();
+            for strip in &outputs {
+                out[at..at + strip.len()].copy_from_slice(strip);
+                at += strip.len();
             }
             let words = match answer {
                 Answer::Written => Vec::new(),
@@ -161,29 +158,36 @@ impl Image {
 }
 
 #[allow(unsafe_code)]
-fn run(kind: Kind, memory: (*const u8, *mut u8), jobs: u64, grid: (u32, u32)) {
+fn run(packed: &Packed, memory: (*const u8, *mut u8)) {
+    let grid = (packed.blocks(), packed.count());
     // SAFETY: the packer laid everything out within the two vectors, which are aligned to 64.
-    unsafe { host::launch(kind, memory, jobs, grid) }
+    unsafe { host::launch(packed.kind(), memory, packed.jobs(), grid) }
+}
+
+/// What a job gave, of `out`.
+fn taken(case: &Case, (plan, placed): &(Arc<Plan>, Placed), out: &[u8]) -> Result {
+    let mut outputs = case.outputs.clone();
+    let mut at = placed.outputs.unwrap_or_default();
+    for output in &mut outputs {
+        let end = at + output.len();
+        output.copy_from_slice(&out[at..end]);
+        at = end;
+    }
+    let (at, count) = placed.answers;
+    (outputs, plan.answer(&out[at..at + 4 * count]))
 }
 
 /// All cases, which have one kind, as one batch of the C form.
-pub(crate) fn by_kernel(cases: &[Case]) -> Vec<Outcome> {
+pub(crate) fn by_kernel(cases: &[Case]) -> Vec<Result> {
     let image = Image::new(cases);
     let out = image.run();
-    cases.iter().zip(&image.placed).map(|(case, placed)| case.taken(placed, &out)).collect()
+    cases.iter().zip(&image.placed).map(|(case, placed)| taken(case, placed, &out)).collect()
 }
 
 /// Runs all cases as one batch and compares each with the CPU.
-pub(crate) fn check(cases: &[Case]) -> Result<(), String> {
+pub(crate) fn check(cases: &[Case]) {
     for (i, (case, found)) in cases.iter().zip(by_kernel(cases)).enumerate() {
-        if found != case.by_cpu() {
-            let (kind, len) = (case.plan.kind(), case.len());
-            return Err(format!(
-                "{kind:?}, job {i} of {}, {len} bytes: {:?}",
-                cases.len(),
-                case.plan
-            ));
-        }
+        let len = case.strip_len();
+        assert!(found == by_cpu(case), "job {i}, {len} bytes: {:?}", case.operation);
     }
-    Ok(())
 }

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use parity::Code;
+use parity::offload::Operation;
 
-use super::bench::{Case, Random, check};
+use super::bench::{Case, Random, case, check, kind};
 use crate::kind::Kind;
-use crate::plan::Plan;
 
 /// Bytes of a strip: more than a block of threads of one job, less of another.
 const LENGTHS: [usize; 3] = [16, 48, 512];
@@ -32,11 +32,11 @@ fn check_all(k: usize, m: usize) -> usize {
         if count % 3 == 0 && lost.len() > 1 {
             lost.remove(count / 3 % lost.len());
         }
-        let plan = Plan::recover(code, &present, &lost).unwrap();
-        let case = Case::new(&mut random, &plan, LENGTHS[count % LENGTHS.len()]);
-        batches.entry(plan.kind()).or_default().push(case);
+        let operation = Operation::recover(code, &present, &lost).unwrap();
+        let case = case(&mut random, &operation, LENGTHS[count % LENGTHS.len()]);
+        batches.entry(kind(&operation)).or_default().push(case);
     }
-    batches.values().for_each(|cases| check(cases).unwrap());
+    batches.values().for_each(|cases| check(cases));
     count
 }
 
@@ -65,6 +65,6 @@ fn all_losses_of_up_to_6_and_8() {
 fn too_many_losses_are_refused() {
     let code = Code::new(4, 2).unwrap();
     let present = [true, false, false, true, false, true];
-    let error = Plan::recover(code, &present, &[1, 2]).unwrap_err();
+    let error = Operation::recover(code, &present, &[1, 2]).unwrap_err();
     assert_eq!(error, parity::CodeError::TooManyMissing { missing: 3, parities: 2 });
 }

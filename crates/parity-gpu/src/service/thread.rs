@@ -1,0 +1,116 @@
+//! The device's thread: the only one that calls the driver.
+//!
+//! Purpose: take letters, feed the queue, hand on what comes back; at the end give everything
+//! back that the device can't reach for any more.
+//! Invariant: whatever ends this thread, a panic too, all tickets are answered.
+
+use std::sync::mpsc::Sender;
+
+use io::{Buf, BufMut};
+
+use super::desk::{Desk, Ended, Letter};
+use crate::driver::Driver;
+use crate::fence::Fence;
+use crate::queue::Queue;
+use crate::selftest;
+
+type Jobs = Queue<Buf, BufMut, u64>;
+
+/// Says that the thread is over, however it comes to be.
+struct Farewell<'a> {
+    desk: &'a Desk,
+    ended: Ended,
+}
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        self.desk.put_fence(Fence::Ended);
+        self.desk.thread_ends(self.ended);
+    }
+}
+
+/// The thread. Says through `opened` what the device's name is, or why there is none.
+pub(super) fn run(
+    driver: Box<dyn Driver>,
+    number: usize,
+    desk: &Desk,
+    opened: &Sender<Result<String, Fence>>,
+) {
+    let mut farewell = Farewell { desk, ended: Ended::Unclean };
+    let mut clock = || {
+        std::thread::yield_now();
+        desk.now()
+    };
+    let device = driver.open(number).map_err(Fence::Failed);
+    let tested = device
+        .and_then(|device| selftest::open::<Buf, BufMut, u64>(device, desk.limits(), &mut clock));
+    let (mut queue, timed) = match tested {
+        Ok(tested) => tested,
+        Err(fence) => {
+            desk.end();
+            // Nobody else's memory was reached for.
+            farewell.ended = Ended::Clean;
+            drop(opened.send(Err(fence)));
+            return;
+        }
+    };
+    desk.begin(&timed);
+    drop(opened.send(Ok(queue.device().to_owned())));
+    serve(&mut queue, desk);
+    if quiet(&mut queue, desk) && queue.unregister_all() {
+        farewell.ended = Ended::Clean;
+    }
+    // The device goes before anybody hears that all is clean.
+    drop(queue);
+}
+
+/// Until the service ends.
+fn serve(queue: &mut Jobs, desk: &Desk) {
+    let (mut works, mut news) = (false, false);
+    while let Some(letters) = desk.letters(works, news) {
+        let mut kept = 0;
+        for letter in letters {
+            kept += read(queue, letter);
+        }
+        if let Some(fence) = desk.fence() {
+            queue.put_fence(fence);
+        }
+        let finished = queue.poll(desk.now());
+        let batches = queue.ended();
+        news = !finished.is_empty();
+        works = !queue.is_empty() || !queue.is_quiet();
+        desk.deliver(finished, &batches, (queue.reached(), kept));
+        if let Some(fence) = queue.fence() {
+            desk.put_fence(fence.clone());
+        }
+    }
+}
+
+/// Does what a letter says; bytes that have to be kept for good.
+fn read(queue: &mut Jobs, letter: Letter) -> usize {
+    match letter {
+        Letter::Job(number, job) => queue.submit(job, number),
+        // What can't be registered is copied.
+        Letter::Begin(address, bytes) => drop(queue.register(address, bytes)),
+        Letter::End(memory) if queue.unregister(memory.address()) => drop(memory),
+        Letter::End(memory) => {
+            let bytes = memory.bytes();
+            std::mem::forget(memory);
+            return bytes;
+        }
+    }
+    0
+}
+
+/// Lets the device come to its end, as long as a batch may take; says whether it did.
+fn quiet(queue: &mut Jobs, desk: &Desk) -> bool {
+    queue.put_fence(Fence::Ended);
+    let until = desk.now() + desk.limits().patience;
+    loop {
+        drop(queue.poll(desk.now()));
+        if queue.is_quiet() || desk.now() >= until {
+            return queue.is_quiet();
+        }
+        std::thread::yield_now();
+    }
+}
