@@ -16,11 +16,13 @@ use crate::error::BenchError;
 use crate::files::{Files, check_room};
 use crate::fio;
 use crate::load::{Load, Op, Order, Until};
+use crate::placement::{self, Placements};
 use crate::record::Record;
 use crate::report::{Goal, Report};
 use crate::rig::{Aim, Rig};
 use crate::stats::{Round, Sample, Spread, cpu_ratio, rate_ratio};
 use drives::SharedDrive;
+use parity_gpu::Placement;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +52,8 @@ pub struct ArrayBench {
     pub drive_bytes: u64,
     /// A directory in a RAM-backed file system.
     pub dir: PathBuf,
+    /// Where parity is placed, and that placements are compared.
+    pub parity: Option<Placement>,
 }
 
 impl Default for ArrayBench {
@@ -61,6 +65,7 @@ impl Default for ArrayBench {
             drives: 5,
             drive_bytes: units::GIB,
             dir: "/dev/shm".into(),
+            parity: None,
         }
     }
 }
@@ -328,20 +333,28 @@ pub fn bench_array(
     progress("making and filling the drives");
     let first = Files::new(&options.dir, options.drives, options.drive_bytes, 1)?;
     let second = Files::new(&options.dir, options.drives, options.drive_bytes, 2)?;
-    let bay = Bay::create(first.source(), Make::default())?;
+    let gpu = placement::gpu_for(options.parity)?;
+    let placed = gpu.as_ref().ok().cloned().zip(options.parity);
+    let make = Make { gpu: placed, ..Make::default() };
+    let bay = Bay::create(first.source(), make.clone())?;
     against_raw(options, &bay, (&first, &second), &mut report, progress)?;
     costs::against_no_map(options, &bay, &second, &mut report, progress)?;
     costs::cold_regions(options, &mut report, progress)?;
     costs::degraded(options, &bay, &second, &mut report, progress)?;
     let mut bays = vec![bay];
     if options.cores == 2 {
-        let two = Bay::create(second.source(), Make { cores: 2, ..Make::default() })?;
+        let two = Bay::create(second.source(), Make { cores: 2, ..make })?;
         against_one_core(options, &bays[0], &two, &mut report, progress)?;
         bays.push(two);
     }
     for bay in bays {
         progress("stopping, starting, scrubbing, reading back");
         bay.verify()?;
+    }
+    if let Some(parity) = options.parity {
+        let ArrayBench { rounds, span, drive_bytes, .. } = *options;
+        let placements = Placements { parity, rounds, span, drive_bytes };
+        placement::measure(&placements, gpu, &mut report, progress)?;
     }
     Ok(report)
 }

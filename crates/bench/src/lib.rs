@@ -30,6 +30,7 @@ pub mod isal;
 pub mod load;
 pub mod nvme_tcp;
 pub mod parity_bench;
+pub mod placement;
 mod read_pass;
 pub mod record;
 pub mod report;

@@ -84,13 +84,25 @@ const WORKLOADS: [Workload; 3] = [
     },
 ];
 
-/// The GPU of this machine, for parity.
+/// The GPU that a placement needs, or why there is none.
 ///
 /// # Errors
-/// Why there is none that works.
-pub fn open_gpu() -> Result<Service, Fence> {
-    let driver = CudaDriver::load().map_err(Fence::Failed)?;
-    Service::start(Box::new(driver), 0, Limits::default(), Box::new(|_| {}))
+/// If it is asked for by name.
+pub fn gpu_for(parity: Option<Placement>) -> Result<Result<Arc<Service>, String>, BenchError> {
+    let open = || {
+        let driver = CudaDriver::load().map_err(Fence::Failed)?;
+        Service::start(Box::new(driver), 0, Limits::default(), Box::new(|_| {}))
+    };
+    match parity {
+        None | Some(Placement::Cpu) => Ok(Err("not asked for".to_owned())),
+        Some(asked) => match open() {
+            Ok(service) => Ok(Ok(Arc::new(service))),
+            Err(fence) if asked == Placement::Gpu => Err(BenchError::Usage(format!(
+                "parity can't be computed on a GPU: {fence}; --parity auto or cpu does without"
+            ))),
+            Err(fence) => Ok(Err(fence.to_string())),
+        },
+    }
 }
 
 /// Measures the placements with `gpu`, or what can be measured without one.
@@ -112,7 +124,10 @@ pub fn measure(
     let make = |placement: &Placement| {
         let drives = Source::memory(DATA + PARITIES, options.drive_bytes.min(DRIVE_MOST));
         let gpu = gpu.as_ref().ok().map(|service| (service.clone(), *placement));
-        Bay::create(drives, Make { level: Level::Raid6, strip_bytes: STRIP as u32, gpu, ..Make::default() })
+        Bay::create(
+            drives,
+            Make { level: Level::Raid6, strip_bytes: STRIP as u32, gpu, ..Make::default() },
+        )
     };
     let bays = placements.iter().map(make).collect::<Result<Vec<_>, _>>()?;
     let mut lacks = false;
@@ -179,7 +194,8 @@ fn take_turns(
         .iter()
         .map(|bay| {
             let (side, Workload { op, order, bytes, depth, .. }) = (bay.side(), workload);
-            let load = Load::reached(*op, *order, *bytes, *depth, &side.record, bay.reach().as_ref());
+            let load =
+                Load::reached(*op, *order, *bytes, *depth, &side.record, bay.reach().as_ref());
             (side, load)
         })
         .collect();
@@ -257,5 +273,51 @@ impl Alone {
             self.code.generate(&data, &mut out);
         }
         since.elapsed().as_secs_f64() * 1e6 / STRIPES as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parity_gpu::fake::FakeDriver;
+
+    /// All placements on real cores, with a device that computes what the kernels do.
+    #[test]
+    fn every_placement_writes_what_is_read() {
+        let service = Service::start(
+            Box::new(FakeDriver::new(7, 1 << 30)),
+            0,
+            Limits::default(),
+            Box::new(|_| {}),
+        );
+        let service = Arc::new(service.expect("the fake device passes its test"));
+        let mut report = Report::new("test", "test");
+        let options = Placements {
+            parity: Placement::Auto,
+            rounds: 1,
+            span: Duration::from_millis(60),
+            drive_bytes: 16 * MIB,
+        };
+        measure(&options, Ok(service.clone()), &mut report, &|_| {}).expect("it is measured");
+        assert!(service.figures().jobs > 0 && service.fence().is_none());
+        for name in ["auto-vs-best", "parity-cpu-saved", "full-stripe-write-gpu-iops"] {
+            assert!(report.results.iter().any(|metric| metric.name == name), "{name}");
+        }
+        assert!(report.missing.is_empty(), "{:?}", report.missing);
+    }
+
+    #[test]
+    fn without_a_gpu_its_figures_are_open() {
+        let mut report = Report::new("test", "test");
+        let options = Placements {
+            parity: Placement::Auto,
+            rounds: 1,
+            span: Duration::from_millis(30),
+            drive_bytes: 16 * MIB,
+        };
+        let none = Err("no libcuda.so.1".to_owned());
+        measure(&options, none, &mut report, &|_| {}).expect("the CPU is measured");
+        assert_eq!(report.open.len(), 2);
+        assert!(report.open.iter().all(|open| open.reason.contains("libcuda")));
     }
 }

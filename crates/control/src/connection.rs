@@ -110,11 +110,7 @@ pub struct Connections {
 impl Connections {
     /// None yet; allocates their memory, where a device may reach it. `turned_away` is told when a
     /// client finds no room.
-    pub fn new(
-        core: Core,
-        turned_away: Arc<Notify>,
-        reach: Option<&Arc<dyn Reach>>,
-    ) -> Rc<Self> {
+    pub fn new(core: Core, turned_away: Arc<Notify>, reach: Option<&Arc<dyn Reach>>) -> Rc<Self> {
         let memory = ConnectionMemory::reached(nbd::MemorySize::default(), reach);
         Rc::new(Self { core, memory, open: RefCell::default(), turned_away })
     }

@@ -91,9 +91,8 @@ fn tell(event: Event) {
 
 /// Whether there simply is no GPU.
 fn is_none(fence: &Fence) -> bool {
-    let missing = |error: &DriverError| {
-        matches!(error.problem, Problem::Missing(_) | Problem::NoDevice)
-    };
+    let missing =
+        |error: &DriverError| matches!(error.problem, Problem::Missing(_) | Problem::NoDevice);
     matches!(fence, Fence::Failed(error) if missing(error))
 }
 
@@ -110,7 +109,7 @@ mod tests {
     #[test]
     fn a_machine_without_a_gpu_serves_and_says_nothing() {
         let missing = || Problem::Missing("libcuda.so.1".to_owned());
-        let parity = failed(Placement::Auto, Asked::Load, missing()).ok().expect("it serves");
+        let parity = failed(Placement::Auto, Asked::Load, missing()).expect("it serves");
         let status = parity.status();
         assert_eq!((status.gpu, status.problem, &status.placement[..]), (None, None, "auto"));
         assert!(parity.accelerator().is_none() && parity.reach().is_none());
@@ -123,7 +122,7 @@ mod tests {
     #[test]
     fn a_gpu_that_does_not_work_is_told() {
         let parity = failed(Placement::Auto, Asked::Open, Problem::Memory);
-        let problem = parity.ok().expect("it serves").status().problem.expect("it is told");
+        let problem = parity.expect("it serves").status().problem.expect("it is told");
         assert!(problem.contains("memory"), "{problem}");
     }
 }

@@ -8,6 +8,7 @@ use bench::{
     ArrayBench, BenchError, NvmeTcpBench, ParityBench, Report, bench_array, bench_nvme_tcp,
     bench_parity, parity_table,
 };
+use control::config::Placement;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -52,6 +53,10 @@ struct ArrayArgs {
     /// A directory in a RAM-backed file system.
     #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
+    /// Where parity is computed: cpu, gpu, or auto, where each job costs less. Compares them, too,
+    /// with arrays in memory of eight data strips and two parities.
+    #[arg(long, value_name = "WHERE")]
+    parity: Option<Placement>,
     /// Writes the JSON to this file as well.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -139,6 +144,7 @@ fn array(args: &ArrayArgs, command: &str) -> ExitCode {
         drives: args.drives,
         drive_bytes: args.drive_size,
         dir: args.dir.clone(),
+        parity: args.parity,
     };
     let report = bench_array(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)

@@ -328,7 +328,8 @@ fn who_takes_too_long_to_come_in_is_sent_away() {
 fn a_target_that_is_starting_asks_hosts_to_try_again() {
     let rig = Rig::new(12);
     let target = Target::<u8>::new(Product { model: "Palisade".into(), version: "0".into() });
-    let server = Server::start(rig.world.env(units::CoreId(0)), target.clone(), rig.shelf.clone(), None);
+    let server =
+        Server::start(rig.world.env(units::CoreId(0)), target.clone(), rig.shelf.clone(), None);
     let connect = async |host: Host| host.join(0, ANY_CONTROLLER).await.unwrap().status;
     let pair = || {
         let env = rig.world.env(units::CoreId(0));
