@@ -130,7 +130,8 @@ impl Exports {
     }
 
     /// As [`Exports::listen`], wherever that can be, such as on interfaces that are up already, and
-    /// under names that are known already. An error comes beside the addresses that could be had, or in their place.
+    /// under names that are known already. An error comes beside the addresses that could be had,
+    /// or in their place.
     async fn listen_where_possible(
         &mut self,
         address: &ExportAddress,

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{Uuid, format_size};
 
-/// How long a start waits for the lookup of names, all of them together: a name server that does not
-/// answer must not keep others from what is served.
+/// How long a start waits for the lookup of names, all of them together, before it is over. What
+/// needs no lookup is served meanwhile.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
 impl Manager {
