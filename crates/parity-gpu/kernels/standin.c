@@ -177,6 +177,13 @@ Status cuMemcpyDtoHAsync_v2(void *to, Address from, size_t len, void *on)
     return on == &stream ? SUCCESS : INVALID_VALUE;
 }
 
+Status cuMemcpyDtoDAsync_v2(Address to, Address from, size_t len, void *on)
+{
+    IN_CONTEXT;
+    memcpy((void *)to, (const void *)from, len);
+    return on == &stream ? SUCCESS : INVALID_VALUE;
+}
+
 Status cuMemsetD8Async(Address to, unsigned char value, size_t len, void *on)
 {
     IN_CONTEXT;

@@ -1,6 +1,6 @@
 //! NVIDIA's driver, found at run time.
 //!
-//! Purpose: the driver behind [`Driver`], by 22 functions of its API that have been there, in this
+//! Purpose: the driver behind [`Driver`], by 23 functions of its API that have been there, in this
 //! form, since CUDA 7. Nothing of CUDA is needed to build, and a machine without the driver only
 //! learns that it is missing.
 //! Invariants: a function is called only with the types of `cuda.h`; the context is made current
@@ -134,6 +134,9 @@ mod tests {
         device.write(host, 0, &[7; 64]);
         apart(|| device.copy_up(stream, host, memory, 64)).unwrap();
         apart(|| device.zero(stream, memory, 32)).unwrap();
+        let second = apart(|| device.allocate(64)).unwrap();
+        apart(|| device.copy_within(stream, memory, second, 64)).unwrap();
+        let memory = second;
         apart(|| device.copy_down(stream, memory, host, 64)).unwrap();
         apart(|| device.mark(stream)).unwrap();
         assert!(apart(|| device.passed(stream)).unwrap());

@@ -28,10 +28,12 @@ mod lane;
 mod memory;
 mod pack;
 mod plan;
+pub mod power;
 mod queue;
 mod selftest;
 #[cfg(test)]
 mod tests;
+mod track;
 
 pub use driver::{Asked, Device, DeviceMemory, Driver, DriverError, HostMemory, Problem, Stream};
 pub use job::Job;
@@ -40,3 +42,4 @@ pub use pack::{ALIGN, MAX_JOBS, Packed, Packer, Placed};
 pub use plan::{Answer, Plan};
 pub use queue::{Back, Fence, Finished, Limits, Outcome, Queue};
 pub use selftest::open;
+pub use track::{Room, Track};
