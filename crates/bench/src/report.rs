@@ -3,7 +3,8 @@
 //! The JSON's keys and their meaning are a contract (schema 1): `schema`, `machine`, `version`,
 //! `command`, `results`; each result has `name`, `value`, `unit`, `low`, `high`, `goal`, `met`.
 //! `goal` and `met` are null where there is no goal. What could not be measured is not in the
-//! list, and [`Report::missing`] says why. `notes`, a list of texts, is there if there are any.
+//! list, and [`Report::missing`] says why. `notes`, a list of texts, is there if there are any; so
+//! is `open`, figures that this run could not have measured: `name`, `value` (null), `reason`.
 
 use crate::stats::Spread;
 use core::fmt::Write as _;
@@ -99,6 +100,17 @@ fn kibibytes(text: &str) -> u64 {
     number.parse().map_or(0, |kib: u64| kib * units::KIB)
 }
 
+/// A figure that is not known.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Open {
+    /// What would have been measured.
+    pub name: String,
+    /// Null.
+    pub value: Option<f64>,
+    /// Why it could not be.
+    pub reason: String,
+}
+
 /// A benchmark's findings.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
@@ -115,6 +127,9 @@ pub struct Report {
     /// What else a reader should know, such as the code that was chosen for this processor.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What stays open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<Open>,
     /// What could not be measured, and why; not part of the JSON.
     #[serde(skip)]
     pub missing: Vec<String>,
@@ -130,6 +145,7 @@ impl Report {
             command: command.to_owned(),
             results: Vec::new(),
             notes: Vec::new(),
+            open: Vec::new(),
             missing: Vec::new(),
         }
     }
@@ -146,6 +162,12 @@ impl Report {
             Some(spread) => self.results.push(Metric::new(name.to_owned(), unit, spread, goal)),
             None => self.missing.push(format!("{name}: nothing was completed in some round")),
         }
+    }
+
+    /// Says that a figure stays open, and why.
+    pub fn leave_open(&mut self, name: &str, reason: &str) {
+        let (name, reason) = (name.to_owned(), reason.to_owned());
+        self.open.push(Open { name, value: None, reason });
     }
 
     /// One JSON object on one line per result, ending in a newline.
@@ -183,6 +205,9 @@ impl Report {
                 "{:width$}  {value:>10}  {:5}  {low:>10}  {high:>10}  {goal:>5}{met}",
                 r.name, r.unit
             );
+        }
+        for open in &self.open {
+            let _ = writeln!(text, "{:width$}  {:>10}  {}", open.name, "open", open.reason);
         }
         text
     }

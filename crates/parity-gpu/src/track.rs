@@ -63,6 +63,11 @@ impl Room {
     pub fn input(&self) -> (HostMemory, DeviceMemory) {
         self.input
     }
+
+    /// Memory that batches are written to.
+    pub fn output(&self) -> (HostMemory, DeviceMemory) {
+        self.out
+    }
 }
 
 /// See the module.
@@ -274,7 +279,7 @@ mod tests {
         let mut device = FakeDriver::new(7, 1 << 20).open(0).unwrap();
         let device = &mut *device;
         let room = Room::new(device, 64 << 10, 32 << 10).unwrap();
-        let noise: Vec<u8> = (0..64u32 << 10).map(|i| (i * i >> 7) as u8).collect();
+        let noise: Vec<u8> = (0..64u32 << 10).map(|i| ((i * i) >> 7) as u8).collect();
         for operation in operations {
             room.fill(device, 0, &noise);
             let mut track = Track::new(device, room, &operation, [16, 4112, 32]).unwrap();
