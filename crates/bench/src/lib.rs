@@ -8,7 +8,8 @@
 //!   what it pays for losing nothing.
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
 //!   yardsticks.
-//! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`.
+//! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`; [`gpu_test`]: the checks of
+//!   the program `palisade-test-gpu`.
 //! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
 //! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
 //!   check of what is read back.
@@ -28,6 +29,7 @@ pub mod error;
 pub mod files;
 pub mod fio;
 pub mod gpu_bench;
+pub mod gpu_test;
 pub mod isal;
 pub mod load;
 pub mod nvme_tcp;
