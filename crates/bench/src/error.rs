@@ -67,6 +67,12 @@ pub enum BenchError {
         /// The first of them, counted in 4 KiB from the volume's start.
         first: u64,
     },
+    /// A GPU's driver refused.
+    #[error("{0}")]
+    Gpu(#[from] parity_gpu::DriverError),
+    /// A GPU took longer than anybody waits.
+    #[error("the GPU did not end its work in {0} s")]
+    GpuHung(u64),
     /// A result of the parity crate is wrong, or ISA-L's is.
     #[error("{operation}: output {output} differs from {than} at byte {offset}: no result counts")]
     Different {

@@ -8,6 +8,8 @@
 //!   what it pays for losing nothing.
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
 //!   yardsticks.
+//! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`; [`gpu_test`]: the checks of
+//!   the program `palisade-test-gpu`.
 //! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
 //! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
 //!   check of what is read back.
@@ -26,6 +28,8 @@ mod costs;
 pub mod error;
 pub mod files;
 pub mod fio;
+pub mod gpu_bench;
+pub mod gpu_test;
 pub mod isal;
 pub mod load;
 pub mod nvme_tcp;
@@ -39,6 +43,7 @@ pub mod stats;
 
 pub use array::{ArrayBench, bench_array};
 pub use error::BenchError;
+pub use gpu_bench::{GpuBench, bench_parity_gpu, gpu_table};
 pub use nvme_tcp::{NvmeTcpBench, bench_nvme_tcp};
 pub use parity_bench::{ParityBench, bench_parity, parity_table};
 pub use report::{Machine, Metric, Report};

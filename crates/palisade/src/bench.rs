@@ -1,12 +1,13 @@
 //! `palisade bench`: measures this machine and prints what it gives.
 //!
 //! Status 0: everything was measured (whether or not goals were met); 1: something was left out,
-//! or nothing could be measured. Results go to the standard output, everything else to the
-//! standard error.
+//! or nothing could be measured; 3: `--gpu`, and there is no NVIDIA driver or GPU. Results go to
+//! the standard output, everything else to the standard error.
 
+use bench::gpu_bench::nvidia;
 use bench::{
-    ArrayBench, BenchError, NvmeTcpBench, ParityBench, Report, bench_array, bench_nvme_tcp,
-    bench_parity, parity_table,
+    ArrayBench, BenchError, GpuBench, NvmeTcpBench, ParityBench, Report, bench_array,
+    bench_nvme_tcp, bench_parity, bench_parity_gpu, gpu_table, parity_table,
 };
 use control::config::Placement;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ enum What {
     Array(ArrayArgs),
     /// The NVMe/TCP target against a bare echo and the volume itself, over loopback.
     NvmeTcp(NvmeTcpArgs),
-    /// The parity kernels against Intel's ISA-L (Debian's libisal2), memcpy and reading.
+    /// The parity kernels against Intel's ISA-L (Debian's libisal2), memcpy and reading; with
+    /// `--gpu` those of a GPU against its own limits and the CPU.
     Parity(ParityArgs),
 }
 
@@ -67,9 +69,15 @@ struct ParityArgs {
     /// Prints JSON instead of a table.
     #[arg(long)]
     json: bool,
-    /// Rounds of each work; each round runs Palisade, ISA-L, memcpy and reading.
-    #[arg(long, default_value_t = 15)]
-    rounds: usize,
+    /// An NVIDIA GPU's kernels instead, beside the CPU's on one core and on all.
+    #[arg(long, conflicts_with_all = ["memory_strip", "isal"])]
+    gpu: bool,
+    /// The GPU's number.
+    #[arg(long, default_value_t = 0, requires = "gpu")]
+    device: usize,
+    /// Rounds of each work, 15, with --gpu 9; each round runs all sides.
+    #[arg(long)]
+    rounds: Option<usize>,
     /// Seconds of each side in a round.
     #[arg(long, default_value_t = 0.02, value_parser = seconds)]
     seconds: f64,
@@ -164,14 +172,37 @@ fn nvme_tcp(args: &NvmeTcpArgs, command: &str) -> ExitCode {
 }
 
 fn parity(args: &ParityArgs, command: &str) -> ExitCode {
+    if args.gpu {
+        return parity_gpu(args, command);
+    }
     let options = ParityBench {
-        rounds: args.rounds,
+        rounds: args.rounds.unwrap_or(ParityBench::default().rounds),
         span: Duration::from_secs_f64(args.seconds),
         memory_bytes: args.memory_strip,
         isal: args.isal.clone(),
     };
     let report = bench_parity(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), parity_table)
+}
+
+fn parity_gpu(args: &ParityArgs, command: &str) -> ExitCode {
+    let driver = match nvidia() {
+        Ok(driver) => driver,
+        Err(reason) => {
+            eprintln!("palisade: {reason}");
+            return ExitCode::from(3);
+        }
+    };
+    let usual = GpuBench::default();
+    let options = GpuBench {
+        device: args.device,
+        rounds: args.rounds.unwrap_or(usual.rounds),
+        span: Duration::from_secs_f64(args.seconds),
+        ..usual
+    };
+    let names = (env!("CARGO_PKG_VERSION"), command);
+    let report = bench_parity_gpu(&options, &driver, names, &tell);
+    print(report, args.json, args.out.as_deref(), gpu_table)
 }
 
 /// Prints a report as JSON or by `table`, and what is missing in it.

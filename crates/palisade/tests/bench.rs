@@ -217,3 +217,20 @@ fn a_wrong_coefficient_ends_the_bench() {
     let said = "palisade: pqr-hot: output 1 differs from ISA-L's at byte ";
     assert!(errors.contains(said), "{errors}");
 }
+
+/// Where there is a GPU it is measured for a moment.
+#[test]
+fn without_a_gpu_one_line_says_what_to_do() {
+    let run = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["bench", "parity", "--gpu", "--json", "--rounds", "1", "--seconds", "0.001"])
+        .output()
+        .expect("palisade runs");
+    let errors = String::from_utf8_lossy(&run.stderr);
+    if run.status.success() {
+        assert!(String::from_utf8_lossy(&run.stdout).contains("\"resident-pq\""), "{run:?}");
+        return;
+    }
+    assert_eq!((run.status.code(), run.stdout.len()), (Some(3), 0), "{run:?}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert!(errors.contains("install NVIDIA's driver"), "{errors}");
+}

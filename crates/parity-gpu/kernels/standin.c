@@ -268,6 +268,13 @@ Status cuMemcpyDtoHAsync_v2(void *to, Address from, size_t len, void *on)
     return is_stream(on) ? SUCCESS : INVALID_VALUE;
 }
 
+Status cuMemcpyDtoDAsync_v2(Address to, Address from, size_t len, void *on)
+{
+    IN_CONTEXT;
+    memcpy((void *)to, (const void *)from, len);
+    return is_stream(on) ? SUCCESS : INVALID_VALUE;
+}
+
 Status cuMemsetD8Async(Address to, unsigned char value, size_t len, void *on)
 {
     IN_CONTEXT;

@@ -253,6 +253,9 @@ mod tests {
         device.write(host, 0, &[7; 64]);
         apart(|| device.copy_up(stream, host, memory, 64)).unwrap();
         apart(|| device.zero(stream, memory, 32)).unwrap();
+        let second = apart(|| device.allocate(64)).unwrap();
+        apart(|| device.copy_within(stream, memory, second, 64)).unwrap();
+        let memory = second;
         apart(|| device.copy_down(stream, memory, host, 64)).unwrap();
         apart(|| device.mark(stream)).unwrap();
         assert!(!apart(|| device.passed(stream)).unwrap(), "not at first");

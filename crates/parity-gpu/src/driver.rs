@@ -111,6 +111,19 @@ pub trait Device: Send {
         len: usize,
     ) -> Result<(), DriverError>;
 
+    /// Copies the first `len` bytes of one memory of the device to another.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::copy_up`].
+    fn copy_within(
+        &mut self,
+        stream: Stream,
+        from: DeviceMemory,
+        to: DeviceMemory,
+        len: usize,
+    ) -> Result<(), DriverError>;
+
     /// Makes the first `len` bytes zero.
     ///
     /// # Errors

@@ -439,6 +439,17 @@ impl Device for FakeDevice {
         self.copy(stream, both, len)
     }
 
+    fn copy_within(
+        &mut self,
+        stream: Stream,
+        from: DeviceMemory,
+        to: DeviceMemory,
+        len: usize,
+    ) -> Result<(), DriverError> {
+        let both = (self.device[from.0].clone(), self.device[to.0].clone());
+        self.copy(stream, both, len)
+    }
+
     fn zero(
         &mut self,
         stream: Stream,

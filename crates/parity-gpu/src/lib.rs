@@ -29,12 +29,14 @@ mod memory;
 mod pack;
 mod place;
 mod plan;
+pub mod power;
 mod queue;
 mod ranges;
 mod selftest;
 mod service;
 #[cfg(test)]
 mod tests;
+mod track;
 
 pub use driver::{Asked, Device, DeviceMemory, Driver, DriverError, HostMemory, Problem, Stream};
 pub use fence::{Fence, Limits};
@@ -42,3 +44,4 @@ pub use kind::Kind;
 pub use pack::Packed;
 pub use place::{NotPlacement, Placement};
 pub use service::{Event, Figures, Handle, Service, Tell};
+pub use track::{Room, Track};

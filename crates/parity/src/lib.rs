@@ -25,7 +25,7 @@ pub mod offload;
 mod operations;
 mod portable;
 mod recover;
-mod reference;
+pub mod reference;
 mod select;
 mod selftest;
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,7 @@
 //! The naive reference: one byte at a time, by logarithms, as the definition says it.
 //!
-//! Purpose: the oracle of the start-up self-test and of the tests. Slow on purpose.
+//! Purpose: the oracle of the start-up self-test, of the tests, and of whoever checks kernels
+//! elsewhere. Slow on purpose.
 //! Invariant: shares no table and no code with the kernels; its logarithms come from repeated
 //! doubling, not from the polynomial multiplication of `tables`.
 
@@ -32,7 +33,7 @@ const fn logarithms() -> [u8; 256] {
 }
 
 /// The product of `a` and `b`.
-pub(crate) fn multiply(a: u8, b: u8) -> u8 {
+pub fn multiply(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
     }
@@ -51,7 +52,7 @@ pub(crate) fn divide(a: u8, b: u8) -> u8 {
 
 /// What strip `index` is multiplied by in parity `row` (0 for P, 1 for Q, 2 for R) of a code
 /// with `parities` parities.
-pub(crate) fn coefficient(parities: usize, row: usize, index: usize) -> u8 {
+pub fn coefficient(parities: usize, row: usize, index: usize) -> u8 {
     if parities <= 3 || row <= 1 {
         return ANTILOG[row * index % 255];
     }
@@ -60,6 +61,6 @@ pub(crate) fn coefficient(parities: usize, row: usize, index: usize) -> u8 {
 }
 
 /// The byte of parity `row`, of `parities`, over the data bytes `data`.
-pub(crate) fn parity_byte(parities: usize, row: usize, data: impl Iterator<Item = u8>) -> u8 {
+pub fn parity_byte(parities: usize, row: usize, data: impl Iterator<Item = u8>) -> u8 {
     data.enumerate().fold(0, |sum, (i, byte)| sum ^ multiply(coefficient(parities, row, i), byte))
 }

@@ -65,6 +65,8 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/parity-gpu/src/fake.rs", "launches of the fake device"),
     ("crates/parity-gpu/src/host.rs", "the kernels' C form"),
     ("crates/parity-gpu/src/lane.rs", "launches"),
+    ("crates/parity-gpu/src/power.rs", "NVIDIA's management library, loaded at run time"),
+    ("crates/parity-gpu/src/track.rs", "launches"),
     ("crates/parity-gpu/src/tests/bench.rs", "launches of the kernels' C form"),
     ("crates/bench/src/isal.rs", "ISA-L, loaded at run time for comparison"),
     ("crates/bench/src/read_pass.rs", "code compiled for a processor feature"),

@@ -23,7 +23,7 @@
 mod arena;
 mod checksum;
 mod contest;
-mod plain;
+pub(crate) mod plain;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -81,6 +81,7 @@ api! {
     query = "cuEventQuery" (Handle);
     copy_up = "cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
     copy_down = "cuMemcpyDtoHAsync_v2" (*mut c_void, Address, usize, Handle);
+    copy_within = "cuMemcpyDtoDAsync_v2" (Address, Address, usize, Handle);
     fill = "cuMemsetD8Async" (Address, u8, usize, Handle);
     /// Function; grid x, y, z; block x, y, z; bytes of shared memory; stream; pointers to the
     /// arguments; nothing.

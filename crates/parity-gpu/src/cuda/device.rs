@@ -219,6 +219,20 @@ impl Device for CudaDevice {
         self.checked(Asked::Copy, status)
     }
 
+    fn copy_within(
+        &mut self,
+        stream: Stream,
+        from: DeviceMemory,
+        to: DeviceMemory,
+        len: usize,
+    ) -> Result<(), DriverError> {
+        self.enter(Asked::Copy)?;
+        let (from, to) = (self.within(from, len)?, self.within(to, len)?);
+        let stream = self.busy(stream);
+        // SAFETY: both memories have `len` bytes, which stay as long as work is under way.
+        self.checked(Asked::Copy, unsafe { (self.api.copy_within)(to, from, len, stream) })
+    }
+
     fn zero(
         &mut self,
         stream: Stream,

@@ -1,0 +1,313 @@
+//! The device's side: its memory, and turns of the different kinds.
+//!
+//! A turn asks for its steps as many times as fill its span, and ends when the device has done
+//! them all; how many that are is found out in the first turns and kept.
+//!
+//! Invariant: nothing is timed before some of its results were found equal to the CPU's.
+
+use super::cores::thread_time;
+use super::works::Work;
+use crate::error::BenchError;
+use crate::record::Random;
+use crate::stats::Sample;
+use parity_gpu::{Device, Driver, Room, Stream, Track};
+use std::time::{Duration, Instant};
+
+/// No turn takes this long.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Room for lists, factors and descriptors.
+const METADATA: usize = 4 << 20;
+/// How long a wait that spares the processor sleeps.
+const NAP: Duration = Duration::from_micros(50);
+
+/// How a turn waits for the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// By looking all the time: the answer is seen at once.
+    Looking,
+    /// By sleeping between looks: the processor is free.
+    Sleeping,
+}
+
+/// An open device with all the memory that is used.
+pub struct Stage {
+    device: Box<dyn Device>,
+    /// Where resident strips lie.
+    large: Room,
+    /// What streamed strips go through.
+    lanes: Vec<Room>,
+    bytes: usize,
+}
+
+/// A link's direction, or both at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// To the device.
+    Up,
+    /// From the device.
+    Down,
+}
+
+/// How many times a turn does its steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Times(u64);
+
+impl Default for Times {
+    fn default() -> Self {
+        Times(1)
+    }
+}
+
+fn wait(device: &mut dyn Device, stream: Stream, how: Wait) -> Result<(), BenchError> {
+    let start = Instant::now();
+    while !device.passed(stream)? {
+        if start.elapsed() > PATIENCE {
+            return Err(BenchError::GpuHung(PATIENCE.as_secs()));
+        }
+        match how {
+            Wait::Looking => core::hint::spin_loop(),
+            Wait::Sleeping => std::thread::sleep(NAP),
+        }
+    }
+    Ok(())
+}
+
+/// Marks these streams and waits for them.
+fn finish(device: &mut dyn Device, streams: &[Stream], how: Wait) -> Result<(), BenchError> {
+    streams.iter().try_for_each(|&stream| device.mark(stream))?;
+    streams.iter().try_for_each(|&stream| wait(device, stream, how))
+}
+
+/// Runs `run` as many times as take `span`.
+fn turn(
+    times: &mut Times,
+    span: Duration,
+    mut run: impl FnMut(u64) -> Result<(), BenchError>,
+) -> Result<Sample, BenchError> {
+    loop {
+        let (cpu, start) = (thread_time(), Instant::now());
+        run(times.0)?;
+        let (elapsed, cpu) = (start.elapsed(), thread_time().saturating_sub(cpu));
+        if elapsed >= span {
+            return Ok(Sample { operations: times.0, elapsed, cpu });
+        }
+        let short = 1.2 * span.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+        times.0 = (times.0 as f64 * short.clamp(2.0, 16.0)) as u64;
+    }
+}
+
+impl Stage {
+    /// Opens device `number`: room for `bytes` of strips in its memory, and `lanes` ways through
+    /// it of `lane_bytes` each.
+    ///
+    /// # Errors
+    /// If the device refuses.
+    pub fn open(
+        driver: &dyn Driver,
+        number: usize,
+        bytes: usize,
+        (lanes, lane_bytes): (usize, usize),
+    ) -> Result<Stage, BenchError> {
+        let mut device = driver.open(number)?;
+        let mut noise = vec![0; 1 << 20];
+        Random::new(0x6770_7562).fill(&mut noise);
+        let mut room = |bytes: usize| -> Result<Room, BenchError> {
+            let room = Room::new(&mut *device, bytes + METADATA, bytes + METADATA)?;
+            for at in (0..bytes + METADATA - noise.len()).step_by(noise.len()) {
+                // Strips at one distance must not be equal: their parity would be 0.
+                let turned = (at / noise.len() * 4099) % noise.len();
+                let (front, back) = noise.split_at(turned);
+                room.fill(&mut *device, at, back);
+                room.fill(&mut *device, at + back.len(), front);
+            }
+            Ok(room)
+        };
+        let large = room(bytes)?;
+        let lanes = (0..lanes).map(|_| room(lane_bytes)).collect::<Result<_, _>>()?;
+        Ok(Stage { device, large, lanes, bytes })
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> String {
+        self.device.name().to_owned()
+    }
+
+    /// Bytes that a copy within the device or over the link takes each time.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// `work` on strips that stay in the device's memory, as many as there is room for.
+    ///
+    /// # Errors
+    /// If the device is in trouble or computes anything wrong.
+    pub fn resident(&mut self, work: &Work) -> Result<Track, BenchError> {
+        let lens = core::iter::repeat(work.strip);
+        self.laid(work, self.large, lens)
+    }
+
+    /// `work` in every lane.
+    ///
+    /// # Errors
+    /// As [`Stage::resident`].
+    pub fn streamed(&mut self, work: &Work) -> Result<Vec<Track>, BenchError> {
+        let lanes = self.lanes.clone();
+        let lens = || core::iter::repeat(work.strip);
+        lanes.into_iter().map(|room| self.laid(work, room, lens())).collect()
+    }
+
+    /// A single job of `work`, in a lane.
+    ///
+    /// # Errors
+    /// As [`Stage::resident`].
+    pub fn single(&mut self, work: &Work) -> Result<Track, BenchError> {
+        self.laid(work, self.lanes[0], [work.strip])
+    }
+
+    /// A batch of `work` in `room`, done once and compared.
+    fn laid(
+        &mut self,
+        work: &Work,
+        room: Room,
+        lens: impl IntoIterator<Item = usize>,
+    ) -> Result<Track, BenchError> {
+        let device = &mut *self.device;
+        let track = Track::new(device, room, &work.operation, lens);
+        let mut track =
+            track.ok_or_else(|| BenchError::Usage(format!("no room for {}", work.name)))?;
+        let jobs = [0, track.jobs() / 2, track.jobs() - 1];
+        let mut expected = Vec::new();
+        for job in jobs {
+            let (inputs, mut outputs) = (track.inputs(device, job), track.outputs(device, job));
+            let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+            let mut out: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+            let answer = work.operation.compute(&inputs, &mut out);
+            expected.push((outputs, answer));
+        }
+        track.up(device)?;
+        track.compute(device)?;
+        track.down(device)?;
+        finish(device, &[room.stream()], Wait::Looking)?;
+        for (job, (outputs, answer)) in jobs.into_iter().zip(expected) {
+            let found = track.outputs(device, job);
+            let differs = |(output, (a, b)): (usize, (&Vec<u8>, &Vec<u8>))| {
+                a.iter().zip(b).position(|(a, b)| a != b).map(|offset| (output, offset))
+            };
+            let differing = found.iter().zip(&outputs).enumerate().find_map(differs);
+            let wrong_answer = (track.answer(device, job) != answer).then_some((0, 0));
+            if let Some((output, offset)) = differing.or(wrong_answer) {
+                let operation = format!("{} on the GPU", work.name);
+                let than = "the CPU's";
+                return Err(BenchError::Different { operation, output, offset, than });
+            }
+        }
+        Ok(track)
+    }
+
+    /// The kernel alone, again and again.
+    ///
+    /// # Errors
+    /// If the device is in trouble, as of all turns.
+    pub fn compute(
+        &mut self,
+        track: &mut Track,
+        times: &mut Times,
+        span: Duration,
+    ) -> Result<Sample, BenchError> {
+        let (device, stream) = (&mut *self.device, self.large.stream());
+        turn(times, span, |count| {
+            (0..count).try_for_each(|_| track.compute(device))?;
+            finish(device, &[stream], Wait::Looking)
+        })
+    }
+
+    /// Batches up, through the kernel and down, lane after lane; a lane's next batch begins when
+    /// its last is down.
+    ///
+    /// # Errors
+    /// As [`Stage::compute`].
+    pub fn stream(
+        &mut self,
+        tracks: &mut [Track],
+        times: &mut Times,
+        span: Duration,
+    ) -> Result<Sample, BenchError> {
+        let device = &mut *self.device;
+        let streams: Vec<Stream> = self.lanes.iter().map(Room::stream).collect();
+        turn(times, span, |count| {
+            for batch in 0..count as usize {
+                let lane = batch % tracks.len();
+                wait(device, streams[lane], Wait::Looking)?;
+                tracks[lane].up(device)?;
+                tracks[lane].compute(device)?;
+                tracks[lane].down(device)?;
+                device.mark(streams[lane])?;
+            }
+            streams.iter().try_for_each(|&stream| wait(device, stream, Wait::Looking))
+        })
+    }
+
+    /// One batch after the other, each waited for.
+    ///
+    /// # Errors
+    /// As [`Stage::compute`].
+    pub fn one_by_one(
+        &mut self,
+        track: &mut Track,
+        how: Wait,
+        times: &mut Times,
+        span: Duration,
+    ) -> Result<Sample, BenchError> {
+        let (device, stream) = (&mut *self.device, self.lanes[0].stream());
+        turn(times, span, |count| {
+            for _ in 0..count {
+                track.up(device)?;
+                track.compute(device)?;
+                track.down(device)?;
+                finish(device, &[stream], how)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Copies within the device.
+    ///
+    /// # Errors
+    /// As [`Stage::compute`].
+    pub fn copy(&mut self, times: &mut Times, span: Duration) -> Result<Sample, BenchError> {
+        let (device, room, bytes) = (&mut *self.device, self.large, self.bytes);
+        turn(times, span, |count| {
+            for _ in 0..count {
+                device.copy_within(room.stream(), room.input().1, room.output().1, bytes)?;
+            }
+            finish(device, &[room.stream()], Wait::Looking)
+        })
+    }
+
+    /// Copies over the link: each of `ways` once at a time, side by side.
+    ///
+    /// # Errors
+    /// As [`Stage::compute`].
+    pub fn link(
+        &mut self,
+        ways: &[Way],
+        times: &mut Times,
+        span: Duration,
+    ) -> Result<Sample, BenchError> {
+        let (device, room, bytes) = (&mut *self.device, self.large, self.bytes);
+        let of = |way| if way == Way::Up { room.stream() } else { self.lanes[0].stream() };
+        let streams: Vec<Stream> = ways.iter().map(|&way| of(way)).collect();
+        turn(times, span, |count| {
+            for _ in 0..count {
+                for (&way, &stream) in ways.iter().zip(&streams) {
+                    let (input, output) = (room.input(), room.output());
+                    match way {
+                        Way::Up => device.copy_up(stream, input.0, input.1, bytes)?,
+                        Way::Down => device.copy_down(stream, output.1, output.0, bytes)?,
+                    }
+                }
+            }
+            finish(device, &streams, Wait::Looking)
+        })
+    }
+}
