@@ -198,7 +198,11 @@ mod tests {
         let mut failed = 0;
         for calls in (0..60).chain([100, 200, 400]) {
             StandIn::fail(calls, 719);
-            let tested = alone.driver.open(0).map_err(Fence::Failed).and_then(opened);
+            let unopened = StandIn::counts();
+            let device = alone.driver.open(0).map_err(Fence::Failed);
+            let given_back = StandIn::counts() == unopened;
+            assert_eq!(device.is_err(), given_back, "a device that is not opened is given back");
+            let tested = device.and_then(opened);
             StandIn::fail(-1, 0);
             match tested {
                 Err(Fence::Failed(error)) => {

@@ -73,7 +73,7 @@ struct State {
     entries: BTreeMap<u64, Entry>,
     next: u64,
     fence: Option<Fence>,
-    /// Since when the device's thread is among the driver's calls.
+    /// Until when the device's thread should be back from the driver's calls.
     inside: Option<Duration>,
     /// The longest that a job took, of those that were not given up.
     slowest: Duration,
@@ -293,8 +293,12 @@ impl Desk {
             }
         }
         (!state.ending).then(|| {
-            state.inside = Some(self.now());
-            std::mem::take(&mut state.letters)
+            let letters = std::mem::take(&mut state.letters);
+            // Large memory takes long to be shared.
+            let memory = letters.iter().any(|letter| !matches!(letter, Letter::Job(..)));
+            let patience = if memory { self.limits.start } else { self.limits.patience };
+            state.inside = Some(self.now() + patience);
+            letters
         })
     }
 
@@ -367,7 +371,7 @@ impl Desk {
         while state.ended.is_none() {
             let now = self.now();
             let left = until.saturating_sub(now);
-            let stuck = |since: Duration| since + self.limits.patience <= now;
+            let stuck = |until: Duration| until <= now;
             if left.is_zero() || state.inside.is_some_and(stuck) {
                 return false;
             }
@@ -413,7 +417,7 @@ impl Desk {
                 return Seen::Ending;
             }
             let now = self.now();
-            let stuck = |since: Duration| since + self.limits.patience <= now;
+            let stuck = |until: Duration| until <= now;
             if state.fence.is_none() && state.inside.is_some_and(stuck) {
                 return Seen::Stuck;
             }
@@ -427,9 +431,8 @@ impl Desk {
                 drop(answerers);
                 state = self.state();
             }
-            let inside = state.inside.map(|since| since + self.limits.patience);
             let open = state.entries.values().find(|entry| entry.answerer.is_some());
-            let next = inside.into_iter().chain(open.map(|entry| entry.since + bound)).min();
+            let next = state.inside.into_iter().chain(open.map(|entry| entry.since + bound)).min();
             state = match next.filter(|_| !state.entries.is_empty() && state.fence.is_none()) {
                 Some(until) => {
                     // Not sooner than it can make a difference.
