@@ -33,12 +33,12 @@ pub struct CudaDriver {
 }
 
 impl CudaDriver {
-    /// Loads the driver of this machine.
+    /// Loads the driver of this machine. It is started only when it is asked for devices, as that
+    /// can take long.
     ///
     /// # Errors
     ///
-    /// [`Problem::Missing`] if there is none or it lacks a function; another if it can't start,
-    /// as where no device is.
+    /// [`Problem::Missing`] if there is none or it lacks a function.
     pub fn load() -> Result<CudaDriver, DriverError> {
         CudaDriver::load_from(LIBRARY)
     }
@@ -49,13 +49,13 @@ impl CudaDriver {
     ///
     /// As [`CudaDriver::load`].
     pub(crate) fn load_from(name: &str) -> Result<CudaDriver, DriverError> {
-        let api = Arc::new(Api::load(name)?);
-        // SAFETY: `cuda.h` gives it one argument, which is 0.
-        api.checked(Asked::Load, unsafe { (api.init)(0) })?;
-        Ok(CudaDriver { api })
+        Ok(CudaDriver { api: Arc::new(Api::load(name)?) })
     }
 
+    /// How many devices there are. Starts the driver, if that was not done yet.
     fn count(&self) -> Result<i32, DriverError> {
+        // SAFETY: `cuda.h` gives it one argument, which is 0.
+        self.api.checked(Asked::Load, unsafe { (self.api.init)(0) })?;
         let mut count = 0;
         // SAFETY: it writes one number.
         self.api.checked(Asked::List, unsafe { (self.api.device_count)(&mut count) })?;
