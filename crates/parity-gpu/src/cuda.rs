@@ -33,12 +33,12 @@ pub struct CudaDriver {
 }
 
 impl CudaDriver {
-    /// Loads the driver of this machine.
+    /// Loads the driver of this machine. It is started only when it is asked for devices, as that
+    /// can take long.
     ///
     /// # Errors
     ///
-    /// [`Problem::Missing`] if there is none or it lacks a function; another if it can't start,
-    /// as where no device is.
+    /// [`Problem::Missing`] if there is none or it lacks a function.
     pub fn load() -> Result<CudaDriver, DriverError> {
         CudaDriver::load_from(LIBRARY)
     }
@@ -49,13 +49,13 @@ impl CudaDriver {
     ///
     /// As [`CudaDriver::load`].
     pub(crate) fn load_from(name: &str) -> Result<CudaDriver, DriverError> {
-        let api = Arc::new(Api::load(name)?);
-        // SAFETY: `cuda.h` gives it one argument, which is 0.
-        api.checked(Asked::Load, unsafe { (api.init)(0) })?;
-        Ok(CudaDriver { api })
+        Ok(CudaDriver { api: Arc::new(Api::load(name)?) })
     }
 
+    /// How many devices there are. Starts the driver, if that was not done yet.
     fn count(&self) -> Result<i32, DriverError> {
+        // SAFETY: `cuda.h` gives it one argument, which is 0.
+        self.api.checked(Asked::Load, unsafe { (self.api.init)(0) })?;
         let mut count = 0;
         // SAFETY: it writes one number.
         self.api.checked(Asked::List, unsafe { (self.api.device_count)(&mut count) })?;
@@ -198,7 +198,11 @@ mod tests {
         let mut failed = 0;
         for calls in (0..60).chain([100, 200, 400]) {
             StandIn::fail(calls, 719);
-            let tested = alone.driver.open(0).map_err(Fence::Failed).and_then(opened);
+            let unopened = StandIn::counts();
+            let device = alone.driver.open(0).map_err(Fence::Failed);
+            let given_back = StandIn::counts() == unopened;
+            assert_eq!(device.is_err(), given_back, "a device that is not opened is given back");
+            let tested = device.and_then(opened);
             StandIn::fail(-1, 0);
             match tested {
                 Err(Fence::Failed(error)) => {

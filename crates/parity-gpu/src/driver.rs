@@ -247,7 +247,7 @@ impl fmt::Display for DriverError {
             Problem::Missing(what) => write!(f, ": no {what}"),
             Problem::NoDevice => f.write_str(": no such device"),
             Problem::Memory => f.write_str(": not enough memory"),
-            Problem::Busy => f.write_str(": somebody else has it"),
+            Problem::Busy => f.write_str(": busy, somebody else has it"),
             Problem::Lost(name) => write!(f, ": the device is lost ({name})"),
             Problem::Arguments => f.write_str(": arguments that make no sense"),
             Problem::Code(code, name) => write!(f, ": error {code} ({name})"),

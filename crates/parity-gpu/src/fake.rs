@@ -50,8 +50,10 @@ pub struct Switches {
     /// Whether calls don't come back, and how many haven't.
     blocked: Mutex<(bool, usize)>,
     unblocked: Condvar,
-    /// What was done, for tests that must know.
+    /// What was asked for and done, for tests that must know.
+    asked: AtomicUsize,
     launches: AtomicUsize,
+    copied: AtomicUsize,
     /// Strips of launches that were neither the device's memory nor registered.
     strays: AtomicUsize,
 }
@@ -107,9 +109,19 @@ impl Switches {
         self.full.store(full, Ordering::SeqCst);
     }
 
+    /// Launches that were asked for, and not refused.
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
     /// Launches that were done.
     pub fn launches(&self) -> usize {
         self.launches.load(Ordering::SeqCst)
+    }
+
+    /// Bytes that were copied to and from the device.
+    pub fn copied(&self) -> usize {
+        self.copied.load(Ordering::SeqCst)
     }
 
     /// Strips of launches that a device could not have reached.
@@ -254,6 +266,7 @@ fn carry_out(command: Command, shared: &Shared) -> Option<u64> {
     match command {
         Command::Copy { from, to, len } => {
             locked(&to)[..len].copy_from_slice(&locked(&from)[..len]);
+            shared.switches.copied.fetch_add(len, Ordering::SeqCst);
         }
         Command::Zero { memory, len } => locked(&memory)[..len].fill(0),
         Command::Launch(batch) => run(&batch, shared),
@@ -469,6 +482,7 @@ impl Device for FakeDevice {
             return Err(DriverError::new(Asked::Launch, why));
         }
         self.ask(stream, Command::Launch(*batch));
+        self.shared.switches.asked.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 

@@ -223,12 +223,12 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
     ///
     /// If the device is fenced, or can't.
     pub(crate) fn register(&mut self, address: usize, bytes: usize) -> Result<(), DriverError> {
-        let refused = DriverError::new(Asked::Register, Problem::Arguments);
-        if self.fence.is_some() {
-            return Err(refused);
+        if self.fence.is_some() || !self.lanes.ranges.is_free(address, bytes) {
+            return Err(DriverError::new(Asked::Register, Problem::Arguments));
         }
         let reached = self.lanes.device.register(address, bytes)?;
-        self.lanes.ranges.add(address, bytes, reached).then_some(()).ok_or(refused)
+        self.lanes.ranges.add(address, bytes, reached);
+        Ok(())
     }
 
     /// Takes memory that is registered from the device; no job has any of it any more. Says

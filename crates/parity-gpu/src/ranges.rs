@@ -23,16 +23,19 @@ impl Ranges {
         whole.then_some(reached.0)
     }
 
-    /// Adds a range, unless it overlaps another.
-    pub(crate) fn add(&mut self, address: usize, bytes: usize, device: u64) -> bool {
+    /// Whether no range overlaps these bytes.
+    pub(crate) fn is_free(&self, address: usize, bytes: usize) -> bool {
+        let apart = |range: &(usize, usize, u64)| {
+            range.0 + range.1 <= address || address + bytes <= range.0
+        };
+        self.ranges.iter().all(apart)
+    }
+
+    /// Adds a range, which is free.
+    pub(crate) fn add(&mut self, address: usize, bytes: usize, device: u64) {
+        assert!(self.is_free(address, bytes), "memory is shared once");
         let at = self.ranges.partition_point(|range| range.0 < address);
-        let before = at.checked_sub(1).map(|i| self.ranges[i]);
-        let free = before.is_none_or(|range| range.0 + range.1 <= address)
-            && self.ranges.get(at).is_none_or(|range| address + bytes <= range.0);
-        if free {
-            self.ranges.insert(at, (address, bytes, device));
-        }
-        free
+        self.ranges.insert(at, (address, bytes, device));
     }
 
     /// Takes out the range that begins at `address`.
@@ -62,8 +65,10 @@ mod tests {
         let memory = Aligned::zeros(1024);
         let base = memory.as_ptr().addr();
         let mut ranges = Ranges::default();
-        assert!(ranges.add(base + 512, 256, 0x9000) && ranges.add(base, 256, 0x1000));
-        assert!(!ranges.add(base + 240, 32, 0) && !ranges.add(base + 500, 32, 0));
+        ranges.add(base + 512, 256, 0x9000);
+        ranges.add(base, 256, 0x1000);
+        assert!(!ranges.is_free(base + 240, 32) && !ranges.is_free(base + 500, 32));
+        assert!(ranges.is_free(base + 256, 256));
         assert_eq!(ranges.find(&memory[..256]), Some(0x1000));
         assert_eq!(ranges.find(&memory[528..768]), Some(0x9010));
         assert_eq!(ranges.find(&memory[248..264]), None);

@@ -73,9 +73,9 @@ struct State {
     entries: BTreeMap<u64, Entry>,
     next: u64,
     fence: Option<Fence>,
-    /// Since when the device's thread is among the driver's calls.
+    /// Until when the device's thread should be back from the driver's calls.
     inside: Option<Duration>,
-    /// The longest that a job took, of those that were not given up.
+    /// The longest that a job took; it fades.
     slowest: Duration,
     /// Whether the device's thread, or the watch, sleeps until it is told.
     thread_sleeps: bool,
@@ -104,6 +104,8 @@ type Told = (Answerer<BufMut>, Result<(Answer, Vec<BufMut>), Undone>);
 
 /// How many times the longest time a job may take.
 const TIMES: u32 = 20;
+/// The part of the longest time that each job takes off.
+const FADES: u32 = 256;
 /// How long the device's thread sleeps while the device works.
 const NAP: Duration = Duration::from_micros(20);
 /// The same once it is fenced, and only limbo is left.
@@ -293,8 +295,12 @@ impl Desk {
             }
         }
         (!state.ending).then(|| {
-            state.inside = Some(self.now());
-            std::mem::take(&mut state.letters)
+            let letters = std::mem::take(&mut state.letters);
+            // Large memory takes long to be shared.
+            let memory = letters.iter().any(|letter| !matches!(letter, Letter::Job(..)));
+            let patience = if memory { self.limits.start } else { self.limits.patience };
+            state.inside = Some(self.now() + patience);
+            letters
         })
     }
 
@@ -321,20 +327,27 @@ impl Desk {
         }
         for (number, outcome) in finished {
             let bytes = state.entries.get(&number).map_or(0, |entry| entry.bytes as u64);
-            let closed = self.close(&mut state, number);
-            match (closed, outcome) {
-                (Some((Some(answerer), since)), Outcome::Done(answer, outputs)) => {
+            let Some((answerer, since)) = self.close(&mut state, number) else {
+                unwanted.push(outcome);
+                continue;
+            };
+            if matches!(outcome, Outcome::Done(..)) {
+                // Of jobs that were given up too: the device is that slow now.
+                let faded = state.slowest - state.slowest / FADES;
+                state.slowest = faded.max(now.saturating_sub(since));
+            }
+            match (answerer, outcome) {
+                (Some(answerer), Outcome::Done(answer, outputs)) => {
                     state.figures.jobs += 1;
                     state.figures.bytes += bytes;
-                    state.slowest = state.slowest.max(now.saturating_sub(since));
                     told.push((answerer, Ok((answer, outputs))));
                 }
-                (Some((Some(answerer), _)), outcome) => {
+                (Some(answerer), outcome) => {
                     state.figures.undone += 1;
                     told.push((answerer, Err(Undone)));
                     unwanted.push(outcome);
                 }
-                (_, outcome) => unwanted.push(outcome),
+                (None, outcome) => unwanted.push(outcome),
             }
         }
         let late = self.is_late(&state, now);
@@ -367,7 +380,7 @@ impl Desk {
         while state.ended.is_none() {
             let now = self.now();
             let left = until.saturating_sub(now);
-            let stuck = |since: Duration| since + self.limits.patience <= now;
+            let stuck = |until: Duration| until <= now;
             if left.is_zero() || state.inside.is_some_and(stuck) {
                 return false;
             }
@@ -413,7 +426,7 @@ impl Desk {
                 return Seen::Ending;
             }
             let now = self.now();
-            let stuck = |since: Duration| since + self.limits.patience <= now;
+            let stuck = |until: Duration| until <= now;
             if state.fence.is_none() && state.inside.is_some_and(stuck) {
                 return Seen::Stuck;
             }
@@ -427,9 +440,8 @@ impl Desk {
                 drop(answerers);
                 state = self.state();
             }
-            let inside = state.inside.map(|since| since + self.limits.patience);
             let open = state.entries.values().find(|entry| entry.answerer.is_some());
-            let next = inside.into_iter().chain(open.map(|entry| entry.since + bound)).min();
+            let next = state.inside.into_iter().chain(open.map(|entry| entry.since + bound)).min();
             state = match next.filter(|_| !state.entries.is_empty() && state.fence.is_none()) {
                 Some(until) => {
                     // Not sooner than it can make a difference.
