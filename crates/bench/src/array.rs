@@ -162,26 +162,37 @@ pub(crate) fn compare(
     b: &Side<'_>,
 ) -> Result<Vec<Round>, BenchError> {
     let (load_a, load_b) = (workload.load(&a.record), workload.load(&b.record));
-    let span = Until::Elapsed(options.span / TURNS);
-    let mut rounds = Vec::new();
-    // A first turn that does not count: memory and tables are warm afterwards.
-    a.run(&load_a, span, 0)?;
-    b.run(&load_b, span, 0)?;
-    for round in 0..options.rounds as u64 {
-        let mut sums = Round::default();
-        for turn in 0..u64::from(TURNS) {
-            let seed = 1 + round * u64::from(TURNS) + turn;
-            if (round + turn) % 2 == 0 {
-                sums.a = sums.a.and(a.run(&load_a, span, seed)?);
-                sums.b = sums.b.and(b.run(&load_b, span, seed)?);
-            } else {
-                sums.b = sums.b.and(b.run(&load_b, span, seed)?);
-                sums.a = sums.a.and(a.run(&load_a, span, seed)?);
-            }
+    let sides = [(a, load_a), (b, load_b)];
+    warm(&sides, options.span / TURNS)?;
+    let round = |round| {
+        let sums = take_turns(&sides, round, TURNS, options.span)?;
+        Ok(Round { a: sums[0], b: sums[1] })
+    };
+    (0..options.rounds).map(round).collect()
+}
+
+/// A first turn of each side that does not count: memory and tables are warm afterwards.
+pub(crate) fn warm(sides: &[(&Side<'_>, Load)], span: Duration) -> Result<(), BenchError> {
+    sides.iter().try_for_each(|(side, load)| side.run(load, Until::Elapsed(span), 0).map(drop))
+}
+
+/// A round of `span` for each side, cut into turns; who begins turns round.
+pub(crate) fn take_turns(
+    sides: &[(&Side<'_>, Load)],
+    round: usize,
+    turns: u32,
+    span: Duration,
+) -> Result<Vec<Sample>, BenchError> {
+    let mut sums = vec![Sample::default(); sides.len()];
+    for turn in 0..turns as usize {
+        let seed = 1 + (round * turns as usize + turn) as u64;
+        for at in 0..sides.len() {
+            let at = (at + turn + round) % sides.len();
+            let (side, load) = &sides[at];
+            sums[at] = sums[at].and(side.run(load, Until::Elapsed(span / turns), seed)?);
         }
-        rounds.push(sums);
     }
-    Ok(rounds)
+    Ok(sums)
 }
 
 /// Adds one side's rate and CPU time.

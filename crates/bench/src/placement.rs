@@ -4,18 +4,19 @@
 //! each; the placements take turns. Whole stripes are where a GPU may pay; small writes show that
 //! they do not wait for it; reads of a lost drive are computed.
 
-use crate::array::Side;
+use crate::array::{Side, take_turns, warm};
 use crate::bay::{Bay, Make, Source};
 use crate::error::BenchError;
-use crate::load::{Load, Op, Order, Until};
+use crate::gpu_bench::cores::Cores;
+use crate::gpu_bench::works::pq;
+use crate::load::{Load, Op, Order};
 use crate::report::{Goal, Report};
 use crate::stats::{Sample, Spread};
 use layout::Level;
-use parity::Code;
 use parity_gpu::cuda::CudaDriver;
 use parity_gpu::{Fence, Limits, Placement, Service};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use units::MIB;
 
 /// Data strips, and parities.
@@ -29,9 +30,9 @@ const DRIVE_MOST: u64 = 128 * MIB;
 const AUTO_GOAL: f64 = 0.97;
 /// What a GPU must save of the CPU's time for parity.
 const SAVED_GOAL: f64 = 0.80;
-/// Stripes whose parity is computed in turn where its own cost is measured: more than a core's
-/// caches hold.
-const STRIPES: usize = 16;
+/// Bytes of the stripes whose parity is computed in turn where its own cost is measured: more than
+/// a core's caches hold.
+const ALONE: usize = 16 * DATA * STRIP;
 
 /// What is measured, and how long.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +139,7 @@ pub fn measure(
             lacks = true;
         }
         progress(&format!("{}: {}", workload.name, names(placements).join(" against ")));
-        let rounds = take_turns(options, workload, &bays)?;
+        let rounds = rounds_of(options, workload, &bays)?;
         for (at, placement) in placements.iter().enumerate() {
             let samples = rounds.iter().map(|round| round.samples[at]);
             add(report, workload, *placement, samples);
@@ -185,38 +186,25 @@ struct Turn {
 /// Turns that each array has within a round.
 const TURNS: u32 = 3;
 
-fn take_turns(
+fn rounds_of(
     options: &Placements,
     workload: &Workload,
     bays: &[Bay],
 ) -> Result<Vec<Turn>, BenchError> {
-    let sides: Vec<(Side<'_>, Load)> = bays
-        .iter()
-        .map(|bay| {
-            let (side, Workload { op, order, bytes, depth, .. }) = (bay.side(), workload);
-            let load =
-                Load::reached(*op, *order, *bytes, *depth, &side.record, bay.reach().as_ref());
-            (side, load)
-        })
-        .collect();
-    let span = Until::Elapsed(options.span / TURNS);
-    let mut alone = Alone::new();
-    for (side, load) in &sides {
-        side.run(load, span, 0)?;
-    }
-    let mut rounds = Vec::new();
-    for round in 0..options.rounds.max(1) {
-        let mut samples = vec![Sample::default(); sides.len()];
-        for turn in 0..TURNS as usize {
-            for at in 0..sides.len() {
-                let at = (at + turn + round) % sides.len();
-                let seed = 1 + (round * TURNS as usize + turn) as u64;
-                samples[at] = samples[at].and(sides[at].0.run(&sides[at].1, span, seed)?);
-            }
-        }
-        rounds.push(Turn { samples, parity_micros: alone.micros() });
-    }
-    Ok(rounds)
+    let sides: Vec<_> = bays.iter().map(|bay| (bay.side(), bay.reach())).collect();
+    let load = |(side, reach): &(Side<'_>, Option<_>)| {
+        let Workload { op, order, bytes, depth, .. } = *workload;
+        Load::reached(op, order, bytes, depth, &side.record, reach.as_ref())
+    };
+    let sides: Vec<_> = sides.iter().map(|side| (&side.0, load(side))).collect();
+    warm(&sides, options.span / TURNS)?;
+    let mut alone = Cores::new(1, ALONE);
+    let round = |round| {
+        let samples = take_turns(&sides, round, TURNS, options.span)?;
+        let parity_micros = alone.one(&pq(STRIP), options.span / TURNS).cpu_micros();
+        Ok(Turn { samples, parity_micros })
+    };
+    (0..options.rounds.max(1)).map(round).collect()
 }
 
 fn add(
@@ -246,33 +234,6 @@ fn cpu_saved(placements: &[Placement], rounds: &[Turn], report: &mut Report) {
         });
         let goal = Some(Goal::AtLeast(SAVED_GOAL));
         report.add("parity-cpu-saved", "ratio", Spread::of(saved), goal);
-    }
-}
-
-/// Parity of whole stripes and nothing else.
-struct Alone {
-    code: Code,
-    data: Vec<Vec<u8>>,
-    parities: Vec<Vec<u8>>,
-}
-
-impl Alone {
-    fn new() -> Self {
-        let strips = |count| (0..count).map(|i| vec![i as u8; STRIP]).collect();
-        let code = Code::new(DATA, PARITIES).expect("a code of ten strips");
-        Self { code, data: strips(STRIPES * DATA), parities: strips(STRIPES * PARITIES) }
-    }
-
-    /// CPU time of a stripe's parity, in microseconds.
-    fn micros(&mut self) -> f64 {
-        let since = Instant::now();
-        let stripes = self.data.chunks(DATA).zip(self.parities.chunks_mut(PARITIES));
-        for (data, parities) in stripes {
-            let data: Vec<&[u8]> = data.iter().map(|strip| &strip[..]).collect();
-            let mut out: Vec<&mut [u8]> = parities.iter_mut().map(|strip| &mut strip[..]).collect();
-            self.code.generate(&data, &mut out);
-        }
-        since.elapsed().as_secs_f64() * 1e6 / STRIPES as f64
     }
 }
 

@@ -361,9 +361,7 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
         if !turn.plan.kind.adds() {
             outputs.iter_mut().for_each(|output| output.fill(0));
         }
-        let inputs: Vec<&[u8]> = turn.job.inputs.iter().map(AsRef::as_ref).collect();
-        let mut refs: Vec<_> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-        let answer = turn.job.operation.compute(&inputs, &mut refs);
+        let answer = turn.job.operation.compute_in(&turn.job.inputs, &mut outputs);
         let right = (answer, outputs);
         let own = &self.lanes.lanes[lane];
         if own.agrees(&*self.lanes.device, (&turn.plan, placed), &turn.job, &right) {

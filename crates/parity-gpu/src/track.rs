@@ -284,13 +284,6 @@ mod tests {
         }
     }
 
-    /// What a job should come to, here.
-    fn here(operation: &Operation, inputs: &[Vec<u8>], outputs: &mut [Vec<u8>]) -> Answer {
-        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
-        let mut outputs: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-        operation.compute(&inputs, &mut outputs)
-    }
-
     #[test]
     fn tracks_do_what_the_parity_crate_does() {
         let code = Code::new(4, 2).unwrap();
@@ -320,7 +313,7 @@ mod tests {
             let inputs = track.inputs(device, 1);
             let before = |output: usize| noise[output..output + 4112].to_vec();
             let mut outputs: Vec<_> = (0..operation.writes().len()).map(before).collect();
-            let answer = here(&operation, &inputs, &mut outputs);
+            let answer = operation.compute_in(&inputs, &mut outputs);
             assert_eq!(track.outputs(device, 1), outputs, "{operation:?}");
             assert_eq!(track.answer(device, 1), answer, "{operation:?}");
         }

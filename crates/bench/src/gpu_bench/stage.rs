@@ -179,9 +179,7 @@ impl Stage {
         let mut expected = Vec::new();
         for job in jobs {
             let (inputs, mut outputs) = (track.inputs(device, job), track.outputs(device, job));
-            let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
-            let mut out: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-            let answer = work.operation.compute(&inputs, &mut out);
+            let answer = work.operation.compute_in(&inputs, &mut outputs);
             expected.push((outputs, answer));
         }
         track.up(device)?;

@@ -478,7 +478,7 @@ impl<E: Host> Work<'_, E> {
     fn compare_copies(&self, present: StripSet, columns: &mut Columns) -> Verdict {
         let alike = |one: usize| {
             let same = |other: &usize| columns[*other].as_deref() == columns[one].as_deref();
-            present.iter().filter(same).fold(StripSet::default(), |s, i| s.or(StripSet::one(i)))
+            present.iter().filter(same).collect()
         };
         let first = present.iter().next().expect("a copy is present");
         let as_first = alike(first);

@@ -140,38 +140,22 @@ impl<E: Host> Work<'_, E> {
         if lost.is_empty() {
             return;
         }
-        let there = |strip: &usize| columns[*strip].is_some();
-        let there = (0..columns.len()).filter(there).map(StripSet::one);
-        let given = there.fold(StripSet::default(), StripSet::or);
-        let missing = lost.iter().map(|strip| StripSet::one(*strip));
-        let missing = missing.fold(StripSet::default(), StripSet::or);
-        let wanted = Wanted::Strips(self.code(), given, missing);
+        let given = (0..columns.len()).filter(|strip| columns[*strip].is_some()).collect();
+        let wanted = Wanted::Strips(self.code(), given, lost.iter().copied().collect());
         let outputs = match self.elsewhere(wanted, bytes, |_| None, columns).await {
             Some((_, outputs)) => outputs.into_iter().collect(),
-            None => self.recover_here(wanted, lost, bytes, columns),
+            None => {
+                let strips: ArrayVec<Option<&[u8]>, STRIPS> =
+                    columns.iter().map(|c| c.as_ref().map(|c| &c[..])).collect();
+                self.here(wanted, (lost.len(), bytes), |out| {
+                    let recovered = self.code().recover(&strips, lost, out);
+                    recovered.expect("the planner reads enough to recover");
+                })
+            }
         };
         for (strip, output) in lost.iter().zip(outputs) {
             columns[*strip] = Some(output);
         }
-    }
-
-    fn recover_here(
-        &self,
-        wanted: Wanted,
-        lost: &[usize],
-        bytes: usize,
-        columns: &Columns,
-    ) -> ArrayVec<BufMut, 4> {
-        let mut outputs: ArrayVec<BufMut, 4> = lost.iter().map(|_| self.scratch(bytes)).collect();
-        let strips: ArrayVec<Option<&[u8]>, STRIPS> =
-            columns.iter().map(|c| c.as_ref().map(|c| &c[..])).collect();
-        let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
-        self.here(wanted, bytes, &mut || {
-            let recovered = self.code().recover(&strips, lost, &mut out);
-            recovered.expect("the planner reads enough to recover");
-        });
-        drop(out);
-        outputs
     }
 
     /// Whether all strips, which are in `columns`, agree, if somebody else says so; `None`: nobody
@@ -207,7 +191,15 @@ impl<E: Host> Work<'_, E> {
         let mut outputs: ArrayVec<BufMut, 4> =
             match self.elsewhere(wanted, bytes, single, columns).await {
                 Some((_, outputs)) => outputs.into_iter().collect(),
-                None => self.generate_here(wanted, slice, columns),
+                None => {
+                    let data: ArrayVec<&[u8], STRIPS> = (0..self.state.k)
+                        .map(|strip| match slice.single(strip) {
+                            Some(new) => &new[..],
+                            None => &columns[strip].as_ref().expect("read or written whole")[..],
+                        })
+                        .collect();
+                    self.here(wanted, (self.state.m, bytes), |out| code.generate(&data, out))
+                }
             };
         if let (true, Some(byte)) = (mutants::is(Mutant::Canary), outputs[0].last_mut()) {
             *byte ^= 1;
@@ -215,32 +207,23 @@ impl<E: Host> Work<'_, E> {
         parity.extend(outputs.into_iter().map(|o| Some(o.freeze())));
     }
 
-    fn generate_here(
+    /// Has `work` compute here what was wanted: so many strips, of so many bytes.
+    fn here(
         &self,
         wanted: Wanted,
-        slice: &Slice<'_>,
-        columns: &Columns,
+        (count, bytes): (usize, usize),
+        work: impl Fn(&mut [&mut [u8]]),
     ) -> ArrayVec<BufMut, 4> {
-        let data: ArrayVec<&[u8], STRIPS> = (0..self.state.k)
-            .map(|strip| match slice.single(strip) {
-                Some(new) => &new[..],
-                None => &columns[strip].as_ref().expect("read or written whole")[..],
-            })
-            .collect();
-        let mut outputs: ArrayVec<BufMut, 4> =
-            (0..self.state.m).map(|_| self.scratch(slice.bytes())).collect();
+        let mut outputs: ArrayVec<BufMut, 4> = (0..count).map(|_| self.scratch(bytes)).collect();
         let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
-        self.here(wanted, slice.bytes(), &mut || self.code().generate(&data, &mut out));
+        match self.array.accelerated() {
+            Some(helper) => {
+                helper.jobs.here(&helper.operation(wanted), bytes, &mut || work(&mut out));
+            }
+            None => work(&mut out),
+        }
         drop(out);
         outputs
-    }
-
-    /// Does `work` here, which is what was wanted.
-    fn here(&self, wanted: Wanted, bytes: usize, work: &mut dyn FnMut()) {
-        match self.array.accelerated() {
-            Some(helper) => helper.jobs.here(&helper.operation(wanted), bytes, work),
-            None => work(),
-        }
     }
 
     /// Has somebody else do it, if there is one who wants to: what was found out, and the strips

@@ -265,8 +265,7 @@ pub(crate) async fn take_out<E: Host>(
     if missed.is_empty() {
         return;
     }
-    let slot = |strip| StripSet::one(bound.strip(key, strip).2.index());
-    let slots = missed.iter().map(slot).fold(StripSet::default(), StripSet::or);
+    let slots = missed.iter().map(|strip| bound.strip(key, strip).2.index()).collect();
     array.fail_all_and_wait(bound, slots).await;
 }
 

@@ -65,7 +65,7 @@ impl StripSet {
     }
     /// The first `n` strips of the set (all, if it has fewer).
     pub fn first(self, n: usize) -> Self {
-        self.iter().take(n).fold(Self::default(), |set, strip| set.or(Self::one(strip)))
+        self.iter().take(n).collect()
     }
     /// The strips in ascending order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
@@ -77,6 +77,12 @@ impl StripSet {
                 strip
             })
         })
+    }
+}
+
+impl FromIterator<usize> for StripSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(strips: I) -> Self {
+        strips.into_iter().fold(Self::default(), |set, strip| set.or(Self::one(strip)))
     }
 }
 
@@ -194,7 +200,7 @@ mod tests {
     }
 
     fn set(strips: &[usize]) -> StripSet {
-        strips.iter().fold(StripSet::default(), |s, i| s.or(StripSet::one(*i)))
+        strips.iter().copied().collect()
     }
 
     #[test]

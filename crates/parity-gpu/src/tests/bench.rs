@@ -1,15 +1,29 @@
 //! Runs batches in plain memory and compares them with the CPU.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parity::offload::{Answer, Job, Operation, What};
 
+use crate::fence::Limits;
 use crate::host;
 use crate::kind::Kind;
 use crate::memory::Aligned;
 use crate::pack::{Packed, Packer, Placed, Room, Stage};
 use crate::plan::{Plan, Plans};
 use crate::selftest::make_right;
+
+/// Small lanes, so that there are many batches; time enough for a busy machine.
+pub(crate) const LIMITS: Limits = Limits {
+    lanes: 3,
+    in_bytes: 1 << 19,
+    out_bytes: 1 << 19,
+    patience: Duration::from_secs(60),
+    start: Duration::from_secs(60),
+    late: Duration::from_secs(60),
+    latency: Duration::from_millis(1),
+    sample: 0,
+};
 
 /// Small deterministic generator (SplitMix64) for test data.
 pub(crate) struct Random(pub(crate) u64);

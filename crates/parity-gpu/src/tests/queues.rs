@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parity::Code;
 use parity::offload::Operation;
 
-use super::bench::{Case, Random, by_cpu, case};
+use super::bench::{Case, LIMITS, Random, by_cpu, case};
 use crate::driver::{Asked, Driver, Problem};
 use crate::fake::FakeDriver;
 use crate::fence::{Fence, Limits};
@@ -15,18 +15,6 @@ use crate::queue::{Back, Outcome, Queue};
 use crate::{Kind, selftest};
 
 type Jobs = Queue<Vec<u8>, Vec<u8>, usize>;
-
-/// Small lanes, so that there are many batches; time enough for a busy machine.
-const LIMITS: Limits = Limits {
-    lanes: 3,
-    in_bytes: 1 << 19,
-    out_bytes: 1 << 19,
-    patience: Duration::from_secs(60),
-    start: Duration::from_secs(60),
-    late: Duration::from_secs(60),
-    latency: Duration::from_millis(1),
-    sample: 0,
-};
 
 /// Device memory that holds the lanes.
 const MEMORY: usize = 3 << 20;

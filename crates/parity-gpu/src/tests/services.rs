@@ -15,16 +15,7 @@ use crate::fake::FakeDriver;
 use crate::{Event, Fence, Handle, Limits, Placement, Service};
 
 /// Nothing is late but what hangs, on a busy machine too.
-const LIMITS: Limits = Limits {
-    lanes: 3,
-    in_bytes: 1 << 19,
-    out_bytes: 1 << 19,
-    patience: Duration::from_secs(60),
-    start: Duration::from_secs(60),
-    late: Duration::from_secs(60),
-    latency: Duration::from_millis(1),
-    sample: 16,
-};
+const LIMITS: Limits = Limits { sample: 16, ..super::bench::LIMITS };
 
 /// Jobs are given up soon, and a device fenced a little later.
 const HASTY: Limits =
@@ -149,15 +140,13 @@ impl Right {
     fn check(mut self, done: Done<BufMut>) -> bool {
         let by_device = done.is_ok();
         let (answer, outputs) = done.unwrap_or_else(|Undone| {
-            let inputs: Vec<&[u8]> = self.inputs.iter().map(AsRef::as_ref).collect();
             let copied = |output: &Vec<u8>| {
                 let mut other = Pool::single(output.len());
                 other.copy_from_slice(output);
                 other
             };
             let mut outputs: Vec<BufMut> = self.job.outputs.iter().map(copied).collect();
-            let mut refs: Vec<_> = outputs.iter_mut().map(|output| &mut output[..]).collect();
-            (self.job.operation.compute(&inputs, &mut refs), outputs)
+            (self.job.operation.compute_in(&self.inputs, &mut outputs), outputs)
         });
         assert_eq!(self.job.compute(), answer, "{:?}", self.job.operation);
         assert!(outputs.iter().zip(&self.job.outputs).all(|(found, right)| found[..] == right[..]));

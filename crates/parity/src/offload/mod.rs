@@ -49,9 +49,7 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>> Job<I, O> {
     ///
     /// If counts or lengths of buffers are not the operation's.
     pub fn compute(&mut self) -> Answer {
-        let inputs: Vec<&[u8]> = self.inputs.iter().map(AsRef::as_ref).collect();
-        let mut outputs: Vec<&mut [u8]> = self.outputs.iter_mut().map(AsMut::as_mut).collect();
-        self.operation.compute(&inputs, &mut outputs)
+        self.operation.compute_in(&self.inputs, &mut self.outputs)
     }
 }
 

@@ -168,6 +168,17 @@ impl Operation {
         Answer::Written
     }
 
+    /// As [`Operation::compute`], whatever the buffers are.
+    pub fn compute_in<I: AsRef<[u8]>, O: AsMut<[u8]>>(
+        &self,
+        inputs: &[I],
+        outputs: &mut [O],
+    ) -> Answer {
+        let inputs: Vec<&[u8]> = inputs.iter().map(AsRef::as_ref).collect();
+        let mut outputs: Vec<&mut [u8]> = outputs.iter_mut().map(AsMut::as_mut).collect();
+        self.compute(&inputs, &mut outputs)
+    }
+
     fn update_here(&self, code: Code, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
         let pairs = inputs.chunks_exact(2).zip(self.reads.iter().step_by(2));
         let changes: Vec<_> =
