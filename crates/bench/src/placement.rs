@@ -14,7 +14,7 @@ use crate::report::{Goal, Report};
 use crate::stats::{Sample, Spread};
 use layout::Level;
 use parity_gpu::cuda::CudaDriver;
-use parity_gpu::{Fence, Limits, Placement, Service};
+use parity_gpu::{Driver, Limits, Placement, Service};
 use std::sync::Arc;
 use std::time::Duration;
 use units::MIB;
@@ -91,8 +91,9 @@ const WORKLOADS: [Workload; 3] = [
 /// If it is asked for by name.
 pub fn gpu_for(parity: Option<Placement>) -> Result<Result<Arc<Service>, String>, BenchError> {
     let open = || {
-        let driver = CudaDriver::load().map_err(Fence::Failed)?;
-        Service::start(Box::new(driver), 0, Limits::default(), Box::new(|_| {}))
+        let load = || Ok(Box::new(CudaDriver::load()?) as Box<dyn Driver>);
+        let service = Service::start(Box::new(load), 0, Limits::default(), Box::new(|_| {}))?;
+        service.opened().map(|()| service)
     };
     match parity {
         None | Some(Placement::Cpu) => Ok(Err("not asked for".to_owned())),
@@ -246,12 +247,13 @@ mod tests {
     #[test]
     fn every_placement_writes_what_is_read() {
         let service = Service::start(
-            Box::new(FakeDriver::new(7, 1 << 30)),
+            Box::new(|| Ok(Box::new(FakeDriver::new(7, 1 << 30)))),
             0,
             Limits::default(),
             Box::new(|_| {}),
         );
-        let service = Arc::new(service.expect("the fake device passes its test"));
+        let service = Arc::new(service.expect("it is started"));
+        service.opened().expect("the fake device passes its test");
         let mut report = Report::new("test", "test");
         let options = Placements {
             parity: Placement::Auto,

@@ -1,5 +1,5 @@
-//! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`
-//! and `parity`.
+//! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
+//! `parity` and `parity_check`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -8,6 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 
+use parity_gpu::Limits;
 pub use parity_gpu::Placement;
 
 /// Most data cores.
@@ -36,6 +37,13 @@ pub struct Config {
     /// Where parity is computed.
     #[serde(default, deserialize_with = "placement")]
     pub parity: Placement,
+    /// One job of so many that a GPU did is done by the CPU too and compared; 0: none.
+    #[serde(default = "usual_check")]
+    pub parity_check: u32,
+}
+
+fn usual_check() -> u32 {
+    Limits::default().sample
 }
 
 fn placement<'d, D: Deserializer<'d>>(from: D) -> Result<Placement, D::Error> {
@@ -103,11 +111,11 @@ mod tests {
     #[test]
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
-                    drive_deadline_ms = 2000\nparity = \"gpu\"\n";
+                    drive_deadline_ms = 2000\nparity = \"gpu\"\nparity_check = 16\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
         assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
-        assert_eq!(config.parity, Placement::Gpu);
+        assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
 
@@ -119,6 +127,7 @@ mod tests {
             drives: vec![],
             drive_deadline_ms: 10_000,
             parity: Placement::Auto,
+            parity_check: 1024,
         };
         assert_eq!(Config::parse(""), Ok(config));
     }

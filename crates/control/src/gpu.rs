@@ -1,13 +1,14 @@
 //! Parity on a GPU, where there is one and it pays.
 //!
-//! Invariant: what can't be done there is done by the CPU; a machine without a GPU, or whose GPU
-//! goes, serves all the same.
+//! Invariants: nobody waits for a GPU, and its driver is loaded only if it is wanted; what can't be
+//! done there is done by the CPU, so that a machine without a GPU, or whose GPU goes, serves all
+//! the same.
 
-use crate::api::{self, Error};
+use crate::api;
 use engine::Accelerator;
 use io::Reach;
 use parity_gpu::cuda::CudaDriver;
-use parity_gpu::{Driver, DriverError, Event, Fence, Limits, Placement, Problem, Service};
+use parity_gpu::{Driver, Event, Fence, Limits, Load, Placement, Problem, Service};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,37 +17,27 @@ pub struct Parity {
     /// The CPU's kernel.
     kernel: &'static str,
     placement: Placement,
+    /// The GPU, from when it is asked for.
     service: Option<Service>,
-    /// Why there is no GPU though one was looked for and found.
-    problem: Option<String>,
 }
 
 impl Parity {
-    /// Opens the first GPU, unless all is to be done on the CPU, by `kernel`.
-    ///
-    /// # Errors
-    /// If the GPU is asked for by name, and there is none that works.
-    pub fn open(kernel: &'static str, placement: Placement) -> Result<Self, Error> {
-        let cpu = Self { kernel, placement, service: None, problem: None };
-        if placement == Placement::Cpu {
-            return Ok(cpu);
-        }
-        let opened = CudaDriver::load().map_err(Fence::Failed);
-        cpu.with(opened.and_then(|driver| start(Box::new(driver))))
+    /// Has the first GPU opened, unless all is to be done on the CPU, by `kernel`. One of `check`
+    /// of its jobs is done on both.
+    pub fn open(kernel: &'static str, placement: Placement, check: u32) -> Self {
+        let load = || Ok(Box::new(CudaDriver::load()?) as Box<dyn Driver>);
+        Self::with(kernel, placement, check, Box::new(load))
     }
 
-    fn with(self, opened: Result<Service, Fence>) -> Result<Self, Error> {
-        match opened {
-            Ok(service) => Ok(Self { service: Some(service), ..self }),
-            Err(fence) if self.placement == Placement::Gpu => {
-                let hint = "install NVIDIA's driver, or let the CPU do it: --parity auto or cpu";
-                Err(Error::failed(format!("parity can't be computed on a GPU: {fence}"), hint))
-            }
-            Err(fence) => {
-                let problem = (!is_none(&fence)).then(|| fence.to_string());
-                Ok(Self { problem, ..self })
-            }
-        }
+    fn with(kernel: &'static str, placement: Placement, check: u32, load: Load) -> Self {
+        let limits = Limits { sample: check, ..Limits::default() };
+        let start = || {
+            let tell = Box::new(move |event| tell(placement, &event));
+            let started = Service::start(load, 0, limits, tell);
+            started.map_err(|fence| say(placement, &fence)).ok()
+        };
+        let service = (placement != Placement::Cpu).then(start).flatten();
+        Self { kernel, placement, service }
     }
 
     /// What a core asks for parity. Once for each core, on it.
@@ -63,66 +54,85 @@ impl Parity {
 
     /// How it stands, for clients.
     pub fn status(&self) -> api::Parity {
-        let fence = self.service.as_ref().and_then(Service::fence).map(|fence| fence.to_string());
-        let figures = self.service.as_ref().map(Service::figures).unwrap_or_default();
+        let service = self.service.as_ref();
+        let fence = service.and_then(Service::fence);
+        let figures = service.map(Service::figures).unwrap_or_default();
         api::Parity {
             placement: self.placement.to_string(),
             kernel: self.kernel.to_owned(),
-            gpu: self.service.as_ref().map(|service| service.device().to_owned()),
-            problem: fence.or_else(|| self.problem.clone()),
+            gpu: service.and_then(Service::device),
+            problem: fence.filter(|fence| is_told(self.placement, fence)).map(|f| f.to_string()),
             gpu_jobs: figures.jobs,
             gpu_bytes: figures.bytes,
         }
     }
 }
 
-fn start(driver: Box<dyn Driver>) -> Result<Service, Fence> {
-    Service::start(driver, 0, Limits::default(), Box::new(tell))
+/// Says what became of the GPU, on its own thread.
+fn tell(placement: Placement, event: &Event) {
+    match event {
+        Event::Opened(name) => eprintln!("palisade: parity on {name}, too ({placement})"),
+        Event::Fenced(fence) => say(placement, fence),
+    }
 }
 
-/// Says what became of the GPU, on its own thread.
-fn tell(event: Event) {
-    let Event::Fenced(fence) = event;
-    eprintln!("palisade: warning: the GPU computes no parity any more: {fence}");
-    if matches!(fence, Fence::Wrong { .. }) {
-        eprintln!("  scrub all arrays: what it computed before may be wrong, too");
+fn say(placement: Placement, fence: &Fence) {
+    if !is_told(placement, fence) {
+        return;
     }
+    eprintln!("palisade: warning: no parity is computed on a GPU from now on: {fence}");
+    match fence {
+        Fence::Wrong { .. } => eprintln!("  scrub all arrays: what it computed may be wrong"),
+        _ if is_none(fence) => eprintln!("  install NVIDIA's driver, or serve with --parity cpu"),
+        _ => {}
+    }
+}
+
+/// Whether a person wants to know: not that there is no GPU where none was asked for.
+fn is_told(placement: Placement, fence: &Fence) -> bool {
+    placement == Placement::Gpu || !is_none(fence)
 }
 
 /// Whether there simply is no GPU.
 fn is_none(fence: &Fence) -> bool {
-    let missing =
-        |error: &DriverError| matches!(error.problem, Problem::Missing(_) | Problem::NoDevice);
-    matches!(fence, Fence::Failed(error) if missing(error))
+    let Fence::Failed(error) = fence else { return false };
+    matches!(error.problem, Problem::Missing(_) | Problem::NoDevice)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parity_gpu::Asked;
+    use parity_gpu::{Asked, DriverError};
 
-    fn failed(placement: Placement, asked: Asked, problem: Problem) -> Result<Parity, Error> {
-        let cpu = Parity { kernel: "portable", placement, service: None, problem: None };
-        cpu.with(Err(Fence::Failed(DriverError { asked, problem })))
+    /// How it stands once a driver has failed so.
+    fn failed(placement: Placement, problem: Problem) -> (Parity, api::Parity) {
+        let error = DriverError { asked: Asked::Load, problem };
+        let parity = Parity::with("portable", placement, 0, Box::new(|| Err(error)));
+        if let Some(service) = &parity.service {
+            service.opened().expect_err("there is no driver");
+        }
+        let status = parity.status();
+        (parity, status)
     }
 
     #[test]
-    fn a_machine_without_a_gpu_serves_and_says_nothing() {
+    fn a_machine_without_a_gpu_serves_and_says_so_if_it_was_asked_for() {
         let missing = || Problem::Missing("libcuda.so.1".to_owned());
-        let parity = failed(Placement::Auto, Asked::Load, missing()).expect("it serves");
-        let status = parity.status();
-        assert_eq!((status.gpu, status.problem, &status.placement[..]), (None, None, "auto"));
-        assert!(parity.accelerator().is_none() && parity.reach().is_none());
-        let refused = failed(Placement::Gpu, Asked::Load, missing()).err();
-        let refused = refused.expect("it was asked for");
-        assert!(refused.error.contains("libcuda.so.1"), "{}", refused.error);
-        assert!(refused.hint.contains("--parity auto"), "{}", refused.hint);
+        let (parity, auto) = failed(Placement::Auto, missing());
+        assert_eq!((auto.gpu, auto.problem, &auto.placement[..]), (None, None, "auto"));
+        assert!(parity.accelerator().is_some_and(|accelerator| {
+            let code = parity::Code::new(4, 2).expect("a code");
+            !accelerator.jobs.wants(&parity::offload::Operation::generate(code), 1 << 20)
+        }));
+        let (_, gpu) = failed(Placement::Gpu, missing());
+        assert!(gpu.problem.is_some_and(|problem| problem.contains("libcuda.so.1")));
+        let (parity, cpu) = failed(Placement::Cpu, missing());
+        assert!(parity.accelerator().is_none() && cpu.problem.is_none());
     }
 
     #[test]
     fn a_gpu_that_does_not_work_is_told() {
-        let parity = failed(Placement::Auto, Asked::Open, Problem::Memory);
-        let problem = parity.expect("it serves").status().problem.expect("it is told");
-        assert!(problem.contains("memory"), "{problem}");
+        let (_, status) = failed(Placement::Auto, Problem::Memory);
+        assert!(status.problem.is_some_and(|problem| problem.contains("memory")));
     }
 }

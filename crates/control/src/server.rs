@@ -72,8 +72,8 @@ async fn run(config: Config) -> Result<(), Error> {
     let kernel = parity_kernel()?;
     raise_file_limit();
     let listener = listen(&socket).await?;
-    let parity = Arc::new(Parity::open(kernel, config.parity)?);
-    say_parity(&parity.status());
+    let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
+    say_parity(kernel);
     let deadline = Nanos::from_millis(config.drive_deadline_ms);
     let settings = Settings { deadline, ..Settings::default() };
     let started = data::start(config.cores, settings, parity.clone());
@@ -125,15 +125,9 @@ fn parity_kernel() -> Result<&'static str, Error> {
     })
 }
 
-/// Names the parity kernel, and those that this machine gets wrong; and the GPU.
-fn say_parity(status: &api::Parity) {
-    eprintln!("palisade: parity kernel {}", status.kernel);
-    if let Some(gpu) = &status.gpu {
-        eprintln!("palisade: parity on {gpu}, too ({})", status.placement);
-    }
-    if let Some(problem) = &status.problem {
-        eprintln!("palisade: warning: parity is not computed on a GPU: {problem}");
-    }
+/// Names the parity kernel, and those that this machine gets wrong.
+fn say_parity(kernel: &str) {
+    eprintln!("palisade: parity kernel {kernel}");
     for warning in parity::warnings() {
         eprintln!("palisade: warning: {warning}");
     }

@@ -49,7 +49,7 @@ impl Memory {
 
     /// Address of the first byte.
     pub fn address(&self) -> usize {
-        self.base.addr().get()
+        self.base.as_ptr().expose_provenance()
     }
 
     /// How many bytes.

@@ -43,5 +43,5 @@ pub use fence::{Fence, Limits};
 pub use kind::Kind;
 pub use pack::Packed;
 pub use place::{NotPlacement, Placement};
-pub use service::{Event, Figures, Handle, Service, Tell};
+pub use service::{Event, Figures, Handle, Load, Service, Tell};
 pub use track::{Room, Track};

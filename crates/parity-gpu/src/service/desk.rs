@@ -72,8 +72,10 @@ struct State {
     /// By the order of coming.
     entries: BTreeMap<u64, Entry>,
     next: u64,
+    /// The device's name, once it is open.
+    device: Option<String>,
     fence: Option<Fence>,
-    /// Until when the device's thread should be back from the driver's calls.
+    /// Until when the device's thread may be among the driver's calls, if it is.
     inside: Option<Duration>,
     /// The longest that a job took; it fades.
     slowest: Duration,
@@ -91,12 +93,13 @@ pub(super) struct Desk {
     limits: Limits,
     place: Place,
     tell: Mutex<Tell>,
-    /// Whether jobs are taken: not fenced, not late, not ending.
+    /// Whether jobs are taken: the device is open, not fenced, not late, not ending.
     open: AtomicBool,
     state: Mutex<State>,
     for_thread: Condvar,
     for_watch: Condvar,
     thread_ended: Condvar,
+    opened: Condvar,
 }
 
 /// A ticket's answer, to be given without the lock.
@@ -117,8 +120,9 @@ impl Desk {
             letters: VecDeque::new(),
             entries: BTreeMap::new(),
             next: 0,
+            device: None,
             fence: None,
-            inside: None,
+            inside: Some(limits.start),
             slowest: Duration::ZERO,
             thread_sleeps: false,
             watch_sleeps: false,
@@ -131,11 +135,12 @@ impl Desk {
             limits,
             place: Place::new(limits.latency),
             tell: Mutex::new(tell),
-            open: AtomicBool::new(true),
+            open: AtomicBool::new(false),
             state: Mutex::new(state),
             for_thread: Condvar::new(),
             for_watch: Condvar::new(),
             thread_ended: Condvar::new(),
+            opened: Condvar::new(),
         }
     }
 
@@ -177,10 +182,38 @@ impl Desk {
         figures
     }
 
-    /// Before the first job: what the self-test measured.
-    pub(super) fn begin(&self, timed: &Timed) {
+    /// Before the first job: the device's name, and what its self-test measured.
+    pub(super) fn begin(&self, device: &str, timed: &Timed) {
         self.place.started(timed.cpu.0, timed.cpu.1);
         timed.device.iter().for_each(|batch| self.place.passed(batch.bytes, batch.took));
+        let mut state = self.state();
+        state.inside = None;
+        if state.fence.is_some() || state.ending {
+            return;
+        }
+        state.device = Some(device.to_owned());
+        self.open.store(true, Ordering::Relaxed);
+        drop(state);
+        self.opened.notify_all();
+        self.say(Event::Opened(device.to_owned()));
+    }
+
+    /// Waits until the device is open, or is not going to be.
+    pub(super) fn wait_until_open(&self) -> Result<(), Fence> {
+        let mut state = self.state();
+        while state.device.is_none() && state.fence.is_none() {
+            state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.fence.clone().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn device(&self) -> Option<String> {
+        self.state().device.clone()
+    }
+
+    fn say(&self, event: Event) {
+        let tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner);
+        tell(event);
     }
 
     /// A core's job, at the time `at`.
@@ -225,8 +258,8 @@ impl Desk {
         state.fence = Some(fence.clone());
         self.open.store(false, Ordering::Relaxed);
         self.give_up_all(state);
-        let tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner);
-        tell(Event::Fenced(fence));
+        self.opened.notify_all();
+        self.say(Event::Fenced(fence));
     }
 
     /// The service ends.
@@ -254,8 +287,9 @@ impl Desk {
         }
         drop(state);
         // A buffer that goes back to its pool may be the last one, and the pool's memory then
-        // comes here.
-        drop((answerers, jobs));
+        // comes here. Buffers go first, so that who is answered is their only owner.
+        drop(jobs);
+        drop(answerers);
     }
 
     /// Takes out a job's entry: its answerer, if its ticket waits yet, and since when.
@@ -440,19 +474,21 @@ impl Desk {
                 drop(answerers);
                 state = self.state();
             }
+            // With jobs about, a call may begin at any time.
+            let busy = (!state.entries.is_empty()).then(|| now + self.limits.patience);
             let open = state.entries.values().find(|entry| entry.answerer.is_some());
-            let next = state.inside.into_iter().chain(open.map(|entry| entry.since + bound)).min();
-            state = match next.filter(|_| !state.entries.is_empty() && state.fence.is_none()) {
+            let open = open.map(|entry| entry.since + bound);
+            let next = state.inside.into_iter().chain(busy).chain(open).min();
+            // The first job's bound may come sooner than what is waited for.
+            state.watch_sleeps = state.entries.is_empty();
+            state = match next.filter(|_| state.fence.is_none()) {
                 Some(until) => {
                     // Not sooner than it can make a difference.
                     let left = until.saturating_sub(self.now()).max(Duration::from_millis(1));
                     let woken = self.for_watch.wait_timeout(state, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => {
-                    state.watch_sleeps = true;
-                    self.for_watch.wait(state).unwrap_or_else(PoisonError::into_inner)
-                }
+                None => self.for_watch.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }

@@ -19,7 +19,7 @@ mod thread;
 mod watch;
 
 use std::cell::Cell;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ use parity::offload::{Job, Offload, Operation, Ticket};
 
 pub use desk::Figures;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, DriverError};
 use crate::fence::{Fence, Limits};
 use crate::pack::fits;
 use crate::place::Placement;
@@ -37,66 +37,59 @@ use desk::Desk;
 /// What happened to a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// It is not used any more.
+    /// It has passed its test and takes jobs from now on; its name.
+    Opened(String),
+    /// It is not used any more, or never was.
     Fenced(Fence),
 }
+
+/// What loads a driver, on the device's thread.
+pub type Load = Box<dyn FnOnce() -> Result<Box<dyn Driver>, DriverError> + Send>;
 
 /// Who is told of it. He must not wait for anything.
 pub type Tell = Box<dyn Fn(Event) + Send>;
 
-/// An open device. Dropped, it answers all tickets, and waits for what is under way no longer
-/// than [`Limits::patience`].
+/// A device, from when it is asked for. Until it is open it takes no jobs. Dropped, the service
+/// answers all tickets, and waits for what is under way no longer than [`Limits::patience`].
 pub struct Service {
     desk: Arc<Desk>,
-    device: String,
     thread: Option<JoinHandle<()>>,
     watch: Option<JoinHandle<()>>,
 }
 
 impl Service {
-    /// Opens device `number` and runs its known answers, within [`Limits::start`].
+    /// Has device `number` opened and its known answers run, within [`Limits::start`]; waits for
+    /// nothing of it.
     ///
     /// # Errors
     ///
-    /// [`Fence`] if the device can't be opened or fails its test.
-    pub fn start(
-        driver: Box<dyn Driver>,
-        number: usize,
-        limits: Limits,
-        tell: Tell,
-    ) -> Result<Service, Fence> {
+    /// [`Fence::Ended`] if there are no threads to be had.
+    pub fn start(load: Load, number: usize, limits: Limits, tell: Tell) -> Result<Service, Fence> {
         let desk = Arc::new(Desk::new(limits, tell));
-        let (opened, answer) = mpsc::channel();
         let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new().name(name.to_owned()).spawn(body)
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body);
+            thread.map(Some).map_err(|_| Fence::Ended)
         };
+        let mut service = Service { desk: desk.clone(), thread: None, watch: None };
         let of_thread = desk.clone();
-        let body = Box::new(move || thread::run(driver, number, &of_thread, &opened));
-        let thread = spawn("parity-gpu", body).map_err(|_| Fence::Ended)?;
-        let device = match answer.recv_timeout(limits.start) {
-            Ok(Ok(device)) => device,
-            Ok(Err(fence)) => {
-                // It has said its last word.
-                drop(thread.join());
-                return Err(fence);
-            }
-            // Its thread may be in the driver for good. It ends on its own if not.
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                desk.end();
-                return Err(Fence::Hung);
-            }
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Fence::Ended),
-        };
-        let of_watch = desk.clone();
-        let mut service = Service { desk, device, thread: Some(thread), watch: None };
-        let watch = spawn("parity-gpu-watch", Box::new(move || watch::run(&of_watch)));
-        service.watch = Some(watch.map_err(|_| Fence::Ended)?);
+        let body = Box::new(move || thread::run(load, number, &of_thread));
+        service.thread = spawn("parity-gpu", body)?;
+        service.watch = spawn("parity-gpu-watch", Box::new(move || watch::run(&desk)))?;
         Ok(service)
     }
 
-    /// The device's name.
-    pub fn device(&self) -> &str {
-        &self.device
+    /// Waits until the device takes jobs.
+    ///
+    /// # Errors
+    ///
+    /// [`Fence`] if it can't be opened, fails its test or takes too long.
+    pub fn opened(&self) -> Result<(), Fence> {
+        self.desk.wait_until_open()
+    }
+
+    /// The device's name, once it is open.
+    pub fn device(&self) -> Option<String> {
+        self.desk.device()
     }
 
     /// What a core hands its jobs in with.
@@ -127,8 +120,9 @@ impl Drop for Service {
         if let Some(watch) = self.watch.take() {
             drop(watch.join());
         }
-        let thread = self.thread.take().filter(|_| self.desk.wait_for_thread());
-        if let Some(thread) = thread {
+        // One that is in the driver for good is left there.
+        let thread = self.thread.take();
+        if let Some(thread) = thread.filter(|_| self.desk.wait_for_thread()) {
             drop(thread.join());
         }
     }

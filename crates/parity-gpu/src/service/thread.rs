@@ -4,12 +4,10 @@
 //! back that the device can't reach for any more.
 //! Invariant: whatever ends this thread, a panic too, all tickets are answered.
 
-use std::sync::mpsc::Sender;
-
 use io::{Buf, BufMut};
 
+use super::Load;
 use super::desk::{Desk, Ended, Letter};
-use crate::driver::Driver;
 use crate::fence::Fence;
 use crate::queue::Queue;
 use crate::selftest;
@@ -29,33 +27,25 @@ impl Drop for Farewell<'_> {
     }
 }
 
-/// The thread. Says through `opened` what the device's name is, or why there is none.
-pub(super) fn run(
-    driver: Box<dyn Driver>,
-    number: usize,
-    desk: &Desk,
-    opened: &Sender<Result<String, Fence>>,
-) {
+/// The thread.
+pub(super) fn run(load: Load, number: usize, desk: &Desk) {
     let mut farewell = Farewell { desk, ended: Ended::Unclean };
     let mut clock = || {
         std::thread::yield_now();
         desk.now()
     };
-    let device = driver.open(number).map_err(Fence::Failed);
+    let device = load().and_then(|driver| driver.open(number)).map_err(Fence::Failed);
     let tested = device
         .and_then(|device| selftest::open::<Buf, BufMut, u64>(device, desk.limits(), &mut clock));
     let (mut queue, timed) = match tested {
         Ok(tested) => tested,
         Err(fence) => {
-            desk.end();
             // Nobody else's memory was reached for.
             farewell.ended = Ended::Clean;
-            drop(opened.send(Err(fence)));
-            return;
+            return desk.put_fence(fence);
         }
     };
-    desk.begin(&timed);
-    drop(opened.send(Ok(queue.device().to_owned())));
+    desk.begin(queue.device(), &timed);
     serve(&mut queue, desk);
     if quiet(&mut queue, desk) && queue.unregister_all() {
         farewell.ended = Ended::Clean;

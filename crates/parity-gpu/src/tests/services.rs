@@ -12,7 +12,7 @@ use parity::offload::{Done, Job, Offload, Operation, Ticket, Undone};
 
 use super::bench::Random;
 use crate::fake::FakeDriver;
-use crate::{Event, Fence, Handle, Limits, Placement, Service};
+use crate::{Event, Fence, Handle, Limits, Load, Placement, Service};
 
 /// Nothing is late but what hangs, on a busy machine too.
 const LIMITS: Limits = Limits { sample: 16, ..super::bench::LIMITS };
@@ -37,7 +37,10 @@ impl Bench {
         let events = Arc::new(Mutex::new(Vec::new()));
         let told = events.clone();
         let tell = Box::new(move |event| told.lock().unwrap().push(event));
-        let service = Service::start(Box::new(driver.clone()), 0, limits, tell).unwrap();
+        let service = Service::start(load(&driver), 0, limits, tell).unwrap();
+        service.opened().unwrap();
+        until(|| !events.lock().unwrap().is_empty());
+        assert_eq!(events.lock().unwrap().pop(), Some(Event::Opened("fake".to_owned())));
         Bench { driver, service, events }
     }
 
@@ -52,6 +55,12 @@ impl Bench {
         until(|| self.service.figures().reached > before);
         pool
     }
+}
+
+/// What gives a service this driver.
+fn load(driver: &FakeDriver) -> Load {
+    let driver = driver.clone();
+    Box::new(|| Ok(Box::new(driver)))
 }
 
 /// Lets others run until something is so.
@@ -357,7 +366,7 @@ fn a_service_that_ends_answers_all_tickets() {
 fn a_device_that_can_not_be_opened_is_an_error() {
     let start = |driver: &FakeDriver, number| {
         let limits = Limits { start: Duration::from_millis(300), ..HASTY };
-        Service::start(Box::new(driver.clone()), number, limits, Box::new(|_| ())).map(|_| ())
+        Service::start(load(driver), number, limits, Box::new(|_| ())).unwrap().opened()
     };
     let driver = FakeDriver::new(6, 3 << 20);
     assert!(matches!(start(&driver, 1), Err(Fence::Failed(_))));
@@ -370,6 +379,29 @@ fn a_device_that_can_not_be_opened_is_an_error() {
     driver.switches().hang(true);
     assert_eq!(start(&driver, 0), Err(Fence::Hung));
     driver.switches().hang(false);
+}
+
+/// A driver that takes its time keeps nobody waiting: jobs are done here meanwhile.
+#[test]
+fn nobody_waits_for_a_device_to_open() {
+    let driver = FakeDriver::new(8, 3 << 20);
+    driver.switches().block(true);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let told = events.clone();
+    let tell = Box::new(move |event| told.lock().unwrap().push(event));
+    let service = Service::start(load(&driver), 0, LIMITS, tell).unwrap();
+    let operation = Operation::generate(Code::new(4, 2).unwrap());
+    let handle = service.handle(Placement::Gpu);
+    assert!(!handle.wants(&operation, STRIP) && service.device().is_none());
+    let pool = Pool::reached(STRIP, 8, Some(&service.reach()));
+    driver.switches().block(false);
+    service.opened().unwrap();
+    assert!(handle.wants(&operation, STRIP));
+    until(|| service.figures().reached > 0);
+    assert_eq!(service.device(), Some("fake".to_owned()));
+    until(|| !events.lock().unwrap().is_empty());
+    assert_eq!(events.lock().unwrap()[..], [Event::Opened("fake".to_owned())]);
+    drop(pool);
 }
 
 /// What is done where follows the placement, and fits.
