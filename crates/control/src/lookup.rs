@@ -11,6 +11,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 type Answer = io::Result<Vec<SocketAddr>>;
@@ -113,9 +114,13 @@ fn late() -> io::Error {
     io::Error::new(ErrorKind::WouldBlock, "looking it up takes too long")
 }
 
-/// What `ADDR:PORT` stands for, however long the lookup takes.
+/// The longest that somebody who asks for an export waits for a name.
+const NOW_LIMIT: Duration = Duration::from_secs(5);
+
+/// What `ADDR:PORT` stands for, for somebody who waits for it.
 pub async fn now(text: &str) -> Answer {
-    Ok(tokio::net::lookup_host(text).await?.collect())
+    let looking = tokio::time::timeout(NOW_LIMIT, tokio::net::lookup_host(text));
+    Ok(looking.await.map_err(|_| late())??.collect())
 }
 
 #[cfg(test)]

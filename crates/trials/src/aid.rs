@@ -68,7 +68,7 @@ impl Offload<Buf, BufMut> for Aid {
     fn submit(&self, mut job: Job<Buf, BufMut>) -> Ticket<BufMut> {
         let (answerer, waits) = ticket();
         let mut rng = self.rng.borrow_mut();
-        let undone = rng.below(UNDONE) == 0;
+        let (undone, kept) = (rng.below(UNDONE) == 0, rng.below(UNDONE) == 0);
         let most = [1_000, 100_000, 5_000_000][rng.index(3)];
         let (first, then) = (Nanos(rng.below(most)), Nanos(rng.below(50_000_000)));
         let (env, jobs) = (self.env.clone(), self.jobs.clone());
@@ -85,8 +85,13 @@ impl Offload<Buf, BufMut> for Aid {
             let answer = job.compute();
             jobs.done.set(jobs.done.get() + 1);
             let Job { inputs, outputs, .. } = job;
+            // They should be gone before the answer; nothing may hang on it.
+            let kept = kept.then(|| inputs.clone());
             drop(inputs);
             answerer.answer(Ok((answer, outputs)));
+            if kept.is_some() {
+                env.sleep(then).await;
+            }
         });
         waits
     }
