@@ -2,14 +2,15 @@
 //!
 //! A round gives each side one turn, the order turning round: *resident* (strips in the device's
 //! memory, the kernel again and again), *streamed* (from pinned memory of this machine and back,
-//! several lanes), one core, all cores, copies within the device, copies up and copies down.
+//! several lanes), *mapped* (the kernels themselves read and write registered memory of this
+//! machine, as they do for arrays; several lanes), one core, all cores, copies within the device, copies up and copies down.
 //! Time is wall-clock time. A result is the median of the rounds.
 //!
 //! Results, for a work `NAME` such as `pq`: `resident-NAME` is the share of the bound by copies
 //! within the device: bytes that the kernel reads and writes per second, over bytes that a copy
 //! reads and writes per second. `streamed-NAME` is the share of the link's bound: the time that
 //! the batch's bytes up or down, whichever take longer, need by themselves, over the time it
-//! took. `…-gbps` are rates in 10^9 bytes of data per second, `resident-NAME-moved-gbps` in bytes
+//! took; `mapped-NAME` is the same share for strips that nothing copies. `…-gbps` are rates in 10^9 bytes of data per second, `resident-NAME-moved-gbps` in bytes
 //! read and written; `link-both-gbps` is each direction's rate while both are in use.
 //!
 //! `break-even-time` and `break-even-cpu` are the bytes of data in one P+Q job of 8+2 from which
@@ -30,9 +31,9 @@ use crate::error::BenchError;
 use crate::report::{Goal, Report};
 use crate::stats::{Sample, Spread};
 use cores::Cores;
-use parity_gpu::Driver;
 use parity_gpu::cuda::CudaDriver;
 use parity_gpu::power::Meter;
+use parity_gpu::{Driver, Track};
 use stage::{Stage, Times, Way};
 use std::time::{Duration, Instant};
 use works::{Work, works};
@@ -95,6 +96,7 @@ pub fn nvidia() -> Result<CudaDriver, String> {
 struct Samples {
     resident: Vec<Sample>,
     streamed: Vec<Sample>,
+    mapped: Vec<Sample>,
     one: Vec<Sample>,
     all: Vec<Sample>,
     copy: Vec<Sample>,
@@ -102,11 +104,25 @@ struct Samples {
     down: Vec<Sample>,
 }
 
+impl Samples {
+    /// The shares of the link's bound that `own` reached, whose batches send so many bytes up and
+    /// down; copies took `bytes` each time.
+    fn of_link(&self, own: &[Sample], (up, down): (f64, f64), bytes: f64) -> Option<Spread> {
+        let copies = self.up.iter().zip(&self.down);
+        let least = |(alone_up, alone_down): (&Sample, &Sample)| {
+            let seconds = |sent: f64, alone: &Sample| sent / 1e9 / gbps(alone, bytes);
+            seconds(up, alone_up).max(seconds(down, alone_down))
+        };
+        Spread::of(own.iter().zip(copies).map(|(own, copies)| own.rate() * least(copies)))
+    }
+}
+
 /// How many times each side of the device does its steps.
 #[derive(Default)]
 struct Counts {
     resident: Times,
     streamed: Times,
+    mapped: Times,
     copy: Times,
     up: Times,
     down: Times,
@@ -216,17 +232,27 @@ impl Run<'_> {
         let (rounds, span) = (self.options.rounds, self.options.span);
         let mut resident = self.stage.resident(work)?;
         let mut streamed = self.stage.streamed(work)?;
-        let shape = Shape::of(work, &resident, &streamed[0]);
+        let mut mapped = self.stage.mapped(work)?;
+        let shape = Shape {
+            resident: Batch::of(work, &resident),
+            streamed: Batch::of(work, &streamed[0]),
+            mapped: mapped.as_ref().map(|tracks| Batch::of(work, &tracks[0])).map_err(Clone::clone),
+        };
         let (mut samples, mut counts) = (Samples::default(), Counts::default());
-        let Counts { resident: r, streamed: s, copy, up, down } = &mut counts;
+        let Counts { resident: r, streamed: s, mapped: m, copy, up, down } = &mut counts;
         for round in 0..rounds {
-            for side in 0..5 {
+            for side in 0..6 {
                 // Copies write over results, never over what a batch reads.
-                match if round % 2 == 0 { side } else { 4 - side } {
+                match if round % 2 == 0 { side } else { 5 - side } {
                     0 => samples.resident.push(self.stage.compute(&mut resident, r, span)?),
                     1 => samples.streamed.push(self.stage.stream(&mut streamed, s, span)?),
-                    2 => samples.one.push(self.cores.one(work, span)),
-                    3 => samples.all.push(self.cores.all(work, span)),
+                    2 => {
+                        if let Ok(tracks) = &mut mapped {
+                            samples.mapped.push(self.stage.stream(tracks, m, span)?);
+                        }
+                    }
+                    3 => samples.one.push(self.cores.one(work, span)),
+                    4 => samples.all.push(self.cores.all(work, span)),
                     _ => {
                         samples.copy.push(self.stage.copy(copy, span)?);
                         samples.up.push(self.stage.link(&[Way::Up], up, span)?);
@@ -243,31 +269,32 @@ impl Run<'_> {
         let (samples, shape) = self.rounds(work)?;
         let (name, bytes) = (work.name, self.stage.bytes() as f64);
         let goal = |least| (name == "pq").then_some(Goal::AtLeast(least));
+        let Batch { data, moved: (read, written), .. } = shape.resident;
         let bound = samples.resident.iter().zip(&samples.copy);
-        let ratio =
-            Spread::of(bound.map(|(own, copy)| gbps(own, shape.moved) / gbps(copy, 2.0 * bytes)));
-        report.add(&format!("resident-{name}"), "ratio", ratio, goal(0.80));
-        let resident = rates(&samples.resident, shape.resident_data);
+        let share = |(own, copy)| gbps(own, read + written) / gbps(copy, 2.0 * bytes);
+        report.add(&format!("resident-{name}"), "ratio", Spread::of(bound.map(share)), goal(0.80));
+        let resident = rates(&samples.resident, data);
         report.add(&format!("resident-{name}-gbps"), "GB/s", resident, None);
-        let moved = rates(&samples.resident, shape.moved);
+        let moved = rates(&samples.resident, read + written);
         report.add(&format!("resident-{name}-moved-gbps"), "GB/s", moved, None);
-        let link = samples.up.iter().zip(&samples.down);
-        let least = link.map(|(up, down)| {
-            let seconds = |bytes: f64, gbps: f64| bytes / 1e9 / gbps;
-            seconds(shape.up, gbps(up, bytes)).max(seconds(shape.down, gbps(down, bytes)))
-        });
-        let ratio =
-            Spread::of(samples.streamed.iter().zip(least).map(|(own, least)| own.rate() * least));
-        report.add(&format!("streamed-{name}"), "ratio", ratio, goal(0.90));
-        let streamed = rates(&samples.streamed, shape.streamed_data);
+        let Batch { data, copied, .. } = shape.streamed;
+        let share = samples.of_link(&samples.streamed, copied, bytes);
+        report.add(&format!("streamed-{name}"), "ratio", share, goal(0.90));
+        let streamed = rates(&samples.streamed, data);
         report.add(&format!("streamed-{name}-gbps"), "GB/s", streamed, None);
+        match shape.mapped {
+            Ok(Batch { data, moved, copied }) => {
+                let sent = (moved.0 + copied.0, moved.1 + copied.1);
+                let share = samples.of_link(&samples.mapped, sent, bytes);
+                report.add(&format!("mapped-{name}"), "ratio", share, None);
+                let mapped = rates(&samples.mapped, data);
+                report.add(&format!("mapped-{name}-gbps"), "GB/s", mapped, None);
+            }
+            Err(reason) => report.leave_open(&format!("mapped-{name}"), &reason),
+        }
         let job = work.data() as f64;
         report.add(&format!("one-core-{name}-gbps"), "GB/s", rates(&samples.one, job), None);
         report.add(&format!("all-cores-{name}-gbps"), "GB/s", rates(&samples.all, job), None);
-        match mapped(work) {
-            Ok(ratio) => report.add(&format!("mapped-{name}"), "ratio", Some(ratio), None),
-            Err(reason) => report.leave_open(&format!("mapped-{name}"), reason),
-        }
         Ok(())
     }
 
@@ -326,35 +353,29 @@ impl Run<'_> {
 
 /// Bytes of one batch.
 #[derive(Clone, Copy)]
-struct Shape {
-    /// Data of a resident batch, and of a streamed one.
-    resident_data: f64,
-    streamed_data: f64,
-    /// What the resident kernel reads and writes.
-    moved: f64,
-    /// What a streamed batch sends up and down.
-    up: f64,
-    down: f64,
+struct Batch {
+    /// Of data.
+    data: f64,
+    /// That its kernel reads, and writes.
+    moved: (f64, f64),
+    /// That are copied up, and down.
+    copied: (f64, f64),
 }
 
-impl Shape {
-    fn of(work: &Work, resident: &parity_gpu::Track, streamed: &parity_gpu::Track) -> Shape {
-        let data = |track: &parity_gpu::Track| (track.jobs() as u64 * work.data()) as f64;
-        let ((read, written), (up, down)) = (resident.moved(), streamed.copied());
-        Shape {
-            resident_data: data(resident),
-            streamed_data: data(streamed),
-            moved: (read + written) as f64,
-            up: up as f64,
-            down: down as f64,
-        }
+impl Batch {
+    fn of(work: &Work, track: &Track) -> Batch {
+        let pair = |(one, other): (usize, usize)| (one as f64, other as f64);
+        let data = (track.jobs() as u64 * work.data()) as f64;
+        Batch { data, moved: pair(track.moved()), copied: pair(track.copied()) }
     }
 }
 
-/// The share of the link's bound where the kernel itself reads and writes memory of this machine
-/// that is registered with the device.
-fn mapped(_work: &Work) -> Result<Spread, &'static str> {
-    Err("memory of this machine can't be registered with a device yet")
+/// The batches of each side.
+struct Shape {
+    resident: Batch,
+    streamed: Batch,
+    /// Or why there is none.
+    mapped: Result<Batch, String>,
 }
 
 /// The report as a table, with its notes.

@@ -10,7 +10,8 @@ use super::works::Work;
 use crate::error::BenchError;
 use crate::record::Random;
 use crate::stats::Sample;
-use parity_gpu::{Device, Driver, Room, Stream, Track};
+use parity_gpu::{Device, Driver, DriverError, Lent, Room, Stream, Track};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// No turn takes this long.
@@ -36,6 +37,9 @@ pub struct Stage {
     large: Room,
     /// What streamed strips go through.
     lanes: Vec<Room>,
+    /// As many lanes for what goes with strips that kernels reach by themselves, and the memory
+    /// of those; else why there is none.
+    mapped: Result<Vec<(Room, Rc<Lent>)>, String>,
     bytes: usize,
 }
 
@@ -55,6 +59,29 @@ pub struct Times(u64);
 impl Default for Times {
     fn default() -> Self {
         Times(1)
+    }
+}
+
+/// Bytes that look random, over and over.
+struct Noise(Vec<u8>);
+
+impl Noise {
+    fn new() -> Self {
+        let mut noise = vec![0; 1 << 20];
+        Random::new(0x6770_7562).fill(&mut noise);
+        Self(noise)
+    }
+
+    /// Has `put` fill `bytes` of memory.
+    fn fill(&self, bytes: usize, mut put: impl FnMut(usize, &[u8])) {
+        let Self(noise) = self;
+        for at in (0..bytes).step_by(noise.len()) {
+            // Strips at one distance must not be equal: their parity would be 0.
+            let (front, back) = noise.split_at((at / noise.len() * 4099) % noise.len());
+            let (back, left) = (&back[..back.len().min(bytes - at)], bytes - at);
+            put(at, back);
+            put(at + back.len(), &front[..front.len().min(left - back.len())]);
+        }
     }
 }
 
@@ -109,22 +136,23 @@ impl Stage {
         (lanes, lane_bytes): (usize, usize),
     ) -> Result<Stage, BenchError> {
         let mut device = driver.open(number)?;
-        let mut noise = vec![0; 1 << 20];
-        Random::new(0x6770_7562).fill(&mut noise);
+        let noise = Noise::new();
         let mut room = |bytes: usize| -> Result<Room, BenchError> {
             let room = Room::new(&mut *device, bytes + METADATA, bytes + METADATA)?;
-            for at in (0..bytes + METADATA - noise.len()).step_by(noise.len()) {
-                // Strips at one distance must not be equal: their parity would be 0.
-                let turned = (at / noise.len() * 4099) % noise.len();
-                let (front, back) = noise.split_at(turned);
-                room.fill(&mut *device, at, back);
-                room.fill(&mut *device, at + back.len(), front);
-            }
+            noise.fill(bytes + METADATA, |at, part| room.fill(&mut *device, at, part));
             Ok(room)
         };
         let large = room(bytes)?;
-        let lanes = (0..lanes).map(|_| room(lane_bytes)).collect::<Result<_, _>>()?;
-        Ok(Stage { device, large, lanes, bytes })
+        let rooms = (0..lanes).map(|_| room(lane_bytes)).collect::<Result<_, _>>()?;
+        let mut mapped = || {
+            let room = Room::new(&mut *device, lane_bytes + METADATA, METADATA)?;
+            let mut lent = Lent::new(&mut *device, lane_bytes)?;
+            noise.fill(lane_bytes, |at, part| lent.fill(at, part));
+            Ok((room, Rc::new(lent)))
+        };
+        let mapped = (0..lanes).map(|_| mapped()).collect::<Result<_, DriverError>>();
+        let mapped = mapped.map_err(|error| error.to_string());
+        Ok(Stage { device, large, lanes: rooms, mapped, bytes })
     }
 
     /// The device's name.
@@ -143,7 +171,8 @@ impl Stage {
     /// If the device is in trouble or computes anything wrong.
     pub fn resident(&mut self, work: &Work) -> Result<Track, BenchError> {
         let lens = core::iter::repeat(work.strip);
-        self.laid(work, self.large, lens)
+        let track = Track::new(&mut *self.device, self.large, &work.operation, lens);
+        self.tried(work, track)
     }
 
     /// `work` in every lane.
@@ -153,7 +182,32 @@ impl Stage {
     pub fn streamed(&mut self, work: &Work) -> Result<Vec<Track>, BenchError> {
         let lanes = self.lanes.clone();
         let lens = || core::iter::repeat(work.strip);
-        lanes.into_iter().map(|room| self.laid(work, room, lens())).collect()
+        let lane = |room| {
+            let track = Track::new(&mut *self.device, room, &work.operation, lens());
+            self.tried(work, track)
+        };
+        lanes.into_iter().map(lane).collect()
+    }
+
+    /// `work` in every lane, on strips that the kernel itself reaches for; else why not.
+    ///
+    /// # Errors
+    /// As [`Stage::resident`].
+    pub fn mapped(&mut self, work: &Work) -> Result<Result<Vec<Track>, String>, BenchError> {
+        let lanes = match self.mapped.clone() {
+            Ok(lanes) => lanes,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let mut tracks = Vec::new();
+        for (room, lent) in lanes {
+            let strips = (work.strip, &lent);
+            let track = Track::over(&mut *self.device, room, &work.operation, strips);
+            if track.is_none() {
+                return Ok(Err("its kernel works on copies".to_owned()));
+            }
+            tracks.push(self.tried(work, track)?);
+        }
+        Ok(Ok(tracks))
     }
 
     /// A single job of `work`, in a lane.
@@ -161,18 +215,13 @@ impl Stage {
     /// # Errors
     /// As [`Stage::resident`].
     pub fn single(&mut self, work: &Work) -> Result<Track, BenchError> {
-        self.laid(work, self.lanes[0], [work.strip])
+        let track = Track::new(&mut *self.device, self.lanes[0], &work.operation, [work.strip]);
+        self.tried(work, track)
     }
 
-    /// A batch of `work` in `room`, done once and compared.
-    fn laid(
-        &mut self,
-        work: &Work,
-        room: Room,
-        lens: impl IntoIterator<Item = usize>,
-    ) -> Result<Track, BenchError> {
+    /// A batch of `work` that was laid out, done once and compared.
+    fn tried(&mut self, work: &Work, track: Option<Track>) -> Result<Track, BenchError> {
         let device = &mut *self.device;
-        let track = Track::new(device, room, &work.operation, lens);
         let mut track =
             track.ok_or_else(|| BenchError::Usage(format!("no room for {}", work.name)))?;
         let jobs = [0, track.jobs() / 2, track.jobs() - 1];
@@ -185,7 +234,7 @@ impl Stage {
         track.up(device)?;
         track.compute(device)?;
         track.down(device)?;
-        finish(device, &[room.stream()], Wait::Looking)?;
+        finish(device, &[track.stream()], Wait::Looking)?;
         for (job, (outputs, answer)) in jobs.into_iter().zip(expected) {
             let found = track.outputs(device, job);
             let differs = |(output, (a, b)): (usize, (&Vec<u8>, &Vec<u8>))| {
@@ -231,7 +280,7 @@ impl Stage {
         span: Duration,
     ) -> Result<Sample, BenchError> {
         let device = &mut *self.device;
-        let streams: Vec<Stream> = self.lanes.iter().map(Room::stream).collect();
+        let streams: Vec<Stream> = tracks.iter().map(Track::stream).collect();
         turn(times, span, |count| {
             for batch in 0..count as usize {
                 let lane = batch % tracks.len();

@@ -31,6 +31,11 @@ fn every_work_is_measured_on_every_side() {
             assert!(names.contains(&name.as_str()), "{name} in {names:?}");
         }
     }
+    let unmapped =
+        |name: &&str| report.open.iter().any(|open| open.name == format!("mapped-{name}"));
+    let unmapped: Vec<_> = works().iter().map(|work| work.name).filter(unmapped).collect();
+    assert_eq!(unmapped, ["delta4k-pq"], "what a kernel adds to is copied");
+    assert!(names.contains(&"mapped-pq") && names.contains(&"mapped-crc32c-gbps"));
     for limit in ["device-copy-gbps", "link-up-gbps", "link-down-gbps", "link-both-gbps"] {
         assert!(names.contains(&limit), "{limit}");
     }
