@@ -123,6 +123,14 @@ pub struct Parity {
     pub gpu_jobs: u64,
     /// Bytes that these read.
     pub gpu_bytes: u64,
+    /// Jobs that it was given and that the CPU did in the end.
+    pub gpu_undone: u64,
+    /// Jobs that both did, and that were compared.
+    pub gpu_checked: u64,
+    /// Bytes of I/O memory that it reaches by itself.
+    pub gpu_shared_bytes: u64,
+    /// Bytes of memory that are kept from use, as a GPU that hung may write to them yet.
+    pub gpu_kept_bytes: u64,
 }
 
 /// How an array is.

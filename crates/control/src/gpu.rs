@@ -64,6 +64,10 @@ impl Parity {
             problem: fence.filter(|fence| is_told(self.placement, fence)).map(|f| f.to_string()),
             gpu_jobs: figures.jobs,
             gpu_bytes: figures.bytes,
+            gpu_undone: figures.undone,
+            gpu_checked: figures.sampled,
+            gpu_shared_bytes: figures.reached,
+            gpu_kept_bytes: figures.kept,
         }
     }
 }
@@ -72,6 +76,9 @@ impl Parity {
 fn tell(placement: Placement, event: &Event) {
     match event {
         Event::Opened(name) => eprintln!("palisade: parity on {name}, too ({placement})"),
+        Event::NotShared(error) => {
+            eprintln!("palisade: warning: strips are copied to the GPU and back: {error}");
+        }
         Event::Fenced(fence) => say(placement, fence),
     }
 }
@@ -82,7 +89,9 @@ fn say(placement: Placement, fence: &Fence) {
     }
     eprintln!("palisade: warning: no parity is computed on a GPU from now on: {fence}");
     match fence {
-        Fence::Wrong { .. } => eprintln!("  scrub all arrays: what it computed may be wrong"),
+        Fence::Wrong { .. } | Fence::Undone { .. } => {
+            eprintln!("  scrub all arrays: what it computed may be wrong")
+        }
         _ if is_none(fence) => eprintln!("  install NVIDIA's driver, or serve with --parity cpu"),
         _ => {}
     }
@@ -122,7 +131,7 @@ mod tests {
         assert_eq!((auto.gpu, auto.problem, &auto.placement[..]), (None, None, "auto"));
         assert!(parity.accelerator().is_some_and(|accelerator| {
             let code = parity::Code::new(4, 2).expect("a code");
-            !accelerator.jobs.wants(&parity::offload::Operation::generate(code), 1 << 20)
+            !accelerator.jobs.wants(&parity::offload::Operation::generate(code), 1 << 20, false)
         }));
         let (_, gpu) = failed(Placement::Gpu, missing());
         assert!(gpu.problem.is_some_and(|problem| problem.contains("libcuda.so.1")));

@@ -41,6 +41,8 @@ const QUIET: Duration = Duration::from_secs(60);
 
 type Shared = State<Arc<Manager>>;
 
+pub use parity_gpu::leave_if_stuck;
+
 /// Runs the daemon until it is told to stop.
 ///
 /// # Errors

@@ -71,7 +71,11 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Demo(options) => return demo::run(&options),
         Command::Bench(arguments) => return bench::run(arguments),
-        Command::Serve(arguments) => serve::run(&arguments, socket).map(|()| ExitCode::SUCCESS),
+        Command::Serve(arguments) => {
+            let code = serve::run(&arguments, socket).err().map_or(0, |problem| problem.tell());
+            control::server::leave_if_stuck(code);
+            return ExitCode::from(code);
+        }
         command => ask(&command, &Client::new(client::socket_or_default(socket))),
     };
     outcome.unwrap_or_else(|problem| problem.report())

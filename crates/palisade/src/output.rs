@@ -53,9 +53,14 @@ impl Problem {
 
     /// Tells it on the standard error; the exit code it means.
     pub fn report(&self) -> ExitCode {
+        ExitCode::from(self.tell())
+    }
+
+    /// As [`Problem::report`], as a number.
+    pub fn tell(&self) -> u8 {
         // Without a standard error there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "palisade: {}\n  {}", self.error, self.hint);
-        ExitCode::from(self.exit)
+        self.exit
     }
 }
 

@@ -37,10 +37,28 @@ pub async fn run(arguments: &Arguments, client: &Client) -> Result<(), Problem> 
 }
 
 fn text(status: &api::Status) -> String {
-    if status.arrays.is_empty() {
-        return "no arrays; make one with: palisade array create".to_owned();
+    let mut text = match status.arrays.is_empty() {
+        true => "no arrays; make one with: palisade array create".to_owned(),
+        false => arrays(&status.arrays),
+    };
+    if let Some(gpu) = gpu(&status.parity) {
+        text = format!("{}\n\n{gpu}", text.trim_end());
     }
-    arrays(&status.arrays)
+    text
+}
+
+/// What a GPU does for parity, where one was found or asked for.
+fn gpu(parity: &api::Parity) -> Option<String> {
+    match (&parity.gpu, &parity.problem) {
+        (_, Some(problem)) => Some(format!("parity on the CPU ({}): {problem}", parity.kernel)),
+        (Some(gpu), None) => Some(format!(
+            "parity on {gpu}, too ({}): {} jobs, {}",
+            parity.placement,
+            parity.gpu_jobs,
+            format_size(parity.gpu_bytes)
+        )),
+        (None, None) => None,
+    }
 }
 
 /// A table of arrays with what they are busy with.
@@ -88,5 +106,31 @@ fn doing(array: &api::Array) -> String {
     match &array.problem {
         Some(problem) => problem.clone(),
         None => tasks.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_is_shown_where_there_is_one_or_something_to_say() {
+        let none = api::Parity {
+            placement: "auto".to_owned(),
+            kernel: "avx2".to_owned(),
+            gpu: None,
+            problem: None,
+            gpu_jobs: 3,
+            gpu_bytes: 3 << 20,
+            gpu_undone: 0,
+            gpu_checked: 0,
+            gpu_shared_bytes: 0,
+            gpu_kept_bytes: 0,
+        };
+        assert_eq!(gpu(&none), None);
+        let some = api::Parity { gpu: Some("H200".to_owned()), ..none };
+        assert_eq!(gpu(&some).as_deref(), Some("parity on H200, too (auto): 3 jobs, 3 MiB"));
+        let fenced = api::Parity { problem: Some("it hung".to_owned()), ..some };
+        assert_eq!(gpu(&fenced).as_deref(), Some("parity on the CPU (avx2): it hung"));
     }
 }

@@ -1,11 +1,11 @@
 /*
- * The three forms of parity.c: CUDA (clang, for the NVPTX target), OpenCL C 1.2, and plain C or C++.
+ * The three forms of parity.c: CUDA (clang, for the NVPTX target), OpenCL C 1.2, and C++ (or C).
  *
  * Purpose: all that differs between them stands here: types, address spaces, which job and which
  * piece of it a thread has, and the few operations that a GPU has an instruction for. Each such
  * operation has a portable form of the same meaning, which the other forms use.
  *
- * In plain C a kernel is a function with three more arguments, which are the grid: it loops over
+ * In C++ a kernel is a function with three more arguments, which are the grid: it loops over
  * jobs, blocks and threads, one after the other.
  */
 
@@ -35,6 +35,7 @@ DEVICE void raise_to(u8 *to, u32 value)
     __atomic_fetch_max((u32 *)to, value, __ATOMIC_RELAXED);
 }
 DEVICE void add_to(u8 *to, u32 value) { __atomic_fetch_xor((u32 *)to, value, __ATOMIC_RELAXED); }
+DEVICE void count_one(u8 *to) { __atomic_fetch_add((u32 *)to, 1, __ATOMIC_RELAXED); }
 
 #elif defined(__OPENCL_VERSION__)
 #define DEVICE static inline
@@ -59,6 +60,7 @@ DEVICE void add_to(__global u8 *to, u32 value)
 {
     atomic_xor((volatile __global u32 *)to, value);
 }
+DEVICE void count_one(__global u8 *to) { atomic_inc((volatile __global u32 *)to); }
 
 #else
 #define DEVICE static inline
@@ -88,6 +90,7 @@ DEVICE void raise_to(u8 *to, u32 value)
     if (*(u32 *)to < value) *(u32 *)to = value;
 }
 DEVICE void add_to(u8 *to, u32 value) { *(u32 *)to ^= value; }
+DEVICE void count_one(u8 *to) { ++*(u32 *)to; }
 #endif
 
 #if !defined(__CUDA__)

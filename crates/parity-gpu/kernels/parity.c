@@ -14,7 +14,7 @@
  *
  *   0  u64  strips   in `in`: the list of strips, a u64 each: inputs, then outputs
  *   8  u64  factors  in `in`: see the kinds
- *  16  u64  answer   in `out`: a u32, or for CRC-32C a u32 for each block; 0 before the launch
+ *  16  u64  answer   in `out`: two u32, or for CRC-32C a u32 for each block; 0 before the launch
  *  24  u32  len      bytes of each strip
  *  28  u32  inputs   strips that are read
  *  32  u32  outputs  strips that are written, or compared
@@ -34,7 +34,8 @@
  *   deltas                 the same with a factor for each output and pair
  *   verify_p, _pq, _pqr,   outputs, in `in`, are compared with what generate or dot would give;
  *   verify_dot             the answer is 2^32 - 1 less the offset of the first byte that differs,
- *                          or 0
+ *                          or 0; and how many blocks of threads compared, so that what was never
+ *                          launched is not taken for equal
  *   crc32c                 CRC-32C of each block of each input, input by input; `factors` are a
  *                          u32 for each 16 bytes of a block, see crc32c below
  *
@@ -272,9 +273,13 @@ KERNEL(delta_p)
 KERNEL(delta_q)
 KERNEL(delta_pq)
 
-/* Answers the offset of the first byte of `difference` that is not 0, if there is one. */
+/*
+ * Answers the offset of the first byte of `difference` that is not 0, if there is one, and counts
+ * the block.
+ */
 DEVICE void report(GLOBAL u8 *out, const Job *job, u64 at, piece difference)
 {
+    if (at % (16 * THREADS) == 0) count_one(out + job->answer + 4);
     u32 words[4] = {
         LANE(difference, 0), LANE(difference, 1), LANE(difference, 2), LANE(difference, 3)};
     u32 first = (u32)at;

@@ -113,7 +113,7 @@ Status cuCtxSetCurrent(void *to)
 Status cuModuleLoadData(void **to, const void *image)
 {
     IN_CONTEXT;
-    if (strncmp(image, ".version 6.3", 12) != 0) return INVALID_PTX;
+    if (strncmp(image, ".version 6.0", 12) != 0) return INVALID_PTX;
     *to = &module;
     counts.modules++;
     return SUCCESS;

@@ -299,6 +299,6 @@ mod tests {
         for kind in crate::Kind::ALL {
             assert!(PTX.contains(&format!(".visible .entry {}(", kind.name())), "{kind:?}");
         }
-        assert!(PTX.contains(".version 6.3") && PTX.contains(".target sm_75"));
+        assert!(PTX.contains(".version 6.0") && PTX.contains(".target sm_70"));
     }
 }

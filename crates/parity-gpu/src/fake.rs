@@ -1,4 +1,4 @@
-//! A device that is a thread of this process and runs the kernels' C form.
+//! A device that is a thread of this process and runs the kernels' C++ form.
 //!
 //! Purpose: streams, batches, fences and drains are tested on any machine, for real: work is done
 //! later than it is asked for, in any order that streams allow, and goes wrong on demand.
@@ -44,6 +44,10 @@ pub struct Switches {
     refuse: AtomicUsize,
     /// Launches whose results get wrong bits.
     spoil: AtomicUsize,
+    /// Launches that nothing comes of.
+    skip: AtomicUsize,
+    /// Whether results from registered memory get wrong bits.
+    misreached: AtomicBool,
     hung: AtomicBool,
     lost: AtomicBool,
     full: AtomicBool,
@@ -67,6 +71,16 @@ impl Switches {
     /// The results of the next `launches` launches each get one wrong bit for each job.
     pub fn spoil(&self, launches: usize) {
         self.spoil.store(launches, Ordering::SeqCst);
+    }
+
+    /// The next `launches` launches do nothing, and say that they did.
+    pub fn skip(&self, launches: usize) {
+        self.skip.store(launches, Ordering::SeqCst);
+    }
+
+    /// Results of jobs on registered memory are wrong, until this is taken back.
+    pub fn misreach(&self, wrong: bool) {
+        self.misreached.store(wrong, Ordering::SeqCst);
     }
 
     /// Nothing is done any more, until this is taken back.
@@ -187,8 +201,9 @@ enum Command {
 #[derive(Default)]
 struct State {
     streams: Vec<Row>,
-    /// What kernels may reach: the device's memory and what is registered, by addresses.
-    reached: Vec<Range<u64>>,
+    /// What kernels may reach, by addresses: the device's memory, and what is registered.
+    own: Vec<Range<u64>>,
+    registered: Vec<Range<u64>>,
     random: u64,
     ended: bool,
 }
@@ -287,7 +302,7 @@ unsafe fn number<const N: usize>(address: u64) -> [u8; N] {
 
 /// Runs a batch, all of whose strips must be where a device reaches them.
 fn run(batch: &Packed, shared: &Shared) {
-    let mut first = Vec::new();
+    let (mut first, mut misreached) = (Vec::new(), false);
     for job in 0..u64::from(batch.count()) {
         let at = batch.jobs() + 48 * job;
         // SAFETY: `launch` was vouched for: descriptors and lists are where the batch says.
@@ -297,21 +312,27 @@ fn run(batch: &Packed, shared: &Shared) {
                 [24, 28, 32].map(|field| u64::from(u32::from_le_bytes(number(at + field))));
             let strip = |i| u64::from_le_bytes(number(list + 8 * i));
             let state = shared.state();
-            let reached = |from: u64| {
-                state.reached.iter().any(|range| range.start <= from && from + len <= range.end)
+            let within = |ranges: &[Range<u64>], from: u64| {
+                ranges.iter().any(|range| range.start <= from && from + len <= range.end)
             };
-            let strays = (0..inputs + outputs).filter(|&i| !reached(strip(i))).count();
-            shared.switches.strays.fetch_add(strays, Ordering::SeqCst);
+            let others: Vec<u64> =
+                (0..inputs + outputs).map(strip).filter(|&at| !within(&state.own, at)).collect();
+            let stray = |at: &&u64| !within(&state.registered, **at);
+            shared.switches.strays.fetch_add(others.iter().filter(stray).count(), Ordering::SeqCst);
+            misreached |= !others.is_empty() && shared.switches.misreached.load(Ordering::SeqCst);
             let answers = batch.kind().name().contains("verify") || outputs == 0;
             first.push(if answers { answer } else { strip(inputs) });
         }
     }
     let (input, out) = (core::ptr::null(), core::ptr::null_mut());
+    if take_one(&shared.switches.skip) {
+        return;
+    }
     // SAFETY: as above; the strips are the device's memory, or registered and nobody else's.
     unsafe {
         host::launch(batch.kind(), (input, out), batch.jobs(), (batch.blocks(), batch.count()))
     };
-    if take_one(&shared.switches.spoil) {
+    if take_one(&shared.switches.spoil) | misreached {
         for at in first {
             // SAFETY: the first byte that the kernel wrote for a job.
             unsafe { *(at as usize as *mut u8) ^= 0x20 };
@@ -400,7 +421,7 @@ impl Device for FakeDevice {
         self.roomy(bytes)?;
         self.room -= bytes;
         let held = Held::zeros(bytes);
-        self.shared.state().reached.push(held.address..held.address + bytes as u64);
+        self.shared.state().own.push(held.address..held.address + bytes as u64);
         self.device.push(held);
         Ok(DeviceMemory(self.device.len() - 1))
     }
@@ -492,16 +513,16 @@ impl Device for FakeDevice {
             return Err(DriverError::new(Asked::Register, Problem::Memory));
         }
         let address = address as u64;
-        self.shared.state().reached.push(address..address + bytes as u64);
+        self.shared.state().registered.push(address..address + bytes as u64);
         Ok(address)
     }
 
     fn unregister(&mut self, address: usize) -> Result<(), DriverError> {
         self.alive(Asked::Register)?;
         let mut state = self.shared.state();
-        let at = state.reached.iter().rposition(|range| range.start == address as u64);
+        let at = state.registered.iter().position(|range| range.start == address as u64);
         let at = at.ok_or(DriverError::new(Asked::Register, Problem::Arguments))?;
-        state.reached.swap_remove(at);
+        state.registered.swap_remove(at);
         Ok(())
     }
 

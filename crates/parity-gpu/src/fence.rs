@@ -58,6 +58,11 @@ pub enum Fence {
         /// Jobs done since the last one that was compared and agreed.
         unchecked: u64,
     },
+    /// It said that it was done with something that it had not done.
+    Undone {
+        /// The kernel.
+        kind: Kind,
+    },
     /// There are no lanes, or the known answers don't fit into them.
     Small,
     /// The device's thread ended, on its own.
@@ -75,6 +80,9 @@ impl fmt::Display for Fence {
                  that was compared",
                 kind.name()
             ),
+            Fence::Undone { kind } => {
+                write!(f, "kernel {} did not do all that it was launched for", kind.name())
+            }
             Fence::Small => f.write_str("the device's lanes are too few or too small"),
             Fence::Ended => f.write_str("the device's thread ended"),
         }

@@ -1,4 +1,4 @@
-//! The kernels' C form, called on this processor.
+//! The kernels' C++ form, called on this processor.
 //!
 //! Purpose: run any kernel without a device, for the fake device and for tests.
 #![allow(unsafe_code)]

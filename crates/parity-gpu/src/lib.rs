@@ -43,5 +43,5 @@ pub use fence::{Fence, Limits};
 pub use kind::Kind;
 pub use pack::Packed;
 pub use place::{NotPlacement, Placement};
-pub use service::{Event, Figures, Handle, Load, Service, Tell};
+pub use service::{Event, Figures, Handle, Load, Service, Tell, is_stuck, leave_if_stuck};
 pub use track::{Lent, Room, Track};

@@ -46,6 +46,8 @@ pub(crate) trait Stage {
 /// Where the results of one job lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Placed {
+    /// Bytes of each strip.
+    pub(crate) len: usize,
     /// Its outputs, one behind the other from there on in `out`; `None` if the device writes them
     /// where they are.
     pub(crate) outputs: Option<usize>,
@@ -98,13 +100,18 @@ impl Packed {
 
     /// Blocks of threads along the longest job's strips.
     pub fn blocks(&self) -> u32 {
-        self.longest.div_ceil(16 * THREADS as usize) as u32
+        blocks(self.longest) as u32
     }
 
     /// Where the descriptors begin.
     pub fn jobs(&self) -> u64 {
         self.jobs
     }
+}
+
+/// Blocks of threads along strips of `len` bytes.
+pub(crate) fn blocks(len: usize) -> usize {
+    len.div_ceil(16 * THREADS as usize)
 }
 
 /// `bytes` up to the next multiple of [`ALIGN`].
@@ -228,6 +235,7 @@ impl Packer {
         self.describe(plan, len, [list_at, known.unwrap_or(factors_at), answers_at]);
         (self.used, self.work, self.longest) = (end, work, self.longest.max(len));
         Some(Placed {
+            len,
             outputs: apart.then_some(answers_at - written),
             answers: (answers_at, answers),
             reached: staged < inputs.len() || !apart,
@@ -315,7 +323,7 @@ mod tests {
         let (mut packer, mut put) = (packer(Kind::Deltas, 4096, 1024), Put::default());
         let (inputs, outputs) = (strips(4, 512), strips(2, 512));
         let placed = packer.push(&plan, (&inputs, &outputs), &mut put).unwrap();
-        let right = Placed { outputs: Some(0), answers: (1024, 0), reached: false };
+        let right = Placed { len: 512, outputs: Some(0), answers: (1024, 0), reached: false };
         assert_eq!((placed, &put.out[..]), (right, &[0, 512][..]));
         assert_eq!(packer.push(&plan, (&inputs, &outputs), &mut put), None, "no room in `in`");
         let packed = packer.finish(&mut put);

@@ -10,6 +10,7 @@ use parity::offload::{Answer, Operation, What};
 
 use crate::factor;
 use crate::kind::Kind;
+use crate::pack::blocks;
 
 /// One operation as a kernel does it.
 #[derive(Debug)]
@@ -59,17 +60,20 @@ impl Plan {
         }
     }
 
-    /// What a device answered in `bytes`, its answers.
-    pub(crate) fn answer(&self, bytes: &[u8]) -> Answer {
+    /// What a device answered in `bytes`, its answers, of a job on strips of `len` bytes. `None`:
+    /// it has not done all of it.
+    pub(crate) fn answer(&self, bytes: &[u8], len: usize) -> Option<Answer> {
         let words = bytes.chunks_exact(4);
         let mut words = words.map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")));
         match self.operation.what() {
             What::Verify(_) => {
-                let word = words.next().expect("one answer");
-                Answer::Differs((word != 0).then_some((u32::MAX - word) as usize))
+                let (first, compared) = (words.next()?, words.next()?);
+                let whole = compared as usize == blocks(len);
+                let first = (first != 0).then_some((u32::MAX - first) as usize);
+                whole.then_some(Answer::Differs(first))
             }
-            What::Checksum(_) => Answer::Checksums(words.collect()),
-            _ => Answer::Written,
+            What::Checksum(_) => Some(Answer::Checksums(words.collect())),
+            _ => Some(Answer::Written),
         }
     }
 }
@@ -87,7 +91,7 @@ pub(crate) fn takes(operation: &Operation, len: usize) -> bool {
 /// How many u32 a job answers with.
 pub(crate) fn answers(operation: &Operation, len: usize) -> usize {
     match operation.what() {
-        What::Verify(_) => 1,
+        What::Verify(_) => 2,
         What::Checksum(block) => operation.reads().len() * (len / block),
         _ => 0,
     }

@@ -72,6 +72,12 @@ pub(crate) struct Passed {
     pub(crate) took: Duration,
 }
 
+/// So many jobs, at first and after each memory that is new to the device, are all sampled.
+const FIRST: u64 = 32;
+/// A batch that is late has this part of its time once more, in which this process surely runs:
+/// that of a process that was stopped, with its device, may all be gone when it goes on.
+const GRACE: u32 = 4;
+
 /// A device with its lanes, free of jobs.
 pub(crate) struct Lanes {
     device: Box<dyn Device>,
@@ -109,6 +115,8 @@ struct Batch<I, O, T> {
     jobs: Vec<(Turn<I, O, T>, Placed)>,
     /// Buffers of jobs that are finished.
     limbo: Vec<Job<I, O>>,
+    /// When it was first seen to be late.
+    late: Option<Duration>,
     /// Whether there is a mark behind all that was asked for.
     marked: bool,
     /// Whether the device has come to it.
@@ -142,6 +150,8 @@ pub(crate) struct Queue<I, O, T> {
     count: usize,
     /// Jobs done since the last one that was sampled.
     unchecked: u64,
+    /// Jobs before this number are all sampled.
+    sure: u64,
     fence: Option<Fence>,
 }
 
@@ -158,6 +168,7 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
             next: 0,
             count: 0,
             unchecked: 0,
+            sure: FIRST,
             fence: None,
         }
     }
@@ -206,6 +217,16 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
         self.running.iter().all(Option::is_none)
     }
 
+    /// Whether a job that came now would be on its way at once.
+    pub(crate) fn has_room(&self) -> bool {
+        self.fence.is_none() && self.running.iter().any(Option::is_none)
+    }
+
+    /// When the next batch may end, where one that reads so many bytes takes what `takes` says.
+    pub(crate) fn next_end(&self, takes: impl Fn(u64) -> Duration) -> Option<Duration> {
+        self.running.iter().flatten().map(|batch| batch.since + takes(batch.bytes)).min()
+    }
+
     /// Batches that ended since this was last asked.
     pub(crate) fn ended(&mut self) -> Vec<Passed> {
         std::mem::take(&mut self.ended)
@@ -226,8 +247,13 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
         if self.fence.is_some() || !self.lanes.ranges.is_free(address, bytes) {
             return Err(DriverError::new(Asked::Register, Problem::Arguments));
         }
-        let reached = self.lanes.device.register(address, bytes)?;
+        let reached = self.lanes.device.register(address, bytes).inspect_err(|error| {
+            if let Problem::Lost(_) = error.problem {
+                self.fence.get_or_insert(Fence::Failed(error.clone()));
+            }
+        })?;
         self.lanes.ranges.add(address, bytes, reached);
+        self.sure = self.next + FIRST;
         Ok(())
     }
 
@@ -301,7 +327,11 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
         if !batch.marked {
             return;
         }
-        let late = now.saturating_sub(batch.since) > self.lanes.limits.patience;
+        let patience = self.lanes.limits.patience;
+        if now.saturating_sub(batch.since) > patience {
+            batch.late.get_or_insert(now);
+        }
+        let late = batch.late.is_some_and(|since| now.saturating_sub(since) > patience / GRACE);
         match self.lanes.lanes[lane].passed(&mut *self.lanes.device) {
             Ok(true) => {
                 batch.passed = true;
@@ -320,7 +350,8 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
     fn sampled(&self, number: u64) -> bool {
         let sample = u64::from(self.lanes.limits.sample);
         // Spread by Knuth's multiplication, so that no pattern of jobs escapes it.
-        sample > 0 && (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).is_multiple_of(sample)
+        let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        sample > 0 && (number < self.sure || spread.is_multiple_of(sample))
     }
 
     /// Takes the results of a lane whose batch is done, those that are compared first.
@@ -335,14 +366,12 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
             self.compare(lane, turn, &placed);
         }
         for (mut turn, placed) in believed {
-            let outcome = if self.fence.is_none() {
-                self.unchecked += 1;
-                let own = &self.lanes.lanes[lane];
-                let answer = own.take(&*self.lanes.device, (&turn.plan, &placed), &mut turn.job);
-                Outcome::Done(answer, turn.job.outputs)
-            } else {
-                let untouched = placed.outputs.is_some();
-                Outcome::Back(Back::Fenced, untouched.then_some(turn.job))
+            let outcome = match self.take(lane, &mut turn, &placed) {
+                Some(answer) => Outcome::Done(answer, turn.job.outputs),
+                None => {
+                    let untouched = placed.outputs.is_some();
+                    Outcome::Back(Back::Fenced, untouched.then_some(turn.job))
+                }
             };
             self.finish(turn.tag, outcome);
         }
@@ -352,6 +381,20 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
             return;
         }
         self.ended.push(Passed { jobs: all, bytes: batch.bytes, sampled: compared, took });
+    }
+
+    /// Takes a job's result as it is, unless the device is not believed any more.
+    fn take(&mut self, lane: usize, turn: &mut Turn<I, O, T>, placed: &Placed) -> Option<Answer> {
+        if self.fence.is_some() {
+            return None;
+        }
+        self.unchecked += 1;
+        let own = &self.lanes.lanes[lane];
+        let answer = own.take(&*self.lanes.device, (&turn.plan, placed), &mut turn.job);
+        if answer.is_none() {
+            self.put_fence(Fence::Undone { kind: turn.plan.kind });
+        }
+        answer
     }
 
     /// Does a job here too. What was computed here is its result.
@@ -401,6 +444,7 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
             bytes: batch.work as u64,
             jobs,
             limbo: Vec::new(),
+            late: None,
             marked,
             passed: false,
         });

@@ -2,14 +2,17 @@
 //!
 //! Purpose: a device, driver or compiler that gets one instruction wrong must not corrupt arrays.
 //! Every kernel runs, over all bytes times all constants that a code can have, at lengths below
-//! and above a block of threads, in batches of several jobs and more than one stream. Then larger
-//! jobs are timed, on both sides, so that placement begins with something measured.
+//! and above a block of threads, in batches of several jobs and more than one stream. Then every
+//! kernel runs on memory of this machine that it reaches by itself, which is the way of live
+//! strips; and larger jobs are timed, on both sides, so that placement begins with something
+//! measured.
 //! Invariant: the answers are the parity crate's, whose kernel passed a test against a reference
 //! that shares nothing with either.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use io::{Buf, BufMut, Memory, Pool, Reach};
 use parity::Code;
 use parity::offload::{Job, Operation, What};
 
@@ -47,15 +50,16 @@ pub(crate) fn open<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T>(
 ) -> Result<(Queue<I, O, T>, Timed), Fence> {
     let mut queue = Queue::over(Lanes::new(device, limits)?).sampling(1);
     run(&mut queue, known(), clock)?;
-    let mut queue = Queue::over(queue.into_lanes()?).sampling(0);
+    let lanes = reached(queue.into_lanes()?, limits, clock)?;
+    let mut queue = Queue::over(lanes).sampling(0);
     let timed = time(&mut queue, limits, clock)?;
     Ok((Queue::over(queue.into_lanes()?).sampling(limits.sample), timed))
 }
 
 /// Does all jobs; those that don't fit are an error.
-fn run(
-    queue: &mut Queue<Vec<u8>, Vec<u8>, ()>,
-    jobs: Vec<Known>,
+fn run<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>>(
+    queue: &mut Queue<I, O, ()>,
+    jobs: Vec<Job<I, O>>,
     clock: &mut dyn FnMut() -> Duration,
 ) -> Result<(), Fence> {
     let (mut ended, expected) = (0, jobs.len());
@@ -72,6 +76,70 @@ fn run(
     queue.fence().map_or(Ok(()), |fence| Err(fence.clone()))
 }
 
+/// Bytes of a strip that both sides are tried on at once: of what a lane takes of 16 strips.
+fn large(limits: Limits, most: usize) -> usize {
+    (limits.in_bytes / 16).min(limits.out_bytes / 8).min(most) / 4096 * 4096
+}
+
+/// Notes where a pool's memory lies.
+#[derive(Default)]
+struct Noted(Mutex<Option<(usize, usize)>>);
+
+impl Reach for Noted {
+    fn begin(&self, address: usize, bytes: usize) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((address, bytes));
+    }
+
+    /// The device reaches it no more: see `reached`.
+    fn end(&self, memory: Memory) {
+        drop(memory);
+    }
+}
+
+/// Strips that a job of this test has at most.
+const STRIPS: usize = 16;
+
+/// Every kernel on strips that the device reaches where they are, one job after the other, each
+/// compared. A device that can't is as good: strips are copied then.
+fn reached(
+    lanes: Lanes,
+    limits: Limits,
+    clock: &mut dyn FnMut() -> Duration,
+) -> Result<Lanes, Fence> {
+    let len = large(limits, 128 << 10);
+    if len == 0 {
+        return Ok(lanes);
+    }
+    let noted = Arc::new(Noted::default());
+    let reach: Arc<dyn Reach> = noted.clone();
+    // Behind the queue, whose device lets go of it first, whatever happens.
+    let pool = Pool::reached(len, STRIPS, Some(&reach));
+    let place = *noted.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let (address, bytes) = place.expect("a pool tells where it lies");
+    let mut queue = Queue::<Buf, BufMut, ()>::over(lanes).sampling(1);
+    if queue.register(address, bytes).is_err() {
+        return queue.into_lanes();
+    }
+    for operation in operations() {
+        let (reads, writes) = (operation.reads().len(), operation.writes().len());
+        if reads + writes > STRIPS || !plan::takes(&operation, len) {
+            continue;
+        }
+        let strip = |seed: usize| {
+            let mut strip = pool.take(len).expect("a piece for each strip");
+            strip.copy_from_slice(&pattern(seed, len));
+            strip
+        };
+        let inputs = (0..reads).map(|seed| strip(seed).freeze()).collect();
+        let outputs = (0..writes).map(strip).collect();
+        run(&mut queue, vec![Job { operation, inputs, outputs }], clock)?;
+    }
+    match queue.unregister(address) {
+        true => queue.into_lanes(),
+        false => Err(queue.fence().cloned().unwrap_or(Fence::Ended)),
+    }
+}
+
 /// P and Q of eight strips, small and as large as a lane takes, each a few times: by the device,
 /// and here.
 fn time(
@@ -80,14 +148,14 @@ fn time(
     clock: &mut dyn FnMut() -> Duration,
 ) -> Result<Timed, Fence> {
     let operation = Operation::generate(Code::new(8, 2).expect("a code that there is"));
-    let most = (limits.in_bytes / 16).min(limits.out_bytes / 4).min(256 << 10);
+    let most = large(limits, 256 << 10);
     let job = |len| Job {
         operation: operation.clone(),
         inputs: (0..8).map(|seed| pattern(seed, len)).collect(),
         outputs: vec![vec![0; len]; 2],
     };
     let mut timed = Timed::default();
-    for len in [4096, most / 4096 * 4096].into_iter().filter(|&len| len > 0).cycle().take(6) {
+    for len in [4096, most].into_iter().filter(|&len| len > 0).cycle().take(6) {
         run(queue, vec![job(len)], clock)?;
         timed.device.extend(queue.ended());
         let mut here = job(len);

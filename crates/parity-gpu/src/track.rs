@@ -353,12 +353,12 @@ impl Track {
         places.iter().map(strip).collect()
     }
 
-    /// What came down of a job's answer.
-    pub fn answer(&self, device: &dyn Device, job: usize) -> Answer {
+    /// What came down of a job's answer; `None` if the device has not done all of it.
+    pub fn answer(&self, device: &dyn Device, job: usize) -> Option<Answer> {
         let (at, count) = self.placed[job].answers;
         let mut bytes = vec![0; 4 * count];
         device.read(self.room.out.0, at, &mut bytes);
-        self.plan.answer(&bytes)
+        self.plan.answer(&bytes, self.placed[job].len)
     }
 
     /// Asks for the batch to go up. Answers, which kernels add to, start from 0.
@@ -450,7 +450,7 @@ mod tests {
             let mut outputs: Vec<_> = (0..operation.writes().len()).map(before).collect();
             let answer = operation.compute_in(&inputs, &mut outputs);
             assert_eq!(track.outputs(device, 1), outputs, "{operation:?}");
-            assert_eq!(track.answer(device, 1), answer, "{operation:?}");
+            assert_eq!(track.answer(device, 1), Some(answer), "{operation:?}");
         }
     }
 
@@ -477,7 +477,7 @@ mod tests {
             let mut outputs = vec![vec![0; 4096]; operation.writes().len()];
             let answer = operation.compute_in(&inputs, &mut outputs);
             assert_eq!(track.outputs(device, 1), outputs, "{operation:?}");
-            assert_eq!(track.answer(device, 1), answer, "{operation:?}");
+            assert_eq!(track.answer(device, 1), Some(answer), "{operation:?}");
         }
         let update = Operation::update(code, &[1, 3], &[4, 5]);
         assert!(Track::over(device, room, &update, (4096, &lent)).is_none(), "works on copies");

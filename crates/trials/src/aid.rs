@@ -61,7 +61,7 @@ pub fn of(env: &Machine, seed: u64, jobs: &Rc<Jobs>) -> Option<Accelerator> {
 }
 
 impl Offload<Buf, BufMut> for Aid {
-    fn wants(&self, _: &Operation, _: usize) -> bool {
+    fn wants(&self, _: &Operation, _: usize, _: bool) -> bool {
         self.rng.borrow_mut().below(self.wanted) == 0
     }
 

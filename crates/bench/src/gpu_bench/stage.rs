@@ -241,7 +241,7 @@ impl Stage {
                 a.iter().zip(b).position(|(a, b)| a != b).map(|offset| (output, offset))
             };
             let differing = found.iter().zip(&outputs).enumerate().find_map(differs);
-            let wrong_answer = (track.answer(device, job) != answer).then_some((0, 0));
+            let wrong_answer = (track.answer(device, job) != Some(answer)).then_some((0, 0));
             if let Some((output, offset)) = differing.or(wrong_answer) {
                 let operation = format!("{} on the GPU", work.name);
                 let than = "the CPU's";

@@ -238,7 +238,7 @@ impl<E: Host> Work<'_, E> {
     ) -> Option<(Answer, Vec<BufMut>)> {
         let helper = self.array.accelerated()?;
         let operation = helper.operation(wanted);
-        if !helper.jobs.wants(&operation, bytes) {
+        if !helper.jobs.wants(&operation, bytes, self.array.scratch().is_lone()) {
             return None;
         }
         let mut shared = Vec::new();

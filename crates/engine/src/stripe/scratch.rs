@@ -26,6 +26,8 @@ pub(crate) struct Scratch {
     given_up: Rc<Cell<u64>>,
     /// Whether somebody kept slices of a job.
     lent: Cell<bool>,
+    /// How many reservations there are.
+    holders: Cell<usize>,
 }
 
 impl Scratch {
@@ -39,7 +41,8 @@ impl Scratch {
     ) -> Self {
         let spare = RefCell::new(Vec::with_capacity(slices));
         let pool = Pool::reached(bytes, slices, reach);
-        Self { pool, spare, units: Semaphore::new(slices), given_up, lent: Cell::new(false) }
+        let (units, lent, holders) = (Semaphore::new(slices), Cell::new(false), Cell::new(0));
+        Self { pool, spare, units, given_up, lent, holders }
     }
 
     /// Slices may be with somebody who gives them back late or never.
@@ -50,11 +53,18 @@ impl Scratch {
     /// Waits for `units` slices and reserves them.
     pub async fn reserve(&self, units: usize) {
         self.units.acquire(units).await;
+        self.holders.set(self.holders.get() + 1);
     }
 
     /// Gives a reservation back; its slices are no longer in use.
     pub fn release(&self, units: usize) {
+        self.holders.set(self.holders.get() - 1);
         self.units.release(units);
+    }
+
+    /// Whether there is at most one reservation, the caller's.
+    pub fn is_lone(&self) -> bool {
+        self.holders.get() <= 1
     }
 
     /// A slice of `bytes` bytes, whatever they are; the caller's reservation covers it.

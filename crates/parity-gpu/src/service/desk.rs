@@ -15,6 +15,7 @@ use io::{Buf, BufMut, Memory};
 use parity::offload::{Answer, Answerer, Job, Ticket, Undone, ticket};
 
 use super::{Event, Tell};
+use crate::driver::DriverError;
 use crate::fence::{Fence, Limits};
 use crate::place::{Place, work};
 use crate::queue::{Outcome, Passed};
@@ -37,6 +38,8 @@ pub struct Figures {
     pub sampled: u64,
     /// Bytes of pools that the device reaches by itself.
     pub reached: u64,
+    /// Bytes of pools that it can't reach by itself, though it was asked to.
+    pub unshared: u64,
     /// Bytes of pools that are kept for good, as the device may reach for them yet.
     pub kept: u64,
 }
@@ -47,6 +50,19 @@ pub(super) enum Letter {
     /// Memory from an address, so many bytes.
     Begin(usize, usize),
     End(Memory),
+}
+
+/// How the device's thread finds the device.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Standing {
+    /// It has something to do,
+    pub(super) works: bool,
+    /// and may be done with some of it then.
+    pub(super) ends: Option<Duration>,
+    /// It has just done something.
+    pub(super) news: bool,
+    /// What came now would be on its way at once.
+    pub(super) room: bool,
 }
 
 /// A job that has not come back from the queue.
@@ -109,8 +125,12 @@ type Told = (Answerer<BufMut>, Result<(Answer, Vec<BufMut>), Undone>);
 const TIMES: u32 = 20;
 /// The part of the longest time that each job takes off.
 const FADES: u32 = 256;
-/// How long the device's thread sleeps while the device works.
+/// How long the device's thread sleeps while the device works: at least, and at most.
 const NAP: Duration = Duration::from_micros(20);
+const LONGEST_NAP: Duration = Duration::from_millis(1);
+/// A call that does not come back has this part of its time once more, in which the watch surely
+/// runs: all of a process may have been stopped.
+const GRACE: u32 = 4;
 /// The same once it is fenced, and only limbo is left.
 const LIMBO_NAP: Duration = Duration::from_millis(5);
 
@@ -312,15 +332,19 @@ impl Desk {
 
 /// The device's thread's part.
 impl Desk {
-    /// Letters, or none if it is time to look at the device again; `None` at the end. `works`
-    /// says whether the device has something to do, `news` whether it has just done something.
-    pub(super) fn letters(&self, works: bool, news: bool) -> Option<VecDeque<Letter>> {
+    /// Letters, or none if it is time to look at the device again; `None` at the end.
+    pub(super) fn letters(&self, device: Standing) -> Option<VecDeque<Letter>> {
         let mut state = self.state();
-        if state.letters.is_empty() && !state.ending && !news {
-            let nap = if state.fence.is_some() { LIMBO_NAP } else { NAP };
-            if works {
+        if state.letters.is_empty() && !state.ending && !device.news {
+            if device.works {
+                // Half of what is left, so that a forecast that is too long costs little.
+                let left = device.ends.map_or(NAP, |at| at.saturating_sub(self.now()) / 2);
+                let nap = left.clamp(NAP, LONGEST_NAP);
+                let nap = if state.fence.is_some() { LIMBO_NAP } else { nap };
+                state.thread_sleeps = device.room;
                 let woken = self.for_thread.wait_timeout(state, nap);
                 state = woken.unwrap_or_else(PoisonError::into_inner).0;
+                state.thread_sleeps = false;
             } else {
                 while state.letters.is_empty() && !state.ending {
                     state.thread_sleeps = true;
@@ -328,14 +352,37 @@ impl Desk {
                 }
             }
         }
-        (!state.ending).then(|| {
-            let letters = std::mem::take(&mut state.letters);
-            // Large memory takes long to be shared.
-            let memory = letters.iter().any(|letter| !matches!(letter, Letter::Job(..)));
-            let patience = if memory { self.limits.start } else { self.limits.patience };
-            state.inside = Some(self.now() + patience);
-            letters
-        })
+        (!state.ending).then(|| self.take_letters(&mut state))
+    }
+
+    /// What came before the device takes jobs; `None` if there is nothing more.
+    pub(super) fn early_letters(&self) -> Option<VecDeque<Letter>> {
+        let mut state = self.state();
+        let some = !state.letters.is_empty() && !state.ending;
+        some.then(|| self.take_letters(&mut state))
+    }
+
+    /// All jobs, but one piece of memory at a time: large ones take long to be shared.
+    fn take_letters(&self, state: &mut State) -> VecDeque<Letter> {
+        let mut memory = false;
+        let (now, later) = std::mem::take(&mut state.letters).into_iter().partition(|letter| {
+            matches!(letter, Letter::Job(..)) || !std::mem::replace(&mut memory, true)
+        });
+        state.letters = later;
+        let patience = if memory { self.limits.start } else { self.limits.patience };
+        state.inside = Some(self.now() + patience);
+        now
+    }
+
+    /// The device can't reach `bytes` of a pool: they are copied.
+    pub(super) fn not_shared(&self, bytes: usize, error: DriverError) {
+        let mut state = self.state();
+        state.figures.unshared += bytes as u64;
+        let first = state.figures.unshared == bytes as u64;
+        drop(state);
+        if first {
+            self.say(Event::NotShared(error));
+        }
     }
 
     /// The driver's calls came back: what is done now, and with how much memory of others.
@@ -455,13 +502,17 @@ impl Desk {
     /// Gives up jobs that are late, until there is something that it can't see to.
     pub(super) fn watch(&self) -> Seen {
         let mut state = self.state();
+        // The call that was seen to be late, and since when.
+        let mut late: Option<(Duration, Duration)> = None;
         loop {
             if state.ending {
                 return Seen::Ending;
             }
             let now = self.now();
-            let stuck = |until: Duration| until <= now;
-            if state.fence.is_none() && state.inside.is_some_and(stuck) {
+            let stuck = state.inside.filter(|until| *until <= now && state.fence.is_none());
+            late = stuck.map(|of| late.filter(|(known, _)| *known == of).unwrap_or((of, now)));
+            let grace = late.map(|(_, since)| since + self.limits.patience / GRACE);
+            if grace.is_some_and(|until| until <= now) {
                 return Seen::Stuck;
             }
             let bound = self.bound(&state);
@@ -478,7 +529,8 @@ impl Desk {
             let busy = (!state.entries.is_empty()).then(|| now + self.limits.patience);
             let open = state.entries.values().find(|entry| entry.answerer.is_some());
             let open = open.map(|entry| entry.since + bound);
-            let next = state.inside.into_iter().chain(busy).chain(open).min();
+            let call = grace.or(state.inside);
+            let next = call.into_iter().chain(busy).chain(open).min();
             // The first job's bound may come sooner than what is waited for.
             state.watch_sleeps = state.entries.is_empty();
             state = match next.filter(|_| state.fence.is_none()) {

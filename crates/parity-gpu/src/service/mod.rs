@@ -20,6 +20,7 @@ mod watch;
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -39,6 +40,8 @@ use desk::Desk;
 pub enum Event {
     /// It has passed its test and takes jobs from now on; its name.
     Opened(String),
+    /// It can't reach memory of pools by itself, for this reason: strips there are copied.
+    NotShared(DriverError),
     /// It is not used any more, or never was.
     Fenced(Fence),
 }
@@ -120,11 +123,30 @@ impl Drop for Service {
         if let Some(watch) = self.watch.take() {
             drop(watch.join());
         }
-        // One that is in the driver for good is left there.
-        let thread = self.thread.take();
-        if let Some(thread) = thread.filter(|_| self.desk.wait_for_thread()) {
-            drop(thread.join());
+        let Some(thread) = self.thread.take() else { return };
+        match self.desk.wait_for_thread() {
+            true => drop(thread.join()),
+            // It is left there.
+            false => IN_DRIVER.store(true, Ordering::Relaxed),
         }
+    }
+}
+
+/// Whether some device's thread was left in the driver.
+static IN_DRIVER: AtomicBool = AtomicBool::new(false);
+
+/// Whether a thread of this process was left in a driver's call that does not come back.
+pub fn is_stuck() -> bool {
+    IN_DRIVER.load(Ordering::Relaxed)
+}
+
+/// Ends the process with this status if [`is_stuck`]: what the driver does when a process exits as
+/// usual may wait for that call, too.
+#[allow(unsafe_code)]
+pub fn leave_if_stuck(status: u8) {
+    if is_stuck() {
+        // SAFETY: nothing of this process is used afterwards.
+        unsafe { libc::_exit(i32::from(status)) };
     }
 }
 
@@ -137,7 +159,7 @@ pub struct Handle {
     placement: Placement,
     /// Jobs that might have been timed.
     counted: Cell<u32>,
-    /// Whether the next job that is done here shall be timed.
+    /// Whether the next job shall be timed, wherever it is done.
     measure: Cell<bool>,
 }
 
@@ -150,7 +172,7 @@ impl Handle {
 }
 
 impl Offload<Buf, BufMut> for Handle {
-    fn wants(&self, operation: &Operation, bytes: usize) -> bool {
+    fn wants(&self, operation: &Operation, bytes: usize, lone: bool) -> bool {
         let limits = self.desk.limits();
         if self.placement == Placement::Cpu
             || !self.desk.is_open()
@@ -161,8 +183,8 @@ impl Offload<Buf, BufMut> for Handle {
         if self.placement == Placement::Gpu {
             return true;
         }
-        let choice = self.desk.place().choose(operation, bytes);
-        self.measure.set(choice.again && !choice.device);
+        let choice = self.desk.place().choose(operation, bytes, lone);
+        self.measure.set(choice.again);
         choice.device
     }
 
@@ -179,7 +201,8 @@ impl Offload<Buf, BufMut> for Handle {
         assert!(job.is_whole(), "buffers as the operation wants them");
         let since = Instant::now();
         let ticket = self.desk.hand_in(job, since);
-        if self.timed() {
+        // Both, so that the count goes on.
+        if self.measure.replace(false) | self.timed() {
             self.desk.place().was_submitted(since.elapsed());
         }
         ticket

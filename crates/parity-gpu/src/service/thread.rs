@@ -7,7 +7,7 @@
 use io::{Buf, BufMut};
 
 use super::Load;
-use super::desk::{Desk, Ended, Letter};
+use super::desk::{Desk, Ended, Letter, Standing};
 use crate::fence::Fence;
 use crate::queue::Queue;
 use crate::selftest;
@@ -30,6 +30,7 @@ impl Drop for Farewell<'_> {
 /// The thread.
 pub(super) fn run(load: Load, number: usize, desk: &Desk) {
     let mut farewell = Farewell { desk, ended: Ended::Unclean };
+    nap_exactly();
     let mut clock = || {
         std::thread::yield_now();
         desk.now()
@@ -45,8 +46,13 @@ pub(super) fn run(load: Load, number: usize, desk: &Desk) {
             return desk.put_fence(fence);
         }
     };
+    // Memory that is there already is shared before there are jobs.
+    let mut kept = 0;
+    while let Some(letters) = desk.early_letters() {
+        kept += letters.into_iter().map(|letter| read(&mut queue, desk, letter)).sum::<usize>();
+    }
     desk.begin(queue.device(), &timed);
-    serve(&mut queue, desk);
+    serve(&mut queue, desk, kept);
     if quiet(&mut queue, desk) && queue.unregister_all() {
         farewell.ended = Ended::Clean;
     }
@@ -54,22 +60,34 @@ pub(super) fn run(load: Load, number: usize, desk: &Desk) {
     drop(queue);
 }
 
-/// Until the service ends.
-fn serve(queue: &mut Jobs, desk: &Desk) {
-    let (mut works, mut news) = (false, false);
-    while let Some(letters) = desk.letters(works, news) {
-        let mut kept = 0;
+/// Has this thread's short sleeps end when they should, not up to 50 µs later (prctl(2),
+/// PR_SET_TIMERSLACK).
+#[allow(unsafe_code)]
+fn nap_exactly() {
+    // SAFETY: it sets a number of this thread; if it is refused, naps are longer.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000_usize) };
+}
+
+/// Until the service ends. `kept`: bytes that have to be kept already.
+fn serve(queue: &mut Jobs, desk: &Desk, mut kept: usize) {
+    // What was shared before is told at once.
+    let mut device = Standing { news: true, ..Standing::default() };
+    while let Some(letters) = desk.letters(device) {
         for letter in letters {
-            kept += read(queue, letter);
+            kept += read(queue, desk, letter);
         }
         if let Some(fence) = desk.fence() {
             queue.put_fence(fence);
         }
         let finished = queue.poll(desk.now());
         let batches = queue.ended();
-        news = !finished.is_empty();
-        works = !queue.is_empty() || !queue.is_quiet();
-        desk.deliver(finished, &batches, (queue.reached(), kept));
+        device = Standing {
+            works: !queue.is_empty() || !queue.is_quiet(),
+            ends: queue.next_end(|bytes| desk.place().takes(bytes)),
+            news: !finished.is_empty(),
+            room: queue.has_room(),
+        };
+        desk.deliver(finished, &batches, (queue.reached(), std::mem::take(&mut kept)));
         if let Some(fence) = queue.fence() {
             desk.put_fence(fence.clone());
         }
@@ -77,11 +95,14 @@ fn serve(queue: &mut Jobs, desk: &Desk) {
 }
 
 /// Does what a letter says; bytes that have to be kept for good.
-fn read(queue: &mut Jobs, letter: Letter) -> usize {
+fn read(queue: &mut Jobs, desk: &Desk, letter: Letter) -> usize {
     match letter {
         Letter::Job(number, job) => queue.submit(job, number),
-        // What can't be registered is copied.
-        Letter::Begin(address, bytes) => drop(queue.register(address, bytes)),
+        Letter::Begin(address, bytes) => {
+            if let Err(error) = queue.register(address, bytes) {
+                desk.not_shared(bytes, error);
+            }
+        }
         Letter::End(memory) if queue.unregister(memory.address()) => drop(memory),
         Letter::End(memory) => {
             let bytes = memory.bytes();

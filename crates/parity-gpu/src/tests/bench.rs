@@ -9,7 +9,7 @@ use crate::fence::Limits;
 use crate::host;
 use crate::kind::Kind;
 use crate::memory::Aligned;
-use crate::pack::{Packed, Packer, Placed, Room, Stage};
+use crate::pack::{Packed, Packer, Placed, Room, Stage, blocks};
 use crate::plan::{Plan, Plans};
 use crate::selftest::make_right;
 
@@ -135,7 +135,7 @@ impl Image {
         Image { packed, placed, input, out }
     }
 
-    /// `out` after the C form ran; memory beside it stays as it was.
+    /// `out` after the C++ form ran; memory beside it stays as it was.
     pub(crate) fn run(&self) -> Vec<u8> {
         let len = self.packed.out_len;
         let input = self.input.clone();
@@ -160,7 +160,10 @@ impl Image {
             }
             let words = match answer {
                 Answer::Written => Vec::new(),
-                Answer::Differs(at) => vec![at.map_or(0, |at| u32::MAX - at as u32)],
+                Answer::Differs(at) => {
+                    let blocks = blocks(case.strip_len()) as u32;
+                    vec![at.map_or(0, |at| u32::MAX - at as u32), blocks]
+                }
                 Answer::Checksums(checksums) => checksums,
             };
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -188,10 +191,11 @@ fn taken(case: &Case, (plan, placed): &(Arc<Plan>, Placed), out: &[u8]) -> Resul
         at = end;
     }
     let (at, count) = placed.answers;
-    (outputs, plan.answer(&out[at..at + 4 * count]))
+    let answer = plan.answer(&out[at..at + 4 * count], case.strip_len());
+    (outputs, answer.expect("all of it was done"))
 }
 
-/// All cases, which have one kind, as one batch of the C form.
+/// All cases, which have one kind, as one batch of the C++ form.
 pub(crate) fn by_kernel(cases: &[Case]) -> Vec<Result> {
     let image = Image::new(cases);
     let out = image.run();

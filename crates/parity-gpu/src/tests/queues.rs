@@ -11,6 +11,7 @@ use super::bench::{Case, LIMITS, Random, by_cpu, case};
 use crate::driver::{Asked, Driver, Problem};
 use crate::fake::FakeDriver;
 use crate::fence::{Fence, Limits};
+use crate::memory::Aligned;
 use crate::queue::{Back, Outcome, Queue};
 use crate::{Kind, selftest};
 
@@ -203,15 +204,69 @@ fn neighbours_of_a_wrong_result_are_not_delivered() {
     assert!(matches!(queue.fence(), Some(Fence::Wrong { unchecked, .. }) if *unchecked < 64));
 }
 
+/// So many jobs that the first ones, which are all sampled, are over.
+fn first(queue: &mut Jobs, job: &Case) {
+    (0..64).for_each(|tag| queue.submit(job.clone(), tag));
+    assert!(all(queue).into_values().all(|outcome| matches!(outcome, Outcome::Done(..))));
+}
+
+/// At first, and once memory is shared, nothing is taken on trust.
+#[test]
+fn the_first_jobs_are_all_compared() {
+    let limits = Limits { sample: u32::MAX, ..LIMITS };
+    let operation = Operation::generate(Code::new(4, 1).unwrap());
+    let job = case(&mut Random(9), &operation, 512);
+    let memory = Aligned::zeros(4096);
+    for (begun, shared, seen) in [(false, false, true), (true, false, false), (true, true, true)] {
+        let driver = FakeDriver::new(3, MEMORY);
+        let mut queue = opened(&driver, limits).unwrap();
+        if begun {
+            first(&mut queue, &job);
+        }
+        if shared {
+            queue.register(memory.as_ptr().expose_provenance(), memory.len()).unwrap();
+        }
+        driver.switches().spoil(1);
+        queue.submit(job.clone(), 0);
+        all(&mut queue);
+        assert_eq!(queue.fence().is_some(), seen, "begun {begun}, shared {shared}");
+    }
+}
+
+/// That two things are equal is what a kernel answers that has found nothing: one that never ran
+/// answers nothing.
+#[test]
+fn a_comparison_that_was_never_made_is_not_believed() {
+    let driver = FakeDriver::new(3, MEMORY);
+    let mut queue = opened(&driver, Limits { sample: 0, ..LIMITS }).unwrap();
+    let operation = Operation::verify(Code::new(4, 2).unwrap());
+    let job = case(&mut Random(9), &operation, 8192);
+    driver.switches().skip(1);
+    queue.submit(job.clone(), 0);
+    let outcome = all(&mut queue).remove(&0).unwrap();
+    assert!(matches!(outcome, Outcome::Back(Back::Fenced, Some(_))), "{outcome:?}");
+    assert_eq!(queue.fence(), Some(&Fence::Undone { kind: Kind::VerifyPq }));
+}
+
+/// Live strips lie in memory that is shared: a device that gets that wrong is found out before.
+#[test]
+fn a_device_that_reaches_shared_memory_wrongly_is_never_opened() {
+    let driver = FakeDriver::new(1, MEMORY);
+    driver.switches().misreach(true);
+    let fence = opened(&driver, LIMITS).map(|_| ()).unwrap_err();
+    assert!(matches!(fence, Fence::Wrong { .. }), "{fence}");
+}
+
 /// Jobs are sampled as often as was asked for, or not at all.
 #[test]
 fn an_unsampled_wrong_result_goes_unseen_and_a_sampled_one_does_not() {
     for (sample, seen) in [(0, false), (8, true)] {
         let driver = FakeDriver::new(3, MEMORY);
         let mut queue = opened(&driver, Limits { sample, ..LIMITS }).unwrap();
-        driver.switches().spoil(usize::MAX);
         let operation = Operation::generate(Code::new(4, 1).unwrap());
         let job = case(&mut Random(9), &operation, 512);
+        first(&mut queue, &job);
+        driver.switches().spoil(usize::MAX);
         let mut jobs = 0;
         while queue.fence().is_none() && jobs < 200 {
             queue.submit(job.clone(), jobs);

@@ -12,7 +12,7 @@ use parity::offload::{Done, Job, Offload, Operation, Ticket, Undone};
 
 use super::bench::Random;
 use crate::fake::FakeDriver;
-use crate::{Event, Fence, Handle, Limits, Load, Placement, Service};
+use crate::{Asked, Event, Fence, Handle, Limits, Load, Placement, Service};
 
 /// Nothing is late but what hangs, on a busy machine too.
 const LIMITS: Limits = Limits { sample: 16, ..super::bench::LIMITS };
@@ -176,7 +176,7 @@ fn run(bench: &Bench, pool: &Pool, jobs: usize, at: impl Fn() + Sync) -> usize {
                 at();
             }
             let job = job(pool, &mut random);
-            if handle.wants(&job.operation, job.strip_len()) {
+            if handle.wants(&job.operation, job.strip_len(), false) {
                 tickets.push((Right::of(&job), handle.submit(job)));
             }
             let some = random.below(8);
@@ -245,7 +245,7 @@ fn nothing_is_wrong_whatever_goes_wrong() {
         let handle = bench.service.handle(Placement::Gpu);
         while bench.service.fence().is_none() {
             let job = generation(&pool, &mut Random(1));
-            if handle.wants(&job.operation, STRIP) {
+            if handle.wants(&job.operation, STRIP, false) {
                 let right = Right::of(&job);
                 right.check(wait(handle.submit(job)));
             }
@@ -255,7 +255,7 @@ fn nothing_is_wrong_whatever_goes_wrong() {
         assert!(why(&fence), "{number}: {fence}");
         until(|| !bench.told().is_empty());
         assert_eq!(bench.told(), [Event::Fenced(fence)]);
-        assert!(!handle.wants(&Operation::generate(Code::new(4, 2).unwrap()), STRIP));
+        assert!(!handle.wants(&Operation::generate(Code::new(4, 2).unwrap()), STRIP, false));
         let late = handle.submit(generation(&pool, &mut Random(1)));
         assert_eq!(wait(late).map(|_| ()), Err(Undone));
         bench.driver.switches().block(false);
@@ -294,9 +294,9 @@ fn a_late_device_is_left_alone_until_it_is_back() {
     let job = generation(&pool, &mut Random(1));
     let operation = job.operation.clone();
     assert_eq!(wait(handle.submit(job)).map(|_| ()), Err(Undone));
-    assert!(!handle.wants(&operation, STRIP), "while it is late");
+    assert!(!handle.wants(&operation, STRIP, false), "while it is late");
     bench.driver.switches().hang(false);
-    until(|| handle.wants(&operation, STRIP));
+    until(|| handle.wants(&operation, STRIP, false));
     assert_eq!((bench.service.fence(), pool.free()), (None, 12));
 }
 
@@ -316,7 +316,27 @@ fn pools_that_end_under_a_blocked_driver_are_kept() {
     assert_eq!(bench.service.figures().kept, 2 * STRIP as u64);
     let driver = bench.driver.clone();
     drop(bench);
+    assert!(crate::is_stuck(), "its thread is left in the driver");
     driver.switches().block(false);
+}
+
+/// It is said once, and strips are copied.
+#[test]
+fn memory_that_can_not_be_shared_is_told() {
+    let bench = Bench::new(4, LIMITS);
+    bench.driver.switches().fill(true);
+    let pool = |strips| Pool::reached(STRIP, strips, Some(&bench.service.reach()));
+    let (pool, other) = (pool(12), pool(3));
+    until(|| bench.service.figures().unshared == 15 * STRIP as u64);
+    let handle = bench.service.handle(Placement::Gpu);
+    let job = generation(&pool, &mut Random(1));
+    let right = Right::of(&job);
+    assert!(right.check(wait(handle.submit(job))));
+    match &bench.events.lock().unwrap()[..] {
+        [Event::NotShared(error)] => assert_eq!(error.asked, Asked::Register),
+        events => panic!("{events:?}"),
+    }
+    drop((pool, other));
 }
 
 /// Memory whose device is fenced as hung is kept too, and freed by none.
@@ -392,11 +412,11 @@ fn nobody_waits_for_a_device_to_open() {
     let service = Service::start(load(&driver), 0, LIMITS, tell).unwrap();
     let operation = Operation::generate(Code::new(4, 2).unwrap());
     let handle = service.handle(Placement::Gpu);
-    assert!(!handle.wants(&operation, STRIP) && service.device().is_none());
+    assert!(!handle.wants(&operation, STRIP, false) && service.device().is_none());
     let pool = Pool::reached(STRIP, 8, Some(&service.reach()));
     driver.switches().block(false);
     service.opened().unwrap();
-    assert!(handle.wants(&operation, STRIP));
+    assert!(handle.wants(&operation, STRIP, false));
     until(|| service.figures().reached > 0);
     assert_eq!(service.device(), Some("fake".to_owned()));
     until(|| !events.lock().unwrap().is_empty());
@@ -409,8 +429,9 @@ fn nobody_waits_for_a_device_to_open() {
 fn handles_want_what_their_placement_says() {
     let bench = Bench::new(7, LIMITS);
     let operation = Operation::generate(Code::new(4, 2).unwrap());
-    let wants =
-        |placement: Placement, len: usize| bench.service.handle(placement).wants(&operation, len);
+    let wants = |placement: Placement, len: usize| {
+        bench.service.handle(placement).wants(&operation, len, false)
+    };
     assert!(!wants(Placement::Cpu, STRIP) && wants(Placement::Gpu, STRIP));
     assert!(!wants(Placement::Auto, STRIP), "small");
     assert!(!wants(Placement::Gpu, 1 << 20) && !wants(Placement::Gpu, 100), "unfit");

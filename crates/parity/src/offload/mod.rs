@@ -63,8 +63,9 @@ pub struct Undone;
 /// Who does jobs for one core.
 pub trait Offload<I, O> {
     /// Whether a job of this operation on strips of `bytes` shall be submitted. If not, the caller
-    /// does it at once, within [`Offload::here`].
-    fn wants(&self, operation: &Operation, bytes: usize) -> bool;
+    /// does it at once, within [`Offload::here`]. `lone`: nothing else of the caller's is under
+    /// way, so that somebody waits for just this job.
+    fn wants(&self, operation: &Operation, bytes: usize, lone: bool) -> bool;
 
     /// Runs `work`, such a job, and may take its time.
     fn here(&self, operation: &Operation, bytes: usize, work: &mut dyn FnMut()) {
