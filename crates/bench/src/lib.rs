@@ -5,7 +5,7 @@
 //! largest round beside it. Both sides go through the same generator, buffers and reactor.
 //!
 //! - [`array`]: the procedure of `palisade bench array`; `bay`: an array to be measured; `costs`:
-//!   what it pays for losing nothing.
+//!   what it pays for losing nothing; [`placement`]: where its parity is computed.
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
 //!   yardsticks.
 //! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`; [`gpu_test`]: the checks of
@@ -33,6 +33,7 @@ pub mod gpu_test;
 pub mod isal;
 pub mod load;
 pub mod nvme_tcp;
+mod omitted;
 pub mod parity_bench;
 pub mod placement;
 mod read_pass;
