@@ -9,7 +9,7 @@
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
 //!   yardsticks.
 //! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`; [`gpu_test`]: the checks of
-//!   the program `palisade-test-gpu`.
+//!   the program `palisade-test-gpu`; [`watchdog`]: what ends either when a driver hangs.
 //! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
 //! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
 //!   check of what is read back.
@@ -41,6 +41,7 @@ pub mod record;
 pub mod report;
 pub mod rig;
 pub mod stats;
+pub mod watchdog;
 
 pub use array::{ArrayBench, bench_array};
 pub use error::BenchError;

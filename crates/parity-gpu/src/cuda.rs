@@ -178,6 +178,8 @@ mod tests {
         let alone = StandIn::new();
         assert_eq!(alone.driver.devices().unwrap(), ["stand-in"]);
         assert_eq!(alone.driver.open(1).map(|_| ()).unwrap_err().problem, Problem::NoDevice);
+        // A library that lacks what only meters need does for all else.
+        assert_eq!(alone.driver.open(0).unwrap().bus(), None);
         let before = StandIn::counts();
         let device = alone.driver.open(0).unwrap();
         let tested = std::thread::spawn(move || {
