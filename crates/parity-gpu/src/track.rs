@@ -545,6 +545,17 @@ impl Track {
         }
     }
 
+    /// As [`Track::up`], and outputs that lie in the room go up as this machine has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Track::up`].
+    pub fn up_with_outputs(&mut self, device: &mut dyn Device) -> Result<(), DriverError> {
+        let Room { stream, out, .. } = self.room;
+        device.copy_up(stream, out.0, out.1, self.batch.out_len)?;
+        self.up(device)
+    }
+
     /// Asks for the kernel.
     ///
     /// # Errors

@@ -101,7 +101,7 @@ impl Stage {
             }
             track.load_answer(device, job, [BLANK; 4]);
         }
-        track.up(device)?;
+        track.up_with_outputs(device)?;
         finish(device, &[track.stream()], Wait::Looking)?;
         (tried.runs, tried.down) = (0, true);
         Ok(())
@@ -172,5 +172,33 @@ impl Stage {
             strips.push(strip);
         }
         Ok(strips)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::works::works;
+    use super::*;
+    use parity_gpu::fake::FakeDriver;
+
+    /// Said to have run, and did not.
+    #[test]
+    fn a_batch_that_did_nothing_is_wrong() {
+        let driver = FakeDriver::new(3, 1 << 30);
+        let mut stage = Stage::open(&driver, 0, (2 << 20, 8 << 20), (1, 2 << 20)).unwrap();
+        for work in works() {
+            let mut all = vec![stage.resident(&work).unwrap()];
+            all.extend(stage.streamed(&work).unwrap());
+            all.extend(stage.mapped(&work).unwrap().unwrap_or_default());
+            for (side, tried) in all.iter_mut().enumerate() {
+                for down in [true, false] {
+                    stage.blank(tried).unwrap();
+                    (tried.runs, tried.down) = (1, down);
+                    let found = stage.check(tried);
+                    let is_wrong = matches!(found, Err(BenchError::Different { .. }));
+                    assert!(is_wrong, "{}, side {side}, {down}: {found:?}", work.name);
+                }
+            }
+        }
     }
 }
