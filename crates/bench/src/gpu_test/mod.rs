@@ -134,7 +134,7 @@ pub fn carry_out(
     match gpu {
         Ok(driver) => {
             let problems = &mut findings.problems;
-            match gpu_part(version, cases, bench, driver, (problems, progress)) {
+            match gpu_part(version, cases, bench, driver, problems, progress) {
                 Ok(part) => findings.gpu = Some(part),
                 Err(error) => findings.problems.push(format!("GPU: {error}")),
             }
@@ -155,7 +155,8 @@ fn gpu_part(
     cases: &[Case],
     bench: &GpuBench,
     driver: &dyn Driver,
-    (problems, progress): (&mut Vec<String>, &dyn Fn(&str)),
+    problems: &mut Vec<String>,
+    progress: &dyn Fn(&str),
 ) -> Result<GpuPart, BenchError> {
     progress("opening the GPU");
     let mut device = driver.open(bench.device)?;
