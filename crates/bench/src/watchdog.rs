@@ -3,8 +3,8 @@
 //! Purpose: a call of a driver can block for good, and so can what it does at the process's end. A
 //! thread of its own says what was under way, and ends the process without anybody's leave.
 //! Invariant: it is never taken back: only the process's own end is in time.
-#![allow(unsafe_code)]
 
+use parity_gpu::cuda;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,8 +25,7 @@ impl Watchdog {
     pub fn start(program: &'static str, bound: Duration) -> std::io::Result<Watchdog> {
         Watchdog::before(program, bound, |line| {
             eprintln!("{line}");
-            // SAFETY: it has no condition; nothing of this process is run any more.
-            unsafe { libc::_exit(STATUS) }
+            cuda::end_process(STATUS)
         })
     }
 
