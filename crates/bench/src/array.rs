@@ -19,7 +19,7 @@ use crate::load::{Load, Op, Order, Until};
 use crate::placement::{self, Placements};
 use crate::record::Record;
 use crate::report::{Goal, Report};
-use crate::rig::{Aim, Rig};
+use crate::rig::{Aim, Helper, Rig};
 use crate::stats::{Round, Sample, Spread, cpu_ratio, rate_ratio};
 use drives::SharedDrive;
 use parity_gpu::Placement;
@@ -183,13 +183,26 @@ pub(crate) fn take_turns(
     turns: u32,
     span: Duration,
 ) -> Result<Vec<Sample>, BenchError> {
-    let mut sums = vec![Sample::default(); sides.len()];
+    in_turns(sides.len(), round, turns, |at, seed| {
+        let (side, load) = &sides[at];
+        side.run(load, Until::Elapsed(span / turns), seed)
+    })
+}
+
+/// A round of `turns` turns for each of `count` sides, which `run` carries out with a side's
+/// number and a seed; who begins turns round.
+pub(crate) fn in_turns(
+    count: usize,
+    round: usize,
+    turns: u32,
+    mut run: impl FnMut(usize, u64) -> Result<Sample, BenchError>,
+) -> Result<Vec<Sample>, BenchError> {
+    let mut sums = vec![Sample::default(); count];
     for turn in 0..turns as usize {
         let seed = 1 + (round * turns as usize + turn) as u64;
-        for at in 0..sides.len() {
-            let at = (at + turn + round) % sides.len();
-            let (side, load) = &sides[at];
-            sums[at] = sums[at].and(side.run(load, Until::Elapsed(span / turns), seed)?);
+        for at in 0..count {
+            let at = (at + turn + round) % count;
+            sums[at] = sums[at].and(run(at, seed)?);
         }
     }
     Ok(sums)
@@ -346,7 +359,8 @@ pub fn bench_array(
     let second = Files::new(&options.dir, options.drives, options.drive_bytes, 2)?;
     let gpu = placement::gpu_for(options.parity)?;
     let placed = gpu.as_ref().ok().cloned().zip(options.parity);
-    let make = Make { gpu: placed, ..Make::default() };
+    let helper = placed.map(|(service, placement)| Helper::Gpu(service, placement));
+    let make = Make { helper, ..Make::default() };
     let bay = Bay::create(first.source(), make.clone())?;
     against_raw(options, &bay, (&first, &second), &mut report, progress)?;
     costs::against_no_map(options, &bay, &second, &mut report, progress)?;
@@ -363,6 +377,9 @@ pub fn bench_array(
         bay.verify()?;
     }
     if let Some(parity) = options.parity {
+        if let Ok(service) = &gpu {
+            placement::say_what_was_done(service, parity, &mut report);
+        }
         let ArrayBench { rounds, span, drive_bytes, .. } = *options;
         let placements = Placements { parity, rounds, span, drive_bytes };
         placement::measure(&placements, gpu, &mut report, progress)?;

@@ -5,7 +5,7 @@ use crate::array::Side;
 use crate::error::BenchError;
 use crate::load::{Load, Op, Order, Until};
 use crate::record::Record;
-use crate::rig::{Aim, Gpu, Rig};
+use crate::rig::{Aim, Helper, Rig};
 use drives::{OpenOptions, SharedDrive};
 use engine::array::message::ArrayId;
 use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Repair, Request, StartOptions};
@@ -30,19 +30,19 @@ pub struct Make {
     pub cores: u16,
     /// Whether it has a region map.
     pub region_map: bool,
-    /// Where parity is placed besides.
-    pub gpu: Option<Gpu>,
+    /// Who is asked for parity first.
+    pub helper: Option<Helper>,
 }
 
 impl Default for Make {
-    /// RAID 5 with strips of 64 KiB and a region map, on one core without a GPU.
+    /// RAID 5 with strips of 64 KiB and a region map, on one core without help.
     fn default() -> Self {
         Self {
             level: Level::Raid5,
             strip_bytes: STRIP_BYTES,
             cores: 1,
             region_map: true,
-            gpu: None,
+            helper: None,
         }
     }
 }
@@ -107,7 +107,7 @@ impl Bay {
 
     /// Makes the array.
     pub fn empty(source: Source, make: Make) -> Result<Self, BenchError> {
-        let (rig, drives) = (Rig::start(make.cores, make.gpu.as_ref())?, source.open()?);
+        let (rig, drives) = (Rig::start(make.cores, make.helper.as_ref())?, source.open()?);
         let new = NewArray {
             name: NAME.to_owned(),
             level: make.level,
@@ -127,7 +127,7 @@ impl Bay {
 
     /// Who is told of memory that a GPU may reach.
     pub fn reach(&self) -> Option<Arc<dyn Reach>> {
-        self.made.gpu.as_ref().map(|(service, _)| service.reach())
+        self.made.helper.as_ref().map(Helper::reach)
     }
 
     /// Takes the drive of slot 0 out.
@@ -161,7 +161,7 @@ impl Bay {
         self.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
         let Self { rig, made, source, drives, volume, record, .. } = self;
         drop((rig, drives));
-        let (rig, drives) = (Rig::start(made.cores, made.gpu.as_ref())?, source.open()?);
+        let (rig, drives) = (Rig::start(made.cores, made.helper.as_ref())?, source.open()?);
         let (found, options) = (references(&drives), StartOptions::default());
         let started = rig.ask(|reply| Request::Assemble(None, found, options, reply))?;
         let array = started[0].id;
@@ -176,8 +176,22 @@ impl Bay {
         bay.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))
     }
 
-    /// The same of an array that lacks a drive: there is nothing to scrub.
-    pub fn verify_degraded(self) -> Result<(), BenchError> {
+    /// Has the cores alone, without help, compare all strips with each other and what they hold
+    /// with the record; then it runs as before.
+    pub fn checked(mut self) -> Result<Self, BenchError> {
+        let helper = self.made.helper.take();
+        let mut bay = self.again()?;
+        bay.scrub()?;
+        bay.pass(Op::Verify)?;
+        bay.made.helper = helper;
+        bay.again()
+    }
+
+    /// Reads everything back from an array that lacks a drive, where there is nothing to scrub:
+    /// with whoever helps to recover strips, then started again by the cores alone.
+    pub fn verify_degraded(mut self) -> Result<(), BenchError> {
+        self.pass(Op::Verify)?;
+        self.made.helper = None;
         let bay = self.again()?;
         bay.pass(Op::Verify)?;
         bay.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))

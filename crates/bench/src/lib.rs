@@ -5,11 +5,11 @@
 //! largest round beside it. Both sides go through the same generator, buffers and reactor.
 //!
 //! - [`array`]: the procedure of `palisade bench array`; `bay`: an array to be measured; `costs`:
-//!   what it pays for losing nothing.
+//!   what it pays for losing nothing; [`placement`]: where its parity is computed.
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
 //!   yardsticks.
 //! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`; [`gpu_test`]: the checks of
-//!   the program `palisade-test-gpu`.
+//!   the program `palisade-test-gpu`; [`watchdog`]: what ends either when a driver hangs.
 //! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
 //! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
 //!   check of what is read back.
@@ -33,6 +33,7 @@ pub mod gpu_test;
 pub mod isal;
 pub mod load;
 pub mod nvme_tcp;
+mod omitted;
 pub mod parity_bench;
 pub mod placement;
 mod read_pass;
@@ -40,6 +41,7 @@ pub mod record;
 pub mod report;
 pub mod rig;
 pub mod stats;
+pub mod watchdog;
 
 pub use array::{ArrayBench, bench_array};
 pub use error::BenchError;

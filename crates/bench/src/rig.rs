@@ -5,13 +5,15 @@
 
 use crate::error::BenchError;
 use crate::load::{Load, Part, Raw, Served, Until};
+use crate::omitted::Omitted;
 use crate::stats::Sample;
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 use drives::SharedDrive;
 use engine::manage::command::{Reply, Request};
 use engine::{Accelerator, Core, Settings, Volume};
-use io::{Env as _, Priority};
+use io::{Buf, BufMut, Env as _, Priority, Reach};
+use parity::offload::Offload;
 use parity_gpu::{Placement, Service};
 use runtime::{Config, Handle, Runtime};
 use std::collections::VecDeque;
@@ -26,8 +28,33 @@ pub type Mail = engine::mail::Mail<SharedDrive>;
 /// One core.
 pub type Env = drives::Env<Mail>;
 
-/// A GPU for parity, and what is placed there.
-pub type Gpu = (Arc<Service>, Placement);
+/// Who is asked for parity before the cores compute it.
+#[derive(Clone)]
+pub enum Helper {
+    /// A GPU, for what is placed there.
+    Gpu(Arc<Service>, Placement),
+    /// Nobody, see [`Omitted`]; as much memory is told of as with a GPU.
+    Omitted(Arc<dyn Reach>),
+}
+
+impl Helper {
+    /// Who is told of memory.
+    pub fn reach(&self) -> Arc<dyn Reach> {
+        match self {
+            Helper::Gpu(service, _) => service.reach(),
+            Helper::Omitted(reach) => reach.clone(),
+        }
+    }
+
+    /// A core's own.
+    fn accelerator(&self) -> Accelerator {
+        let jobs: Rc<dyn Offload<Buf, BufMut>> = match self {
+            Helper::Gpu(service, placement) => Rc::new(service.handle(*placement)),
+            Helper::Omitted(_) => Rc::new(Omitted),
+        };
+        Accelerator { jobs, reach: self.reach() }
+    }
+}
 
 type Job = Box<dyn FnOnce(&Env, &Core<Env>) + Send>;
 
@@ -89,17 +116,14 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Starts `cores` cores, each pinned to a CPU of its own. Parity is placed on `gpu`, too.
-    pub fn start(cores: u16, gpu: Option<&Gpu>) -> Result<Self, BenchError> {
-        let gpu = gpu.cloned();
+    /// Starts `cores` cores, each pinned to a CPU of its own. `helper` is asked for parity.
+    pub fn start(cores: u16, helper: Option<&Helper>) -> Result<Self, BenchError> {
+        let helper = helper.cloned();
         let inboxes: Arc<[Inbox]> = (0..cores).map(|_| Inbox::default()).collect();
         let boxes = inboxes.clone();
         let config = Config { cores, pin: true, ..Config::default() };
         let runtime = Runtime::start_with(config, move |env: Env| {
-            let accelerator = gpu.as_ref().map(|(service, placement)| Accelerator {
-                jobs: Rc::new(service.handle(*placement)),
-                reach: service.reach(),
-            });
+            let accelerator = helper.as_ref().map(Helper::accelerator);
             let core = Core::start_with(env.clone(), Settings::default(), accelerator);
             let (boxes, agent) = (boxes.clone(), env.clone());
             env.spawn(Priority::First, async move {

@@ -30,6 +30,20 @@ fn the_processors_kernels_are_checked_without_a_gpu() {
     }
 }
 
+/// Whatever it is that does not come back.
+#[test]
+fn who_is_not_done_in_time_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(program(&["--write-vectors", "all"], folder.path()).status.success());
+    let run = program(&["--within", "0", "--vectors", "all"], folder.path());
+    assert_eq!((run.status.code(), run.stdout.len()), (Some(1), 0));
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(
+        said.contains("not done after 0 s, under way: ") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
 #[test]
 fn arguments_that_make_no_sense_are_refused() {
     let folder = tempfile::tempdir().unwrap();

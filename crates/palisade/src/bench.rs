@@ -1,10 +1,12 @@
 //! `palisade bench`: measures this machine and prints what it gives.
 //!
 //! Status 0: everything was measured (whether or not goals were met); 1: something was left out,
-//! or nothing could be measured; 3: `--gpu`, and there is no NVIDIA driver or GPU. Results go to
-//! the standard output, everything else to the standard error.
+//! or nothing could be measured, or `--gpu` and a driver that did not come back; 3: `--gpu`, and
+//! there is no NVIDIA driver or GPU. Results go to the standard output, everything else to the
+//! standard error.
 
 use bench::gpu_bench::nvidia;
+use bench::watchdog::Watchdog;
 use bench::{
     ArrayBench, BenchError, GpuBench, NvmeTcpBench, ParityBench, Report, bench_array,
     bench_nvme_tcp, bench_parity, bench_parity_gpu, gpu_table, parity_table,
@@ -185,14 +187,12 @@ fn parity(args: &ParityArgs, command: &str) -> ExitCode {
     print(report, args.json, args.out.as_deref(), parity_table)
 }
 
+/// What a run with a GPU may take beyond its budget, besides the turns of the last work and of what
+/// follows it, which are no more than so many a round.
+const BEYOND: Duration = Duration::from_secs(120);
+const TURNS: f64 = 60.0;
+
 fn parity_gpu(args: &ParityArgs, command: &str) -> ExitCode {
-    let driver = match nvidia() {
-        Ok(driver) => driver,
-        Err(reason) => {
-            eprintln!("palisade: {reason}");
-            return ExitCode::from(3);
-        }
-    };
     let usual = GpuBench::default();
     let options = GpuBench {
         device: args.device,
@@ -200,8 +200,29 @@ fn parity_gpu(args: &ParityArgs, command: &str) -> ExitCode {
         span: Duration::from_secs_f64(args.seconds),
         ..usual
     };
+    let turns = Duration::from_secs_f64(args.seconds * options.rounds.min(10_000) as f64 * TURNS);
+    let watchdog = match Watchdog::start("palisade", options.budget + BEYOND + turns) {
+        Ok(watchdog) => watchdog,
+        Err(error) => {
+            eprintln!("palisade: no thread to watch the driver: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    watchdog.tell("starting NVIDIA's driver");
+    let driver = match nvidia() {
+        Ok(driver) => driver,
+        Err(reason) => {
+            eprintln!("palisade: {reason}");
+            return ExitCode::from(reason.status());
+        }
+    };
     let names = (env!("CARGO_PKG_VERSION"), command);
-    let report = bench_parity_gpu(&options, &driver, names, &tell);
+    let progress = |line: &str| {
+        watchdog.tell(line);
+        tell(line);
+    };
+    let report = bench_parity_gpu(&options, &driver, names, &progress);
+    watchdog.tell("the program's end");
     print(report, args.json, args.out.as_deref(), gpu_table)
 }
 

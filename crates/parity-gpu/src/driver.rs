@@ -46,6 +46,12 @@ pub trait Device: Send {
     /// Its name.
     fn name(&self) -> &str;
 
+    /// Its place on the PCI bus, such as `0000:3b:00.0`, if the driver tells: by that other
+    /// libraries know the same device.
+    fn bus(&self) -> Option<String> {
+        None
+    }
+
     /// `bytes` of the device's memory, aligned to 256.
     ///
     /// # Errors

@@ -44,4 +44,4 @@ pub use kind::Kind;
 pub use pack::Packed;
 pub use place::{NotPlacement, Placement};
 pub use service::{Event, Figures, Handle, Load, Service, Tell, is_stuck, leave_if_stuck};
-pub use track::{Lent, Room, Track};
+pub use track::{Lent, Pieces, Place, Room, Track};

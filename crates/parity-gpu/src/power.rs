@@ -2,20 +2,50 @@
 //!
 //! Purpose: watts beside rates, where the driver tells them. The library comes with the driver;
 //! without it, or without rights to it, there is an error and no more.
-//! Invariant: a device is known by number and name, as the two libraries need not count alike.
+//! Invariant: a device is known by its place on the PCI bus: the two libraries count differently,
+//! and GPUs of one machine have the same name.
 //!
 //! Reference: NVML API, chapters of initialization, device queries.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::CString;
 
 /// The library, by the name that every driver installs.
 const LIBRARY: &CStr = c"libnvidia-ml.so.1";
 
 type Init = unsafe extern "C" fn() -> c_int;
-type ByIndex = unsafe extern "C" fn(c_uint, *mut *mut c_void) -> c_int;
-type Name = unsafe extern "C" fn(*mut c_void, *mut c_char, c_uint) -> c_int;
+type ByBus = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 type Usage = unsafe extern "C" fn(*mut c_void, *mut c_uint) -> c_int;
+
+/// The library's functions that are used.
+#[derive(Clone, Copy)]
+struct Functions {
+    init: Init,
+    by_bus: ByBus,
+    usage: Usage,
+}
+
+impl Functions {
+    fn load(library: &CStr) -> Result<Functions, String> {
+        // SAFETY: a text that ends with 0; what the library does then is its maker's.
+        let opened = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if opened.is_null() {
+            return Err(format!("no {}", library.to_string_lossy()));
+        }
+        let init = find(opened, c"nvmlInit_v2")?;
+        let by_bus = find(opened, c"nvmlDeviceGetHandleByPciBusId_v2")?;
+        let usage = find(opened, c"nvmlDeviceGetPowerUsage")?;
+        // SAFETY: each function has the type that `nvml.h` gives this name.
+        unsafe {
+            Ok(Functions {
+                init: core::mem::transmute::<*mut c_void, Init>(init),
+                by_bus: core::mem::transmute::<*mut c_void, ByBus>(by_bus),
+                usage: core::mem::transmute::<*mut c_void, Usage>(usage),
+            })
+        }
+    }
+}
 
 /// The meter of one device.
 pub struct Meter {
@@ -24,50 +54,30 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// The meter of device `number`, if that is called `name`.
+    /// The meter of the device at this place on the PCI bus, see
+    /// [`Device::bus`](crate::Device::bus).
     ///
     /// # Errors
     ///
     /// What is missing or was refused.
-    pub fn open(number: usize, name: &str) -> Result<Meter, String> {
-        Meter::open_from(LIBRARY, number, name)
+    pub fn open(bus: Option<&str>) -> Result<Meter, String> {
+        Meter::with(bus, || Functions::load(LIBRARY))
     }
 
-    fn open_from(library: &CStr, number: usize, name: &str) -> Result<Meter, String> {
-        // SAFETY: a text that ends with 0; what the library does then is its maker's.
-        let opened = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if opened.is_null() {
-            return Err(format!("no {}", library.to_string_lossy()));
-        }
-        // SAFETY: each function has the type that `nvml.h` gives this name.
-        let (init, by_index, name_of, usage) = unsafe {
-            (
-                core::mem::transmute::<*mut c_void, Init>(find(opened, c"nvmlInit_v2")?),
-                core::mem::transmute::<*mut c_void, ByIndex>(find(
-                    opened,
-                    c"nvmlDeviceGetHandleByIndex_v2",
-                )?),
-                core::mem::transmute::<*mut c_void, Name>(find(opened, c"nvmlDeviceGetName")?),
-                core::mem::transmute::<*mut c_void, Usage>(find(
-                    opened,
-                    c"nvmlDeviceGetPowerUsage",
-                )?),
-            )
-        };
-        let (mut device, mut text) = (core::ptr::null_mut(), [0u8; 96]);
-        let number = c_uint::try_from(number).map_err(|error| error.to_string())?;
-        // SAFETY: they write one handle, and a text within the length they are given.
+    fn with(
+        bus: Option<&str>,
+        functions: impl FnOnce() -> Result<Functions, String>,
+    ) -> Result<Meter, String> {
+        let bus = bus.ok_or("the driver does not tell which device of the machine it is")?;
+        let text = CString::new(bus).map_err(|error| error.to_string())?;
+        let (functions, mut device) = (functions()?, core::ptr::null_mut());
+        // SAFETY: the text ends with 0; one handle is written.
         unsafe {
-            checked("nvmlInit_v2", init())?;
-            checked("nvmlDeviceGetHandleByIndex_v2", by_index(number, &mut device))?;
-            let len = text.len() as c_uint;
-            checked("nvmlDeviceGetName", name_of(device, text.as_mut_ptr().cast(), len))?;
+            checked("nvmlInit_v2", (functions.init)())?;
+            let what = format!("nvmlDeviceGetHandleByPciBusId_v2 of {bus}");
+            checked(&what, (functions.by_bus)(text.as_ptr(), &mut device))?;
         }
-        let found = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy();
-        if found != name {
-            return Err(format!("device {number} is {found} there, not {name}"));
-        }
-        Ok(Meter { usage, device })
+        Ok(Meter { usage: functions.usage, device })
     }
 
     /// What it draws now, or drew in the last second, in watts.
@@ -102,8 +112,41 @@ mod tests {
 
     #[test]
     fn a_missing_library_or_function_is_named() {
-        let error = |library| Meter::open_from(library, 0, "fake").map(|_| ()).unwrap_err();
+        let error = |library| Functions::load(library).map(|_| ()).unwrap_err();
         assert_eq!(error(c"libno-such-meter.so.1"), "no libno-such-meter.so.1");
         assert!(error(c"libc.so.6").starts_with("no nvmlInit_v2"));
+    }
+
+    unsafe extern "C" fn init() -> c_int {
+        0
+    }
+
+    /// Two devices, of 100 W and 200 W; 6 is `NVML_ERROR_NOT_FOUND`.
+    unsafe extern "C" fn by_bus(text: *const c_char, device: *mut *mut c_void) -> c_int {
+        // SAFETY: a text that ends with 0.
+        let number = match unsafe { CStr::from_ptr(text) }.to_bytes() {
+            b"0000:3b:00.0" => 100,
+            b"0000:af:00.0" => 200,
+            _ => return 6,
+        };
+        // SAFETY: one handle.
+        unsafe { *device = core::ptr::without_provenance_mut(number) };
+        0
+    }
+
+    unsafe extern "C" fn usage(device: *mut c_void, milliwatts: *mut c_uint) -> c_int {
+        // SAFETY: one number.
+        unsafe { *milliwatts = 1000 * device.addr() as c_uint };
+        0
+    }
+
+    #[test]
+    fn a_device_is_known_by_its_place() {
+        let functions = || Ok(Functions { init, by_bus, usage });
+        let of = |bus| Meter::with(bus, functions).and_then(|meter| meter.watts());
+        assert_eq!((of(Some("0000:3b:00.0")), of(Some("0000:af:00.0"))), (Ok(100.0), Ok(200.0)));
+        let other = of(Some("0000:00:00.0")).unwrap_err();
+        assert_eq!(other, "nvmlDeviceGetHandleByPciBusId_v2 of 0000:00:00.0: error 6");
+        assert!(of(None).unwrap_err().contains("does not tell"));
     }
 }

@@ -3,10 +3,11 @@
 //! Purpose: benchmarks and tests of a device by itself. What a track is asked for is a step of a
 //! batch's way: up, compute, down; nothing is decided here and nothing given back.
 //! Invariants: a batch is computed only after it was asked to go up, so that its descriptors are
-//! there. Memory is a [`Room`]'s, strips may lie in [`Lent`] memory; tracks over one of these
-//! follow each other.
+//! there. Memory is a [`Room`]'s, strips may lie in [`Lent`] memory or in [`Pieces`]; tracks over
+//! one of these follow each other.
 #![allow(unsafe_code)]
 
+use std::cell::{Ref, RefCell};
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use io::{BufMut, Pool};
 use parity::offload::{Answer, Operation};
 
-use crate::driver::{Device, DeviceMemory, DriverError, HostMemory, Stream};
+use crate::driver::{Device, DeviceMemory, DriverError, HostMemory, Problem, Stream};
 use crate::kind::Kind;
 use crate::pack::{self, Packed, Packer, Stage};
 use crate::plan::{self, Plan};
@@ -77,7 +78,10 @@ impl Room {
 /// Memory of this machine that kernels reach by themselves, as they do that of I/O pools. It is
 /// lent for good: a device that hangs may write to it later.
 pub struct Lent {
-    memory: ManuallyDrop<BufMut>,
+    memory: RefCell<ManuallyDrop<BufMut>>,
+    /// Where it begins, and how many bytes there are.
+    start: usize,
+    len: usize,
     /// The device's address of it.
     address: u64,
 }
@@ -90,32 +94,91 @@ impl Lent {
     /// If the device can't reach them.
     pub fn new(device: &mut dyn Device, bytes: usize) -> Result<Lent, DriverError> {
         let mut memory = ManuallyDrop::new(Pool::single(bytes));
-        let address = device.register(memory.as_mut_ptr().expose_provenance(), bytes)?;
-        Ok(Lent { memory, address })
+        let (start, len) = (memory.as_mut_ptr().expose_provenance(), memory.len());
+        let address = device.register(start, bytes)?;
+        Ok(Lent { memory: RefCell::new(memory), start, len, address })
     }
 
-    /// Puts `bytes` at `at`, before anything is asked for that reads there.
+    /// Puts `bytes` at `at`, while nothing is under way that reads or writes there.
     ///
     /// # Panics
     ///
     /// If they don't lie in it.
-    pub fn fill(&mut self, at: usize, bytes: &[u8]) {
-        self.memory[at..at + bytes.len()].copy_from_slice(bytes);
+    pub fn fill(&self, at: usize, bytes: &[u8]) {
+        self.memory.borrow_mut()[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn bytes(&self) -> Ref<'_, [u8]> {
+        Ref::map(self.memory.borrow(), |memory| &memory[..])
     }
 
     /// Where these bytes, which are its own, lie in it.
     fn place(&self, bytes: &[u8]) -> Option<usize> {
-        let at = bytes.as_ptr().addr().checked_sub(self.memory.as_ptr().addr())?;
-        (at + bytes.len() <= self.memory.len()).then_some(at)
+        let at = bytes.as_ptr().addr().checked_sub(self.start)?;
+        (at + bytes.len() <= self.len).then_some(at)
     }
 }
+
+/// Much memory of a device, in pieces of one size, that has no counterpart in this machine. Kernels
+/// find strips there; none lies across two pieces.
+pub struct Pieces {
+    memory: Vec<DeviceMemory>,
+    /// Their addresses.
+    addresses: Vec<u64>,
+    each: usize,
+}
+
+impl Pieces {
+    /// Pieces of `each` bytes: so many that they have `most`, or as many as the device has room
+    /// for.
+    ///
+    /// # Errors
+    ///
+    /// If it has none for the first two, or is in trouble.
+    pub fn new(device: &mut dyn Device, each: usize, most: usize) -> Result<Pieces, DriverError> {
+        let mut memory = Vec::new();
+        while memory.len() < 2 || memory.len() * each < most {
+            match device.allocate(each) {
+                Ok(piece) => memory.push(piece),
+                Err(full) if full.problem == Problem::Memory && memory.len() >= 2 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let addresses = memory.iter().map(|&piece| device.address(piece)).collect();
+        Ok(Pieces { memory, addresses, each })
+    }
+
+    /// The pieces.
+    pub fn memory(&self) -> &[DeviceMemory] {
+        &self.memory
+    }
+
+    /// Bytes of each.
+    pub fn each(&self) -> usize {
+        self.each
+    }
+
+    /// How many strips of `len` bytes there are.
+    fn strips(&self, len: usize) -> usize {
+        self.each / len * self.memory.len()
+    }
+
+    /// Where a strip lies: its piece, and the place in it.
+    fn place(&self, strip: usize, len: usize) -> (usize, usize) {
+        let row = self.each / len;
+        (strip / row, strip % row * len)
+    }
+}
+
+/// A strip of a job, by the piece of [`Pieces`] and its place there.
+pub type Place = (usize, usize);
 
 /// Where one job's strips and answers lie.
 #[derive(Debug)]
 struct Placed {
-    /// Its inputs, in `in` or lent memory.
+    /// Its inputs, in `in` or lent memory; in pieces, by number.
     inputs: Vec<usize>,
-    /// Its outputs, in `out` or lent memory.
+    /// Its outputs, in `out` or lent memory; in pieces, by number.
     outputs: Vec<usize>,
     /// Its answers, in `out`: that many u32, from there on.
     answers: (usize, usize),
@@ -130,6 +193,16 @@ enum Strips<'a> {
     One(&'a [u8]),
     /// They lie there.
     Within(&'a Lent),
+    /// They lie there, from this number on; here, each has another byte of `names` first.
+    Named { names: &'a [u8], len: usize, first: usize, pieces: &'a Pieces },
+}
+
+/// Where something lies.
+#[derive(Clone)]
+enum Home {
+    Room,
+    Lent(Rc<Lent>),
+    Pieces(Rc<Pieces>),
 }
 
 /// Writes what goes along with strips, and remembers where those strips go that are copied.
@@ -145,6 +218,7 @@ impl Stage for Laid<'_> {
         let is_strip = match self.strips {
             Strips::One(strip) => core::ptr::eq(bytes, strip),
             Strips::Within(lent) => lent.place(bytes).is_some(),
+            Strips::Named { names, .. } => names.as_ptr_range().contains(&bytes.as_ptr()),
         };
         match is_strip {
             true => self.inputs.push(at),
@@ -155,8 +229,15 @@ impl Stage for Laid<'_> {
     fn put_out(&mut self, _: usize, _: &[u8]) {}
 
     fn reached(&self, bytes: &[u8]) -> Option<u64> {
-        let Strips::Within(lent) = self.strips else { return None };
-        lent.place(bytes).map(|at| lent.address + at as u64)
+        match self.strips {
+            Strips::One(_) => None,
+            Strips::Within(lent) => lent.place(bytes).map(|at| lent.address + at as u64),
+            Strips::Named { names, len, first, pieces } => {
+                let number = bytes.as_ptr().addr().checked_sub(names.as_ptr().addr())?;
+                let (piece, at) = pieces.place(first + number, len);
+                Some(pieces.addresses.get(piece)? + at as u64)
+            }
+        }
     }
 }
 
@@ -170,9 +251,14 @@ struct Laying<'a> {
 
 impl<'a> Laying<'a> {
     fn new(device: &'a mut dyn Device, room: Room, operation: &Operation) -> Self {
+        Self::with(device, room, operation, room.bytes.0)
+    }
+
+    /// Of a batch that may read `work` bytes. What is more than the room's is not to be staged.
+    fn with(device: &'a mut dyn Device, room: Room, operation: &Operation, work: usize) -> Self {
         let plan = Plan::new(&Arc::new(operation.clone()));
         let side = |memory, bytes| pack::Room { address: device.address(memory), bytes };
-        let (input, out) = (side(room.input.1, room.bytes.0), side(room.out.1, room.bytes.1));
+        let (input, out) = (side(room.input.1, work), side(room.out.1, room.bytes.1));
         let mut packer = Packer::new(input, out);
         packer.begin(plan.kind);
         Self { device, room, plan, packer }
@@ -215,22 +301,47 @@ impl<'a> Laying<'a> {
         Some(Placed { inputs: inputs?, outputs: outputs?, answers, len }).filter(|_| whole)
     }
 
+    /// Most jobs of which only metadata lies in the room.
+    fn most(&self) -> usize {
+        let (reads, writes) = self.counts();
+        let list = (8 * (reads + writes)).next_multiple_of(pack::ALIGN);
+        let factors = self.plan.factors.len().next_multiple_of(pack::ALIGN);
+        self.room.bytes.0.saturating_sub(factors) / (list + pack::DESCRIPTOR)
+    }
+
+    /// A job on the strips of `pieces` from `first` on; `None` if they would be copied.
+    fn named(
+        &mut self,
+        (names, len): (&[u8], usize),
+        first: usize,
+        pieces: &Pieces,
+    ) -> Option<Placed> {
+        let (plan, (reads, writes)) = (self.plan.clone(), self.counts());
+        let strips: Vec<&[u8]> = (0..reads + writes).map(|i| &names[i..i + len]).collect();
+        let (packer, mut laid) = self.laid(Strips::Named { names, len, first, pieces });
+        let placed = packer.push(&plan, strips.split_at(reads), &mut laid)?;
+        let whole = laid.inputs.is_empty() && (writes == 0 || placed.outputs.is_none());
+        let (inputs, behind) = ((first..first + reads).collect(), first + reads);
+        let (outputs, answers) = ((behind..behind + writes).collect(), placed.answers);
+        Some(Placed { inputs, outputs, answers, len }).filter(|_| whole)
+    }
+
     /// The batch of these jobs, if there are any.
-    fn track(mut self, placed: Vec<Placed>, lent: Option<Rc<Lent>>) -> Option<Track> {
+    fn track(mut self, placed: Vec<Placed>, home: Home) -> Option<Track> {
         if placed.is_empty() {
             return None;
         }
         let (packer, mut laid) = self.laid(Strips::One(&[]));
         let batch = packer.finish(&mut laid);
-        Some(Track { room: self.room, lent, plan: self.plan, batch, placed, went_up: false })
+        Some(Track { room: self.room, home, plan: self.plan, batch, placed, went_up: false })
     }
 }
 
 /// See the module.
 pub struct Track {
     room: Room,
-    /// Where strips lie, if not in the room.
-    lent: Option<Rc<Lent>>,
+    /// Where strips lie.
+    home: Home,
     plan: Arc<Plan>,
     batch: Packed,
     placed: Vec<Placed>,
@@ -248,7 +359,7 @@ impl Track {
     ) -> Option<Track> {
         let mut laying = Laying::new(device, room, operation);
         let placed = lens.into_iter().map_while(|len| laying.staged(len)).collect();
-        laying.track(placed, None)
+        laying.track(placed, Home::Room)
     }
 
     /// A batch of as many jobs as there is room for on strips of `len` bytes in `lent`, which
@@ -261,14 +372,36 @@ impl Track {
     ) -> Option<Track> {
         let mut laying = Laying::new(device, room, operation);
         let (reads, writes) = laying.counts();
-        let strips: Vec<&[u8]> = if plan::takes(operation, len) {
-            lent.memory.chunks_exact(len).collect()
-        } else {
-            vec![]
-        };
+        let bytes = lent.bytes();
+        let strips: Vec<&[u8]> =
+            if plan::takes(operation, len) { bytes.chunks_exact(len).collect() } else { vec![] };
         let jobs = strips.chunks_exact(reads + writes);
         let placed = jobs.map_while(|strips| laying.reached(strips, lent)).collect();
-        laying.track(placed, Some(lent.clone()))
+        laying.track(placed, Home::Lent(lent.clone()))
+    }
+
+    /// As [`Track::over`], in `pieces`; the room, which has the metadata, is what bounds it beside
+    /// them.
+    ///
+    /// # Panics
+    ///
+    /// If the room has none for a job's metadata.
+    pub fn within(
+        device: &mut dyn Device,
+        room: Room,
+        operation: &Operation,
+        (len, pieces): (usize, &Rc<Pieces>),
+    ) -> Option<Track> {
+        let mut laying = Laying::with(device, room, operation, usize::MAX);
+        let (reads, writes) = laying.counts();
+        if !plan::takes(operation, len) || laying.plan.kind.adds() {
+            return None;
+        }
+        let jobs = (pieces.strips(len) / (reads + writes)).min(laying.most());
+        let names = vec![0; len + reads + writes];
+        let job = |job| laying.named((&names, len), job * (reads + writes), pieces);
+        let placed = (0..jobs).map_while(job).collect();
+        laying.track(placed, Home::Pieces(pieces.clone()))
     }
 
     /// Its kernel.
@@ -306,25 +439,58 @@ impl Track {
     ///
     /// # Panics
     ///
-    /// If there is no such input, or it lies in lent memory.
+    /// If there is no such input, or it lies in pieces.
     pub fn load(&self, device: &mut dyn Device, job: usize, input: usize, bytes: &[u8]) {
-        assert_eq!(bytes.len(), self.placed[job].len, "a whole strip");
-        assert!(self.lent.is_none(), "strips lie in the room");
-        device.write(self.room.input.0, self.placed[job].inputs[input], bytes);
+        self.put(device, self.room.input.0, (self.placed[job].inputs[input], job), bytes);
     }
 
     /// Puts what a job's output holds before in its place.
     ///
     /// # Panics
     ///
-    /// If there is no such output, or it lies in lent memory.
+    /// If there is no such output, or it lies in pieces.
     pub fn load_output(&self, device: &mut dyn Device, job: usize, output: usize, bytes: &[u8]) {
+        self.put(device, self.room.out.0, (self.placed[job].outputs[output], job), bytes);
+    }
+
+    /// Puts a strip of a job at its place in `memory`, or in lent memory.
+    fn put(
+        &self,
+        device: &mut dyn Device,
+        memory: HostMemory,
+        (at, job): (usize, usize),
+        bytes: &[u8],
+    ) {
         assert_eq!(bytes.len(), self.placed[job].len, "a whole strip");
-        assert!(self.lent.is_none(), "strips lie in the room");
-        device.write(self.room.out.0, self.placed[job].outputs[output], bytes);
+        match &self.home {
+            Home::Room => device.write(memory, at, bytes),
+            Home::Lent(lent) => lent.fill(at, bytes),
+            Home::Pieces(_) => panic!("strips that this machine does not have"),
+        }
+    }
+
+    /// Puts `bytes` where the first answer of a job comes down to, if it has one.
+    pub fn load_answer(&self, device: &mut dyn Device, job: usize, bytes: [u8; 4]) {
+        let (at, count) = self.placed[job].answers;
+        if count > 0 {
+            device.write(self.room.out.0, at, &bytes);
+        }
+    }
+
+    /// Where a job's strips lie, those that it reads and those that it writes, if that is in
+    /// pieces, and how many bytes each has.
+    pub fn places(&self, job: usize) -> Option<(Vec<Place>, Vec<Place>, usize)> {
+        let Home::Pieces(pieces) = &self.home else { return None };
+        let Placed { inputs, outputs, len, .. } = &self.placed[job];
+        let places = |strips: &[usize]| strips.iter().map(|&s| pieces.place(s, *len)).collect();
+        Some((places(inputs), places(outputs), *len))
     }
 
     /// What a job reads, as it lies in this machine's memory.
+    ///
+    /// # Panics
+    ///
+    /// If it lies in pieces, as of [`Track::outputs`].
     pub fn inputs(&self, device: &dyn Device, job: usize) -> Vec<Vec<u8>> {
         self.read(device, self.room.input.0, &self.placed[job].inputs, self.placed[job].len)
     }
@@ -343,10 +509,12 @@ impl Track {
         len: usize,
     ) -> Vec<Vec<u8>> {
         let strip = |&at: &usize| {
-            if let Some(lent) = &self.lent {
-                return lent.memory[at..at + len].to_vec();
-            }
             let mut bytes = vec![0; len];
+            match &self.home {
+                Home::Room => {}
+                Home::Lent(lent) => return lent.bytes()[at..at + len].to_vec(),
+                Home::Pieces(_) => panic!("strips that this machine does not have"),
+            }
             device.read(memory, at, &mut bytes);
             bytes
         };
@@ -375,6 +543,17 @@ impl Track {
             false if self.placed[0].answers.1 > 0 => device.zero(stream, out.1, self.batch.out_len),
             false => Ok(()),
         }
+    }
+
+    /// As [`Track::up`], and outputs that lie in the room go up as this machine has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Track::up`].
+    pub fn up_with_outputs(&mut self, device: &mut dyn Device) -> Result<(), DriverError> {
+        let Room { stream, out, .. } = self.room;
+        device.copy_up(stream, out.0, out.1, self.batch.out_len)?;
+        self.up(device)
     }
 
     /// Asks for the kernel.
@@ -459,7 +638,7 @@ mod tests {
         let mut device = FakeDriver::new(7, 1 << 20).open(0).unwrap();
         let device = &mut *device;
         let room = Room::new(device, 256 << 10, 64 << 10).unwrap();
-        let mut lent = Lent::new(device, 128 << 10).unwrap();
+        let lent = Lent::new(device, 128 << 10).unwrap();
         let noise: Vec<u8> = (0..128u64 << 10).map(|i| ((i * i) >> 7) as u8).collect();
         lent.fill(0, &noise);
         let (code, lent) = (Code::new(4, 2).unwrap(), Rc::new(lent));
@@ -482,6 +661,55 @@ mod tests {
         let update = Operation::update(code, &[1, 3], &[4, 5]);
         assert!(Track::over(device, room, &update, (4096, &lent)).is_none(), "works on copies");
         assert!(Track::over(device, room, &generate, (24, &lent)).is_none(), "not for a kernel");
+    }
+
+    #[test]
+    fn tracks_within_pieces_leave_strips_there() {
+        let mut device = FakeDriver::new(7, 1 << 20).open(0).unwrap();
+        let device = &mut *device;
+        let room = Room::new(device, 64 << 10, 16 << 10).unwrap();
+        let scratch = Room::new(device, 64 << 10, 64 << 10).unwrap();
+        let pieces = Rc::new(Pieces::new(device, 64 << 10, 200 << 10).unwrap());
+        assert_eq!(pieces.memory().len(), 4);
+        let noise: Vec<u8> = (0..64u64 << 10).map(|i| ((i * i) >> 7) as u8).collect();
+        scratch.fill(device, 0, &noise);
+        for &piece in pieces.memory() {
+            device.copy_up(scratch.stream(), scratch.input().0, piece, 64 << 10).unwrap();
+        }
+        wait(device, scratch);
+        let (code, len) = (Code::new(4, 2).unwrap(), 12 << 10);
+        let generate = Operation::generate(code);
+        let mut track = Track::within(device, room, &generate, (len, &pieces)).unwrap();
+        assert_eq!(track.jobs(), 3, "five strips a piece, six a job");
+        track.up(device).unwrap();
+        track.compute(device).unwrap();
+        wait(device, room);
+        // Its second job has strips in two pieces.
+        let (inputs, outputs, _) = track.places(1).unwrap();
+        assert_eq!((inputs[3], inputs[0], outputs[1]), ((1, 4 * len), (1, len), (2, len)));
+        let strip = |&(_, at): &Place| noise[at..at + len].to_vec();
+        let inputs: Vec<_> = inputs.iter().map(strip).collect();
+        let mut right = vec![vec![0; len]; 2];
+        generate.compute_in(&inputs, &mut right);
+        for (output, right) in outputs.into_iter().zip(right) {
+            let (piece, at) = output;
+            let memory = (pieces.memory()[piece], scratch.output().0);
+            device.copy_down(scratch.stream(), memory.0, memory.1, 64 << 10).unwrap();
+            wait(device, scratch);
+            let mut found = vec![0; len];
+            device.read(memory.1, at, &mut found);
+            assert_eq!(found, right, "{output:?}");
+        }
+        let update = Operation::update(code, &[1, 3], &[4, 5]);
+        assert!(Track::within(device, room, &update, (len, &pieces)).is_none(), "works on copies");
+    }
+
+    #[test]
+    fn pieces_are_as_many_as_there_is_room_for() {
+        let mut device = FakeDriver::new(7, 1 << 20).open(0).unwrap();
+        let pieces = Pieces::new(&mut *device, 300 << 10, 64 << 20).unwrap();
+        assert_eq!(pieces.memory().len(), 3);
+        assert!(Pieces::new(&mut *device, 300 << 10, 64 << 20).is_err());
     }
 
     #[test]

@@ -1,27 +1,35 @@
 //! The program of a packed test: checks every kernel of this machine's GPU and processor, and
 //! measures them.
 //!
-//! Status 0: all right; 1: something is wrong or could not be checked; 2: the arguments make no
-//! sense; 3: there is no NVIDIA driver or GPU, which one line says.
+//! Status 0: all right; 1: something is wrong, or could not be checked in time; 2: the arguments
+//! make no sense; 3: there is no NVIDIA driver or GPU, which one line says.
 
 use palisade_bench::GpuBench;
 use palisade_bench::gpu_bench::nvidia;
 use palisade_bench::gpu_test::vectors::{self, Case};
 use palisade_bench::gpu_test::{CpuPart, carry_out, cpu_part};
+use palisade_bench::watchdog::Watchdog;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-const USAGE: &str = "usage: palisade-test-gpu [--json] [--seconds N] [--device N] --vectors FILE
+const USAGE: &str = "usage: palisade-test-gpu [--json] [--seconds N] [--within N] [--device N] \
+                     --vectors FILE
        palisade-test-gpu --write-vectors FILE | --version";
 
 /// Set where the program was started by a loader of its own: where that finds libraries.
 const LIBRARIES: &str = "PALISADE_LIBRARIES";
 
+/// Most seconds of the whole, and of how many of a part's: with 45, seven minutes and a half.
+const WITHIN: u64 = 450;
+const PARTS: u64 = 10;
+
 struct Options {
     json: bool,
     /// Most seconds of each part.
     seconds: u64,
+    /// Most seconds of the whole, if not the usual ones.
+    within: Option<u64>,
     device: usize,
     vectors: Option<PathBuf>,
     write: Option<PathBuf>,
@@ -34,6 +42,7 @@ fn options() -> Option<Options> {
     let mut options = Options {
         json: false,
         seconds: 45,
+        within: None,
         device: 0,
         vectors: None,
         write: None,
@@ -45,6 +54,7 @@ fn options() -> Option<Options> {
         match word.as_str() {
             "--json" => options.json = true,
             "--seconds" => options.seconds = words.next()?.parse().ok().filter(|s| *s > 0)?,
+            "--within" => options.within = Some(words.next()?.parse().ok()?),
             "--device" => options.device = words.next()?.parse().ok()?,
             "--vectors" => options.vectors = Some(words.next()?.into()),
             "--write-vectors" => options.write = Some(words.next()?.into()),
@@ -100,11 +110,18 @@ fn run(options: &Options) -> Result<u8, String> {
         println!("{}", serde_json::to_string(&part).map_err(|error| error.to_string())?);
         return Ok(0);
     }
+    let within = options.within.unwrap_or(WITHIN.max(PARTS.saturating_mul(options.seconds)));
+    let watchdog = Watchdog::start("palisade-test-gpu", Duration::from_secs(within));
+    let watchdog = watchdog.map_err(|error| error.to_string())?;
+    let tell = |what: &str| watchdog.tell(what);
     let bench = GpuBench { device: options.device, budget, ..GpuBench::default() };
+    tell("starting NVIDIA's driver");
     let driver = nvidia();
     let gpu = driver.as_ref().map(|driver| -> &dyn parity_gpu::Driver { driver });
     let gpu = gpu.map_err(Clone::clone);
-    let findings = carry_out(version, &cases, &bench, gpu, &|kernel| child(options, kernel));
+    let cpu = |kernel: &str| child(options, kernel);
+    let findings = carry_out(version, &cases, &bench, gpu, &cpu, &tell);
+    tell("the program's end");
     print!("{}", if options.json { findings.to_json() } else { findings.to_text() });
     Ok(findings.status)
 }

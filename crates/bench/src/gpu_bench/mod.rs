@@ -3,28 +3,33 @@
 //! A round gives each side one turn, the order turning round: *resident* (strips in the device's
 //! memory, the kernel again and again), *streamed* (from pinned memory of this machine and back,
 //! several lanes), *mapped* (the kernels themselves read and write registered memory of this
-//! machine, as they do for arrays; several lanes), one core, all cores, copies within the device, copies up and copies down.
-//! Time is wall-clock time. A result is the median of the rounds.
+//! machine, as they do for arrays; several lanes), one core, all cores, copies within the device,
+//! copies up and copies down. Resident strips, and copies within the device, go over the same
+//! memory, far more than caches hold. Time is wall-clock time. A result is the median of the
+//! rounds.
 //!
 //! Results, for a work `NAME` such as `pq`: `resident-NAME` is the share of the bound by copies
 //! within the device: bytes that the kernel reads and writes per second, over bytes that a copy
 //! reads and writes per second. `streamed-NAME` is the share of the link's bound: the time that
 //! the batch's bytes up or down, whichever take longer, need by themselves, over the time it
-//! took; `mapped-NAME` is the same share for strips that nothing copies. `…-gbps` are rates in 10^9 bytes of data per second, `resident-NAME-moved-gbps` in bytes
-//! read and written; `link-both-gbps` is each direction's rate while both are in use.
+//! took; `mapped-NAME` is the same share for strips that nothing copies. `…-gbps` are rates in 10^9
+//! bytes of data per second, `resident-NAME-moved-gbps` in bytes read and written;
+//! `link-both-gbps` is each direction's rate while both are in use.
 //!
 //! `break-even-time` and `break-even-cpu` are the bytes of data in one P+Q job of 8+2 from which
 //! on the device's wall-clock time, and the processor's time spent for it, is less than one core's
 //! for the same job. The job goes up from pinned memory and its results come down to it.
 //!
-//! Invariant: nothing is timed before some of its results were found equal to the CPU's; what
-//! could not be measured is left open with a reason.
+//! Invariants: nothing is timed before some of its results were found equal to the CPU's, and
+//! nothing counts before that is so of the last turn's; what could not be measured is left open
+//! with a reason.
 
 pub mod cores;
 mod even;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod tried;
 pub mod works;
 
 use crate::error::BenchError;
@@ -33,9 +38,10 @@ use crate::stats::{Sample, Spread};
 use cores::Cores;
 use parity_gpu::cuda::CudaDriver;
 use parity_gpu::power::Meter;
-use parity_gpu::{Driver, Track};
+use parity_gpu::{Driver, DriverError, Problem, Track};
 use stage::{Stage, Times, Way};
 use std::time::{Duration, Instant};
+use tried::Tried;
 use works::{Work, works};
 
 /// What is measured, and how long.
@@ -47,8 +53,10 @@ pub struct GpuBench {
     pub rounds: usize,
     /// Time of each side in a round.
     pub span: Duration,
-    /// Bytes of resident strips, and of copies.
+    /// Bytes of copies over the link.
     pub device_bytes: usize,
+    /// Bytes of resident strips, if the device has room for them; copies within it take half.
+    pub resident_bytes: usize,
     /// Bytes of strips in a lane.
     pub lane_bytes: usize,
     /// Lanes.
@@ -68,6 +76,7 @@ impl Default for GpuBench {
             rounds: 9,
             span: Duration::from_millis(20),
             device_bytes: 256 << 20,
+            resident_bytes: 2 << 30,
             lane_bytes: 32 << 20,
             lanes: 4,
             core_bytes: 32 << 20,
@@ -77,17 +86,64 @@ impl Default for GpuBench {
     }
 }
 
+/// Why no GPU can be measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoGpu {
+    /// There is none, or no driver.
+    Absent(String),
+    /// There is a driver, and it or its device fails.
+    Broken(String),
+}
+
+impl NoGpu {
+    /// A program's status: 3 says that there is nothing to do here, 1 that something is wrong.
+    pub fn status(&self) -> u8 {
+        match self {
+            NoGpu::Absent(_) => 3,
+            NoGpu::Broken(_) => 1,
+        }
+    }
+}
+
+impl core::fmt::Display for NoGpu {
+    /// One line that says what is missing or fails, and what to do.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            NoGpu::Absent(what) => {
+                let todo = "install NVIDIA's driver (384 or later); nvidia-smi must list the GPU";
+                write!(f, "no NVIDIA GPU: {what}; {todo}")
+            }
+            NoGpu::Broken(what) => {
+                let todo = "nvidia-smi must list the GPU without errors; after an update of the \
+                            driver restart the machine";
+                write!(f, "NVIDIA's driver fails: {what}; {todo}")
+            }
+        }
+    }
+}
+
+impl From<DriverError> for NoGpu {
+    fn from(error: DriverError) -> NoGpu {
+        match error.problem {
+            Problem::Missing(_) | Problem::NoDevice => NoGpu::Absent(error.to_string()),
+            _ => NoGpu::Broken(error.to_string()),
+        }
+    }
+}
+
 /// NVIDIA's driver, with a device to measure.
 ///
 /// # Errors
-/// One line that says what is missing and what to do.
-pub fn nvidia() -> Result<CudaDriver, String> {
-    let what = "install NVIDIA's driver (410 or later); nvidia-smi must list the GPU";
-    let driver = CudaDriver::load().map_err(|error| format!("no NVIDIA GPU: {error}; {what}"))?;
-    match driver.devices() {
-        Ok(devices) if devices.is_empty() => Err(format!("no NVIDIA GPU: none is there; {what}")),
-        Ok(_) => Ok(driver),
-        Err(error) => Err(format!("no NVIDIA GPU: {error}; {what}")),
+/// What is missing, or fails.
+pub fn nvidia() -> Result<CudaDriver, NoGpu> {
+    let driver = CudaDriver::load()?;
+    has_devices(driver.devices()).map(|()| driver)
+}
+
+fn has_devices(devices: Result<Vec<String>, DriverError>) -> Result<(), NoGpu> {
+    match devices?.is_empty() {
+        true => Err(NoGpu::Absent("none is there".to_owned())),
+        false => Ok(()),
     }
 }
 
@@ -135,6 +191,15 @@ struct Run<'a> {
     cores: Cores,
     meter: Result<Meter, String>,
     start: Instant,
+    progress: &'a dyn Fn(&str),
+}
+
+/// A work's batches.
+struct Batches {
+    resident: Tried,
+    streamed: Vec<Tried>,
+    /// Or why there are none.
+    mapped: Result<Vec<Tried>, String>,
 }
 
 /// Carries the benchmark out on a device of `driver`.
@@ -155,7 +220,9 @@ pub fn bench_parity_gpu(
     let mut report = Report::new(version, command);
     let kernel = ::parity::select_kernel().map_err(|e| BenchError::Usage(e.to_string()))?;
     let lanes = (options.lanes, options.lane_bytes);
-    let stage = Stage::open(driver, options.device, options.device_bytes, lanes)?;
+    let bytes = (options.device_bytes, options.resident_bytes);
+    progress("opening the GPU");
+    let stage = Stage::open(driver, options.device, bytes, lanes)?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let name = stage.name();
     report.notes = vec![
@@ -163,7 +230,7 @@ pub fn bench_parity_gpu(
         format!("CPU: kernel {kernel}, {cores} cores at once"),
         format!(
             "resident: {} of strips; streamed: {} lanes of {}; {} rounds of {} ms a side",
-            units::format_size(options.device_bytes as u64),
+            units::format_size(stage.resident_bytes() as u64),
             options.lanes,
             units::format_size(options.lane_bytes as u64),
             options.rounds,
@@ -171,9 +238,10 @@ pub fn bench_parity_gpu(
         ),
     ];
     report.notes.iter().for_each(|note| progress(note));
-    let meter = Meter::open(options.device, &name);
+    let meter = Meter::open(stage.bus().as_deref());
     let cores = Cores::new(cores, options.core_bytes);
-    let mut run = Run { options, stage, cores, meter, start };
+    let mut run = Run { options, stage, cores, meter, start, progress };
+    progress("copies");
     run.limits(&mut report)?;
     for work in works() {
         if run.is_late() {
@@ -209,6 +277,7 @@ impl Run<'_> {
     /// What the device and its link give, whatever is done with them.
     fn limits(&mut self, report: &mut Report) -> Result<(), BenchError> {
         let (span, bytes) = (self.options.span, self.stage.bytes() as f64);
+        let within = self.stage.copied_bytes() as f64;
         let mut counts = [Times::default(); 4];
         let mut samples: [Vec<Sample>; 4] = Default::default();
         for _ in 0..self.options.rounds {
@@ -221,39 +290,41 @@ impl Run<'_> {
         }
         // A copy reads each byte and writes it.
         let names = ["device-copy-gbps", "link-up-gbps", "link-down-gbps", "link-both-gbps"];
-        for ((name, samples), times) in names.into_iter().zip(&samples).zip([2.0, 1.0, 1.0, 1.0]) {
-            report.add(name, "GB/s", rates(samples, times * bytes), None);
+        let bytes = [2.0 * within, bytes, bytes, bytes];
+        for ((name, samples), bytes) in names.into_iter().zip(&samples).zip(bytes) {
+            report.add(name, "GB/s", rates(samples, bytes), None);
         }
         Ok(())
     }
 
-    /// Turns of all sides.
+    /// Turns of all sides. What the last one of each side of the device did is compared.
     fn rounds(&mut self, work: &Work) -> Result<(Samples, Shape), BenchError> {
         let (rounds, span) = (self.options.rounds, self.options.span);
-        let mut resident = self.stage.resident(work)?;
-        let mut streamed = self.stage.streamed(work)?;
-        let mut mapped = self.stage.mapped(work)?;
-        let shape = Shape {
-            resident: Batch::of(work, &resident),
-            streamed: Batch::of(work, &streamed[0]),
-            mapped: mapped.as_ref().map(|tracks| Batch::of(work, &tracks[0])).map_err(Clone::clone),
-        };
+        let resident = self.stage.resident(work)?;
+        let streamed = self.stage.streamed(work)?;
+        let mapped = self.stage.mapped(work)?;
+        let mut batches = Batches { resident, streamed, mapped };
+        let shape = batches.shape(work);
+        (self.progress)(&format!("{}: turns", work.name));
         let (mut samples, mut counts) = (Samples::default(), Counts::default());
-        let Counts { resident: r, streamed: s, mapped: m, copy, up, down } = &mut counts;
         for round in 0..rounds {
+            let is_last = round + 1 == rounds;
             for side in 0..6 {
-                // Copies write over results, never over what a batch reads.
+                // Copies write over resident strips: what is compared is compared at once.
                 match if round % 2 == 0 { side } else { 5 - side } {
-                    0 => samples.resident.push(self.stage.compute(&mut resident, r, span)?),
-                    1 => samples.streamed.push(self.stage.stream(&mut streamed, s, span)?),
-                    2 => {
-                        if let Ok(tracks) = &mut mapped {
-                            samples.mapped.push(self.stage.stream(tracks, m, span)?);
+                    side @ 0..3 => {
+                        if is_last {
+                            self.blank(&mut batches, side)?;
+                        }
+                        self.turn(&mut batches, side, (&mut samples, &mut counts))?;
+                        if is_last {
+                            self.check(&mut batches, side)?;
                         }
                     }
                     3 => samples.one.push(self.cores.one(work, span)),
                     4 => samples.all.push(self.cores.all(work, span)),
                     _ => {
+                        let Counts { copy, up, down, .. } = &mut counts;
                         samples.copy.push(self.stage.copy(copy, span)?);
                         samples.up.push(self.stage.link(&[Way::Up], up, span)?);
                         samples.down.push(self.stage.link(&[Way::Down], down, span)?);
@@ -264,6 +335,38 @@ impl Run<'_> {
         Ok((samples, shape))
     }
 
+    /// The turn of a side of the device: resident, streamed, mapped.
+    fn turn(
+        &mut self,
+        batches: &mut Batches,
+        side: usize,
+        (samples, counts): (&mut Samples, &mut Counts),
+    ) -> Result<(), BenchError> {
+        let (stage, span) = (&mut self.stage, self.options.span);
+        let Batches { resident, streamed, mapped } = batches;
+        match (side, mapped) {
+            (0, _) => {
+                samples.resident.push(stage.compute(resident, &mut counts.resident, span)?);
+            }
+            (1, _) => {
+                samples.streamed.push(stage.stream(streamed, &mut counts.streamed, span)?);
+            }
+            (_, Ok(tracks)) => {
+                samples.mapped.push(stage.stream(tracks, &mut counts.mapped, span)?);
+            }
+            (_, Err(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn blank(&mut self, batches: &mut Batches, side: usize) -> Result<(), BenchError> {
+        batches.of(side).iter_mut().try_for_each(|tried| self.stage.blank(tried))
+    }
+
+    fn check(&mut self, batches: &mut Batches, side: usize) -> Result<(), BenchError> {
+        batches.of(side).iter_mut().try_for_each(|tried| self.stage.check(tried))
+    }
+
     /// Measures one work.
     fn measure(&mut self, work: &Work, report: &mut Report) -> Result<(), BenchError> {
         let (samples, shape) = self.rounds(work)?;
@@ -271,7 +374,8 @@ impl Run<'_> {
         let goal = |least| (name == "pq").then_some(Goal::AtLeast(least));
         let Batch { data, moved: (read, written), .. } = shape.resident;
         let bound = samples.resident.iter().zip(&samples.copy);
-        let share = |(own, copy)| gbps(own, read + written) / gbps(copy, 2.0 * bytes);
+        let within = 2.0 * self.stage.copied_bytes() as f64;
+        let share = |(own, copy)| gbps(own, read + written) / gbps(copy, within);
         report.add(&format!("resident-{name}"), "ratio", Spread::of(bound.map(share)), goal(0.80));
         let resident = rates(&samples.resident, data);
         report.add(&format!("resident-{name}-gbps"), "GB/s", resident, None);
@@ -348,6 +452,24 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Batches {
+    /// Those of a side: resident, streamed, mapped.
+    fn of(&mut self, side: usize) -> &mut [Tried] {
+        match (side, &mut self.mapped) {
+            (0, _) => core::slice::from_mut(&mut self.resident),
+            (1, _) => &mut self.streamed,
+            (_, Ok(mapped)) => mapped,
+            (_, Err(_)) => &mut [],
+        }
+    }
+
+    fn shape(&self, work: &Work) -> Shape {
+        let of = |tried: &Tried| Batch::of(work, tried.track());
+        let mapped = self.mapped.as_ref().map(|tracks| of(&tracks[0])).map_err(Clone::clone);
+        Shape { resident: of(&self.resident), streamed: of(&self.streamed[0]), mapped }
     }
 }
 

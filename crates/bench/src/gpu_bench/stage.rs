@@ -3,14 +3,16 @@
 //! A turn asks for its steps as many times as fill its span, and ends when the device has done
 //! them all; how many that are is found out in the first turns and kept.
 //!
-//! Invariant: nothing is timed before some of its results were found equal to the CPU's.
+//! Invariants: nothing is timed before some of its results were found equal to the CPU's; see
+//! [`super::tried`] for what is compared after the last turn.
 
 use super::cores::thread_time;
+use super::tried::Tried;
 use super::works::Work;
 use crate::error::BenchError;
 use crate::record::Random;
 use crate::stats::Sample;
-use parity_gpu::{Device, Driver, DriverError, Lent, Room, Stream, Track};
+use parity_gpu::{Device, Driver, DriverError, Lent, Pieces, Room, Stream, Track};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -32,9 +34,14 @@ pub enum Wait {
 
 /// An open device with all the memory that is used.
 pub struct Stage {
-    device: Box<dyn Device>,
+    pub(super) device: Box<dyn Device>,
+    /// What copies over the link use; its memory of this machine has noise, and is where pieces
+    /// are filled from and read through. Resident strips that kernels add to lie in it.
+    pub(super) large: Room,
+    /// What goes with resident strips.
+    metadata: Room,
     /// Where resident strips lie.
-    large: Room,
+    pub(super) pieces: Rc<Pieces>,
     /// What streamed strips go through.
     lanes: Vec<Room>,
     /// As many lanes for what goes with strips that kernels reach by themselves, and the memory
@@ -85,7 +92,7 @@ impl Noise {
     }
 }
 
-fn wait(device: &mut dyn Device, stream: Stream, how: Wait) -> Result<(), BenchError> {
+pub(super) fn wait(device: &mut dyn Device, stream: Stream, how: Wait) -> Result<(), BenchError> {
     let start = Instant::now();
     while !device.passed(stream)? {
         if start.elapsed() > PATIENCE {
@@ -100,7 +107,11 @@ fn wait(device: &mut dyn Device, stream: Stream, how: Wait) -> Result<(), BenchE
 }
 
 /// Marks these streams and waits for them.
-fn finish(device: &mut dyn Device, streams: &[Stream], how: Wait) -> Result<(), BenchError> {
+pub(super) fn finish(
+    device: &mut dyn Device,
+    streams: &[Stream],
+    how: Wait,
+) -> Result<(), BenchError> {
     streams.iter().try_for_each(|&stream| device.mark(stream))?;
     streams.iter().try_for_each(|&stream| wait(device, stream, how))
 }
@@ -124,15 +135,15 @@ fn turn(
 }
 
 impl Stage {
-    /// Opens device `number`: room for `bytes` of strips in its memory, and `lanes` ways through
-    /// it of `lane_bytes` each.
+    /// Opens device `number`: `resident` bytes of strips in its memory, or as many as it has room
+    /// for, copies of `bytes` over the link, and `lanes` ways through it of `lane_bytes` each.
     ///
     /// # Errors
     /// If the device refuses.
     pub fn open(
         driver: &dyn Driver,
         number: usize,
-        bytes: usize,
+        (bytes, resident): (usize, usize),
         (lanes, lane_bytes): (usize, usize),
     ) -> Result<Stage, BenchError> {
         let mut device = driver.open(number)?;
@@ -146,13 +157,20 @@ impl Stage {
         let rooms = (0..lanes).map(|_| room(lane_bytes)).collect::<Result<_, _>>()?;
         let mut mapped = || {
             let room = Room::new(&mut *device, lane_bytes + METADATA, METADATA)?;
-            let mut lent = Lent::new(&mut *device, lane_bytes)?;
+            let lent = Lent::new(&mut *device, lane_bytes)?;
             noise.fill(lane_bytes, |at, part| lent.fill(at, part));
             Ok((room, Rc::new(lent)))
         };
         let mapped = (0..lanes).map(|_| mapped()).collect::<Result<_, DriverError>>();
         let mapped = mapped.map_err(|error| error.to_string());
-        Ok(Stage { device, large, lanes: rooms, mapped, bytes })
+        let metadata = Room::new(&mut *device, METADATA, METADATA)?;
+        // Last, as they take all that is left where that is too little.
+        let pieces = Rc::new(Pieces::new(&mut *device, bytes, resident)?);
+        for &piece in pieces.memory() {
+            device.copy_up(large.stream(), large.input().0, piece, bytes)?;
+        }
+        finish(&mut *device, &[large.stream()], Wait::Sleeping)?;
+        Ok(Stage { device, large, metadata, pieces, lanes: rooms, mapped, bytes })
     }
 
     /// The device's name.
@@ -160,18 +178,36 @@ impl Stage {
         self.device.name().to_owned()
     }
 
-    /// Bytes that a copy within the device or over the link takes each time.
+    /// The device's place on the PCI bus.
+    pub fn bus(&self) -> Option<String> {
+        self.device.bus()
+    }
+
+    /// Bytes that a copy over the link takes each time.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes of resident strips.
+    pub fn resident_bytes(&self) -> usize {
+        self.pieces.memory().len() * self.bytes
+    }
+
+    /// Bytes that a copy within the device takes each time: half of the resident strips, to the
+    /// other half, so that it goes over as much memory as the kernels do.
+    pub fn copied_bytes(&self) -> usize {
+        self.pieces.memory().len() / 2 * self.bytes
     }
 
     /// `work` on strips that stay in the device's memory, as many as there is room for.
     ///
     /// # Errors
     /// If the device is in trouble or computes anything wrong.
-    pub fn resident(&mut self, work: &Work) -> Result<Track, BenchError> {
-        let lens = core::iter::repeat(work.strip);
-        let track = Track::new(&mut *self.device, self.large, &work.operation, lens);
+    pub fn resident(&mut self, work: &Work) -> Result<Tried, BenchError> {
+        let (device, operation) = (&mut *self.device, &work.operation);
+        let strips = (work.strip, &self.pieces);
+        let track = Track::within(device, self.metadata, operation, strips)
+            .or_else(|| Track::new(device, self.large, operation, core::iter::repeat(work.strip)));
         self.tried(work, track)
     }
 
@@ -179,7 +215,7 @@ impl Stage {
     ///
     /// # Errors
     /// As [`Stage::resident`].
-    pub fn streamed(&mut self, work: &Work) -> Result<Vec<Track>, BenchError> {
+    pub fn streamed(&mut self, work: &Work) -> Result<Vec<Tried>, BenchError> {
         let lanes = self.lanes.clone();
         let lens = || core::iter::repeat(work.strip);
         let lane = |room| {
@@ -193,7 +229,7 @@ impl Stage {
     ///
     /// # Errors
     /// As [`Stage::resident`].
-    pub fn mapped(&mut self, work: &Work) -> Result<Result<Vec<Track>, String>, BenchError> {
+    pub fn mapped(&mut self, work: &Work) -> Result<Result<Vec<Tried>, String>, BenchError> {
         let lanes = match self.mapped.clone() {
             Ok(lanes) => lanes,
             Err(reason) => return Ok(Err(reason)),
@@ -214,41 +250,19 @@ impl Stage {
     ///
     /// # Errors
     /// As [`Stage::resident`].
-    pub fn single(&mut self, work: &Work) -> Result<Track, BenchError> {
+    pub fn single(&mut self, work: &Work) -> Result<Tried, BenchError> {
         let track = Track::new(&mut *self.device, self.lanes[0], &work.operation, [work.strip]);
         self.tried(work, track)
     }
 
     /// A batch of `work` that was laid out, done once and compared.
-    fn tried(&mut self, work: &Work, track: Option<Track>) -> Result<Track, BenchError> {
-        let device = &mut *self.device;
-        let mut track =
-            track.ok_or_else(|| BenchError::Usage(format!("no room for {}", work.name)))?;
-        let jobs = [0, track.jobs() / 2, track.jobs() - 1];
-        let mut expected = Vec::new();
-        for job in jobs {
-            let (inputs, mut outputs) = (track.inputs(device, job), track.outputs(device, job));
-            let answer = work.operation.compute_in(&inputs, &mut outputs);
-            expected.push((outputs, answer));
-        }
-        track.up(device)?;
-        track.compute(device)?;
-        track.down(device)?;
-        finish(device, &[track.stream()], Wait::Looking)?;
-        for (job, (outputs, answer)) in jobs.into_iter().zip(expected) {
-            let found = track.outputs(device, job);
-            let differs = |(output, (a, b)): (usize, (&Vec<u8>, &Vec<u8>))| {
-                a.iter().zip(b).position(|(a, b)| a != b).map(|offset| (output, offset))
-            };
-            let differing = found.iter().zip(&outputs).enumerate().find_map(differs);
-            let wrong_answer = (track.answer(device, job) != Some(answer)).then_some((0, 0));
-            if let Some((output, offset)) = differing.or(wrong_answer) {
-                let operation = format!("{} on the GPU", work.name);
-                let than = "the CPU's";
-                return Err(BenchError::Different { operation, output, offset, than });
-            }
-        }
-        Ok(track)
+    fn tried(&mut self, work: &Work, track: Option<Track>) -> Result<Tried, BenchError> {
+        let track = track.ok_or_else(|| BenchError::Usage(format!("no room for {}", work.name)))?;
+        let mut tried = Tried::new(work, track);
+        self.blank(&mut tried)?;
+        tried.pass(&mut *self.device)?;
+        self.check(&mut tried)?;
+        Ok(tried)
     }
 
     /// The kernel alone, again and again.
@@ -257,13 +271,13 @@ impl Stage {
     /// If the device is in trouble, as of all turns.
     pub fn compute(
         &mut self,
-        track: &mut Track,
+        tried: &mut Tried,
         times: &mut Times,
         span: Duration,
     ) -> Result<Sample, BenchError> {
-        let (device, stream) = (&mut *self.device, self.large.stream());
+        let (device, stream) = (&mut *self.device, tried.stream());
         turn(times, span, |count| {
-            (0..count).try_for_each(|_| track.compute(device))?;
+            (0..count).try_for_each(|_| tried.compute(device))?;
             finish(device, &[stream], Wait::Looking)
         })
     }
@@ -275,19 +289,17 @@ impl Stage {
     /// As [`Stage::compute`].
     pub fn stream(
         &mut self,
-        tracks: &mut [Track],
+        tracks: &mut [Tried],
         times: &mut Times,
         span: Duration,
     ) -> Result<Sample, BenchError> {
         let device = &mut *self.device;
-        let streams: Vec<Stream> = tracks.iter().map(Track::stream).collect();
+        let streams: Vec<Stream> = tracks.iter().map(Tried::stream).collect();
         turn(times, span, |count| {
             for batch in 0..count as usize {
                 let lane = batch % tracks.len();
                 wait(device, streams[lane], Wait::Looking)?;
-                tracks[lane].up(device)?;
-                tracks[lane].compute(device)?;
-                tracks[lane].down(device)?;
+                tracks[lane].pass(device)?;
                 device.mark(streams[lane])?;
             }
             streams.iter().try_for_each(|&stream| wait(device, stream, Wait::Looking))
@@ -300,7 +312,7 @@ impl Stage {
     /// As [`Stage::compute`].
     pub fn one_by_one(
         &mut self,
-        track: &mut Track,
+        tried: &mut Tried,
         how: Wait,
         times: &mut Times,
         span: Duration,
@@ -308,9 +320,7 @@ impl Stage {
         let (device, stream) = (&mut *self.device, self.lanes[0].stream());
         turn(times, span, |count| {
             for _ in 0..count {
-                track.up(device)?;
-                track.compute(device)?;
-                track.down(device)?;
+                tried.pass(device)?;
                 finish(device, &[stream], how)?;
             }
             Ok(())
@@ -322,12 +332,16 @@ impl Stage {
     /// # Errors
     /// As [`Stage::compute`].
     pub fn copy(&mut self, times: &mut Times, span: Duration) -> Result<Sample, BenchError> {
-        let (device, room, bytes) = (&mut *self.device, self.large, self.bytes);
+        let (device, stream, bytes) = (&mut *self.device, self.large.stream(), self.bytes);
+        let pieces = self.pieces.memory();
+        let half = pieces.len() / 2;
         turn(times, span, |count| {
             for _ in 0..count {
-                device.copy_within(room.stream(), room.input().1, room.output().1, bytes)?;
+                for (&from, &to) in pieces[..half].iter().zip(&pieces[half..]) {
+                    device.copy_within(stream, from, to, bytes)?;
+                }
             }
-            finish(device, &[room.stream()], Wait::Looking)
+            finish(device, &[stream], Wait::Looking)
         })
     }
 

@@ -8,6 +8,7 @@ fn small() -> GpuBench {
         rounds: 2,
         span: Duration::from_micros(100),
         device_bytes: 2 << 20,
+        resident_bytes: 8 << 20,
         lane_bytes: 2 << 20,
         lanes: 2,
         core_bytes: 2 << 20,
@@ -47,6 +48,81 @@ fn every_work_is_measured_on_every_side() {
     let watts = open.iter().find(|open| open["name"] == "resident-pq-watts").unwrap();
     assert!(watts["value"].is_null() && watts["reason"].is_string());
     assert!(gpu_table(&report).contains("GPU 0: fake"));
+    let note = report.notes.iter().find(|note| note.starts_with("resident: "));
+    assert!(note.is_some_and(|note| note.starts_with("resident: 8 MiB of strips")), "{note:?}");
+}
+
+/// With less memory than was asked for, what there was is said.
+#[test]
+fn resident_strips_are_as_many_as_there_is_room_for() {
+    let options = GpuBench { budget: Duration::ZERO, resident_bytes: 1 << 40, ..small() };
+    // All else takes 64 MiB.
+    let report = bench(&options, &FakeDriver::new(3, 80 << 20)).unwrap();
+    let note = report.notes.iter().find(|note| note.starts_with("resident: ")).unwrap();
+    assert!(note.starts_with("resident: 16 MiB of strips"), "{note}");
+}
+
+/// Of each side, whatever it does when it is timed: nothing is wrong before.
+#[test]
+fn what_goes_wrong_in_the_turns_ends_the_run() {
+    let lanes = (2, 2 << 20);
+    for work in works() {
+        for side in 0..3 {
+            let driver = FakeDriver::new(3, 1 << 30);
+            let mut stage = Stage::open(&driver, 0, (2 << 20, 8 << 20), lanes).unwrap();
+            let mut tracks = match side {
+                0 => vec![stage.resident(&work).unwrap()],
+                1 => stage.streamed(&work).unwrap(),
+                _ => stage.mapped(&work).unwrap().unwrap_or_default(),
+            };
+            if tracks.is_empty() {
+                continue;
+            }
+            let span = Duration::from_micros(1);
+            let mut turn = |stage: &mut Stage| {
+                tracks.iter_mut().try_for_each(|tried| stage.blank(tried)).unwrap();
+                let times = &mut Times::default();
+                match side {
+                    0 => stage.compute(&mut tracks[0], times, span).unwrap(),
+                    _ => stage.stream(&mut tracks, times, span).unwrap(),
+                };
+                tracks.iter_mut().try_for_each(|tried| stage.check(tried))
+            };
+            turn(&mut stage).unwrap_or_else(|error| panic!("{}, {side}: {error}", work.name));
+            driver.switches().spoil(1);
+            let wrong = turn(&mut stage).map_err(|error| error.to_string());
+            assert!(wrong.is_err(), "{}, side {side}", work.name);
+        }
+    }
+}
+
+#[test]
+fn the_last_turns_are_compared_in_a_run() {
+    let driver = FakeDriver::new(3, 1 << 30);
+    // Right again before the next work.
+    let spoil = |line: &str| {
+        driver.switches().spoil(if line == "p: turns" { usize::MAX } else { 0 });
+    };
+    let found = bench_parity_gpu(&small(), &driver, ("1.2.3", "palisade"), &spoil);
+    assert!(matches!(found, Err(BenchError::Different { .. })), "{found:?}");
+}
+
+#[test]
+fn only_what_is_not_there_is_absent() {
+    let of = |problem| {
+        let error = DriverError { asked: parity_gpu::Asked::List, problem };
+        has_devices(Err(error)).unwrap_err()
+    };
+    let absent = [Problem::Missing("libcuda.so.1".to_owned()), Problem::NoDevice].map(of);
+    assert_eq!(absent.map(|found| found.status()), [3, 3]);
+    assert_eq!(has_devices(Ok(vec![])).unwrap_err().status(), 3);
+    let code = Problem::Code(803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH".to_owned());
+    let broken = [code, Problem::Lost("CUDA_ERROR_UNKNOWN".to_owned()), Problem::Busy].map(of);
+    assert!(
+        broken[0].to_string().contains("error 803") && broken[0].to_string().contains("nvidia-smi")
+    );
+    assert_eq!(broken.map(|found| found.status()), [1, 1, 1]);
+    assert_eq!(has_devices(Ok(vec!["a GPU".to_owned()])), Ok(()));
 }
 
 #[test]
@@ -55,7 +131,7 @@ fn a_wrong_result_ends_the_run() {
     driver.switches().spoil(1 << 20);
     let options = small();
     let lanes = (1, 1 << 20);
-    let mut stage = Stage::open(&driver, 0, 64 << 10, lanes).unwrap();
+    let mut stage = Stage::open(&driver, 0, (64 << 10, 256 << 10), lanes).unwrap();
     // One job, so that the wrong bit is in what is compared.
     let error = stage.single(&works::pq(4096)).map(|_| ()).unwrap_err();
     assert!(matches!(error, BenchError::Different { .. }), "{error}");

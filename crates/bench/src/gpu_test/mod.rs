@@ -14,7 +14,7 @@ pub mod vectors;
 use crate::error::BenchError;
 use crate::gpu_bench::cores::Cores;
 use crate::gpu_bench::works::works;
-use crate::gpu_bench::{GpuBench, bench_parity_gpu, gpu_table};
+use crate::gpu_bench::{GpuBench, NoGpu, bench_parity_gpu, gpu_table};
 use crate::report::{Machine, Report};
 use crate::stats::Spread;
 pub use checks::{Check, check_cpu, check_gpu};
@@ -102,13 +102,14 @@ pub struct Findings {
 }
 
 /// Checks everything. `cpu` checks the processor's kernel of a name, in a process of its own, as
-/// a process chooses one kernel for good.
+/// a process chooses one kernel for good. `progress` is told what is under way.
 pub fn carry_out(
     version: &str,
     cases: &[Case],
     bench: &GpuBench,
-    gpu: Result<&dyn Driver, String>,
+    gpu: Result<&dyn Driver, NoGpu>,
     cpu: &dyn Fn(&str) -> Result<CpuPart, String>,
+    progress: &dyn Fn(&str),
 ) -> Findings {
     let mut findings = Findings {
         schema: 1,
@@ -121,6 +122,7 @@ pub fn carry_out(
         gpu: None,
     };
     for kernel in ::parity::kernels() {
+        progress(&format!("CPU kernel {kernel}"));
         match cpu(kernel) {
             Ok(part) => {
                 findings.problems.extend(part.check.problems(&format!("CPU kernel {kernel}")));
@@ -130,16 +132,19 @@ pub fn carry_out(
         }
     }
     match gpu {
-        Ok(driver) => match gpu_part(version, cases, bench, driver, &mut findings.problems) {
-            Ok(part) => findings.gpu = Some(part),
-            Err(error) => findings.problems.push(format!("GPU: {error}")),
-        },
+        Ok(driver) => {
+            let problems = &mut findings.problems;
+            match gpu_part(version, cases, bench, driver, problems, progress) {
+                Ok(part) => findings.gpu = Some(part),
+                Err(error) => findings.problems.push(format!("GPU: {error}")),
+            }
+        }
         Err(reason) if findings.problems.is_empty() => {
-            findings.status = NO_GPU;
-            findings.problems.push(reason);
+            findings.status = reason.status();
+            findings.problems.push(reason.to_string());
             return findings;
         }
-        Err(reason) => findings.problems.push(reason),
+        Err(reason) => findings.problems.push(reason.to_string()),
     }
     findings.status = if findings.problems.is_empty() { GOOD } else { WRONG };
     findings
@@ -151,17 +156,22 @@ fn gpu_part(
     bench: &GpuBench,
     driver: &dyn Driver,
     problems: &mut Vec<String>,
+    progress: &dyn Fn(&str),
 ) -> Result<GpuPart, BenchError> {
+    progress("opening the GPU");
     let mut device = driver.open(bench.device)?;
     let name = device.name().to_owned();
+    progress("checking the GPU's kernels");
     let (check, kernels) = check_gpu(cases, &mut *device, bench.budget)?;
+    progress("closing the GPU");
     drop(device);
     problems.extend(check.problems("GPU"));
     for kind in parity_gpu::Kind::ALL.iter().filter(|kind| !kernels.contains(kind)) {
         problems.push(format!("GPU: no case ran {}", kind.name()));
     }
     let kernels = kernels.into_iter().map(|kind| kind.name().to_owned()).collect();
-    let report = bench_parity_gpu(bench, driver, (version, "palisade-test-gpu"), &|_| {});
+    let tell = |line: &str| progress(&format!("measuring the GPU: {line}"));
+    let report = bench_parity_gpu(bench, driver, (version, "palisade-test-gpu"), &tell);
     let report = report.map_err(|error| problems.push(format!("GPU: {error}"))).ok();
     Ok(GpuPart { device: name, check, kernels, bench: report })
 }

@@ -14,6 +14,7 @@ fn small() -> GpuBench {
         rounds: 1,
         span: Duration::from_micros(10),
         device_bytes: 2 << 20,
+        resident_bytes: 4 << 20,
         lane_bytes: 2 << 20,
         lanes: 1,
         core_bytes: 2 << 20,
@@ -32,7 +33,7 @@ fn unchecked(kernel: &str) -> Result<CpuPart, String> {
 #[test]
 fn every_kernel_is_run_and_right() {
     let driver = FakeDriver::new(5, 1 << 30);
-    let findings = carry_out("1.2.3", &cases(), &small(), Ok(&driver), &unchecked);
+    let findings = carry_out("1.2.3", &cases(), &small(), Ok(&driver), &unchecked, &|_| {});
     assert_eq!((findings.status, &findings.problems[..]), (GOOD, &[][..]));
     let gpu = findings.gpu.as_ref().unwrap();
     assert_eq!((gpu.kernels.len(), gpu.check.left), (13, 0));
@@ -61,7 +62,7 @@ fn a_wrong_bit_is_found_and_named() {
     assert_eq!(check.wrong, 3, "{check}");
     assert!(check.problems("GPU")[0].contains("wrong result: "));
     driver.switches().lose();
-    let findings = carry_out("1.2.3", &cases[..1], &small(), Ok(&driver), &unchecked);
+    let findings = carry_out("1.2.3", &cases[..1], &small(), Ok(&driver), &unchecked, &|_| {});
     assert_eq!(findings.status, WRONG);
 }
 
@@ -78,10 +79,19 @@ fn a_vector_that_was_changed_is_wrong() {
 
 #[test]
 fn without_a_gpu_there_is_one_line() {
-    let none = || Err("no NVIDIA GPU: because".to_owned());
-    let findings = carry_out("1.2.3", &[], &small(), none(), &unchecked);
+    let none = || Err(NoGpu::Absent("because".to_owned()));
+    let findings = carry_out("1.2.3", &[], &small(), none(), &unchecked, &|_| {});
     assert_eq!((findings.status, findings.to_text().lines().count()), (NO_GPU, 1));
     assert!(findings.to_json().contains("\"gpu\": null"));
     let wrong = |_: &str| Err("it died".to_owned());
-    assert_eq!(carry_out("1.2.3", &[], &small(), none(), &wrong).status, WRONG);
+    assert_eq!(carry_out("1.2.3", &[], &small(), none(), &wrong, &|_| {}).status, WRONG);
+}
+
+/// Something is there and does not work: that is not what a machine without a GPU says.
+#[test]
+fn a_gpu_that_is_broken_is_no_missing_one() {
+    let broken = Err(NoGpu::Broken("listing GPUs: error 999".to_owned()));
+    let findings = carry_out("1.2.3", &[], &small(), broken, &unchecked, &|_| {});
+    assert_eq!(findings.status, WRONG);
+    assert!(findings.to_text().contains("error 999"), "{}", findings.to_text());
 }

@@ -15,6 +15,11 @@ pub(crate) type Address = u64;
 /// driver knows.
 pub(crate) type Handle = *mut c_void;
 
+/// Text, its most bytes, device.
+pub(crate) type Bus = unsafe extern "C" fn(*mut c_char, c_int, Number) -> Status;
+/// The function of that type.
+const BUS: &str = "cuDeviceGetPCIBusId";
+
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 const OUT_OF_MEMORY: Status = 2;
 /// `CUDA_ERROR_NO_DEVICE` and `CUDA_ERROR_INVALID_DEVICE`.
@@ -34,6 +39,8 @@ macro_rules! api {
         /// The functions that are used.
         pub(crate) struct Api {
             $($(#[doc = $doc])* pub(crate) $field: unsafe extern "C" fn($($argument),*) -> Status,)*
+            /// `cuDeviceGetPCIBusId`, which nothing but a meter of watts needs.
+            pub(crate) bus: Option<Bus>,
         }
 
         impl Api {
@@ -49,6 +56,10 @@ macro_rules! api {
                             unsafe extern "C" fn($($argument),*) -> Status,
                         >(find(opened, library, $name)?)
                     },)*
+                    // SAFETY: as above.
+                    bus: find(opened, library, BUS).ok().map(|found| unsafe {
+                        core::mem::transmute::<*mut c_void, Bus>(found)
+                    }),
                 })
             }
         }

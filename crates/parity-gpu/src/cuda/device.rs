@@ -139,6 +139,14 @@ impl Device for CudaDevice {
         &self.name
     }
 
+    fn bus(&self) -> Option<String> {
+        let (bus, mut text) = (self.api.bus?, [0u8; 32]);
+        // SAFETY: it writes a text within the length that it is given.
+        let status = unsafe { bus(text.as_mut_ptr().cast(), text.len() as i32, self.number) };
+        let text = CStr::from_bytes_until_nul(&text).ok().filter(|_| status == 0)?;
+        Some(text.to_string_lossy().into_owned()).filter(|bus| !bus.is_empty())
+    }
+
     fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, DriverError> {
         self.enter(Asked::Allocate)?;
         let mut address = 0;

@@ -29,6 +29,7 @@ use parity::offload::{Job, Offload, Operation, Ticket};
 
 pub use desk::Figures;
 
+use crate::cuda;
 use crate::driver::{Driver, DriverError};
 use crate::fence::{Fence, Limits};
 use crate::pack::fits;
@@ -142,11 +143,9 @@ pub fn is_stuck() -> bool {
 
 /// Ends the process with this status if [`is_stuck`]: what the driver does when a process exits as
 /// usual may wait for that call, too.
-#[allow(unsafe_code)]
 pub fn leave_if_stuck(status: u8) {
     if is_stuck() {
-        // SAFETY: nothing of this process is used afterwards.
-        unsafe { libc::_exit(i32::from(status)) };
+        cuda::end_process(i32::from(status));
     }
 }
 
