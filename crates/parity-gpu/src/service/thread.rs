@@ -62,10 +62,9 @@ pub(super) fn run(load: Load, number: usize, desk: &Desk) {
 
 /// Has this thread's short sleeps end when they should, not up to 50 µs later (prctl(2),
 /// PR_SET_TIMERSLACK).
-#[allow(unsafe_code)]
 fn nap_exactly() {
-    // SAFETY: it sets a number of this thread; if it is refused, naps are longer.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000_usize) };
+    // If it is refused, naps are longer.
+    let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1000));
 }
 
 /// Until the service ends. `kept`: bytes that have to be kept already.
