@@ -7,8 +7,7 @@
 use crate::api;
 use engine::Accelerator;
 use io::Reach;
-use parity_gpu::cuda::CudaDriver;
-use parity_gpu::{Driver, Event, Fence, Limits, Load, Placement, Problem, Service};
+use parity_gpu::{Event, Fence, Limits, Load, Placement, Problem, Service, cuda};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,8 +24,7 @@ impl Parity {
     /// Has the first GPU opened, unless all is to be done on the CPU, by `kernel`. One of `check`
     /// of its jobs is done on both.
     pub fn open(kernel: &'static str, placement: Placement, check: u32) -> Self {
-        let load = || Ok(Box::new(CudaDriver::load()?) as Box<dyn Driver>);
-        Self::with(kernel, placement, check, Box::new(load))
+        Self::with(kernel, placement, check, Box::new(cuda::load))
     }
 
     fn with(kernel: &'static str, placement: Placement, check: u32, load: Load) -> Self {

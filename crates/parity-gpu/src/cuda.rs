@@ -79,6 +79,15 @@ impl Driver for CudaDriver {
     }
 }
 
+/// Loads NVIDIA's driver; a [`Load`](crate::Load).
+///
+/// # Errors
+///
+/// As [`CudaDriver::load`].
+pub fn load() -> Result<Box<dyn Driver>, DriverError> {
+    Ok(Box::new(CudaDriver::load()?))
+}
+
 /// Ends the process at once with `status`: what a driver wants done at the end, which can hang as
 /// its calls can, is not.
 pub fn end_process(status: i32) -> ! {

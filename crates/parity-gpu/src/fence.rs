@@ -27,6 +27,14 @@ pub struct Limits {
     pub sample: u32,
 }
 
+impl Limits {
+    /// What is late has this time once more, in which this process surely runs: all of it, and its
+    /// device, may have been stopped.
+    pub(crate) fn grace(&self) -> Duration {
+        self.patience / 4
+    }
+}
+
 impl Default for Limits {
     /// Three lanes of 16 MiB and 8 MiB; two seconds, half a minute, 50 ms and 1 ms; one job
     /// of 1024.

@@ -74,9 +74,6 @@ pub(crate) struct Passed {
 
 /// So many jobs, at first and after each memory that is new to the device, are all sampled.
 const FIRST: u64 = 32;
-/// A batch that is late has this part of its time once more, in which this process surely runs:
-/// that of a process that was stopped, with its device, may all be gone when it goes on.
-const GRACE: u32 = 4;
 
 /// A device with its lanes, free of jobs.
 pub(crate) struct Lanes {
@@ -327,11 +324,11 @@ impl<I: AsRef<[u8]>, O: AsRef<[u8]> + AsMut<[u8]>, T> Queue<I, O, T> {
         if !batch.marked {
             return;
         }
-        let patience = self.lanes.limits.patience;
-        if now.saturating_sub(batch.since) > patience {
+        let limits = self.lanes.limits;
+        if now.saturating_sub(batch.since) > limits.patience {
             batch.late.get_or_insert(now);
         }
-        let late = batch.late.is_some_and(|since| now.saturating_sub(since) > patience / GRACE);
+        let late = batch.late.is_some_and(|since| now.saturating_sub(since) > limits.grace());
         match self.lanes.lanes[lane].passed(&mut *self.lanes.device) {
             Ok(true) => {
                 batch.passed = true;

@@ -79,9 +79,6 @@ impl Room {
 /// lent for good: a device that hangs may write to it later.
 pub struct Lent {
     memory: RefCell<ManuallyDrop<BufMut>>,
-    /// Where it begins, and how many bytes there are.
-    start: usize,
-    len: usize,
     /// The device's address of it.
     address: u64,
 }
@@ -94,9 +91,8 @@ impl Lent {
     /// If the device can't reach them.
     pub fn new(device: &mut dyn Device, bytes: usize) -> Result<Lent, DriverError> {
         let mut memory = ManuallyDrop::new(Pool::single(bytes));
-        let (start, len) = (memory.as_mut_ptr().expose_provenance(), memory.len());
-        let address = device.register(start, bytes)?;
-        Ok(Lent { memory: RefCell::new(memory), start, len, address })
+        let address = device.register(memory.as_mut_ptr().expose_provenance(), bytes)?;
+        Ok(Lent { memory: RefCell::new(memory), address })
     }
 
     /// Puts `bytes` at `at`, while nothing is under way that reads or writes there.
@@ -114,8 +110,9 @@ impl Lent {
 
     /// Where these bytes, which are its own, lie in it.
     fn place(&self, bytes: &[u8]) -> Option<usize> {
-        let at = bytes.as_ptr().addr().checked_sub(self.start)?;
-        (at + bytes.len() <= self.len).then_some(at)
+        let own = self.bytes();
+        let at = bytes.as_ptr().addr().checked_sub(own.as_ptr().addr())?;
+        (at + bytes.len() <= own.len()).then_some(at)
     }
 }
 
@@ -290,15 +287,23 @@ impl<'a> Laying<'a> {
     /// A job whose strips, those that it reads first, lie in `lent`; `None` if they would be
     /// copied.
     fn reached(&mut self, strips: &[&[u8]], lent: &Lent) -> Option<Placed> {
-        let (plan, len) = (self.plan.clone(), strips[0].len());
-        let (inputs, outputs) = strips.split_at(self.counts().0);
-        let (packer, mut laid) = self.laid(Strips::Within(lent));
-        let placed = packer.push(&plan, (inputs, outputs), &mut laid)?;
-        let whole = laid.inputs.is_empty() && (outputs.is_empty() || placed.outputs.is_none());
-        let place = |strips: &[&[u8]]| strips.iter().map(|strip| lent.place(strip)).collect();
-        let (inputs, outputs): (Option<_>, Option<_>) = (place(inputs), place(outputs));
-        let answers = placed.answers;
-        Some(Placed { inputs: inputs?, outputs: outputs?, answers, len }).filter(|_| whole)
+        let places = strips.iter().map(|strip| lent.place(strip)).collect::<Option<_>>()?;
+        self.in_place(strips, Strips::Within(lent), places)
+    }
+
+    /// A job on these strips, which lie at these places; `None` if they would be copied.
+    fn in_place(
+        &mut self,
+        strips: &[&[u8]],
+        told: Strips<'_>,
+        mut places: Vec<usize>,
+    ) -> Option<Placed> {
+        let (plan, len, (reads, writes)) = (self.plan.clone(), strips[0].len(), self.counts());
+        let (packer, mut laid) = self.laid(told);
+        let placed = packer.push(&plan, strips.split_at(reads), &mut laid)?;
+        let whole = laid.inputs.is_empty() && (writes == 0 || placed.outputs.is_none());
+        let outputs = places.split_off(reads);
+        Some(Placed { inputs: places, outputs, answers: placed.answers, len }).filter(|_| whole)
     }
 
     /// Most jobs of which only metadata lies in the room.
@@ -316,14 +321,10 @@ impl<'a> Laying<'a> {
         first: usize,
         pieces: &Pieces,
     ) -> Option<Placed> {
-        let (plan, (reads, writes)) = (self.plan.clone(), self.counts());
+        let (reads, writes) = self.counts();
         let strips: Vec<&[u8]> = (0..reads + writes).map(|i| &names[i..i + len]).collect();
-        let (packer, mut laid) = self.laid(Strips::Named { names, len, first, pieces });
-        let placed = packer.push(&plan, strips.split_at(reads), &mut laid)?;
-        let whole = laid.inputs.is_empty() && (writes == 0 || placed.outputs.is_none());
-        let (inputs, behind) = ((first..first + reads).collect(), first + reads);
-        let (outputs, answers) = ((behind..behind + writes).collect(), placed.answers);
-        Some(Placed { inputs, outputs, answers, len }).filter(|_| whole)
+        let places = (first..first + strips.len()).collect();
+        self.in_place(&strips, Strips::Named { names, len, first, pieces }, places)
     }
 
     /// The batch of these jobs, if there are any.

@@ -1,6 +1,6 @@
 //! What the turns came to: which figures count, and why the others stay open.
 
-use super::{WHOLE, Workload};
+use super::{WHOLE, Workload, placements};
 use crate::report::{Goal, Report};
 use crate::stats::{Sample, Spread};
 use core::fmt;
@@ -166,13 +166,9 @@ impl Findings<'_> {
         if self.wrong.is_some() {
             self.found.iter_mut().for_each(|found| found.fence = self.wrong.clone());
         }
-        let whos: &[Who] = match (self.parity, self.gpu) {
-            (Placement::Cpu, _) | (_, Err(_)) => &[Who::CPU],
-            (Placement::Gpu, Ok(())) => &[Who::CPU, Who::GPU],
-            (Placement::Auto, Ok(())) => &[Who::CPU, Who::GPU, Who::AUTO],
-        };
+        let placements = placements(self.parity, self.gpu.is_ok());
         for found in &self.found {
-            whos.iter().for_each(|who| found.side(*who, report));
+            placements.iter().for_each(|one| found.side(Who::Placed(*one), report));
             if found.whos.contains(&Who::Omitted) {
                 found.side(Who::Omitted, report);
             }

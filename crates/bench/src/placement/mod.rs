@@ -21,8 +21,7 @@ use crate::report::Report;
 use crate::rig::Helper;
 use findings::{Done, Findings, Found, Who};
 use layout::Level;
-use parity_gpu::cuda::CudaDriver;
-use parity_gpu::{Driver, Fence, Limits, Placement, Service};
+use parity_gpu::{Fence, Limits, Placement, Service, cuda};
 use std::sync::Arc;
 use std::time::Duration;
 use units::MIB;
@@ -100,8 +99,7 @@ const WORKLOADS: [Workload; 3] = [
 /// If it is asked for by name.
 pub fn gpu_for(parity: Option<Placement>) -> Result<Result<Arc<Service>, String>, BenchError> {
     let open = || {
-        let load = || Ok(Box::new(CudaDriver::load()?) as Box<dyn Driver>);
-        let service = Service::start(Box::new(load), 0, Limits::default(), Box::new(|_| {}))?;
+        let service = Service::start(Box::new(cuda::load), 0, Limits::default(), Box::new(|_| {}))?;
         service.opened().map(|()| service)
     };
     match parity {
@@ -113,6 +111,16 @@ pub fn gpu_for(parity: Option<Placement>) -> Result<Result<Arc<Service>, String>
             ))),
             Err(fence) => Ok(Err(fence.to_string())),
         },
+    }
+}
+
+/// What is measured where this is asked for, with a GPU or without.
+fn placements(asked: Placement, gpu: bool) -> &'static [Placement] {
+    const ALL: [Placement; 3] = [Placement::Cpu, Placement::Gpu, Placement::Auto];
+    match asked {
+        Placement::Auto if gpu => &ALL,
+        Placement::Gpu if gpu => &ALL[..2],
+        _ => &ALL[..1],
     }
 }
 
@@ -163,18 +171,14 @@ impl Run<'_> {
         self.gpu.and_then(|service| service.fence())
     }
 
-    fn whos(&self) -> &'static [Who] {
-        const ALL: [Who; 4] = [
-            Who::Placed(Placement::Cpu),
-            Who::Omitted,
-            Who::Placed(Placement::Gpu),
-            Who::Placed(Placement::Auto),
-        ];
-        match (self.options.parity, self.gpu) {
-            (Placement::Cpu, _) | (_, None) => &ALL[..1],
-            (Placement::Gpu, Some(_)) => &ALL[..3],
-            (Placement::Auto, Some(_)) => &ALL,
+    fn whos(&self) -> Vec<Who> {
+        let placed = placements(self.options.parity, self.gpu.is_some());
+        let mut whos: Vec<_> = placed.iter().copied().map(Who::Placed).collect();
+        if whos.len() > 1 {
+            // Beside the CPU's, which it is compared with.
+            whos.insert(1, Who::Omitted);
         }
+        whos
     }
 
     fn array(&self, who: Who) -> Result<Array, BenchError> {
@@ -191,7 +195,7 @@ impl Run<'_> {
     /// Measures, then checks.
     fn all(&self) -> Result<Vec<Found>, BenchError> {
         (self.progress)("making arrays of eight data strips and two parities in memory");
-        let arrays = self.whos().iter().map(|&who| self.array(who));
+        let arrays = self.whos().into_iter().map(|who| self.array(who));
         let mut arrays = arrays.collect::<Result<Vec<_>, _>>()?;
         let mut found = Vec::new();
         for workload in WORKLOADS.iter().filter(|workload| !workload.degraded) {

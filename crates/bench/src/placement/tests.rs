@@ -25,6 +25,15 @@ fn open<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
     report.open.iter().find(|open| open.name == name).map(|open| open.reason.as_str())
 }
 
+/// Does something when it is said that a workload begins.
+fn at(begin: &str, act: impl Fn()) -> impl Fn(&str) {
+    move |line| {
+        if line.starts_with(begin) {
+            act();
+        }
+    }
+}
+
 const GOALS: [&str; 2] = ["auto-vs-best", "parity-cpu-saved"];
 
 #[test]
@@ -74,11 +83,7 @@ fn a_wrong_result_leaves_all_of_the_gpus_figures_open() {
     let driver = FakeDriver::new(7, 1 << 30);
     let service = service(&driver, Limits { sample: 1, ..Limits::default() });
     let mut report = Report::new("test", "test");
-    let spoil = |line: &str| {
-        if line.starts_with("degraded-read: ") {
-            driver.switches().spoil(usize::MAX);
-        }
-    };
+    let spoil = at("degraded-read: ", || driver.switches().spoil(usize::MAX));
     let auto = small(Placement::Auto);
     measure(&auto, Ok(service.clone()), &mut report, &spoil).expect("the CPU is measured");
     let fence = service.fence().expect("it is compared").to_string();
@@ -98,11 +103,7 @@ fn a_device_that_hangs_leaves_its_figures_open_from_then_on() {
     let driver = FakeDriver::new(7, 1 << 30);
     let service = service(&driver, Limits::default());
     let mut report = Report::new("test", "test");
-    let hang = |line: &str| {
-        if line.starts_with("full-stripe-write: ") {
-            driver.switches().hang(true);
-        }
-    };
+    let hang = at("full-stripe-write: ", || driver.switches().hang(true));
     let auto = small(Placement::Auto);
     measure(&auto, Ok(service.clone()), &mut report, &hang).expect("the CPU is measured");
     driver.switches().hang(false);
@@ -119,11 +120,7 @@ fn a_wrong_parity_ends_the_run() {
     let driver = FakeDriver::new(7, 1 << 30);
     let service = service(&driver, Limits { sample: 0, ..Limits::default() });
     let mut report = Report::new("test", "test");
-    let spoil = |line: &str| {
-        if line.starts_with("full-stripe-write: ") {
-            driver.switches().spoil(usize::MAX);
-        }
-    };
+    let spoil = at("full-stripe-write: ", || driver.switches().spoil(usize::MAX));
     let found = measure(&small(Placement::Gpu), Ok(service), &mut report, &spoil);
     assert!(matches!(found, Err(BenchError::Scrub(_))), "{found:?}");
     assert!(report.results.is_empty(), "{:?}", report.results);

@@ -128,9 +128,6 @@ const FADES: u32 = 256;
 /// How long the device's thread sleeps while the device works: at least, and at most.
 const NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_millis(1);
-/// A call that does not come back has this part of its time once more, in which the watch surely
-/// runs: all of a process may have been stopped.
-const GRACE: u32 = 4;
 /// The same once it is fenced, and only limbo is left.
 const LIMBO_NAP: Duration = Duration::from_millis(5);
 
@@ -511,7 +508,7 @@ impl Desk {
             let now = self.now();
             let stuck = state.inside.filter(|until| *until <= now && state.fence.is_none());
             late = stuck.map(|of| late.filter(|(known, _)| *known == of).unwrap_or((of, now)));
-            let grace = late.map(|(_, since)| since + self.limits.patience / GRACE);
+            let grace = late.map(|(_, since)| since + self.limits.grace());
             if grace.is_some_and(|until| until <= now) {
                 return Seen::Stuck;
             }
