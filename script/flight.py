@@ -1,6 +1,6 @@
-"""Decides what became of blocks that a whole parity group was writing at a crash that took drives
-from it, for script/read-array: after docs/format.md, section "Writes in flight". Nothing is
-written: what is lost joins the list of lost ranges.
+"""Decides what became of blocks that a whole parity group was writing at a crash, for
+script/read-array: after docs/format.md, section "Writes in flight". Nothing is written: what is
+lost joins the list of lost ranges.
 """
 
 import struct
@@ -36,21 +36,32 @@ def page_at(area, at, array, key):
     return (lane, sequence, group, entries) if right else None
 
 
+def is_blind(area, holes, at):
+    """Whether a page may begin here that can't be read."""
+    size = int.from_bytes(area[at + 64:at + 68], "little")
+    sized = area[at:at + 8] == b"PALIFLGT" and size % ALIGN == 0 and 0 < size <= BYTES_MOST
+    return any(at + more in holes for more in range(0, size if sized else ALIGN, ALIGN))
+
+
 def newest_pages(array, areas, unreadable):
-    """Of every lane the page that counts."""
-    own, found = uuid.UUID(array.record["array_uuid"]).bytes, {}
-    for area in journal_areas(array, areas, unreadable):
+    """Of every lane the page that counts; and the most drives that are blind at a place where none
+    of these begins."""
+    own, found, blind = uuid.UUID(array.record["array_uuid"]).bytes, {}, {}
+    for area, holes in journal_areas(array, areas, unreadable):
         for at in range(0, len(area), ALIGN):
+            if holes and is_blind(area, holes, at):
+                blind[at] = blind.get(at, 0) + 1
             page = page_at(area, at, own, areas["journal_key"])
             if page and page[1] > found.get(page[0], (0, 0))[1]:
-                found[page[0]] = page
-    return found.values()
+                found[page[0]] = (*page, at)
+    stand = {page[4] for page in found.values()}
+    return list(found.values()), max((n for at, n in blind.items() if at not in stand), default=0)
 
 
 def blocks_of(array, rg, group, pages):
     """The stripe and first byte of every block of the columns that mean something."""
     block, found = array.record["block_bytes"], set()
-    for _, _, own, entries in pages:
+    for _, _, own, entries, _ in pages:
         for stripe, first, end in entries:
             whole = first % block == 0 and end % block == 0 and end <= rg["strip_bytes"]
             if own != group or stripe >= stripes_of(rg) or not whole:
@@ -61,8 +72,11 @@ def blocks_of(array, rg, group, pages):
 
 
 def carry_out(array, unreadable, recover):
-    """Finds what is lost. How many bytes that are."""
+    """Finds what is lost: how many bytes that are. The array's `in_flight` are then the stripes
+    whose redundancy a start would make anew, by group, `hidden` the groups of which nobody knows
+    them all."""
     record = array.record
+    array.in_flight, array.hidden = set(), set()
     areas, block, lost = record["areas"], record["block_bytes"], []
     if not areas or not areas["journal_key"]:
         return 0
@@ -73,9 +87,12 @@ def carry_out(array, unreadable, recover):
                      and record["slots"][slot]["state"] == "in-sync"]
             if not (entry["guarded"] and entry["unclean"] and rg["kind"] == "parity"):
                 continue
-            if len(there) == len(slots):
+            pages, blind = newest_pages(array, areas, unreadable)
+            if len(there) == len(slots) and blind > rg["m"]:
+                array.hidden.add(group)
                 continue
-            for stripe, at in blocks_of(array, rg, group, newest_pages(array, areas, unreadable)):
+            for stripe, at in blocks_of(array, rg, group, pages):
+                array.in_flight.add((group, stripe))
                 row = rg["array_start"] + (stripe * rg["groups"] + position) * (
                     rg["k"] * rg["strip_bytes"]) + at
                 strips = []

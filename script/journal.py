@@ -75,23 +75,23 @@ def ranges_of(head, count, payload):
 
 def journal_areas(array, areas, unreadable):
     """The journal areas of the drives in sync, with zeros for what can't be read: a batch or page
-    with a hole has no right CRC."""
+    with a hole has no right CRC. With each where its holes begin."""
     for slot, drive in enumerate(array.drives):
         if drive is None or array.record["slots"][slot]["state"] != "in-sync":
             continue
-        area = bytearray(areas["journal_bytes"])
+        area, holes = bytearray(areas["journal_bytes"]), set()
         for at in range(0, len(area), ALIGN):
             try:
                 area[at:at + ALIGN] = drive.read(areas["journal_start"] + at, ALIGN)
             except unreadable:
-                pass
-        yield bytes(area)
+                holes.add(at)
+        yield bytes(area), holes
 
 
 def batches(array, areas, guarded, unreadable):
     """The batches that count, by lane and sequence number."""
     own, found = uuid.UUID(array.record["array_uuid"]).bytes, {}
-    for area in journal_areas(array, areas, unreadable):
+    for area, _ in journal_areas(array, areas, unreadable):
         for at in range(0, len(area), ALIGN):
             batch = batch_at(area, at, own, areas["journal_key"])
             if batch and batch[3] in guarded:

@@ -49,6 +49,8 @@ pub const PAGE_PASSES: usize = 4;
 pub const SWEEP: Nanos = Nanos::from_millis(3_000);
 /// An in-flight page that says too much is written anew after nothing new came for so long.
 pub const FLIGHT_QUIET: Nanos = Nanos::from_millis(5);
+/// Columns that a start looks at, or makes right, at the same time.
+pub const DOUBTS_AT_ONCE: usize = 16;
 /// Most bits that are written ahead of a sequence of first writes.
 pub const WRITE_AHEAD: u64 = 7;
 /// Most ranges of unreadable blocks that are shown beside the list of lost ones.

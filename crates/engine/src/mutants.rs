@@ -31,6 +31,8 @@ units::mutants! {
     DoubtKeepsAll = "doubt-keeps-all": "a start takes what was in flight for right (row 1)";
     DoubtUnlisted = "doubt-unlisted": "a start makes redundancy over blocks that a crash has cost \
         before it lists them";
+    DoubtWhole = "doubt-whole": "a start of a group that lacks no drive takes what was in flight \
+        for right, and owes nothing (row 1)";
     GuardEarly = "guard-early": "a group is guarded while writes are under way that are not \
         logged (row 3)";
     ReplayNothing = "replay-nothing": "the journal of a degraded group is not carried out (row 3)";

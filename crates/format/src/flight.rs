@@ -97,17 +97,21 @@ pub fn encode(
     out[CRC_AT..FLIGHT_HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Reads the page that may begin with these bytes, as much as there is behind its place; `None` if
-/// none does, or not all of it is there.
-pub fn decode(bytes: &[u8], place: Place) -> Option<FlightPage> {
+/// The bytes that a page says it has, which may begin with these; `None` if none does. Nothing else
+/// of it was looked at.
+pub fn said_bytes(bytes: &[u8]) -> Option<usize> {
     if !bytes.starts_with(&FLIGHT_MAGIC) {
         return None;
     }
     let size = Reader(bytes.get(64..68)?).u32().ok()? as usize;
     let sizes = FLIGHT_HEADER_BYTES..=FLIGHT_BYTES_MAX;
-    if !sizes.contains(&size) || !size.is_multiple_of(BATCH_ALIGN) {
-        return None;
-    }
+    (sizes.contains(&size) && size.is_multiple_of(BATCH_ALIGN)).then_some(size)
+}
+
+/// Reads the page that may begin with these bytes, as much as there is behind its place; `None` if
+/// none does, or not all of it is there.
+pub fn decode(bytes: &[u8], place: Place) -> Option<FlightPage> {
+    let size = said_bytes(bytes)?;
     let page = bytes.get(..size)?;
     let crc = parity::crc32c(0, &page[..CRC_AT]);
     let crc = parity::crc32c(crc, &[0; 4]);

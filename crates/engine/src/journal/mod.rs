@@ -17,8 +17,8 @@
 //! | safe                                  | a batch with a larger tail is durable → forgotten|
 //!
 //! A group that lacks no drive is written in place, without a batch. Only what is being written
-//! can be in doubt if it loses a drive at the same instant as a crash; so *in-flight pages*
-//! ([`flight`]) say which columns of which stripes that is, before a write begins in place.
+//! can be in doubt after a crash, and lost if that took a drive; so *in-flight pages* ([`flight`])
+//! say which columns of which stripes that is, before a write begins in place.
 //!
 //! | a group   | becomes     | when                                                          |
 //! |-----------|-------------|---------------------------------------------------------------|
@@ -28,11 +28,13 @@
 //! | either    | the same    | a drive is in sync again, or back to be filled: the same      |
 //! |           |             | hold, before the record                                       |
 //!
-//! A guarded group that is unclean at a start needs nobody's word. If it lacks a drive, what the
-//! journal area says is carried out ([`crate::manage`]): batches are written in place, and of the
-//! columns in flight it is decided what is lost. Then its redundancy is right in every stripe. If
-//! it lacks none, its dirty regions are resynced. A group that is not guarded owed a resync at its
-//! start, and lost a drive before that was over: its start is refused.
+//! A guarded group that is unclean at a start needs nobody's word, whether it lacks a drive or not:
+//! what the journal area says is carried out ([`crate::manage`]). Batches are written in place, and
+//! of the columns in flight it is decided what is lost, usually nothing where no drive lacks. Then
+//! its redundancy is right in every stripe: it owes no region, and is guarded from its first record
+//! on. Only where it lacks no drive, and a page can't be read that may count, its dirty regions are
+//! resynced. A group that is not guarded owed a resync at its start; if it lost a drive before that
+//! was over, its start is refused.
 //!
 //! Where this differs from the first sketch, which logged only stripes that miss a data strip, and
 //! had epochs say which records count:

@@ -1,8 +1,22 @@
-//! What the journal area of a group says that was guarded and unclean when its array ended, and
-//! lacks a drive now: its batches ([`crate::manage::replay`]) and in-flight pages
-//! ([`crate::manage::doubt`]). It is read once, of every drive in sync, one after the other.
+//! What the journal area of a group says that was guarded and unclean when its array ended: its
+//! batches ([`crate::manage::replay`]) and in-flight pages ([`crate::manage::doubt`]). It is read
+//! once, of every drive in sync, one after the other.
 //!
-//! What can't be read says nothing: a write that was cut short may leave its blocks so.
+//! | the group lacks | in-flight pages      | then                                            |
+//! |-----------------|----------------------|-------------------------------------------------|
+//! | no drive        | none can be hidden   | what they name is made right; no region is owed |
+//! | no drive        | one may be *hidden*  | nothing of it is asked: dirty regions are owed  |
+//! | a drive         | either               | what can be read counts and is carried out      |
+//!
+//! What can't be read says nothing: a write that was cut short may leave its blocks so. Where a
+//! drive lacks there is no other way. Where none does there is: a page is durable on one drive more
+//! than the group can lose, so it may be hidden only where so many are *blind*, can't say what
+//! stands at a place of the area. One that is newer than the page that counts of its lane is in the
+//! other place, so where that page stands none is hidden. A start that finds that one may be hidden
+//! writes zeros where drives are blind, once its record is durable: the next finds none there.
+//!
+//! Invariant: in a group that lacks no drive, of which no page may be hidden, every column whose
+//! strips may not agree is named by a page that counts.
 
 use crate::Host;
 use crate::buffers::copy;
@@ -15,8 +29,8 @@ use format::flight::FlightPage;
 use format::journal::{Batch, Place};
 use format::limits::BATCH_ALIGN;
 use format::{Missing, SlotState, flight, journal};
-use io::{Drive, DriveError};
-use std::collections::BTreeMap;
+use io::{Drive, DriveError, Pool};
+use std::collections::{BTreeMap, BTreeSet};
 use units::Slot;
 
 /// Something that stands in the journal area.
@@ -40,30 +54,67 @@ pub(super) struct Said {
     pub batches: BTreeMap<(u16, u64), FoundBatch>,
     /// The newest page of each lane.
     pub pages: BTreeMap<u16, Found<FlightPage>>,
+    /// The drives that are blind at a place of the area.
+    blind: BTreeMap<usize, Vec<Slot>>,
 }
 
 /// Reads it; `None` if nothing in it counts, whatever it is.
 pub(super) async fn read<E: Host>(managed: &Managed<E>) -> Option<Said> {
     let (key, group) = (managed.record().journal_key, managed.record().groups[GROUP.index()]);
-    if key == 0 || !group.guarded || !group.unclean || !managed.lacks(GROUP) {
+    if key == 0 || !group.guarded || !group.unclean {
         return None;
     }
     let mut said = Said::default();
     for (slot, drive) in in_sync(managed) {
         let areas = managed.record().areas.expect("only with a journal");
-        let area = store::read_area(&drive, areas.journal_start, areas.journal_bytes).await;
+        let (start, bytes) = (areas.journal_start, areas.journal_bytes);
+        let (area, unread) = store::read_noting(&drive, start, bytes).await;
         let array = managed.record().array;
         for at in (0..area.len()).step_by(BATCH_ALIGN) {
             let place = Place { array, at: at as u64 };
             said.take_batch(&area, place, key, slot);
             said.take_page(&area, place, key, slot);
+            if is_blind(&area, at, &unread) {
+                said.blind.entry(at).or_default().push(slot);
+            }
         }
         said.forget_passed();
     }
     Some(said)
 }
 
+/// Whether nobody knows if a page begins there: it can't be read, or not all that it says it has.
+fn is_blind(area: &[u8], at: usize, unread: &BTreeSet<usize>) -> bool {
+    let bytes = flight::said_bytes(&area[at..]).unwrap_or(BATCH_ALIGN);
+    unread.range(at..at + bytes).next().is_some()
+}
+
 impl Said {
+    /// Whether a page that counts may be where drives are blind.
+    pub fn may_hide<E: Host>(&self, managed: &Managed<E>) -> bool {
+        let m = usize::from(managed.layout().m(GROUP));
+        let stands = |at: &usize| self.pages.values().any(|found| found.at == *at as u64);
+        let hides = |(at, on): (&usize, &Vec<Slot>)| on.len() > m && !stands(at);
+        self.blind.iter().any(hides)
+    }
+
+    /// Writes zeros where drives are blind. Nothing in the area counts any more; a drive that does
+    /// not take them is found out when something is written there that does.
+    pub async fn clear<E: Host>(&self, managed: &Managed<E>) {
+        let start = managed.record().areas.expect("only with a journal").journal_start;
+        let zeros = Pool::single(BATCH_ALIGN).freeze();
+        let drives = in_sync(managed);
+        for (at, on) in &self.blind {
+            let blind = drives.iter().filter(|(slot, _)| on.contains(slot));
+            let place = start + *at as u64;
+            let part = core::slice::from_ref(&zeros);
+            let tickets: Vec<_> = blind.map(|(_, drive)| drive.write(place, part, false)).collect();
+            for ticket in tickets {
+                let _ = ticket.await;
+            }
+        }
+    }
+
     fn take_batch(&mut self, area: &[u8], place: Place, key: u64, slot: Slot) {
         let at = place.at as usize;
         let head = journal::decode(&area[at..], place);

@@ -2,6 +2,7 @@
 
 use crate::Host;
 use crate::array::message::ArrayId;
+use crate::journal::GROUP;
 use crate::manage::Manager;
 use crate::manage::command::{
     ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, StartOptions, TaskKind, TaskStatus,
@@ -277,7 +278,7 @@ impl<E: Host> Manager<E> {
         catch_up: bool,
         accept_loss: bool,
     ) -> Result<(), ManageError> {
-        let mut lacking = pages::load(managed).await;
+        let mut lacking = pages::load(managed, true).await;
         // However often a start is cut short, no drive falls behind by two epochs, and none that
         // was left behind before stays so: all have the newest before the next one is begun.
         if catch_up {
@@ -287,13 +288,20 @@ impl<E: Host> Manager<E> {
             }
         }
         let mut assembly = assembly.clone();
-        if let Some(said) = area::read(managed).await {
-            assembly.missing.extend(replay::carry_out(managed, &said).await?);
-            let decided = doubt::carry_out(managed, &mut assembly, accept_loss, &said).await?;
-            if decided == doubt::Decided::Unguarded {
-                // What its dirty regions owe is asked of the map again.
-                lacking = pages::load(managed).await;
+        let said = area::read(managed).await;
+        let whole = !managed.lacks(GROUP);
+        let hidden = said.as_ref().filter(|said| whole && said.may_hide(managed));
+        let decided = match &said {
+            Some(said) if hidden.is_none() => {
+                assembly.missing.extend(replay::carry_out(managed, said).await?);
+                doubt::carry_out(managed, &mut assembly, accept_loss, said).await?
             }
+            Some(_) => doubt::Decided::Unguarded,
+            None => doubt::Decided::Right,
+        };
+        if decided == doubt::Decided::Unguarded {
+            // What its dirty regions owe is asked of the map again.
+            lacking = pages::load(managed, false).await;
         }
         if mutants::is(Mutant::EpochAtStart) {
             return Ok(());
@@ -309,6 +317,9 @@ impl<E: Host> Manager<E> {
             }
         };
         managed.commit(false, begun).await?;
+        if let Some(said) = hidden {
+            said.clear(managed).await;
+        }
         pages::bring_all(managed, lacking).await
     }
 
@@ -497,8 +508,9 @@ fn begun(
         let lacking = !layout.slots(group_no).all(in_sync);
         let parity = layout.descriptor(group_no).code == CodeKind::Parity;
         let end = layout.stripes(group_no);
-        // What a guarded group owed that lacks a drive was carried out, but for lost pages.
-        let owes = owes && (!(group.guarded && lacking) || owed[g]);
+        // What a guarded group owed was carried out, but for lost pages, and where nobody knows all
+        // that was in flight.
+        let owes = owes && (!group.guarded || owed[g]);
         if accept_loss && lacking && parity && owes {
             (group.resync_border, group.loss_accepted, group.unclean) = (end, true, false);
         }

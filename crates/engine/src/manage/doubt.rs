@@ -1,5 +1,6 @@
 //! Decides, before anything is served, what became of the blocks that a whole group was writing at
-//! a crash that took a drive from it ([`crate::journal`]): `docs/format.md`, "Writes in flight".
+//! a crash ([`crate::journal`]): `docs/format.md`, "Writes in flight". The crash may have taken a
+//! drive from it; if not, only a block that can't be read is unknown, and usually none is.
 //!
 //! 1. The newest in-flight page of each lane is found, and written to all drives in sync that don't
 //!    have it: it may be on too few of them. A drive that has it is left alone: a power cut might
@@ -7,6 +8,8 @@
 //! 2. Every block of the columns it names is looked at. One that nothing gives for certain is lost.
 //! 3. What is lost is listed, in a record of an epoch in which the missing drives have failed.
 //! 4. Redundancy is made of what the data is then, with zeros for what is lost; drives are flushed.
+//!    Then it is right in every stripe: no region is owed, though some stay dirty until they are
+//!    cleaned as any others.
 //!
 //! Cut short before 3, the next start does the same. After it, it finds the blocks listed, and does
 //! not ask redundancy, which may already be made of zeros. The record of the start ends the key.
@@ -19,17 +22,17 @@
 use crate::Host;
 use crate::buffers::copy;
 use crate::journal::GROUP;
-use crate::limits::SLICE_BYTES_MAX;
+use crate::limits::{DOUBTS_AT_ONCE, SLICE_BYTES_MAX};
 use crate::lost::{Ranges, from_record};
 use crate::manage::area::{Said, in_sync, settle, spread};
 use crate::manage::command::ManageError;
 use crate::manage::lost::add_to_record;
 use crate::manage::managed::Managed;
 use crate::mutants::{self, Mutant};
-use crate::watch::Watched;
+use crate::watch::{Doing, Watched};
 use format::flight::Columns;
 use format::limits::LOST_MAX;
-use format::{ArrayRecord, AssembleError, Assembly, LostReason};
+use format::{ArrayRecord, AssembleError, Assembly, LostReason, Missing};
 use io::{Drive, DriveError, Pool};
 use layout::Place;
 use parity::Code;
@@ -53,7 +56,9 @@ pub(super) async fn carry_out<E: Host>(
     Said { pages, .. }: &Said,
 ) -> Result<Decided, ManageError> {
     let none = pages.values().all(|found| found.what.entries.is_empty());
-    if none || mutants::is(Mutant::DoubtKeepsAll) {
+    let whole = !managed.lacks(GROUP);
+    let keeps = mutants::is(Mutant::DoubtKeepsAll) || whole && mutants::is(Mutant::DoubtWhole);
+    if none || keeps {
         return Ok(Decided::Right);
     }
     for found in pages.values() {
@@ -199,43 +204,45 @@ impl<E: Host> Doubt<'_, E> {
         (slot, drive, self.managed.record().data_offset + offset + u64::from(columns.from))
     }
 
-    /// Reads columns; `None` if a drive failed, and is out since.
+    /// Reads columns, all at once; `None` if a drive failed, and is out since.
     async fn read(
         &self,
-        columns: &Columns,
-        out: &mut Vec<format::Missing>,
-    ) -> Result<Option<Strips>, ManageError> {
+        all: &[Columns],
+        out: &mut Vec<Missing>,
+    ) -> Result<Option<Vec<Strips>>, ManageError> {
         let (k, m, block) = self.shape();
-        let bytes = (columns.to - columns.from) as usize;
-        let mut strips = Strips { bytes: Vec::new(), readable: Vec::new() };
-        for strip in 0..k + m {
-            let (slot, drive, at) = self.strip(columns, strip);
-            let mut readable = vec![drive.is_some(); bytes / block];
-            let Some(drive) = drive else {
-                strips.bytes.push(None);
-                strips.readable.push(readable);
+        let seats = all.iter().flat_map(|c| (0..k + m).map(move |strip| (*c, strip)));
+        let mut tickets = Vec::new();
+        for (columns, strip) in seats {
+            let (slot, drive, at) = self.strip(&columns, strip);
+            let bytes = (columns.to - columns.from) as usize;
+            let reading = drive.map(|drive| (drive, drive.read(at, Pool::single(bytes))));
+            tickets.push((bytes, slot, at, reading));
+        }
+        let (mut bytes, mut readable, mut failed) = (Vec::new(), Vec::new(), None);
+        for (size, slot, at, reading) in tickets {
+            let Some((drive, reading)) = reading else {
+                bytes.push(None);
+                readable.push(vec![false; size / block]);
                 continue;
             };
-            let (mut result, part) = drive.read(at, Pool::single(bytes)).await;
-            let mut image = part.to_vec();
+            let (mut result, part) = reading.await;
+            let (mut image, mut known) = (part.to_vec(), vec![true; size / block]);
             if result == Err(DriveError::Media) {
-                result = Ok(());
-                for (i, readable) in readable.iter_mut().enumerate() {
-                    let place = at + (i * block) as u64;
-                    let (read, part) = drive.read(place, Pool::single(block)).await;
-                    *readable = read.is_ok();
-                    image[i * block..][..block].copy_from_slice(&part);
-                    if read != Err(DriveError::Media) {
-                        result = result.and(read);
-                    }
-                }
+                result = read_blocks(drive, at, &mut image, &mut known).await;
             }
-            if let Err(error) = result {
-                self.managed.leave_out(slot, error, out)?;
-                return Ok(None);
-            }
-            strips.bytes.push(Some(image));
-            strips.readable.push(readable);
+            failed = result.err().map(|error| (slot, error)).or(failed);
+            bytes.push(Some(image));
+            readable.push(known);
+        }
+        if let Some((slot, error)) = failed {
+            self.managed.leave_out(slot, error, out)?;
+            return Ok(None);
+        }
+        let mut strips = Vec::new();
+        while !bytes.is_empty() {
+            let (bytes, readable) = (bytes.drain(..k + m), readable.drain(..k + m));
+            strips.push(Strips { bytes: bytes.collect(), readable: readable.collect() });
         }
         Ok(Some(strips))
     }
@@ -299,18 +306,16 @@ impl<E: Host> Doubt<'_, E> {
     }
 
     /// What is lost of all columns, and not listed.
-    async fn look(
-        &self,
-        all: &[Columns],
-        out: &mut Vec<format::Missing>,
-    ) -> Result<Looked, ManageError> {
+    async fn look(&self, all: &[Columns], out: &mut Vec<Missing>) -> Result<Looked, ManageError> {
         let mut lost = Vec::new();
-        for columns in all {
-            let Some(mut strips) = self.read(columns, out).await? else {
+        for some in all.chunks(DOUBTS_AT_ONCE) {
+            let Some(strips) = self.read(some, out).await? else {
                 return Ok(Looked::Again);
             };
-            let found = self.decide(columns, &mut strips);
-            lost.extend(found.into_iter().filter(|block| !self.is_listed(*block)));
+            for (columns, mut strips) in some.iter().zip(strips) {
+                let found = self.decide(columns, &mut strips);
+                lost.extend(found.into_iter().filter(|block| !self.is_listed(*block)));
+            }
         }
         Ok(Looked::All(lost))
     }
@@ -320,43 +325,21 @@ impl<E: Host> Doubt<'_, E> {
     async fn make_right(
         &self,
         all: &[Columns],
-        out: &mut Vec<format::Missing>,
+        out: &mut Vec<Missing>,
     ) -> Result<bool, ManageError> {
-        let (k, m, block) = self.shape();
-        let code = Code::new(k, m).expect("a layout's k and m are a code's");
-        for columns in all {
-            let Some(mut strips) = self.read(columns, out).await? else {
+        for some in all.chunks(DOUBTS_AT_ONCE) {
+            let Some(strips) = self.read(some, out).await? else {
                 return Ok(false);
             };
-            let lost = self.decide(columns, &mut strips);
-            let unlisted = mutants::is(Mutant::DoubtUnlisted);
-            if !unlisted && lost.iter().any(|block| !self.is_listed(*block)) {
-                return Ok(false);
-            }
-            let bytes = (columns.to - columns.from) as usize;
-            let mut parity = vec![vec![0; bytes]; m];
-            {
-                let whole = |s: usize| &strips.bytes[s].as_ref().expect("all data is there")[..];
-                let data: Vec<&[u8]> = (0..k).map(whole).collect();
-                let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(|p| &mut p[..]).collect();
-                code.generate(&data, &mut outputs);
-            }
             let mut tickets = Vec::new();
-            for strip in 0..k + m {
-                let (slot, Some(drive), at) = self.strip(columns, strip) else {
-                    continue;
-                };
-                let old = strips.bytes[strip].as_ref().expect("it was read");
-                let new = if strip < k { old } else { &parity[strip - k] };
-                for i in 0..bytes / block {
-                    let range = i * block..(i + 1) * block;
-                    let right =
-                        strips.readable[strip][i] && old[range.clone()] == new[range.clone()];
-                    if !right {
-                        let place = at + range.start as u64;
-                        tickets.push((slot, drive.write(place, &[copy(&new[range])], false)));
-                    }
+            for (columns, mut strips) in some.iter().zip(strips) {
+                let lost = self.decide(columns, &mut strips);
+                let unlisted = mutants::is(Mutant::DoubtUnlisted);
+                if !unlisted && lost.iter().any(|block| !self.is_listed(*block)) {
+                    settle(self.managed, tickets, out).await?;
+                    return Ok(false);
                 }
+                self.write(columns, &strips, &mut tickets);
             }
             let before = out.len();
             settle(self.managed, tickets, out).await?;
@@ -366,4 +349,53 @@ impl<E: Host> Doubt<'_, E> {
         }
         Ok(true)
     }
+
+    /// Begins to write what is not right of columns whose data is decided.
+    fn write(&self, columns: &Columns, strips: &Strips, tickets: &mut Vec<(Slot, Doing<E>)>) {
+        let (k, m, block) = self.shape();
+        let code = Code::new(k, m).expect("a layout's k and m are a code's");
+        let bytes = (columns.to - columns.from) as usize;
+        let mut parity = vec![vec![0; bytes]; m];
+        {
+            let whole = |s: usize| &strips.bytes[s].as_ref().expect("all data is there")[..];
+            let data: Vec<&[u8]> = (0..k).map(whole).collect();
+            let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(|p| &mut p[..]).collect();
+            code.generate(&data, &mut outputs);
+        }
+        for strip in 0..k + m {
+            let (slot, Some(drive), at) = self.strip(columns, strip) else {
+                continue;
+            };
+            let old = strips.bytes[strip].as_ref().expect("it was read");
+            let new = if strip < k { old } else { &parity[strip - k] };
+            for i in 0..bytes / block {
+                let range = i * block..(i + 1) * block;
+                let right = strips.readable[strip][i] && old[range.clone()] == new[range.clone()];
+                if !right {
+                    let place = at + range.start as u64;
+                    tickets.push((slot, drive.write(place, &[copy(&new[range])], false)));
+                }
+            }
+        }
+    }
+}
+
+/// Reads blocks one by one where not all of a range can be read: which can, and what they hold.
+async fn read_blocks<E: Host>(
+    drive: &Watched<E>,
+    at: u64,
+    image: &mut [u8],
+    known: &mut [bool],
+) -> Result<(), DriveError> {
+    let block = image.len() / known.len();
+    let mut outcome = Ok(());
+    for (i, known) in known.iter_mut().enumerate() {
+        let (read, part) = drive.read(at + (i * block) as u64, Pool::single(block)).await;
+        *known = read.is_ok();
+        image[i * block..][..block].copy_from_slice(&part);
+        if read != Err(DriveError::Media) {
+            outcome = outcome.and(read);
+        }
+    }
+    outcome
 }

@@ -1,5 +1,4 @@
-//! When the journal counts: its key, and the guard of a group that lacks a drive
-//! ([`crate::journal`]).
+//! When the journal area counts: its key, and the guard of a group ([`crate::journal`]).
 //!
 //! | the group | the record says | becomes                | by                                    |
 //! |-----------|-----------------|------------------------|---------------------------------------|

@@ -95,8 +95,9 @@ pub(super) struct Lacking {
     other: bool,
 }
 
-/// Reads the map of an array that is about to start; which drives lack which pages.
-pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
+/// Reads the map of an array that is about to start; which drives lack which pages. With `carried`,
+/// what the journal area stands for is carried out, and not owed.
+pub(super) async fn load<E: Host>(managed: &Managed<E>, carried: bool) -> Vec<Lacking> {
     let Some(keeper) = managed.keeper() else {
         return Vec::new();
     };
@@ -131,7 +132,8 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>) -> Vec<Lacking> {
             _ => page.clone(),
         });
         lost += u64::from(taken.is_none());
-        let journaled = group.guarded && managed.lacks(page.0);
+        let stands = record.journal_key != 0 && group.unclean || managed.lacks(page.0);
+        let journaled = carried && group.guarded && stands;
         map.load(page, taken.clone(), journaled && !group.loss_accepted);
         for (slot, _, places) in found {
             let (own, other) = wanting(taken.as_ref(), &places);

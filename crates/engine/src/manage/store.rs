@@ -11,6 +11,7 @@ use crate::mutants::{self, Mutant};
 use format::limits::{BATCH_ALIGN, PAGE_BYTES};
 use format::{ArrayRecord, FormatError, SLOT_BYTES};
 use io::{BufMut, Drive, DriveError, Pool};
+use std::collections::BTreeSet;
 use units::MIB;
 
 /// Where the next record of a drive goes.
@@ -128,10 +129,16 @@ const _: () = assert!(PIECE == BATCH_ALIGN);
 
 /// Reads `bytes` from `start` on; zeros where they can't be read.
 pub async fn read_area<D: Drive>(drive: &D, start: u64, bytes: u64) -> BufMut {
+    read_noting(drive, start, bytes).await.0
+}
+
+/// The same; with where the pieces begin, from `start` on, that can't be read.
+pub async fn read_noting<D: Drive>(drive: &D, start: u64, bytes: u64) -> (BufMut, BTreeSet<usize>) {
+    let mut unread = BTreeSet::new();
     if bytes <= MAP_STEP {
         let (result, all) = drive.read(start, Pool::single(bytes as usize)).await;
         if result.is_ok() {
-            return all;
+            return (all, unread);
         }
     }
     let mut image = Pool::single(bytes as usize);
@@ -146,8 +153,10 @@ pub async fn read_area<D: Drive>(drive: &D, start: u64, bytes: u64) -> BufMut {
             let (result, part) = drive.read(start + piece, Pool::single(PIECE)).await;
             if result.is_ok() {
                 image[piece as usize..][..PIECE].copy_from_slice(&part);
+            } else {
+                unread.insert(piece as usize);
             }
         }
     }
-    image
+    (image, unread)
 }

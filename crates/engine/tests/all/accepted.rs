@@ -46,6 +46,7 @@ fn accepted(level: Level, all: &[SharedSimDrive], failed: &[usize], seed: u64) -
         oracle.start(&rig, &volumes, hard, seed + 2);
         rig.world.run_for(Nanos::from_micros(700));
         rig.world.crash();
+        common::hide_pages(all);
         oracle.crashed();
         rig = Rig::new(seed + 40, 1);
         rig.assemble(&references(all), DEGRADED).unwrap();

@@ -176,6 +176,7 @@ fn transient(level: Level, all: &[SharedSimDrive], seed: u64) -> (Rig, Rc<Oracle
     oracle.start(&rig, &volumes, WRITES, seed + 1);
     rig.world.run_for(Nanos::from_micros(500));
     rig.world.crash();
+    common::hide_pages(all);
     drop(volumes);
     oracle.crashed();
     let rig = Rig::new(seed + 2, 1);

@@ -212,6 +212,7 @@ fn a_resync_goes_on_without_what_nothing_gives() {
             rig.world.crash();
             case.spoil(&drives);
             let drives = &drives[..width];
+            common::hide_pages(drives);
             let rig = Rig::new(seed + 1, 2);
             rig.assemble(&references(drives), StartOptions::default()).unwrap();
             rig.wait();

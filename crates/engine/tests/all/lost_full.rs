@@ -178,6 +178,7 @@ fn a_resync_stops_where_the_list_is_full_and_goes_on() {
         rig.world.crash();
         fill_list(&drives, full);
         spoil(&drives);
+        common::hide_pages(&drives);
         let rig = Rig::new(seed + 10, 2);
         rig.assemble(&references(&drives), StartOptions::default()).unwrap();
         let bad = bad_blocks(&drives, &[0]);

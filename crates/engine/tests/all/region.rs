@@ -253,6 +253,7 @@ fn a_crash_owes_the_resync_of_dirty_regions_and_their_written_bands() {
         assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0, "cleaned lazily");
         write_at(&rig, &oracle, second, 4096);
         rig.world.crash();
+        common::hide_pages(&drives);
         oracle.crashed();
         drives.iter().for_each(SharedSimDrive::clear_log);
         let rig = Rig::new(6, 1);

@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Rig, drives, record, references};
+use common::{Rig, drives, hide_pages, record, references};
 use engine::manage::command::{ArrayState, ManageError, StartOptions};
 use io::Blocks;
 use layout::Level;
@@ -16,7 +16,8 @@ const STRIP: u32 = 16 << 10;
 const BYTES: u64 = 3 * MIB;
 const MIX: Mix = Mix { tasks: 6, operations: 30, blocks_most: 80, read_percent: 30 };
 
-/// An array that lost power behind a write, with random bytes in all redundant strips.
+/// An array that lost power behind a write, with random bytes in all redundant strips, of which
+/// nobody knows what was in flight.
 fn unclean(level: Level, width: usize, seed: u64) -> (Vec<SharedSimDrive>, Rc<Oracle>) {
     unclean_with(level, width, seed, seed % 4 < 2)
 }
@@ -35,6 +36,7 @@ fn unclean_with(
     oracle.start(&rig, &volumes, Mix { operations: 60, read_percent: 0, ..MIX }, seed);
     oracle.finish(&rig);
     rig.world.crash();
+    hide_pages(&drives);
     let found = record(&drives[0]);
     let layout = found.layout().unwrap();
     let mut rng = Rng::new(seed);

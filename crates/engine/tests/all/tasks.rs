@@ -138,6 +138,7 @@ fn a_resync_waits_and_is_not_cancelled() {
         oracle.start(&rig, &volumes, Mix { operations: 1000, ..MIX }, seed);
         rig.world.run_for(Nanos::from_millis(3));
         rig.world.crash();
+        common::hide_pages(&all);
         oracle.crashed();
         let rig = Rig::new(seed + 10, 2);
         rig.assemble(&references(&all), StartOptions::default()).unwrap();

@@ -85,6 +85,16 @@ pub fn spoil_map(drive: &SharedSimDrive) {
     drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
 }
 
+/// Makes the journal area of drives that crashed unreadable: in-flight pages may be hidden there,
+/// so the next start of a whole group owes its dirty regions.
+pub fn hide_pages(drives: &[SharedSimDrive]) {
+    for drive in drives {
+        if let Some(areas) = record(drive).areas {
+            drive.fail_range(areas.journal_start, areas.journal_bytes);
+        }
+    }
+}
+
 /// Drives with the same content, for another course of events.
 pub fn duplicates(drives: &[SharedSimDrive]) -> Vec<SharedSimDrive> {
     drives.iter().map(SharedSimDrive::duplicate).collect()
