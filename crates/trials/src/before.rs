@@ -51,19 +51,18 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// Whether blocks that can't be read may be lost that nobody was writing: parity is not to be
-    /// trusted there, and there is no way to tell which stripes were being written (exception (a)).
-    /// The resync that came upon them may have listed them, and written its drive, before this
-    /// picture was taken; or the start that decided about their columns.
-    pub fn may_lose(&self, name: &str, at: u64, bytes: u64, readable: bool) -> bool {
+    /// Whether blocks that can't be read may be lost: redundancy of their region is owed to a
+    /// resync, since nothing says which stripes were being written, or a page that does may be
+    /// hidden; or a start finds them lost in columns in flight (exception (a)). The resync that
+    /// came upon them, or the start that decided about their columns, may have listed them, and
+    /// written its drive, before this picture was taken.
+    pub fn may_lose(&self, name: &str, at: u64, bytes: u64) -> bool {
         let Ok(decoded) = &self.decoded else { return false };
         let Some(volume) = decoded.volume(name) else { return false };
         let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
         let seat = decoded.seat(volume, at).filter(parity);
-        let now = |seat: &Seat| {
-            !readable && decoded.dirty(seat) || !self.readable && decoded.in_flight(seat)
-        };
-        seat.is_some_and(|seat| now(&seat) || decoded.listed(volume, at, bytes))
+        let owed = |seat: &Seat| !self.readable && !decoded.trusted(seat);
+        seat.is_some_and(|seat| owed(&seat) || decoded.listed(volume, at, bytes))
     }
 
     /// Every drive that counts has each page of the region map, the newest or the one before. With

@@ -361,7 +361,7 @@ fn recover(
         return nested(context, camera, rng, depth);
     };
     let unit = context.unit;
-    let lossy = |name: &str, at: u64| before.may_lose(name, at, unit, readable);
+    let lossy = |name: &str, at: u64| before.may_lose(name, at, unit);
     let how = How { unit, pin: false, beyond: context.beyond, lossy: &lossy };
     if rng.chance(30) {
         // Until the resync is over, a crash and the loss of a copy may still show the other.

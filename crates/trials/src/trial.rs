@@ -176,11 +176,12 @@ impl Trial<'_> {
         newest.is_some_and(|record| record.groups.iter().all(|g| !g.unclean))
     }
 
-    /// Whether a resync is owed, so that parity is not to be counted on.
+    /// Whether a resync is owed, so that parity is not to be counted on, or blocks are lost.
     fn owing(&self) -> bool {
         let picked = pick(&self.drives);
         if self.scenario.map {
-            return Decoded::open(&picked).map_or(true, |d| d.any_dirty());
+            let lost = |d: &Decoded<'_, Picked>| !d.record.lost.is_empty() || !d.doubted.is_empty();
+            return Decoded::open(&picked).map_or(true, |d| d.owes_regions() || lost(&d));
         }
         let newest = picked.iter().filter_map(crate::decoder::record::newest);
         let newest = newest.max_by_key(|r| r.sequence);

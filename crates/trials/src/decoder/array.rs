@@ -4,7 +4,7 @@
 //! itself where its drive counts, else from redundancy that can be trusted.
 
 use super::code::{self, Page};
-use super::flight::{self, Columns};
+use super::flight::{self, Anew, Columns};
 use super::journal::{self, Overlay};
 use super::map::{self, GroupMap};
 use super::record::{self, Range, Record, State, VolumeEntry};
@@ -37,10 +37,14 @@ pub struct Decoded<'a, R> {
     pub drives: Vec<Option<&'a R>>,
     /// The region map of each group, with one.
     pub maps: Option<Vec<GroupMap>>,
-    /// Pages that a start makes anew from the journal area, before it serves anything.
+    /// Pages that a start makes anew from batches, before it serves anything.
     pub(super) overlay: Overlay,
+    /// Pages with blocks that it makes anew because in-flight pages name them.
+    pub(super) anew: Anew,
     /// Columns that in-flight pages name.
     pub(super) named: Vec<Columns>,
+    /// Most drives that are blind at a place where an in-flight page may be hidden.
+    blind: usize,
     /// What a start finds lost, as array addresses and bytes, beside what the record lists.
     pub doubted: Vec<(u64, u64)>,
     /// Slots whose drives are in sync by the newest record, and not yet by their own.
@@ -106,13 +110,15 @@ impl<'a, R: Raw> Decoded<'a, R> {
             drives: seats,
             maps,
             overlay: Overlay::new(),
+            anew: Anew::new(),
             named: Vec::new(),
+            blind: 0,
             doubted: Vec::new(),
             joining,
             verified: false,
         };
         all.overlay = journal::carry_out(&all);
-        all.named = flight::named(&all);
+        (all.named, all.blind) = flight::named(&all);
         all.doubted = flight::carry_out(&mut all);
         Ok(all)
     }
@@ -160,12 +166,12 @@ impl<'a, R: Raw> Decoded<'a, R> {
     }
 
     /// Whether the journal area stands for what was under way in a group, and is carried out: the
-    /// group is guarded, and lacks a drive.
+    /// group is guarded, and lacks a drive, or no in-flight page may be hidden.
     pub(super) fn carried(&self, group: usize) -> bool {
         let range = self.record.ranges.iter().rfind(|r| r.first_group <= group);
         let entry = self.record.groups[group];
-        let lacks = |r: &Range| self.lacking(r, group - r.first_group) > 0;
-        entry.guarded && entry.unclean && range.is_some_and(lacks)
+        let says = |r: &Range| self.blind <= r.m || self.lacking(r, group - r.first_group) > 0;
+        entry.guarded && entry.unclean && range.is_some_and(says)
     }
 
     /// The map of a seat's group.
@@ -189,9 +195,10 @@ impl<'a, R: Raw> Decoded<'a, R> {
         }
     }
 
-    /// Whether any region is dirty.
-    pub fn any_dirty(&self) -> bool {
-        self.maps.iter().flatten().any(GroupMap::any_dirty)
+    /// Whether a group with a region map owes the resync of a region.
+    pub fn owes_regions(&self) -> bool {
+        let mut maps = self.maps.iter().flatten().enumerate();
+        maps.any(|(group, map)| map.any_dirty() && (map.lost() || !self.carried(group)))
     }
 
     /// Whether the drive of a slot is there and in sync.
@@ -333,6 +340,17 @@ impl<'a, R: Raw> Decoded<'a, R> {
     /// The page of a strip on its drive, if that counts and can be read. What lies in a band that
     /// was never written means nothing.
     pub fn page(&self, seat: &Seat, strip: usize, erased: Slots) -> Option<&Page> {
+        self.page_by(seat, strip, erased, &self.anew)
+    }
+
+    /// The same, where a start makes these pages anew.
+    fn page_by<'s>(
+        &'s self,
+        seat: &Seat,
+        strip: usize,
+        erased: Slots,
+        anew: &'s Anew,
+    ) -> Option<&'s Page> {
         let r = &self.record.ranges[seat.range];
         let slot = self.slot(seat, strip);
         let erased = if self.written(seat) { erased } else { Slots::MAX };
@@ -347,6 +365,12 @@ impl<'a, R: Raw> Decoded<'a, R> {
         let number = at / PAGE as u64;
         if let Some(page) = self.overlay.get(&(slot, number)) {
             return counts.then_some(page);
+        }
+        if let Some((page, made)) = anew.get(&(slot, number)) {
+            let there = |i: u64| {
+                made >> i & 1 == 1 || !drive.unreadable(number * PAGE as u64 + i * 512, 512)
+            };
+            return (counts && (0..PAGE as u64 / 512).all(there)).then_some(page);
         }
         let whole = counts && !drive.unreadable(at, PAGE as u64);
         whole.then(|| drive.page(number))
@@ -386,12 +410,16 @@ impl<'a, R: Raw> Decoded<'a, R> {
         let carried = self.carried(group);
         let group = self.record.groups[group];
         match self.map(seat) {
-            Some(map) => group.loss_accepted || carried || !map.dirty(seat.stripe),
+            Some(map) => {
+                let right = carried && !map.lost_at(seat.stripe);
+                group.loss_accepted || right || !map.dirty(seat.stripe)
+            }
             None => self.verified || (!group.unclean && seat.stripe < group.border),
         }
     }
 
-    /// Looks at the redundancy of every page of every stripe; the places of the first pages where
+    /// Looks at the redundancy of every page of every stripe, as it is before a start makes right
+    /// what was in flight; the places of the first pages where
     /// strips that are all there do not agree, and how many pages were compared. With `dirty` also
     /// of regions that are dirty; never of bands that were not written.
     pub fn mismatches(&self, dirty: bool) -> (Vec<Seat>, u64) {
@@ -421,8 +449,9 @@ impl<'a, R: Raw> Decoded<'a, R> {
     /// Whether the strips of a stripe agree at a page; `None` if one is not there.
     fn agrees(&self, seat: &Seat) -> Option<bool> {
         let r = &self.record.ranges[seat.range];
-        let all: Vec<&Page> =
-            (0..r.k + r.m).map(|s| self.page(seat, s, 0)).collect::<Option<_>>()?;
+        let none = Anew::new();
+        let own = |s| self.page_by(seat, s, 0, &none);
+        let all: Vec<&Page> = (0..r.k + r.m).map(own).collect::<Option<_>>()?;
         if r.kind == 1 {
             return Some(all.iter().all(|page| page[..] == all[0][..]));
         }

@@ -1,12 +1,11 @@
 //! Writes in flight, read as docs/format.md has it: what a start decides of the columns that
-//! in-flight pages name, where the group lacks a drive.
+//! in-flight pages name.
 //!
 //! Invariant: only pages that count are looked at. A block outside the columns that they name is
-//! neither lost nor changed, and no drive's own page is: what is made anew lies in the overlay.
+//! neither lost nor changed, and no drive's own page is: what is made anew lies beside it.
 
 use super::array::{Decoded, Seat, stripes};
 use super::code::{self, Page};
-use super::journal::Overlay;
 use super::record::{Fields, crc};
 use super::{PAGE, Raw};
 use std::collections::BTreeMap;
@@ -28,29 +27,49 @@ pub struct Columns {
     pub to: u64,
 }
 
-/// The newest page of each lane: its sequence number and what it names.
-type Newest = BTreeMap<u64, (u64, Vec<Columns>)>;
+/// Pages of drives, by slot and number, with blocks that a start makes anew, and which 512 bytes of
+/// each these are, a bit for each.
+pub type Anew = BTreeMap<(usize, u64), (Box<Page>, u8)>;
 
-/// The columns that the pages name that count.
-pub fn named<R: Raw>(array: &Decoded<'_, R>) -> Vec<Columns> {
+/// The newest page of each lane: its sequence number, where it begins, and what it names.
+type Newest = BTreeMap<u64, (u64, u64, Vec<Columns>)>;
+
+/// The columns that the pages name that count; and the most drives that are blind at a place where
+/// none of these begins.
+pub fn named<R: Raw>(array: &Decoded<'_, R>) -> (Vec<Columns>, usize) {
     let record = &array.record;
-    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return Vec::new() };
+    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return (Vec::new(), 0) };
     let mut newest = Newest::new();
+    let mut blind = BTreeMap::<u64, usize>::new();
     for slot in 0..record.slots.len() {
         let Some(drive) = array.drives[slot].filter(|_| array.counts(slot)) else { continue };
         for at in (0..areas.journal_bytes).step_by(PAGE) {
             let area = (areas.journal_start, areas.journal_bytes);
+            *blind.entry(at).or_default() += usize::from(is_blind(drive, area, at));
             let Some((lane, sequence, named)) = page(array, drive, area, at) else { continue };
             let known = newest.entry(lane).or_default();
             if sequence > known.0 {
-                *known = (sequence, named);
+                *known = (sequence, at, named);
             }
         }
     }
-    newest.into_values().flat_map(|(_, named)| named).collect()
+    blind.retain(|at, _| !newest.values().any(|page| page.1 == *at));
+    let named = newest.into_values().flat_map(|(_, _, named)| named).collect();
+    (named, blind.into_values().max().unwrap_or(0))
 }
 
-/// What is lost, as array addresses and bytes; what is made anew goes to the array's overlay.
+/// Whether a drive can't say if a page begins at an offset of the journal area.
+fn is_blind<R: Raw>(drive: &R, (start, bytes): (u64, u64), at: u64) -> bool {
+    if drive.unreadable(start + at, PAGE as u64) {
+        return true;
+    }
+    let begin = drive.page((start + at) / PAGE as u64);
+    let size = Fields(&begin[64..]).number(4).unwrap_or(0);
+    let sized = size.is_multiple_of(PAGE as u64) && size > 0 && size <= MOST;
+    sized && &begin[..8] == b"PALIFLGT" && drive.unreadable(start + at, size.min(bytes - at))
+}
+
+/// What is lost, as array addresses and bytes; what is made anew is kept beside the drives' pages.
 pub fn carry_out<R: Raw>(array: &mut Decoded<'_, R>) -> Vec<(u64, u64)> {
     let block = array.record.block;
     let mut lost = Vec::new();
@@ -111,18 +130,27 @@ fn means_something<R: Raw>(array: &Decoded<'_, R>, columns: Columns) -> Option<S
     (inside && blocks && array.carried(group) && array.written(&seat)).then_some(seat)
 }
 
+/// A page of a strip of which the block at the seat can be read; nothing is said of the rest.
+fn held<R: Raw>(array: &Decoded<'_, R>, seat: &Seat, strip: usize, block: u64) -> Option<Page> {
+    let slot = array.slot(seat, strip);
+    let drive = array.drives[slot].filter(|_| array.counts(slot))?;
+    let at = array.drive_offset(seat) + seat.at;
+    let number = at / PAGE as u64;
+    match array.overlay.get(&(slot, number)) {
+        Some(page) => Some(**page),
+        None => (!drive.unreadable(at, block)).then(|| *drive.page(number)),
+    }
+}
+
 /// Decides what a block of all strips of a stripe holds.
 fn settle<R: Raw>(array: &mut Decoded<'_, R>, seat: Seat, block: u64, lost: &mut Vec<(u64, u64)>) {
     let r = &array.record.ranges[seat.range];
     let (k, m) = (r.k, r.m);
     let within = (seat.at % PAGE as u64) as usize..(seat.at % PAGE as u64 + block) as usize;
-    let seat = Seat { at: seat.at / PAGE as u64 * PAGE as u64, ..seat };
-    let there = |strip: usize| array.counts(array.slot(&seat, strip));
-    let get = |strip| array.page(&seat, strip, 0).filter(|_| there(strip)).copied();
-    let strips: Vec<Option<Page>> = (0..k + m).map(get).collect();
+    let strips: Vec<Option<Page>> = (0..k + m).map(|s| held(array, &seat, s, block)).collect();
     let mut data: Vec<Option<&Page>> = strips[..k].iter().map(Option::as_ref).collect();
     let unknown: Vec<usize> = (0..k).filter(|s| data[*s].is_none()).collect();
-    let address = |strip: usize| array.address(&seat, strip) + within.start as u64;
+    let address = |strip: usize| array.address(&seat, strip);
     let parity = |i: usize| strips.get(k + i).and_then(Option::as_ref);
     let listed = |at: u64| array.record.lost.iter().any(|(a, n)| *a < at + block && at < a + n);
     let both = match (&unknown[..], parity(0), parity(1)) {
@@ -136,7 +164,10 @@ fn settle<R: Raw>(array: &mut Decoded<'_, R>, seat: Seat, block: u64, lost: &mut
     let zero = [0; PAGE];
     let mut anew: Vec<(usize, Page)> = Vec::new();
     match &both {
-        Some(page) => data[unknown[0]] = Some(page),
+        Some(page) => {
+            data[unknown[0]] = Some(page);
+            anew.push((unknown[0], *page));
+        }
         None => {
             lost.extend(unknown.iter().map(|strip| (address(*strip), block)));
             unknown.iter().for_each(|strip| data[*strip] = Some(&zero));
@@ -148,16 +179,13 @@ fn settle<R: Raw>(array: &mut Decoded<'_, R>, seat: Seat, block: u64, lost: &mut
         anew.push((k + 1, code::q(&data)));
     }
     let number = (array.drive_offset(&seat) + seat.at) / PAGE as u64;
-    let place = |(strip, page): (usize, Page)| {
+    let made = (within.start / 512..within.end / 512).fold(0u8, |bits, i| bits | 1 << i);
+    for (strip, page) in anew {
         let slot = array.slot(&seat, strip);
-        let own = array.drives[slot].filter(|_| there(strip))?;
+        let Some(own) = array.drives[slot].filter(|_| array.counts(slot)) else { continue };
         let before = array.overlay.get(&(slot, number)).map_or(*own.page(number), |page| **page);
-        Some(((slot, number), before, page))
-    };
-    let placed: Vec<_> = anew.into_iter().filter_map(place).collect();
-    let overlay: &mut Overlay = &mut array.overlay;
-    for (key, mut before, page) in placed {
-        before[within.clone()].copy_from_slice(&page[within.clone()]);
-        overlay.insert(key, Box::new(before));
+        let place = array.anew.entry((slot, number)).or_insert_with(|| (Box::new(before), 0));
+        place.0[within.clone()].copy_from_slice(&page[within.clone()]);
+        place.1 |= made;
     }
 }

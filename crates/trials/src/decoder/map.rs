@@ -57,6 +57,11 @@ impl GroupMap {
         self.sequences.contains(&None)
     }
 
+    /// Whether the page of a stripe's region is in neither place.
+    pub fn lost_at(&self, stripe: u64) -> bool {
+        self.sequences[self.place(stripe).0 / ENTRIES as usize].is_none()
+    }
+
     /// Whether the band of a stripe was ever written.
     pub fn written(&self, stripe: u64) -> bool {
         let (region, bit) = self.place(stripe);
