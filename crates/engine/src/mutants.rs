@@ -33,6 +33,8 @@ units::mutants! {
         before it lists them";
     DoubtWhole = "doubt-whole": "a start of a group that lacks no drive takes what was in flight \
         for right, and owes nothing (row 1)";
+    DoubtOwed = "doubt-owed": "a start of a group that lacks no drive owes its dirty regions though \
+        all that was in flight is known (row 1)";
     GuardEarly = "guard-early": "a group is guarded while writes are under way that are not \
         logged (row 3)";
     ReplayNothing = "replay-nothing": "the journal of a degraded group is not carried out (row 3)";

@@ -24,6 +24,7 @@ use crate::journal::GROUP;
 use crate::manage::command::ManageError;
 use crate::manage::managed::Managed;
 use crate::manage::store;
+use crate::mutants::{self, Mutant};
 use crate::watch::{Doing, Watched};
 use format::flight::FlightPage;
 use format::journal::{Batch, Place};
@@ -95,7 +96,7 @@ impl Said {
         let m = usize::from(managed.layout().m(GROUP));
         let stands = |at: &usize| self.pages.values().any(|found| found.at == *at as u64);
         let hides = |(at, on): (&usize, &Vec<Slot>)| on.len() > m && !stands(at);
-        self.blind.iter().any(hides)
+        mutants::is(Mutant::DoubtOwed) || self.blind.iter().any(hides)
     }
 
     /// Writes zeros where drives are blind. Nothing in the area counts any more; a drive that does
