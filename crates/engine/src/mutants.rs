@@ -33,7 +33,7 @@ units::mutants! {
         before it lists them";
     DoubtWhole = "doubt-whole": "a start of a group that lacks no drive takes what was in flight \
         for right, and owes nothing (row 1)";
-    DoubtOwed = "doubt-owed": "a start of a group that lacks no drive owes its dirty regions though \
+    DoubtOwed = "doubt-owed": "a group that lacks no drive owes its dirty regions though \
         all that was in flight is known (row 1)";
     GuardEarly = "guard-early": "a group is guarded while writes are under way that are not \
         logged (row 3)";
