@@ -7,7 +7,7 @@ use crate::common;
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, duplicates, record, reference, references};
 use engine::manage::command::{ArrayState, Request, StartOptions};
-use io::Blocks;
+use io::{Blocks, Env};
 use layout::Level;
 use sim::drive::{OpKind, Stage};
 use sim::{Rng, SharedSimDrive, WorldConfig};
@@ -208,6 +208,74 @@ fn a_replay_leaves_the_only_copy_of_a_batch_alone() {
             oracle.verify(&rig, &rig.open_volume()[0], true);
         }
     }
+}
+
+/// The newest batch that a drive has whole.
+fn newest_batch(drive: &SharedSimDrive) -> u64 {
+    let known = record(drive);
+    let area = known.areas.unwrap();
+    let image = drive.peek(area.journal_start, area.journal_bytes);
+    let sequence = |at: usize| {
+        let place = format::journal::Place { array: known.array, at: at as u64 };
+        let head = format::journal::decode(&image[at..], place)?;
+        let payload = at + head.head_bytes..at + head.head_bytes + head.payload_bytes;
+        let whole = head.batch.key == known.journal_key && head.matches(&image[payload]);
+        whole.then_some(head.batch.sequence)
+    };
+    (0..image.len()).step_by(4096).filter_map(sequence).max().unwrap_or(0)
+}
+
+/// RAID 6 without a drive, cut while only the drive in `quick` has a batch; `None` if no batch goes
+/// there.
+fn on_one_drive(seed: u64, quick: usize) -> Option<(Vec<SharedSimDrive>, Rc<Oracle>)> {
+    let (rig, drives, oracle) = degraded(2, seed, false, 1);
+    let before = drives.iter().map(newest_batch).max().unwrap();
+    let slow = Nanos::from_millis(5);
+    drives.iter().for_each(|drive| drive.set_latency(slow, slow));
+    drives[quick].set_latency(Nanos(1_000), Nanos(2_000));
+    let (volume, model) = (rig.open_volume()[0].clone(), oracle.clone());
+    rig.env().spawn(io::Priority::First, async move {
+        model.write(&volume, 0, 4096, true).await.unwrap();
+    });
+    for _ in 0..200 {
+        rig.world.run_for(Nanos::from_micros(100));
+        let cut: Vec<_> = drives.iter().map(|drive| drive.after_choice(0)).collect();
+        let have: Vec<_> = (0..5).filter(|i| newest_batch(&cut[*i]) > before).collect();
+        if !have.is_empty() {
+            oracle.crashed();
+            cut.iter().for_each(|drive| drive.set_latency(Nanos(5_000), Nanos(100_000)));
+            return (have == [quick]).then_some((cut, oracle));
+        }
+    }
+    panic!("seed {seed}: nothing is logged");
+}
+
+/// A batch that one drive has is on another before any of it is in place: a start that is cut while
+/// it carries that batch out may be followed by the loss of this drive.
+#[test]
+fn a_batch_of_one_drive_is_on_another_before_it_is_carried_out() {
+    let mut tried = 0;
+    for (seed, quick) in (700..702).flat_map(|seed| [0, 1, 3, 4].map(|quick| (seed, quick))) {
+        let Some((image, oracle)) = on_one_drive(seed, quick) else { continue };
+        tried += 1;
+        for turn in 0.. {
+            let (drives, oracle) = (duplicates(&image), oracle.fork());
+            let rig = Rig::new(1000 * seed + turn, 1);
+            rig.world.power_fails_after(turn / 2);
+            let list = references(&drives);
+            let over = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r)).is_ok();
+            rig.world.crash();
+            let mut left = references(&drives);
+            left.remove(quick);
+            let rig = Rig::new(seed + turn + 9, 1);
+            rig.assemble(&left, DEGRADED).unwrap();
+            oracle.verify(&rig, &rig.open_volume()[0], true);
+            if over {
+                break;
+            }
+        }
+    }
+    assert!(tried >= 2, "{tried} cuts left a batch on one drive");
 }
 
 fn replay_is_cut(case: usize, seed: u64) {

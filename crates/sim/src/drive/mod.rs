@@ -44,10 +44,12 @@
 //!   submitted, survive every power cut.
 //! - A block outside all writes never changes.
 
+mod fired;
 mod image;
 mod request;
 mod store;
 
+pub use fired::Fired;
 pub use image::{Image, PAGE};
 pub(crate) use request::{CutKind, DriveCell, Phase, cut, progress};
 pub use request::{LogEntry, OpKind, Stage, Ticket};
@@ -246,6 +248,11 @@ impl SharedSimDrive {
         lock(&self.cell).torn
     }
 
+    /// What faults did to requests since this was asked last.
+    pub fn take_fired(&self) -> Fired {
+        core::mem::take(&mut lock(&self.cell).fired)
+    }
+
     /// Offsets of blocks that hold nobody's bytes since a power cut.
     pub fn garbage(&self) -> Vec<u64> {
         let state = lock(&self.cell);
@@ -417,6 +424,7 @@ impl SharedSimDrive {
         let mut state = lock(&self.cell);
         state.config.latency_least = least;
         state.config.latency_most = most;
+        state.slow = true;
     }
 
     /// Cuts the power of this drive alone, with random choices from `seed`. Requests in flight

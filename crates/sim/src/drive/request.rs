@@ -12,7 +12,7 @@
 
 use super::image::Image;
 use super::store::{Store, Torn, TornCounts};
-use super::{Counters, DiscardContent, DriveConfig, Tears};
+use super::{Counters, DiscardContent, DriveConfig, Fired, Tears};
 use crate::lock;
 use crate::rng::{Rng, mix};
 use crate::timeline::{Event, Timeline, WeakTimeline};
@@ -173,6 +173,9 @@ struct Request {
     gone: bool,
     /// Makes no progress until the release.
     held: bool,
+    /// Since when it makes no progress, or how long it made none.
+    parked: Option<Nanos>,
+    late: Option<Nanos>,
     /// A write that changes nothing.
     lost: bool,
     /// The block where it begins if it is a write that lands elsewhere.
@@ -238,6 +241,9 @@ pub(crate) struct State {
     pub(super) counters: Counters,
     pub(super) log: Vec<LogEntry>,
     pub(super) torn: TornCounts,
+    pub(super) fired: Fired,
+    /// It was given other latencies.
+    pub(super) slow: bool,
     requests: BTreeMap<u64, Request>,
     parked: Vec<(u64, Phase)>,
     submitted: u64,
@@ -255,6 +261,8 @@ impl State {
             counters: Counters::default(),
             log: Vec::new(),
             torn: TornCounts::default(),
+            fired: Fired::default(),
+            slow: false,
             requests: BTreeMap::new(),
             parked: Vec::new(),
             submitted: 0,
@@ -308,6 +316,8 @@ impl State {
             _ => false,
         };
         if unsupported {
+            let discard = u64::from(kind == OpKind::Discard);
+            self.fired.discards[DiscardContent::Unsupported as usize] += discard;
             return Err(DriveError::Unsupported);
         }
         let fails = match kind {
@@ -316,11 +326,16 @@ impl State {
             OpKind::Flush => self.faults.flushes.fails(),
             OpKind::Discard => false,
         };
+        let writes = matches!(kind, OpKind::Write | OpKind::WriteZeroes);
         if fails {
+            self.fired.reads += u64::from(kind == OpKind::Read);
+            self.fired.writes += u64::from(writes);
+            self.fired.flushes += u64::from(kind == OpKind::Flush);
             return Err(DriveError::Fault);
         }
-        let writes = matches!(kind, OpKind::Write | OpKind::WriteZeroes);
-        if writes && self.faults.bad_writes.fails() { Err(DriveError::Media) } else { Ok(()) }
+        let media = writes && self.faults.bad_writes.fails();
+        self.fired.bad_writes += u64::from(media);
+        if media { Err(DriveError::Media) } else { Ok(()) }
     }
 
     /// Cuts the blocks of a request into pieces.
@@ -375,10 +390,12 @@ impl State {
             return;
         }
         if let Payload::Read(Some(into), _) = &mut request.what.payload {
+            let block_bytes = self.config.block_bytes as usize;
             if self.store.any_bad(blocks.clone()) && !failed {
                 request.outcome = Err(DriveError::Media);
+                let bad = self.store.bad_within(blocks.clone());
+                self.fired.unreadable.extend(bad.map(|block| block * block_bytes as u64));
             }
-            let block_bytes = self.config.block_bytes as usize;
             let first = request.what.offset / u64::from(self.config.block_bytes);
             let span = |block: u64| (block - first) as usize * block_bytes;
             let piece = span(blocks.start)..span(blocks.end);
@@ -472,6 +489,11 @@ impl State {
             }
         }
         self.count(&request.what, outcome);
+        self.fired.gone += u64::from(outcome == Err(DriveError::Gone));
+        self.fired.late.extend(request.late.filter(|_| !request.gone));
+        if matches!(request.what.payload, Payload::Discard(_)) && outcome.is_ok() {
+            self.fired.discard(self.config.discard);
+        }
         self.note(timeline, id, &request.what, Stage::Completed(outcome));
         match request.what.payload {
             Payload::Read(buffer, ticket) => {
@@ -671,11 +693,14 @@ pub(super) fn submit(cell: &DriveCell, timeline: &Timeline, mut what: Submission
     let writes = matches!(what.payload, Payload::Write(..));
     let within = writes && state.faults.holds_within.contains(&what.offset);
     let held = state.faults.holds.fails() || within;
+    state.fired.slow += u64::from(state.slow);
+    let parked = (inline && (state.faults.hung || held)).then(|| timeline.now());
     let (lost, astray) = state.stray(&what);
-    let gone = false;
-    let request = Request { what, pieces, outcome, gone, held, lost, astray, timeline: weak };
+    let (gone, late) = (false, None);
+    let request =
+        Request { what, pieces, outcome, gone, held, parked, late, lost, astray, timeline: weak };
     state.requests.insert(id, request);
-    if inline && (state.faults.hung || held) {
+    if parked.is_some() {
         state.parked.push((id, Phase::Complete));
         return;
     }
@@ -696,6 +721,9 @@ pub(crate) fn progress(cell: &DriveCell, timeline: &Timeline, id: u64, phase: Ph
     let mut state = lock(cell);
     if state.faults.hung || state.requests.get(&id).is_some_and(|request| request.held) {
         state.parked.push((id, phase));
+        if let Some(request) = state.requests.get_mut(&id) {
+            request.parked.get_or_insert(timeline.now());
+        }
         return;
     }
     match phase {
@@ -718,9 +746,11 @@ pub(super) fn release(cell: &DriveCell) {
     let parked = core::mem::take(&mut state.parked);
     let (least, most) = (state.config.latency_least.0, state.config.latency_most.0);
     for (request, phase) in parked {
-        let Some(timeline) = state.requests.get(&request).and_then(|r| r.timeline.upgrade()) else {
-            continue;
-        };
+        let Some(waits) = state.requests.get_mut(&request) else { continue };
+        let Some(timeline) = waits.timeline.upgrade() else { continue };
+        if let Some(since) = waits.parked.take() {
+            waits.late = Some(timeline.now().since(since));
+        }
         let after = Nanos(timeline.random(|rng| rng.between(least, most)));
         timeline.schedule(after, Event::Drive { drive: cell.clone(), request, phase });
     }
@@ -730,6 +760,9 @@ pub(super) fn release(cell: &DriveCell) {
 pub(crate) fn cut(cell: &DriveCell, timeline: &Timeline, kind: CutKind) {
     let mut rng = timeline.random(|rng| rng.fork());
     let mut state = lock(cell);
+    let since = state.requests.values().filter_map(|request| request.parked);
+    let held: Vec<Nanos> = since.map(|since| timeline.now().since(since)).collect();
+    state.fired.held.extend(held);
     match kind {
         CutKind::Power => state.power_cut(&mut rng),
         CutKind::Process => state.killed(timeline, &mut rng),

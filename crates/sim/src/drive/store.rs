@@ -67,7 +67,7 @@ impl Torn {
         let bad = if tears.harsh.contains(&offset) { 5 } else { u64::from(tears.unreadable) };
         match rng.below(8) {
             n if n < bad => Self::Unreadable(one(rng)),
-            1 if tears.garbage => Self::Garbage(one(rng)),
+            1 if tears.garbage.contains(&offset) => Self::Garbage(one(rng)),
             n if n > 3 && tears.backwards => Self::Suffix(one(rng)),
             0 | 1 => Self::None,
             2 | 3 => Self::All,
@@ -108,8 +108,8 @@ impl Torn {
 pub struct Tears {
     /// It can't be read.
     pub unreadable: bool,
-    /// It holds nobody's bytes.
-    pub garbage: bool,
+    /// Of some requests that begin in these bytes of the drive a block holds nobody's bytes.
+    pub garbage: Range<u64>,
     /// Of most requests that begin in these bytes of the drive a block can't be read.
     pub harsh: Range<u64>,
     /// The end of a request is written before its begin.
@@ -224,6 +224,10 @@ impl Store {
 
     pub(super) fn any_bad(&self, blocks: Range<u64>) -> bool {
         self.bad.range(blocks).next().is_some()
+    }
+
+    pub(super) fn bad_within(&self, blocks: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        self.bad.range(blocks).copied()
     }
 
     /// Blocks that hold nobody's bytes since a power cut, and were not written since.
