@@ -4,7 +4,7 @@
 //! A picture costs a copy of lists of pages, so one run gives many crash points. Pictures are
 //! taken at the borders of requests (a request was submitted or completed); when there are too
 //! many, every second is dropped and from then on half as many are taken. Some more are taken
-//! while pages of the region map are being written, which is rare.
+//! while pages of the region map are being written, which is rare, or where else one looks.
 //!
 //! Invariant: taking a picture changes nothing of what runs.
 
@@ -42,8 +42,11 @@ pub struct Camera {
     every: u64,
     next: u64,
     most: usize,
-    /// How many more it may take while the map is written, and the border of the last look.
+    /// How many more it may take while this place is written, at so many borders of a hundred, and
+    /// the border of the last look.
     extra: usize,
+    place: Range<u64>,
+    percent: u8,
     looked: u64,
     /// Where writes have to be under way for the only picture, and at how many borders before.
     aim: Option<(Vec<Range<u64>>, u64)>,
@@ -64,8 +67,27 @@ impl Camera {
         let (drives, versions) = (drives.to_vec(), versions.clone());
         let extra = if most > 1 { most / 4 } else { 0 };
         let pictures = Vec::new();
+        let (place, percent) = (MIB..MIB + MAP_BEGIN, 20);
         let (looked, aim) = (0, None);
-        Self { drives, versions, rng, every, next, most, extra, looked, aim, pictures }
+        Self {
+            drives,
+            versions,
+            rng,
+            every,
+            next,
+            most,
+            extra,
+            place,
+            percent,
+            looked,
+            aim,
+            pictures,
+        }
+    }
+
+    /// Takes more pictures while this place of a drive is written, and none while the map is.
+    pub fn look_within(&mut self, place: Range<u64>) {
+        (self.place, self.percent, self.extra) = (place, 50, self.most);
     }
 
     /// A camera that takes one picture, at `border`.
@@ -135,8 +157,8 @@ impl Watch for Camera {
             self.next = border + self.every;
             self.take(border);
         } else if self.extra > 0 && border > self.looked {
-            let mapped = |d: &SharedSimDrive| d.writes_within(MIB..MIB + MAP_BEGIN);
-            if self.drives.iter().any(mapped) && self.rng.chance(20) {
+            let written = |d: &SharedSimDrive| d.writes_within(self.place.clone());
+            if self.drives.iter().any(written) && self.rng.chance(self.percent) {
                 self.extra -= 1;
                 self.take(border);
             }

@@ -20,7 +20,7 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 30] = [
+pub const KINDS: [&str; 43] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -30,6 +30,7 @@ pub const KINDS: [&str; 30] = [
     "torn: shorn",
     "torn: suffix",
     "torn: unreadable",
+    "torn: garbage",
     "unreadable blocks",
     "read error",
     "write error",
@@ -41,13 +42,25 @@ pub const KINDS: [&str; 30] = [
     "hang, then late execution",
     "hung past the deadline",
     "unreadable blocks of the map",
+    "unreadable journal block",
+    "unreadable record slot",
     "a place of the map on all drives",
+    "discard: old",
+    "discard: zeros",
+    "discard: random",
+    "discard: changing",
+    "discard: refused",
     "put back and caught up",
+    "put back and filled",
     "taken out by a person",
     "replaced",
     "lost with the crash",
+    "out before, lost with the crash",
+    "more lost than can be",
     "cloned drive",
+    "paths swapped",
     "rolled back drive",
+    "rolled back to a picture",
     "silent: bit flip",
     "silent: lost write",
     "silent: misdirected write",

@@ -10,8 +10,8 @@
 use crate::abilities::REGION_MAP;
 use crate::camera::Picture;
 use crate::failure::{Failure, Outcome};
-use crate::fleet::{Picked, references};
-use crate::point::{self, Context, OPTIONS};
+use crate::fleet::{Areas, Picked, references};
+use crate::point::{self, Aim, Context, OPTIONS};
 use crate::rig::{ARRAY, BOUND, Blind, Message, Rig, Watch, references_in_order};
 use crate::scenario::shape;
 use crate::tally::Tally;
@@ -192,9 +192,10 @@ impl Small {
             looked_at: BTreeSet::new(),
             tally: Tally::default(),
             unit: STRIP,
-            map: 0..0,
+            areas: Areas::default(),
             beyond: false,
-            brown: None,
+            aim: Aim::Anywhere,
+            past: Vec::new(),
         };
         let mut outcome = Ok(());
         for (number, picture) in pictures.into_iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::record::{self, Record};
 use crate::decoder::{PAGE, ZERO, map};
 use crate::failure::{Failure, Oracle, Outcome};
-use crate::fleet::{Picked, count_torn, pick};
+use crate::fleet::{self, Areas, Picked, count_fired, count_torn, pick};
 use crate::lists;
 use crate::presence;
 use crate::raw;
@@ -59,23 +59,41 @@ pub struct Context {
     pub tally: Tally,
     /// Smallest unit of requests.
     pub unit: u64,
-    /// Where the region map is on every drive.
-    pub map: Range<u64>,
+    /// Where things lie on every drive. What decayed there costs nothing: no more drives have any
+    /// than the array can lose.
+    pub areas: Areas,
     /// Blocks may be unreadable on more drives than redundancy covers.
     pub beyond: bool,
-    /// Crashes leave pages and batches unreadable: drives are lost beside that, and recoveries cut
-    /// short. The data area, which they do not spoil.
-    pub brown: Option<Range<u64>>,
+    /// What crashes aim at.
+    pub aim: Aim,
+    /// The drives as pictures before had them, the oldest first.
+    pub past: Vec<Vec<SharedSimDrive>>,
+}
+
+/// What crashes aim at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Aim {
+    /// Nothing.
+    Anywhere,
+    /// They leave pages and batches unreadable: drives are lost beside that, and recoveries cut
+    /// short.
+    Spoiled,
+    /// They leave a batch on one drive: recoveries are cut while they carry batches out, and a
+    /// drive is lost then.
+    Lone,
 }
 
 impl Context {
-    /// Whether all blocks can be read, but for places of the region map with a spare on the drive.
+    /// Whether all blocks can be read, but for places of the region map with a spare on the drive,
+    /// and what decayed and costs nothing.
     pub fn readable(&self, drives: &[SharedSimDrive]) -> bool {
         let place = |at: u64| at / PAGE as u64;
-        drives.iter().all(|drive| {
-            let bad = drive.unreadable();
+        drives.iter().enumerate().all(|(number, drive)| {
+            let mut bad = drive.unreadable();
+            bad.retain(|at| !self.areas.decayed.contains(&(number, place(*at) * PAGE as u64)));
             let places: BTreeSet<u64> = bad.iter().map(|at| place(*at)).collect();
-            let spare = |at: &u64| self.map.contains(at) && !places.contains(&(place(*at) ^ 1));
+            let spare =
+                |at: &u64| self.areas.map.contains(at) && !places.contains(&(place(*at) ^ 1));
             bad.iter().all(spare)
         })
     }
@@ -268,6 +286,9 @@ pub fn check(
     depth: usize,
 ) -> Outcome<()> {
     count_torn(&picture.drives, &mut context.tally);
+    if depth == 0 {
+        context.areas.decayed.clear();
+    }
     presence::try_out(context, &mut picture, rng)?;
     // The same image may be right for what blocks may hold now and wrong for what was
     // acknowledged since: only if both are the same there is nothing new to see.
@@ -283,14 +304,12 @@ pub fn check(
     let found = pick(&picture.drives);
     let before = Before::of(&found, &picture.drives);
     if let (true, Ok(decoded)) = (rng.chance(50), before.decoded()) {
-        let readable = context.readable(&picture.drives);
+        let readable = context.areas.decayed.is_empty() && context.readable(&picture.drives);
         context.tally.exceptions[1] += raw::look(decoded, &picture.versions, readable, rng)?;
     }
-    let left_out = presence::leave_out(context, &picture.drives, &before, rng);
-    if left_out == 0 {
+    if !presence::leave_out(context, &picture.drives, (&found, &before, depth), rng) {
         return recover(context, (picture, &before), digest, rng, depth);
     }
-    context.tally.fault("lost with the crash", left_out as u64);
     let found = pick(&picture.drives);
     let before = Before::of(&found, &picture.drives);
     recover(context, (picture, &before), digest, rng, depth)
@@ -325,18 +344,20 @@ fn within(
     depth: usize,
     rng: &mut Rng,
 ) -> Camera {
-    let Some(data) = &context.brown else {
+    if context.aim == Aim::Anywhere {
         let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
         return Camera::once(drives, versions, rng.fork(), deeper);
-    };
+    }
     if depth >= DEPTH || rng.chance(20) {
         return Camera::once(drives, versions, rng.fork(), u64::MAX);
     }
-    let places = match rng.coin() {
-        true => vec![0..MIB, data.end..u64::MAX],
-        false => core::iter::once(MIB..data.end).collect(),
+    let data = &context.areas.data;
+    let places = match context.aim {
+        Aim::Lone => vec![data.clone()],
+        _ if rng.coin() => vec![0..MIB, data.end..u64::MAX],
+        _ => core::iter::once(MIB..data.end).collect(),
     };
-    let before = rng.below(25);
+    let before = rng.below(if context.aim == Aim::Lone { 40 } else { 25 });
     Camera::aimed(drives, versions, rng.fork(), (places, before))
 }
 
@@ -350,11 +371,13 @@ fn recover(
 ) -> Outcome<()> {
     let rig = machine(rng);
     let readable = context.readable(&picture.drives);
-    before.pages(&picture.drives, context.brown.is_some())?;
+    before.pages(&picture.drives, context.aim == Aim::Spoiled)?;
     let mut may_hold = picture.versions.clone();
     before.forgive_maps(&mut may_hold, &mut context.tally);
     let versions = Rc::new(RefCell::new(may_hold));
     let mut camera = within(context, &picture.drives, &versions, depth, rng);
+    let swaps = fleet::swaps(&picture.drives, rng).is_some();
+    context.tally.fault("paths swapped", u64::from(swaps));
     let Some(status) = start(&rig, &mut camera, (&picture.drives, before), rng)? else {
         context.tally.refused += 1;
         context.tally.traced(rig.world.trace_hash());
@@ -388,6 +411,7 @@ fn recover(
     rig.run(&mut Blind, crate::rig::BOUND, "the end of all requests", idle)?;
     context.tally.traced(rig.world.trace_hash());
     rig.end(picture.power);
+    count_fired(&picture.drives, &context.areas, &mut context.tally);
     let readable = context.readable(&picture.drives);
     look(&picture.drives, before, &content, (whole, rested, readable), rng)?;
     if let Ok(decoded) = before.decoded() {

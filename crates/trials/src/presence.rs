@@ -1,17 +1,17 @@
 //! Drives that come back wrong: a copy beside its original, one in a state of long ago, or all of
 //! them without the same place of their region maps.
 
+use crate::abilities::UNREADABLE_JOURNAL;
 use crate::before::Before;
 use crate::camera::Picture;
-use crate::decoder::PAGE;
 use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::map::used_bytes;
-use crate::decoder::record;
+use crate::decoder::{PAGE, Raw, record};
 use crate::failure::{Failure, Oracle, Outcome};
-use crate::fleet::{expected, pick, references};
-use crate::point::{Context, OPTIONS};
+use crate::fleet::{Picked, expected, pick, references};
+use crate::point::{Aim, Context, OPTIONS};
 use crate::rig::{Blind, Rig};
-use engine::manage::command::ManageError;
+use engine::manage::command::{ManageError, StartOptions};
 use format::AssembleError;
 use sim::{Rng, SharedSimDrive, WorldConfig};
 
@@ -30,6 +30,13 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
     let mut own = Rng::new(rng.clone().bits() ^ 0x6465_6361_7973);
     if own.chance(5) {
         decay(context, picture, &mut own);
+    }
+    let mut own = Rng::new(rng.clone().bits() ^ 0x0066_6164_6573);
+    match own.below(100) {
+        0..6 if UNREADABLE_JOURNAL.there => fade(context, picture, false, &mut own),
+        6..10 => fade(context, picture, true, &mut own),
+        10..12 => over_budget(context, &picture.drives, &mut own)?,
+        _ => {}
     }
     Ok(())
 }
@@ -59,34 +66,146 @@ fn decay(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     }
 }
 
-/// Sometimes some of the drives that the array could lose are lost with the crash; how many.
+/// Sometimes some of the drives that the array could lose are lost with the crash, and sometimes
+/// one that did not count; whether any is.
 pub fn leave_out(
-    context: &Context,
+    context: &mut Context,
     drives: &[SharedSimDrive],
-    before: &Before<'_>,
+    (found, before, depth): (&[Picked], &Before<'_>, usize),
     rng: &mut Rng,
-) -> usize {
+) -> bool {
     // Blocks that can't be read are damage enough, but for what has places of its own.
-    let spoiled = match &context.brown {
-        Some(data) => drives.iter().any(|d| d.unreadable().iter().any(|at| data.contains(at))),
-        None => !context.readable(drives),
+    let spoiled = match context.aim {
+        Aim::Spoiled => {
+            drives.iter().any(|d| d.unreadable().iter().any(|at| context.areas.data.contains(at)))
+        }
+        _ => !context.areas.decayed.is_empty() || !context.readable(drives),
     };
-    if !rng.chance(if context.brown.is_some() { 60 } else { 20 }) || spoiled {
-        return 0;
+    let percent = match context.aim {
+        Aim::Anywhere => 20,
+        Aim::Lone if depth == 0 => 5,
+        Aim::Spoiled | Aim::Lone => 60,
+    };
+    let Ok(decoded) = before.decoded() else { return false };
+    if !rng.chance(percent) || spoiled {
+        return false;
     }
-    let spare = before.decoded().map_or(0, |d| d.spare());
-    let count = rng.index(spare + 1);
-    let mut there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
+    let there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
+    let mut counting = numbers(decoded, found);
+    let out = |i: &usize| !counting.contains(i) && record::newest(&found[*i]).is_some();
+    let out: Vec<usize> = (0..found.len()).filter(out).collect();
+    let spare = decoded.spare();
+    let count = if context.aim == Aim::Lone { spare.min(1) } else { rng.index(spare + 1) };
     for _ in 0..count {
-        there.swap_remove(rng.index(there.len())).vanish();
+        there[counting.swap_remove(rng.index(counting.len()))].vanish();
     }
-    count
+    let other = !out.is_empty() && rng.chance(25);
+    if other {
+        there[out[rng.index(out.len())]].vanish();
+    }
+    context.tally.fault("lost with the crash", count as u64);
+    context.tally.fault("out before, lost with the crash", u64::from(other));
+    count > 0 || other
+}
+
+/// Which of the drives that were found count.
+fn numbers(decoded: &Decoded<'_, Picked>, found: &[Picked]) -> Vec<usize> {
+    let counting = (0..decoded.drives.len()).filter(|slot| decoded.counts(*slot));
+    let number = |own: &Picked| found.iter().position(|f| core::ptr::eq(f, own));
+    counting.filter_map(|slot| decoded.drives[slot].and_then(number)).collect()
+}
+
+/// Makes a record, or something in the journal area, unreadable that is durable, on no more drives
+/// than the array can lose.
+fn fade(context: &mut Context, picture: &Picture, records: bool, rng: &mut Rng) {
+    let damaged = picture.drives.iter().any(|d| !d.unreadable().is_empty());
+    let picked = pick(&picture.drives);
+    let Ok(decoded) = Decoded::open(&picked) else { return };
+    let spare = decoded.spare();
+    if damaged || context.aim == Aim::Spoiled || spare == 0 || decoded.may_start().is_err() {
+        return;
+    }
+    let there = (0..picture.drives.len()).filter(|i| !picture.drives[*i].is_gone());
+    let there: Vec<usize> = there.collect();
+    let mut counting = numbers(&decoded, &picked);
+    for _ in 0..1 + rng.index(spare) {
+        let own = counting.swap_remove(rng.index(counting.len()));
+        let drive = &picked[own];
+        let places: Vec<u64> = match &decoded.record.areas {
+            _ if records => record::places(drive.bytes()).0.to_vec(),
+            Some(areas) => {
+                let pages = areas.journal_start / PAGE as u64
+                    ..(areas.journal_start + areas.journal_bytes) / PAGE as u64;
+                let said = |page: &u64| {
+                    let begin = &drive.page(*page)[..8];
+                    begin == b"PALIJRNL" || begin == b"PALIFLGT"
+                };
+                pages.filter(said).map(|page| page * PAGE as u64).collect()
+            }
+            None => return,
+        };
+        if places.is_empty() {
+            continue;
+        }
+        let at = places[rng.index(places.len())];
+        picture.drives[there[own]].fail_range(at, PAGE as u64);
+        context.areas.decayed.push((there[own], at));
+    }
+}
+
+/// Loses one drive of a group more than it can: nobody may start the rest, whatever is accepted.
+fn over_budget(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
+    let picked = pick(drives);
+    let Ok(decoded) = Decoded::open(&picked) else { return Ok(()) };
+    if decoded.may_start().is_err() {
+        return Ok(());
+    }
+    let record = &decoded.record;
+    let range = &record.ranges[rng.index(record.ranges.len())];
+    let first = range.first_slot + rng.index(range.groups) * (range.k + range.m);
+    let group = first..first + range.k + range.m;
+    let copies: Vec<_> =
+        drives.iter().filter(|d| !d.is_gone()).map(SharedSimDrive::duplicate).collect();
+    let mine = |found: &Picked| {
+        let own = record::newest(found)?;
+        let slot = record.slots.iter().position(|slot| slot.drive == own.drive);
+        // A drive that was replaced may sit in the group by what others knew.
+        Some(slot.is_none_or(|slot| group.contains(&slot)))
+    };
+    let mut all: Vec<usize> =
+        (0..picked.len()).filter(|i| mine(&picked[*i]) == Some(true)).collect();
+    while all.len() >= range.k {
+        copies[all.swap_remove(rng.index(all.len()))].vanish();
+    }
+    let said = expected(&pick(&copies));
+    let beyond = [Err(Refusal::TooManyMissing), Err(Refusal::Nothing)];
+    if !beyond.contains(&said) {
+        let text =
+            format!("more drives are lost than redundancy covers, and the document: {said:?}");
+        return Err(Failure::new(Oracle::Start, text));
+    }
+    context.tally.fault("more lost than can be", u64::from(said == beyond[0]));
+    for accept_loss in [false, true] {
+        let rig = Rig::new(WorldConfig::new(rng.bits()));
+        let list = references(&copies, rng);
+        let options = StartOptions { accept_loss, ..OPTIONS };
+        match rig.assemble(&mut Blind, list, options)? {
+            Err(ManageError::Assemble(AssembleError::TooManyMissing { .. })) => {}
+            Err(_) if said != beyond[0] => {}
+            other => {
+                let then = other.map_or_else(|e| e.to_string(), |_| "it was started".into());
+                let text = format!("more drives are lost than redundancy covers: {then}");
+                return Err(Failure::new(Oracle::Start, text));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn cloned(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
     let mut all: Vec<_> = drives.iter().map(SharedSimDrive::duplicate).collect();
     let mut there: Vec<usize> = (0..drives.len()).filter(|i| !drives[*i].is_gone()).collect();
-    there.retain(|i| record::newest(&crate::fleet::Picked::new(&drives[*i])).is_some());
+    there.retain(|i| record::newest(&Picked::new(&drives[*i])).is_some());
     if there.is_empty() {
         return Ok(());
     }
@@ -107,9 +226,9 @@ fn cloned(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Ou
     }
 }
 
-/// Puts a drive of the picture back to where it was after the creation, if that is at least two
-/// epochs before what the *other* drives know (one epoch behind is what a cut between two writes of
-/// records leaves) and the array can do without it.
+/// Puts a drive of the picture back to where it was after the creation, or in a picture before, if
+/// that is at least two epochs before what the *other* drives know (one epoch behind is what a cut
+/// between two writes of records leaves) and the array can do without it.
 fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     let picked = pick(&picture.drives);
     let Ok(decoded) = Decoded::open(&picked) else { return };
@@ -119,17 +238,26 @@ fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     }
     let width = decoded.record.slots.len();
     let at = rng.index(width);
-    let Some(old) = record::newest(&context.base[at]) else { return };
-    let known = decoded.record.slots.iter().any(|slot| slot.drive == old.drive);
-    let others = picked.iter().filter_map(record::newest).filter(|own| own.drive != old.drive);
-    let newest = others.map(|own| own.epoch.counter);
-    if !known || newest.max().is_none_or(|counter| old.epoch.counter + 2 > counter) {
-        return;
-    }
+    // From a generator of its own: what else is drawn stays as it is.
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7061_7374);
+    let epoch = |drives: &[SharedSimDrive]| {
+        let old = record::newest(&Picked::new(&drives[at]))?;
+        let known = decoded.record.slots.iter().any(|slot| slot.drive == old.drive);
+        let others = picked.iter().filter_map(record::newest).filter(|own| own.drive != old.drive);
+        let newest = others.map(|own| own.epoch.counter).max()?;
+        (known && old.epoch.counter + 2 <= newest).then_some(old.epoch)
+    };
+    let Some(first) = epoch(&context.origin) else { return };
+    let later = |drives: &&Vec<SharedSimDrive>| epoch(drives).is_some_and(|then| then != first);
+    let later: Vec<_> = context.past.iter().filter(later).collect();
+    let (old, kind) = match later.is_empty() || own.chance(25) {
+        true => (&context.origin, "rolled back drive"),
+        false => (later[own.index(later.len())], "rolled back to a picture"),
+    };
     let before = picture.drives[at].clone();
-    picture.drives[at] = context.origin[at].duplicate();
+    picture.drives[at] = old[at].duplicate();
     match expected(&pick(&picture.drives)) {
-        Ok(()) | Err(Refusal::AcceptLoss) => context.tally.fault("rolled back drive", 1),
+        Ok(()) | Err(Refusal::AcceptLoss) => context.tally.fault(kind, 1),
         Err(_) => picture.drives[at] = before,
     }
 }

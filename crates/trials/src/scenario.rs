@@ -305,6 +305,15 @@ fn with_map(scenario: &mut Scenario) {
     }
 }
 
+/// Has cuts of power leave nobody's bytes in what is being written before the data areas, where
+/// all has a checksum. From a generator of its own, so that nothing else changes.
+fn garble(scenario: &mut Scenario) {
+    if Rng::new(scenario.seed ^ 0x6761_7262_6c65).chance(20) {
+        let before = 0..scenario.data.0;
+        scenario.drives.iter_mut().for_each(|drive| drive.tears.garbage = before.clone());
+    }
+}
+
 fn geometry(rng: &mut Rng) -> (Level, usize) {
     let (least, level) = [
         (2, Level::Raid0),
@@ -346,6 +355,7 @@ impl Scenario {
     pub fn new(seed: u64) -> Self {
         let mut scenario = Self::plain(seed);
         with_map(&mut scenario);
+        garble(&mut scenario);
         trouble::add(&mut scenario);
         scenario
     }
@@ -411,6 +421,7 @@ impl Scenario {
     pub fn reduced(mut self, cuts: &Cuts) -> Self {
         if cuts.no_map {
             self = Self::plain(self.seed);
+            garble(&mut self);
             trouble::add(&mut self);
         }
         if let Some(n) = cuts.sessions {

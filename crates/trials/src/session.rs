@@ -34,7 +34,8 @@ const DRIVE_TIMEOUT: Nanos = Nanos(DRIVE_DEADLINE.0 / 4 * 5);
 
 /// A request of a person under way.
 enum Asked {
-    Array(Answer<ArrayStatus>),
+    /// What it is called if it is done.
+    Array(Option<&'static str>, Answer<ArrayStatus>),
     /// A drive into a slot.
     Replace(usize, usize, Answer<ArrayStatus>),
     /// Of a new volume, or one that changes from a size.
@@ -336,74 +337,47 @@ impl Floor {
         Err(format!("a {what} failed though redundancy covers what befell the drives: {error}"))
     }
 
+    /// What it does is counted where it meets a request.
     fn befall(&self, env: &Machine, fault: Fault, victim: usize, rng: &mut Rng) {
         let slot = self.victims[victim];
         let drive = self.drives[self.seats.borrow()[slot]].clone();
         let (data, bytes_of_data) = self.data;
-        let name = match fault {
+        match fault {
             Fault::Unreadable => {
                 let at = data + rng.below(bytes_of_data.min(4 * MIB) / 4096) * 4096;
                 let bytes = 4096 * (1 + rng.below(4));
                 drive.fail_range(at, bytes.min(data + bytes_of_data - at));
-                "unreadable blocks"
             }
-            Fault::UnreadableFront => {
-                drive.fail_range(data + rng.below(32) * 4096, 4096);
-                "unreadable blocks"
-            }
-            Fault::Read => {
-                drive.fail_reads(rng.below(4), 1);
-                "read error"
-            }
-            Fault::Write => {
-                drive.fail_writes(rng.below(4), 1);
-                "write error"
-            }
-            Fault::WriteMedia => {
-                drive.spoil_writes(rng.below(4), 1);
-                "write error on media"
-            }
-            Fault::Flush => {
-                drive.fail_flushes(0, 1);
-                "flush error"
-            }
-            Fault::Vanish => {
-                drive.vanish();
-                "vanished"
-            }
+            Fault::UnreadableFront => drive.fail_range(data + rng.below(32) * 4096, 4096),
+            Fault::Read => drive.fail_reads(rng.below(4), 1),
+            Fault::Write => drive.fail_writes(rng.below(4), 1),
+            Fault::WriteMedia => drive.spoil_writes(rng.below(4), 1),
+            Fault::Flush => drive.fail_flushes(0, 1),
+            Fault::Vanish => drive.vanish(),
             Fault::Return => {
                 if !drive.is_gone() {
                     return;
                 }
                 drive.reappear();
-                "returned"
+                self.tally.borrow_mut().fault("returned", 1);
             }
             Fault::Slow => {
                 let factor = [10, 100, 1000][rng.index(3)];
                 drive.set_latency(Nanos(1_000), Nanos(2_000 * factor));
-                "slow"
             }
             Fault::Hang | Fault::Hung(_) | Fault::Held(_) => self.hang(env, fault, drive, rng),
             Fault::UnreadableMap => {
                 drive.fail_range(MIB + rng.below(4) * 4096, 4096 * (1 + rng.below(2)));
-                "unreadable blocks of the map"
             }
-        };
+        }
         if !matches!(fault, Fault::Slow | Fault::Hang) {
             self.faulty.set(true);
         }
-        self.tally.borrow_mut().fault(name, 1);
     }
 
     /// Holds some requests of a drive, or all, and lets them run late.
-    fn hang(
-        &self,
-        env: &Machine,
-        fault: Fault,
-        drive: SharedSimDrive,
-        rng: &mut Rng,
-    ) -> &'static str {
-        let (span, wait, name) = match fault {
+    fn hang(&self, env: &Machine, fault: Fault, drive: SharedSimDrive, rng: &mut Rng) {
+        let (span, wait) = match fault {
             Fault::Hung(seconds) => {
                 // Or it takes new requests, and what it was asked before runs all the later.
                 if rng.coin() {
@@ -411,12 +385,12 @@ impl Floor {
                 } else {
                     drive.hold(rng.below(3), 1 + rng.below(3));
                 }
-                (Nanos::from_millis(seconds * 1000), DRIVE_TIMEOUT, "hung past the deadline")
+                (Nanos::from_millis(seconds * 1000), DRIVE_TIMEOUT)
             }
             Fault::Held(seconds) => {
                 drive.hold(rng.below(6), 1);
                 let span = Nanos::from_millis(seconds * 1000);
-                (span, span, "hang, then late execution")
+                (span, span)
             }
             _ => {
                 if rng.coin() {
@@ -425,12 +399,11 @@ impl Floor {
                     drive.hold(rng.below(3), 1 + rng.below(3));
                 }
                 let span = Nanos([50_000, 1_000_000, 1_000_000_000][rng.index(3)]);
-                (span, span, "hang, then late execution")
+                (span, span)
             }
         };
         self.wait_longer(wait);
         self.later(env, drive, span);
-        name
     }
 
     /// Requests of hosts may take so much longer.
@@ -462,8 +435,8 @@ impl Floor {
         let asked = match admin {
             Admin::Fail => {
                 self.faulty.set(true);
-                self.tally.borrow_mut().fault("taken out by a person", 1);
-                Asked::Array(rig.send(|r| Request::Fail(name(), format!("slot:{slot}"), r)))
+                let out = rig.send(|r| Request::Fail(name(), format!("slot:{slot}"), r));
+                Asked::Array(Some("taken out by a person"), out)
             }
             Admin::Replace => {
                 let spare = self.spare.get();
@@ -492,10 +465,10 @@ impl Floor {
             Admin::Scrub => {
                 let all = [Repair::Nothing, Repair::Known, Repair::TrustData];
                 let repair = all[(seed % 3) as usize];
-                Asked::Array(rig.send(|r| Request::Scrub(name(), repair, r)))
+                Asked::Array(None, rig.send(|r| Request::Scrub(name(), repair, r)))
             }
             Admin::Task(kind, action) => {
-                Asked::Array(rig.send(|r| Request::Task(name(), kind, action, r)))
+                Asked::Array(None, rig.send(|r| Request::Task(name(), kind, action, r)))
             }
             Admin::Delete => {
                 if !self.versions.borrow_mut().delete("w") {
@@ -553,7 +526,13 @@ impl Floor {
     fn hear(&self, rig: &Rig, status: &ArrayStatus) {
         let mut asked = self.asked.borrow_mut();
         asked.retain(|one| match one {
-            Asked::Array(answer) => answer.take().is_none(),
+            Asked::Array(what, answer) => {
+                let Some(result) = answer.take() else { return true };
+                if let (Some(what), Ok(_)) = (what, result) {
+                    self.tally.borrow_mut().fault(what, 1);
+                }
+                false
+            }
             Asked::Replace(slot, spare, answer) => match answer.take() {
                 Some(Ok(_)) => {
                     let before = core::mem::replace(&mut self.seats.borrow_mut()[*slot], *spare);

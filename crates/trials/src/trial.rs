@@ -4,9 +4,9 @@ use crate::before::{Before, start};
 use crate::camera::{Camera, Picture};
 use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
-use crate::fleet::{Picked, pick};
+use crate::fleet::{Areas, Picked, count_fired, pick};
 use crate::lists;
-use crate::point::{self, Context};
+use crate::point::{self, Aim, Context};
 use crate::rig::{ARRAY, Blind, Rig, references_in_order};
 use crate::scenario::{Cuts, End, Scenario};
 use crate::session::Floor;
@@ -48,13 +48,19 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
         looked_at: BTreeSet::new(),
         tally: Tally { seeds: 1, ..Tally::default() },
         unit: scenario.unit,
-        // Drives of the trials are so small that it has one MiB.
-        map: if scenario.map { MIB..2 * MIB } else { 0..0 },
+        areas: Areas {
+            // Drives of the trials are so small that it has one MiB.
+            map: if scenario.map { MIB..2 * MIB } else { 0..0 },
+            data: scenario.data.0..scenario.data.0 + scenario.data.1,
+            decayed: Vec::new(),
+        },
         beyond: scenario.beyond,
-        brown: (scenario.trouble == Some(Kind::Brown)).then_some({
-            let (start, bytes) = scenario.data;
-            start..start + bytes
-        }),
+        aim: match scenario.trouble {
+            Some(Kind::Brown) => Aim::Spoiled,
+            Some(Kind::Lone) => Aim::Lone,
+            _ => Aim::Anywhere,
+        },
+        past: Vec::new(),
     };
     let mut trial = Trial {
         scenario,
@@ -138,6 +144,9 @@ impl Trial<'_> {
         before.forgive_maps(&mut self.versions.borrow_mut(), &mut self.context.tally);
         let most = self.scenario.pictures / self.scenario.sessions.len();
         let mut camera = Camera::new(&self.drives, &self.versions, self.rng.fork(), most);
+        if self.context.aim == Aim::Lone {
+            camera.look_within(self.context.areas.map.end..self.context.areas.data.start);
+        }
         let started = start(&rig, &mut camera, (&self.drives, &before), &mut self.rng);
         let Some(status) = started? else {
             self.context.tally.refused += 1;
@@ -151,6 +160,7 @@ impl Trial<'_> {
             Floor::new(self.scenario, session, &self.versions, &self.drives, &self.seats, owing);
         self.seats = floor.run(&rig, &status, &mut camera, &mut self.context.tally)?;
         self.end(&rig, &mut camera, session.end)?;
+        count_fired(&self.drives, &self.context.areas, &mut self.context.tally);
         self.context.tally.traced(rig.world.trace_hash());
         self.context.tally.fault("parity by an accelerator", rig.aided.done.get());
         self.context.tally.fault("a job left undone", rig.aided.undone.get());
@@ -230,8 +240,10 @@ impl Trial<'_> {
             if self.only.is_some_and(|only| only != number) {
                 continue;
             }
+            let now: Vec<_> = picture.drives.iter().map(SharedSimDrive::duplicate).collect();
             point::check(&mut self.context, picture, &mut rng, 0)
                 .map_err(|f| f.at(format_args!("picture {number} at border {border}")))?;
+            self.context.past.push(now);
         }
         Ok(())
     }

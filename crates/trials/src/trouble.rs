@@ -15,6 +15,7 @@
 //! | rows    | a volume is written and deleted, and another gets its rows                    |
 //! | brown   | cuts of power spoil the pages and batches that are just being written         |
 //! | again   | everything is written twice, without a drive, and the journal goes round       |
+//! | lone    | the newest batch is on one drive, and that is lost while it is carried out    |
 //!
 //! Invariant: drawn from a generator of its own, so that the rest of a scenario stays as it is.
 
@@ -23,6 +24,7 @@ use crate::scenario::{Admin, End, Fault, Host, Scenario, Session, Step, What, sh
 use engine::manage::command::{TaskAction, TaskKind};
 use layout::Level;
 use sim::Rng;
+use sim::drive::Tears;
 use units::{MIB, Nanos};
 
 /// A kind of trouble.
@@ -52,10 +54,12 @@ pub enum Kind {
     Brown,
     /// Again.
     Again,
+    /// Lone.
+    Lone,
 }
 
 /// Every kind, as people call it.
-pub const KINDS: [(Kind, &str); 12] = [
+pub const KINDS: [(Kind, &str); 13] = [
     (Kind::Hung, "hung"),
     (Kind::Away, "away"),
     (Kind::Held, "held"),
@@ -68,6 +72,7 @@ pub const KINDS: [(Kind, &str); 12] = [
     (Kind::Rows, "rows"),
     (Kind::Brown, "brown"),
     (Kind::Again, "again"),
+    (Kind::Lone, "lone"),
 ];
 
 /// The kind of this name.
@@ -178,7 +183,7 @@ fn again(scenario: &mut Scenario, redundant: usize) {
     let mut rng = Rng::new(scenario.seed ^ 0x6167_6169);
     let parity = matches!(scenario.level, Level::Raid5 | Level::Raid6);
     if !scenario.map || redundant == 0 || !parity || !rng.chance(25) {
-        return;
+        return lone(scenario, redundant);
     }
     scenario.trouble = Some(Kind::Again);
     scenario.drives.iter_mut().for_each(|drive| drive.tears.backwards = true);
@@ -197,6 +202,35 @@ fn again(scenario: &mut Scenario, redundant: usize) {
         list.number += 1;
         session.steps.insert(at, twice);
     }
+}
+
+/// Has RAID 6 without a drive log a few small writes, each batch on a quick drive and a slow one:
+/// where power is cut between the two, the newest is on one drive only. It must be on another
+/// before any of it is in place, as that drive may be lost at the next cut.
+fn lone(scenario: &mut Scenario, redundant: usize) {
+    let mut rng = Rng::new(scenario.seed ^ 0x6c6f_6e65);
+    let raid6 = scenario.level == Level::Raid6;
+    if !scenario.map || redundant < 2 || !raid6 || !rng.chance(40) {
+        return;
+    }
+    scenario.trouble = Some(Kind::Lone);
+    for (number, drive) in scenario.drives.iter_mut().enumerate() {
+        let (least, most) = if number % 2 == 0 { (1, 5) } else { (200, 400) };
+        (drive.latency_least, drive.latency_most) =
+            (Nanos::from_micros(least), Nanos::from_micros(most));
+        drive.tears = Tears::default();
+    }
+    scenario.sessions.truncate(1);
+    let mut list = List { number: 0, rng };
+    let session = &mut scenario.sessions[0];
+    session.steps.clear();
+    session.world.cores = 1;
+    (session.lanes, session.focus, session.end) = (1, u64::MAX, End::Cut);
+    // Where few count, the newest is carried out early.
+    let count = 2 + list.rng.below(10);
+    let mut all = vec![What::Person(Admin::Fail, 0), What::Answered];
+    all.extend(list.writes(count, 2));
+    list.insert(session, 0, all);
 }
 
 /// Makes steps.
