@@ -21,6 +21,10 @@
 //! Buffers go to limbo only where the device reaches for the job's own memory. Otherwise it has
 //! nothing but the lanes' memory, and the job comes back with them.
 //!
+//! Jobs of one kind start in the order in which they came; those under way at once end in any
+//! order. Results of one stripe are in order because who works on it waits for each before it asks
+//! for the next.
+//!
 //! A lane is *idle* or *running* one batch; a mark that passed makes it idle. The queue is *open*
 //! until the device fails a call, is late by more than the bound, or computes something wrong;
 //! then it is *fenced* for good, and all its jobs finish.

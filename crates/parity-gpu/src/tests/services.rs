@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io::{Buf, BufMut, Pool};
 use parity::Code;
@@ -23,6 +23,8 @@ const HASTY: Limits =
 
 /// Bytes of a buffer.
 const STRIP: usize = 4096;
+/// Bytes of a strip that may be worth a device.
+const LARGE: usize = 32 << 10;
 
 /// A service on a fake device, with what it told.
 struct Bench {
@@ -422,6 +424,41 @@ fn nobody_waits_for_a_device_to_open() {
     until(|| !events.lock().unwrap().is_empty());
     assert_eq!(events.lock().unwrap()[..], [Event::Opened("fake".to_owned())]);
     drop(pool);
+}
+
+/// What `auto` does follows what both sides were measured to take, and goes on following it.
+#[test]
+fn auto_gives_jobs_away_while_that_pays_and_takes_them_back() {
+    let limits = Limits { in_bytes: 1 << 20, ..LIMITS };
+    let bench = Bench::new(7, limits);
+    let pool = Pool::reached(LARGE, 6, Some(&bench.service.reach()));
+    let handle = bench.service.handle(Placement::Auto);
+    let operation = Operation::generate(Code::new(4, 2).unwrap());
+    // What a core does here takes this long.
+    let spin = |time: Duration| {
+        handle.here(&operation, LARGE, &mut || {
+            let since = Instant::now();
+            while since.elapsed() < time {
+                core::hint::spin_loop();
+            }
+        });
+    };
+    let jobs = |wanted: bool, time: Duration| {
+        while handle.wants(&operation, LARGE, false) != wanted {
+            spin(time);
+        }
+    };
+    jobs(true, Duration::from_millis(20));
+    let mut random = Random(3);
+    let inputs = (0..4).map(|_| buffer(&pool, &mut random, LARGE).freeze()).collect();
+    let outputs = (0..2).map(|_| buffer(&pool, &mut random, LARGE)).collect();
+    let job = Job { operation: operation.clone(), inputs, outputs };
+    let right = Right::of(&job);
+    assert!(right.check(wait(handle.submit(job))), "the device does it");
+    assert_eq!(bench.service.figures().jobs, 1);
+    jobs(false, Duration::ZERO);
+    assert!(!handle.wants(&operation, LARGE, true), "a lone one least of all");
+    assert_eq!(bench.service.fence(), None);
 }
 
 /// What is done where follows the placement, and fits.
