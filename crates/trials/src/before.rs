@@ -15,6 +15,7 @@ use crate::versions::Versions;
 use engine::manage::command::{ArrayStatus, ManageError};
 use format::AssembleError;
 use sim::{Rng, SharedSimDrive};
+use std::collections::BTreeSet;
 
 /// What the drives said before they were started.
 pub struct Before<'a> {
@@ -63,6 +64,18 @@ impl<'a> Before<'a> {
         let seat = decoded.seat(volume, at).filter(parity);
         let owed = |seat: &Seat| !self.readable && !decoded.trusted(seat);
         seat.is_some_and(|seat| owed(&seat) || decoded.listed(volume, at, bytes))
+    }
+
+    /// The units that are lost, or that the start finds lost: the volumes' numbers, and offsets.
+    pub fn lost(&self, versions: &Versions, unit: u64) -> BTreeSet<(usize, u64)> {
+        let Ok(decoded) = &self.decoded else { return BTreeSet::new() };
+        let mut lost = BTreeSet::new();
+        for (number, known) in versions.volumes().iter().enumerate() {
+            let Some(volume) = decoded.volume(&known.name) else { continue };
+            let all = (0..known.sizes.iter().copied().max().unwrap_or(0)).step_by(unit as usize);
+            lost.extend(all.filter(|at| decoded.listed(volume, *at, unit)).map(|at| (number, at)));
+        }
+        lost
     }
 
     /// Every drive that counts has each page of the region map, the newest or the one before. With

@@ -23,7 +23,7 @@ use io::{BlockError, Blocks, Env, Pool, Priority};
 use layout::Level;
 use sim::{Rng, SharedSimDrive};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use units::{CoreId, MIB, Nanos, Slot};
 
@@ -68,6 +68,8 @@ pub struct Floor {
     focus: u64,
     /// Requests may fail once a drive does.
     fragile: bool,
+    /// Units of volumes that were lost before, and not written since: they can't be read.
+    pub lost: RefCell<BTreeSet<(usize, u64)>>,
     /// Something befell a drive, now or in a session before.
     faulty: Cell<bool>,
     /// Nobody does anything new before.
@@ -110,6 +112,7 @@ impl Floor {
                 || shape(scenario.level, scenario.width).0 == 0
                 || (parity && owing),
             faulty: Cell::new(drives.iter().any(|d| !d.unreadable().is_empty())),
+            lost: RefCell::default(),
             quiet_until: Cell::new(Nanos(0)),
             hushed: Cell::new(false),
             patience: Cell::new(PROMPT),
@@ -282,7 +285,7 @@ impl Floor {
         bytes: u64,
     ) -> Result<(), String> {
         let (result, got) = volume.read(from, Pool::single(bytes as usize)).await;
-        if self.ended(result, "read")? {
+        if self.ended(result, "read", (at, from, bytes))? {
             let excused = self.versions.borrow_mut().check(at, from, &got, false)?;
             self.tally.borrow_mut().exceptions[1] += excused;
         }
@@ -310,7 +313,8 @@ impl Floor {
             _ => (volume.discard(from, bytes).await, false),
         };
         // A discard may leave what was there: both stay possible until a read tells.
-        if self.ended(result, "change")? && host != Host::Discard {
+        if self.ended(result, "change", (at, from, bytes))? && host != Host::Discard {
+            self.lost.borrow_mut().retain(|unit| !self.meets(*unit, (at, from, bytes)));
             self.versions.borrow_mut().end(at, from, bytes, version, fua);
         }
         Ok(())
@@ -319,18 +323,29 @@ impl Floor {
     async fn flush(&self, env: &Machine) -> Result<(), String> {
         let Some(volume) = self.handle(0, env.core()) else { return Ok(()) };
         let flush = self.versions.borrow().flush_begins();
-        if self.ended(volume.flush().await, "flush")? {
+        if self.ended(volume.flush().await, "flush", (0, 0, 0))? {
             self.versions.borrow_mut().flush_ends(&flush);
         }
         Ok(())
     }
 
-    /// Whether a request ended well; an error where it must not be is a failure.
-    fn ended(&self, result: Result<(), BlockError>, what: &str) -> Result<bool, String> {
+    /// Whether a unit lies in a range of a volume, in part.
+    fn meets(&self, (of, unit): (usize, u64), (at, from, bytes): (usize, u64, u64)) -> bool {
+        of == at && unit < from + bytes && from < unit + self.unit
+    }
+
+    /// Whether a request of a range ended well; an error where it must not be is a failure.
+    fn ended(
+        &self,
+        result: Result<(), BlockError>,
+        what: &str,
+        range: (usize, u64, u64),
+    ) -> Result<bool, String> {
         let mut tally = self.tally.borrow_mut();
         tally.requests += 1;
         let Err(error) = result else { return Ok(true) };
-        if self.fragile && self.faulty.get() {
+        let lost = self.lost.borrow().iter().any(|unit| self.meets(*unit, range));
+        if lost || self.fragile && self.faulty.get() {
             tally.exceptions[0] += 1;
             return Ok(false);
         }

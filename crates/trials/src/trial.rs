@@ -142,6 +142,7 @@ impl Trial<'_> {
         let found = pick(&self.drives);
         let before = Before::of(&found, &self.drives);
         before.forgive_maps(&mut self.versions.borrow_mut(), &mut self.context.tally);
+        let lost = before.lost(&self.versions.borrow(), self.scenario.unit);
         let most = self.scenario.pictures / self.scenario.sessions.len();
         let mut camera = Camera::new(&self.drives, &self.versions, self.rng.fork(), most);
         if self.context.aim == Aim::Lone {
@@ -158,6 +159,7 @@ impl Trial<'_> {
         point::settle_volumes(&status, &mut self.versions.borrow_mut())?;
         let floor =
             Floor::new(self.scenario, session, &self.versions, &self.drives, &self.seats, owing);
+        *floor.lost.borrow_mut() = lost;
         self.seats = floor.run(&rig, &status, &mut camera, &mut self.context.tally)?;
         self.end(&rig, &mut camera, session.end)?;
         count_fired(&self.drives, &self.context.areas, &mut self.context.tally);
@@ -186,12 +188,11 @@ impl Trial<'_> {
         newest.is_some_and(|record| record.groups.iter().all(|g| !g.unclean))
     }
 
-    /// Whether a resync is owed, so that parity is not to be counted on, or blocks are lost.
+    /// Whether a resync is owed, so that parity is not to be counted on.
     fn owing(&self) -> bool {
         let picked = pick(&self.drives);
         if self.scenario.map {
-            let lost = |d: &Decoded<'_, Picked>| !d.record.lost.is_empty() || !d.doubted.is_empty();
-            return Decoded::open(&picked).map_or(true, |d| d.owes_regions() || lost(&d));
+            return Decoded::open(&picked).map_or(true, |d| d.owes_regions());
         }
         let newest = picked.iter().filter_map(crate::decoder::record::newest);
         let newest = newest.max_by_key(|r| r.sequence);
