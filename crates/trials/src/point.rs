@@ -13,7 +13,7 @@ use crate::before::{Before, start};
 use crate::camera::{Camera, Picture};
 use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::record::{self, Record};
-use crate::decoder::{PAGE, ZERO, map};
+use crate::decoder::{PAGE, map};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{self, Areas, Picked, count_fired, count_torn, pick};
 use crate::lists;
@@ -650,15 +650,18 @@ fn untouched(context: &Context, record: &Record, drives: &[SharedSimDrive]) -> O
         let image = drive.image();
         let (nobodys, erasable) = nobodys(image.bytes() as u64, record);
         let same = |page: usize| image.same_page(base.image(), page);
-        // A spare drive that was put in has had its areas erased, at least in part.
+        // A spare drive that was put in has had its areas erased, at least in part; a cut of power
+        // may have left nobody's bytes in a block of them.
+        let torn: BTreeSet<usize> = drive.garbage().iter().map(|at| *at as usize / PAGE).collect();
         let erased = |page: usize| {
             let (now, then) = (image.page(page), base.image().page(page));
-            *now == ZERO || now.iter().zip(then).all(|(now, then)| *now == 0 || now == then)
+            torn.contains(&page) || now.iter().zip(then).all(|(now, then)| *now == 0 || now == then)
         };
-        let fine = erasable.into_iter().flat_map(pages).all(|p| same(p) || erased(p))
-            && nobodys.into_iter().flat_map(pages).all(same);
-        if !fine {
-            let text = format!("drive {number} was written outside of its areas");
+        let wrong = erasable.into_iter().flat_map(pages).find(|p| !same(*p) && !erased(*p));
+        let wrong = wrong.or_else(|| nobodys.into_iter().flat_map(pages).find(|p| !same(*p)));
+        if let Some(page) = wrong {
+            let at = page * PAGE;
+            let text = format!("drive {number} was written at {at}, outside of its areas");
             return Err(Failure::new(Oracle::Metadata, text));
         }
     }
