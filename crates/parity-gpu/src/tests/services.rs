@@ -429,8 +429,7 @@ fn nobody_waits_for_a_device_to_open() {
 /// What `auto` does follows what both sides were measured to take, and goes on following it.
 #[test]
 fn auto_gives_jobs_away_while_that_pays_and_takes_them_back() {
-    let limits = Limits { in_bytes: 1 << 20, ..LIMITS };
-    let bench = Bench::new(7, limits);
+    let bench = Bench::new(7, LIMITS);
     let pool = Pool::reached(LARGE, 6, Some(&bench.service.reach()));
     let handle = bench.service.handle(Placement::Auto);
     let operation = Operation::generate(Code::new(4, 2).unwrap());
