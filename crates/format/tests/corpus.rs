@@ -12,11 +12,12 @@ use std::path::Path;
 
 type Case = fn(&[u8]);
 
-const TARGETS: [(&str, Case); 4] = [
+const TARGETS: [(&str, Case); 5] = [
     ("record", case::record),
     ("superblock", case::superblock),
     ("region-map", case::region_map),
     ("journal", case::journal),
+    ("flight", case::flight),
 ];
 
 #[test]
@@ -33,6 +34,7 @@ fn golden_images_with_bytes_changed() {
         let mut golden = fs::read(&path).expect("readable");
         let case = match path.extension().and_then(|e| e.to_str()) {
             Some("page") => case::region_map,
+            Some("flight") => case::flight,
             Some("batch") => {
                 // The head alone: its bytes are told in it.
                 let head = u32::from_le_bytes(golden[72..76].try_into().expect("four bytes"));

@@ -7,6 +7,8 @@ mod common;
 
 use common::{SHAPES, eventful, mapped, plain, troubled, uuid, with_nvme};
 use layout::Level;
+use palisade_format::flight::{self, Columns, FlightPage, PageHead};
+use palisade_format::journal::Place;
 use palisade_format::limits::PAGE_ENTRIES;
 use palisade_format::region::{self, Entry, Page, PageId};
 use palisade_format::{ArrayRecord, decode, encode};
@@ -58,5 +60,21 @@ fn golden_pages_are_read_and_written_alike() {
         let path = folder.join(format!("v2-{name}.page"));
         let golden = golden(&path, &region::encode(id, &page));
         assert_eq!(region::decode(&golden, id, &vec![u64::MAX; count as usize]), Some(page));
+    }
+}
+
+#[test]
+fn golden_in_flight_pages_are_read_and_written_alike() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let place = Place { array: uuid(0xa0), at: 5 * 4096 };
+    let head = PageHead { group: GroupNo(0), lane: 3, sequence: 41, key: 0x1122_3344, epoch: 7 };
+    let columns = |n: u64| Columns { stripe: n << 33 | n, from: 4096, to: 4608 + 512 * n as u32 };
+    for (name, count) in [("none", 0), ("three", 3), ("more", 300)] {
+        let entries: Vec<Columns> = (0..count).map(columns).collect();
+        let mut image = vec![0; flight::page_bytes(entries.len())];
+        flight::encode(place, &head, entries.len(), entries.iter().copied(), &mut image);
+        let golden = golden(&folder.join(format!("v2-{name}.flight")), &image);
+        let page = FlightPage { head, entries, bytes: golden.len() };
+        assert_eq!(flight::decode(&golden, place), Some(page));
     }
 }

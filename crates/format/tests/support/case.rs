@@ -4,6 +4,7 @@
 //! format or with an error. Random bytes end at a checksum that is wrong, so the checksums are put
 //! right first, most of the time; everything behind them is the input's choice.
 
+use palisade_format::flight;
 use palisade_format::journal::{self, Head, Place};
 use palisade_format::region::{self, PageId};
 use palisade_format::{
@@ -12,22 +13,9 @@ use palisade_format::{
 };
 use units::{GroupNo, Slot, Uuid};
 
-/// CRC-32C, a byte at a time.
+/// CRC-32C of the bytes. That it is the polynomial of the document is tested in `parity`.
 fn crc32c(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = {
-        let (mut table, mut byte) = ([0; 256], 0);
-        while byte < 256 {
-            let (mut value, mut bit) = (byte as u32, 0);
-            while bit < 8 {
-                value = value >> 1 ^ if value & 1 == 1 { 0x82f6_3b78 } else { 0 };
-                bit += 1;
-            }
-            table[byte] = value;
-            byte += 1;
-        }
-        table
-    };
-    !bytes.iter().fold(!0, |crc, byte| crc >> 8 ^ TABLE[(crc as u8 ^ byte) as usize])
+    parity::crc32c(0, bytes)
 }
 
 /// Puts magic, length and checksums of a record slot right, if it is long enough for them.
@@ -220,4 +208,38 @@ fn whole(bytes: &[u8], head: &Head, payload: u64) {
     assert_eq!(journal::decode(bytes, elsewhere), None, "it stands elsewhere");
     let array = Uuid::from_random([8; 16]);
     assert_eq!(journal::decode(bytes, Place { array, ..PLACE }), None, "another array's");
+}
+
+/// An in-flight page: as many entries as it says it has, as far as the input goes, then zeros.
+pub fn flight(input: &[u8]) {
+    let (mend, mut bytes) = choose(input);
+    if bytes.len() < limits::FLIGHT_HEADER_BYTES {
+        return assert_eq!(flight::decode(&bytes, PLACE), None, "shorter than a header");
+    }
+    let told = u32::from_le_bytes(bytes[28..32].try_into().expect("four bytes"));
+    let most = flight::page_entries(limits::FLIGHT_BYTES_MAX);
+    let count = usize::try_from(told).expect("64 bits").min(most);
+    if mend {
+        bytes.resize(flight::page_bytes(count), 0);
+        bytes[..8].copy_from_slice(&limits::FLIGHT_MAGIC);
+        bytes[8..24].copy_from_slice(&PLACE.array.0);
+        bytes[56..64].copy_from_slice(&PLACE.at.to_le_bytes());
+        let size = bytes.len() as u32;
+        bytes[64..68].copy_from_slice(&size.to_le_bytes());
+        bytes[124..128].fill(0);
+        let crc = crc32c(&bytes);
+        bytes[124..128].copy_from_slice(&crc.to_le_bytes());
+    }
+    let Some(page) = flight::decode(&bytes, PLACE) else { return };
+    assert!(page.head.sequence != 0 && page.head.key != 0);
+    assert!(page.entries.iter().all(|entry| entry.from < entry.to));
+    assert_eq!(flight::said_bytes(&bytes), Some(page.bytes));
+    let mut image = vec![1; page.bytes];
+    flight::encode(PLACE, &page.head, page.entries.len(), page.entries.iter().copied(), &mut image);
+    assert_eq!(image, bytes[..page.bytes], "a page is written in one way");
+    assert_eq!(flight::decode(&image[..image.len() - 1], PLACE), None, "cut short");
+    let elsewhere = Place { at: PLACE.at + 4096, ..PLACE };
+    assert_eq!(flight::decode(&image, elsewhere), None, "it stands elsewhere");
+    let array = Uuid::from_random([8; 16]);
+    assert_eq!(flight::decode(&image, Place { array, ..PLACE }), None, "another array's");
 }
