@@ -20,7 +20,8 @@
 //! a stripe end that began before, flushes the drives, and records the guard. In a group that
 //! lacks a drive meanwhile no change begins, and nothing is acknowledged that the failure hangs on
 //! ([`crate::array`], *hold*). Before a drive is back, or in sync again, the same is done, and the
-//! record that says so says guarded, too, unless a resync is owed. So whatever is acknowledged is
+//! record that says so says guarded, too, unless a resync is owed; a drive that does not take that
+//! flush is out first, and where the array can't do without it nobody joins. So whatever is acknowledged is
 //! in the journal, or in place and nothing else is. The hold takes as long as what is under way, a
 //! flush and a record, each of which ends by the drives' deadline.
 //!
@@ -203,18 +204,30 @@ impl<E: Host> Managed<E> {
         self.lock.acquire(1).await;
     }
 
-    /// Flushes what the journal may stand for; whether all drives did. The lock is held.
+    /// Flushes what the journal may stand for; whether all drives did that are not out by then. One
+    /// that fails that is out, and that is recorded; then the others are asked again. Only a drive
+    /// that the array can't do without, and which is dropped, ends it. The lock is held.
     pub(super) async fn flush_held(&self) -> bool {
-        self.guard.area.is_none() || self.flush_group(GROUP).await
+        if self.guard.area.is_none() {
+            return true;
+        }
+        // Each time that one fails there is a drive less.
+        let drives = self.record().slots.len();
+        for _ in 0..drives {
+            if self.flush_group(GROUP).await {
+                return true;
+            }
+        }
+        false
     }
 
-    /// Records a change by which a drive is in sync, or back; changes are held, and the lock.
+    /// Records a change by which a drive is in sync, or back; changes are held, and the lock, and
+    /// what the journal stands for was flushed ([`Managed::flush_held`]).
     pub(super) async fn record_join(
         &self,
-        flushed: bool,
         change: impl FnOnce(&mut ArrayRecord),
     ) -> Result<(), ManageError> {
-        let ready = self.guard.area.is_some() && flushed && !self.owes_regions(GROUP);
+        let ready = self.guard.area.is_some() && !self.owes_regions(GROUP);
         self.guard.ready.set(ready);
         let guarded = |r: &mut ArrayRecord| {
             change(r);

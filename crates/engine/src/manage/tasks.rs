@@ -640,11 +640,13 @@ async fn advance<E: Host>(
     border: u64,
     total: u64,
 ) -> bool {
-    let same = managed.seats.borrow()[slot.index()].incarnation == incarnation;
-    let rebuilding =
-        matches!(managed.record().slots[slot.index()].state, SlotState::Rebuilding { .. });
+    let filled = || {
+        let same = managed.seats.borrow()[slot.index()].incarnation == incarnation;
+        let state = managed.record().slots[slot.index()].state;
+        same && matches!(state, SlotState::Rebuilding { .. })
+    };
     let skip = mutants::is(Mutant::RebuildNotFlushed);
-    if !same || !rebuilding || !(skip || managed.flush_slot(slot).await) {
+    if !filled() || !(skip || managed.flush_slot(slot).await) {
         return false;
     }
     let whole = border == total;
@@ -655,7 +657,9 @@ async fn advance<E: Host>(
         slot.since = if whole { 0 } else { slot.since };
     };
     if whole {
-        return managed.flush_held().await && managed.record_join(true, moved).await.is_ok();
+        // The flush may have found that this drive is the one that fails.
+        let joins = managed.flush_held().await && filled();
+        return joins && managed.record_join(moved).await.is_ok();
     }
     let recorded = managed.commit(false, moved).await.is_ok();
     managed.publish(false).await;

@@ -240,6 +240,11 @@ impl<E: Host> Managed<E> {
         (reference, drive): (DriveRef<E::Shared>, Watched<E>),
         Joins { next, uuid, since }: Joins,
     ) -> Result<(), ManageError> {
+        if !self.flush_held().await {
+            // Without guard a crash would have the next start refused.
+            self.may_replace(slot, &reference, &drive)?;
+            return Err(ManageError::State(self.state()));
+        }
         let serial = recorded(&reference.serial);
         {
             let mut seats = self.seats.borrow_mut();
@@ -252,8 +257,7 @@ impl<E: Host> Managed<E> {
             true => SlotState::InSync,
             false => SlotState::Rebuilding { border: 0 },
         };
-        let flushed = self.flush_held().await;
-        self.record_join(flushed, |r| {
+        self.record_join(|r| {
             let last = r.epoch.mark();
             r.slots[slot.index()] = SlotRecord { drive: uuid, serial, state, last, since };
         })

@@ -4,8 +4,9 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Answer, Rig, drives, record, references};
+use common::{Answer, Machine, Rig, drives, record, references};
 use engine::manage::command::{ArrayStatus, ManageError, Request, StartOptions};
+use engine::volume::Volume;
 use format::SlotState;
 use layout::Level;
 use sim::{SharedSimDrive, WorldConfig};
@@ -22,8 +23,16 @@ fn newest(drives: &[SharedSimDrive]) -> format::ArrayRecord {
     drives.iter().map(record).max_by_key(|r| r.sequence).unwrap()
 }
 
-/// RAID 6 without two drives, guarded, under load.
+/// RAID 6 without these drives, guarded, under load.
 fn lacking(seed: u64, cache: bool, cores: u16, failed: &[usize]) -> Course {
+    let (course, volumes) = idle(seed, cache, cores, failed);
+    course.oracle.start(&course.rig, &volumes, MIX, seed);
+    course.rig.world.run_for(Nanos::from_micros(2_000));
+    course
+}
+
+/// RAID 6 without these drives, guarded, of which nobody wants anything now.
+fn idle(seed: u64, cache: bool, cores: u16, failed: &[usize]) -> (Course, Vec<Volume<Machine>>) {
     let drives = drives(WIDTH, seed, cache);
     let mut config = WorldConfig::new(seed).with_cores(cores);
     config.mail_delay_most = Nanos::from_micros(20);
@@ -40,9 +49,9 @@ fn lacking(seed: u64, cache: bool, cores: u16, failed: &[usize]) -> Course {
     while newest(&drives).journal_key == key {
         rig.world.run_for(Nanos::from_micros(100));
     }
-    oracle.start(&rig, &volumes, MIX, seed);
-    rig.world.run_for(Nanos::from_micros(2_000));
-    Course { rig, drives, oracle }
+    oracle.start(&rig, &volumes, Mix { operations: 12, read_percent: 0, ..MIX }, seed + 1);
+    oracle.finish(&rig);
+    (Course { rig, drives, oracle }, volumes)
 }
 
 struct Course {
@@ -117,6 +126,52 @@ fn a_second_failure_is_cut_at_every_request() {
         let now = course.rig.world.boundaries();
         let out = |drives: &[SharedSimDrive]| newest(drives).slots[4].state == SlotState::Failed;
         course.run(now..now + 150, out);
+    }
+}
+
+/// A drive is put in, and is in sync later; beside one of the two the next flush of another fails,
+/// which the array can spare or not.
+fn joins_beside(seed: u64, out: &[usize], filled: bool) {
+    let cache = seed.is_multiple_of(2);
+    let (course, _volumes) = idle(seed, cache, 1 + (seed % 3) as u16, out);
+    let fresh = drives(1, seed + 77, cache).remove(0);
+    let all = [&course.drives[..1], core::slice::from_ref(&fresh), &course.drives[2..]].concat();
+    if filled {
+        course.rig.replace(1, &fresh).unwrap();
+    }
+    all[4].fail_flushes(0, 1);
+    let put_in = (!filled).then(|| put_in(&course.rig, &fresh));
+    let course = Course { drives: all, ..course };
+    let joined = || match &put_in {
+        Some(answer) => answer.lock().unwrap().is_some(),
+        None => in_sync(1)(&course.drives),
+    };
+    let (mut before, mut failed) = (course.rig.world.boundaries(), false);
+    for _ in 0..100_000 {
+        course.rig.world.run_steps(1);
+        let now = course.rig.world.boundaries();
+        failed |= course.drives[4].take_fired().flushes > 0;
+        if now > before && failed {
+            course.cut(now);
+        }
+        before = now;
+        if failed && joined() {
+            break;
+        }
+    }
+    assert!(failed && joined(), "seed {seed}: a flush failed: {failed}");
+    course.cut(before);
+    let spared = out.len() == 1;
+    let state = record(&course.drives[0]).slots[4].state;
+    assert_eq!(state, if spared { SlotState::Failed } else { SlotState::InSync }, "seed {seed}");
+}
+
+#[test]
+fn a_join_beside_a_failed_flush_is_cut_at_every_request() {
+    for seed in 50..54 {
+        joins_beside(seed, &[1], false);
+        joins_beside(seed, &[1], true);
+        joins_beside(seed, &[1, 2], false);
     }
 }
 
