@@ -7,12 +7,15 @@
 //! - A write that is acknowledged removes all that had ended (acknowledged, or cut off by a
 //!   crash) before it was sent; one that was under way beside it may have come later, and stays.
 //! - A look that finds a version removes all others, if nothing is under way.
+//! - What a crash with a lost drive took is listed by the daemon: a read of it must fail, and no
+//!   other may. It may be taken only from a *column* (the same place of each strip of a stripe)
+//!   that was written in the last load; with P and Q only if that write was cut off.
 //!
 //! Invariant: a block that holds none of its kept writes is corrupt.
 
 use super::Rng;
 use super::nbd::{Client, FUA, Kind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -22,6 +25,8 @@ pub const BLOCK: usize = 4096;
 const DEPTH: usize = 16;
 /// Most blocks of a request: 256 KiB.
 const BLOCKS_MAX: u64 = 64;
+/// Most blocks of a read that looks.
+const READ_BLOCKS: usize = 512;
 
 /// A write that a block may hold. Moments are counted in requests and replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +42,26 @@ pub struct Blocks {
     kept: Vec<Vec<Write>>,
     moment: u64,
     version: u64,
+    /// What the last load wrote.
+    touched: BTreeSet<usize>,
+    /// What of that was not acknowledged.
+    cut: BTreeSet<usize>,
+}
+
+/// How blocks of a volume make stripes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stripes {
+    /// Blocks of a strip.
+    pub strip: usize,
+    /// Strips of data in a stripe.
+    pub data: usize,
+}
+
+impl Stripes {
+    /// The stripe of a block, and its place in the strip.
+    fn column(self, block: usize) -> (usize, usize) {
+        (block / (self.strip * self.data), block % self.strip)
+    }
 }
 
 struct Flight {
@@ -49,7 +74,13 @@ impl Blocks {
     /// A new volume of `bytes`, all zeros.
     pub fn new(bytes: u64) -> Self {
         let zeroes = Write { version: 0, zeroes: true, sent: 0, ended: Some(0) };
-        Self { kept: vec![vec![zeroes]; bytes as usize / BLOCK], moment: 1, version: 0 }
+        Self {
+            kept: vec![vec![zeroes]; bytes as usize / BLOCK],
+            moment: 1,
+            version: 0,
+            touched: BTreeSet::new(),
+            cut: BTreeSet::new(),
+        }
     }
 
     /// Bytes of a block: two words that name it, then noise from them.
@@ -82,6 +113,7 @@ impl Blocks {
         let mut data = Vec::new();
         for block in first..first + count {
             self.kept[block].push(write);
+            self.touched.insert(block);
             if !zeroes {
                 data.extend(Self::content(block, version));
             }
@@ -115,6 +147,7 @@ impl Blocks {
     ) -> u64 {
         let mut flights: BTreeMap<u64, Option<Flight>> = BTreeMap::new();
         let mut replies = 0;
+        self.touched.clear();
         loop {
             while flights.len() < DEPTH
                 && let Ok((cookie, flight)) = self.send(client, rng)
@@ -144,9 +177,42 @@ impl Blocks {
     fn crashed(&mut self) {
         let now = self.moment;
         self.moment += 1;
+        let cut = |writes: &Vec<Write>| writes.iter().any(|write| write.ended.is_none());
+        self.cut = (0..self.kept.len()).filter(|block| cut(&self.kept[*block])).collect();
         for write in self.kept.iter_mut().flatten() {
             write.ended.get_or_insert(now);
         }
+    }
+
+    /// Each of these blocks, which are listed as lost, must be in a column that the last load
+    /// wrote, and where `cut` says so, in one of which a write was cut off.
+    pub fn may_be_lost(&self, lost: &BTreeSet<usize>, stripes: Stripes, cut: bool) {
+        let written = if cut { &self.cut } else { &self.touched };
+        let columns: BTreeSet<_> = written.iter().map(|block| stripes.column(*block)).collect();
+        for block in lost {
+            let column = stripes.column(*block);
+            assert!(columns.contains(&column), "block {block} is lost, {column:?} was not written");
+        }
+    }
+
+    /// As after a load that wrote one block, and was cut off in that, or not.
+    pub fn wrote(&mut self, block: usize, cut: bool) {
+        self.touched = BTreeSet::from([block]);
+        self.cut = if cut { self.touched.clone() } else { BTreeSet::new() };
+    }
+
+    /// Writes blocks anew that were lost.
+    pub fn heal(&mut self, socket: &Path, export: &str, lost: &BTreeSet<usize>) {
+        let mut client = Client::connect(socket, export).expect("connected");
+        for block in lost {
+            self.version += 1;
+            let data = Self::content(*block, self.version);
+            client.write((block * BLOCK) as u64, &data).expect("written");
+            let ended = Some(self.moment);
+            let write = Write { version: self.version, zeroes: false, sent: self.moment, ended };
+            self.kept[*block] = vec![write];
+        }
+        self.moment += 1;
     }
 
     /// Looks at one block, and from now on expects what it found.
@@ -170,19 +236,11 @@ impl Blocks {
         *kept = vec![found];
     }
 
-    /// Reads the whole volume and looks at every block.
-    pub fn verify(&mut self, socket: &Path, export: &str) {
+    /// Reads the whole volume and looks at every block; of those that are lost a read must fail.
+    pub fn verify(&mut self, socket: &Path, export: &str, lost: &BTreeSet<usize>) {
         let mut client = Client::connect(socket, export).expect("connected");
         assert_eq!(client.size, (self.kept.len() * BLOCK) as u64);
-        let mut bytes = vec![0; 512 * BLOCK];
-        for first in (0..self.kept.len()).step_by(512) {
-            let count = (self.kept.len() - first).min(512);
-            let part = &mut bytes[..count * BLOCK];
-            client.read((first * BLOCK) as u64, part).expect("read");
-            for (at, block) in part.as_chunks::<BLOCK>().0.iter().enumerate() {
-                self.look(first + at, block);
-            }
-        }
+        read_but(&mut client, lost, |block, bytes| self.look(block, bytes));
     }
 
     /// Looks at every block of a copy of the volume.
@@ -192,5 +250,30 @@ impl Blocks {
         for (block, bytes) in bytes.as_chunks::<BLOCK>().0.iter().enumerate() {
             self.look(block, bytes);
         }
+    }
+}
+
+/// Reads a whole volume, and shows every block that is not listed as lost; of these a read must
+/// fail.
+pub fn read_but(client: &mut Client, lost: &BTreeSet<usize>, mut show: impl FnMut(usize, &[u8])) {
+    let all = client.size as usize / BLOCK;
+    let mut bytes = vec![0; READ_BLOCKS * BLOCK];
+    let mut first = 0;
+    while first < all {
+        if lost.contains(&first) {
+            let one = &mut bytes[..BLOCK];
+            let read = client.can_read((first * BLOCK) as u64, one).expect("connected");
+            assert!(!read, "block {first} is listed as lost, and is read");
+            first += 1;
+            continue;
+        }
+        let end = lost.range(first..).next().copied().unwrap_or(all).min(first + READ_BLOCKS);
+        let part = &mut bytes[..(end - first) * BLOCK];
+        let read = client.can_read((first * BLOCK) as u64, part).expect("connected");
+        assert!(read, "blocks {first} to {end} are not listed as lost, and one can't be read");
+        for (at, block) in part.as_chunks::<BLOCK>().0.iter().enumerate() {
+            show(first + at, block);
+        }
+        first = end;
     }
 }

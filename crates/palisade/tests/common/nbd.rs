@@ -77,14 +77,20 @@ impl Client {
         self.stream.write_all(&request)
     }
 
-    /// The cookie of the next reply, which must not be an error. A read's data is still to come.
-    pub fn receive(&mut self) -> io::Result<u64> {
+    /// Cookie and error of the next reply.
+    fn reply(&mut self) -> io::Result<(u64, u32)> {
         let mut reply = [0; 16];
         self.stream.read_exact(&mut reply)?;
         assert_eq!(reply[..4], SIMPLE_REPLY_MAGIC.to_be_bytes());
         let error = u32::from_be_bytes(reply[4..8].try_into().expect("4 bytes"));
+        Ok((u64::from_be_bytes(reply[8..].try_into().expect("8 bytes")), error))
+    }
+
+    /// The cookie of the next reply, which must not be an error. A read's data is still to come.
+    pub fn receive(&mut self) -> io::Result<u64> {
+        let (cookie, error) = self.reply()?;
         assert_eq!(error, 0, "the server answered with an error");
-        Ok(u64::from_be_bytes(reply[8..].try_into().expect("8 bytes")))
+        Ok(cookie)
     }
 
     /// Reads and waits for the data.
@@ -92,5 +98,23 @@ impl Client {
         self.send(Kind::Read, 0, offset, (offset, into.len() as u32), &[])?;
         assert_eq!(self.receive()?, offset);
         self.stream.read_exact(into)
+    }
+
+    /// Whether there is data to be read; waits for it.
+    pub fn can_read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<bool> {
+        self.send(Kind::Read, 0, offset, (offset, into.len() as u32), &[])?;
+        let (cookie, error) = self.reply()?;
+        assert_eq!(cookie, offset);
+        if error == 0 {
+            self.stream.read_exact(into)?;
+        }
+        Ok(error == 0)
+    }
+
+    /// Writes and waits until it is done.
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.send(Kind::Write, 0, offset, (offset, data.len() as u32), data)?;
+        assert_eq!(self.receive()?, offset);
+        Ok(())
     }
 }

@@ -55,6 +55,17 @@ impl Place {
         (0..count).map(|_| self.drive()).collect()
     }
 
+    /// Removes the files of all drives but these.
+    pub fn keep(&self, drives: &[String]) {
+        for entry in self.dir.path().read_dir().expect("read") {
+            let path = entry.expect("read").path();
+            let name = path.to_string_lossy().into_owned();
+            if name.ends_with(".img") && !drives.contains(&name) {
+                std::fs::remove_file(path).expect("removed");
+            }
+        }
+    }
+
     /// Overwrites a drive with other random bytes: what a pulled drive leaves behind.
     pub fn spoil(&mut self, drive: &str) {
         random_file(Path::new(drive), self.drive_bytes, &mut self.rng);
@@ -93,6 +104,11 @@ pub struct Daemon {
 impl Daemon {
     /// Starts it with so many data cores and waits until it is ready.
     pub fn start(place: &Place, cores: u16) -> Self {
+        Self::start_by(place, cores, &[], &[])
+    }
+
+    /// As [`Daemon::start`], by a command that runs the command behind it, with more arguments.
+    pub fn start_by(place: &Place, cores: u16, by: &[&str], more: &[&str]) -> Self {
         let (socket, config, log) =
             (place.file("socket"), place.file("palisade.toml"), place.file("daemon.log"));
         // A JSON string is a TOML string too.
@@ -103,8 +119,9 @@ impl Daemon {
         );
         std::fs::write(&config, text).expect("written");
         let told = OpenOptions::new().append(true).create(true).open(&log).expect("a log");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
-        command.args(["serve", "--config"]).arg(&config).stdin(Stdio::null());
+        let words = [by, &[env!("CARGO_BIN_EXE_palisade"), "serve", "--config"]].concat();
+        let mut command = program(words[0]);
+        command.args(&words[1..]).arg(&config).args(more);
         let child = command.stdout(Stdio::piped()).stderr(told).spawn().expect("started");
         let mut daemon = Self { child, socket, log };
         let (tell, ready) = mpsc::channel();
@@ -132,11 +149,27 @@ impl Daemon {
         command
     }
 
+    /// What a command prints for people.
+    pub fn text(&self, words: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+        run(command.args(words).env("PALISADE_SOCKET", &self.socket))
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Runs a command of the command line that must succeed; its object.
     pub fn call(&self, words: &[&str]) -> Value {
         let output = output(&mut self.command(words));
         let text = succeeded(&format!("palisade {}", words.join(" ")), &output);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {text}: {error}"))
+    }
+
+    /// Starts a command of the command line.
+    pub fn start_call(&self, words: &[&str]) -> Child {
+        super::start(&mut self.command(words))
     }
 
     /// Runs a command of the command line that must be refused; what it said.
