@@ -1,5 +1,6 @@
 //! The command line against the real daemon, with drives that are files of random bytes.
 
+mod lost;
 mod messages;
 mod nvme;
 mod ownership;

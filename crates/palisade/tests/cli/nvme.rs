@@ -1,7 +1,7 @@
 //! Volumes over NVMe/TCP: the command line, what is recorded, and who gets in.
 
 #[path = "../common/nvme.rs"]
-mod host;
+pub mod host;
 
 use crate::place::{Place, eventually};
 use ::nvme::status::Status;
@@ -9,7 +9,7 @@ use host::Host;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-const HOST: &str = "nqn.2026-11.example:host";
+pub const HOST: &str = "nqn.2026-11.example:host";
 const ANYWHERE: &str = "127.0.0.1:0";
 
 impl Place {
@@ -38,12 +38,12 @@ impl Place {
         (place, host)
     }
 
-    fn export(&self, volume: &str, more: &[&str]) -> Value {
+    pub fn export(&self, volume: &str, more: &[&str]) -> Value {
         self.json(&[&["export", "create", volume, "--nvme-tcp", ANYWHERE], more].concat())
     }
 }
 
-fn host_of(export: &Value, name: &str) -> Host {
+pub fn host_of(export: &Value, name: &str) -> Host {
     Host {
         address: export["listeners"][0].as_str().expect("an address").into(),
         subsystem: export["subsystem"].as_str().expect("a name").into(),
