@@ -2,6 +2,9 @@
 //!
 //! Life of a core: starting (its reactor is made, `main` called) → running (turns) → stopping
 //! (tasks dropped, requests in flight awaited for a bounded time) → gone (thread joined).
+//!
+//! A core whose ring can't be made uses the blocking pool, whatever the others have: rings count
+//! as locked memory, of which there may be enough for some cores only.
 
 use crate::config::Config;
 use crate::doorbell::Doorbell;
@@ -50,7 +53,10 @@ pub(crate) struct Shared<M, S> {
     stop: AtomicBool,
     config: Config,
     start: Instant,
-    pool: Option<Arc<BlockingPool>>,
+    /// Whether no core may have a ring.
+    blocking: bool,
+    /// From when the first core needs it.
+    pool: Mutex<Option<Arc<BlockingPool>>>,
 }
 
 impl<M: Send + 'static, S: Bind> Shared<M, S> {
@@ -58,13 +64,22 @@ impl<M: Send + 'static, S: Bind> Shared<M, S> {
         assert!(config.cores > 0, "a runtime has at least one core");
         // Decided before any thread is pinned: to a pinned one the machine has one CPU.
         let config = Config { spin: Some(config.spin_time()), ..config };
-        let pool = match use_blocking(&config) {
-            true => Some(Arc::new(BlockingPool::new(config.blocking_threads)?)),
-            false => None,
-        };
+        let blocking = use_blocking(&config);
         let posts = (0..config.cores).map(|_| Post::new()).collect::<Result<_, _>>()?;
         let (stop, start) = (AtomicBool::new(false), Instant::now());
-        Ok(Arc::new(Self { posts, stop, config, start, pool }))
+        let shared = Self { posts, stop, config, start, blocking, pool: Mutex::default() };
+        if blocking {
+            shared.pool()?;
+        }
+        Ok(Arc::new(shared))
+    }
+
+    fn pool(&self) -> std::io::Result<Arc<BlockingPool>> {
+        let mut pool = self.pool.lock().unwrap_or_else(|e| e.into_inner());
+        if pool.is_none() {
+            *pool = Some(Arc::new(BlockingPool::new(self.config.blocking_threads)?));
+        }
+        Ok(pool.clone().expect("made above"))
     }
 
     pub(crate) fn post_of(&self, core: CoreId) -> &Post<M, S> {
@@ -91,25 +106,33 @@ impl<M: Send + 'static, S: Bind> Shared<M, S> {
     /// Makes the calling thread core `id`.
     fn enter(self: &Arc<Self>, id: CoreId) -> std::io::Result<CoreEnv<M, S>> {
         let doorbell = self.post_of(id).doorbell.clone();
-        let reactor = Reactor::new(&self.config, self.pool.clone(), doorbell.clone(), self.start)?;
+        let with = |pool| Reactor::new(&self.config, pool, doorbell.clone(), self.start);
+        let reactor = match self.blocking {
+            true => with(Some(self.pool()?))?,
+            false => with(None).or_else(|error| {
+                warn_blocking(&error);
+                with(Some(self.pool()?))
+            })?,
+        };
         Ok(CoreEnv::new(id, self.clone(), reactor, Executor::new(doorbell)))
     }
 }
 
-/// Decides between io_uring and its replacement; warns once when it has to be the latter.
+/// Decides between io_uring and its replacement.
 fn use_blocking(config: &Config) -> bool {
+    config.wants_blocking() || Reactor::probe(config).inspect_err(warn_blocking).is_err()
+}
+
+/// Says once that at least one core has to do without io_uring.
+fn warn_blocking(error: &std::io::Error) {
     static WARNED: Once = Once::new();
-    if config.wants_blocking() {
-        return true;
-    }
-    let Err(error) = Reactor::probe(config) else { return false };
     WARNED.call_once(|| {
         eprintln!(
             "palisade: io_uring can't be used ({error}); falling back to blocking threads, \
-             which is slower. Allow io_uring (seccomp, kernel.io_uring_disabled) to get it back."
+             which is slower. Allow io_uring (seccomp, kernel.io_uring_disabled, LimitMEMLOCK) to \
+             get it back."
         );
     });
-    true
 }
 
 /// Runs turns until `done` says so.
