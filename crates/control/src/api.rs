@@ -104,8 +104,23 @@ pub struct Status {
     pub ready: bool,
     /// What computes parity.
     pub parity: Parity,
+    /// Whether the daemon goes on where memory is short.
+    pub memory: Memory,
     /// All arrays, running or found.
     pub arrays: Vec<Array>,
+}
+
+/// What the kernel grants a daemon that memory may be written out to.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Memory {
+    /// Whether threads that need memory wait for nobody's I/O (`PR_SET_IO_FLUSHER`).
+    pub io_flusher: bool,
+    /// Whether memory that was touched is never taken away (`mlockall`).
+    pub locked: bool,
+    /// Whether it is not locked because a GPU may be used.
+    pub left_to_gpu: bool,
+    /// What was refused, and what would allow it.
+    pub problem: Option<String>,
 }
 
 /// What computes parity.
@@ -225,8 +240,7 @@ pub struct SlotInfo {
 /// A task of an array that has not ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// Names it: `ARRAY:KIND`. Two rebuilds of an array, of which one waits for the other, have one
-    /// name.
+    /// Names it: `ARRAY:KIND`. Two rebuilds of an array, of which one waits, have one name.
     #[serde(default)]
     pub id: String,
     /// What it does.

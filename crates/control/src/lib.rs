@@ -4,7 +4,8 @@
 //! - [`server`]: the daemon. `manager` and `served`: what it does for its clients.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `pattern`: which paths are meant.
-//! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one.
+//! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
+//!   daemon's own, where it is short.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!
@@ -25,6 +26,7 @@ mod inventory;
 mod look;
 mod lookup;
 mod manager;
+mod memory;
 mod nvme;
 mod pattern;
 pub mod probe;

@@ -33,6 +33,7 @@ use units::{MIB, Slot, Uuid, format_size};
 pub struct Manager {
     pub(crate) data: Data,
     parity: Arc<Parity>,
+    memory: api::Memory,
     pub(crate) exports: tokio::sync::Mutex<Exports>,
     inventory: Mutex<Inventory>,
     /// Held by who looks at drives or reserves them.
@@ -45,11 +46,17 @@ pub struct Manager {
 
 impl Manager {
     /// Knows nothing yet but where drives may be.
-    pub fn new(data: Data, parity: Arc<Parity>, patterns: Vec<String>) -> Self {
+    pub fn new(
+        data: Data,
+        parity: Arc<Parity>,
+        memory: api::Memory,
+        patterns: Vec<String>,
+    ) -> Self {
         Self {
             exports: tokio::sync::Mutex::new(Exports::new(data.clone())),
             data,
             parity,
+            memory,
             inventory: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             patterns,
@@ -143,6 +150,7 @@ impl Manager {
             cores: self.data.cores(),
             ready: self.ready.load(Ordering::Acquire),
             parity: self.parity.status(),
+            memory: self.memory.clone(),
             arrays: self.arrays().await?,
         })
     }

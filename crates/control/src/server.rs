@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
 use crate::manager::Manager;
+use crate::memory;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -48,9 +49,11 @@ pub use parity_gpu::leave_if_stuck;
 /// # Errors
 /// What kept it from starting. Arrays that can't be started do not; they are reported.
 pub fn serve(config: Config) -> Result<(), Error> {
+    // Before there are threads.
+    let memory = memory::keep(config.parity);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start(&error))?;
-    let outcome = runtime.block_on(run(config));
+    let outcome = runtime.block_on(run(config, memory));
     // A look at a drive that does not answer may never end.
     runtime.shutdown_background();
     outcome
@@ -67,7 +70,7 @@ fn cannot_start(error: &std::io::Error) -> Error {
     Error::failed(format!("the daemon can't start: {error}"), "look at the limits of its account")
 }
 
-async fn run(config: Config) -> Result<(), Error> {
+async fn run(config: Config, memory: api::Memory) -> Result<(), Error> {
     let socket = config.socket.unwrap_or_else(|| api::DEFAULT_SOCKET.into());
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
@@ -76,12 +79,13 @@ async fn run(config: Config) -> Result<(), Error> {
     let listener = listen(&socket).await?;
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
     say_parity(kernel);
+    memory::say(&memory);
     let deadline = Nanos::from_millis(config.drive_deadline_ms);
     let settings = Settings { deadline, ..Settings::default() };
     let started = data::start(config.cores, settings, parity.clone());
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let manager = Arc::new(Manager::new(data, parity, config.drives));
+    let manager = Arc::new(Manager::new(data, parity, memory, config.drives));
     let server = tokio::spawn(axum::serve(listener, router(manager.clone())).into_future());
     let starting = tokio::spawn({
         let manager = manager.clone();

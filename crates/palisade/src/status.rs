@@ -44,6 +44,9 @@ fn text(status: &api::Status) -> String {
     if let Some(gpu) = gpu(&status.parity) {
         text = format!("{}\n\n{gpu}", text.trim_end());
     }
+    if let Some(problem) = &status.memory.problem {
+        text = format!("{}\n\nmemory may run short: {problem}", text.trim_end());
+    }
     text
 }
 
