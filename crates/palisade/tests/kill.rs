@@ -28,6 +28,7 @@ use common::place::{Daemon, Place, Served};
 use common::{MIB, end, program, start, succeeded, tools_are_there, until, wait};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::thread::{self, JoinHandle};
@@ -45,9 +46,8 @@ const REPLIES: u64 = 600;
 const REPLIES_HURRIED: u64 = 40;
 /// Most milliseconds between the last counted reply and a kill.
 const LATER: u64 = 4;
-/// Most milliseconds between the start of the command that takes a drive out and a kill that may
-/// come before its end.
-const FAILING: u64 = 40;
+/// The same of a failure and a kill just after it.
+const AFTER_FAILURE: u64 = 1;
 /// How long fio may take to begin, and to end.
 const FIO: Duration = Duration::from_secs(20);
 /// The volume of each load, in MiB.
@@ -183,9 +183,10 @@ impl Round<'_> {
         let most = if soon { REPLIES_HURRIED } else { REPLIES };
         let last = 1 + self.place.rng.below(most);
         let slot = self.place.rng.below(self.drives.len() as u64) as usize;
+        let other = self.drives[(slot + 1) % self.drives.len()].clone();
         let over = when == When::JustFailed && self.place.rng.below(2) == 0;
-        let failing = (when == When::JustFailed).then_some(Failing { slot, over });
-        let most = if failing.is_some() && !over { FAILING } else { LATER };
+        let mut failing = (when == When::JustFailed).then_some(Failing { slot, other, over });
+        let most = if failing.is_some() { AFTER_FAILURE } else { LATER };
         let later = Duration::from_micros(self.place.rng.below(most * 1000));
         let [served, _] = &self.served;
         let mut client = Client::connect(&served.socket, &served.name).expect("connected");
@@ -197,7 +198,7 @@ impl Round<'_> {
             if replies >= last
                 && let Some(daemon) = victim.take()
             {
-                striking = Some(strike(daemon, failing, later));
+                striking = Some(strike(daemon, failing.take(), later));
             }
         });
         let striking = striking.unwrap_or_else(|| panic!("no connection after {replies} replies"));
@@ -309,23 +310,40 @@ impl Round<'_> {
 }
 
 /// A drive that is taken out just before a kill.
-#[derive(Clone, Copy)]
 struct Failing {
     slot: usize,
-    /// Whether the kill waits until it is out.
+    /// The drive of another slot.
+    other: String,
+    /// Whether the kill waits for the answer; or only until `other` has it recorded.
     over: bool,
+}
+
+/// What a drive's areas of records hold: the first and the last MiB.
+fn records(drive: &str) -> Vec<u8> {
+    let file = std::fs::File::open(drive).expect("opened");
+    let end = file.metadata().expect("known").len();
+    let mut bytes = vec![0; 2 * MIB as usize];
+    let (head, tail) = bytes.split_at_mut(MIB as usize);
+    file.read_exact_at(head, 0).expect("read");
+    file.read_exact_at(tail, end - MIB).expect("read");
+    bytes
 }
 
 /// Kills the daemon so much `later`, while its clients go on. What the array was busy with.
 fn strike(daemon: Daemon, failing: Option<Failing>, later: Duration) -> JoinHandle<String> {
     thread::spawn(move || {
         let task = daemon.show("a")["tasks"][0]["kind"].as_str().unwrap_or_default().to_owned();
-        let failing = failing.and_then(|Failing { slot, over }| {
+        let failing = failing.and_then(|Failing { slot, other, over }| {
             let words = ["array", "fail", "a", "--drive", &format!("slot:{slot}")];
+            let before = records(&other);
             let child = daemon.start_call(&words);
             if over {
                 succeeded("array fail", &wait(child, FIO, "array fail"));
                 return None;
+            }
+            let begun = Instant::now();
+            while records(&other) == before && begun.elapsed() < FIO {
+                thread::yield_now();
             }
             Some(child)
         });
