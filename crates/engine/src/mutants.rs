@@ -38,6 +38,7 @@ units::mutants! {
     GuardEarly = "guard-early": "a group is guarded while writes are under way that are not \
         logged (row 3)";
     ReplayNothing = "replay-nothing": "the journal of a degraded group is not carried out (row 3)";
+    ReplayGap = "replay-gap": "a journal that lacks a batch is carried out as it is (row 3)";
     ReplayLoneNewest = "replay-lone-newest": "a replay leaves the newest batch where it is";
     ReplayUnflushed = "replay-unflushed": "the journal ends to count before what it said is \
         flushed (row 4)";

@@ -88,6 +88,8 @@ pub const JOURNAL_BYTES_MAX: u64 = 64 * MIB;
 pub const JOURNAL_MAGIC: [u8; 8] = *b"PALIJRNL";
 /// A batch begins and ends at a multiple of this, and so does its payload.
 pub const BATCH_ALIGN: usize = 4096;
+/// The first number of a batch; those of earlier releases are below it.
+pub const BATCH_FIRST: u64 = 1 << 48;
 /// Bytes of a batch's header.
 pub const BATCH_HEADER_BYTES: usize = 128;
 /// Bytes of an entry without its ranges.

@@ -462,6 +462,7 @@ fn document_and_code_agree() {
     assert_eq!(value("FLIGHT_MAGIC").as_bytes(), limits::FLIGHT_MAGIC);
     let numbers = [
         ("BATCH_ALIGN", limits::BATCH_ALIGN as u64),
+        ("BATCH_FIRST", limits::BATCH_FIRST),
         ("BATCH_HEADER_BYTES", limits::BATCH_HEADER_BYTES as u64),
         ("ENTRY_BYTES", limits::ENTRY_BYTES as u64),
         ("JOURNAL_RANGE_BYTES", limits::JOURNAL_RANGE_BYTES as u64),

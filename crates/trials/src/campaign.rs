@@ -20,7 +20,7 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 43] = [
+pub const KINDS: [&str; 44] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -45,6 +45,7 @@ pub const KINDS: [&str; 43] = [
     "unreadable journal block",
     "unreadable record slot",
     "a place of the map on all drives",
+    "a batch on no drive",
     "discard: old",
     "discard: zeros",
     "discard: random",

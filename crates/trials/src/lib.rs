@@ -13,6 +13,7 @@
 //! - [`versions`]: what each block may hold.
 //! - [`decoder`]: a second reader of arrays, written from docs/format.md alone.
 //! - [`presence`], [`silent`]: drives that come back wrong; bytes that are wrong without an error.
+//! - [`gap`]: batches of the journal that no drive gives any more.
 //! - [`campaign`], [`shrink`], [`regressions`]: many seeds, small failures, old failures.
 //! - [`mutation`]: known bugs that must be caught.
 //! - [`exhaustive`]: all there is of small arrays.
@@ -29,6 +30,7 @@ pub mod decoder;
 pub mod exhaustive;
 pub mod failure;
 pub mod fleet;
+pub mod gap;
 pub mod lists;
 pub mod mutation;
 pub mod point;

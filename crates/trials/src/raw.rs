@@ -14,7 +14,7 @@
 //! Invariant: nothing is changed; what holds here holds however a start goes about it.
 
 use crate::decoder::PAGE;
-use crate::decoder::array::{Decoded, Seat};
+use crate::decoder::array::{Decoded, Refusal, Seat};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
 use crate::versions::Versions;
@@ -100,6 +100,9 @@ fn without(
     };
     let some = match Decoded::open(&left) {
         Ok(some) if some.may_start().is_ok() => some,
+        Ok(some) if some.may_start() == Err(Refusal::Gap) => {
+            return failure("nobody has a batch of the journal".into());
+        }
         _ => return Ok(0),
     };
     distrusted(all, &some, wrong, "the drives that are left")?;

@@ -46,6 +46,8 @@ pub(crate) struct Lane {
     start: u64,
     slice_bytes: u32,
     ring: RefCell<Ring>,
+    /// The key of what is in the ring.
+    key: Cell<u64>,
     queue: RefCell<VecDeque<Rc<Queued>>>,
     /// Batches up to this one shall be forgotten, durably.
     forget: Cell<u64>,
@@ -65,6 +67,7 @@ impl Lane {
             start: u64::from(core.0) * shape.lane_bytes + flight,
             slice_bytes: shape.slice_bytes,
             ring: RefCell::new(ring),
+            key: Cell::new(0),
             queue: RefCell::default(),
             forget: Cell::new(0),
             task: Task::default(),
@@ -115,6 +118,14 @@ impl Lane {
         self.task.news.wait_until(|| done().then_some(())).await;
     }
 
+    /// Batches are written under this key from now on: those of another don't count.
+    fn under(&self, key: u64) {
+        if self.key.replace(key) != key {
+            self.ring.borrow_mut().renew();
+            self.task.news.notify();
+        }
+    }
+
     /// The first that are queued, alike and not too many for a batch; refuses others before them.
     fn take(&self, key: u64) -> Vec<Rc<Queued>> {
         let mut queue = self.queue.borrow_mut();
@@ -159,8 +170,12 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
             return lane.task.over();
         }
         if lane.queue.borrow().is_empty() {
-            if may_log(&array.bound()) {
-                make_room(&array, lane).await;
+            let bound = array.bound();
+            if may_log(&bound) {
+                lane.under(bound.view.journal_key);
+                if forget() {
+                    make_room(&array, lane).await;
+                }
             } else {
                 lane.forget.set(0);
                 lane.task.news.notify();
@@ -193,6 +208,7 @@ async fn write<E: Host>(
         if !may_log(&bound) || bound.view.journal_key != key {
             return Err(());
         }
+        lane.under(key);
         let place = lane.ring.borrow().place(size);
         match place {
             Some(at) => return put(array, lane, &bound, (at, size), queued).await,

@@ -54,6 +54,9 @@
 //! - One batch of a lane is under way at a time, so at most the newest is on too few drives.
 //! - All entries of a stripe are in the lane of its home core, in the order of its writes; a later
 //!   one is not computed before the one before it was written in place.
+//! - Of a lane and a key the durable batches have consecutive numbers: one that a drive did not
+//!   take gives its number back, and the drive is out before that is used again. So a start finds
+//!   out whether one is missing.
 //! - A batch's place is used again only when a durable batch says that it is not needed: else a
 //!   torn one could take its place while an older one of the same stripe still counts.
 //! - Before bands are unwritten the tail is behind everything written to them: an old batch never

@@ -1,6 +1,6 @@
 //! What the journal area of a group says that was guarded and unclean when its array ended: its
-//! batches ([`crate::manage::replay`]) and in-flight pages ([`crate::manage::doubt`]). It is read
-//! once, of every drive in sync, one after the other.
+//! batches ([`crate::manage::replay`], [`crate::manage::gap`]) and in-flight pages
+//! ([`crate::manage::doubt`]). It is read once, of every drive in sync, one after the other.
 //!
 //! | the group lacks | in-flight pages      | then                                            |
 //! |-----------------|----------------------|-------------------------------------------------|
@@ -124,14 +124,18 @@ impl Said {
         };
         let (from, to) = (at + head.head_bytes, at + head.head_bytes + head.payload_bytes);
         if area.get(from..to).is_some_and(|payload| head.matches(payload)) {
-            let known = self.batches.entry((head.batch.lane, head.batch.sequence));
-            let found = known.or_insert_with(|| Found {
-                at: place.at,
-                image: area[at..to].to_vec(),
-                on: Vec::new(),
-                what: (head.batch, head.head_bytes),
-            });
-            found.on.push(slot);
+            // A number whose batch was given up is used again in a later epoch.
+            let (number, epoch) = ((head.batch.lane, head.batch.sequence), head.batch.epoch);
+            let known = self.batches.get_mut(&number).map(|k| (k.what.0.epoch, &mut k.on));
+            match known {
+                Some((later, _)) if later > epoch => {}
+                Some((same, on)) if same == epoch => on.push(slot),
+                _ => {
+                    let (image, what) = (area[at..to].to_vec(), (head.batch, head.head_bytes));
+                    let found = Found { what, at: place.at, image, on: vec![slot] };
+                    self.batches.insert(number, found);
+                }
+            }
         }
     }
 

@@ -49,7 +49,8 @@ pub struct NewArray {
 pub struct StartOptions {
     /// Start though drives are missing that no record says failed.
     pub start_degraded: bool,
-    /// Start though unclean and degraded: blocks being written at the crash may be wrong.
+    /// Start though unclean and degraded: blocks being written at the crash may be wrong. Or though
+    /// batches of the journal are gone: what they may have said is listed as lost.
     pub accept_loss: bool,
 }
 
@@ -393,6 +394,19 @@ pub enum ManageError {
     /// The array can't be started.
     #[error("{0}")]
     Assemble(#[from] AssembleError),
+    /// Batches of the journal that were durable are on no drive any more.
+    #[error(
+        "batches {first} to {last} of lane {lane} of the journal can't be read on any drive: \
+         acknowledged writes may be in them"
+    )]
+    JournalGap {
+        /// The lane.
+        lane: u16,
+        /// The first of them.
+        first: u64,
+        /// The last of them.
+        last: u64,
+    },
     /// No array was found.
     #[error("no array was found on these drives")]
     NothingFound,
@@ -432,6 +446,11 @@ impl ManageError {
             Self::Assemble(_) => {
                 "compare with: palisade drive inspect PATH; see --start-degraded and --accept-loss"
             }
+            Self::JournalGap { .. } => {
+                "bring missing drives back, or accept that all that was written lately is listed \
+                 as lost, and can't be read before it is written again: palisade array assemble \
+                 NAME --accept-loss"
+            }
             Self::NothingFound => "give the drives of an array, or make one",
         };
         text.to_owned()
@@ -445,6 +464,7 @@ impl ManageError {
                 | Self::LeftBehind(_)
                 | Self::SlotInUse(_)
                 | Self::Assemble(_)
+                | Self::JournalGap { .. }
                 | Self::Exported
                 | Self::Quarantined(_)
         )

@@ -9,7 +9,7 @@ use crate::manage::command::{
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
 use crate::manage::store::{self, NextSlot};
-use crate::manage::{area, doubt, guard, keeper, pages, replay, tasks};
+use crate::manage::{area, doubt, gap, guard, keeper, pages, replay, tasks};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
@@ -293,8 +293,7 @@ impl<E: Host> Manager<E> {
         let hidden = said.as_ref().filter(|said| whole && said.may_hide(managed));
         let decided = match &said {
             Some(said) if hidden.is_none() => {
-                assembly.missing.extend(replay::carry_out(managed, said).await?);
-                doubt::carry_out(managed, &mut assembly, accept_loss, said).await?
+                carry_out(managed, &mut assembly, accept_loss, said).await?
             }
             Some(_) => doubt::Decided::Unguarded,
             None => doubt::Decided::Right,
@@ -479,6 +478,23 @@ async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageErro
     managed.show(None);
     let failed: Option<(String, DriveError)> = state.1.take();
     failed.map_or(Ok(()), |(path, error)| Err(ManageError::Drive(path, error)))
+}
+
+/// Carries out what the journal area says, unless some of it is missing and nobody accepts that.
+async fn carry_out<E: Host>(
+    managed: &Managed<E>,
+    assembly: &mut Assembly,
+    accept_loss: bool,
+    said: &area::Said,
+) -> Result<doubt::Decided, ManageError> {
+    match gap::find(said) {
+        Some(gap) if !accept_loss => Err(gap.into()),
+        Some(_) => gap::accept(managed, assembly).await,
+        None => {
+            assembly.missing.extend(replay::carry_out(managed, said).await?);
+            doubt::carry_out(managed, assembly, accept_loss, said).await
+        }
+    }
 }
 
 /// The record with which an assembled array starts, made of its present one; with which groups have

@@ -93,6 +93,27 @@ pub(super) async fn carry_out<E: Host>(
     Ok(Decided::Right)
 }
 
+/// The record of an epoch of the drives that are there.
+pub(super) fn begin_epoch<E: Host>(
+    managed: &Managed<E>,
+    assembly: &Assembly,
+    now: &ArrayRecord,
+) -> ArrayRecord {
+    let id = managed.env().random();
+    Assembly { record: now.clone(), ..assembly.clone() }.begin(id)
+}
+
+/// Makes redundancy of columns that of the data there, with zeros for what is listed and can't be
+/// read; false: a drive is out since, or more is lost.
+pub(super) async fn make_right<E: Host>(
+    managed: &Managed<E>,
+    columns: &[Columns],
+    out: &mut Vec<Missing>,
+) -> Result<bool, ManageError> {
+    let listed = from_record(&managed.record().lost);
+    Doubt { managed, drives: in_sync(managed), listed }.make_right(columns, out).await
+}
+
 /// The record that lists what is lost, in an epoch of the drives that are there.
 fn listed<E: Host>(
     managed: &Managed<E>,
@@ -100,8 +121,7 @@ fn listed<E: Host>(
     now: &ArrayRecord,
     lost: &[Block],
 ) -> ArrayRecord {
-    let id = managed.env().random();
-    let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(id);
+    let mut record = begin_epoch(managed, assembly, now);
     let mut lost = lost.to_vec();
     lost.sort_unstable();
     let next = |a: &Block, b: &Block| *b == Block { from: a.from + now.block_bytes, ..*a };

@@ -17,6 +17,7 @@ pub mod command;
 mod create;
 mod doubt;
 mod errors;
+mod gap;
 mod guard;
 mod keeper;
 pub mod lost;

@@ -153,6 +153,11 @@ impl Map {
         self.groups[group.index()].dirty.len() as u64
     }
 
+    /// The dirty regions, in ascending order.
+    pub fn dirty(&self, group: GroupNo) -> impl Iterator<Item = u64> + '_ {
+        self.groups[group.index()].dirty.iter().copied()
+    }
+
     /// Bits from `first` on that are written with it when it is: where a sequence of written
     /// bands comes up to it, as many again, up to `most` and the end of the region.
     pub fn ahead(&self, group: GroupNo, first: u64, most: u64) -> Range<u64> {

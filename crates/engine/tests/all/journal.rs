@@ -15,20 +15,20 @@ use std::rc::Rc;
 use units::{CoreId, MIB, Nanos, Slot};
 
 const STRIP: u32 = 16 << 10;
-const BYTES: u64 = 2 * MIB;
+pub(crate) const BYTES: u64 = 2 * MIB;
 const MIX: Mix = Mix { tasks: 6, operations: 1000, blocks_most: 120, read_percent: 20 };
-const ALONE: StartOptions = StartOptions { start_degraded: false, accept_loss: false };
-const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+pub(crate) const ALONE: StartOptions = StartOptions { start_degraded: false, accept_loss: false };
+pub(crate) const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
 
 /// Level, width, slots that have failed.
-const CASES: &[(Level, usize, &[usize])] = &[
+pub(crate) const CASES: &[(Level, usize, &[usize])] = &[
     (Level::Raid5, 4, &[1]),
     (Level::Raid5, 3, &[0]),
     (Level::Raid6, 5, &[2]),
     (Level::Raid6, 6, &[1, 4]),
 ];
 
-fn slow(seed: u64, cores: u16) -> Rig {
+pub(crate) fn slow(seed: u64, cores: u16) -> Rig {
     let mut config = WorldConfig::new(seed).with_cores(cores);
     config.mail_delay_most = Nanos::from_micros([20, 200, 1_000][seed as usize % 3]);
     config.late_percent = [0, 10][seed as usize % 2];
@@ -36,7 +36,7 @@ fn slow(seed: u64, cores: u16) -> Rig {
 }
 
 /// Waits until what is written is guarded by the journal, not by what was in flight under `key`.
-fn guarded(rig: &Rig, drives: &[SharedSimDrive], key: u64) {
+pub(crate) fn guarded(rig: &Rig, drives: &[SharedSimDrive], key: u64) {
     for _ in 0..10_000 {
         let newest = drives.iter().map(record).max_by_key(|r| r.sequence).unwrap();
         if newest.groups[0].guarded && newest.journal_key != key {
@@ -48,7 +48,7 @@ fn guarded(rig: &Rig, drives: &[SharedSimDrive], key: u64) {
 }
 
 /// An array with some content whose slots failed.
-fn degraded(
+pub(crate) fn degraded(
     case: usize,
     seed: u64,
     cache: bool,
@@ -81,7 +81,13 @@ fn degraded_on(
 
 /// Everything reads back, also without as many more drives as may be lost; and once the failed
 /// slots have drives again, all redundancy agrees.
-fn right(rig: Rig, oracle: &Rc<Oracle>, drives: &[SharedSimDrive], failed: &[usize], seed: u64) {
+pub(crate) fn right(
+    rig: Rig,
+    oracle: &Rc<Oracle>,
+    drives: &[SharedSimDrive],
+    failed: &[usize],
+    seed: u64,
+) {
     oracle.verify(&rig, &rig.open_volume()[0], true);
     for slot in failed {
         let fresh = common::drives(1, seed + 3000 + *slot as u64, false).remove(0);

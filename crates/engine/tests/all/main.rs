@@ -11,6 +11,7 @@ mod crash;
 mod creation;
 mod drain;
 mod failure;
+mod gap;
 mod glitch;
 mod golden;
 mod held;

@@ -9,6 +9,7 @@ use super::journal::{self, Overlay};
 use super::map::{self, GroupMap};
 use super::record::{self, Range, Record, State, VolumeEntry};
 use super::{PAGE, Raw, ZERO};
+use std::collections::BTreeSet;
 
 /// Why the document says that an array is not started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +28,8 @@ pub enum Refusal {
     TooManyMissing,
     /// A person has to accept that data may be lost (rule 7).
     AcceptLoss,
+    /// The same, because the journal has a gap.
+    Gap,
 }
 
 /// An array as its drives have it.
@@ -39,6 +42,8 @@ pub struct Decoded<'a, R> {
     pub maps: Option<Vec<GroupMap>>,
     /// Pages that a start makes anew from batches, before it serves anything.
     pub(super) overlay: Overlay,
+    /// Groups in whose journal batches are missing.
+    gaps: BTreeSet<usize>,
     /// Pages with blocks that it makes anew because in-flight pages name them.
     pub(super) anew: Anew,
     /// Columns that in-flight pages name.
@@ -110,6 +115,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
             drives: seats,
             maps,
             overlay: Overlay::new(),
+            gaps: BTreeSet::new(),
             anew: Anew::new(),
             named: Vec::new(),
             blind: 0,
@@ -117,7 +123,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
             joining,
             verified: false,
         };
-        all.overlay = journal::carry_out(&all);
+        (all.overlay, all.gaps) = journal::carry_out(&all);
         (all.named, all.blind) = flight::named(&all);
         all.doubted = flight::carry_out(&mut all);
         Ok(all)
@@ -139,7 +145,16 @@ impl<'a, R: Raw> Decoded<'a, R> {
                 at_risk |= range.kind == 2 && lacking > 0 && owes;
             }
         }
-        if at_risk { Err(Refusal::AcceptLoss) } else { Ok(()) }
+        match at_risk {
+            true => Err(Refusal::AcceptLoss),
+            false if self.gaps.iter().any(|group| self.carried(*group)) => Err(Refusal::Gap),
+            false => Ok(()),
+        }
+    }
+
+    /// Where the batches of the journal stand that count, by lane and number.
+    pub fn batches(&self) -> journal::Standing {
+        journal::standing(self)
     }
 
     /// Whether the group's redundancy is not trusted everywhere.

@@ -1,12 +1,14 @@
 //! The journal, read as docs/format.md has it: what a start writes in place before anything else.
 //!
+//! Where a batch is missing that was durable, none is carried out: the array is not started.
+//!
 //! Invariant: only batches that count are carried out, lane by lane in their order; what they write
 //! lies beside the drives' own pages, which stay as they are.
 
 use super::array::Decoded;
 use super::record::{Fields, Id, crc};
 use super::{PAGE, Raw};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const HEADER: usize = 128;
 
@@ -25,26 +27,70 @@ struct Patch {
 
 /// A batch that is whole, has the record's key, and whose group is guarded.
 struct Batch {
+    group: usize,
     tail: u64,
+    epoch: u64,
     patches: Vec<Patch>,
+    /// The slots whose drives have it, and where it stands there.
+    on: Vec<(usize, u64)>,
 }
 
 /// By lane and sequence number.
 type Batches = BTreeMap<(u64, u64), Batch>;
 
-/// What the journal makes of the pages of the drives of an array.
-pub fn carry_out<R: Raw>(array: &Decoded<'_, R>) -> Overlay {
-    let mut overlay = Overlay::new();
+/// Where the batches that count stand, by lane and sequence number: slots, and places on their
+/// drives.
+pub type Standing = BTreeMap<(u64, u64), Vec<(usize, u64)>>;
+
+/// Numbers of batches that earlier releases made are below this.
+const FIRST: u64 = 1 << 48;
+
+/// What the journal makes of the pages of the drives of an array; and the groups in whose journal
+/// there is a gap.
+pub fn carry_out<R: Raw>(array: &Decoded<'_, R>) -> (Overlay, BTreeSet<usize>) {
+    let (mut overlay, batches) = (Overlay::new(), counting(array));
+    let gaps = gaps(&batches);
+    for batch in batches.values().filter(|_| gaps.is_empty()) {
+        batch.patches.iter().for_each(|patch| put(array, patch, &mut overlay));
+    }
+    (overlay, gaps)
+}
+
+/// Where the batches that count stand.
+pub fn standing<R: Raw>(array: &Decoded<'_, R>) -> Standing {
+    counting(array).into_iter().map(|(number, batch)| (number, batch.on)).collect()
+}
+
+/// The groups of lanes that lack a number between the largest tail and the newest.
+fn gaps(batches: &Batches) -> BTreeSet<usize> {
+    let mut lanes = BTreeMap::<u64, (u64, u64, u64, usize)>::new();
+    for ((lane, sequence), batch) in batches {
+        let (tail, newest, count, group) = lanes.entry(*lane).or_default();
+        (*tail, *newest) = (batch.tail.max(*tail), *sequence);
+        (*count, *group) = (*count + 1, batch.group);
+    }
+    let lacks = |(tail, newest, count, _): &(u64, u64, u64, usize)| {
+        *newest >= FIRST && newest - tail + 1 != *count
+    };
+    lanes.into_values().filter(lacks).map(|(.., group)| group).collect()
+}
+
+/// The batches that count.
+fn counting<R: Raw>(array: &Decoded<'_, R>) -> Batches {
     let record = &array.record;
-    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return overlay };
     let mut found = Batches::new();
+    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return found };
     for slot in 0..record.slots.len() {
         let Some(drive) = array.drives[slot].filter(|_| array.counts(slot)) else { continue };
         let mut at = 0;
         while at + PAGE as u64 <= areas.journal_bytes {
             let area = (areas.journal_start, areas.journal_bytes);
-            if let Some((place, batch)) = batch(array, drive, area, at) {
-                found.entry(place).or_insert(batch);
+            if let Some((number, mut batch)) = batch(array, drive, area, at) {
+                let known = found.remove(&number).filter(|known| known.epoch >= batch.epoch);
+                let on = (batch.epoch, (slot, areas.journal_start + at));
+                batch = known.unwrap_or(batch);
+                batch.on.extend(Some(on.1).filter(|_| on.0 == batch.epoch));
+                found.insert(number, batch);
             }
             at += PAGE as u64;
         }
@@ -54,12 +100,8 @@ pub fn carry_out<R: Raw>(array: &Decoded<'_, R>) -> Overlay {
         let tail = tails.entry(*lane).or_insert(0);
         *tail = batch.tail.max(*tail);
     }
-    for ((lane, sequence), batch) in &found {
-        if *sequence >= tails[lane] {
-            batch.patches.iter().for_each(|patch| put(array, patch, &mut overlay));
-        }
-    }
-    overlay
+    found.retain(|(lane, sequence), _| *sequence >= tails[lane]);
+    found
 }
 
 /// The batch at an offset of a drive's journal area, with its lane and sequence number.
@@ -84,7 +126,7 @@ fn batch<R: Raw>(
     let f = &mut Fields(&begin[8..]);
     let (id, group, lane) = (f.id()?, f.size(2)?, f.number(2)?);
     let (entries, sequence, tail, key) = (f.number(4)?, f.number(8)?, f.number(8)?, f.number(8)?);
-    let (_epoch, place, _sizes) = (f.number(8)?, f.number(8)?, f.number(8)?);
+    let (epoch, place, _sizes) = (f.number(8)?, f.number(8)?, f.number(8)?);
     let payload_crc = f.number(4)? as u32;
     f.reserved(40)?;
     let head_crc = f.number(4)? as u32;
@@ -107,7 +149,7 @@ fn batch<R: Raw>(
         entry(f, group, &mut rest, &mut patches)?;
     }
     f.reserved(f.0.len())?;
-    Some(((lane, sequence), Batch { tail, patches }))
+    Some(((lane, sequence), Batch { group, tail, epoch, patches, on: Vec::new() }))
 }
 
 /// An entry and the bytes of its ranges.

@@ -1,0 +1,189 @@
+//! Batches of the journal that were durable, and that no drive gives any more: a start finds out
+//! that they are missing, and is refused, before it carries out what is left.
+//!
+//! The rule is `docs/format.md`'s. Of a lane and a key the durable batches have consecutive numbers
+//! ([`crate::journal`]), and a batch's place is used again only when a durable one has a larger
+//! tail. So from the largest tail that is found up to the newest batch that is found every number
+//! must be there:
+//!
+//! | what a lane gives                           | means                                         |
+//! |---------------------------------------------|-----------------------------------------------|
+//! | no batch                                    | nothing was logged, or nothing is left of it  |
+//! | all numbers from the tail up to the newest  | nothing is missing below the newest           |
+//! | not all of them                             | a *gap*: what they said may be acknowledged   |
+//! | numbers below [`BATCH_FIRST`]               | an earlier release, which passed numbers over |
+//!
+//! A batch that was cut off is the newest of its lane and was never acknowledged, so it makes no
+//! gap. For the same reason a newest batch that was durable and has vanished from every drive can't
+//! be told from one that was cut off: that is not found out. Nor is a batch whose number was used a
+//! second time, if the one that had been given up is all that is left of that number.
+//!
+//! What a batch in a gap named nobody knows, but its region was dirty before it was written. With
+//! loss accepted, a start goes on so:
+//!
+//! 1. No batch of any lane is carried out. What lies in a region that is not dirty is in place, and
+//!    an older batch would come over what a vanished one had written there.
+//! 2. All data of written bands of dirty regions is listed as lost, in a record of an epoch in
+//!    which the missing drives have failed. A drive that is being filled is filled from its begin.
+//! 3. Redundancy there is made of what the data is then, with zeros for what can't be read; the
+//!    drives are flushed. It is right in every stripe, and the record of the start ends the key.
+//!
+//! Cut short, the next start finds the same gap, and asks again.
+//!
+//! Invariant: nothing is written before the list is durable, nor anywhere but where it is listed,
+//! and to its redundancy.
+
+use crate::Host;
+use crate::journal::GROUP;
+use crate::limits::SLICE_BYTES_MAX;
+use crate::lost::{Ranges, from_record, to_record};
+use crate::manage::area::{FoundBatch, Said, settle};
+use crate::manage::command::ManageError;
+use crate::manage::doubt::{Decided, begin_epoch, make_right};
+use crate::manage::managed::Managed;
+use crate::mutants::{self, Mutant};
+use core::ops::Range;
+use format::flight::Columns;
+use format::limits::{BATCH_FIRST, LOST_MAX};
+use format::{ArrayRecord, Assembly, LostReason, SlotState};
+use io::Drive;
+use layout::Place;
+use std::collections::BTreeMap;
+use units::{StripIndex, StripeNo};
+
+/// Longest range that is listed at once; one of a record holds twice as much.
+const LISTED_MOST: u64 = 1 << 40;
+
+/// Numbers of a lane that no drive gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Gap {
+    lane: u16,
+    first: u64,
+    last: u64,
+}
+
+impl From<Gap> for ManageError {
+    fn from(Gap { lane, first, last }: Gap) -> Self {
+        Self::JournalGap { lane, first, last }
+    }
+}
+
+/// The first gap, if there is any.
+pub(super) fn find(said: &Said) -> Option<Gap> {
+    if mutants::is(Mutant::ReplayGap) {
+        return None;
+    }
+    in_batches(&said.batches)
+}
+
+/// The same, of batches that no tail has passed.
+fn in_batches(batches: &BTreeMap<(u16, u64), FoundBatch>) -> Option<Gap> {
+    let mut tails = BTreeMap::<u16, u64>::new();
+    for ((lane, _), found) in batches {
+        let tail = tails.entry(*lane).or_default();
+        *tail = found.what.0.tail.max(*tail);
+    }
+    let gap = |(lane, tail): (u16, u64)| {
+        let mut next = tail;
+        for (_, sequence) in batches.range((lane, 0)..=(lane, u64::MAX)).map(|(key, _)| *key) {
+            if sequence >= BATCH_FIRST && sequence != next {
+                return Some(Gap { lane, first: next, last: sequence - 1 });
+            }
+            next = sequence + 1;
+        }
+        None
+    };
+    tails.into_iter().find_map(gap)
+}
+
+/// Goes on without what a gap may have said, as a person accepted.
+pub(super) async fn accept<E: Host>(
+    managed: &Managed<E>,
+    assembly: &mut Assembly,
+) -> Result<Decided, ManageError> {
+    let stripes = dirty_stripes(managed);
+    loop {
+        let listed = |record: &mut ArrayRecord| {
+            let mut next = begin_epoch(managed, assembly, record);
+            next.lost = to_record(&with_all(managed, &stripes, from_record(&record.lost)));
+            for slot in &mut next.slots {
+                if let SlotState::Rebuilding { border } = &mut slot.state {
+                    *border = 0;
+                }
+            }
+            *record = next;
+        };
+        managed.commit(false, listed).await?;
+        if make_right(managed, &columns(managed, &stripes), &mut assembly.missing).await? {
+            break;
+        }
+    }
+    let drives = managed.drives_taking_part();
+    let flushes = drives.iter().map(|(slot, drive)| (*slot, drive.flush())).collect();
+    settle(managed, flushes, &mut assembly.missing).await?;
+    Ok(Decided::Right)
+}
+
+/// The stripes of written bands of dirty regions, in ascending runs.
+fn dirty_stripes<E: Host>(managed: &Managed<E>) -> Vec<Range<u64>> {
+    let keeper = managed.keeper().expect("only with a region map");
+    let map = keeper.map.borrow();
+    let end = managed.layout().stripes(GROUP);
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    for region in map.dirty(GROUP) {
+        let stripes = map.stripes(region);
+        let stripes = stripes.start..stripes.end.min(end);
+        let mut at = map.next_stripe(GROUP, stripes.start, stripes.end, 0);
+        while at < stripes.end {
+            match runs.last_mut().filter(|run| run.end == at) {
+                Some(run) => run.end = at + 1,
+                None => runs.push(at..at + 1),
+            }
+            at = map.next_stripe(GROUP, at + 1, stripes.end, 0);
+        }
+    }
+    runs
+}
+
+/// The list with all data of these stripes; of all between them, where it would get too long.
+fn with_all<E: Host>(
+    managed: &Managed<E>,
+    stripes: &[Range<u64>],
+    before: Ranges<LostReason>,
+) -> Ranges<LostReason> {
+    let layout = managed.layout();
+    let address = |stripe: u64| {
+        let (stripe, strip) = (StripeNo(stripe), StripIndex(0));
+        layout.array_offset(Place { group: GROUP, stripe, strip, offset: 0 })
+    };
+    let row = u64::from(layout.k(GROUP)) * u64::from(layout.strip_bytes());
+    let with = |runs: &[Range<u64>]| {
+        let mut list = before.clone();
+        for run in runs {
+            let (mut at, end) = (address(run.start), address(run.end - 1) + row);
+            while at < end {
+                let to = end.min(at + LISTED_MOST);
+                list.add(at..to, LostReason::Crash);
+                at = to;
+            }
+        }
+        list
+    };
+    let whole = (stripes.len() <= LOST_MAX).then(|| with(stripes));
+    let fits = |list: &Ranges<LostReason>| list.len() <= LOST_MAX;
+    whole.filter(fits).unwrap_or_else(|| {
+        let (first, last) = (&stripes[0], &stripes[stripes.len() - 1]);
+        with(core::slice::from_ref(&(first.start..last.end)))
+    })
+}
+
+/// All columns of these stripes, in pieces.
+fn columns<E: Host>(managed: &Managed<E>, stripes: &[Range<u64>]) -> Vec<Columns> {
+    let strip = managed.layout().strip_bytes();
+    let step = SLICE_BYTES_MAX as u32;
+    let pieces = |stripe: u64| {
+        let begins = (0..strip).step_by(step as usize);
+        begins.map(move |from| Columns { stripe, from, to: strip.min(from + step) })
+    };
+    stripes.iter().cloned().flatten().flat_map(pieces).collect()
+}
