@@ -33,7 +33,7 @@ use crate::journal::lane::{self, Lane};
 use crate::limits::{DRIVES_MAX, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
-use crate::region::table::{Table, TableStart};
+use crate::region::table::{Entry, Table, TableStart};
 use crate::stripe::compute::{Accelerated, Accelerator};
 use crate::stripe::plan::StripSet;
 use crate::stripe::scratch::Scratch;
@@ -277,11 +277,11 @@ impl<E: Host> Array<E> {
     }
 
     /// Keeps a drain waiting for a write to a drive whose requester is gone.
-    pub(crate) fn abandon(&self, ticket: Doing<E>, key: StripeKey) {
+    pub(crate) fn abandon(&self, ticket: Doing<E>, entry: Entry) {
         let (array, at) = (self.clone(), self.inner.pending.open_abandoned());
         self.inner.env.spawn(Priority::First, async move {
             let result = ticket.await.map_err(|_| BlockError::Unavailable);
-            array.leave(key);
+            array.leave(entry);
             array.inner.pending.answer(at, message::Outcome::Done(result));
         });
     }

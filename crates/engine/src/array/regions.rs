@@ -9,7 +9,7 @@ use crate::array::{Array, MANAGER};
 use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
 use crate::region::message::{ToCore, ToKeeper};
-use crate::region::table::Entered;
+use crate::region::table::{Entered, Entry};
 use crate::stripe::table::{Origin, StripeKey};
 use core::ops::Range;
 use io::{BlockError, Priority};
@@ -22,6 +22,17 @@ impl<E: Host> Array<E> {
         self.inner.regions.as_ref().is_some_and(|table| !table.written(key))
     }
 
+    /// Returns when a crash does not bring back what was in the stripe's band, which reads as zeros:
+    /// before that they can't be called written. Nobody who has entered anything may wait for it.
+    pub(crate) async fn unwritten_durably(&self, key: StripeKey) -> Result<(), BlockError> {
+        let clearing = self.inner.regions.as_ref().is_some_and(|table| table.clearing(key));
+        if !clearing {
+            return Ok(());
+        }
+        let (group, bits) = (key.group, 0..0);
+        done(self.ask_keeper(|origin| ToKeeper::Clear { group, bits, origin })).await
+    }
+
     /// How often written bits were withdrawn: a read that began before may not count.
     #[inline]
     pub(crate) fn withdrawn(&self) -> u64 {
@@ -30,36 +41,44 @@ impl<E: Host> Array<E> {
 
     /// Begins a change of a stripe at once, if it may.
     #[inline]
-    pub(crate) fn try_enter_change(&self, key: StripeKey) -> bool {
-        match &self.inner.regions {
-            Some(table) => table.enter(key, true) == Entered::In,
-            None => true,
-        }
+    pub(crate) fn try_enter_change(&self, key: StripeKey) -> Option<Entry> {
+        self.try_enter(key, true)
     }
 
-    /// Begins what changes nothing that counts; false: there is nothing, the band reads as zeros.
+    /// Begins what changes nothing that counts; `None`: there is nothing, the band reads as zeros.
     #[inline]
-    pub(crate) fn enter_unchanged(&self, key: StripeKey) -> bool {
-        match &self.inner.regions {
-            Some(table) => table.enter(key, false) == Entered::In,
-            None => true,
+    pub(crate) fn enter_unchanged(&self, key: StripeKey) -> Option<Entry> {
+        self.try_enter(key, false)
+    }
+
+    #[inline]
+    fn try_enter(&self, key: StripeKey, change: bool) -> Option<Entry> {
+        let Some(table) = &self.inner.regions else {
+            return Some(Entry::uncounted(key));
+        };
+        match table.enter(key, change) {
+            Entered::In(entry) => Some(entry),
+            Entered::Unwritten | Entered::Ungranted => None,
         }
     }
 
     /// Ends what was entered.
     #[inline]
-    pub(crate) fn leave(&self, key: StripeKey) {
+    pub(crate) fn leave(&self, entry: Entry) {
         if let Some(table) = &self.inner.regions {
-            table.leave(key);
+            table.leave(entry);
         }
     }
 
-    /// Begins a change of a stripe, once its band is written and its region dirty, durably.
-    pub(crate) async fn enter_change(&self, key: StripeKey) -> Result<(), BlockError> {
-        while !self.try_enter_change(key) {
+    /// Begins a change of a stripe, once its band is written and its region dirty, durably. Nobody
+    /// who has entered anything may wait for it.
+    pub(crate) async fn enter_change(&self, key: StripeKey) -> Result<Entry, BlockError> {
+        loop {
+            if let Some(entry) = self.try_enter_change(key) {
+                return Ok(entry);
+            }
             self.prepare(key).await?;
         }
-        Ok(())
     }
 
     async fn prepare(&self, key: StripeKey) -> Result<(), BlockError> {
@@ -136,6 +155,10 @@ impl<E: Host> Array<E> {
         match mail {
             ToCore::Written(list) => {
                 table.set_written(&list);
+                self.post(MANAGER, Mail::Keeper(ToKeeper::Done));
+            }
+            ToCore::Cleared(list) => {
+                table.cleared(&list);
                 self.post(MANAGER, Mail::Keeper(ToKeeper::Done));
             }
             ToCore::Grant { group, region, serial } => table.grant(group, region, serial),

@@ -9,6 +9,7 @@ use crate::array::{Array, Bound};
 use crate::buffers::join;
 use crate::limits::PIECES;
 use crate::mutants::{self, Mutant};
+use crate::region::table::Entry;
 use crate::stripe::table::{StripeKey, Waiting};
 use crate::watch::{Doing, Reading};
 use arrayvec::ArrayVec;
@@ -49,7 +50,7 @@ enum Writing<'a, E: Host> {
 /// A write on its way to a drive. Dropped before its end, it keeps a drain waiting until then.
 struct Direct<'a, E: Host> {
     array: &'a Array<E>,
-    key: StripeKey,
+    entry: Entry,
     ticket: Option<Doing<E>>,
 }
 
@@ -58,7 +59,7 @@ impl<E: Host> Direct<'_, E> {
         let ticket = self.ticket.as_mut().expect("awaited once");
         let result = ticket.await;
         self.ticket = None;
-        self.array.leave(self.key);
+        self.array.leave(self.entry);
         result
     }
 }
@@ -66,7 +67,7 @@ impl<E: Host> Direct<'_, E> {
 impl<E: Host> Drop for Direct<'_, E> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            self.array.abandon(ticket, self.key);
+            self.array.abandon(ticket, self.entry);
         }
     }
 }
@@ -326,13 +327,13 @@ impl<E: Host> Array<E> {
         let job = Job::Write { at, data, fua };
         let place = self.place_of(key, &job);
         // As a change, so that no discard comes between.
-        self.enter_change(key).await?;
+        let entry = self.enter_change(key).await?;
         let read = self.read_entered(&place, Pool::single(expected.len())).await;
         if read.as_ref().map_or(true, |now| now[..] != expected[..]) {
-            self.leave(key);
+            self.leave(entry);
             return read.map(|_| false);
         }
-        let mut piece = self.start_direct(&place, job)?;
+        let mut piece = self.start_direct(&place, job, entry)?;
         self.finish_write(&mut piece).await.map(|()| true)
     }
 
@@ -472,8 +473,13 @@ impl<E: Host> Array<E> {
                     Err(error) => result = Err(error),
                 }
             }
-            for piece in &mut started {
-                result = result.and(self.finish_write(piece).await);
+            // What has entered ends before anything waits for its band: who withdraws bits there
+            // waits for the one, and the other for who withdraws.
+            let is_entered = |piece: &Writing<'_, E>| !matches!(piece, Writing::Unprepared(..));
+            for entered in [true, false] {
+                for piece in started.iter_mut().filter(|piece| is_entered(piece) == entered) {
+                    result = result.and(self.finish_write(piece).await);
+                }
             }
         }
         result
@@ -486,31 +492,36 @@ impl<E: Host> Array<E> {
         if route.is_homed {
             return Ok(Writing::Home(self.request(key(&place), job)));
         }
-        if !self.try_enter_change(key(&place)) {
-            return Ok(Writing::Unprepared(place, job));
+        match self.try_enter_change(key(&place)) {
+            Some(entry) => self.start_direct(&place, job, entry),
+            None => Ok(Writing::Unprepared(place, job)),
         }
-        self.start_direct(&place, job)
     }
 
     /// Starts a write to the only drive that holds its strip. It was entered, and leaves.
-    fn start_direct(&self, place: &Place, job: Job) -> Result<Writing<'_, E>, BlockError> {
+    fn start_direct(
+        &self,
+        place: &Place,
+        job: Job,
+        entry: Entry,
+    ) -> Result<Writing<'_, E>, BlockError> {
         let (data, fua) = match job {
             Job::Write { data, fua, .. } => (data, fua),
             Job::Zero { bytes, fua, .. } => (self.zeros().slice(..bytes as usize), fua),
             other => unreachable!("a change writes, not {other:?}"),
         };
-        let (array, key) = (self, key(place));
+        let key = key(place);
         let bound = self.inner.bound.borrow();
         let slot = bound.view.layout.slot(place.group, place.stripe, place.strip);
         if !bound.view.writable(slot) {
-            self.leave(key);
+            self.leave(entry);
             return Err(BlockError::Unavailable);
         }
         let (drive, at, slot) = bound.strip(key, place.strip.index());
         let at = at + u64::from(place.offset);
         let incarnation = bound.view.slots[slot.index()].incarnation;
         let ticket = Some(drive.write(at, core::slice::from_ref(&data), fua));
-        let ticket = Direct { array, key, ticket };
+        let ticket = Direct { array: self, entry, ticket };
         Ok(Writing::Direct { ticket, slot, incarnation })
     }
 
@@ -518,10 +529,10 @@ impl<E: Host> Array<E> {
     async fn prepared(&self, place: Place, job: Job) -> Result<Option<Writing<'_, E>>, BlockError> {
         let key = key(&place);
         if matches!(job, Job::Zero { .. }) && self.never_written(key) {
-            return Ok(None);
+            return self.unwritten_durably(key).await.map(|()| None);
         }
-        self.enter_change(key).await?;
-        self.start_direct(&place, job).map(Some)
+        let entry = self.enter_change(key).await?;
+        self.start_direct(&place, job, entry).map(Some)
     }
 
     async fn finish_write<'a>(&'a self, piece: &mut Writing<'a, E>) -> Result<(), BlockError> {

@@ -1,7 +1,8 @@
 //! The keeper of an array's region map: the only one who changes it ([`crate::region`]).
 //!
 //! Everything asked of it goes through one loop (`pump`), a batch at a time: what comes while a
-//! batch is under way is taken together afterwards.
+//! batch is under way is taken together afterwards. A turn of it has a batch of first writes and
+//! changes, what somebody wants unwritten, a step of discards, and cleaning.
 //!
 //! A batch of first writes and first changes:
 //! 1. bands never written are zeroed on all drives that take part, and flushed;
@@ -10,8 +11,9 @@
 //! 3. every core learns of the bits and says so;
 //! 4. grants and answers go out.
 //!
-//! A batch that unwrites: every core forgets the bits and ends what is under way there; the pages
-//! follow, again to both places; then the drives may discard.
+//! What is unwritten: every core forgets the bits and ends what is under way there; the pages
+//! follow, again to both places; every core learns that this is durable; then the drives may
+//! discard, a step at a time ([`crate::manage::discard`]).
 //!
 //! Cleaning: regions that nobody holds; the drives are flushed; the pages follow.
 //!
@@ -29,6 +31,7 @@ use crate::array::MANAGER;
 use crate::array::message::{Mail as ArrayMail, Outcome};
 use crate::buffers::copy;
 use crate::limits::{SWEEP, WRITE_AHEAD};
+use crate::manage::discard::{self, Discards};
 use crate::manage::managed::Managed;
 use crate::manage::store;
 use crate::mutants::{self, Mutant};
@@ -60,7 +63,7 @@ struct Clear {
 }
 
 /// A drive that failed a request of the keeper.
-struct Failed {
+pub(super) struct Failed {
     slot: Slot,
     incarnation: u32,
     error: DriveError,
@@ -75,6 +78,7 @@ pub(crate) struct Keeper {
     clearing: Semaphore,
     prepares: RefCell<Vec<Prepare>>,
     clears: RefCell<VecDeque<Clear>>,
+    pub(super) discards: RefCell<Discards>,
     pumping: Cell<bool>,
     idle: Event,
     awaited: Cell<u16>,
@@ -91,6 +95,7 @@ impl Keeper {
             clearing: Semaphore::new(1),
             prepares: RefCell::default(),
             clears: RefCell::default(),
+            discards: RefCell::default(),
             pumping: Cell::new(false),
             idle: Event::default(),
             awaited: Cell::new(0),
@@ -98,6 +103,10 @@ impl Keeper {
             sweeping: Cell::new(false),
             ended: Cell::new(false),
         }
+    }
+
+    fn is_asked(&self) -> bool {
+        !self.prepares.borrow().is_empty() || !self.clears.borrow().is_empty()
     }
 }
 
@@ -130,27 +139,31 @@ pub(super) fn kick<E: Host>(managed: &Rc<Managed<E>>) {
     }
 }
 
+/// Does what there is to do: of each kind something, turn by turn, so that none keeps the others
+/// waiting for ever.
 async fn pump<E: Host>(managed: Rc<Managed<E>>) {
     let keeper = managed.keeper().expect("it was started");
-    loop {
+    let mut busy = true;
+    while busy || keeper.is_asked() {
         let batch = keeper.prepares.take();
+        let clear = keeper.clears.borrow_mut().pop_front();
+        busy = !batch.is_empty() || clear.is_some();
         if !batch.is_empty() {
             prepare(&managed, keeper, batch).await;
-            continue;
         }
-        let clear = keeper.clears.borrow_mut().pop_front();
         if let Some(clear) = clear {
-            let result = unwrite(&managed, keeper, &clear).await;
-            managed.answer(clear.origin, result);
-            continue;
+            match unwrite(&managed, keeper, &clear).await {
+                Ok(set) if set.is_empty() => managed.answer(clear.origin, Ok(())),
+                Ok(set) => keeper.discards.borrow_mut().add(&set, clear.origin),
+                Err(error) => managed.answer(clear.origin, Err(error)),
+            }
         }
-        if !clean(&managed, keeper).await {
-            break;
-        }
+        busy |= discard::step(&managed, keeper).await;
+        busy |= clean(&managed, keeper).await;
+        sweep_later(&managed, keeper);
     }
     keeper.pumping.set(false);
     keeper.idle.notify();
-    sweep_later(&managed, keeper);
 }
 
 /// Has cores give grants back from time to time, while they hold any.
@@ -195,6 +208,9 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
         }
         keeper.lock.acquire(1).await;
         let (wanted, fresh) = wanted(keeper, &batch);
+        for (group, bit) in &fresh {
+            keeper.discards.borrow_mut().forget(*group, *bit);
+        }
         let skip = mutants::is(Mutant::ZeroSkipped);
         let failed = if skip { Vec::new() } else { zero(managed, keeper, &fresh).await };
         if !failed.is_empty() {
@@ -308,7 +324,7 @@ async fn zero<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, bits: &BitSet)
 }
 
 /// Where bits of a group lie on its drives, and how many bytes.
-fn on_drive<E: Host>(
+pub(super) fn on_drive<E: Host>(
     managed: &Managed<E>,
     keeper: &Keeper,
     group: GroupNo,
@@ -322,11 +338,16 @@ fn on_drive<E: Host>(
 }
 
 /// Does something on drives, on all at once; those that failed it.
-async fn on_drives<E: Host, T: 'static, F: Future<Output = Result<(), DriveError>> + 'static>(
+pub(super) async fn on_drives<E, T, F>(
     managed: &Rc<Managed<E>>,
     work: Vec<(Slot, T)>,
     job: impl Fn(Watched<E>, T) -> F,
-) -> Vec<Failed> {
+) -> Vec<Failed>
+where
+    E: Host,
+    T: 'static,
+    F: Future<Output = Result<(), DriveError>> + 'static,
+{
     let state = Rc::new((Cell::new(work.len()), RefCell::new(Vec::new()), Event::default()));
     for (slot, what) in work {
         let (drive, incarnation) = managed.drive_of(slot);
@@ -398,7 +419,7 @@ async fn write_pages<E: Host>(
 }
 
 /// Takes drives out, durably; false if one can't be, because the array ends.
-async fn take_out<E: Host>(managed: &Rc<Managed<E>>, failed: Vec<&Failed>) -> bool {
+pub(super) async fn take_out<E: Host>(managed: &Rc<Managed<E>>, failed: Vec<&Failed>) -> bool {
     for f in failed {
         managed.drive_failed((f.slot, f.incarnation), f.error, false).await;
         if managed.all_taking_part().contains(&f.slot)
@@ -420,18 +441,19 @@ async fn all_told<E: Host>(managed: &Managed<E>, keeper: &Keeper, mail: &ToCore)
     keeper.answered.wait_until(|| (keeper.awaited.get() == 0).then_some(())).await;
 }
 
-/// Unwrites bits. The drives may discard them, and answer what they like.
+/// Unwrites bits, durably: those that were written.
 async fn unwrite<E: Host>(
     managed: &Rc<Managed<E>>,
     keeper: &Keeper,
     clear: &Clear,
-) -> Result<(), BlockError> {
-    let set = keeper.map.borrow().set_bits(clear.group, clear.bits.clone());
-    if set.is_empty() {
-        return Ok(());
-    }
+) -> Result<Vec<Bits>, BlockError> {
+    // Also where there is nothing: what could not be unwritten before is not, durably.
     if managed.frozen(clear.group) {
         return Err(BlockError::Unavailable);
+    }
+    let set = keeper.map.borrow().set_bits(clear.group, clear.bits.clone());
+    if set.is_empty() {
+        return Ok(set);
     }
     keeper.clearing.acquire(1).await;
     let below = keeper.map.borrow_mut().revoke(&set);
@@ -439,7 +461,7 @@ async fn unwrite<E: Host>(
         all_told(managed, keeper, &ToCore::Withdraw(set.clone(), below)).await;
     }
     if mutants::is(Mutant::DiscardFirst) {
-        discard(managed, keeper, &set).await;
+        discard::early(managed, keeper, &set).await;
     }
     keeper.lock.acquire(1).await;
     let pages = keeper.map.borrow_mut().unwrite(&set);
@@ -449,39 +471,8 @@ async fn unwrite<E: Host>(
     if !take_out(managed, failed.iter().collect()).await || managed.frozen(clear.group) {
         return Err(BlockError::Unavailable);
     }
-    discard(managed, keeper, &set).await;
-    Ok(())
-}
-
-/// Discards what was unwritten. Content and outcome mean nothing.
-async fn discard<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, set: &[Bits]) {
-    let per = format::limits::REGION_BITS;
-    let mut runs: Vec<(GroupNo, Range<u64>)> = Vec::new();
-    for b in set {
-        for bit in (0..per).filter(|bit| b.bits >> bit & 1 == 1).map(|bit| b.region * per + bit) {
-            match runs.last_mut() {
-                Some((group, run)) if *group == b.group && run.end == bit => run.end += 1,
-                _ => runs.push((b.group, bit..bit + 1)),
-            }
-        }
-    }
-    let mut work = Vec::new();
-    for slot in managed.all_taking_part() {
-        let mine =
-            runs.iter().filter(|(group, _)| managed.layout().slots(*group).any(|s| s == slot));
-        let places: Vec<_> =
-            mine.map(|(group, run)| on_drive(managed, keeper, *group, run.clone())).collect();
-        if !places.is_empty() {
-            work.push((slot, places));
-        }
-    }
-    on_drives(managed, work, |drive, places| async move {
-        for (at, bytes) in places {
-            let _ = drive.discard(at, bytes).await;
-        }
-        Ok(())
-    })
-    .await;
+    all_told(managed, keeper, &ToCore::Cleared(set.clone())).await;
+    Ok(set)
 }
 
 /// Cleans what may be cleaned; whether there was anything and it was done.
@@ -519,6 +510,7 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
         return;
     };
     keeper.ended.set(true);
+    keeper.discards.borrow_mut().forget_all();
     let idle = || (!keeper.pumping.get()).then_some(());
     keeper.idle.wait_until(idle).await;
     keeper.map.borrow_mut().revoke_all();
@@ -544,7 +536,7 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    fn all_taking_part(&self) -> Vec<Slot> {
+    pub(super) fn all_taking_part(&self) -> Vec<Slot> {
         self.taking_part(&self.record())
     }
 

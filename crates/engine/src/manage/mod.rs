@@ -15,6 +15,7 @@
 mod area;
 pub mod command;
 mod create;
+mod discard;
 mod doubt;
 mod errors;
 mod gap;

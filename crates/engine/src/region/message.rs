@@ -27,11 +27,12 @@ pub enum ToKeeper {
         /// Whom to answer and grant to.
         origin: Origin,
     },
-    /// These bits shall read as zeros: answer when that is durable.
+    /// These bits shall read as zeros: answer when that is durable, and drives were told that they
+    /// may discard them.
     Clear {
         /// The group.
         group: GroupNo,
-        /// The bits within the group.
+        /// The bits within the group; none: answer when all that was withdrawn before is durable.
         bits: Range<u64>,
         /// Whom to answer.
         origin: Origin,
@@ -43,7 +44,7 @@ pub enum ToKeeper {
         /// Group, region, and serial number of the newest grant it had.
         regions: Vec<(GroupNo, u64, u64)>,
     },
-    /// A core has done what [`ToCore::Written`] or [`ToCore::Withdraw`] said.
+    /// A core has done what [`ToCore::Written`], [`ToCore::Withdraw`] or [`ToCore::Cleared`] said.
     Done,
 }
 
@@ -55,6 +56,8 @@ pub enum ToCore {
     /// These bits are unwritten, and grants of their regions void up to a serial number; say when
     /// nothing is under way there.
     Withdraw(Vec<Bits>, u64),
+    /// That these bits are unwritten is durable; say when you know.
+    Cleared(Vec<Bits>),
     /// You may write in this region.
     Grant {
         /// The group.

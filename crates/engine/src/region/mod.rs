@@ -29,8 +29,9 @@
 //! - What a page says is durable on all drives that take part before anything relies on it.
 //! - Mail comes in any order: grants carry serial numbers, and one that was given back or
 //!   withdrawn is void for ever.
-//! - A core counts its operations in a region; bits are withdrawn only after those have ended, and
-//!   no operation waits for the keeper while it is counted.
+//! - A core counts its operations in a region; bits are withdrawn only after those have ended that
+//!   began before, and no operation waits for the keeper while it is counted, nor does the request
+//!   that it is a part of.
 //! - A region goes from dirty to clean while a drive of its group is out only by a page that says
 //!   in which epoch: what a returned drive lacks is what is dirty, or missed since it left.
 

@@ -1,8 +1,13 @@
 //! What one core knows of an array's region map. See [`crate::region`].
 //!
+//! An operation is counted where it enters, in the present of two *phases* of its region. Bits are
+//! withdrawn, the phase changes, and who withdraws waits for those of the phase before: what enters
+//! later knows that the bits are gone, and keeps nobody waiting, however much there is of it.
+//!
 //! Invariants
 //! - `enter` and `leave` neither wait nor allocate; an operation that entered is counted until it
 //!   leaves.
+//! - In the phase that is not present nothing is counted but while somebody withdraws.
 //! - A grant counts while its serial number is newer than `revoked`, whichever mail came first.
 
 use crate::mutants::{self, Mutant};
@@ -11,6 +16,7 @@ use crate::stripe::table::StripeKey;
 use core::cell::{Cell, RefCell};
 use format::limits::REGION_BITS;
 use io::local::Event;
+use std::collections::BTreeMap;
 use units::GroupNo;
 
 /// What a core starts with.
@@ -25,11 +31,15 @@ pub struct TableStart {
 #[derive(Clone, Copy, Default)]
 struct Region {
     written: u64,
+    /// Withdrawn, and after a crash they may be written again.
+    clearing: u64,
     /// Serial number of the newest grant.
     granted: u64,
     /// Grants up to this are void.
     revoked: u64,
-    in_flight: u32,
+    /// Operations under way that entered in each phase, and which is present.
+    in_flight: [u32; 2],
+    phase: usize,
     touched: bool,
 }
 
@@ -38,11 +48,27 @@ struct Group {
     regions: Vec<Region>,
 }
 
+/// An operation on a stripe that is counted, and must leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Entry {
+    /// The stripe.
+    pub key: StripeKey,
+    phase: usize,
+}
+
+impl Entry {
+    /// That of an array without a map, where nobody counts.
+    pub const fn uncounted(key: StripeKey) -> Self {
+        Self { key, phase: 0 }
+    }
+}
+
 /// Whether an operation may go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entered {
-    /// It is counted now, and must leave.
-    In,
+    /// It is counted now.
+    In(Entry),
     /// Its band was never written.
     Unwritten,
     /// Its region is not granted.
@@ -103,6 +129,13 @@ impl Table {
         self.groups.borrow()[group].regions[region].written & bit != 0
     }
 
+    /// Whether a crash may bring back what was in the stripe's band before it was withdrawn.
+    #[inline]
+    pub fn clearing(&self, key: StripeKey) -> bool {
+        let (group, region, bit) = self.place(key);
+        self.groups.borrow()[group].regions[region].clearing & bit != 0
+    }
+
     /// How often bits were withdrawn: what was read before may not count after.
     #[inline]
     pub fn withdrawn(&self) -> u64 {
@@ -115,6 +148,7 @@ impl Table {
         let (group, region, bit) = self.place(key);
         let group = &mut self.groups.borrow_mut()[group];
         let region = &mut group.regions[region];
+        let phase = region.phase;
         if region.written & bit == 0 {
             return Entered::Unwritten;
         }
@@ -124,17 +158,17 @@ impl Table {
             }
             region.touched = true;
         }
-        region.in_flight += 1;
-        Entered::In
+        region.in_flight[phase] += 1;
+        Entered::In(Entry { key, phase })
     }
 
     /// Ends an operation.
     #[inline]
-    pub fn leave(&self, key: StripeKey) {
+    pub fn leave(&self, Entry { key, phase }: Entry) {
         let (group, region, _) = self.place(key);
         let region = &mut self.groups.borrow_mut()[group].regions[region];
-        region.in_flight -= 1;
-        if region.in_flight == 0 && self.waiting.get() > 0 {
+        region.in_flight[phase] -= 1;
+        if region.in_flight[phase] == 0 && self.waiting.get() > 0 {
             self.idle.notify();
         }
     }
@@ -147,6 +181,13 @@ impl Table {
     pub fn set_written(&self, list: &[Bits]) {
         for b in list {
             self.with(b.group, b.region, |region| region.written |= b.bits);
+        }
+    }
+
+    /// That these bits are unwritten is durable.
+    pub fn cleared(&self, list: &[Bits]) {
+        for b in list {
+            self.with(b.group, b.region, |region| region.clearing &= !b.bits);
         }
     }
 
@@ -168,7 +209,7 @@ impl Table {
         let mut given = Vec::new();
         self.held.borrow_mut().retain(|(group, region)| {
             self.with(*group, *region, |r| {
-                let busy = r.in_flight > 0 && !mutants::is(Mutant::SweepInFlight);
+                let busy = r.in_flight != [0, 0] && !mutants::is(Mutant::SweepInFlight);
                 let used = r.touched || busy;
                 r.touched = false;
                 if !used {
@@ -182,19 +223,32 @@ impl Table {
     }
 
     /// Withdraws bits and voids the grants of their regions; returns when nothing is under way
-    /// there.
+    /// there that entered before. One at a time.
     pub async fn withdraw(&self, list: Vec<Bits>, below: u64) {
         self.withdrawn.set(self.withdrawn.get() + 1);
+        let mut before = BTreeMap::new();
         for b in &list {
             self.with(b.group, b.region, |r| {
+                r.clearing |= r.written & b.bits;
                 r.written &= !b.bits;
                 r.revoked = r.revoked.max(below);
+                before.entry((b.group, b.region)).or_insert_with(|| {
+                    let old = r.phase;
+                    r.phase = 1 - old;
+                    assert_eq!(r.in_flight[r.phase], 0, "one at a time");
+                    old
+                });
             });
         }
         self.held.borrow_mut().retain(|(g, r)| self.with(*g, *r, |r| r.granted > r.revoked));
         self.waiting.set(self.waiting.get() + 1);
-        let quiet = |b: &Bits| self.with(b.group, b.region, |r| r.in_flight == 0);
-        self.idle.wait_until(|| list.iter().all(quiet).then_some(())).await;
+        let quiet = || {
+            let over = |((g, r), old): (&(GroupNo, u64), &usize)| {
+                self.with(*g, *r, |r| r.in_flight[*old] == 0)
+            };
+            before.iter().all(over).then_some(())
+        };
+        self.idle.wait_until(quiet).await;
         self.waiting.set(self.waiting.get() - 1);
     }
 }
@@ -202,6 +256,9 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::future::Future;
+    use core::pin::pin;
+    use core::task::{Context, Waker};
     use units::StripeNo;
 
     fn table() -> Table {
@@ -213,17 +270,25 @@ mod tests {
         StripeKey { group: GroupNo(group), stripe: StripeNo(stripe) }
     }
 
+    /// Enters, and says what came of it.
+    fn enter(t: &Table, key: StripeKey, change: bool) -> Result<Entry, Entered> {
+        match t.enter(key, change) {
+            Entered::In(entry) => Ok(entry),
+            other => Err(other),
+        }
+    }
+
     #[test]
     fn bands_are_written_and_regions_granted_before_a_change() {
         let t = table();
         let at = key(0, 16);
         assert_eq!(t.enter(key(0, 15), false), Entered::Unwritten);
         assert_eq!(t.enter(at, true), Entered::Ungranted);
-        assert_eq!(t.enter(at, false), Entered::In);
+        assert!(enter(&t, at, false).is_ok());
         t.grant(GroupNo(0), 0, 1);
-        assert_eq!(t.enter(at, true), Entered::In);
+        assert!(enter(&t, at, true).is_ok());
         assert_eq!(t.enter(key(0, 15), true), Entered::Unwritten);
-        assert_eq!(t.enter(key(1, 0), true), Entered::In, "no redundancy, no grant");
+        assert!(enter(&t, key(1, 0), true).is_ok(), "no redundancy, no grant");
         t.set_written(&[Bits { group: GroupNo(0), region: 1, bits: 1 }]);
         assert!(t.written(key(0, 1024)) && !t.written(key(0, 1040)));
         assert_eq!(t.enter(key(0, 1024), true), Entered::Ungranted, "another region");
@@ -234,14 +299,35 @@ mod tests {
         let t = table();
         t.grant(GroupNo(0), 0, 6);
         assert_eq!(t.sweep(), [], "it is new");
-        assert_eq!(t.enter(key(0, 16), true), Entered::In);
+        let entry = enter(&t, key(0, 16), true).unwrap();
         assert_eq!(t.sweep(), []);
         assert_eq!(t.sweep(), [], "an operation is under way");
-        t.leave(key(0, 16));
+        t.leave(entry);
         assert_eq!(t.sweep(), [(GroupNo(0), 0, 6)]);
         t.grant(GroupNo(0), 0, 5);
         assert_eq!(t.enter(key(0, 16), true), Entered::Ungranted, "that grant was late");
         t.grant(GroupNo(0), 0, 7);
-        assert_eq!(t.enter(key(0, 16), true), Entered::In);
+        assert!(enter(&t, key(0, 16), true).is_ok());
+    }
+
+    #[test]
+    fn who_withdraws_waits_for_what_entered_before() {
+        let t = table();
+        t.set_written(&[Bits { group: GroupNo(1), region: 0, bits: 0b111 }]);
+        let mut cx = Context::from_waker(Waker::noop());
+        let bits = |bits| vec![Bits { group: GroupNo(1), region: 0, bits }];
+        let before = enter(&t, key(1, 16), true).unwrap();
+        let mut first = pin!(t.withdraw(bits(0b001), 1));
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(t.enter(key(1, 0), true), Entered::Unwritten);
+        let after = enter(&t, key(1, 16), true).unwrap();
+        t.leave(before);
+        assert!(first.as_mut().poll(&mut cx).is_ready(), "what came later is not waited for");
+        let mut second = pin!(t.withdraw(bits(0b010), 2));
+        assert!(second.as_mut().poll(&mut cx).is_pending());
+        let last = enter(&t, key(1, 32), true).unwrap();
+        t.leave(after);
+        assert!(second.as_mut().poll(&mut cx).is_ready());
+        t.leave(last);
     }
 }

@@ -117,7 +117,7 @@ async fn compare_write<E: Host>(
     bench: &mut Bench,
 ) -> Result<bool, BlockError> {
     // As a change, so that no discard comes between.
-    array.enter_change(key).await?;
+    let entry = array.enter_change(key).await?;
     let (read, now) = check::read(array, key, at, Pool::single(expected.len())).await;
     let mut done = read.map(|()| now[..] == expected[..]);
     if done == Ok(true) {
@@ -126,7 +126,7 @@ async fn compare_write<E: Host>(
         done = write_entered(array, key, bench).await.map(|()| true);
         bench.batch.clear();
     }
-    array.leave(key);
+    array.leave(entry);
     done
 }
 
@@ -138,11 +138,11 @@ async fn write_writers<E: Host>(
 ) -> Result<(), BlockError> {
     let lost = array.lost_of(key, &bench.batch);
     if !bench.content && array.never_written(key) && lost.is_empty() {
-        return Ok(());
+        return array.unwritten_durably(key).await;
     }
-    array.enter_change(key).await?;
+    let entry = array.enter_change(key).await?;
     let written = write_entered(array, key, bench).await;
-    array.leave(key);
+    array.leave(entry);
     written
 }
 
@@ -177,11 +177,14 @@ async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
     let nothing = Checked { compared: true, alone: true, ..Checked::default() };
     // What repairs makes its region dirty, as a write does.
     let repairs = matches!(&job, Job::Check(repair) if *repair != Repair::Nothing);
-    if repairs && !array.never_written(key) {
-        if let Err(error) = array.enter_change(key).await {
-            return Outcome::Checked(Err(error));
-        }
-    } else if !array.enter_unchanged(key) {
+    let entered = match repairs && !array.never_written(key) {
+        true => match array.enter_change(key).await {
+            Ok(entry) => Some(entry),
+            Err(error) => return Outcome::Checked(Err(error)),
+        },
+        false => array.enter_unchanged(key),
+    };
+    let Some(mut entry) = entered else {
         return match job {
             Job::Read { mut into, .. } => {
                 into.fill(0);
@@ -189,7 +192,7 @@ async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
             }
             _ => Outcome::Checked(Ok(nothing)),
         };
-    }
+    };
     let outcome = match job {
         Job::Read { at, into } => {
             let (result, into) = check::read(array, key, at, into).await;
@@ -199,13 +202,14 @@ async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
             let filled = check::rebuild(array, key, slot, false).await;
             if filled.is_ok_and(|checked| checked.beyond) {
                 // What is given up changes the stripe.
-                array.leave(key);
+                array.leave(entry);
                 if array.never_written(key) {
                     return Outcome::Checked(Ok(nothing));
                 }
-                if let Err(error) = array.enter_change(key).await {
-                    return Outcome::Checked(Err(error));
-                }
+                entry = match array.enter_change(key).await {
+                    Ok(entry) => entry,
+                    Err(error) => return Outcome::Checked(Err(error)),
+                };
                 Outcome::Checked(check::rebuild(array, key, slot, true).await)
             } else {
                 Outcome::Checked(filled)
@@ -222,6 +226,6 @@ async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
             unreachable!("what writes is not here")
         }
     };
-    array.leave(key);
+    array.leave(entry);
     outcome
 }

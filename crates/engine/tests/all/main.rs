@@ -9,6 +9,7 @@ mod barrier;
 mod compare;
 mod crash;
 mod creation;
+mod discard;
 mod drain;
 mod failure;
 mod gap;

@@ -93,6 +93,8 @@ pub struct DriveConfig {
     pub latency_least: Nanos,
     /// The longest time a request takes.
     pub latency_most: Nanos,
+    /// How much longer a discard takes for each MiB.
+    pub discard_mib: Nanos,
     /// Percentage of requests that run in more than one piece.
     pub split_percent: u8,
     /// What discarded blocks read as.
@@ -119,6 +121,7 @@ impl DriveConfig {
             inline: false,
             latency_least: Nanos::from_micros(5),
             latency_most: Nanos::from_micros(100),
+            discard_mib: Nanos(0),
             split_percent: 25,
             discard: DiscardContent::Random,
             write_zeroes: true,

@@ -23,7 +23,7 @@ use core::task::{Context, Poll, Waker};
 use io::{BufMut, DriveError, Gather};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use units::Nanos;
+use units::{MIB, Nanos};
 
 /// The state of a drive, shared.
 pub(crate) type DriveCell = Arc<Mutex<State>>;
@@ -686,8 +686,10 @@ pub(super) fn submit(cell: &DriveCell, timeline: &Timeline, mut what: Submission
         Err(DriveError::Bounds) => Vec::new(),
         _ => state.cut(&what, &mut rng),
     };
-    let DriveConfig { latency_least, latency_most, inline, .. } = state.config;
+    let DriveConfig { latency_least, latency_most, discard_mib, inline, .. } = state.config;
     let latency = rng.between(latency_least.0, latency_most.0);
+    let discarded = if matches!(what.payload, Payload::Discard(_)) { what.bytes } else { 0 };
+    let latency = latency + discarded / MIB * discard_mib.0;
     let parts = pieces.len();
     let weak = timeline.downgrade();
     let writes = matches!(what.payload, Payload::Write(..));
