@@ -16,15 +16,19 @@
 //! A batch that was cut off is the newest of its lane and was never acknowledged, so it makes no
 //! gap. For the same reason a newest batch that was durable and has vanished from every drive can't
 //! be told from one that was cut off: that is not found out. Nor is a batch whose number was used a
-//! second time, if the one that had been given up is all that is left of that number.
+//! second time, if the one that had been given up is all that is left of that number. And of a
+//! region that is clean nobody knows, if a start was cut off while it carried batches of it out, and
+//! all of these have vanished since.
 //!
-//! What a batch in a gap named nobody knows, but its region was dirty before it was written. With
-//! loss accepted, a start goes on so:
+//! What a batch in a gap named nobody knows, but its region was dirty before it was written, and is
+//! cleaned only when all of it is in place. With loss accepted, a start goes on so:
 //!
-//! 1. No batch of any lane is carried out. What lies in a region that is not dirty is in place, and
-//!    an older batch would come over what a vanished one had written there.
-//! 2. All data of written bands of dirty regions is listed as lost, in a record of an epoch in
-//!    which the missing drives have failed. A drive that is being filled is filled from its begin.
+//! 1. No batch of any lane is carried out: an older one would come over what a vanished one had
+//!    written.
+//! 2. All data of written bands is listed as lost in regions that are dirty, and in those of which a
+//!    batch that is left names a stripe: an earlier start that was cut off may have brought what an
+//!    older batch said, and not yet what the vanished one did. The record is of an epoch in which
+//!    the missing drives have failed. A drive that is being filled is filled from its begin.
 //! 3. Redundancy there is made of what the data is then, with zeros for what can't be read; the
 //!    drives are flushed. It is right in every stripe, and the record of the start ends the key.
 //!
@@ -48,7 +52,7 @@ use format::limits::{BATCH_FIRST, LOST_MAX};
 use format::{ArrayRecord, Assembly, LostReason, SlotState};
 use io::Drive;
 use layout::Place;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{StripIndex, StripeNo};
 
 /// Longest range that is listed at once; one of a record holds twice as much.
@@ -100,8 +104,9 @@ fn in_batches(batches: &BTreeMap<(u16, u64), FoundBatch>) -> Option<Gap> {
 pub(super) async fn accept<E: Host>(
     managed: &Managed<E>,
     assembly: &mut Assembly,
+    said: &Said,
 ) -> Result<Decided, ManageError> {
-    let stripes = dirty_stripes(managed);
+    let stripes = doubtful(managed, said);
     loop {
         let listed = |record: &mut ArrayRecord| {
             let mut next = begin_epoch(managed, assembly, record);
@@ -124,13 +129,18 @@ pub(super) async fn accept<E: Host>(
     Ok(Decided::Right)
 }
 
-/// The stripes of written bands of dirty regions, in ascending runs.
-fn dirty_stripes<E: Host>(managed: &Managed<E>) -> Vec<Range<u64>> {
+/// The stripes of written bands of regions that are dirty, or of which batches name a stripe, in
+/// ascending runs.
+fn doubtful<E: Host>(managed: &Managed<E>, said: &Said) -> Vec<Range<u64>> {
     let keeper = managed.keeper().expect("only with a region map");
     let map = keeper.map.borrow();
     let end = managed.layout().stripes(GROUP);
+    let entries = said.batches.values().flat_map(|found| &found.what.0.entries);
+    let named = entries.map(|entry| entry.stripe).filter(|stripe| *stripe < end);
+    let mut regions: BTreeSet<u64> = named.map(|stripe| stripe / map.stripes(0).end).collect();
+    regions.extend(map.dirty(GROUP));
     let mut runs: Vec<Range<u64>> = Vec::new();
-    for region in map.dirty(GROUP) {
+    for region in regions {
         let stripes = map.stripes(region);
         let stripes = stripes.start..stripes.end.min(end);
         let mut at = map.next_stripe(GROUP, stripes.start, stripes.end, 0);

@@ -210,6 +210,12 @@ impl<'a, R: Raw> Decoded<'a, R> {
         }
     }
 
+    /// Whether a stripe of a group is in the region of a seat.
+    pub fn together(&self, seat: &Seat, (group, stripe): (usize, u64)) -> bool {
+        let own = self.record.ranges[seat.range].first_group + seat.position;
+        own == group && self.map(seat).is_some_and(|map| map.together(seat.stripe, stripe))
+    }
+
     /// Whether a group with a region map owes the resync of a region.
     pub fn owes_regions(&self) -> bool {
         let mut maps = self.maps.iter().flatten().enumerate();
