@@ -54,6 +54,7 @@ units::mutants! {
     ResyncSkips = "resync-skips": "a resync writes nothing (row 10, cleared on failure)";
     SameSlot = "same-slot": "every record goes over the newest one (row 13)";
     EpochAtStart = "epoch-at-start": "a start writes no record of its own (row 15)";
+    LayoutShift = "layout-shift": "blocks are placed elsewhere from the second epoch on (row 16)";
     StillInSync = "still-in-sync": "a failure is published and not recorded (row 15)";
     StopUnflushed = "stop-unflushed": "a stop records clean without a flush (row 14)";
     WriteErrorLost = "write-error-lost": "write errors are swallowed (row 20)";
@@ -87,6 +88,7 @@ units::mutants! {
     PageBelieved = "page-believed": "a page is taken for the newest though a newer one may be lost \
         (row 10)";
     PageErrorLost = "page-error-lost": "a drive that did not take a page stays (row 10)";
+    PagePast = "page-past": "a page of the map is written behind its places, too (row 11)";
     PagesNotBrought = "pages-not-brought": "a start leaves pages as old as it found them (row 15)";
     JoinWithoutPages = "join-without-pages": "a drive joins without the map (row 5)";
     JoinWithOldPages = "join-with-old-pages": "a drive joins with the map as it was when the drive \
@@ -113,6 +115,12 @@ units::mutants! {
     HealEarly = "heal-early": "a block leaves the list before it is written (row 4)";
     PauseForgotten = "pause-forgotten": "a task goes on that was paused before a start (row 15)";
     ScrubSkips = "scrub-skips": "a scrub that was paused goes on behind what it had begun";
+    RepairParityAlways = "repair-parity-always": "a scrub makes parity anew where the data is what \
+        is wrong (row 17)";
+    LocatedUnverified = "located-unverified": "a scrub repairs the strip that the first wrong byte \
+        names, though others disagree then (row 17)";
+    UnreadAsZeros = "unread-as-zeros": "recovery takes blocks that could not be read for zeros \
+        (row 18)";
     QuarantineOff = "quarantine-off": "a drive is taken back with old requests under way (row 26)";
     DeadlineOff = "deadline-off": "nobody gives up a drive that hangs (row 24)";
     TimeoutIsDone = "timeout-is-done": "a request that takes too long counts as done (row 20)";

@@ -20,7 +20,7 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 44] = [
+pub const KINDS: [&str; 45] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -65,6 +65,7 @@ pub const KINDS: [&str; 44] = [
     "silent: bit flip",
     "silent: lost write",
     "silent: misdirected write",
+    "silent: two strips",
 ];
 
 /// What a campaign came to.

@@ -3,8 +3,8 @@
 //! A page of a strip is made wrong on copies of drives at rest: a flipped bit, the zeros from
 //! before a write that was lost, or what belongs elsewhere. The scrub must count it. Where P and
 //! Q, or most of the copies, tell which strip is wrong, a repair must undo the damage; where
-//! nobody can know it must change nothing, unless told to trust the data. After a repair a second
-//! scrub finds nothing.
+//! nobody can know (with P and Q: two strips are wrong in one block) it must say so and change
+//! nothing, unless told to trust the data. After a repair a second scrub finds nothing.
 
 use crate::before::{Before, start};
 use crate::decoder::array::{Decoded, Seat};
@@ -27,6 +27,8 @@ struct Damage {
     data: bool,
     /// The others tell which strip is wrong.
     known: bool,
+    /// Another strip that is wrong in the same block: its drive, and the page.
+    other: Option<(usize, Vec<u8>)>,
 }
 
 /// Damages a page on copies of the drives, which are at rest, and has it scrubbed.
@@ -43,6 +45,9 @@ pub fn try_out(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) 
     };
     let copies: Vec<_> = drives.iter().map(SharedSimDrive::duplicate).collect();
     copies[damage.drive].overwrite(damage.offset, &damage.bytes);
+    if let Some((drive, bytes)) = &damage.other {
+        copies[*drive].overwrite(damage.offset, bytes);
+    }
     context.tally.fault(damage.kind, 1);
     context.tally.exceptions[1] += u64::from(damage.data);
     let rig = Rig::new(WorldConfig::new(rng.bits()));
@@ -61,6 +66,11 @@ pub fn try_out(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) 
     let damaged = pick(&copies);
     if scrub(&rig, Repair::Known, None)?.0 == 0 {
         return failure("a scrub that repairs does not find it".into());
+    }
+    let said = rig.status(&mut Blind)?.and_then(|status| status.last_scrub);
+    let unlocated = said.map_or(0, |scrub| scrub.unlocated);
+    if damage.other.is_some() && unlocated == 0 {
+        return failure("a scrub says that it knows what nobody can".into());
     }
     let page = damage.offset / PAGE as u64;
     let same =
@@ -93,6 +103,8 @@ fn choose(
     drives: &[SharedSimDrive],
     rng: &mut Rng,
 ) -> Option<Damage> {
+    // From a generator of its own: what else is drawn stays as it is.
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7477_6f20);
     let volume = decoded.record.volumes.first()?;
     let pages = (volume.bytes / PAGE as u64).max(1);
     let seat: Seat = decoded.seat(volume, rng.below(pages) * PAGE as u64)?;
@@ -103,12 +115,7 @@ fn choose(
     let strip = rng.index(r.k + r.m);
     let all: Option<Vec<_>> = (0..r.k + r.m).map(|s| decoded.page(&seat, s, 0)).collect();
     let now = all?[strip];
-    let slot = decoded.slot(&seat, strip);
-    let holder = decoded.drives[slot]?;
-    let drive = drives.iter().position(|d| {
-        let own = Picked::new(d);
-        own.bytes() == holder.bytes() && own.page(0) == holder.page(0)
-    })?;
+    let drive = holder(decoded, drives, &seat, strip)?;
     let offset = decoded.record.data_offset + r.drive_start + seat.stripe * r.strip + seat.at;
     let mut bytes = now.to_vec();
     let kind = match rng.below(3) {
@@ -128,7 +135,51 @@ fn choose(
     };
     let data = strip < r.k || r.kind == 1;
     let known = if r.kind == 2 { r.m == 2 } else { r.k + r.m > 2 };
-    (bytes != now[..]).then_some(Damage { drive, offset, bytes, kind, data, known })
+    let damage = Damage { drive, offset, bytes, kind, data, known, other: None };
+    if r.kind == 2 && r.m == 2 && own.chance(30) {
+        return two_strips(decoded, drives, &seat, (strip, damage), &mut own);
+    }
+    (damage.bytes != now[..]).then_some(damage)
+}
+
+/// Which of the drives has a strip.
+fn holder(
+    decoded: &Decoded<'_, Picked>,
+    drives: &[SharedSimDrive],
+    seat: &Seat,
+    strip: usize,
+) -> Option<usize> {
+    let holder = decoded.drives[decoded.slot(seat, strip)]?;
+    drives.iter().position(|d| {
+        let own = Picked::new(d);
+        own.bytes() == holder.bytes() && own.page(0) == holder.page(0)
+    })
+}
+
+/// The same place damaged in two strips, each in another byte of one block: whichever strip one
+/// byte names, the other byte speaks against it.
+fn two_strips(
+    decoded: &Decoded<'_, Picked>,
+    drives: &[SharedSimDrive],
+    seat: &Seat,
+    (strip, damage): (usize, Damage),
+    rng: &mut Rng,
+) -> Option<Damage> {
+    let r = &decoded.record.ranges[seat.range];
+    let strips = r.k + r.m;
+    let second = (strip + 1 + rng.index(strips - 1)) % strips;
+    let block = rng.index(PAGE / 512) * 512;
+    let (one, two) = (rng.index(256), 256 + rng.index(256));
+    let mut flipped = |strip: usize, byte: usize| {
+        let mut bytes = decoded.page(seat, strip, 0)?.to_vec();
+        bytes[block + byte] ^= 1 << rng.below(8);
+        Some(bytes)
+    };
+    let bytes = flipped(strip, one)?;
+    let other = Some((holder(decoded, drives, seat, second)?, flipped(second, two)?));
+    let data = damage.data || second < r.k;
+    let kind = "silent: two strips";
+    Some(Damage { bytes, other, data, kind, known: false, ..damage })
 }
 
 /// Scrubs; how many stripes did not match, and the bytes that were checked. After `pause` it is

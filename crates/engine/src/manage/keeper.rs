@@ -43,6 +43,7 @@ use core::cell::{Cell, RefCell};
 use core::future::Future;
 use core::ops::Range;
 use format::SlotState;
+use format::limits::PAGE_BYTES;
 use io::local::{Event, Semaphore};
 use io::{BlockError, Drive, DriveError, Priority};
 use std::collections::{BTreeSet, VecDeque};
@@ -392,6 +393,10 @@ async fn write_pages<E: Host>(
                 let bytes = copy(bytes);
                 if *twice {
                     other.push((start + places[1 - turn], bytes.clone()));
+                }
+                if mutants::is(Mutant::PagePast) {
+                    let behind = places[0].max(places[1]) + PAGE_BYTES as u64;
+                    own.push((start + behind, bytes.clone()));
                 }
                 own.push((start + places[turn], bytes));
             }

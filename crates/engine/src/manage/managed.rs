@@ -432,6 +432,8 @@ impl<E: Host> Managed<E> {
         };
         let shift = |keeper: &Keeper| keeper.map.borrow().region_shift();
         let (journal_key, flight_key) = self.keys();
+        let later = mutants::is(Mutant::LayoutShift) && record.epoch.counter > 1;
+        let shift_of_epoch = if later { record.block_bytes.into() } else { 0 };
         let inline = |s: &Seat<E>| s.drive.as_ref().is_none_or(|d| d.1.info().inline);
         let caches = |s: &Seat<E>| s.drive.as_ref().is_some_and(|d| d.1.info().volatile_cache);
         View {
@@ -445,7 +447,7 @@ impl<E: Host> Managed<E> {
             direct_writes: self.direct_writes.get(),
             layout: self.layout.clone(),
             block_bytes: record.block_bytes,
-            data_offset: record.data_offset,
+            data_offset: record.data_offset + shift_of_epoch,
             volatile_cache: seats.iter().any(caches),
             inline: seats.iter().all(inline),
             slots: (0..seats.len()).map(slot).collect(),

@@ -441,17 +441,27 @@ impl<E: Host> Work<'_, E> {
             return self.compare_copies(present, columns);
         }
         let (k, m) = (self.state.k, self.state.m);
+        let parity_always = mutants::is(Mutant::RepairParityAlways);
         if present.len() == k + m {
             if self.agree_elsewhere(bytes, columns).await == Some(true) {
                 return Verdict::Agree;
             }
             let strips: arrayvec::ArrayVec<&[u8], STRIPS> =
                 columns.iter().map(|c| &c.as_ref().expect("it was read")[..]).collect();
-            let located = self.code().locate(&strips);
+            let mut located = self.code().locate(&strips);
+            let wrong = self
+                .code()
+                .verify(&strips)
+                .filter(|_| mutants::is(Mutant::LocatedUnverified) && located == Located::Unknown);
+            if let Some(at) = wrong {
+                let bytes: arrayvec::ArrayVec<&[u8], STRIPS> =
+                    strips.iter().map(|strip| &strip[at..=at]).collect();
+                located = self.code().locate(&bytes);
+            }
             drop(strips);
             match located {
                 Located::Clean => return Verdict::Agree,
-                Located::Strip(strip) if self.state.parity_trusted => {
+                Located::Strip(strip) if self.state.parity_trusted && !parity_always => {
                     columns[strip].take().into_iter().for_each(|c| self.array.scratch().put(c));
                     self.recover(&[strip], bytes, columns).await;
                     return Verdict::Known(StripSet::one(strip));
@@ -471,7 +481,11 @@ impl<E: Host> Work<'_, E> {
                 differ = differ.or(StripSet::one(*strip));
             }
         }
-        if differ.is_empty() { Verdict::Agree } else { Verdict::Unknown(differ) }
+        match differ.is_empty() {
+            true => Verdict::Agree,
+            false if parity_always => Verdict::Known(differ),
+            false => Verdict::Unknown(differ),
+        }
     }
 
     /// The same of copies.

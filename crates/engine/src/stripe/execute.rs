@@ -307,7 +307,12 @@ impl<E: Host> Work<'_, E> {
         }
         let mut failed = Unread::default();
         for (strip, slot, ticket) in &mut tickets {
-            let (strip, (result, column)) = (*strip, ticket.await);
+            let (strip, (result, mut column)) = (*strip, ticket.await);
+            if mutants::is(Mutant::UnreadAsZeros) && result == Err(DriveError::Media) {
+                column.fill(0);
+                columns[strip] = Some(column);
+                continue;
+            }
             columns[strip] = Some(column);
             if self.array.believe(self.bound, self.key, *slot, result).is_err() {
                 failed.strip(strip, result);

@@ -137,8 +137,8 @@ fn a_batch_that_no_drive_gives_is_found_out() {
     }
 }
 
-/// Of batches that were in place long ago, and of a start that was cut off while it carried them out
-/// before one of them vanished: no older one comes back over what the vanished one had written.
+/// Of batches that were in place long ago, and of a start that was cut off while it carried them
+/// out before one of them vanished: no older one comes back over what the vanished one had written.
 #[test]
 fn older_batches_do_not_come_back_with_a_gap() {
     for case in [0, 2] {
