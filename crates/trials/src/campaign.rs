@@ -234,7 +234,8 @@ pub fn json(sum: &Sum) -> String {
     format!(
         "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
          \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"exceptions\":\
-         {{\"a\":{},\"b\":{}}},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
+         {{\"a\":{},\"b\":{}}},\"combinations\":{},\"tried\":{},\"left_out\":{},\
+         \"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
         commit(),
         t.seeds,
         t.points,
@@ -246,6 +247,9 @@ pub fn json(sum: &Sum) -> String {
         faults.join(","),
         t.exceptions[0],
         t.exceptions[1],
+        t.combinations[0],
+        t.combinations[1],
+        t.combinations[2],
         sum.seconds,
         sum.next,
     )

@@ -1,17 +1,31 @@
 //! The exhaustive small mode: everything that can happen to an array of at most four drives and
 //! two stripes.
 //!
-//! Every sequence of operations of a small alphabet, cut at every border of a request, with every
-//! subset of the requests that are not durable kept, and with each set of drives lost that the
-//! level can lose. Drives write whole requests or none here; torn ones are the seeds' part.
+//! | of      | every                                                                            |
+//! |---------|----------------------------------------------------------------------------------|
+//! | words   | sequence of so many operations of a small alphabet, a drive's failure among them |
+//! | begins  | set of drives that lack from the start on, none among them                       |
+//! | borders | moment at which a request was submitted or completed, from the start on          |
+//! | kept    | subset of the requests that are not durable then                                 |
+//! | losses  | set of drives that the level can lose, beside those that lack or failed before   |
 //!
-//! Invariant: nothing is drawn at random but what the recovery's own machine draws.
+//! Each of these is a *combination*, and none is left out, unless a bound is asked for, which
+//! counts what it leaves out. What is the same is tried once:
+//!
+//! - Subsets of a drive's requests that leave it the same image are one.
+//! - Combinations that leave the same images on the drives that are there are one, wherever they
+//!   come from. A recovery draws nothing but from the image, so it would be the same again; where
+//!   blocks may hold something else by then, what it read is held against that.
+//!
+//! Drives write whole requests or none here; torn ones are the seeds' part. Invariant: nothing is
+//! drawn at random but what the recovery's own machine draws.
 
 use crate::abilities::REGION_MAP;
 use crate::camera::Picture;
 use crate::failure::{Failure, Outcome};
 use crate::fleet::{Areas, Picked, references};
-use crate::point::{self, Aim, Context, OPTIONS};
+use crate::losses::Losses;
+use crate::point::{self, Aim, Content, Context, OPTIONS};
 use crate::rig::{ARRAY, BOUND, Blind, Message, Rig, Watch, references_in_order};
 use crate::scenario::shape;
 use crate::tally::Tally;
@@ -19,6 +33,7 @@ use crate::versions::Versions;
 use engine::manage::command::{NewArray, Request};
 use io::{Blocks, Env, Pool, Priority};
 use layout::Level;
+use sim::drive::Image;
 use sim::{DriveConfig, Rng, SharedSimDrive, World, WorldConfig};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +42,11 @@ use units::{CoreId, MIB, Nanos};
 
 const STRIP: u64 = 4096;
 
-/// Most subsets of requests kept at one border.
-const KEPT_MOST: u64 = 64;
+/// Most requests of one drive that are not durable at a border.
+const UNDECIDED_MOST: usize = 20;
+
+/// For how long is looked on behind a word.
+const AFTER: Nanos = Nanos::from_micros(50);
 
 /// One operation: on these blocks of a strip each.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +54,8 @@ enum Operation {
     Write(u64, u64, bool),
     Zero(u64, u64),
     Flush,
+    /// A person takes this slot's drive out.
+    Fail(usize),
 }
 
 /// The levels of a word of the command line; all without one.
@@ -53,8 +73,8 @@ fn width(level: Level) -> usize {
 }
 
 /// What can be asked of two stripes of `k` strips: a strip, part of a stripe, a stripe, across the
-/// border of stripes, durable, zeros, a flush.
-fn alphabet(k: u64) -> Vec<Operation> {
+/// border of stripes, durable, zeros, a flush, and a failure where that costs nothing.
+fn alphabet(k: u64, spare: bool) -> Vec<Operation> {
     let mut all = vec![
         Operation::Write(0, 1, false),
         Operation::Write(k - 1, 2, false),
@@ -66,37 +86,28 @@ fn alphabet(k: u64) -> Vec<Operation> {
         all.push(Operation::Write(1, 1, true));
         all.push(Operation::Write(0, k, false));
     }
+    if spare {
+        all.push(Operation::Fail(1));
+    }
     all
 }
 
-/// Tries every sequence of so many operations on the level.
+/// Tries every sequence of so many operations on the level; of each border and loss at most `most`
+/// images, if there is a bound.
 ///
 /// # Errors
 /// What was found.
-pub fn run(level: Level, operations: usize, tally: &mut Tally) -> Outcome<()> {
+pub fn run(level: Level, operations: usize, most: Option<u64>, tally: &mut Tally) -> Outcome<()> {
     for (volatile, map) in [(false, false), (true, false), (false, true), (true, true)] {
         if map && !REGION_MAP.there {
             continue;
         }
-        let small = Small::new(level, volatile, map)?;
-        let letters = alphabet(small.k);
-        let count = letters.len().pow(operations as u32);
-        for number in 0..count {
-            let mut left = number;
-            let word: Vec<Operation> = (0..operations)
-                .map(|_| {
-                    let letter = letters[left % letters.len()];
-                    left /= letters.len();
-                    letter
-                })
-                .collect();
-            let mut sum = Tally { seeds: 1, ..Tally::default() };
-            let outcome = small.word(&word, &mut sum);
-            tally.add(&sum);
-            let cache = if volatile { "volatile caches" } else { "no caches" };
-            let with = if map { "a map" } else { "no map" };
-            outcome.map_err(|f: Failure| f.at(format_args!("{with}, {cache}, {word:?}")))?;
-        }
+        let mut small = Small::new(level, volatile, map, most)?;
+        let outcome = small.words(operations);
+        tally.add(&small.context.tally);
+        let cache = if volatile { "volatile caches" } else { "no caches" };
+        let with = if map { "a map" } else { "no map" };
+        outcome.map_err(|f: Failure| f.at(format_args!("{with}, {cache}")))?;
     }
     Ok(())
 }
@@ -104,14 +115,17 @@ pub fn run(level: Level, operations: usize, tally: &mut Tally) -> Outcome<()> {
 /// A small array after its creation.
 struct Small {
     k: u64,
-    /// Sets of drives that it can lose, none first.
-    losses: Vec<Vec<usize>>,
+    losses: Losses,
     drives: Vec<SharedSimDrive>,
     versions: Versions,
+    most: Option<u64>,
+    context: Context,
+    /// What volumes were found to hold.
+    contents: BTreeSet<Rc<Vec<Content>>>,
 }
 
 impl Small {
-    fn new(level: Level, volatile: bool, map: bool) -> Outcome<Self> {
+    fn new(level: Level, volatile: bool, map: bool, most: Option<u64>) -> Outcome<Self> {
         let width = width(level);
         let (lose, k, group) = shape(level, width);
         let drive = |i: usize| {
@@ -145,19 +159,50 @@ impl Small {
         let volume = |r| Request::VolumeCreate(ARRAY.into(), "v".into(), bytes, r);
         rig.ask(&mut Blind, "a volume", volume)?.map_err(wrong)?;
         rig.ask(&mut Blind, "a stop", |r| Request::Stop(ARRAY.into(), r))?.map_err(wrong)?;
-        let losses = losses(lose, group, width);
-        Ok(Self { k: k as u64, losses, drives, versions })
+        let (losses, contents) = (Losses::even(width, group, lose), BTreeSet::new());
+        let context = context(&drives);
+        Ok(Self { k: k as u64, losses, drives, versions, most, context, contents })
+    }
+
+    /// Every set of drives that the level can lose.
+    fn sets(&self) -> Vec<u64> {
+        self.losses.all(usize::MAX - 1).expect("any number is allowed")
+    }
+
+    /// Every word of so many letters, from every begin.
+    fn words(&mut self, operations: usize) -> Outcome<()> {
+        let spare = self.losses.bears(1);
+        let letters = alphabet(self.k, spare);
+        for lacking in self.sets() {
+            for number in 0..letters.len().pow(operations as u32) {
+                let mut left = number;
+                let letter = |_| {
+                    let letter = letters[left % letters.len()];
+                    left /= letters.len();
+                    letter
+                };
+                let word: Vec<Operation> = (0..operations).map(letter).collect();
+                self.context.tally.seeds += 1;
+                self.word(lacking, &word).map_err(|f| {
+                    f.at(format_args!("begun without slots {lacking:#b}, {word:?}"))
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Carries a word out once and looks at every way it can be cut.
-    fn word(&self, word: &[Operation], tally: &mut Tally) -> Outcome<()> {
+    fn word(&mut self, lacking: u64, word: &[Operation]) -> Outcome<()> {
         let drives: Vec<_> = self.drives.iter().map(SharedSimDrive::duplicate).collect();
+        vanish(&drives, lacking);
         let versions = Rc::new(RefCell::new(self.versions.clone()));
         let mut cutter = Cutter {
+            base: self.drives.iter().map(SharedSimDrive::image).collect(),
             drives: drives.clone(),
             versions: versions.clone(),
+            failed: 0,
             border: 0,
-            pictures: Vec::new(),
+            borders: Vec::new(),
         };
         let rig = Rig::new(quiet(2));
         let list = references(&drives, &mut Rng::new(3));
@@ -165,79 +210,129 @@ impl Small {
         let status = status
             .map_err(|e| Failure::new(crate::failure::Oracle::Start, format!("refused: {e}")))?;
         let volume = rig.open(&status, &status.volumes[0]).swap_remove(0);
-        let over = Rc::new(RefCell::new(None));
-        let (end, word, held) = (over.clone(), word.to_vec(), versions.clone());
-        rig.world.env(CoreId(0)).spawn(Priority::First, async move {
-            let mut outcome = Ok(());
-            for operation in word {
-                outcome = outcome.and(carry_out(&volume, &held, operation).await);
+        for operation in word.iter().copied() {
+            if let Operation::Fail(slot) = operation {
+                self.fail(&rig, &mut cutter, (lacking, slot))?;
+                continue;
             }
-            *end.borrow_mut() = Some(outcome);
-        });
-        rig.run(&mut cutter, BOUND, "a word", || over.borrow().is_some())?;
-        if over.borrow_mut().take() != Some(Ok(())) {
-            let text = "a request of a healthy array failed";
-            return Err(Failure::new(crate::failure::Oracle::Versions, text));
+            let over = Rc::new(RefCell::new(None));
+            let (end, held, volume) = (over.clone(), versions.clone(), volume.clone());
+            rig.world.env(CoreId(0)).spawn(Priority::First, async move {
+                *end.borrow_mut() = Some(carry_out(&volume, &held, operation).await);
+            });
+            rig.run(&mut cutter, BOUND, "an operation", || over.borrow().is_some())?;
+            if over.borrow_mut().take() != Some(Ok(())) {
+                let text = "a request failed that nothing stood in the way of";
+                return Err(Failure::new(crate::failure::Oracle::Versions, text));
+            }
         }
+        rig.pass(&mut cutter, AFTER);
         rig.world.crash();
-        self.look(cutter.pictures, tally)
+        for border in cutter.borders {
+            self.look(lacking, &border)?;
+        }
+        Ok(())
     }
 
-    fn look(&self, pictures: Vec<Picture>, tally: &mut Tally) -> Outcome<()> {
-        let mut context = Context {
-            base: self.drives.iter().map(Picked::new).collect(),
-            origin: self.drives.clone(),
-            seen: BTreeSet::new(),
-            found: BTreeMap::new(),
-            looked_at: BTreeSet::new(),
-            tally: Tally::default(),
-            unit: STRIP,
-            areas: Areas::default(),
-            beyond: false,
-            aim: Aim::Anywhere,
-            past: Vec::new(),
-        };
-        let mut outcome = Ok(());
-        for (number, picture) in pictures.into_iter().enumerate() {
-            let border = picture.border;
-            // One loss each, in turn; the first is none.
-            for loss in [0, 1 + number % self.losses.len().max(2)] {
-                let Some(lost) = self.losses.get(loss) else { continue };
-                let drives: Vec<_> = picture.drives.iter().map(SharedSimDrive::duplicate).collect();
-                lost.iter().for_each(|i| drives[*i].vanish());
-                let one = Picture { drives, ..picture.clone() };
-                let mut rng = Rng::new(number as u64);
-                outcome = point::check_plainly(&mut context, one, &mut rng)
-                    .map_err(|f| f.at(format_args!("at border {border}, lost {lost:?}")));
-                if outcome.is_err() {
-                    break;
-                }
-            }
-            if outcome.is_err() {
-                break;
-            }
+    /// Has a person take a drive out: done where the others hold everything, else refused.
+    fn fail(&self, rig: &Rig, cutter: &mut Cutter, (lacking, slot): (u64, usize)) -> Outcome<()> {
+        let spared = self.losses.bears(lacking | 1 << slot);
+        cutter.failed |= if spared { 1 << slot } else { 0 };
+        let fail = |r| Request::Fail(ARRAY.into(), format!("slot:{slot}"), r);
+        let done = rig.ask(cutter, "a failure", fail)?;
+        if done.is_ok() != (spared || lacking >> slot & 1 == 1) {
+            let text = format!("a failure of slot {slot}: {:?}", done.map(drop));
+            return Err(Failure::new(crate::failure::Oracle::Start, text));
         }
-        tally.add(&context.tally);
-        outcome
+        Ok(())
+    }
+
+    /// Looks at every way in which a cut at a border can end.
+    fn look(&mut self, lacking: u64, border: &Border) -> Outcome<()> {
+        let undecided: usize = border.undecided.iter().sum();
+        let ways = 1u64.checked_shl(undecided as u32).unwrap_or(u64::MAX);
+        for lost in self.sets() {
+            if lost & lacking != lacking || !self.losses.bears(lost | border.failed) {
+                continue;
+            }
+            self.context.tally.combinations[0] =
+                self.context.tally.combinations[0].saturating_add(ways);
+            self.each_image(lost, border).map_err(|f| {
+                f.at(format_args!("at border {}, slots {lost:#b} lost", border.number))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Looks at each image that the drives can be left with that are not lost.
+    fn each_image(&mut self, lost: u64, border: &Border) -> Outcome<()> {
+        let there = |i: &usize| lost >> i & 1 == 0;
+        let counts = || border.choices.iter().enumerate().filter(|(i, _)| there(i));
+        let images = counts().fold(1u64, |all, (_, drive)| all.saturating_mul(drive.len() as u64));
+        let step = self.most.map_or(1, |most| images.div_ceil(most.max(1)));
+        self.context.tally.combinations[2] += images - images.div_ceil(step);
+        for number in (0..images).step_by(step as usize) {
+            let (mut left, mut digest) = (number, 0u64);
+            let mut chosen = vec![0; border.choices.len()];
+            for (i, drive) in border.choices.iter().enumerate() {
+                let mut one = u64::MAX;
+                if there(&i) {
+                    chosen[i] = (left % drive.len() as u64) as usize;
+                    left /= drive.len() as u64;
+                    one = drive[chosen[i]].0;
+                }
+                digest = digest.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ one;
+            }
+            if point::known(&mut self.context, digest, &border.versions)? {
+                continue;
+            }
+            let drives = border.choices.iter().zip(chosen).map(|(d, at)| d[at].1.duplicate());
+            let drives: Vec<_> = drives.collect();
+            vanish(&drives, lost);
+            let versions = border.versions.clone();
+            let (number, border) = (0, border.number);
+            let picture = Picture { number, border, drives, versions, power: true };
+            self.context.tally.combinations[1] += 1;
+            point::check_plainly(&mut self.context, picture, digest)?;
+            self.keep_one(digest);
+        }
+        Ok(())
+    }
+
+    /// Keeps what volumes held once, of however many images.
+    fn keep_one(&mut self, digest: u64) {
+        let Some(content) = self.context.found.get_mut(&digest) else { return };
+        match self.contents.get(content) {
+            Some(same) => *content = same.clone(),
+            None => _ = self.contents.insert(content.clone()),
+        }
+    }
+}
+
+fn vanish(drives: &[SharedSimDrive], set: u64) {
+    let of = |i: &usize| set >> i & 1 == 1;
+    (0..drives.len()).filter(of).for_each(|i| drives[i].vanish());
+}
+
+fn context(drives: &[SharedSimDrive]) -> Context {
+    Context {
+        base: drives.iter().map(Picked::new).collect(),
+        origin: drives.to_vec(),
+        seen: BTreeSet::new(),
+        found: BTreeMap::new(),
+        looked_at: BTreeSet::new(),
+        tally: Tally::default(),
+        unit: STRIP,
+        areas: Areas::default(),
+        beyond: false,
+        aim: Aim::Anywhere,
+        past: Vec::new(),
     }
 }
 
 /// A machine without chance in its mail.
 fn quiet(seed: u64) -> WorldConfig {
     WorldConfig { mail_delay_most: Nanos(0), ..WorldConfig::new(seed) }
-}
-
-fn losses(lose: usize, group: usize, width: usize) -> Vec<Vec<usize>> {
-    let mut all = vec![Vec::new()];
-    if lose > 0 {
-        all.extend((0..width).map(|i| vec![i]));
-    }
-    if lose > 1 || (lose > 0 && group < width) {
-        let fine = |a: usize, b: usize| lose > 1 || a / group != b / group;
-        let pairs = (0..width).flat_map(|a| (a + 1..width).map(move |b| (a, b)));
-        all.extend(pairs.filter(|(a, b)| fine(*a, *b)).map(|(a, b)| vec![a, b]));
-    }
-    all
 }
 
 async fn carry_out(
@@ -265,16 +360,46 @@ async fn carry_out(
             volume.flush().await?;
             versions.borrow_mut().flush_ends(&flush);
         }
+        Operation::Fail(_) => {}
     }
     Ok(())
 }
 
-/// Takes a picture of every way a cut at every border can end.
+/// A border of requests: what each drive can be left with by a cut there.
+struct Border {
+    number: u64,
+    /// Of each drive, how many of its requests are kept or not.
+    undecided: Vec<usize>,
+    /// Of each drive, the images that differ, and a number that tells them apart.
+    choices: Vec<Rc<Vec<(u64, SharedSimDrive)>>>,
+    /// What blocks may hold.
+    versions: Versions,
+    /// Slots that somebody is taking out, or has.
+    failed: u64,
+}
+
+/// Takes down every border.
 struct Cutter {
+    base: Vec<Image>,
     drives: Vec<SharedSimDrive>,
     versions: Rc<RefCell<Versions>>,
+    failed: u64,
     border: u64,
-    pictures: Vec<Picture>,
+    borders: Vec<Border>,
+}
+
+impl Cutter {
+    fn choices(&self, number: usize) -> Vec<(u64, SharedSimDrive)> {
+        let drive = &self.drives[number];
+        let undecided = drive.undecided();
+        assert!(undecided <= UNDECIDED_MOST, "{undecided} requests of a drive are undecided");
+        let mut images = BTreeMap::new();
+        for kept in 0..1u64 << undecided {
+            let left = drive.after_choice(kept);
+            images.entry(left.image().digest_from(&self.base[number])).or_insert(left);
+        }
+        images.into_iter().collect()
+    }
 }
 
 impl Watch for Cutter {
@@ -286,21 +411,10 @@ impl Watch for Cutter {
         self.border = border;
         let mut versions = self.versions.borrow().clone();
         versions.crashed();
-        let counts: Vec<usize> = self.drives.iter().map(SharedSimDrive::undecided).collect();
-        let bits: usize = counts.iter().sum();
-        let ways = 1u64 << bits.min(40);
-        let step = (ways / KEPT_MOST).max(1) | 1;
-        for way in (0..ways).step_by(if ways <= KEPT_MOST { 1 } else { step as usize }) {
-            let mut left = way;
-            let drives = self.drives.iter().zip(&counts).map(|(drive, count)| {
-                let kept = left & ((1 << count) - 1);
-                left >>= count;
-                drive.after_choice(kept)
-            });
-            let drives = drives.collect();
-            let versions = versions.clone();
-            self.pictures.push(Picture { number: 0, border, drives, versions, power: true });
-        }
+        let choices = (0..self.drives.len()).map(|i| Rc::new(self.choices(i))).collect();
+        let undecided = self.drives.iter().map(SharedSimDrive::undecided).collect();
+        let failed = self.failed;
+        self.borders.push(Border { number: border, undecided, choices, versions, failed });
     }
 }
 

@@ -17,6 +17,7 @@
 //! - [`campaign`], [`shrink`], [`regressions`]: many seeds, small failures, old failures.
 //! - [`mutation`]: known bugs that must be caught.
 //! - [`exhaustive`]: all there is of small arrays.
+//! - [`losses`]: which drives can go at the same time.
 //! - [`aid`]: a simulated accelerator of parity.
 //! - [`abilities`]: what the engine can't do yet.
 //! - [`rig`], [`fleet`], [`tally`], [`failure`]: machine, drives, sums, findings.
@@ -32,6 +33,7 @@ pub mod failure;
 pub mod fleet;
 pub mod gap;
 pub mod lists;
+pub mod losses;
 pub mod mutation;
 pub mod point;
 pub mod presence;

@@ -15,7 +15,7 @@ usage: cargo xtask sim [--seeds A..B] [--json] [--jobs N] [--seconds N] [--point
        cargo xtask sim --seed S [--trace] [--without N,…] [--no-map] [--one-core]
                        [--one-lane] [--sessions N] [--picture N]
        cargo xtask sim --mutant list|NAME|NAME,…|all
-       cargo xtask sim --exhaustive OPS [--level 0|1|5|6|10|jbod] [--json]
+       cargo xtask sim --exhaustive OPS [--level 0|1|5|6|10|jbod] [--most N] [--json]
        cargo xtask sim --regressions
 Status: 0 nothing found, 1 found (a line `seed S commit C: …`), 2 not understood.";
 
@@ -36,6 +36,7 @@ struct Wish {
     trouble: Option<Kind>,
     exhaustive: Option<usize>,
     level: Option<String>,
+    most: Option<u64>,
 }
 
 fn parse(arguments: &[String]) -> Option<Wish> {
@@ -69,6 +70,7 @@ fn parse(arguments: &[String]) -> Option<Wish> {
             "--mutant" => wish.mutant = Some(value()?.clone()),
             "--exhaustive" => wish.exhaustive = Some(value()?.parse().ok()?),
             "--level" => wish.level = Some(value()?.clone()),
+            "--most" => wish.most = Some(value()?.parse().ok()?),
             _ => return None,
         }
     }
@@ -197,13 +199,18 @@ fn exhaustively(operations: usize, wish: &Wish) -> ExitCode {
     let begun = std::time::Instant::now();
     let mut tally = Tally::default();
     for level in levels {
-        let before = tally.points;
-        if let Err(failure) = exhaustive::run(level, operations, &mut tally) {
+        let (before, ways) = (tally.points, tally.combinations);
+        if let Err(failure) = exhaustive::run(level, operations, wish.most, &mut tally) {
             println!("{}", campaign::line(&format!("exhaustive {level}"), &failure));
             return ExitCode::FAILURE;
         }
         if !wish.json {
-            println!("RAID {level}: {} crash points", tally.points - before);
+            let [all, tried, out] = [0, 1, 2].map(|i| tally.combinations[i] - ways[i]);
+            let points = tally.points - before;
+            println!(
+                "RAID {level}: {all} combinations, {tried} tried that differ, {out} left out; \
+                 {points} crash points"
+            );
         }
     }
     let sum = Sum { tally, found: None, seconds: begun.elapsed().as_secs_f64(), next: 0 };

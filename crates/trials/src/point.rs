@@ -17,6 +17,7 @@ use crate::decoder::{PAGE, map};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{self, Areas, Picked, count_fired, count_torn, pick};
 use crate::lists;
+use crate::losses::Losses;
 use crate::presence;
 use crate::raw;
 use crate::rig::{ARRAY, Blind, Machine, Rig};
@@ -114,6 +115,7 @@ impl Context {
 }
 
 /// What a volume holds.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Content {
     /// Its name.
     pub name: String,
@@ -260,19 +262,25 @@ pub fn settle_volumes(status: &ArrayStatus, versions: &mut Versions) -> Outcome<
     }
 }
 
-/// Looks at one picture as it is: no other drives are lost, no crash within its recovery.
+/// Whether an image needs no recovery any more: it had one, and what was read then is what its
+/// blocks may hold now.
+///
+/// # Errors
+/// `Versions` if it is not.
+pub fn known(context: &mut Context, digest: u64, versions: &Versions) -> Outcome<bool> {
+    let new = context.looked_at.insert(digest ^ versions.digest());
+    Ok(!new || again_known(context, digest, versions)?)
+}
+
+/// Looks at one picture as it is: no other drives are lost, no crash within its recovery. What is
+/// drawn hangs on the image alone.
 ///
 /// # Errors
 /// What an oracle found.
-pub fn check_plainly(context: &mut Context, picture: Picture, rng: &mut Rng) -> Outcome<()> {
-    let digest = context.digest(&picture.drives);
-    if !context.looked_at.insert(digest ^ picture.versions.digest()) {
-        context.tally.repeated += 1;
-        return Ok(());
-    }
+pub fn check_plainly(context: &mut Context, picture: Picture, digest: u64) -> Outcome<()> {
     let found = pick(&picture.drives);
     let before = Before::of(&found, &picture.drives);
-    recover(context, (picture, &before), digest, rng, DEPTH)
+    recover(context, (picture, &before), digest, &mut Rng::new(digest), DEPTH)
 }
 
 /// Looks at one picture and at the crashes within its recovery.
@@ -607,23 +615,14 @@ fn erased(
     Ok(())
 }
 
-/// Sets of slots that the array can lose: all of them if they are few, else some.
+/// Sets of slots that the array can lose, any of each group: all of them if they are few, else
+/// some.
 fn subsets(decoded: &Decoded<'_, Picked>, rng: &mut Rng) -> Vec<u64> {
-    let spare = decoded.spare();
-    let slots = decoded.record.slots.len();
-    let mut all: Vec<u64> = Vec::new();
-    if spare > 0 {
-        for a in 0..slots {
-            all.push(1 << a);
-            if spare > 1 {
-                all.extend((0..a).map(|b| 1u64 << a | 1 << b));
-            }
-        }
-    }
-    while all.len() > SUBSETS {
-        all.swap_remove(rng.index(all.len()));
-    }
-    all
+    let losses = Losses::new(decoded.spares());
+    let some = || (0..SUBSETS).map(|_| losses.any(rng)).collect();
+    let mut sets = losses.all(SUBSETS).unwrap_or_else(some);
+    sets.retain(|set| *set != 0);
+    sets
 }
 
 /// Pages of an image that belong to nobody, and those of areas that may have been erased.

@@ -23,6 +23,9 @@ pub struct Tally {
     /// Uses of the two named exceptions: (a) blocks being written when power and a drive failed
     /// together, (b) bytes returned wrong without an error.
     pub exceptions: [u64; 2],
+    /// Of the exhaustive mode: combinations that there are, recoveries of those that differ, and
+    /// combinations left out.
+    pub combinations: [u64; 3],
     /// A hash of every event of every run.
     pub trace: u64,
 }
@@ -51,6 +54,9 @@ impl Tally {
         }
         for (mine, other) in self.exceptions.iter_mut().zip(other.exceptions) {
             *mine += other;
+        }
+        for (mine, other) in self.combinations.iter_mut().zip(other.combinations) {
+            *mine = mine.saturating_add(other);
         }
         self.trace = self.trace.wrapping_add(other.trace);
     }

@@ -40,6 +40,7 @@ fn a_seed_runs_the_same_twice() {
 #[test]
 fn one_operation_cut_everywhere() {
     let mut tally = Tally::default();
-    exhaustive::run(Level::Raid1, 1, &mut tally).unwrap();
-    assert!(tally.points > 20, "{tally:?}");
+    exhaustive::run(Level::Raid1, 1, None, &mut tally).unwrap();
+    let [all, tried, left_out] = tally.combinations;
+    assert!(tally.points > 20 && all > tried && left_out == 0, "{tally:?}");
 }

@@ -266,17 +266,24 @@ impl<'a, R: Raw> Decoded<'a, R> {
         (first..first + range.k + range.m).filter(|s| !whole(s)).count()
     }
 
-    /// How many more drives every group can lose. One that is about to join is of use only beside
-    /// those that know of it.
+    /// How many more drives every group can lose.
     pub fn spare(&self) -> usize {
+        self.spares().into_iter().map(|(_, left)| left).min().unwrap_or(0)
+    }
+
+    /// The slots of each group, and how many more of their drives it can lose. One that is about to
+    /// join is of use only beside those that know of it.
+    pub fn spares(&self) -> Vec<(Slots, usize)> {
         let groups = self.record.ranges.iter().flat_map(|r| (0..r.groups).map(move |g| (r, g)));
         let left = |(r, g): (&Range, usize)| {
             let first = r.first_slot + g * (r.k + r.m);
+            let slots = first..first + r.k + r.m;
             let joins = |slot: &usize| self.counts(*slot) && self.joining >> slot & 1 == 1;
-            let joining = (first..first + r.k + r.m).filter(joins).count();
-            r.m.saturating_sub(self.lacking(r, g) + joining)
+            let joining = slots.clone().filter(joins).count();
+            let mask = slots.fold(0, |mask, slot| mask | 1 << slot);
+            (mask, r.m.saturating_sub(self.lacking(r, g) + joining))
         };
-        groups.map(left).min().unwrap_or(0)
+        groups.map(left).collect()
     }
 
     /// The volume of this name.
