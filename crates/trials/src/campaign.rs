@@ -7,10 +7,11 @@
 
 use crate::failure::{Failure, Oracle};
 use crate::scenario::{Cuts, Scenario};
-use crate::tally::Tally;
+use crate::tally::{LOOKS, Tally};
 use crate::trial;
 use crate::trouble::Kind;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -138,10 +139,12 @@ pub fn one(seed: u64, cuts: &Cuts, tally: &mut Tally) -> Result<(), Failure> {
     if outcome.is_ok() && seed % 100 == 7 {
         let mut twice = Tally::default();
         outcome = trial::run(&scenario, cuts, &mut twice);
+        let compared = outcome.is_ok();
         if outcome.is_ok() && own != twice {
             let text = format!("events hash to {:x}, then to {:x}", own.trace, twice.trace);
             outcome = Err(Failure::new(Oracle::Determinism, text));
         }
+        own.look("determinism: run twice", u64::from(compared));
     }
     tally.add(&own);
     outcome
@@ -199,14 +202,27 @@ pub fn silent(tally: &Tally) -> Vec<&'static str> {
     }
 }
 
+/// What no oracle looked at though there were crash points enough.
+pub fn blind(tally: &Tally) -> Vec<&'static str> {
+    let looked = |what: &&'static str| tally.looks.get(what).copied().unwrap_or(0) > 0;
+    if tally.points < ENOUGH {
+        Vec::new()
+    } else {
+        LOOKS.into_iter().filter(|what| !looked(what)).collect()
+    }
+}
+
 /// The sums for people.
 pub fn report(sum: &Sum) -> String {
     let t = &sum.tally;
-    let faults: Vec<String> = t.faults.iter().map(|(k, n)| format!("  {n:10}  {k}")).collect();
+    let lines = |sums: &BTreeMap<&'static str, u64>| -> Vec<String> {
+        sums.iter().map(|(k, n)| format!("  {n:10}  {k}")).collect()
+    };
+    let (faults, looks) = (lines(&t.faults), lines(&t.looks));
     format!(
         "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
          recoveries), {} starts refused as they must be\n{} requests of hosts\nfaults by kind:\n\
-         {}\nexceptions used: (a) {}, (b) {}\n{} crash points in {:.1} seconds, {:.0} a second",
+         {}\nlooked at by oracle:\n{}\nexceptions used: (a) {}, (b) {}\n{} crash points in {:.1} seconds, {:.0} a second",
         t.seeds,
         t.points,
         t.points,
@@ -215,6 +231,7 @@ pub fn report(sum: &Sum) -> String {
         t.refused,
         t.requests,
         faults.join("\n"),
+        looks.join("\n"),
         t.exceptions[0],
         t.exceptions[1],
         t.points,
@@ -226,15 +243,17 @@ pub fn report(sum: &Sum) -> String {
 /// The sums as JSON, in one line.
 pub fn json(sum: &Sum) -> String {
     let t = &sum.tally;
-    let faults: Vec<String> = t.faults.iter().map(|(k, n)| format!("\"{k}\":{n}")).collect();
+    let fields = |sums: &BTreeMap<&'static str, u64>| -> String {
+        sums.iter().map(|(k, n)| format!("\"{k}\":{n}")).collect::<Vec<_>>().join(",")
+    };
     let found = match &sum.found {
         Some((seed, f)) => format!("{{\"seed\":{seed},\"line\":{:?}}}", f.to_string()),
         None => "null".into(),
     };
     format!(
         "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
-         \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"exceptions\":\
-         {{\"a\":{},\"b\":{}}},\"combinations\":{},\"tried\":{},\"left_out\":{},\
+         \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"looks\":{{{}}},\
+         \"exceptions\":{{\"a\":{},\"b\":{}}},\"combinations\":{},\"tried\":{},\"left_out\":{},\
          \"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
         commit(),
         t.seeds,
@@ -244,7 +263,8 @@ pub fn json(sum: &Sum) -> String {
         t.nested,
         t.refused,
         t.requests,
-        faults.join(","),
+        fields(&t.faults),
+        fields(&t.looks),
         t.exceptions[0],
         t.exceptions[1],
         t.combinations[0],
@@ -253,4 +273,19 @@ pub fn json(sum: &Sum) -> String {
         sum.seconds,
         sum.next,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_oracle_that_never_looked_is_named() {
+        let mut tally = Tally { points: ENOUGH, ..Tally::default() };
+        LOOKS[1..].iter().for_each(|what| tally.look(what, 1));
+        tally.look(LOOKS[0], 0);
+        assert_eq!(blind(&tally), [LOOKS[0]]);
+        tally.look(LOOKS[0], 1);
+        assert!(blind(&tally).is_empty());
+    }
 }

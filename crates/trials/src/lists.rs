@@ -11,6 +11,7 @@ use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
 use crate::point::{Content, read_range};
 use crate::rig::{ARRAY, BOUND, Blind, Rig, Watch};
+use crate::tally::Tally;
 use crate::versions::Versions;
 use engine::manage::command::{ArrayStatus, Request, TaskAction, TaskKind, UnreadableRange};
 use io::{Blocks, Env, Pool, Priority};
@@ -66,8 +67,13 @@ fn wrong(text: String) -> Outcome<()> {
 ///
 /// # Errors
 /// `Metadata`.
-pub fn agree(rig: &Rig, content: &[Content], unit: u64) -> Outcome<()> {
+pub fn agree(rig: &Rig, content: &[Content], unit: u64, tally: &mut Tally) -> Outcome<()> {
     let listed = lists(rig)?;
+    tally.look("lists: held against what was read", 1);
+    tally.look(
+        "lists: blocks that can't be read",
+        content.iter().map(|c| c.unread.len() as u64).sum(),
+    );
     for Content { name, unread, .. } in content {
         let own = || listed.iter().filter(|range| range.volume == *name);
         let touches = |range: &UnreadableRange, from: u64| {
@@ -96,7 +102,7 @@ pub fn heal(
     status: &ArrayStatus,
     content: &[Content],
     versions: &Rc<RefCell<Versions>>,
-    unit: u64,
+    (unit, tally): (u64, &mut Tally),
 ) -> Outcome<()> {
     for Content { name, unread, .. } in content {
         let Some(volume) = status.volumes.iter().find(|v| v.name == *name) else { continue };
@@ -104,6 +110,7 @@ pub fn heal(
         let at = versions.borrow().named(name).expect("it was read");
         for from in unread.iter().copied().take(HEALED) {
             let bytes = unit.min(volume.bytes - from);
+            tally.look("lists: blocks written anew", 1);
             let version = versions.borrow_mut().begin(at, from, bytes, false);
             let mut data = Pool::single(bytes as usize);
             versions.borrow().data(at, from, version, &mut data);

@@ -135,7 +135,7 @@ fn campaign(seeds: Range<u64>, wish: &Wish) -> ExitCode {
         trouble: wish.trouble,
     };
     let sum = campaign::run(&extent);
-    let silent = campaign::silent(&sum.tally);
+    let (silent, blind) = (campaign::silent(&sum.tally), campaign::blind(&sum.tally));
     if wish.json {
         println!("{}", campaign::json(&sum));
     }
@@ -148,11 +148,14 @@ fn campaign(seeds: Range<u64>, wish: &Wish) -> ExitCode {
     for kind in &silent {
         println!("no fault of the kind `{kind}` ever fired");
     }
+    for what in &blind {
+        println!("no oracle ever looked at `{what}`");
+    }
     if let (Some((seed, failure)), false) = (&sum.found, wish.once) {
         // Once more at the end, where the tail of a log shows it.
         println!("{}", campaign::line(&seed.to_string(), failure));
     }
-    status(&sum, &silent)
+    status(&sum, &[silent, blind].concat())
 }
 
 fn status(sum: &Sum, silent: &[&str]) -> ExitCode {

@@ -161,6 +161,7 @@ fn read_all(
         };
         match bytes {
             Some(bytes) => {
+                tally.look("versions: blocks read", bytes.len() as u64 / versions.grain());
                 let excused = wrong(versions.check(at, 0, &bytes, how.pin))?;
                 tally.exceptions[1] += excused;
                 for (page, part) in bytes.chunks(PAGE).enumerate().filter(|_| excused > 0) {
@@ -197,6 +198,7 @@ fn read_units(
     for from in (0..bytes).step_by(unit as usize) {
         let part = read_range(rig, volume, from, unit.min(bytes - from))?;
         if let Some(part) = part {
+            tally.look("versions: blocks read", part.len() as u64 / versions.grain());
             let excused = wrong(versions.check(at, from, &part, how.pin))?;
             tally.exceptions[1] += excused;
             if excused > 0 {
@@ -313,7 +315,7 @@ pub fn check(
     let before = Before::of(&found, &picture.drives);
     if let (true, Ok(decoded)) = (rng.chance(50), before.decoded()) {
         let readable = context.areas.decayed.is_empty() && context.readable(&picture.drives);
-        context.tally.exceptions[1] += raw::look(decoded, &picture.versions, readable, rng)?;
+        raw::look(decoded, &picture.versions, readable, (rng, &mut context.tally))?;
     }
     if !presence::leave_out(context, &picture.drives, (&found, &before, depth), rng) {
         return recover(context, (picture, &before), digest, rng, depth);
@@ -388,9 +390,11 @@ fn recover(
     context.tally.fault("paths swapped", u64::from(swaps));
     let Some(status) = start(&rig, &mut camera, (&picture.drives, before), rng)? else {
         context.tally.refused += 1;
+        context.tally.look("start: refused", 1);
         context.tally.traced(rig.world.trace_hash());
         return nested(context, camera, rng, depth);
     };
+    context.tally.look("start: started", 1);
     let unit = context.unit;
     let lossy = |name: &str, at: u64| before.may_lose(name, at, unit);
     let how = How { unit, pin: false, beyond: context.beyond, lossy: &lossy };
@@ -403,6 +407,7 @@ fn recover(
     let status = rig.wait(&mut camera)?.unwrap_or(status);
     let whole = status.tasks.is_empty();
     let rested = rest(&rig, &mut camera, &status, readable)?;
+    context.tally.look("stall: came to rest", u64::from(rested));
     // What only lies in caches of drives may still be lost.
     let settled = rested || status.region_map.is_none();
     let how = How { pin: picture.power && settled, ..how };
@@ -413,6 +418,7 @@ fn recover(
     let rested = if healed { rig.rest(&mut camera)? } else { rested };
     if whole && readable && rng.chance(10) {
         scrub(&rig)?;
+        context.tally.look("again: scrubs", 1);
     }
     // A page may be on its way to some drives: what comes next looks at whole ones.
     let idle = || picture.drives.iter().all(|drive| drive.in_flight() == 0);
@@ -421,7 +427,8 @@ fn recover(
     rig.end(picture.power);
     count_fired(&picture.drives, &context.areas, &mut context.tally);
     let readable = context.readable(&picture.drives);
-    look(&picture.drives, before, &content, (whole, rested, readable), rng)?;
+    let state = (whole, rested, readable);
+    look(&picture.drives, before, &content, state, (&mut context.tally, rng))?;
     if let Ok(decoded) = before.decoded() {
         untouched(context, &decoded.record, &picture.drives)?;
     }
@@ -458,11 +465,11 @@ fn read_and_heal(
     (tally, rng): (&mut Tally, &mut Rng),
 ) -> Outcome<(Vec<Content>, bool)> {
     let content = read_all(rig, status, &mut versions.borrow_mut(), how, tally)?;
-    lists::agree(rig, &content, how.unit)?;
+    lists::agree(rig, &content, how.unit, tally)?;
     if content.iter().all(|c| c.unread.is_empty()) || rng.coin() {
         return Ok((content, false));
     }
-    lists::heal(rig, status, &content, versions, how.unit)?;
+    lists::heal(rig, status, &content, versions, (how.unit, tally))?;
     // Its regions are dirty again.
     rig.rest(camera)?;
     Ok((read_all(rig, status, &mut versions.borrow_mut(), how, tally)?, true))
@@ -516,7 +523,7 @@ fn look(
     before: &Before<'_>,
     content: &[Content],
     (whole, rested, readable): (bool, bool, bool),
-    rng: &mut Rng,
+    (tally, rng): (&mut Tally, &mut Rng),
 ) -> Outcome<()> {
     let picked = pick(drives);
     let wrong = |text: String| Failure::new(Oracle::Decoder, text);
@@ -528,33 +535,39 @@ fn look(
         let text = format!("epoch and sequence went from {newest:?} to {now:?}");
         return Err(Failure::new(Oracle::Metadata, text));
     }
-    pages(before.decoded().ok(), &decoded, readable, rested)?;
+    let pages = pages(before.decoded().ok(), &decoded, readable, rested)?;
+    tally.look("metadata: pages of the region map", pages);
     if !whole {
         return Ok(());
     }
-    if let Some(seat) = decoded.mismatches(rested).0.first() {
+    let (wrong_at, compared) = decoded.mismatches(rested);
+    tally.look("decoder: pages of redundancy", compared);
+    if let Some(seat) = wrong_at.first() {
         return Err(wrong(format!("strips do not agree after the recovery: {seat:?}")));
     }
     // A recovery that wrote over lost blocks has left the group unclean.
     decoded.verified = true;
-    erased(&decoded, content, 0, readable)?;
+    let read = erased(&decoded, content, 0, readable)?;
+    tally.look("decoder: pages read", read);
     for set in subsets(&decoded, rng) {
         if readable && !decoded.same_map(set) {
             let text = format!("the region map is another, slots {set:#b} erased");
             return Err(Failure::new(Oracle::Erasure, text));
         }
-        erased(&decoded, content, set, readable)?;
+        tally.look("erasure: sets of slots", 1);
+        tally.look("erasure: pages read", erased(&decoded, content, set, readable)?);
     }
     Ok(())
 }
 
 /// No page of the region map is lost, or went back; at rest, its written bits are in both places.
+/// How many pages there are.
 fn pages(
     before: Option<&Decoded<'_, Picked>>,
     after: &Decoded<'_, Picked>,
     readable: bool,
     rested: bool,
-) -> Outcome<()> {
+) -> Outcome<u64> {
     let sequences = |d: &Decoded<'_, Picked>| -> Vec<Option<u64>> {
         d.maps.iter().flatten().flat_map(|map| map.sequences.clone()).collect()
     };
@@ -570,17 +583,18 @@ fn pages(
     }
     match after.one_place().filter(|_| readable && rested) {
         Some(text) => Err(Failure::new(Oracle::Metadata, text)),
-        None => Ok(()),
+        None => Ok(now.len() as u64),
     }
 }
 
-/// Reads every page with the slots of `set` erased.
+/// Reads every page with the slots of `set` erased; how many.
 fn erased(
     decoded: &Decoded<'_, Picked>,
     content: &[Content],
     set: u64,
     readable: bool,
-) -> Outcome<()> {
+) -> Outcome<u64> {
+    let mut read = 0;
     let oracle = if set == 0 { Oracle::Decoder } else { Oracle::Erasure };
     for Content { name, bytes, unknown, .. } in content {
         let failure = |text: String| {
@@ -600,7 +614,7 @@ fn erased(
                 continue;
             }
             match decoded.read(&seat, set) {
-                Some(page) if page[..wanted.len()] == *wanted => {}
+                Some(page) if page[..wanted.len()] == *wanted => read += 1,
                 Some(_) => return failure(format!("page {i} differs")),
                 // Blocks that can't be read are damage beside the slots that are erased.
                 None if !readable => {}
@@ -612,7 +626,7 @@ fn erased(
             }
         }
     }
-    Ok(())
+    Ok(read)
 }
 
 /// Sets of slots that the array can lose, any of each group: all of them if they are few, else
@@ -643,11 +657,13 @@ fn nobodys(bytes: u64, record: &Record) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
 }
 
 /// Bytes that belong to nobody are as they were.
-fn untouched(context: &Context, record: &Record, drives: &[SharedSimDrive]) -> Outcome<()> {
+fn untouched(context: &mut Context, record: &Record, drives: &[SharedSimDrive]) -> Outcome<()> {
     let pages = |r: Range<u64>| r.start as usize / PAGE..(r.end as usize).div_ceil(PAGE);
     for (number, (drive, base)) in drives.iter().zip(&context.base).enumerate() {
         let image = drive.image();
         let (nobodys, erasable) = nobodys(image.bytes() as u64, record);
+        let looked = nobodys.iter().cloned().map(pages).map(|r| r.len() as u64).sum();
+        context.tally.look("metadata: pages that are nobody's", looked);
         let same = |page: usize| image.same_page(base.image(), page);
         // A spare drive that was put in has had its areas erased, at least in part; a cut of power
         // may have left nobody's bytes in a block of them.
@@ -681,6 +697,7 @@ fn again(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Out
         return Err(Failure::new(Oracle::Again, "a second recovery is refused"));
     };
     rig.wait(&mut Blind)?;
+    context.tally.look("again: second recoveries", 1);
     context.tally.traced(rig.world.trace_hash());
     rig.world.kill();
     let after = pick(drives);

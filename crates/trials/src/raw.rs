@@ -17,11 +17,11 @@ use crate::decoder::PAGE;
 use crate::decoder::array::{Decoded, Refusal, Seat};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
+use crate::tally::Tally;
 use crate::versions::Versions;
 use sim::Rng;
 
-/// Looks at the drives of a picture; how many blocks were forgiven. `readable`: no drive has
-/// blocks that can't be read.
+/// Looks at the drives of a picture. `readable`: no drive has blocks that can't be read.
 ///
 /// # Errors
 /// `Metadata` if redundancy is trusted that is wrong, `Erasure` if a block is lost with a set of
@@ -30,15 +30,16 @@ pub fn look(
     all: &Decoded<'_, Picked>,
     versions: &Versions,
     readable: bool,
-    rng: &mut Rng,
-) -> Outcome<u64> {
+    (rng, tally): (&mut Rng, &mut Tally),
+) -> Outcome<()> {
     if all.may_start().is_err() {
-        return Ok(0);
+        return Ok(());
     }
+    tally.look("image: pictures", 1);
     let wrong = all.mismatches(true).0;
     distrusted(all, all, &wrong, "all drives")?;
     if !readable {
-        return Ok(0);
+        return Ok(());
     }
     for slot in (0..all.drives.len()).filter(|slot| !wrong.is_empty() && all.counts(*slot)) {
         let own = all.maps_of(slot);
@@ -53,14 +54,14 @@ pub fn look(
     }
     let spare = all.spare();
     if spare == 0 {
-        return Ok(0);
+        return Ok(());
     }
     let mut there: Vec<usize> = (0..all.drives.len()).filter(|s| all.counts(*s)).collect();
     let mut erased = 0u64;
     for _ in 0..1 + rng.index(spare) {
         erased |= 1 << there.swap_remove(rng.index(there.len()));
     }
-    without(all, erased, &wrong, versions)
+    without(all, erased, &wrong, versions, tally)
 }
 
 /// Whether nobody trusts the redundancy of stripes whose strips do not agree.
@@ -91,7 +92,8 @@ fn without(
     erased: u64,
     wrong: &[Seat],
     versions: &Versions,
-) -> Outcome<u64> {
+    tally: &mut Tally,
+) -> Outcome<()> {
     let left = all.drives.iter().enumerate().filter(|(slot, _)| erased >> slot & 1 == 0);
     let left: Vec<&Picked> = left.filter_map(|(_, drive)| *drive).collect();
     let failure = |text: String| {
@@ -103,11 +105,10 @@ fn without(
         Ok(some) if some.may_start() == Err(Refusal::Gap) => {
             return failure("nobody has a batch of the journal".into());
         }
-        _ => return Ok(0),
+        _ => return Ok(()),
     };
     distrusted(all, &some, wrong, "the drives that are left")?;
     let mut versions = versions.clone();
-    let mut excused = 0;
     for volume in &some.record.volumes {
         let at = versions.named(&volume.name);
         let known = at.filter(|at| versions.volumes()[*at].sizes.contains(&volume.bytes));
@@ -122,12 +123,15 @@ fn without(
             }
             match some.read(&seat, 0) {
                 Some(page) => match versions.check(at, offset, &page[..bytes as usize], false) {
-                    Ok(blocks) => excused += blocks,
+                    Ok(blocks) => {
+                        tally.exceptions[1] += blocks;
+                        tally.look("image: blocks read without some drives", 1);
+                    }
                     Err(text) => return failure(text),
                 },
                 None => return failure(format!("{offset} of {} can't be read", volume.name)),
             }
         }
     }
-    Ok(excused)
+    Ok(())
 }

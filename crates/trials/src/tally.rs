@@ -2,6 +2,28 @@
 
 use std::collections::BTreeMap;
 
+/// What every oracle looks at. One that never did has shown nothing.
+pub const LOOKS: [&str; 18] = [
+    "versions: blocks read",
+    "decoder: pages read",
+    "decoder: pages of redundancy",
+    "image: pictures",
+    "image: blocks read without some drives",
+    "erasure: sets of slots",
+    "erasure: pages read",
+    "metadata: pages that are nobody's",
+    "metadata: pages of the region map",
+    "lists: held against what was read",
+    "lists: blocks that can't be read",
+    "lists: blocks written anew",
+    "again: second recoveries",
+    "again: scrubs",
+    "start: started",
+    "start: refused",
+    "stall: came to rest",
+    "determinism: run twice",
+];
+
 /// Sums over trials.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
@@ -20,6 +42,8 @@ pub struct Tally {
     pub requests: u64,
     /// What fired, by kind.
     pub faults: BTreeMap<&'static str, u64>,
+    /// What oracles looked at.
+    pub looks: BTreeMap<&'static str, u64>,
     /// Uses of the two named exceptions: (a) blocks being written when power and a drive failed
     /// together, (b) bytes returned wrong without an error.
     pub exceptions: [u64; 2],
@@ -34,6 +58,11 @@ impl Tally {
     /// Counts a fault.
     pub fn fault(&mut self, kind: &'static str, count: u64) {
         *self.faults.entry(kind).or_default() += count;
+    }
+
+    /// Counts what an oracle looked at.
+    pub fn look(&mut self, what: &'static str, count: u64) {
+        *self.looks.entry(what).or_default() += count;
     }
 
     /// Takes in what happened in a run.
@@ -51,6 +80,9 @@ impl Tally {
         self.requests += other.requests;
         for (kind, count) in &other.faults {
             self.fault(kind, *count);
+        }
+        for (what, count) in &other.looks {
+            self.look(what, *count);
         }
         for (mine, other) in self.exceptions.iter_mut().zip(other.exceptions) {
             *mine += other;
