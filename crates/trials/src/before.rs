@@ -4,7 +4,7 @@
 
 use crate::decoder::array::{Decoded, Refusal, Seat};
 use crate::decoder::map::GroupMap;
-use crate::decoder::record;
+use crate::decoder::{PAGE, record};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, references};
 use crate::lists;
@@ -52,18 +52,23 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// Whether blocks that can't be read may be lost: redundancy of their region is owed to a
-    /// resync, since nothing says which stripes were being written, or a page that does may be
-    /// hidden; or a start finds them lost in columns in flight (exception (a)). The resync that
-    /// came upon them, or the start that decided about their columns, may have listed them, and
-    /// written its drive, before this picture was taken.
-    pub fn may_lose(&self, name: &str, at: u64, bytes: u64) -> bool {
+    /// Whether blocks that can't be read were hurt by something that is known:
+    /// - no drive that is there gives them, nor the redundancy of others;
+    /// - they are listed as lost, or a start finds them lost in columns in flight (exception (a)).
+    ///   The start that decided so before may have written them;
+    /// - a drive has unreadable blocks, and redundancy of their region is owed to a resync, since
+    ///   nothing says which stripes were being written, or a page that does may be hidden.
+    pub fn hurt(&self, name: &str, at: u64, bytes: u64) -> bool {
         let Ok(decoded) = &self.decoded else { return false };
         let Some(volume) = decoded.volume(name) else { return false };
+        let page = PAGE as u64;
+        let mut pages = (at / page * page..at + bytes).step_by(PAGE);
+        let unread =
+            |from| decoded.seat(volume, from).is_some_and(|s| decoded.read(&s, 0).is_none());
         let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
-        let seat = decoded.seat(volume, at).filter(parity);
-        let owed = |seat: &Seat| !self.readable && !decoded.trusted(seat);
-        seat.is_some_and(|seat| owed(&seat) || decoded.listed(volume, at, bytes))
+        let owed = |seat: Seat| parity(&seat) && !self.readable && !decoded.trusted(&seat);
+        let owed = || decoded.seat(volume, at).is_some_and(owed);
+        decoded.listed(volume, at, bytes) || pages.any(unread) || owed()
     }
 
     /// The units that are lost, or that the start finds lost: the volumes' numbers, and offsets.

@@ -222,7 +222,8 @@ pub fn report(sum: &Sum) -> String {
     format!(
         "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
          recoveries), {} starts refused as they must be\n{} requests of hosts\nfaults by kind:\n\
-         {}\nlooked at by oracle:\n{}\nexceptions used: (a) {}, (b) {}\n{} crash points in {:.1} seconds, {:.0} a second",
+         {}\nlooked at by oracle:\n{}\nexceptions used: (a) {}, (b) {}\n{} crash points \
+         in {:.1} seconds, {:.0} a second",
         t.seeds,
         t.points,
         t.points,

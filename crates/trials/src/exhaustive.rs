@@ -115,6 +115,7 @@ pub fn run(level: Level, operations: usize, most: Option<u64>, tally: &mut Tally
 /// A small array after its creation.
 struct Small {
     k: u64,
+    map: bool,
     losses: Losses,
     drives: Vec<SharedSimDrive>,
     versions: Versions,
@@ -161,7 +162,7 @@ impl Small {
         rig.ask(&mut Blind, "a stop", |r| Request::Stop(ARRAY.into(), r))?.map_err(wrong)?;
         let (losses, contents) = (Losses::even(width, group, lose), BTreeSet::new());
         let context = context(&drives);
-        Ok(Self { k: k as u64, losses, drives, versions, most, context, contents })
+        Ok(Self { k: k as u64, map, losses, drives, versions, most, context, contents })
     }
 
     /// Every set of drives that the level can lose.
@@ -293,7 +294,12 @@ impl Small {
             let (number, border) = (0, border.number);
             let picture = Picture { number, border, drives, versions, power: true };
             self.context.tally.combinations[1] += 1;
+            let refused = self.context.tally.refused;
             point::check_plainly(&mut self.context, picture, digest)?;
+            if self.map && self.context.tally.refused > refused {
+                let text = "refused, though the journal stands for all that was under way";
+                return Err(Failure::new(crate::failure::Oracle::Start, text));
+            }
             self.keep_one(digest);
         }
         Ok(())

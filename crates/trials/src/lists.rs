@@ -85,8 +85,10 @@ pub fn agree(rig: &Rig, content: &[Content], unit: u64, tally: &mut Tally) -> Ou
             }
         }
         for range in own().filter(|range| range.reason.is_some()) {
-            if !unread.iter().any(|from| touches(range, *from)) {
-                return wrong(format!("what is listed as lost can be read: {range:?}"));
+            let units =
+                (range.offset / unit * unit..range.offset + range.bytes).step_by(unit as usize);
+            if let Some(from) = units.into_iter().find(|from| unread.binary_search(from).is_err()) {
+                return wrong(format!("{from} is listed as lost and can be read: {range:?}"));
             }
         }
     }

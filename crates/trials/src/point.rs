@@ -133,8 +133,8 @@ struct How<'a> {
     unit: u64,
     /// What is read stays as it is, whatever happens.
     pin: bool,
-    /// Whether blocks of a volume at an offset may be lost, by exception (a).
-    lossy: &'a dyn Fn(&str, u64) -> bool,
+    /// Whether blocks of a volume at an offset were hurt by something that is known.
+    hurt: &'a dyn Fn(&str, u64) -> bool,
     /// Blocks may be unreadable on more drives than redundancy covers.
     beyond: bool,
 }
@@ -185,7 +185,7 @@ fn wrong<T>(result: Result<T, String>) -> Outcome<T> {
     result.map_err(|text| Failure::new(Oracle::Versions, text))
 }
 
-/// Unit by unit, where some can't be read: only what was being written may not be.
+/// Unit by unit, where some can't be read: only what was hurt may not be.
 fn read_units(
     rig: &Rig,
     volume: &Volume<Machine>,
@@ -208,8 +208,8 @@ fn read_units(
             continue;
         }
         let name = &versions.volumes()[at].name;
-        if !how.beyond && !(how.lossy)(name, from) && !versions.uncertain(at, from, unit) {
-            let text = format!("{unit} bytes at {from} can't be read, nobody was writing them");
+        if !how.beyond && !(how.hurt)(name, from) {
+            let text = format!("{unit} bytes at {from} can't be read, nothing has hurt them");
             return Err(Failure::new(Oracle::Versions, text));
         }
         tally.exceptions[0] += 1;
@@ -396,8 +396,8 @@ fn recover(
     };
     context.tally.look("start: started", 1);
     let unit = context.unit;
-    let lossy = |name: &str, at: u64| before.may_lose(name, at, unit);
-    let how = How { unit, pin: false, beyond: context.beyond, lossy: &lossy };
+    let hurt = |name: &str, at: u64| before.hurt(name, at, unit);
+    let how = How { unit, pin: false, beyond: context.beyond, hurt: &hurt };
     if rng.chance(30) {
         // Until the resync is over, a crash and the loss of a copy may still show the other.
         let mut versions = versions.borrow_mut();
@@ -420,12 +420,7 @@ fn recover(
         scrub(&rig)?;
         context.tally.look("again: scrubs", 1);
     }
-    // A page may be on its way to some drives: what comes next looks at whole ones.
-    let idle = || picture.drives.iter().all(|drive| drive.in_flight() == 0);
-    rig.run(&mut Blind, crate::rig::BOUND, "the end of all requests", idle)?;
-    context.tally.traced(rig.world.trace_hash());
-    rig.end(picture.power);
-    count_fired(&picture.drives, &context.areas, &mut context.tally);
+    finish(context, rig, &picture)?;
     let readable = context.readable(&picture.drives);
     let state = (whole, rested, readable);
     look(&picture.drives, before, &content, state, (&mut context.tally, rng))?;
@@ -446,6 +441,17 @@ fn recover(
     context.tally.repeated += u64::from(!new);
     context.tally.nested += u64::from(new && depth > 0);
     nested(context, camera, rng, depth)
+}
+
+/// Ends the machine of a picture as the picture's own machine ended.
+fn finish(context: &mut Context, rig: Rig, picture: &Picture) -> Outcome<()> {
+    // A page may be on its way to some drives: what comes next looks at whole ones.
+    let idle = || picture.drives.iter().all(|drive| drive.in_flight() == 0);
+    rig.run(&mut Blind, crate::rig::BOUND, "the end of all requests", idle)?;
+    context.tally.traced(rig.world.trace_hash());
+    rig.end(picture.power);
+    count_fired(&picture.drives, &context.areas, &mut context.tally);
+    Ok(())
 }
 
 /// A machine that an array is recovered on.

@@ -284,14 +284,6 @@ impl Versions {
         }
     }
 
-    /// Whether each request of `bytes` at `from` may be half done: part of it has more than one
-    /// version that it may hold.
-    pub fn uncertain(&self, at: usize, from: u64, bytes: u64) -> bool {
-        let span = self.span(from, bytes);
-        let blocks = self.volumes[at].blocks.get(span).unwrap_or(&[]);
-        blocks.iter().any(|b| b.now.len() > 1 || b.forgiven)
-    }
-
     /// A range may hold anything from here on.
     pub fn forgive(&mut self, at: usize, from: u64, bytes: u64) {
         let span = self.span(from, bytes);

@@ -21,9 +21,9 @@
 //! lacks a drive meanwhile no change begins, and nothing is acknowledged that the failure hangs on
 //! ([`crate::array`], *hold*). Before a drive is back, or in sync again, the same is done, and the
 //! record that says so says guarded, too, unless a resync is owed; a drive that does not take that
-//! flush is out first, and where the array can't do without it nobody joins. So whatever is acknowledged is
-//! in the journal, or in place and nothing else is. The hold takes as long as what is under way, a
-//! flush and a record, each of which ends by the drives' deadline.
+//! flush is out first, and where the array can't do without it nobody joins. So whatever is
+//! acknowledged is in the journal, or in place and nothing else is. The hold takes as long as what
+//! is under way, a flush and a record, each of which ends by the drives' deadline.
 //!
 //! Invariants
 //! - A group that lacks a drive and can be guarded is held or guarded.
