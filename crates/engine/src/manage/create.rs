@@ -270,7 +270,8 @@ impl<E: Host> Manager<E> {
         }
     }
 
-    /// Writes the records with which an assembled array starts.
+    /// Writes the records with which an assembled array starts. Until the last of them key and guard
+    /// are as found ([`guard`]).
     async fn begin(
         &self,
         managed: &Managed<E>,
@@ -302,6 +303,7 @@ impl<E: Host> Manager<E> {
             // What its dirty regions owe is asked of the map again.
             lacking = pages::load(managed, false).await;
         }
+        managed.guard.carried_out();
         if mutants::is(Mutant::EpochAtStart) {
             return Ok(());
         }

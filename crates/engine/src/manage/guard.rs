@@ -9,12 +9,19 @@
 //! | whole     | key             | lacking, another key   | the same                              |
 //! | lacking   | guarded by      | another key, guarded   | the keeper                            |
 //! |           | flight, or not  |                        |                                       |
+//! | any       | *as found*      | another key            | the record of the start, once what the|
+//! |           |                 |                        | area says was carried out             |
 //! | lacking   | any key         | another key, guarded   | the commit in which a drive is in sync|
 //! |           |                 |                        | or back to be filled: what was logged |
 //! |           |                 |                        | for it must not come over what fills  |
 //!
 //! Under a key that was made while the group was whole there are in-flight pages, under others
 //! batches. *By flight*: what was under way when the first drive was lost is in in-flight pages.
+//!
+//! *As found*: until the record of a start is written, each record that a start writes has key and
+//! guard as the array left them, also on a host that can't use the area, and where pages of the
+//! region map are lost: else a start that is cut short, and this one itself, would take the group's
+//! redundancy for right without having looked at what was under way.
 //!
 //! The keeper waits until the group is not guarded, or only by flight. Then it has every change of
 //! a stripe end that began before, flushes the drives, and records the guard. In a group that
@@ -49,6 +56,8 @@ use std::rc::Rc;
 pub(super) struct Guard {
     /// Where the journal area begins, and its bytes, if the array can use it.
     pub area: Option<(u64, u64)>,
+    /// The area is as the array left it when it ended, and so are key and guard.
+    as_found: Cell<bool>,
     /// The array was published anew.
     pub changed: Event,
     /// Whoever has changes held and waits for their end.
@@ -64,13 +73,15 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub fn new(record: &ArrayRecord, layout: &Layout, cores: u16) -> Self {
+    /// The state for the record that an array is made with, or was found with.
+    pub fn new(record: &ArrayRecord, layout: &Layout, cores: u16, found: bool) -> Self {
         let usable = |areas: &format::Areas| {
             Shape::new(layout, areas.journal_bytes, cores, record.block_bytes).is_some()
         };
         let area = record.areas.filter(usable).map(|a| (a.journal_start, a.journal_bytes));
         Self {
             area,
+            as_found: Cell::new(found),
             changed: Event::default(),
             turn: Semaphore::new(1),
             joining: Cell::default(),
@@ -79,6 +90,11 @@ impl Guard {
             running: Cell::default(),
             ending: Cell::default(),
         }
+    }
+
+    /// What the area said was carried out: the next record is that of the start.
+    pub fn carried_out(&self) {
+        self.as_found.set(false);
     }
 }
 
@@ -251,6 +267,9 @@ impl<E: Host> Managed<E> {
 
     /// Keeps the journal's key in step with who lacks, in a record that is about to be written.
     pub(super) fn keep_journal(&self, record: &mut ArrayRecord) {
+        if self.guard.as_found.get() {
+            return;
+        }
         let is_whole = whole(record);
         if self.guard.area.is_none() {
             if is_whole {

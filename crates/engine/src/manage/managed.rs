@@ -144,7 +144,7 @@ impl<E: Host> Managed<E> {
         let map = |areas: format::Areas| Map::new(record.array, &layout, areas.shift);
         let tasks = Tasks::new(&record);
         let keeper = record.areas.map(|areas| Keeper::new(map(areas)));
-        let guard = Guard::new(&record, &layout, env.cores());
+        let guard = Guard::new(&record, &layout, env.cores(), phase == Phase::Starting);
         let seat = |drive: Option<Taken<E>>| match drive {
             Some((reference, drive, next)) => {
                 Seat { drive: Some((reference, drive)), next, incarnation: 0, dropped: false }

@@ -20,7 +20,7 @@ use sim::{DriveConfig, Rng, SharedSimDrive, WorldConfig};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use units::{CoreId, GroupNo, Nanos, StripIndex, StripeNo};
+use units::{CoreId, GroupNo, MIB, Nanos, Slot, StripIndex, StripeNo};
 
 const STRIP: u64 = 16 << 10;
 const BYTES: u64 = 480 << 10;
@@ -84,12 +84,14 @@ impl Course {
             let (volume, parts) = (volumes[core].clone(), self.parts(core as u16));
             let env = parts.2.clone();
             let mut rng = Rng::new(seed * 10 + task);
+            let unit = u64::from(self.drives[0].info().block_bytes);
+            let third = BYTES / 3 / unit;
             env.clone().spawn(Priority::First, async move {
                 loop {
-                    let most = [1, 4, 40, 120][rng.index(4)];
+                    let most = [1, 4, 40, 120][rng.index(4)].min(third - 1);
                     let n = 1 + rng.below(most);
-                    let from = task * BYTES / 3 / BLOCK + rng.below(BYTES / 3 / BLOCK - n);
-                    let what = (from * BLOCK, n * BLOCK, rng.coin());
+                    let from = task * third + rng.below(third - n);
+                    let what = (from * unit, n * unit, rng.coin());
                     write(parts.clone(), volume.clone(), what).await;
                     env.sleep(Nanos::from_micros(rng.below(6_000))).await;
                 }
@@ -157,7 +159,11 @@ fn read_all(rig: &Rig, oracle: &Rc<Oracle>) -> BTreeSet<u64> {
 }
 
 fn start(drives: &[SharedSimDrive], seed: u64, options: StartOptions) -> Rig {
-    let rig = Rig::new(seed, 1 + (seed % 3) as u16);
+    start_on(drives, seed, options, 1 + (seed % 3) as u16)
+}
+
+fn start_on(drives: &[SharedSimDrive], seed: u64, options: StartOptions, cores: u16) -> Rig {
+    let rig = Rig::new(seed, cores);
     rig.assemble(&references(drives), options).unwrap_or_else(|e| panic!("border {seed}: {e}"));
     rig
 }
@@ -620,4 +626,81 @@ fn too_many_lost_blocks_ask_a_person() {
         rig.wait();
     }
     assert_eq!(rig.scrub(false).mismatches, 0);
+}
+
+/// Drives so many, of blocks so large, that the journal area is too small for lanes of four cores.
+fn many_drives(seed: u64) -> Vec<SharedSimDrive> {
+    let config = |i| DriveConfig {
+        littered: true,
+        ..DriveConfig::new(common::DRIVE_BYTES, seed * 100 + i).with_cache(true).with_blocks(4096)
+    };
+    (0..28).map(|i| SharedSimDrive::new(config(i))).collect()
+}
+
+/// What is in flight is made right by a start that can't use the journal area itself, also by one
+/// that a drive is missing for; before that no record gives it up, wherever the start is cut.
+fn on_too_many_cores(level: Level, seed: u64) {
+    let course = Course::on(many_drives(seed), level, seed, true, 2);
+    assert!(record(&course.drives[0]).groups[0].guarded);
+    course.rig.world.run_for(Nanos::from_micros(20_000));
+    for i in 0..16 {
+        let border = course.step();
+        let (mut left, oracle) = course.cut(border);
+        let cut = duplicates(&left);
+        let rig = Rig::new(border, 4);
+        rig.world.power_fails_after(10 * i);
+        let list = references(&cut);
+        let _ = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r));
+        rig.world.crash();
+        for (drives, cores) in [(duplicates(&left), 4), (cut, 1 + i as u16 % 3)] {
+            let rig = start_on(&drives, border, ALONE, cores);
+            let oracle = oracle.fork();
+            assert!(read_all(&rig, &oracle).is_empty(), "border {border}: no drive is missing");
+            rig.wait();
+            assert_eq!(rig.scrub(false).mismatches, 0, "border {border}, {cores} cores");
+            let of_no_use = !record(&drives[0]).groups[0].guarded;
+            assert_eq!(of_no_use, cores == 4, "border {border}, {cores} cores");
+        }
+        left.remove(i as usize % course.drives.len());
+        let rig = start_on(&left, border, ALONE, 4);
+        let lost = read_all(&rig, &oracle);
+        explained(&rig, &lost, &left[0], &course.columns(Nanos::from_micros(60_000)));
+    }
+}
+
+#[test]
+fn too_many_cores_for_the_journal_area_forget_nothing_in_flight() {
+    on_too_many_cores(Level::Raid5, 651);
+    on_too_many_cores(Level::Raid6, 653);
+}
+
+/// A page of the region map that no drive has any more has only its own regions resynced: what is
+/// in flight elsewhere is made right by the start.
+#[test]
+fn a_lost_page_of_the_map_leaves_what_is_in_flight_elsewhere() {
+    let a_page = format::limits::PAGE_ENTRIES as u64 * format::limits::REGION_BITS * MIB;
+    let config = |i: u64| DriveConfig {
+        littered: true,
+        ..DriveConfig::new(a_page + 16 * MIB, 66_100 + i).with_cache(true)
+    };
+    let drives = (0..3).map(|i| SharedSimDrive::new(config(i))).collect();
+    let course = Course::on(drives, Level::Raid5, 661, true, 2);
+    course.rig.world.run_for(Nanos::from_micros(20_000));
+    let areas = record(&course.drives[0]).areas.unwrap();
+    let layout = record(&course.drives[0]).layout().unwrap();
+    let geometry = format::region::Geometry::new(&layout, areas.shift);
+    assert_eq!(geometry.pages(GroupNo(0)), 2);
+    for _ in 0..20 {
+        let border = course.step();
+        let (left, oracle) = course.cut(border);
+        for (slot, drive) in (0u16..).zip(&left) {
+            for at in geometry.page_offsets(Slot(slot), GroupNo(0), 1).unwrap() {
+                drive.overwrite(areas.map_start + at, &[7; format::limits::PAGE_BYTES]);
+            }
+        }
+        let rig = start(&left, border, ALONE);
+        assert!(read_all(&rig, &oracle).is_empty(), "border {border}: no drive is missing");
+        rig.wait();
+        assert_eq!(rig.scrub(false).mismatches, 0, "border {border}");
+    }
 }
