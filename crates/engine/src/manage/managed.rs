@@ -605,7 +605,8 @@ impl<E: Host> Managed<E> {
 
     /// Takes a drive out that failed a request, unless it is out already. One that failed a `read`
     /// but is there stays in service if the others can't stand in for it: taken out it would give
-    /// back nothing, and what it holds is as new as ever.
+    /// back nothing, and what it holds is as new as ever. Another drive may be on its way out, so
+    /// that is asked again once it is this one's turn; until then its openings are not given up.
     pub async fn drive_failed(
         &self,
         (slot, incarnation): (Slot, u32),
@@ -613,7 +614,9 @@ impl<E: Host> Managed<E> {
         read: bool,
     ) {
         self.errors.failed(slot, incarnation, error);
-        if read && error == DriveError::Fault && !self.can_spare(slot) {
+        let may_stay = read && error == DriveError::Fault;
+        let needed = || may_stay && !self.can_spare(slot);
+        if needed() {
             return;
         }
         let current = || {
@@ -621,14 +624,14 @@ impl<E: Host> Managed<E> {
             let seat = &seats[slot.index()];
             seat.incarnation == incarnation && !seat.dropped
         };
-        if current() {
+        if current() && !may_stay {
             // Whoever holds the lock does not wait for this drive either.
             let drive = self.seats.borrow()[slot.index()].drive.as_ref().map(|d| d.1.clone());
             drive.inspect(|drive| drive.give_up(error));
         }
         self.lock.acquire(1).await;
         let failed = self.record.borrow().slots[slot.index()].state == SlotState::Failed;
-        if current() && !failed && !self.closed.get() {
+        if current() && !failed && !needed() && !self.closed.get() {
             self.take_out(slot).await;
         }
         self.lock.release(1);

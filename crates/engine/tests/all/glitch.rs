@@ -228,3 +228,36 @@ fn a_replacement_after_a_failure_during_resync_ends() {
         assert_eq!(rig.scrub(false).mismatches, 0, "seed {seed}");
     }
 }
+
+/// A read fails on one drive, and another one on the next a while later; both answer again at once.
+/// Only the first of them can be spared: the other is asked again.
+fn hiccups(level: Level, width: usize, apart: u64, seed: u64) {
+    let all = drives(width, seed, false);
+    let (rig, volumes, oracle) = filled(level, &all, seed, 2);
+    // Records take long.
+    all.iter().for_each(|d| d.set_latency(Nanos::from_micros(50), Nanos::from_micros(900)));
+    oracle.errors.set(true);
+    let reads = Mix { tasks: 12, operations: 60, blocks_most: 8, read_percent: 100 };
+    oracle.start(&rig, &volumes, reads, seed + 1);
+    rig.world.run_for(Nanos::from_millis(2));
+    all[seed as usize % width].fail_reads(0, 1);
+    rig.world.run_for(Nanos::from_micros(apart));
+    all[(seed as usize + 1) % width].fail_reads(0, 1);
+    oracle.finish(&rig);
+    rig.world.run_for(Nanos::from_millis(20));
+    let status = rig.status();
+    let out = status.slots.iter().filter(|slot| slot.health != SlotHealth::InSync).count();
+    assert_eq!((status.state, out), (ArrayState::Degraded, 1), "{level:?}, {apart} apart, {seed}");
+    oracle.errors.set(false);
+    oracle.start(&rig, &volumes, Mix { read_percent: 50, ..WRITES }, seed + 2);
+    oracle.finish(&rig);
+    oracle.verify(&rig, &volumes[1], true);
+}
+
+#[test]
+fn two_reads_that_fail_at_once_cost_no_more_than_one_drive() {
+    for step in 0..24 {
+        hiccups(Level::Raid1, 2, 60 * step, 50 + step);
+        hiccups(Level::Raid5, 4, 60 * step, 80 + step);
+    }
+}
