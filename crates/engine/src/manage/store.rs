@@ -8,7 +8,7 @@
 use crate::buffers::copy;
 use crate::limits::MAP_STEP;
 use crate::mutants::{self, Mutant};
-use format::limits::{BATCH_ALIGN, PAGE_BYTES};
+use format::limits::{AREA_BYTES, BATCH_ALIGN, PAGE_BYTES};
 use format::{ArrayRecord, FormatError, SLOT_BYTES};
 use io::{BufMut, Drive, DriveError, Pool};
 use std::collections::BTreeSet;
@@ -71,13 +71,13 @@ pub async fn write<D: Drive>(
     Ok(NextSlot(format::next_slot(next.0)))
 }
 
-/// Overwrites head and tail area with zeros, durably: no record and no signature is left.
+/// Overwrites head area, tail area and what lies behind it with zeros, durably: no record and no
+/// signature is left.
 pub async fn erase<D: Drive>(drive: &D) -> Result<(), DriveError> {
-    let zeros = Pool::single(MIB as usize).freeze();
-    for offset in [0, format::tail_offset(drive.info().bytes)] {
-        drive.write(offset, core::slice::from_ref(&zeros), true).await?;
-    }
-    Ok(())
+    let bytes = drive.info().bytes;
+    let tail = format::tail_offset(bytes);
+    write_zeros(drive, 0, bytes.min(AREA_BYTES), true).await?;
+    write_zeros(drive, tail, bytes - tail, true).await
 }
 
 /// Bytes zeroed by one request.
@@ -106,17 +106,22 @@ pub async fn zero_data<D: Drive>(
 /// Makes a part of a drive read as zeros.
 pub async fn zero<D: Drive>(drive: &D, start: u64, bytes: u64) -> Result<(), DriveError> {
     match drive.write_zeroes(start, bytes).await {
-        Err(DriveError::Unsupported) => write_zeros(drive, start, bytes).await,
+        Err(DriveError::Unsupported) => write_zeros(drive, start, bytes, false).await,
         result => result,
     }
 }
 
-async fn write_zeros<D: Drive>(drive: &D, start: u64, bytes: u64) -> Result<(), DriveError> {
+async fn write_zeros<D: Drive>(
+    drive: &D,
+    start: u64,
+    bytes: u64,
+    durable: bool,
+) -> Result<(), DriveError> {
     let zeros = Pool::single(MIB as usize).freeze();
     let mut done = 0;
     while done < bytes {
         let n = MIB.min(bytes - done);
-        drive.write(start + done, &[zeros.slice(..n as usize)], false).await?;
+        drive.write(start + done, &[zeros.slice(..n as usize)], durable).await?;
         done += n;
     }
     Ok(())

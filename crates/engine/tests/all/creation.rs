@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use common::{FORCE, Rig, drives, references};
+use common::{DRIVE_BYTES, FORCE, Rig, drives, references};
 use engine::manage::command::{
     ArrayState, ManageError, NewArray, Repair, Request, StartOptions, TaskKind,
 };
@@ -242,4 +242,26 @@ fn starts_and_stops_at_once_end_and_keep_one_history() {
         serves(&rig);
     }
     assert!(stops > 2 && refusals > 2, "{stops} stops, {refusals} refusals");
+}
+
+/// Behind the last whole MiB of a drive other software may have left something that names its
+/// partitions: an array leaves nothing of it, nor does a drive that joins.
+#[test]
+fn nothing_is_left_behind_the_tail_area() {
+    let bytes = DRIVE_BYTES + 300 * 1024;
+    let make = |seed| SharedSimDrive::new(sim::DriveConfig::new(bytes, seed));
+    let drives: Vec<_> = (0..4).map(|i| make(7100 + i)).collect();
+    let behind = |drive: &SharedSimDrive| drive.peek(DRIVE_BYTES, bytes - DRIVE_BYTES);
+    let zeros = |drive: &SharedSimDrive| behind(drive).iter().all(|byte| *byte == 0);
+    assert!(!drives.iter().any(zeros));
+    let rig = Rig::new(7100, 1);
+    rig.create_with(Level::Raid1, &drives[..3], 16 << 10, true).unwrap();
+    assert!(drives[..3].iter().all(zeros), "it is made");
+    rig.fail(0).unwrap();
+    rig.replace(0, &drives[3]).unwrap();
+    assert!(zeros(&drives[3]), "a drive is put in");
+    rig.wait();
+    rig.ask(|r| Request::Delete("a".into(), r)).unwrap();
+    let image = drives[3].peek(DRIVE_BYTES - MIB, bytes + MIB - DRIVE_BYTES);
+    assert!(image.iter().all(|byte| *byte == 0), "it is deleted");
 }
