@@ -170,8 +170,10 @@ impl Drive for BoundDrive {
             How::Kernel(kernel) => {
                 kernel.counted.counts.write(bytes);
                 let file = kernel.file_for_all(data);
+                // Nobody flushes a drive without a volatile cache: nothing stays in the page cache.
+                let cached = !core::ptr::eq(file, &kernel.file) && !bound.info.volatile_cache;
                 let data = data.iter().cloned().collect();
-                DoneTicket(Doing::Kernel(bound.reactor.write(file, offset, data, fua)))
+                DoneTicket(Doing::Kernel(bound.reactor.write(file, offset, data, fua || cached)))
             }
             How::Memory(memory, counted) => {
                 counted.counts.write(bytes);

@@ -109,14 +109,21 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<FileDrive, Open
     if bytes == 0 {
         return Err(OpenError::Empty { path: path.into() });
     }
-    let volatile_cache = match kind {
-        Kind::File => !in_memory,
-        Kind::BlockDevice => device_has_cache(&file),
-    };
+    let device_cache = kind == Kind::BlockDevice && device_has_cache(&file);
+    let volatile_cache = !in_memory && needs_flush(kind, direct.is_some(), device_cache);
     let info = DriveInfo { bytes, block_bytes, volatile_cache, inline: in_memory };
     let zero_by = zero_by(&file, kind, bytes, options.read_only);
     let serial = serial(&file, kind, path);
     Ok(FileDrive::new(path.into(), Arc::new(file), buffered, info, kind, zero_by, serial))
+}
+
+/// Whether what was written may be gone after a power cut until a flush: it is in the cache of a
+/// device, in the file system's hands, or, around which direct I/O would go, in the page cache.
+const fn needs_flush(kind: Kind, direct: bool, device_cache: bool) -> bool {
+    match kind {
+        Kind::File => true,
+        Kind::BlockDevice => !direct || device_cache,
+    }
 }
 
 fn kind_of(path: &Path) -> Result<Kind, OpenError> {
@@ -228,4 +235,18 @@ fn serial(file: &File, kind: Kind, path: &Path) -> String {
     let names = ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "loop/backing_file"];
     let found = sysfs(file).and_then(|dir| names.iter().find_map(|n| read_line(dir.join(n))));
     found.unwrap_or(by_path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_direct_device_without_a_cache_needs_no_flush() {
+        for (direct, device_cache) in [(false, false), (false, true), (true, false), (true, true)] {
+            assert!(needs_flush(Kind::File, direct, device_cache));
+            let alone = direct && !device_cache;
+            assert_eq!(needs_flush(Kind::BlockDevice, direct, device_cache), !alone);
+        }
+    }
 }
