@@ -51,8 +51,8 @@ pub const SWEEP: Nanos = Nanos::from_millis(3_000);
 pub const FLIGHT_QUIET: Nanos = Nanos::from_millis(5);
 /// Columns that a start looks at, or makes right, at the same time.
 pub const DOUBTS_AT_ONCE: usize = 16;
-/// Most bytes that each drive is told at once that it may discard: what else is asked of the region
-/// map waits for that, and no drive takes as long as its deadline for it.
+/// Most bytes of each drive that it is told at once that it may discard: none takes as long as its
+/// deadline for it.
 pub const DISCARD_STEP: u64 = 64 * MIB;
 /// Most bits that are written ahead of a sequence of first writes.
 pub const WRITE_AHEAD: u64 = 7;

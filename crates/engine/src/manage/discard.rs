@@ -3,18 +3,19 @@
 //! | bits are  | become    | when                                                              |
 //! |-----------|-----------|-------------------------------------------------------------------|
 //! | unwritten | pending   | that is durable                                                   |
-//! | pending   | discarded | a step had them: every drive was told, or failed                  |
+//! | pending   | in a step | the step before is over                                           |
 //! | pending   | forgotten | a write wants them, or the array ends                             |
+//! | in a step | discarded | every drive was told, or failed                                   |
 //!
 //! A drive may take its time for much: one request for all of it would run into the deadline of
 //! drives, and all of them would be out. So a step has at most [`DISCARD_STEP`] bytes of each, and
-//! between steps the keeper does what else it is asked. Whoever asked waits for the last step.
+//! goes on beside what else the keeper is asked; only who wants to write a band that is in it waits
+//! until it is over. Whoever asked for the discard waits for the last step.
 //!
 //! What drives answer means nothing, and what they hold then neither; but one that does not answer
 //! in time, or is gone, is out.
 //!
-//! Invariant: what is pending is unwritten, durably. While a step is under way the keeper prepares
-//! no band.
+//! Invariant: what is pending or in a step is unwritten, durably.
 
 use crate::Host;
 use crate::limits::DISCARD_STEP;
@@ -24,18 +25,20 @@ use crate::region::message::Bits;
 use crate::stripe::table::Origin;
 use core::ops::Range;
 use format::limits::REGION_BITS;
-use io::{Drive, DriveError};
-use std::collections::{BTreeMap, VecDeque};
+use io::{Drive, DriveError, Priority};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use units::{BAND_BYTES, GroupNo};
 
 /// Bits of a group that follow each other.
 type Run = (GroupNo, Range<u64>);
 
-/// What is pending, the oldest first.
+/// What is pending, the oldest first, and what is in a step.
 #[derive(Default)]
 pub(super) struct Discards {
     queue: VecDeque<(Vec<Run>, Origin)>,
+    step: Vec<Run>,
+    running: bool,
 }
 
 impl Discards {
@@ -44,27 +47,29 @@ impl Discards {
         self.queue.push_back((runs(set), origin));
     }
 
-    /// The next at most `most` bits of each group, and who waits for nothing more then.
-    fn take(&mut self, most: impl Fn(GroupNo) -> u64) -> (Vec<Run>, Vec<Origin>) {
-        let (mut taken, mut left) = (Vec::new(), BTreeMap::new());
+    /// Begins a step of at most `most` bits of each group; who waits for nothing more after it.
+    fn begin(&mut self, most: u64) -> Vec<Origin> {
+        let mut left = BTreeMap::new();
         for (runs, _) in &mut self.queue {
             for (group, bits) in &mut *runs {
-                let left = left.entry(*group).or_insert_with(|| most(*group));
+                let left = left.entry(*group).or_insert(most);
                 let n = (bits.end - bits.start).min(*left);
                 if n > 0 {
-                    taken.push((*group, bits.start..bits.start + n));
+                    self.step.push((*group, bits.start..bits.start + n));
                     (bits.start, *left) = (bits.start + n, *left - n);
                 }
             }
             runs.retain(|(_, bits)| !bits.is_empty());
         }
-        (taken, self.over())
+        let over = self.queue.iter().filter(|(runs, _)| runs.is_empty()).map(|(_, o)| *o).collect();
+        self.queue.retain(|(runs, _)| !runs.is_empty());
+        over
     }
 
-    /// This bit is about to be written.
-    pub fn forget(&mut self, group: GroupNo, bit: u64) {
+    /// This bit is about to be written, once this says that no step has it.
+    fn forget(&mut self, group: GroupNo, bit: u64) -> bool {
+        let has = |run: &Run| run.0 == group && run.1.contains(&bit);
         for (runs, _) in &mut self.queue {
-            let has = |run: &Run| run.0 == group && run.1.contains(&bit);
             if let Some(at) = runs.iter().position(has) {
                 let behind = bit + 1..runs[at].1.end;
                 runs[at].1.end = bit;
@@ -72,22 +77,7 @@ impl Discards {
                 runs.retain(|(_, bits)| !bits.is_empty());
             }
         }
-    }
-
-    /// All of it.
-    pub fn forget_all(&mut self) {
-        self.queue.iter_mut().for_each(|(runs, _)| runs.clear());
-    }
-
-    /// Those of whom nothing is pending.
-    fn over(&mut self) -> Vec<Origin> {
-        let over = self.queue.iter().filter(|(runs, _)| runs.is_empty()).map(|(_, o)| *o).collect();
-        self.queue.retain(|(runs, _)| !runs.is_empty());
-        over
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        !self.step.iter().any(has)
     }
 }
 
@@ -105,18 +95,52 @@ fn runs(set: &[Bits]) -> Vec<Run> {
     runs
 }
 
-/// The next step, and answers whom it was the last one of; whether there was any.
-pub(super) async fn step<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) -> bool {
-    if keeper.discards.borrow().is_empty() {
-        return false;
+/// Sees to it that what is pending is discarded.
+pub(super) fn go_on<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) {
+    let mut discards = keeper.discards.borrow_mut();
+    if !discards.queue.is_empty() && !core::mem::replace(&mut discards.running, true) {
+        managed.env().spawn(Priority::First, run(managed.clone()));
     }
+}
+
+/// Makes steps until nothing is pending.
+async fn run<E: Host>(managed: Rc<Managed<E>>) {
+    let keeper = managed.keeper().expect("it unwrote something");
     let bit_bytes = keeper.map.borrow().geometry().bands_per_bit() * BAND_BYTES;
-    let (runs, over) = keeper.discards.borrow_mut().take(|_| (DISCARD_STEP / bit_bytes).max(1));
-    tell(managed, keeper, &runs).await;
-    for origin in over {
-        managed.answer(origin, Ok(()));
+    loop {
+        let over = keeper.discards.borrow_mut().begin((DISCARD_STEP / bit_bytes).max(1));
+        let step = keeper.discards.borrow().step.clone();
+        let failed = tell(&managed, keeper, &step).await;
+        keeper.discards.borrow_mut().step.clear();
+        keeper.discarded.notify();
+        keeper::take_out(&managed, failed.iter().collect()).await;
+        for origin in over {
+            managed.answer(origin, Ok(()));
+        }
+        let mut discards = keeper.discards.borrow_mut();
+        discards.running = !discards.queue.is_empty();
+        if !discards.running {
+            break;
+        }
     }
-    true
+    keeper.discarded.notify();
+}
+
+/// Returns when these bits may be written as far as discards go.
+pub(super) async fn forget(keeper: &Keeper, bits: &BTreeSet<(GroupNo, u64)>) {
+    let free = || {
+        let mut discards = keeper.discards.borrow_mut();
+        let taken = bits.iter().filter(|(group, bit)| !discards.forget(*group, *bit)).count();
+        (taken == 0).then_some(())
+    };
+    keeper.discarded.wait_until(free).await;
+}
+
+/// Forgets what is pending, and returns when there is nothing more.
+pub(super) async fn end(keeper: &Keeper) {
+    keeper.discards.borrow_mut().queue.iter_mut().for_each(|(runs, _)| runs.clear());
+    let over = || (!keeper.discards.borrow().running).then_some(());
+    keeper.discarded.wait_until(over).await;
 }
 
 /// Tells drives at once, before it is durable: see [`crate::mutants`].
@@ -124,8 +148,12 @@ pub(super) async fn early<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, se
     tell(managed, keeper, &runs(set)).await;
 }
 
-/// Has all drives discard the bits of their groups; those that did not answer are out.
-async fn tell<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, runs: &[Run]) {
+/// Has all drives discard the bits of their groups; those that did not answer.
+async fn tell<E: Host>(
+    managed: &Rc<Managed<E>>,
+    keeper: &Keeper,
+    runs: &[Run],
+) -> Vec<keeper::Failed> {
     let mut work = Vec::new();
     for slot in managed.all_taking_part() {
         let has = |group: &GroupNo| managed.layout().slots(*group).any(|s| s == slot);
@@ -136,7 +164,7 @@ async fn tell<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, runs: &[Run]) 
             work.push((slot, places));
         }
     }
-    let failed = keeper::on_drives(managed, work, |drive, places| async move {
+    keeper::on_drives(managed, work, |drive, places| async move {
         for (at, bytes) in places {
             match drive.discard(at, bytes).await {
                 Err(error @ (DriveError::Timeout | DriveError::Gone)) => return Err(error),
@@ -146,8 +174,7 @@ async fn tell<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, runs: &[Run]) 
         }
         Ok(())
     })
-    .await;
-    keeper::take_out(managed, failed.iter().collect()).await;
+    .await
 }
 
 #[cfg(test)]
@@ -155,24 +182,23 @@ mod tests {
     use super::*;
     use units::CoreId;
 
-    fn origin(pending: u32) -> Origin {
-        Origin { core: CoreId(0), pending }
-    }
-
     #[test]
     fn steps_have_every_bit_once_but_those_that_are_written() {
         let (a, b) = (GroupNo(0), GroupNo(1));
-        let mut discards = Discards::default();
+        let origin = |pending| Origin { core: CoreId(0), pending };
         let bits = |group, region, bits| Bits { group, region, bits };
+        let mut discards = Discards::default();
         discards.add(&[bits(a, 0, 1 << 63), bits(a, 1, 0b1011), bits(b, 0, 0b111)], origin(1));
         discards.add(&[bits(a, 2, 0b1)], origin(2));
-        discards.forget(a, 64);
-        discards.forget(a, 500);
-        assert_eq!(discards.take(|_| 2), (vec![(a, 63..64), (a, 65..66), (b, 0..2)], vec![]));
-        assert_eq!(discards.take(|_| 1), (vec![(a, 67..68), (b, 2..3)], vec![origin(1)]));
-        assert!(!discards.is_empty());
-        discards.forget_all();
-        assert_eq!(discards.take(|_| 9), (vec![], vec![origin(2)]));
-        assert!(discards.is_empty());
+        assert!(discards.forget(a, 64) && discards.forget(a, 500));
+        let mut step = |most, written: Option<u64>| {
+            let over: Vec<u32> = discards.begin(most).iter().map(|o| o.pending).collect();
+            let free = written.is_none_or(|bit| discards.forget(a, bit));
+            (core::mem::take(&mut discards.step), over, free)
+        };
+        assert_eq!(step(2, Some(65)), (vec![(a, 63..64), (a, 65..66), (b, 0..2)], vec![], false));
+        assert_eq!(step(1, Some(128)), (vec![(a, 67..68), (b, 2..3)], vec![1], true));
+        assert_eq!(step(9, None), (vec![], vec![2], true));
+        assert!(discards.queue.is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything asked of it goes through one loop (`pump`), a batch at a time: what comes while a
 //! batch is under way is taken together afterwards. A turn of it has a batch of first writes and
-//! changes, what somebody wants unwritten, a step of discards, and cleaning.
+//! changes, what somebody wants unwritten, and cleaning.
 //!
 //! A batch of first writes and first changes:
 //! 1. bands never written are zeroed on all drives that take part, and flushed;
@@ -13,7 +13,7 @@
 //!
 //! What is unwritten: every core forgets the bits and ends what is under way there; the pages
 //! follow, again to both places; every core learns that this is durable; then the drives may
-//! discard, a step at a time ([`crate::manage::discard`]).
+//! discard ([`crate::manage::discard`]).
 //!
 //! Cleaning: regions that nobody holds; the drives are flushed; the pages follow.
 //!
@@ -80,6 +80,8 @@ pub(crate) struct Keeper {
     prepares: RefCell<Vec<Prepare>>,
     clears: RefCell<VecDeque<Clear>>,
     pub(super) discards: RefCell<Discards>,
+    /// A step of discards is over.
+    pub(super) discarded: Event,
     pumping: Cell<bool>,
     idle: Event,
     awaited: Cell<u16>,
@@ -97,6 +99,7 @@ impl Keeper {
             prepares: RefCell::default(),
             clears: RefCell::default(),
             discards: RefCell::default(),
+            discarded: Event::default(),
             pumping: Cell::new(false),
             idle: Event::default(),
             awaited: Cell::new(0),
@@ -159,7 +162,7 @@ async fn pump<E: Host>(managed: Rc<Managed<E>>) {
                 Err(error) => managed.answer(clear.origin, Err(error)),
             }
         }
-        busy |= discard::step(&managed, keeper).await;
+        discard::go_on(&managed, keeper);
         busy |= clean(&managed, keeper).await;
         sweep_later(&managed, keeper);
     }
@@ -209,9 +212,7 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
         }
         keeper.lock.acquire(1).await;
         let (wanted, fresh) = wanted(keeper, &batch);
-        for (group, bit) in &fresh {
-            keeper.discards.borrow_mut().forget(*group, *bit);
-        }
+        discard::forget(keeper, &fresh).await;
         let skip = mutants::is(Mutant::ZeroSkipped);
         let failed = if skip { Vec::new() } else { zero(managed, keeper, &fresh).await };
         if !failed.is_empty() {
@@ -515,7 +516,7 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
         return;
     };
     keeper.ended.set(true);
-    keeper.discards.borrow_mut().forget_all();
+    discard::end(keeper).await;
     let idle = || (!keeper.pumping.get()).then_some(());
     keeper.idle.wait_until(idle).await;
     keeper.map.borrow_mut().revoke_all();
