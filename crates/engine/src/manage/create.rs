@@ -270,8 +270,8 @@ impl<E: Host> Manager<E> {
         }
     }
 
-    /// Writes the records with which an assembled array starts. Until the last of them key and guard
-    /// are as found ([`guard`]).
+    /// Writes the records with which an assembled array starts. Until the last of them the key and
+    /// the guard are as found ([`guard`]).
     async fn begin(
         &self,
         managed: &Managed<E>,

@@ -334,7 +334,7 @@ impl<E: Host> Managed<E> {
             }
             let mut out = false;
             for slot in failed {
-                if self.survives(&record, slot) {
+                if self.spares(&record, slot) {
                     record.fail_slot(slot);
                     out = true;
                 } else {
@@ -639,8 +639,13 @@ impl<E: Host> Managed<E> {
 
     /// Whether nothing is lost with the drive: it is being filled, or the others hold all data.
     fn can_spare(&self, slot: Slot) -> bool {
-        let state = self.record.borrow().slots[slot.index()].state;
-        matches!(state, SlotState::Rebuilding { .. }) || self.survives_without(slot)
+        self.spares(&self.record.borrow(), slot)
+    }
+
+    /// Whether nothing is by a record that is about to be written.
+    fn spares(&self, record: &ArrayRecord, slot: Slot) -> bool {
+        let state = record.slots[slot.index()].state;
+        matches!(state, SlotState::Rebuilding { .. }) || self.survives(record, slot)
     }
 
     /// Fails a drive: durably if the others hold all data, else only in the snapshot.

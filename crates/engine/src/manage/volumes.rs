@@ -233,7 +233,8 @@ impl<E: Host> Managed<E> {
         Ok(joins)
     }
 
-    /// Has a drive take part in a slot, as one to be filled from `since` on.
+    /// Has a drive take part in a slot, as one to be filled from `since` on. One that failed
+    /// meanwhile does not.
     async fn join(
         &self,
         slot: Slot,
@@ -245,7 +246,7 @@ impl<E: Host> Managed<E> {
             self.may_replace(slot, &reference, &drive)?;
             return Err(ManageError::State(self.state()));
         }
-        let serial = recorded(&reference.serial);
+        let (serial, path) = (recorded(&reference.serial), reference.path.clone());
         {
             let mut seats = self.seats.borrow_mut();
             let seat = &mut seats[slot.index()];
@@ -263,7 +264,10 @@ impl<E: Host> Managed<E> {
         })
         .await?;
         self.publish(false).await;
-        Ok(())
+        match self.taking_part(&self.record()).contains(&slot) {
+            true => Ok(()),
+            false => Err(ManageError::Drive(path, drive.error().unwrap_or(DriveError::Fault))),
+        }
     }
 
     /// The slot that still uses the drive of this path.

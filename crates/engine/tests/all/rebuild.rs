@@ -263,3 +263,34 @@ fn a_rebuild_is_not_over_before_a_discard_it_relied_on_is_durable() {
     rig.wait();
     assert_eq!(rig.status().state, ArrayState::Optimal);
 }
+
+/// A drive fails a request while it is put in: if the answer says that it is in, its slot is not
+/// failed by then.
+#[test]
+fn a_drive_that_fails_as_it_joins_is_not_said_to_be_in() {
+    let mut refused = 0;
+    for skip in 0..8 {
+        let drives = drives(5, 900 + skip, false);
+        let rig = Rig::new(900 + skip, 1);
+        rig.create_with(Level::Raid5, &drives[..4], STRIP, true).unwrap();
+        let volumes = rig.volume(BYTES);
+        rig.fail(1).unwrap();
+        drives[4].fail_writes(skip, 1);
+        match rig.replace(1, &drives[4]) {
+            Ok(status) => assert_ne!(status.slots[1].health, SlotHealth::Failed, "{skip}"),
+            Err(error) => {
+                assert!(matches!(error, ManageError::Drive(..)), "{skip}: {error}");
+                refused += 1;
+            }
+        }
+        let oracle = Oracle::new(BYTES, false);
+        oracle.start(&rig, &volumes, MIX, skip);
+        oracle.finish(&rig);
+        assert_eq!(rig.status().state, ArrayState::Degraded, "{skip}");
+        drives[4].clear_faults();
+        rig.replace(1, &drives[4]).unwrap();
+        whole(&rig, &oracle, &replaced(&drives, 4, 1), 1, 0);
+        assert!(skip > 0 || refused == 1);
+    }
+    assert!(refused > 3, "also its record");
+}
