@@ -23,7 +23,7 @@ impl<E: Host> Array<E> {
     }
 
     /// Returns when a crash does not bring back what was in the stripe's band, which reads as zeros:
-    /// before that they can't be called written. Nobody who has entered anything may wait for it.
+    /// before, nobody may be told that zeros are there. Nobody who has entered anything waits here.
     pub(crate) async fn unwritten_durably(&self, key: StripeKey) -> Result<(), BlockError> {
         let clearing = self.inner.regions.as_ref().is_some_and(|table| table.clearing(key));
         if !clearing {
