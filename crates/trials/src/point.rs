@@ -649,8 +649,9 @@ fn subsets(decoded: &Decoded<'_, Picked>, rng: &mut Rng) -> Vec<u64> {
 fn nobodys(bytes: u64, record: &Record) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let (_, tail) = record::places(bytes);
     let slots = 2 * 262_144;
-    let erasable = vec![slots..MIB, tail + slots..tail + MIB];
-    let mut nobodys = vec![tail + MIB..bytes, record.data_offset + record.data_bytes..tail];
+    // What lies behind the tail area is erased with it.
+    let erasable = vec![slots..MIB, tail + slots..bytes];
+    let mut nobodys = vec![record.data_offset + record.data_bytes..tail];
     if let Some(areas) = record.areas {
         // Of a group's drive; more pages are there where a drive is in several groups.
         let used = (0..record.slots.len()).map(|slot| map::used_bytes(record, slot)).max();

@@ -22,7 +22,7 @@ impl<E: Host> Array<E> {
         self.inner.regions.as_ref().is_some_and(|table| !table.written(key))
     }
 
-    /// Returns when a crash does not bring back what was in the stripe's band, which reads as zeros:
+    /// Returns when a crash does not bring back what was in a band that reads as zeros by now:
     /// before, nobody may be told that zeros are there. Nobody who has entered anything waits here.
     pub(crate) async fn unwritten_durably(&self, key: StripeKey) -> Result<(), BlockError> {
         let clearing = self.inner.regions.as_ref().is_some_and(|table| table.clearing(key));
