@@ -293,15 +293,16 @@ fn thread_main<M: Send + 'static, S: Bind>(
     id: CoreId,
     main: &dyn Fn(CoreEnv<M, S>),
 ) {
+    let env = match shared.enter(id) {
+        Ok(env) => env,
+        Err(error) => panic!("core {id} can't start: {error}"),
+    };
+    // Not before: threads that it may have had to start would be pinned, too.
     if shared.config.pin
         && let Err(error) = sys::pin_to(id.index())
     {
         eprintln!("palisade: core {id} can't be pinned to a CPU: {error}");
     }
-    let env = match shared.enter(id) {
-        Ok(env) => env,
-        Err(error) => panic!("core {id} can't start: {error}"),
-    };
     main(env.clone());
     run(&env, || shared.stop.load(Ordering::SeqCst));
     leave(&env);

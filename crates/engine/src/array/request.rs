@@ -47,6 +47,17 @@ enum Writing<'a, E: Host> {
     Home(Answer<'a>),
 }
 
+impl<E: Host> Writing<'_, E> {
+    /// When it is ended, beside others of a request.
+    const fn turn(&self) -> u8 {
+        match self {
+            Self::Direct { .. } | Self::Refused => 0,
+            Self::Home(_) => 1,
+            Self::Unprepared(..) => 2,
+        }
+    }
+}
+
 /// A write on its way to a drive. Dropped before its end, it keeps a drain waiting until then.
 struct Direct<'a, E: Host> {
     array: &'a Array<E>,
@@ -473,11 +484,10 @@ impl<E: Host> Array<E> {
                     Err(error) => result = Err(error),
                 }
             }
-            // What has entered ends before anything waits for its band: who withdraws bits there
-            // waits for the one, and the other for who withdraws.
-            let is_entered = |piece: &Writing<'_, E>| !matches!(piece, Writing::Unprepared(..));
-            for entered in [true, false] {
-                for piece in started.iter_mut().filter(|piece| is_entered(piece) == entered) {
+            // What has entered ends before anything that may wait for its band: who withdraws bits
+            // there waits for the one, and the other for who withdraws.
+            for turn in 0..3 {
+                for piece in started.iter_mut().filter(|piece| piece.turn() == turn) {
                     result = result.and(self.finish_write(piece).await);
                 }
             }

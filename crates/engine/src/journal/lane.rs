@@ -51,6 +51,8 @@ pub(crate) struct Lane {
     queue: RefCell<VecDeque<Rc<Queued>>>,
     /// Batches up to this one shall be forgotten, durably.
     forget: Cell<u64>,
+    /// So shall those that were given up.
+    cover: Cell<bool>,
     task: Task,
 }
 
@@ -70,6 +72,7 @@ impl Lane {
             key: Cell::new(0),
             queue: RefCell::default(),
             forget: Cell::new(0),
+            cover: Cell::new(false),
             task: Task::default(),
         }
     }
@@ -108,11 +111,15 @@ impl Lane {
     /// Returns when nothing that is over now can come back, or the group takes no writes.
     pub async fn forget<E: Host>(&self, array: &Array<E>) {
         let last = self.ring.borrow().logged();
-        let gone = || self.ring.borrow().durable_tail() > last;
+        let gone = || {
+            let ring = self.ring.borrow();
+            ring.durable_tail() > last && !ring.given_up()
+        };
         if gone() || !may_log(&array.bound()) {
             return;
         }
         self.forget.set(self.forget.get().max(last));
+        self.cover.set(true);
         self.task.news.notify();
         let done = || gone() || !may_log(&array.bound());
         self.task.news.wait_until(|| done().then_some(())).await;
@@ -163,7 +170,11 @@ fn answer(batch: &[Rc<Queued>], with: Result<u64, ()>) {
 pub(crate) async fn run<E: Host>(array: Array<E>) {
     let lane = array.lane().expect("only arrays with a journal have lanes");
     loop {
-        let forget = || lane.forget.get() >= lane.ring.borrow().durable_tail();
+        let forget = || {
+            let ring = lane.ring.borrow();
+            lane.cover.set(lane.cover.get() && ring.given_up());
+            lane.cover.get() || lane.forget.get() >= ring.durable_tail()
+        };
         let due = || lane.task.closed.get() || !lane.queue.borrow().is_empty() || forget();
         lane.task.news.wait_until(|| due().then_some(())).await;
         if lane.task.closed.get() {
@@ -178,6 +189,7 @@ pub(crate) async fn run<E: Host>(array: Array<E>) {
                 }
             } else {
                 lane.forget.set(0);
+                lane.cover.set(false);
                 lane.task.news.notify();
             }
             continue;
@@ -227,7 +239,7 @@ async fn make_room<E: Host>(array: &Array<E>, lane: &Lane) {
         }
         return;
     }
-    let moves = lane.ring.borrow().tail() > lane.ring.borrow().durable_tail();
+    let moves = lane.ring.borrow().moves();
     let bound = array.bound();
     if moves {
         let at = lane.ring.borrow().place_of_tail();

@@ -2,9 +2,10 @@
 //!
 //! A batch holds its place from when it is pushed until a durable batch with a larger tail says
 //! that it is not needed. A batch with entries leaves a page free behind it, so that there is
-//! always a place for a batch that moves the tail. One that a drive did not take gives its place
-//! and its number back at once: nothing of it is written in place, so it may be torn there, and
-//! the next one, of a later epoch, counts instead of it wherever it is whole.
+//! always a place for a batch that moves the tail. One that a drive did not take is *given up*, with
+//! its place and its number: nothing of it is written in place, so it may be torn there. It may be
+//! whole on other drives, and counts there until the next one, which has its number and a later
+//! epoch, is durable.
 //!
 //! Under another key no batch counts that was written before: all places are free, and the numbers
 //! go on ([`Ring::renew`]).
@@ -54,6 +55,8 @@ pub struct Ring {
     held: VecDeque<Held>,
     /// The newest durable batch with entries, 0: none.
     logged: u64,
+    /// A batch with entries was given up, and none of its number is durable.
+    given_up: bool,
     /// The largest tail of a durable batch.
     durable: u64,
 }
@@ -61,7 +64,8 @@ pub struct Ring {
 impl Ring {
     pub fn new(pages: u32) -> Self {
         let (next, first, durable) = (BATCH_FIRST, BATCH_FIRST, BATCH_FIRST);
-        Self { pages, head: 0, next, first, held: VecDeque::new(), logged: 0, durable }
+        let held = VecDeque::new();
+        Self { pages, head: 0, next, first, held, logged: 0, given_up: false, durable }
     }
 
     pub const fn pages(&self) -> u32 {
@@ -81,6 +85,17 @@ impl Ring {
     /// The same, as a durable batch says.
     pub const fn durable_tail(&self) -> u64 {
         self.durable
+    }
+
+    /// Whether a batch that was given up may count.
+    pub const fn given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// Whether a batch without entries is of use, and has a place: it moves the tail, or has the
+    /// number of one that was given up.
+    pub fn moves(&self) -> bool {
+        self.tail() > self.durable || self.given_up && self.held.is_empty()
     }
 
     fn room(&self, pages: u32) -> Option<u32> {
@@ -129,6 +144,7 @@ impl Ring {
     pub fn durable(&mut self, sequence: u64) {
         let Held { tail, state, .. } = *self.of(sequence).expect("it holds its place");
         self.logged = if state == State::Safe { self.logged } else { sequence };
+        self.given_up = false;
         self.durable = self.durable.max(tail);
         while self.held.front().is_some_and(|h| h.sequence < self.durable) {
             self.held.pop_front();
@@ -150,13 +166,14 @@ impl Ring {
     pub fn abandon(&mut self, sequence: u64) {
         let last = self.held.pop_back().expect("it holds its place");
         assert_eq!(last.sequence, sequence, "one batch is written at a time");
+        self.given_up |= last.state != State::Safe;
         (self.head, self.next) = (last.at, sequence);
     }
 
     /// There is another key, and no batch is being written: none counts any more.
     pub fn renew(&mut self) {
         self.held.clear();
-        (self.first, self.durable) = (self.next, self.next);
+        (self.first, self.durable, self.given_up) = (self.next, self.next, false);
     }
 
     /// Whether a flush would make a batch safe.
@@ -196,6 +213,8 @@ mod tests {
         batches: BTreeMap<u64, (u32, u32, u64)>,
         /// Every drive that was to have them took them.
         durable: BTreeSet<u64>,
+        /// Numbers of batches with entries that are on some drives.
+        given_up: BTreeSet<u64>,
     }
 
     impl Naive {
@@ -231,7 +250,7 @@ mod tests {
         open: &BTreeMap<u64, u32>,
         (size, logs): (u32, bool),
     ) {
-        let moves = ring.tail() > ring.durable_tail();
+        let moves = ring.moves();
         let (at, size, entries) = match ring.place(size) {
             Some(at) if logs => (at, size, 1),
             _ if moves => (ring.place_of_tail(), 1, 0),
@@ -242,6 +261,9 @@ mod tests {
         naive.write(sequence, at, size, tail);
         naive.check(sequence, open);
         ring.abandon(sequence);
+        if entries > 0 {
+            naive.given_up.insert(sequence);
+        }
         assert!(ring.logged() < sequence);
     }
 
@@ -279,7 +301,7 @@ mod tests {
                         ring.flushed();
                     }
                     7 => {
-                        if ring.tail() > ring.durable_tail() {
+                        if ring.moves() {
                             let (at, tail) = (ring.place_of_tail(), ring.tail());
                             let sequence = ring.push(at, 1, 0);
                             naive.write(sequence, at, 1, tail);
@@ -298,6 +320,8 @@ mod tests {
                     }
                     _ => give_up(&mut ring, &mut naive, &open, (size, pick % 2 == 0)),
                 }
+                // What may count is of a number that no durable batch has.
+                prop_assert_eq!(ring.given_up(), !naive.given_up.is_subset(&naive.durable));
             }
             // Once all is over there is room for the largest batch.
             for (sequence, n) in open {

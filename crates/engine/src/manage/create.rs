@@ -9,7 +9,7 @@ use crate::manage::command::{
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
 use crate::manage::store::{self, NextSlot};
-use crate::manage::{area, doubt, gap, guard, keeper, pages, replay, tasks};
+use crate::manage::{area, discard, doubt, gap, guard, keeper, pages, replay, tasks};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
@@ -344,6 +344,8 @@ impl<E: Host> Manager<E> {
     }
 
     async fn stop_locked(&self, managed: &Rc<Managed<E>>) -> Result<Drives<E>, ManageError> {
+        // Who waits for discards is under way.
+        managed.keeper().inspect(|keeper| discard::forget_all(keeper));
         managed.publish_stopped().await;
         // Until here what is under way may have waited for it.
         guard::end(managed).await;

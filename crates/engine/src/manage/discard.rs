@@ -9,8 +9,9 @@
 //!
 //! A drive may take its time for much: one request for all of it would run into the deadline of
 //! drives, and all of them would be out. So a step has at most [`DISCARD_STEP`] bytes of each, and
-//! goes on beside what else the keeper is asked; only who wants to write a band that is in it waits
-//! until it is over. Whoever asked for the discard waits for the last step.
+//! goes on beside what else the keeper is asked. Only a write that wants a band which is in it waits
+//! until it is over, and with it what is asked after it: a deadline of drives at most. Whoever asked
+//! for the discard waits for the last step.
 //!
 //! What drives answer means nothing, and what they hold then neither; but one that does not answer
 //! in time, or is gone, is out.
@@ -39,12 +40,15 @@ pub(super) struct Discards {
     queue: VecDeque<(Vec<Run>, Origin)>,
     step: Vec<Run>,
     running: bool,
+    /// The array ends: nothing more is discarded.
+    ending: bool,
 }
 
 impl Discards {
     /// Bits were unwritten, durably.
     pub fn add(&mut self, set: &[Bits], origin: Origin) {
-        self.queue.push_back((runs(set), origin));
+        let runs = if self.ending { Vec::new() } else { runs(set) };
+        self.queue.push_back((runs, origin));
     }
 
     /// Begins a step of at most `most` bits of each group; who waits for nothing more after it.
@@ -66,10 +70,15 @@ impl Discards {
         over
     }
 
+    /// Whether drives are just being told to discard the bit.
+    pub fn in_step(&self, group: GroupNo, bit: u64) -> bool {
+        self.step.iter().any(|run| run.0 == group && run.1.contains(&bit))
+    }
+
     /// This bit is about to be written, once this says that no step has it.
     fn forget(&mut self, group: GroupNo, bit: u64) -> bool {
-        let has = |run: &Run| run.0 == group && run.1.contains(&bit);
         for (runs, _) in &mut self.queue {
+            let has = |run: &Run| run.0 == group && run.1.contains(&bit);
             if let Some(at) = runs.iter().position(has) {
                 let behind = bit + 1..runs[at].1.end;
                 runs[at].1.end = bit;
@@ -77,7 +86,7 @@ impl Discards {
                 runs.retain(|(_, bits)| !bits.is_empty());
             }
         }
-        !self.step.iter().any(has)
+        !self.in_step(group, bit)
     }
 }
 
@@ -136,9 +145,15 @@ pub(super) async fn forget(keeper: &Keeper, bits: &BTreeSet<(GroupNo, u64)>) {
     keeper.discarded.wait_until(free).await;
 }
 
-/// Forgets what is pending, and returns when there is nothing more.
+/// The array ends: what is pending is forgotten, so that who asked for it has an answer.
+pub(super) fn forget_all(keeper: &Keeper) {
+    let mut discards = keeper.discards.borrow_mut();
+    discards.ending = true;
+    discards.queue.iter_mut().for_each(|(runs, _)| runs.clear());
+}
+
+/// Returns when nothing is being discarded any more.
 pub(super) async fn end(keeper: &Keeper) {
-    keeper.discards.borrow_mut().queue.iter_mut().for_each(|(runs, _)| runs.clear());
     let over = || (!keeper.discards.borrow().running).then_some(());
     keeper.discarded.wait_until(over).await;
 }
@@ -165,14 +180,15 @@ async fn tell<E: Host>(
         }
     }
     keeper::on_drives(managed, work, |drive, places| async move {
-        for (at, bytes) in places {
-            match drive.discard(at, bytes).await {
-                Err(error @ (DriveError::Timeout | DriveError::Gone)) => return Err(error),
-                Err(DriveError::Unsupported) => break,
-                _ => {}
+        // All at once: they have one deadline.
+        let tickets: Vec<_> = places.iter().map(|(at, n)| drive.discard(*at, *n)).collect();
+        let mut outcome = Ok(());
+        for ticket in tickets {
+            if let Err(error @ (DriveError::Timeout | DriveError::Gone)) = ticket.await {
+                outcome = Err(error);
             }
         }
-        Ok(())
+        outcome
     })
     .await
 }

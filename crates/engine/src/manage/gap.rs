@@ -157,7 +157,8 @@ fn doubtful<E: Host>(managed: &Managed<E>, said: &Said) -> Vec<Range<u64>> {
     runs
 }
 
-/// The list with all data of these stripes; of all between them, where it would get too long.
+/// The list with all data of these stripes; where it would get too long, of all between them, and
+/// if need be of all up to other ranges of the list, which are then one.
 fn with_all<E: Host>(
     managed: &Managed<E>,
     stripes: &[Range<u64>],
@@ -169,24 +170,43 @@ fn with_all<E: Host>(
         layout.array_offset(Place { group: GROUP, stripe, strip, offset: 0 })
     };
     let row = u64::from(layout.k(GROUP)) * u64::from(layout.strip_bytes());
-    let with = |runs: &[Range<u64>]| {
-        let mut list = before.clone();
-        for run in runs {
-            let (mut at, end) = (address(run.start), address(run.end - 1) + row);
-            while at < end {
-                let to = end.min(at + LISTED_MOST);
-                list.add(at..to, LostReason::Crash);
-                at = to;
-            }
+    let runs = stripes.iter().map(|run| address(run.start)..address(run.end - 1) + row);
+    fitting(&before, &runs.collect::<Vec<_>>())
+}
+
+/// The list with these ranges of the array, or with more where it would get too long.
+fn fitting(before: &Ranges<LostReason>, runs: &[Range<u64>]) -> Ranges<LostReason> {
+    if runs.len() <= LOST_MAX {
+        let list = with_runs(before, runs);
+        if list.len() <= LOST_MAX {
+            return list;
         }
-        list
-    };
-    let whole = (stripes.len() <= LOST_MAX).then(|| with(stripes));
-    let fits = |list: &Ranges<LostReason>| list.len() <= LOST_MAX;
-    whole.filter(fits).unwrap_or_else(|| {
-        let (first, last) = (&stripes[0], &stripes[stripes.len() - 1]);
-        with(core::slice::from_ref(&(first.start..last.end)))
-    })
+    }
+    let mut all = runs[0].start..runs[runs.len() - 1].end;
+    loop {
+        let mut rest = before.clone();
+        rest.remove(all.clone());
+        let list = with_runs(&rest, core::slice::from_ref(&all));
+        let behind = before.iter().find(|(range, _)| range.end > all.end);
+        let ahead = before.iter().filter(|(range, _)| range.start < all.start).last();
+        match (behind, ahead) {
+            _ if list.len() <= LOST_MAX => return list,
+            (Some((range, _)), _) => all.end = range.end,
+            (None, Some((range, _))) => all.start = range.start,
+            (None, None) => return list,
+        }
+    }
+}
+
+/// The list with these ranges of the array, in pieces.
+fn with_runs(before: &Ranges<LostReason>, runs: &[Range<u64>]) -> Ranges<LostReason> {
+    let mut list = before.clone();
+    for run in runs {
+        for at in run.clone().step_by(LISTED_MOST as usize) {
+            list.add(at..run.end.min(at + LISTED_MOST), LostReason::Crash);
+        }
+    }
+    list
 }
 
 /// All columns of these stripes, in pieces.
@@ -198,4 +218,25 @@ fn columns<E: Host>(managed: &Managed<E>, stripes: &[Range<u64>]) -> Vec<Columns
         begins.map(move |from| Columns { stripe, from, to: strip.min(from + step) })
     };
     stripes.iter().cloned().flatten().flat_map(pieces).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_to_a_full_list_takes_its_neighbours_in() {
+        let mut full = Ranges::default();
+        for i in 0..LOST_MAX as u64 {
+            full.add(i * 8192..i * 8192 + 512, LostReason::Rebuild);
+        }
+        let run = core::slice::from_ref(&(4096..4608));
+        assert_eq!(with_runs(&full, run).len(), LOST_MAX + 1);
+        let list = fitting(&full, run);
+        assert!(list.len() <= LOST_MAX && list.touches(4096..4608) && list.touches(0..512));
+        assert!(!list.touches(512..4096), "no more than needed");
+        let last = (LOST_MAX as u64) * 8192;
+        let list = fitting(&full, core::slice::from_ref(&(last..last + 512)));
+        assert!(list.len() <= LOST_MAX && list.touches(last..last + 512));
+    }
 }

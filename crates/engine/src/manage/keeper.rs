@@ -210,9 +210,10 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
                 managed.first_write(group).await;
             }
         }
-        keeper.lock.acquire(1).await;
+        // Nobody but the pump changes bits.
         let (wanted, fresh) = wanted(keeper, &batch);
         discard::forget(keeper, &fresh).await;
+        keeper.lock.acquire(1).await;
         let skip = mutants::is(Mutant::ZeroSkipped);
         let failed = if skip { Vec::new() } else { zero(managed, keeper, &fresh).await };
         if !failed.is_empty() {
@@ -286,7 +287,10 @@ fn wanted(keeper: &Keeper, batch: &[Prepare]) -> (BitSet, BitSet) {
     for p in batch {
         wanted.insert((p.group, p.bit));
         if !map.written(p.group, p.bit) {
-            let run = map.ahead(p.group, p.bit, WRITE_AHEAD);
+            // Nobody waits for what is only ahead.
+            let free =
+                |bit: &u64| *bit == p.bit || !keeper.discards.borrow().in_step(p.group, *bit);
+            let run = map.ahead(p.group, p.bit, WRITE_AHEAD).filter(free);
             fresh.extend(run.map(|bit| (p.group, bit)));
         }
     }
@@ -516,6 +520,7 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
         return;
     };
     keeper.ended.set(true);
+    discard::forget_all(keeper);
     discard::end(keeper).await;
     let idle = || (!keeper.pumping.get()).then_some(());
     keeper.idle.wait_until(idle).await;

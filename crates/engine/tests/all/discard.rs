@@ -226,6 +226,52 @@ fn zeros_after_a_discard_that_failed_fail() {
     assert_eq!(within(&rig, SECOND, &zeros), Some(Err(BlockError::Unavailable)));
 }
 
+/// A batch of the journal that one drive took and another did not, and that is never written again,
+/// counts nowhere once its band was discarded: else its bytes could come back over zeros.
+#[test]
+fn a_batch_that_was_given_up_counts_nowhere_after_a_discard() {
+    let drives = drives(5, 14, false);
+    let rig = Rig::new(14, 1);
+    rig.create_with(Level::Raid6, &drives, STRIP, true).unwrap();
+    let volume = rig.volume(rig.status().size_bytes).remove(0);
+    common::write(&rig, &volume, 0, &[0x11; 4096]).unwrap();
+    let key = record(&drives[1]).journal_key;
+    rig.fail(0).unwrap();
+    while record(&drives[1]).journal_key == key {
+        rig.world.run_for(Nanos::from_micros(100));
+    }
+    let areas = record(&drives[1]).areas.unwrap();
+    let journal = areas.journal_start..areas.journal_start + areas.journal_bytes;
+    drives[1..].iter().for_each(|drive| drive.hold_within(journal.clone()));
+    let given_up = begin(&rig, (0, Nanos(0)), write(&volume, 4096, 4096));
+    rig.world.run_for(Nanos::from_millis(2));
+    let takes = |drive: &&SharedSimDrive| drive.writes_within(journal.clone());
+    let (targets, others): (Vec<_>, Vec<_>) = drives[1..].iter().partition(takes);
+    assert_eq!(targets.len(), 2);
+    // The write is not logged again: it can't read what it needs, and nobody can be spared.
+    targets[0].vanish();
+    others[0].fail_reads(0, 1000);
+    drives[1..].iter().for_each(SharedSimDrive::release);
+    assert_eq!(within(&rig, SECOND, &given_up), Some(Err(BlockError::Unavailable)));
+    others[0].calm();
+    let record = record(others[0]);
+    let batches = |drive: &SharedSimDrive| -> Vec<(u64, u64)> {
+        let area = drive.peek(areas.journal_start, areas.journal_bytes);
+        let decode = |at: usize| {
+            let place = format::journal::Place { array: record.array, at: at as u64 };
+            let batch = format::journal::decode(&area[at..], place)?.batch;
+            (batch.key == record.journal_key).then_some((batch.sequence, batch.epoch))
+        };
+        (0..area.len()).step_by(4096).filter_map(decode).collect()
+    };
+    let (number, epoch) = *batches(targets[1]).iter().max().expect("it is whole there");
+    let gone = begin(&rig, (0, Nanos(0)), discard(&volume, 0, row(&drives[1..])));
+    assert_eq!(within(&rig, SECOND, &gone), Some(Ok(())));
+    let all: Vec<_> = drives[1..].iter().filter(|drive| !drive.is_gone()).collect();
+    let newer = |(n, e): (u64, u64)| n >= number && e > epoch;
+    assert!(all.into_iter().flat_map(batches).any(newer), "it still counts: {number} of {epoch}");
+}
+
 /// A discard for which drives take longer than their deadline, all in all.
 #[test]
 fn a_discard_of_much_takes_no_drive_out() {
@@ -258,4 +304,27 @@ fn a_discard_of_much_takes_no_drive_out() {
         let got = common::read(&rig, &volume, at, 4096);
         assert_eq!(got, Ok(vec![0x5a; 4096]), "what was written again is not discarded");
     }
+}
+
+/// A stop does not wait for what drives were not told yet.
+#[test]
+fn a_stop_waits_for_no_pending_discard() {
+    let config = |i: u64| DriveConfig::new(300 * MIB, 1500 + i).with_blocks(4096);
+    let config = |i: u64| DriveConfig { littered: true, record: false, ..config(i) };
+    let config = |i: u64| DriveConfig { discard_mib: Nanos::from_millis(100), ..config(i) };
+    let drives: Vec<_> = (0..2).map(|i| SharedSimDrive::new(config(i))).collect();
+    let rig = Rig::new(15, 1);
+    rig.create_with(Level::Raid1, &drives, STRIP, true).unwrap();
+    let (size, row) = (rig.status().size_bytes, row(&drives));
+    let volume = rig.volume(size).remove(0);
+    for at in (0..size).step_by(row as usize) {
+        common::write(&rig, &volume, at, &[0x11; 4096]).unwrap();
+    }
+    let gone = begin(&rig, (0, Nanos(0)), discard(&volume, 0, size));
+    rig.world.run_for(SECOND);
+    let begun = rig.world.now();
+    rig.stop();
+    let took = rig.world.now().since(begun);
+    assert!(took < Nanos(8 * SECOND.0), "{took:?}, where all of it takes half a minute");
+    assert_eq!(*gone.borrow(), Some(Ok(())), "it reads as zeros");
 }
