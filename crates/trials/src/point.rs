@@ -651,7 +651,8 @@ fn nobodys(bytes: u64, record: &Record) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let slots = 2 * 262_144;
     // What lies behind the tail area is erased with it.
     let erasable = vec![slots..MIB, tail + slots..bytes];
-    let mut nobodys = vec![record.data_offset + record.data_bytes..tail];
+    let behind_data = record.data_offset + record.data_bytes..tail;
+    let mut nobodys: Vec<Range<u64>> = core::iter::once(behind_data).collect();
     if let Some(areas) = record.areas {
         // Of a group's drive; more pages are there where a drive is in several groups.
         let used = (0..record.slots.len()).map(|slot| map::used_bytes(record, slot)).max();

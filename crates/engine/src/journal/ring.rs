@@ -2,10 +2,10 @@
 //!
 //! A batch holds its place from when it is pushed until a durable batch with a larger tail says
 //! that it is not needed. A batch with entries leaves a page free behind it, so that there is
-//! always a place for a batch that moves the tail. One that a drive did not take is *given up*, with
-//! its place and its number: nothing of it is written in place, so it may be torn there. It may be
-//! whole on other drives, and counts there until the next one, which has its number and a later
-//! epoch, is durable.
+//! always a place for a batch that moves the tail. One that a drive did not take is *given up*,
+//! with its place and its number: nothing of it is written in place, so it may be torn there. It
+//! may be whole on other drives, and counts there until the next one, which has its number and a
+//! later epoch, is durable.
 //!
 //! Under another key no batch counts that was written before: all places are free, and the numbers
 //! go on ([`Ring::renew`]).

@@ -9,9 +9,9 @@
 //!
 //! A drive may take its time for much: one request for all of it would run into the deadline of
 //! drives, and all of them would be out. So a step has at most [`DISCARD_STEP`] bytes of each, and
-//! goes on beside what else the keeper is asked. Only a write that wants a band which is in it waits
-//! until it is over, and with it what is asked after it: a deadline of drives at most. Whoever asked
-//! for the discard waits for the last step.
+//! goes on beside what else the keeper is asked. Only a write that wants a band of the step waits
+//! until it is over, and with it what is asked after it: a deadline of drives at most. Whoever
+//! asked for the discard waits for the last step.
 //!
 //! What drives answer means nothing, and what they hold then neither; but one that does not answer
 //! in time, or is gone, is out.
