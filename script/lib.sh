@@ -49,7 +49,10 @@ missing_packages() {
     done | sort -u
 }
 
-APT_GET=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o=Dpkg::Use-Pty=0)
+# One at a time: tests that run side by side install what they need, and apt waits for nobody who
+# reads its lists. Where something else of the system installs just now, it does.
+APT_GET=(flock --close --wait 900 /tmp/palisade-packages.lock env DEBIAN_FRONTEND=noninteractive
+    apt-get -qq -o=Dpkg::Use-Pty=0 -o=DPkg::Lock::Timeout=300)
 
 # update_packages: refreshes apt's lists, once a run.
 update_packages() {
