@@ -51,6 +51,9 @@ pub struct GroupView {
     pub resync_border: u64,
     /// With one: a bit for each region in which they are not trusted; none are set past the end.
     pub owed: Arc<[u64]>,
+    /// A person accepted that what is computed from parity not trusted may be wrong; without
+    /// a region map none is trusted then.
+    pub loss_accepted: bool,
 }
 
 /// A run of the array's address space that belongs to a volume.
@@ -162,7 +165,7 @@ impl View {
             return true;
         }
         let Some(shift) = self.region_shift else {
-            return key.stripe.0 < group.resync_border;
+            return key.stripe.0 < group.resync_border && !group.loss_accepted;
         };
         let region = key.stripe.0 >> shift;
         group.owed.get((region / 64) as usize).is_none_or(|word| word >> (region % 64) & 1 == 0)
@@ -202,8 +205,9 @@ impl View {
                 }
             }
         }
-        let parity_trusted = self.trusted(key);
-        StripeState { k: k.into(), m: m.into(), readable, writable, parity_trusted }
+        let (k, m, parity_trusted) = (k.into(), m.into(), self.trusted(key));
+        let parity_accepted = self.groups[key.group.index()].loss_accepted;
+        StripeState { k, m, readable, writable, parity_trusted, parity_accepted }
     }
 
     /// The volume of this identity.

@@ -426,9 +426,10 @@ impl<E: Host> Managed<E> {
             unclean: g.unclean,
             resync_border: g.resync_border,
             owed: match &self.keeper {
-                Some(keeper) if !g.loss_accepted => keeper.map.borrow().owed_set(GroupNo(i as u16)),
-                _ => Arc::new([]),
+                Some(keeper) => keeper.map.borrow().owed_set(GroupNo(i as u16)),
+                None => Arc::new([]),
             },
+            loss_accepted: g.loss_accepted,
         };
         let shift = |keeper: &Keeper| keeper.map.borrow().region_shift();
         let (journal_key, flight_key) = self.keys();

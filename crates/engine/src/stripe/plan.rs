@@ -99,6 +99,10 @@ pub struct StripeState {
     pub writable: StripSet,
     /// Whether parity agrees with data (false ahead of the resync border after a crash).
     pub parity_trusted: bool,
+    /// Whether what is lost is computed from parity all the same: a person accepted what may be
+    /// wrong. No write is computed from what parity was: it stays wrong where it is, and the next
+    /// failure would have new bytes computed from it.
+    pub parity_accepted: bool,
 }
 
 impl StripeState {
@@ -125,7 +129,8 @@ impl StripeState {
             return Some(wanted);
         }
         let all = self.data().or(self.parity()).and(self.readable);
-        (self.parity_trusted && all.len() >= self.k).then(|| all.first(self.k))
+        let gives = self.parity_trusted || self.parity_accepted;
+        (gives && all.len() >= self.k).then(|| all.first(self.k))
     }
 }
 
@@ -190,7 +195,8 @@ mod tests {
 
     fn state(k: usize, m: usize) -> StripeState {
         let all = StripSet::range(0, k + m);
-        StripeState { k, m, readable: all, writable: all, parity_trusted: true }
+        let (parity_trusted, parity_accepted) = (true, false);
+        StripeState { k, m, readable: all, writable: all, parity_trusted, parity_accepted }
     }
 
     fn lose(mut s: StripeState, strip: usize) -> StripeState {
@@ -223,6 +229,17 @@ mod tests {
         assert_eq!((plan.mode, plan.read), (Mode::ReconstructWrite, StripSet::range(0, 7)));
         assert_eq!(plan_write(&lose(s, 1), set(&[3]), set(&[3])), None);
         assert_eq!(lose(s, 1).sources(set(&[1])), None);
+    }
+
+    #[test]
+    fn accepted_parity_gives_what_is_lost_and_is_made_anew() {
+        let s = StripeState { parity_trusted: false, parity_accepted: true, ..state(4, 2) };
+        let s = lose(s, 1);
+        assert_eq!(s.sources(set(&[1])), Some(set(&[0, 2, 3, 4])));
+        let plan = plan_write(&s, set(&[3]), set(&[3])).unwrap();
+        assert_eq!((plan.mode, plan.parity), (Mode::Degraded, set(&[4, 5])));
+        let whole = plan_write(&s, set(&[1]), set(&[1])).unwrap();
+        assert_eq!((whole.mode, whole.read), (Mode::ReconstructWrite, set(&[0, 2, 3])));
     }
 
     #[test]

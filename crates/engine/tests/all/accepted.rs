@@ -162,6 +162,33 @@ fn raid5_has_right_parity_after_loss_was_accepted() {
     }
 }
 
+/// What is written after loss was accepted is there when another drive fails, also in stripes whose
+/// redundancy was wrong: it is made anew with every write.
+#[test]
+fn what_is_written_after_loss_was_accepted_survives_another_failure() {
+    for seed in 40..52 {
+        let all = drives(5, seed, false);
+        let rig = accepted(Level::Raid6, &all, &[1], seed);
+        let volume = rig.open_volume().remove(0);
+        let layout = record(&all[3]).layout().unwrap();
+        let strip = u64::from(layout.strip_bytes());
+        let of_3 = |at: &u64| {
+            let place = layout.locate(*at);
+            layout.slot(place.group, place.stripe, place.strip).index() == 3
+        };
+        let strips: Vec<u64> = (0..BYTES).step_by(strip as usize).filter(of_3).collect();
+        let content = |at: u64| vec![(at / strip) as u8 | 1; strip as usize];
+        for at in &strips {
+            common::write(&rig, &volume, *at, &content(*at)).unwrap();
+        }
+        rig.fail(3).unwrap();
+        for at in strips {
+            let got = common::read(&rig, &volume, at, strip);
+            assert!(got.as_ref() == Ok(&content(at)), "seed {seed}: what was written at {at}");
+        }
+    }
+}
+
 /// What a degraded array owes because its map was lost is in no journal: it stays owed over starts.
 #[test]
 fn a_lost_map_of_a_degraded_array_is_not_forgotten() {
