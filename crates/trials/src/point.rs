@@ -299,7 +299,7 @@ pub fn check(
     if depth == 0 {
         context.areas.decayed.clear();
     }
-    presence::try_out(context, &mut picture, rng)?;
+    let rolled = presence::try_out(context, &mut picture, rng)?;
     // The same image may be right for what blocks may hold now and wrong for what was
     // acknowledged since: only if both are the same there is nothing new to see.
     let digest = context.digest(&picture.drives);
@@ -317,7 +317,7 @@ pub fn check(
         let readable = context.areas.decayed.is_empty() && context.readable(&picture.drives);
         raw::look(decoded, &picture.versions, readable, (rng, &mut context.tally))?;
     }
-    if !presence::leave_out(context, &picture.drives, (&found, &before, depth), rng) {
+    if !presence::leave_out(context, &picture.drives, (&found, &before, depth, rolled), rng) {
         return recover(context, (picture, &before), digest, rng, depth);
     }
     let found = pick(&picture.drives);
@@ -417,8 +417,7 @@ fn recover(
     };
     let rested = if healed { rig.rest(&mut camera)? } else { rested };
     if whole && readable && rng.chance(10) {
-        scrub(&rig)?;
-        context.tally.look("again: scrubs", 1);
+        context.tally.look("again: scrubs", u64::from(scrub(&rig)?));
     }
     finish(context, rig, &picture)?;
     let readable = context.readable(&picture.drives);
@@ -506,19 +505,19 @@ fn nested(context: &mut Context, camera: Camera, rng: &mut Rng, depth: usize) ->
     Ok(())
 }
 
-fn scrub(rig: &Rig) -> Outcome<()> {
+/// Scrubs; whether there was one.
+fn scrub(rig: &Rig) -> Outcome<bool> {
     let asked =
         rig.ask(&mut Blind, "a scrub", |r| Request::Scrub(ARRAY.into(), Repair::Nothing, r))?;
     if asked.is_err() {
-        return Ok(());
+        return Ok(false);
     }
-    let found = rig.wait(&mut Blind)?.and_then(|s| s.last_scrub);
-    match found {
+    match rig.wait(&mut Blind)?.and_then(|s| s.last_scrub) {
         Some(found) if found.mismatches > 0 => {
             let text = format!("a scrub after the recovery finds {} mismatches", found.mismatches);
             Err(Failure::new(Oracle::Again, text))
         }
-        _ => Ok(()),
+        found => Ok(found.is_some()),
     }
 }
 

@@ -16,17 +16,16 @@ use engine::manage::command::{ManageError, StartOptions};
 use format::AssembleError;
 use sim::{Rng, SharedSimDrive, WorldConfig};
 
-/// Sometimes tries a copy, and sometimes puts an old state of a drive into the picture.
+/// Sometimes tries a copy, and sometimes puts an old state of a drive into the picture: whether it
+/// did that.
 ///
 /// # Errors
 /// `Start` if an array with a copied drive is started.
-pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> Outcome<()> {
+pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> Outcome<bool> {
     if rng.chance(1) {
         cloned(context, &picture.drives, rng)?;
     }
-    if rng.chance(5) {
-        roll_back(context, picture, rng);
-    }
+    let rolled = rng.chance(5) && roll_back(context, picture, rng);
     // From a generator of its own: what else is drawn stays as it is.
     let mut own = Rng::new(rng.clone().bits() ^ 0x6465_6361_7973);
     if own.chance(5) {
@@ -40,7 +39,7 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
         12..16 => gap::try_out(context, picture, &mut own)?,
         _ => {}
     }
-    Ok(())
+    Ok(rolled)
 }
 
 /// Makes the same place of the region map unreadable on every drive, where each drive still has the
@@ -69,11 +68,12 @@ fn decay(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
 }
 
 /// Sometimes some of the drives that the array could lose are lost with the crash, and sometimes
-/// one that did not count; whether any is.
+/// one that did not count; whether any is. None where one was `rolled` back: those that know that
+/// it is an old state stay.
 pub fn leave_out(
     context: &mut Context,
     drives: &[SharedSimDrive],
-    (found, before, depth): (&[Picked], &Before<'_>, usize),
+    (found, before, depth, rolled): (&[Picked], &Before<'_>, usize, bool),
     rng: &mut Rng,
 ) -> bool {
     // Blocks that can't be read are damage enough, but for what has places of its own.
@@ -89,7 +89,7 @@ pub fn leave_out(
         Aim::Spoiled | Aim::Lone => 60,
     };
     let Ok(decoded) = before.decoded() else { return false };
-    if !rng.chance(percent) || spoiled {
+    if !rng.chance(percent) || spoiled || rolled {
         return false;
     }
     let there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
@@ -230,13 +230,13 @@ fn cloned(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Ou
 
 /// Puts a drive of the picture back to where it was after the creation, or in a picture before, if
 /// that is at least two epochs before what the *other* drives know (one epoch behind is what a cut
-/// between two writes of records leaves) and the array can do without it.
-fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
+/// between two writes of records leaves) and the array can do without it; whether it did.
+fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> bool {
     let picked = pick(&picture.drives);
-    let Ok(decoded) = Decoded::open(&picked) else { return };
+    let Ok(decoded) = Decoded::open(&picked) else { return false };
     let damaged = picture.drives.iter().any(|d| !d.unreadable().is_empty());
     if damaged || decoded.spare() == 0 || decoded.may_start().is_err() {
-        return;
+        return false;
     }
     let width = decoded.record.slots.len();
     let at = rng.index(width);
@@ -249,7 +249,7 @@ fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
         let newest = others.map(|own| own.epoch.counter).max()?;
         (known && old.epoch.counter + 2 <= newest).then_some(old.epoch)
     };
-    let Some(first) = epoch(&context.origin) else { return };
+    let Some(first) = epoch(&context.origin) else { return false };
     let later = |drives: &&Vec<SharedSimDrive>| epoch(drives).is_some_and(|then| then != first);
     let later: Vec<_> = context.past.iter().filter(later).collect();
     let (old, kind) = match later.is_empty() || own.chance(25) {
@@ -258,8 +258,10 @@ fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     };
     let before = picture.drives[at].clone();
     picture.drives[at] = old[at].duplicate();
-    match expected(&pick(&picture.drives)) {
-        Ok(()) | Err(Refusal::AcceptLoss) => context.tally.fault(kind, 1),
-        Err(_) => picture.drives[at] = before,
+    let starts = matches!(expected(&pick(&picture.drives)), Ok(()) | Err(Refusal::AcceptLoss));
+    match starts {
+        true => context.tally.fault(kind, 1),
+        false => picture.drives[at] = before,
     }
+    starts
 }
