@@ -83,12 +83,13 @@ impl<'a> Before<'a> {
         lost
     }
 
-    /// Every drive that counts has each page of the region map, the newest or the one before. With
-    /// `torn`, where only pages that were being written can't be read, somebody has each.
+    /// Every drive that counts has each page of the region map, the newest or one that is at most
+    /// so many `behind`. With `torn`, where only pages that were being written can't be read, somebody
+    /// has each.
     ///
     /// # Errors
     /// `Metadata`.
-    pub fn pages(&self, drives: &[SharedSimDrive], torn: bool) -> Outcome<()> {
+    pub fn pages(&self, drives: &[SharedSimDrive], torn: bool, behind: u64) -> Outcome<()> {
         let Ok(decoded) = &self.decoded else { return Ok(()) };
         let Some(maps) = &decoded.maps else { return Ok(()) };
         if torn && maps.iter().any(GroupMap::lost) {
@@ -101,7 +102,7 @@ impl<'a> Before<'a> {
             for (group, own) in decoded.maps_of(slot) {
                 let pages = maps[group].sequences.iter().zip(own.sequences);
                 if let Some((newest, own)) =
-                    pages.into_iter().find(|(n, own)| *own < n.map(|n| n - 1))
+                    pages.into_iter().find(|(n, own)| own.map(|own| own + behind) < **n)
                 {
                     let text = format!("slot {slot} has page {own:?} of the map, not {newest:?}");
                     return Err(Failure::new(Oracle::Metadata, text));

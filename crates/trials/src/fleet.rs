@@ -94,9 +94,17 @@ pub struct Areas {
     pub data: Range<u64>,
     /// Places that decayed, by the number of their drive and offset.
     pub decayed: Vec<(usize, u64)>,
+    /// A place of the map decayed on all drives: the start makes another page of what is left.
+    pub map_decayed: bool,
 }
 
 impl Areas {
+    /// How many pages a drive may be behind. A start that may be behind itself counts one more: cut
+    /// off, it leaves some two behind.
+    pub fn behind(&self) -> u64 {
+        1 + u64::from(self.map_decayed)
+    }
+
     /// What a block is called that could not be read. One that a cut of power left so before the
     /// data area was counted there.
     fn unreadable(&self, drive: usize, at: u64) -> Option<&'static str> {

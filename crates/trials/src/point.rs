@@ -298,6 +298,7 @@ pub fn check(
     count_torn(&picture.drives, &mut context.tally);
     if depth == 0 {
         context.areas.decayed.clear();
+        context.areas.map_decayed = false;
     }
     let rolled = presence::try_out(context, &mut picture, rng)?;
     // The same image may be right for what blocks may hold now and wrong for what was
@@ -381,7 +382,7 @@ fn recover(
 ) -> Outcome<()> {
     let rig = machine(rng);
     let readable = context.readable(&picture.drives);
-    before.pages(&picture.drives, context.aim == Aim::Spoiled)?;
+    before.pages(&picture.drives, context.aim == Aim::Spoiled, context.areas.behind())?;
     let mut may_hold = picture.versions.clone();
     before.forgive_maps(&mut may_hold, &mut context.tally);
     let versions = Rc::new(RefCell::new(may_hold));

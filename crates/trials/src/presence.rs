@@ -64,6 +64,7 @@ fn decay(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     if (0..decoded.drives.len()).all(|slot| !decoded.counts(slot) || whole(slot)) {
         there.into_iter().for_each(spoil);
         context.tally.fault("a place of the map on all drives", 1);
+        context.areas.map_decayed = true;
     }
 }
 

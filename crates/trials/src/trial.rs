@@ -53,6 +53,7 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
             map: if scenario.map { MIB..2 * MIB } else { 0..0 },
             data: scenario.data.0..scenario.data.0 + scenario.data.1,
             decayed: Vec::new(),
+            map_decayed: false,
         },
         beyond: scenario.beyond,
         aim: match scenario.trouble {
