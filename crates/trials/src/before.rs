@@ -84,8 +84,8 @@ impl<'a> Before<'a> {
     }
 
     /// Every drive that counts has each page of the region map, the newest or one that is at most
-    /// so many `behind`. With `torn`, where only pages that were being written can't be read, somebody
-    /// has each.
+    /// so many `behind`. With `torn`, where only pages that were being written can't be read,
+    /// somebody has each.
     ///
     /// # Errors
     /// `Metadata`.
