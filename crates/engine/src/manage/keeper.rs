@@ -520,7 +520,6 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
         return;
     };
     keeper.ended.set(true);
-    discard::forget_all(keeper);
     discard::end(keeper).await;
     let idle = || (!keeper.pumping.get()).then_some(());
     keeper.idle.wait_until(idle).await;

@@ -272,22 +272,26 @@ fn a_batch_that_was_given_up_counts_nowhere_after_a_discard() {
     assert!(all.into_iter().flat_map(batches).any(newer), "it still counts: {number} of {epoch}");
 }
 
-/// A discard for which drives take longer than their deadline, all in all.
-#[test]
-fn a_discard_of_much_takes_no_drive_out() {
-    let slow = Nanos::from_millis(40);
-    let config =
-        |i: u64| DriveConfig { discard_mib: slow, ..DriveConfig::new(300 * MIB, 1300 + i) };
-    let config =
-        |i: u64| DriveConfig { littered: true, record: false, ..config(i).with_blocks(4096) };
+/// A mirror of drives that take so long to discard a MiB, its volume with something in every row,
+/// and the bytes of a row and of all.
+fn all_written(seed: u64, discard_mib: Nanos) -> (Rig, Volume<Machine>, u64, u64) {
+    let config = |i: u64| DriveConfig::new(300 * MIB, seed * 100 + i).with_blocks(4096);
+    let config = |i: u64| DriveConfig { littered: true, record: false, discard_mib, ..config(i) };
     let drives: Vec<_> = (0..2).map(|i| SharedSimDrive::new(config(i))).collect();
-    let rig = Rig::new(13, 1);
+    let rig = Rig::new(seed, 1);
     rig.create_with(Level::Raid1, &drives, STRIP, true).unwrap();
     let (size, row) = (rig.status().size_bytes, row(&drives));
     let volume = rig.volume(size).remove(0);
     for at in (0..size).step_by(row as usize) {
         common::write(&rig, &volume, at, &[0x11; 4096]).unwrap();
     }
+    (rig, volume, row, size)
+}
+
+/// A discard for which drives take longer than their deadline, all in all.
+#[test]
+fn a_discard_of_much_takes_no_drive_out() {
+    let (rig, volume, row, size) = all_written(13, Nanos::from_millis(40));
     let gone = begin(&rig, (0, Nanos(0)), discard(&volume, 0, size - row));
     rig.world.run_for(SECOND);
     assert_eq!(*gone.borrow(), None);
@@ -309,17 +313,7 @@ fn a_discard_of_much_takes_no_drive_out() {
 /// A stop does not wait for what drives were not told yet.
 #[test]
 fn a_stop_waits_for_no_pending_discard() {
-    let config = |i: u64| DriveConfig::new(300 * MIB, 1500 + i).with_blocks(4096);
-    let config = |i: u64| DriveConfig { littered: true, record: false, ..config(i) };
-    let config = |i: u64| DriveConfig { discard_mib: Nanos::from_millis(100), ..config(i) };
-    let drives: Vec<_> = (0..2).map(|i| SharedSimDrive::new(config(i))).collect();
-    let rig = Rig::new(15, 1);
-    rig.create_with(Level::Raid1, &drives, STRIP, true).unwrap();
-    let (size, row) = (rig.status().size_bytes, row(&drives));
-    let volume = rig.volume(size).remove(0);
-    for at in (0..size).step_by(row as usize) {
-        common::write(&rig, &volume, at, &[0x11; 4096]).unwrap();
-    }
+    let (rig, volume, _, size) = all_written(15, Nanos::from_millis(100));
     let gone = begin(&rig, (0, Nanos(0)), discard(&volume, 0, size));
     rig.world.run_for(SECOND);
     let begun = rig.world.now();
