@@ -54,6 +54,9 @@ pub struct GroupView {
     /// A person accepted that what is computed from parity not trusted may be wrong; without
     /// a region map none is trusted then.
     pub loss_accepted: bool,
+    /// What is lost is computed from parity that is not trusted, too: a person accepted that, or it
+    /// is right in all that was ever written.
+    pub gives: bool,
 }
 
 /// A run of the array's address space that belongs to a volume.
@@ -206,8 +209,8 @@ impl View {
             }
         }
         let (k, m, parity_trusted) = (k.into(), m.into(), self.trusted(key));
-        let parity_accepted = self.groups[key.group.index()].loss_accepted;
-        StripeState { k, m, readable, writable, parity_trusted, parity_accepted }
+        let parity_gives = self.groups[key.group.index()].gives;
+        StripeState { k, m, readable, writable, parity_trusted, parity_gives }
     }
 
     /// The volume of this identity.

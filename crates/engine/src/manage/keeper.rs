@@ -585,8 +585,7 @@ impl<E: Host> Managed<E> {
 
     /// Which groups owe the resync of regions.
     pub(super) fn owed_groups(&self) -> Vec<bool> {
-        let owes = |g| self.keeper().is_some_and(|k| k.map.borrow().owes(g));
-        (0..self.layout().groups()).map(|g| owes(GroupNo(g))).collect()
+        (0..self.layout().groups()).map(|g| self.owes_regions(GroupNo(g))).collect()
     }
 
     /// How people name the drive in a slot.
@@ -604,10 +603,20 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    /// Whether the group owes the resync of a region, and nobody accepted to do without.
+    /// Whether the group owes the resync of a region, and does not do without until it is whole.
     pub(super) fn owes_regions(&self, group: GroupNo) -> bool {
+        let owes = self.keeper().is_some_and(|k| k.map.borrow().owes(group));
+        owes && !self.gives_all_the_same(group)
+    }
+
+    /// Whether what a drive held that is out is computed also from redundancy that is owed to a
+    /// resync: a person accepted what may be wrong, or only pages of the map were lost, so that
+    /// nothing is wrong that was ever written. Nothing else can fill the drive, and the resync
+    /// waits until that is done.
+    pub(super) fn gives_all_the_same(&self, group: GroupNo) -> bool {
         let accepted = self.record().groups[group.index()].loss_accepted;
-        !accepted && self.keeper().is_some_and(|k| k.map.borrow().owes(group))
+        let gives = |keeper: &Keeper| keeper.map.borrow().gives(group);
+        accepted || self.lacks(group) && self.keeper().is_some_and(gives)
     }
 }
 

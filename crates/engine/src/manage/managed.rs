@@ -430,6 +430,7 @@ impl<E: Host> Managed<E> {
                 None => Arc::new([]),
             },
             loss_accepted: g.loss_accepted,
+            gives: self.gives_all_the_same(GroupNo(i as u16)),
         };
         let shift = |keeper: &Keeper| keeper.map.borrow().region_shift();
         let (journal_key, flight_key) = self.keys();

@@ -14,6 +14,7 @@ use format::SlotState;
 use format::limits::PAGE_BYTES;
 use format::region::{Page, Places};
 use io::{BufMut, Drive, DriveError};
+use layout::CodeKind;
 use std::collections::BTreeMap;
 use units::Slot;
 
@@ -133,8 +134,10 @@ pub(super) async fn load<E: Host>(managed: &Managed<E>, carried: bool) -> Vec<La
         });
         lost += u64::from(taken.is_none());
         let stands = record.journal_key != 0 && group.unclean || managed.lacks(page.0);
-        let journaled = carried && group.guarded && stands;
-        map.load(page, taken.clone(), journaled && !group.loss_accepted);
+        let journaled = group.guarded && stands;
+        let parity = managed.layout().descriptor(page.0).code == CodeKind::Parity;
+        let right = carried && parity && !group.loss_accepted && (journaled || !group.unclean);
+        map.load(page, taken.clone(), right);
         for (slot, _, places) in found {
             let (own, other) = wanting(taken.as_ref(), &places);
             if own || other {

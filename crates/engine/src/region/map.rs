@@ -34,6 +34,8 @@ struct Group {
     sequences: Vec<u64>,
     /// Regions whose redundancy is not trusted.
     owed: BTreeSet<u64>,
+    /// It is right all the same in all that was ever written: they are owed for lost pages alone.
+    gives: bool,
     dirty: BTreeSet<u64>,
 }
 
@@ -59,6 +61,7 @@ impl Map {
                 entries: vec![Entry::default(); geometry.regions(g) as usize],
                 sequences: vec![1; geometry.pages(g) as usize],
                 owed: BTreeSet::new(),
+                gives: true,
                 dirty: BTreeSet::new(),
             }
         };
@@ -107,24 +110,27 @@ impl Map {
     }
 
     /// Takes over what a page says at the start; `None`: nobody has it, so everything may have
-    /// been written, and nothing matches. Dirty regions are owed, but those of a `guarded` group.
-    pub fn load(&mut self, (group, number): PageKey, page: Option<Page>, guarded: bool) {
+    /// been written, and nothing matches. Dirty regions are owed, but those of a group whose
+    /// redundancy is `right` in all that was written: there only those of a page that is lost, or
+    /// was at an earlier start, since nothing matches where nothing was written.
+    pub fn load(&mut self, (group, number): PageKey, page: Option<Page>, right: bool) {
         let regions = self.geometry.regions_of(group, number);
         let masks = self.masks((group, number));
         let lost = || {
             let all = |mask: &u64| Entry { written: *mask, missed: u64::MAX, dirty: true };
             Page { sequence: 1, entries: masks.iter().map(all).collect() }
         };
-        let guarded = guarded && page.is_some();
         let page = page.unwrap_or_else(lost);
         let group = &mut self.groups[group.index()];
+        group.gives = right;
         group.sequences[number as usize] = page.sequence;
         for (region, entry) in regions.zip(page.entries) {
             let dirty = entry.dirty && group.redundant;
             group.entries[region as usize] = Entry { dirty, ..entry };
             if dirty {
                 group.dirty.insert(region);
-                if !guarded && !mutants::is(Mutant::NoResync) {
+                let owes = !right || entry.missed == u64::MAX;
+                if owes && !mutants::is(Mutant::NoResync) {
                     group.owed.insert(region);
                 }
             }
@@ -314,6 +320,12 @@ impl Map {
     /// Whether a group owes the resync of a region.
     pub fn owes(&self, group: GroupNo) -> bool {
         !self.groups[group.index()].owed.is_empty()
+    }
+
+    /// Whether redundancy is right in all that was ever written to a group, also in regions that
+    /// are owed: what a drive that is out holds is computed from it.
+    pub fn gives(&self, group: GroupNo) -> bool {
+        self.groups[group.index()].gives
     }
 
     /// The owed regions of a group as the cores want them: a bit for each region.

@@ -100,9 +100,10 @@ pub struct StripeState {
     /// Whether parity agrees with data (false ahead of the resync border after a crash).
     pub parity_trusted: bool,
     /// Whether what is lost is computed from parity all the same: a person accepted what may be
-    /// wrong. No write is computed from what parity was: it stays wrong where it is, and the next
-    /// failure would have new bytes computed from it.
-    pub parity_accepted: bool,
+    /// wrong, or that is only where nothing was ever written. No write is computed from what
+    /// parity was: it stays wrong where it is, and the next failure would have new bytes computed
+    /// from it.
+    pub parity_gives: bool,
 }
 
 impl StripeState {
@@ -129,7 +130,7 @@ impl StripeState {
             return Some(wanted);
         }
         let all = self.data().or(self.parity()).and(self.readable);
-        let gives = self.parity_trusted || self.parity_accepted;
+        let gives = self.parity_trusted || self.parity_gives;
         (gives && all.len() >= self.k).then(|| all.first(self.k))
     }
 }
@@ -195,8 +196,8 @@ mod tests {
 
     fn state(k: usize, m: usize) -> StripeState {
         let all = StripSet::range(0, k + m);
-        let (parity_trusted, parity_accepted) = (true, false);
-        StripeState { k, m, readable: all, writable: all, parity_trusted, parity_accepted }
+        let (parity_trusted, parity_gives) = (true, false);
+        StripeState { k, m, readable: all, writable: all, parity_trusted, parity_gives }
     }
 
     fn lose(mut s: StripeState, strip: usize) -> StripeState {
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn accepted_parity_gives_what_is_lost_and_is_made_anew() {
-        let s = StripeState { parity_trusted: false, parity_accepted: true, ..state(4, 2) };
+        let s = StripeState { parity_trusted: false, parity_gives: true, ..state(4, 2) };
         let s = lose(s, 1);
         assert_eq!(s.sources(set(&[1])), Some(set(&[0, 2, 3, 4])));
         let plan = plan_write(&s, set(&[3]), set(&[3])).unwrap();

@@ -216,10 +216,19 @@ impl<'a, R: Raw> Decoded<'a, R> {
         own == group && self.map(seat).is_some_and(|map| map.together(seat.stripe, stripe))
     }
 
+    /// Whether redundancy of a group matches in all that was ever written to it.
+    fn right(&self, group: usize) -> bool {
+        self.carried(group) || !self.record.groups[group].unclean
+    }
+
     /// Whether a group with a region map owes the resync of a region.
     pub fn owes_regions(&self) -> bool {
-        let mut maps = self.maps.iter().flatten().enumerate();
-        maps.any(|(group, map)| map.any_dirty() && (map.lost() || !self.carried(group)))
+        let owes = |(group, map): (usize, &GroupMap)| {
+            let range = self.record.ranges.iter().rfind(|r| r.first_group <= group);
+            let lacks = range.is_some_and(|r| self.lacking(r, group - r.first_group) > 0);
+            map.any_dirty() && (!self.right(group) || !lacks && map.any_forgotten())
+        };
+        self.maps.iter().flatten().enumerate().any(owes)
     }
 
     /// Whether the drive of a slot is there and in sync.
@@ -434,12 +443,13 @@ impl<'a, R: Raw> Decoded<'a, R> {
 
     /// Whether redundancy of the stripe is to be believed.
     pub fn trusted(&self, seat: &Seat) -> bool {
-        let group = self.record.ranges[seat.range].first_group + seat.position;
-        let carried = self.carried(group);
+        let r = &self.record.ranges[seat.range];
+        let group = r.first_group + seat.position;
+        let (right, lacks) = (self.right(group), self.lacking(r, seat.position) > 0);
         let group = self.record.groups[group];
         match self.map(seat) {
             Some(map) => {
-                let right = carried && !map.lost_at(seat.stripe);
+                let right = right && (lacks || !map.forgotten_at(seat.stripe));
                 group.loss_accepted || right || !map.dirty(seat.stripe)
             }
             None => self.verified || (!group.unclean && seat.stripe < group.border),

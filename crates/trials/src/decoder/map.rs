@@ -20,10 +20,18 @@ const BITS: u64 = 64;
 pub struct Entry {
     /// A bit for each run of bands.
     pub written: u64,
-    /// The epoch counter in which it became clean while a drive was out, or 0.
+    /// The epoch counter in which it became clean while a drive was out, or 0; the largest number
+    /// where its page was lost.
     pub missed: u64,
     /// Redundancy may not match.
     pub dirty: bool,
+}
+
+impl Entry {
+    /// Whether nobody knows what of the region was written.
+    const fn forgotten(&self) -> bool {
+        self.dirty && self.missed == u64::MAX
+    }
 }
 
 /// A page that counts.
@@ -57,9 +65,15 @@ impl GroupMap {
         self.sequences.contains(&None)
     }
 
-    /// Whether the page of a stripe's region is in neither place.
-    pub fn lost_at(&self, stripe: u64) -> bool {
-        self.sequences[self.place(stripe).0 / ENTRIES as usize].is_none()
+    /// Whether nobody knows what of a stripe's region was written: its page is lost, or was at a
+    /// start since which nobody has made its redundancy right.
+    pub fn forgotten_at(&self, stripe: u64) -> bool {
+        self.entries[self.place(stripe).0].forgotten()
+    }
+
+    /// Whether that is so of any region.
+    pub fn any_forgotten(&self) -> bool {
+        self.entries.iter().any(Entry::forgotten)
     }
 
     /// Whether the band of a stripe was ever written.
