@@ -329,7 +329,7 @@ impl<E: Host> Manager<E> {
         self.stop_and_tell(managed).await.map(|_| ())
     }
 
-    /// The same: the drives that it had.
+    /// The same: the drives that it had, without those that it has called failed.
     async fn stop_and_tell(&self, managed: &Rc<Managed<E>>) -> Result<Drives<E>, ManageError> {
         tasks::end(managed).await;
         managed.replacing.acquire(1).await;
@@ -374,14 +374,20 @@ impl<E: Host> Manager<E> {
         } else {
             Ok(())
         };
-        let drive = |seat: &Seat<E>| seat.drive.as_ref().map(|(reference, _)| reference.clone());
-        let drives = managed.seats.borrow().iter().filter_map(drive).collect();
+        let drives = {
+            let (record, seats) = (managed.record(), managed.seats.borrow());
+            let own = record.slots.iter().zip(seats.iter());
+            let own = own.filter(|(slot, _)| slot.state != SlotState::Failed);
+            let drive = |(_, seat): (_, &Seat<E>)| seat.drive.as_ref().map(|d| d.0.clone());
+            own.filter_map(drive).collect()
+        };
         self.forget(managed);
         managed.lock.release(1);
         outcome.map(|()| drives)
     }
 
-    /// Stops an array and erases its records.
+    /// Stops an array and erases its records, but on drives that it has called failed: these may be
+    /// another array's by now.
     pub(super) async fn delete(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         let mut outcome = Ok(());
         for reference in self.stop_and_tell(managed).await? {

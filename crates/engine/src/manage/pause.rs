@@ -74,8 +74,7 @@ impl<E: Host> Managed<E> {
             }
             TaskAction::Pause => {
                 self.halt(kind).await?;
-                let (hold, scrub) = (self.tasks.hold.get(), self.tasks.scrub.get());
-                self.record_tasks(|record| (record.paused, record.scrub) = (hold, scrub)).await
+                self.record_scrub(Some(self.tasks.hold.get())).await
             }
             TaskAction::Cancel if kind == TaskKind::Resync => Err(ManageError::NeededResync),
             TaskAction::Cancel => {

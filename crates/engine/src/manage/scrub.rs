@@ -21,7 +21,7 @@ use crate::limits::BORDERS_MIN;
 use crate::manage::command::{ArrayStatus, ManageError, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
 use crate::manage::tasks::{Sum, Visit, due, window, windows};
-use format::{LastScrub, ScrubMode, ScrubRecord};
+use format::{ArrayRecord, LastScrub, Paused, ScrubMode, ScrubRecord};
 use std::rc::Rc;
 use units::GroupNo;
 
@@ -92,17 +92,25 @@ impl<E: Host> Managed<E> {
         Some(TaskStatus { paused, ..self.task(TaskKind::Scrub, done, total) })
     }
 
-    /// Records where the scrub goes on, after what it wrote was flushed.
-    async fn record_scrub(&self, at: ScrubRecord) {
-        let before = self.record().scrub.map_or(0, |scrub| scrub.repaired);
+    /// Records where the scrub goes on, after what it wrote was flushed; with `paused` also what
+    /// waits.
+    pub(super) async fn record_scrub(&self, paused: Option<Paused>) -> Result<(), ManageError> {
         self.lock.acquire(1).await;
-        let flushed = at.repaired == before || self.flush_groups().await;
-        if flushed && !self.stopped() {
-            // A record that can't be written is met again by whatever is recorded next.
-            let _ = self.commit(false, |record| record.scrub = Some(at)).await;
+        let mut result = Err(ManageError::NoArray(self.record().name.clone()));
+        if !self.stopped() {
+            let (now, before) = (self.tasks.scrub.get(), self.record().scrub);
+            let repaired = |scrub: Option<ScrubRecord>| scrub.map_or(0, |at| at.repaired);
+            let flushed = repaired(now) == repaired(before) || self.flush_groups().await;
+            let scrub = if flushed { now } else { before };
+            let recorded = |record: &mut ArrayRecord| {
+                (record.paused, record.scrub) = (paused.unwrap_or(record.paused), scrub);
+            };
+            result = self.commit(false, recorded).await;
+            // The commit may have met a drive that failed.
             self.publish(false).await;
         }
         self.lock.release(1);
+        result
     }
 
     async fn flush_groups(&self) -> bool {
@@ -137,7 +145,8 @@ pub(super) async fn scrub<E: Host>(managed: &Rc<Managed<E>>) {
             let steps = |done: u64| done * BORDERS_MIN / total.max(1);
             let (now, _) = managed.scrubbed(&at);
             if steps(now) > steps(done) && now < total {
-                managed.record_scrub(at).await;
+                // A record that can't be written is met again by whatever is recorded next.
+                let _ = managed.record_scrub(None).await;
             }
             if due(managed).is_some() {
                 return;
@@ -172,7 +181,7 @@ async fn end<E: Host>(managed: &Rc<Managed<E>>, at: ScrubRecord) {
         unreadable: at.unreadable,
         unix_seconds: managed.env().wall_seconds(),
     };
-    let ended = |record: &mut format::ArrayRecord| {
+    let ended = |record: &mut ArrayRecord| {
         (record.last_scrub, record.scrub, record.paused.scrub) = (Some(scrub), None, false);
     };
     // A record that can't be written is met again by whatever is recorded next.

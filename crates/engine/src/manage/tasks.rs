@@ -178,7 +178,7 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
     let scrub = tasks.scrub.get();
     if managed.record().scrub != scrub {
         // Without it the scrub goes on from further back.
-        let _ = managed.record_tasks(|record| record.scrub = scrub).await;
+        let _ = managed.record_scrub(None).await;
     }
 }
 

@@ -8,7 +8,7 @@ use crate::Host;
 use crate::array::view::DirectWrites;
 use crate::limits::{PAGE_PASSES, ZEROED_AT_ONCE};
 use crate::manage::command::{
-    ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, VolumeStatus,
+    ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, SlotStatus, VolumeStatus,
 };
 use crate::manage::create::{check_name, recorded};
 use crate::manage::managed::{Managed, Seat};
@@ -37,9 +37,13 @@ impl<E: Host> Managed<E> {
     /// The slot whose drive has this path or serial number, or is named `slot:N`.
     fn slot_of(&self, drive: &str) -> Result<Slot, ManageError> {
         let by_number = drive.strip_prefix("slot:").and_then(|n| n.parse::<u16>().ok());
-        let found = self.status().slots.into_iter().find(|s| {
+        let named = |s: &&SlotStatus| {
             Some(s.slot.0) == by_number || s.path.as_deref() == Some(drive) || s.serial == drive
-        });
+        };
+        // A drive that failed in one slot may be another's by now: that is the one meant.
+        let out = |s: &&SlotStatus| matches!(s.health, SlotHealth::Failed | SlotHealth::Missing);
+        let slots = self.status().slots;
+        let found = slots.iter().filter(named).min_by_key(out);
         let missing = || ManageError::NoDrive(self.record().name.clone(), drive.to_owned());
         found.map(|s| s.slot).ok_or_else(missing)
     }

@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use common::{DRIVE_BYTES, FORCE, Rig, drives, references};
+use common::{DRIVE_BYTES, FORCE, Rig, drives, record, references};
 use engine::manage::command::{
     ArrayState, ManageError, NewArray, Repair, Request, StartOptions, TaskKind,
 };
@@ -264,4 +264,22 @@ fn nothing_is_left_behind_the_tail_area() {
     rig.ask(|r| Request::Delete("a".into(), r)).unwrap();
     let image = drives[3].peek(DRIVE_BYTES - MIB, bytes + MIB - DRIVE_BYTES);
     assert!(image.iter().all(|byte| *byte == 0), "it is deleted");
+}
+
+/// A drive that an array has called failed may be another's by now: the end of the first leaves it
+/// alone.
+#[test]
+fn a_deletion_leaves_a_drive_alone_that_another_array_has() {
+    let all = drives(3, 73, false);
+    let rig = Rig::new(73, 1);
+    rig.create(Level::Raid1, &all[..2], 16 << 10).unwrap();
+    rig.fail(1).unwrap();
+    let other = NewArray { level: Level::Jbod, ..new("b") };
+    rig.ask(|r| Request::Create(other, references(&all)[1..].to_vec(), r)).unwrap();
+    rig.ask(|r| Request::Delete("a".into(), r)).unwrap();
+    assert_eq!(record(&all[1]).name, "b");
+    rig.world.crash();
+    let rig = Rig::new(74, 1);
+    let started = rig.assemble(&references(&all), StartOptions::default()).unwrap();
+    assert_eq!((started.name.as_str(), started.slots.len()), ("b", 2));
 }
