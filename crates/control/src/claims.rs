@@ -208,6 +208,13 @@ impl Manager {
         }
     }
 
+    /// Reserves drives that a running array has, for when it has them no more.
+    pub(crate) async fn reserve(&self, paths: &[String]) -> Result<(), Error> {
+        let _turn = self.turn().await?;
+        self.inventory().reserve(paths, true);
+        Ok(())
+    }
+
     /// Lets drives go that this request has reserved, and looks what became of them.
     pub(crate) async fn let_go(&self, paths: &[String]) {
         let Ok(turn) = self.turn().await else { return };
@@ -347,7 +354,7 @@ fn describe_taken(
         let known = inventory.find(path).ok_or_else(not_open)?;
         let reference = known.reference().ok_or_else(not_open)?;
         let is_own = own.is_some() && known.recorded() == own;
-        let foreign = known.content.signature.is_some() && !is_own;
+        let foreign = known.content.holds().is_some() && !is_own;
         let slot = taken.len() as u16;
         let plan = convert::planned(slot, known, &reference.shared, foreign);
         taken.push(Taken { reference, plan });

@@ -8,8 +8,8 @@ use crate::probe;
 use drives::SharedDrive;
 use engine::lost::Lost;
 use engine::manage::command::{
-    ArrayState, ArrayStatus, ExportStatus, RegionMapStatus, SlotHealth, TaskKind, TaskStatus,
-    UnreadableRange, VolumeStatus,
+    ArrayState, ArrayStatus, ExportStatus, RegionMapStatus, SlotHealth, SlotStatus, TaskKind,
+    TaskStatus, UnreadableRange, VolumeStatus,
 };
 use engine::manage::lost::unreadable_ranges;
 use format::{ArrayRecord, ExportAddress, Listener, LostReason, NvmeExport};
@@ -68,7 +68,7 @@ fn lost_pages(status: &ArrayStatus) -> Option<String> {
 }
 
 fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
-    let slot = |slot: &engine::manage::command::SlotStatus| api::SlotInfo {
+    let slot = |slot: &SlotStatus| api::SlotInfo {
         slot: slot.slot.0,
         drive: slot.path.clone(),
         serial: slot.serial.clone(),
@@ -299,21 +299,32 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
 }
 
 /// Where running arrays have drives. A failed drive may be another array's by now: that one
-/// counts.
+/// counts. One that was left behind is not free: it is needed when the array is started again.
 pub fn places(arrays: &[ArrayStatus]) -> Places {
     let mut places = Places::default();
     for array in arrays {
         places.arrays.push(array.uuid);
         for slot in &array.slots {
             let Some(path) = &slot.path else { continue };
-            let failed = !matches!(slot.health, SlotHealth::InSync | SlotHealth::Rebuilding);
-            if !failed || !places.by_path.contains_key(path) {
-                let place = Place { array: array.name.clone(), slot: slot.slot.0, failed };
+            let place = place(&array.name, slot);
+            if !place.failed || !places.by_path.contains_key(path) {
                 places.by_path.insert(path.clone(), place);
             }
         }
     }
     places
+}
+
+/// The paths of the drives that an array counts on.
+pub fn counted_paths(array: &ArrayStatus) -> Vec<String> {
+    let counts = |slot: &&SlotStatus| !place(&array.name, slot).failed;
+    array.slots.iter().filter(counts).filter_map(|slot| slot.path.clone()).collect()
+}
+
+fn place(array: &str, slot: &SlotStatus) -> Place {
+    let counts = matches!(slot.health, SlotHealth::InSync | SlotHealth::Rebuilding);
+    let failed = !counts && !slot.left_behind;
+    Place { array: array.to_owned(), slot: slot.slot.0, failed }
 }
 
 /// A drive that a new array would take.
@@ -323,7 +334,31 @@ pub fn planned(slot: u16, known: &Known, drive: &SharedDrive, refused: bool) -> 
         path: known.path.clone(),
         serial: drive.serial(),
         bytes: drive.info().bytes,
-        destroys: known.content.signature.clone(),
+        destroys: known.content.holds(),
         refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::manage::command::ErrorCounts;
+    use units::Slot;
+
+    #[test]
+    fn a_drive_that_was_left_behind_is_not_free() {
+        let slot = |health, left_behind| SlotStatus {
+            slot: Slot(3),
+            path: Some("/dev/a".to_owned()),
+            serial: "A".to_owned(),
+            health,
+            errors: ErrorCounts::default(),
+            left_behind,
+            quarantined: false,
+        };
+        let failed = |health, left_behind| place("data", &slot(health, left_behind)).failed;
+        assert!(failed(SlotHealth::Failed, false) && failed(SlotHealth::Missing, false));
+        assert!(!failed(SlotHealth::Failed, true), "it holds what nothing else does");
+        assert!(!failed(SlotHealth::InSync, false) && !failed(SlotHealth::Rebuilding, false));
     }
 }

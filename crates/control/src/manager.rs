@@ -372,8 +372,12 @@ impl Manager {
         let mut erased = Vec::new();
         if array.state != api::ArrayState::Stopped {
             let status = self.named(&array.uuid).await?;
+            // They are erased after the array is gone: nobody may take them meanwhile.
+            let paths = convert::counted_paths(&status);
+            self.reserve(&paths).await?;
             self.end_exports(&status).await;
             let outcome = self.ask_of(&status, Request::Delete).await;
+            self.let_go(&paths).await;
             self.ended(&status, &outcome).await;
             let running = self.running().await?;
             if running.iter().any(|other| other.uuid == status.uuid) {

@@ -4,7 +4,7 @@ use crate::api;
 use crate::convert;
 use drives::SharedDrive;
 use format::{ArrayRecord, FormatError, SlotState};
-use io::{BufMut, Pool};
+use io::{BufMut, DriveError, Pool};
 use units::{MIB, Slot};
 
 /// What a drive holds.
@@ -14,30 +14,64 @@ pub struct Content {
     pub record: Option<ArrayRecord>,
     /// Anything known on it, for people; a Palisade array too.
     pub signature: Option<String>,
-    /// Why nothing can be told.
+    /// Why not all can be told that is on it.
     pub problem: Option<String>,
 }
 
-fn read(drive: &SharedDrive, offset: u64, bytes: u64) -> Result<BufMut, io::DriveError> {
-    let mut buffer = Pool::single(usize::try_from(bytes).expect("a few MiB"));
-    drive.read_blocking(offset, &mut buffer)?;
-    Ok(buffer)
+impl Content {
+    /// What would be destroyed if it were overwritten, as far as is known; `None`: nothing.
+    pub fn holds(&self) -> Option<String> {
+        let problem = self.problem.as_ref().map(|told| format!("what nobody knows: {told}"));
+        self.signature.clone().or(problem)
+    }
 }
 
-/// The record that counts on a drive.
+/// What is read at once where not all of a range can be read; a record's header is no longer.
+const PIECE_BYTES: u64 = 4096;
+
+/// Bytes of a drive as far as they can be read, with zeros for the rest; how many that are.
+fn read(drive: &SharedDrive, offset: u64, bytes: u64) -> Result<(BufMut, u64), DriveError> {
+    let size = |bytes: u64| usize::try_from(bytes).expect("a few MiB");
+    let mut all = Pool::single(size(bytes));
+    match drive.read_blocking(offset, &mut all) {
+        Err(DriveError::Media) => {}
+        outcome => return outcome.map(|()| (all, 0)),
+    }
+    let mut unread = 0;
+    for at in (0..bytes).step_by(size(PIECE_BYTES)) {
+        let range = size(at)..size(bytes.min(at + PIECE_BYTES));
+        let mut piece = Pool::single(range.len());
+        match drive.read_blocking(offset + at, &mut piece) {
+            Ok(()) => all[range].copy_from_slice(&piece),
+            Err(DriveError::Media) => {
+                unread += range.len() as u64;
+                all[range].fill(0);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((all, unread))
+}
+
+/// The record that counts on a drive. A slot that can't be read is passed over like one that was
+/// not written whole; so is what can't be read behind a record in its slot.
 ///
 /// # Errors
 /// Outer: the drive can't be read. Inner: there is no record, or none that is understood.
-pub fn read_record(
-    drive: &SharedDrive,
-) -> Result<Result<ArrayRecord, FormatError>, io::DriveError> {
+pub fn read_record(drive: &SharedDrive) -> Result<Result<ArrayRecord, FormatError>, DriveError> {
     let bytes = drive.info().bytes;
     if bytes < 2 * MIB {
         return Ok(Err(FormatError::NoMagic));
     }
     let mut images = Vec::with_capacity(format::slots::SLOTS);
+    let mut unread = 0;
     for offset in format::slot_offsets(bytes) {
-        images.push(read(drive, offset, format::SLOT_BYTES)?);
+        let (image, lacks) = read(drive, offset, format::SLOT_BYTES)?;
+        unread += lacks;
+        images.push(image);
+    }
+    if unread == format::slots::SLOTS as u64 * format::SLOT_BYTES {
+        return Err(DriveError::Media);
     }
     let slots = core::array::from_fn(|i| &images[i][..]);
     Ok(format::newest(slots).map(|(_, record)| record))
@@ -51,25 +85,31 @@ pub fn content(drive: &SharedDrive) -> Content {
     })
 }
 
-fn look(drive: &SharedDrive) -> Result<Content, io::DriveError> {
+fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let bytes = drive.info().bytes;
     let block = u64::from(drive.info().block_bytes);
-    let part = bytes.min(MIB);
-    // Behind the tail area less than a MiB may follow; all of it is looked at.
-    let tail_part = bytes.min(2 * MIB);
-    let head = read(drive, 0, part)?;
-    let tail = read(drive, bytes - tail_part - (bytes - tail_part) % block, tail_part)?;
-    let (record, problem) = match read_record(drive)? {
+    let (record, mut problem) = match read_record(drive)? {
         Ok(record) => (Some(record), None),
         Err(FormatError::NoMagic) => (None, None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let signature = match (&record, format::foreign_signature(&head, &tail)) {
-        (Some(record), _) => Some(format!("Palisade array \"{}\"", record.name)),
-        (None, Some(seen)) => Some(format!("{} ({})", seen.what, seen.detail)),
-        (None, None) => None,
-    };
-    Ok(Content { record, signature, problem })
+    if let Some(record) = record {
+        let signature = Some(format!("Palisade array \"{}\"", record.name));
+        return Ok(Content { record: Some(record), signature, problem: None });
+    }
+    // Behind the tail area less than a MiB may follow; all of it is looked at.
+    let tail_part = bytes.min(2 * MIB);
+    let (head, before) = read(drive, 0, bytes.min(MIB))?;
+    let tail = bytes - tail_part - (bytes - tail_part) % block;
+    let (tail, behind) = read(drive, tail, tail_part)?;
+    let seen = format::foreign_signature(&head, &tail);
+    let signature = seen.map(|seen| format!("{} ({})", seen.what, seen.detail));
+    if before + behind > 0 {
+        let unread = before + behind;
+        let told = format!("{unread} bytes near its ends can't be read, a record may be there");
+        problem = problem.or(Some(told));
+    }
+    Ok(Content { record: None, signature, problem })
 }
 
 /// What `drive inspect` tells.
@@ -168,7 +208,7 @@ pub enum WipeError {
     Open(#[from] drives::OpenError),
     /// It failed a request.
     #[error("the drive failed: {0}")]
-    Drive(#[from] io::DriveError),
+    Drive(#[from] DriveError),
 }
 
 /// Erases the records of a drive that was opened exclusively. Answers with what was on it.
@@ -180,7 +220,7 @@ pub fn wipe(path: &std::path::Path) -> Result<Content, WipeError> {
 }
 
 /// Zeroes head area, tail area and what lies behind it (`docs/format.md`, "Wiping").
-pub fn erase(drive: &SharedDrive) -> Result<(), io::DriveError> {
+pub fn erase(drive: &SharedDrive) -> Result<(), DriveError> {
     let bytes = drive.info().bytes;
     let tail = format::tail_offset(bytes);
     drive.zero_blocking(0, bytes.min(format::AREA_BYTES))?;
@@ -192,6 +232,7 @@ pub fn erase(drive: &SharedDrive) -> Result<(), io::DriveError> {
 mod tests {
     use super::*;
     use api::UnreadableReason::{Crash, Rebuild};
+    use drives::Faults;
     use format::{Extent, LostRange, LostReason, VolumeRecord};
     use layout::{Layout, Level};
     use units::Uuid;
@@ -244,5 +285,44 @@ mod tests {
         let told = inspected("/dev/a", 12 * MIB, &record);
         assert!(!told.journal && told.unreadable.is_empty() && told.lost_ranges == 0);
         assert_eq!((told.guarded_groups, told.loss_accepted_groups), (Vec::new(), vec![0]));
+    }
+
+    /// A drive whose slots 0 and 2 hold records with the sequence numbers 1 and 2.
+    fn recorded() -> (SharedDrive, Faults, [u64; 4]) {
+        let drive = SharedDrive::memory(12 * MIB, 512, false);
+        let (faulty, faults) = drive.faulty();
+        let slots = format::slot_offsets(12 * MIB);
+        for (sequence, slot) in [(1, 0), (2, 2)] {
+            let record = ArrayRecord { sequence, ..troubled() };
+            let image = format::encode(&record.for_slot(Slot(0)));
+            let mut buffer = Pool::single(image.len());
+            buffer.copy_from_slice(&image);
+            drive.write_blocking(slots[slot], &[buffer.freeze()]).expect("it is memory");
+        }
+        (faulty, faults, slots)
+    }
+
+    fn sequence(drive: &SharedDrive) -> Option<u64> {
+        content(drive).record.map(|record| record.sequence)
+    }
+
+    #[test]
+    fn blocks_that_cant_be_read_hide_no_record_but_their_own() {
+        let (drive, faults, slots) = recorded();
+        assert_eq!(sequence(&drive), Some(2));
+        // Before the records, behind them, in a slot without one and in the last MiB of data.
+        let around = [MIB - 512, slots[1], slots[2] + 8192, slots[3], slots[2] - 512];
+        around.iter().for_each(|at| faults.lose(*at..at + 512));
+        assert_eq!(sequence(&drive), Some(2));
+        assert_eq!(content(&drive).problem, None);
+        faults.lose(slots[2] + 512..slots[2] + 1024);
+        assert_eq!(sequence(&drive), Some(1), "the newest is not whole any more");
+        faults.lose(slots[0]..slots[0] + 512);
+        let seen = content(&drive);
+        assert!(seen.record.is_none() && seen.problem.is_some());
+        let holds = seen.holds().expect("it may hold anything");
+        assert!(holds.starts_with("what nobody knows: "), "{holds}");
+        faults.lose(0..12 * MIB);
+        assert!(content(&drive).problem.expect("none").starts_with("can't be read: "));
     }
 }

@@ -57,6 +57,14 @@ impl FaultyDrive {
         &self.inner
     }
 
+    /// Reads in the calling thread, which is neither held nor delayed.
+    pub(crate) fn read_now(&self, offset: u64, into: &mut BufMut) -> Result<(), DriveError> {
+        match self.judge(Op::Read, &(offset..offset + into.len() as u64)) {
+            Verdict::Fail(error) => Err(error),
+            _ => self.inner.read_blocking(offset, into),
+        }
+    }
+
     fn switches(&self) -> MutexGuard<'_, Switches> {
         self.switches.lock().unwrap_or_else(|e| e.into_inner())
     }

@@ -114,7 +114,7 @@ impl SharedDrive {
         match &self.kind {
             Kind::File(file) => file.read_now(offset, into),
             Kind::Memory(memory, _) => memory.read(offset, into),
-            Kind::Faulty(faulty) => faulty.inner().read_blocking(offset, into),
+            Kind::Faulty(faulty) => faulty.read_now(offset, into),
         }
     }
 

@@ -124,6 +124,9 @@ pub struct SlotStatus {
     pub health: SlotHealth,
     /// What went wrong with its drive since the array started.
     pub errors: ErrorCounts,
+    /// Its drive is out, though the array can't do without it: it counts again when the array is
+    /// assembled with it, and holds what nothing else does.
+    pub left_behind: bool,
     /// Its drive is out, and requests to it are under way that may still be carried out: it is
     /// not written again before they have ended (D16).
     pub quarantined: bool,

@@ -84,6 +84,7 @@ impl<E: Host> Managed<E> {
                 SlotState::Rebuilding { .. } => SlotHealth::Rebuilding,
             },
             errors: self.errors.of(Slot(i as u16), seats[i].incarnation),
+            left_behind: seats[i].dropped,
             quarantined: quarantined(i),
         };
         let volume = |v: &format::VolumeRecord| VolumeStatus {

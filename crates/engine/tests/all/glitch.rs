@@ -156,7 +156,9 @@ fn the_other_pairs_go_on_while_one_is_away() {
         results
     });
     assert_eq!(results, [Err(BlockError::Unavailable), Ok(()), Ok(())]);
-    rig.fail(2).unwrap();
+    let status = rig.fail(2).unwrap();
+    let behind: Vec<bool> = status.slots.iter().map(|slot| slot.left_behind).collect();
+    assert_eq!(behind, [false, true, false, false, false, false], "the others are spared");
     assert!(matches!(rig.replace(0, &all[6]), Err(ManageError::LeftBehind(Slot(1)))));
     rig.replace(2, &all[6]).unwrap();
     rig.wait();
