@@ -1,7 +1,7 @@
 //! What the journal area of a group says that was guarded and unclean when its array ended: its
 //! batches ([`crate::manage::replay`], [`crate::manage::gap`]) and in-flight pages
-//! ([`crate::manage::doubt`]). It is read once, of every drive in sync, of a few at once, whose memory
-//! those behind them use again; what it says is taken in the order of slots.
+//! ([`crate::manage::doubt`]). It is read once, of every drive in sync, of a few at once, whose
+//! memory those behind them use again; what it says is taken in the order of slots.
 //!
 //! | the group lacks | in-flight pages      | then                                            |
 //! |-----------------|----------------------|-------------------------------------------------|
