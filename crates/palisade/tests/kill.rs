@@ -355,7 +355,8 @@ impl Round<'_> {
         if count > 0 {
             assert!(when.may_lose() && self.out.is_some(), "{}", shown["unreadable"]);
             let (stripes, parities) = self.parity.expect("copies are lost with all drives only");
-            self.blocks.may_be_lost(&lost[0], stripes, parities == 1);
+            let later = self.blocks.may_be_lost(&lost[0], stripes, parities == 1);
+            println!("what was over for longest of them was so at most {later} writes before");
             stripes.explain(&lost[1], self.asked_last().into_iter());
         }
         lost

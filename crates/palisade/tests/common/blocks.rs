@@ -214,10 +214,23 @@ impl Blocks {
 
     /// Of these blocks, which are listed as lost, each must be in a column that was being written
     /// at the end of the last load: a write of it was cut off, or, if `over`, over a moment ago.
-    pub fn may_be_lost(&self, lost: &BTreeSet<usize>, stripes: Stripes, over: bool) {
-        let later = |moment: u64| self.sent.iter().filter(|sent| **sent > moment).count();
-        let lately = self.touched.iter().filter(|(_, moment)| over && later(**moment) < LATER);
-        stripes.explain(lost, lately.map(|(block, _)| *block).chain(self.cut.iter().copied()));
+    /// How many writes later the crash came, of what was over for longest.
+    pub fn may_be_lost(&self, lost: &BTreeSet<usize>, stripes: Stripes, over: bool) -> usize {
+        let later = |block: usize, moment: u64| match self.cut.contains(&block) {
+            true => 0,
+            false => self.sent.iter().filter(|sent| **sent > moment).count(),
+        };
+        let ages: Vec<_> =
+            self.touched.iter().map(|(b, moment)| (*b, later(*b, *moment))).collect();
+        let may = |age: usize| age < LATER && over;
+        let lately = ages.iter().filter(|(block, age)| may(*age) || self.cut.contains(block));
+        stripes.explain(lost, lately.map(|(block, _)| *block));
+        let age = |block: &usize| {
+            let column = stripes.column(*block);
+            let same = ages.iter().filter(|(block, _)| stripes.column(*block) == column);
+            same.map(|(_, age)| *age).min()
+        };
+        lost.iter().filter_map(age).max().unwrap_or_default()
     }
 
     /// As after a load that wrote one block, and was cut off in that, or went on for so many
