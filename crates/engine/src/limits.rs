@@ -63,6 +63,8 @@ pub const NOTED_MAX: usize = 4096;
 pub const ZEROED_AT_ONCE: u64 = 16 << 20;
 /// Bytes of the region map that are read or written by one request at the start.
 pub const MAP_STEP: u64 = 1 << 20;
+/// Drives whose journal areas a start reads at once, each into memory of its own, up to 64 MiB.
+pub const AREAS_AT_ONCE: usize = 4;
 
 const _: () = assert!(2 * DRIVE_DEADLINE.0 * 5 / 4 < Nanos::from_millis(30_000).0);
 const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());

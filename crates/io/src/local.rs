@@ -1,4 +1,5 @@
-//! Waiting between tasks of one core: a first-come-first-served semaphore, an event, a turn.
+//! Waiting between tasks of one core: a first-come-first-served semaphore, an event, a turn; and
+//! for several futures of one task.
 //!
 //! The first two are `Rc`-shared, single-threaded and allocate only when more tasks wait than ever
 //! before.
@@ -19,6 +20,22 @@ pub async fn yield_now() {
         Poll::Pending
     })
     .await;
+}
+
+/// Waits for all of them at once; what they came to, in their order.
+pub async fn all_of<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut futures: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
+    let mut outputs: Vec<_> = futures.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (future, output) in futures.iter_mut().zip(&mut outputs) {
+            if let Some(Poll::Ready(value)) = future.as_mut().map(|f| f.as_mut().poll(cx)) {
+                (*future, *output) = (None, Some(value));
+            }
+        }
+        if futures.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    outputs.into_iter().flatten().collect()
 }
 
 /// A count of units handed out in order of asking, so that a large request is never starved.

@@ -6,9 +6,9 @@
 //! | open        | over    | every write that used it is over, and who missed it is out; caches  |
 //! |             |         | may hold some of it                                                 |
 //! | open        | safe    | the same, and no cache holds anything of it                         |
-//! | over        | open    | another write of columns within it begins                           |
+//! | over        | open    | another write of the same columns begins                            |
 //! | over        | safe    | the drives were flushed since the last write that caches may hold   |
-//! | safe        | open    | another write of columns within it begins                           |
+//! | safe        | open    | another write of the same columns begins                            |
 //! | safe        | free    | a page is made: it is left out of it                                |
 //!
 //! An entry is *named* once a page with it is durable; a page has every entry that is not safe.
@@ -85,15 +85,14 @@ impl InFlight {
         (mixed >> 32) as usize & (self.buckets.len() - 1)
     }
 
-    /// Begins a write of columns; `None` while there is no room.
+    /// Begins a write of columns; `None` while there is no room. Wider columns are not shared: they
+    /// would stay named for as long as writes within them follow each other.
     pub fn enter(&mut self, columns: Columns) -> Option<Ticket> {
         let bucket = self.bucket(columns.stripe);
         let mut at = self.buckets[bucket];
         while at != NONE {
             let entry = &mut self.entries[at as usize];
-            let has = entry.columns;
-            let within = has.from <= columns.from && columns.to <= has.to;
-            if has.stripe == columns.stripe && within {
+            if entry.columns == columns {
                 match entry.state {
                     State::Open(n) => entry.state = State::Open(n + 1),
                     State::Over | State::Safe => {
@@ -340,7 +339,7 @@ mod tests {
         assert!(!table.named(one));
         table.durable();
         assert!(table.named(one) && table.named(two));
-        assert_eq!(table.enter(columns(1, 2, 4)), Some(one), "what is named costs nothing");
+        assert_eq!(table.enter(columns(1, 0, 8)), Some(one), "what is named costs nothing");
         table.over(two, Some(0));
         table.renew();
         assert!(table.any_fresh() && !table.named(one) && table.used() == 1);
@@ -351,5 +350,21 @@ mod tests {
         table.over(one, None);
         table.make();
         assert_eq!(table.used(), 0);
+    }
+
+    #[test]
+    fn a_column_is_named_no_longer_than_it_is_written() {
+        let mut table = InFlight::new(4);
+        let wide = table.enter(columns(1, 0, 8)).unwrap();
+        let first = table.enter(columns(1, 2, 4)).unwrap();
+        table.make();
+        table.durable();
+        table.over(wide, None);
+        // Writes within it follow each other without a pause.
+        let second = table.enter(columns(1, 2, 4)).unwrap();
+        table.over(first, None);
+        table.make();
+        assert_eq!(table.named_now().collect::<Vec<_>>(), [columns(1, 2, 4)]);
+        assert!(table.named(second));
     }
 }

@@ -1,6 +1,7 @@
 //! What the journal area of a group says that was guarded and unclean when its array ended: its
 //! batches ([`crate::manage::replay`], [`crate::manage::gap`]) and in-flight pages
-//! ([`crate::manage::doubt`]). It is read once, of every drive in sync, one after the other.
+//! ([`crate::manage::doubt`]). It is read once, of every drive in sync, of a few at once, whose
+//! memory those behind them use again; what it says is taken in the order of slots.
 //!
 //! | the group lacks | in-flight pages      | then                                            |
 //! |-----------------|----------------------|-------------------------------------------------|
@@ -21,6 +22,7 @@
 use crate::Host;
 use crate::buffers::copy;
 use crate::journal::GROUP;
+use crate::limits::AREAS_AT_ONCE;
 use crate::manage::command::ManageError;
 use crate::manage::managed::Managed;
 use crate::manage::store;
@@ -30,7 +32,8 @@ use format::flight::FlightPage;
 use format::journal::{Batch, Place};
 use format::limits::BATCH_ALIGN;
 use format::{Missing, SlotState, flight, journal};
-use io::{Drive, DriveError, Pool};
+use io::local::all_of;
+use io::{BufMut, Drive, DriveError, Pool};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Slot;
 
@@ -66,20 +69,30 @@ pub(super) async fn read<E: Host>(managed: &Managed<E>) -> Option<Said> {
         return None;
     }
     let mut said = Said::default();
-    for (slot, drive) in in_sync(managed) {
-        let areas = managed.record().areas.expect("only with a journal");
-        let (start, bytes) = (areas.journal_start, areas.journal_bytes);
-        let (area, unread) = store::read_noting(&drive, start, bytes).await;
-        let array = managed.record().array;
-        for at in (0..area.len()).step_by(BATCH_ALIGN) {
-            let place = Place { array, at: at as u64 };
-            said.take_batch(&area, place, key, slot);
-            said.take_page(&area, place, key, slot);
-            if is_blind(&area, at, &unread) {
-                said.blind.entry(at).or_default().push(slot);
+    let (array, areas) = (managed.record().array, managed.record().areas);
+    let areas = areas.expect("only with a journal");
+    let all = in_sync(managed);
+    let image = |_| Pool::single(areas.journal_bytes as usize);
+    let mut images: Vec<_> = (0..all.len().min(AREAS_AT_ONCE)).map(image).collect();
+    for drives in all.chunks(AREAS_AT_ONCE) {
+        let start = areas.journal_start;
+        let read = |((_, drive), image): (&(Slot, Watched<E>), BufMut)| {
+            let drive = drive.clone();
+            async move { store::read_noting(&drive, start, image).await }
+        };
+        let read = all_of(drives.iter().zip(images.drain(..)).map(read).collect()).await;
+        for ((slot, _), (area, unread)) in drives.iter().zip(read) {
+            for at in (0..area.len()).step_by(BATCH_ALIGN) {
+                let place = Place { array, at: at as u64 };
+                said.take_batch(&area, place, key, *slot);
+                said.take_page(&area, place, key, *slot);
+                if is_blind(&area, at, &unread) {
+                    said.blind.entry(at).or_default().push(*slot);
+                }
             }
+            said.forget_passed();
+            images.push(area);
         }
-        said.forget_passed();
     }
     Some(said)
 }

@@ -132,36 +132,82 @@ async fn write_zeros<D: Drive>(
 const PIECE: usize = PAGE_BYTES;
 const _: () = assert!(PIECE == BATCH_ALIGN);
 
+/// Bytes that are read at once.
+const STEP: usize = MAP_STEP as usize;
+
 /// Reads `bytes` from `start` on; zeros where they can't be read.
 pub async fn read_area<D: Drive>(drive: &D, start: u64, bytes: u64) -> BufMut {
-    read_noting(drive, start, bytes).await.0
+    read_noting(drive, start, Pool::single(bytes as usize)).await.0
 }
 
-/// The same; with where the pieces begin, from `start` on, that can't be read.
-pub async fn read_noting<D: Drive>(drive: &D, start: u64, bytes: u64) -> (BufMut, BTreeSet<usize>) {
+/// The same, into a buffer whatever it held; with where the pieces begin, from `start` on, that
+/// can't be read.
+pub async fn read_noting<D: Drive>(
+    drive: &D,
+    start: u64,
+    mut image: BufMut,
+) -> (BufMut, BTreeSet<usize>) {
     let mut unread = BTreeSet::new();
-    if bytes <= MAP_STEP {
-        let (result, all) = drive.read(start, Pool::single(bytes as usize)).await;
+    let bytes = image.len();
+    if bytes <= STEP {
+        let (result, all) = drive.read(start, image).await;
         if result.is_ok() {
             return (all, unread);
         }
+        image = all;
     }
-    let mut image = Pool::single(bytes as usize);
-    for at in (0..bytes).step_by(MAP_STEP as usize) {
-        let n = MAP_STEP.min(bytes - at);
-        let (result, part) = drive.read(start + at, Pool::single(n as usize)).await;
+    let (mut step, mut piece) = (Pool::single(STEP.min(bytes)), Pool::single(PIECE));
+    for at in (0..bytes).step_by(STEP) {
+        let result;
+        step.truncate(bytes - at);
+        (result, step) = drive.read(start + at as u64, step).await;
         if result.is_ok() {
-            image[at as usize..][..part.len()].copy_from_slice(&part);
+            image[at..][..step.len()].copy_from_slice(&step);
             continue;
         }
-        for piece in (at..at + n).step_by(PIECE) {
-            let (result, part) = drive.read(start + piece, Pool::single(PIECE)).await;
-            if result.is_ok() {
-                image[piece as usize..][..PIECE].copy_from_slice(&part);
-            } else {
-                unread.insert(piece as usize);
+        for at in (at..at + step.len()).step_by(PIECE) {
+            let result;
+            (result, piece) = drive.read(start + at as u64, piece).await;
+            match result {
+                Ok(()) => image[at..][..PIECE].copy_from_slice(&piece),
+                Err(_) => {
+                    image[at..][..PIECE].fill(0);
+                    unread.insert(at);
+                }
             }
         }
     }
     (image, unread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use io::Env;
+    use sim::{DriveConfig, SharedSimDrive, World, WorldConfig};
+    use units::CoreId;
+
+    /// What is read of an area, with one bad piece, into a buffer that held something else.
+    fn reads_zeros_where_it_is_bad(bytes: usize) {
+        let shared = SharedSimDrive::new(DriveConfig::new(8 * MIB, 1));
+        let bad = bytes - 3 * PIECE;
+        shared.fail_range(MIB + bad as u64, 1);
+        let mut held = Pool::single(bytes);
+        held.fill(7);
+        let world = World::<()>::new(WorldConfig::new(1));
+        let drive = world.env(CoreId(0)).bind(&shared);
+        let read = async move { read_noting(&drive, MIB, held).await };
+        let (image, unread) = world.block_on(CoreId(0), read);
+        assert_eq!(unread, BTreeSet::from([bad]));
+        let mut expected = shared.peek(MIB, bytes as u64);
+        expected[bad..bad + PIECE].fill(0);
+        assert!(image[..] == expected[..]);
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_zeros_whatever_the_buffer_held() {
+        reads_zeros_where_it_is_bad(STEP / 2);
+        reads_zeros_where_it_is_bad(3 * STEP);
+        reads_zeros_where_it_is_bad(2 * STEP + 16 * PIECE);
+    }
 }

@@ -15,7 +15,7 @@ use format::journal::Place;
 use format::{LostReason, SlotState};
 use io::{Blocks, Env, Pool, Priority};
 use layout::Level;
-use sim::drive::Tears;
+use sim::drive::{OpKind, Stage, Tears};
 use sim::{DriveConfig, Rng, SharedSimDrive, WorldConfig};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -703,4 +703,35 @@ fn a_lost_page_of_the_map_leaves_what_is_in_flight_elsewhere() {
         rig.wait();
         assert_eq!(rig.scrub(false).mismatches, 0, "border {border}");
     }
+}
+
+/// A start after a crash reads the journal areas of four drives at once, whatever stands in them.
+#[test]
+fn journal_areas_of_four_drives_are_read_at_once() {
+    const LATENCY: Nanos = Nanos::from_micros(700);
+    let course = Course::new(Level::Raid6, 9, 662, false, 1);
+    course.rig.world.run_for(Nanos::from_micros(20_000));
+    let (left, _) = course.cut(1);
+    for drive in &left {
+        drive.clear_log();
+        drive.set_latency(LATENCY, LATENCY);
+    }
+    let areas = record(&left[0]).areas.unwrap();
+    let area = (OpKind::Read, areas.journal_start, areas.journal_bytes);
+    let rig = start_on(&left, 663, ALONE, 1);
+    let mut log: Vec<_> = left.iter().flat_map(SharedSimDrive::log).collect();
+    log.retain(|entry| (entry.kind, entry.offset, entry.bytes) == area);
+    log.sort_by_key(|entry| entry.sequence);
+    let (mut now, mut most) = (0, 0);
+    for entry in &log {
+        match entry.stage {
+            Stage::Submitted => now += 1,
+            Stage::Completed(_) => now -= 1,
+        }
+        most = most.max(now);
+    }
+    assert_eq!((log.len(), most, now), (2 * 9, 4, 0));
+    let took = log[log.len() - 1].at.since(log[0].at);
+    assert_eq!(took, Nanos(3 * LATENCY.0), "nine drives, four at once");
+    assert_eq!(rig.status().state, ArrayState::Optimal);
 }

@@ -9,7 +9,11 @@
 //! - A look that finds a version removes all others, if nothing is under way.
 //! - What a crash with a lost drive took is listed by the daemon: a read of it must fail, and no
 //!   other may. It may be taken only from a *column* (the same place of each strip of a stripe)
-//!   that was written in the last load; with P and Q only if that write was cut off.
+//!   that was being written, one block of each: with P and Q a write of it was cut off; with P
+//!   alone it was that, or was over only a moment ago. No clock can say how long that is where the
+//!   daemon has to wait for a core. But it writes nothing before a list names it, and a new list
+//!   leaves out what was over: so a write is over for long when [`LATER`] others were sent behind
+//!   its reply, and were acknowledged too.
 //!
 //! Invariant: a block that holds none of its kept writes is corrupt.
 
@@ -25,6 +29,9 @@ pub const BLOCK: usize = 4096;
 const DEPTH: usize = 16;
 /// Most blocks of a request: 256 KiB.
 const BLOCKS_MAX: u64 = 64;
+/// So many writes that were sent behind the reply to one, and acknowledged, had some list made
+/// anew. A few may do with the list that there is, if others have just been where they write.
+pub const LATER: usize = 32;
 /// Most blocks of a read that looks.
 const READ_BLOCKS: usize = 512;
 
@@ -42,10 +49,12 @@ pub struct Blocks {
     kept: Vec<Vec<Write>>,
     moment: u64,
     version: u64,
-    /// What the last load wrote.
-    touched: BTreeSet<usize>,
+    /// What the last load wrote, and when the newest reply to a write of it came.
+    touched: BTreeMap<usize, u64>,
     /// What of that was not acknowledged.
     cut: BTreeSet<usize>,
+    /// When the writes of the last load were sent that were acknowledged.
+    sent: Vec<u64>,
 }
 
 /// How blocks of a volume make stripes.
@@ -61,6 +70,20 @@ impl Stripes {
     /// The stripe of a block, and its place in the strip.
     fn column(self, block: usize) -> (usize, usize) {
         (block / (self.strip * self.data), block % self.strip)
+    }
+
+    /// Each of the blocks that are lost must be in the column of one that was being written; of a
+    /// column one drive that is gone takes no more than one.
+    pub fn explain(self, lost: &BTreeSet<usize>, written: impl Iterator<Item = usize>) {
+        let columns: BTreeSet<_> = written.map(|block| self.column(block)).collect();
+        let mut taken = BTreeSet::new();
+        for block in lost {
+            let column = self.column(*block);
+            let written = columns.contains(&column);
+            assert!(written, "block {block} is lost, and {column:?} was not being written");
+            let alone = taken.insert(column);
+            assert!(alone, "block {block} is lost, as is another of {column:?}");
+        }
     }
 }
 
@@ -78,8 +101,9 @@ impl Blocks {
             kept: vec![vec![zeroes]; bytes as usize / BLOCK],
             moment: 1,
             version: 0,
-            touched: BTreeSet::new(),
+            touched: BTreeMap::new(),
             cut: BTreeSet::new(),
+            sent: Vec::new(),
         }
     }
 
@@ -113,7 +137,7 @@ impl Blocks {
         let mut data = Vec::new();
         for block in first..first + count {
             self.kept[block].push(write);
-            self.touched.insert(block);
+            self.touched.entry(block).or_default();
             if !zeroes {
                 data.extend(Self::content(block, version));
             }
@@ -129,12 +153,14 @@ impl Blocks {
     fn acknowledged(&mut self, flight: &Flight) {
         let now = self.moment;
         self.moment += 1;
-        for kept in &mut self.kept[flight.first..flight.first + flight.count] {
+        for block in flight.first..flight.first + flight.count {
+            let kept = &mut self.kept[block];
             let write = kept.iter_mut().find(|write| write.version == flight.version);
             let write = write.expect("kept while under way");
             write.ended = Some(now);
             let sent = write.sent;
             kept.retain(|write| write.ended.is_none_or(|ended| ended >= sent));
+            self.touched.insert(block, now);
         }
     }
 
@@ -148,6 +174,7 @@ impl Blocks {
         let mut flights: BTreeMap<u64, Option<Flight>> = BTreeMap::new();
         let mut replies = 0;
         self.touched.clear();
+        self.sent.clear();
         loop {
             while flights.len() < DEPTH
                 && let Ok((cookie, flight)) = self.send(client, rng)
@@ -158,6 +185,7 @@ impl Blocks {
                 Ok(cookie) => {
                     let flight = flights.remove(&cookie).expect("asked for");
                     if let Some(flight) = flight {
+                        self.sent.push(cookie);
                         self.acknowledged(&flight);
                     }
                     replies += 1;
@@ -184,21 +212,33 @@ impl Blocks {
         }
     }
 
-    /// Each of these blocks, which are listed as lost, must be in a column that the last load
-    /// wrote, and where `cut` says so, in one of which a write was cut off.
-    pub fn may_be_lost(&self, lost: &BTreeSet<usize>, stripes: Stripes, cut: bool) {
-        let written = if cut { &self.cut } else { &self.touched };
-        let columns: BTreeSet<_> = written.iter().map(|block| stripes.column(*block)).collect();
-        for block in lost {
+    /// Of these blocks, which are listed as lost, each must be in a column that was being written
+    /// at the end of the last load: a write of it was cut off, or, if `over`, over a moment ago.
+    /// How many writes later the crash came, of what was over for longest.
+    pub fn may_be_lost(&self, lost: &BTreeSet<usize>, stripes: Stripes, over: bool) -> usize {
+        let later = |block: usize, moment: u64| match self.cut.contains(&block) {
+            true => 0,
+            false => self.sent.iter().filter(|sent| **sent > moment).count(),
+        };
+        let ages: Vec<_> =
+            self.touched.iter().map(|(b, moment)| (*b, later(*b, *moment))).collect();
+        let may = |age: usize| age < LATER && over;
+        let lately = ages.iter().filter(|(block, age)| may(*age) || self.cut.contains(block));
+        stripes.explain(lost, lately.map(|(block, _)| *block));
+        let age = |block: &usize| {
             let column = stripes.column(*block);
-            assert!(columns.contains(&column), "block {block} is lost, {column:?} was not written");
-        }
+            let same = ages.iter().filter(|(block, _)| stripes.column(*block) == column);
+            same.map(|(_, age)| *age).min()
+        };
+        lost.iter().filter_map(age).max().unwrap_or_default()
     }
 
-    /// As after a load that wrote one block, and was cut off in that, or not.
-    pub fn wrote(&mut self, block: usize, cut: bool) {
-        self.touched = BTreeSet::from([block]);
-        self.cut = if cut { self.touched.clone() } else { BTreeSet::new() };
+    /// As after a load that wrote one block, and was cut off in that, or went on for so many
+    /// writes.
+    pub fn wrote(&mut self, block: usize, later: Option<usize>) {
+        self.touched = BTreeMap::from([(block, 1)]);
+        self.cut = if later.is_none() { BTreeSet::from([block]) } else { BTreeSet::new() };
+        self.sent = vec![2; later.unwrap_or(0)];
     }
 
     /// Writes blocks anew that were lost.

@@ -15,6 +15,9 @@ use tempfile::TempDir;
 /// How long the daemon may take to be ready, and to end.
 const TURN: Duration = Duration::from_secs(60);
 
+/// Where files are in memory.
+const MEMORY: &str = "/dev/shm";
+
 /// Drives of one test, in a directory in memory where there is one.
 pub struct Place {
     dir: TempDir,
@@ -25,12 +28,16 @@ pub struct Place {
 }
 
 impl Place {
+    /// Whether places are in memory.
+    pub fn is_in_memory() -> bool {
+        Path::new(MEMORY).is_dir()
+    }
+
     /// A place whose drives will have `drive_mib` MiB.
     pub fn new(what: &str, drive_mib: u64) -> Self {
-        let memory = Path::new("/dev/shm");
         let builder = tempfile::Builder::new().prefix("palisade-").to_owned();
-        let dir = match memory.is_dir() {
-            true => builder.tempdir_in(memory),
+        let dir = match Self::is_in_memory() {
+            true => builder.tempdir_in(MEMORY),
             false => builder.tempdir(),
         };
         let rng = Rng::of_this_run(what);
@@ -109,33 +116,7 @@ impl Daemon {
 
     /// As [`Daemon::start`], by a command that runs the command behind it, with more arguments.
     pub fn start_by(place: &Place, cores: u16, by: &[&str], more: &[&str]) -> Self {
-        let (socket, config, log) =
-            (place.file("socket"), place.file("palisade.toml"), place.file("daemon.log"));
-        // A JSON string is a TOML string too.
-        let text = format!(
-            "socket = {}\ncores = {cores}\ndrives = [{}]\n",
-            Value::from(socket.to_string_lossy()),
-            Value::from(place.file("drive-*.img").to_string_lossy()),
-        );
-        std::fs::write(&config, text).expect("written");
-        let told = OpenOptions::new().append(true).create(true).open(&log).expect("a log");
-        let words = [by, &[env!("CARGO_BIN_EXE_palisade"), "serve", "--config"]].concat();
-        let mut command = program(words[0]);
-        command.args(&words[1..]).arg(&config).args(more);
-        let child = command.stdout(Stdio::piped()).stderr(told).spawn().expect("started");
-        let mut daemon = Self { child, socket, log };
-        let (tell, ready) = mpsc::channel();
-        let pipe = daemon.child.stdout.take().expect("piped");
-        thread::spawn(move || {
-            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                if line.trim() == "ready" {
-                    let _ = tell.send(());
-                }
-            }
-        });
-        let failed = ready.recv_timeout(TURN).err();
-        assert!(failed.is_none(), "not ready: {failed:?}, {:?}", daemon.child.try_wait());
-        daemon
+        Starting::begin(place, cores, by, more).ready()
     }
 
     /// What it wrote to its standard error, all daemons of the place together.
@@ -243,6 +224,65 @@ impl Drop for Daemon {
         if thread::panicking() {
             eprintln!("the daemon said:\n{}", self.said());
         }
+    }
+}
+
+/// A daemon that may not be ready yet; killed when dropped.
+pub struct Starting {
+    daemon: Daemon,
+    ready: mpsc::Receiver<()>,
+    has_said: bool,
+}
+
+impl Starting {
+    /// Starts it, as [`Daemon::start_by`] does, and does not wait.
+    pub fn begin(place: &Place, cores: u16, by: &[&str], more: &[&str]) -> Self {
+        let (socket, config, log) =
+            (place.file("socket"), place.file("palisade.toml"), place.file("daemon.log"));
+        // A JSON string is a TOML string too.
+        let text = format!(
+            "socket = {}\ncores = {cores}\ndrives = [{}]\n",
+            Value::from(socket.to_string_lossy()),
+            Value::from(place.file("drive-*.img").to_string_lossy()),
+        );
+        std::fs::write(&config, text).expect("written");
+        let told = OpenOptions::new().append(true).create(true).open(&log).expect("a log");
+        let words = [by, &[env!("CARGO_BIN_EXE_palisade"), "serve", "--config"]].concat();
+        let mut command = program(words[0]);
+        command.args(&words[1..]).arg(&config).args(more);
+        let child = command.stdout(Stdio::piped()).stderr(told).spawn().expect("started");
+        let mut daemon = Daemon { child, socket, log };
+        let (tell, ready) = mpsc::channel();
+        let pipe = daemon.child.stdout.take().expect("piped");
+        thread::spawn(move || {
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                if line.trim() == "ready" {
+                    let _ = tell.send(());
+                }
+            }
+        });
+        Self { daemon, ready, has_said: false }
+    }
+
+    /// Waits until it is ready.
+    pub fn ready(mut self) -> Daemon {
+        let failed = self.ready.recv_timeout(TURN).err();
+        let child = &mut self.daemon.child;
+        assert!(failed.is_none(), "not ready: {failed:?}, {:?}", child.try_wait());
+        self.daemon
+    }
+
+    /// Whether it has said that it is ready.
+    pub fn is_ready(&mut self) -> bool {
+        self.has_said |= self.ready.try_recv().is_ok();
+        self.has_said
+    }
+
+    /// `kill -9`; whether it had said that it is ready.
+    pub fn kill(self) -> bool {
+        self.daemon.kill();
+        // What it said is read to its end.
+        self.has_said || self.ready.recv().is_ok()
     }
 }
 
