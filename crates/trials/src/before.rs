@@ -8,6 +8,7 @@ use crate::decoder::{PAGE, record};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, references};
 use crate::lists;
+use crate::owed::Owed;
 use crate::point::OPTIONS;
 use crate::rig::{Rig, Watch};
 use crate::tally::Tally;
@@ -23,15 +24,19 @@ pub struct Before<'a> {
     decoded: Result<Decoded<'a, Picked>, Refusal>,
     /// Whether all blocks of data areas could be read.
     readable: bool,
+    /// What a start from these drives may owe.
+    pub owed: Owed,
 }
 
 impl<'a> Before<'a> {
-    /// What the drives that are there say; `drives` are all.
-    pub fn of(found: &'a [Picked], drives: &[SharedSimDrive]) -> Self {
+    /// What the drives that are there say, of an array that may have owed what it `did` before;
+    /// `drives` are all.
+    pub fn of(found: &'a [Picked], drives: &[SharedSimDrive], did: Owed) -> Self {
         let decoded = Decoded::open(found);
         let data = decoded.as_ref().map_or(0, |decoded| decoded.record.data_offset);
         let readable = drives.iter().all(|d| d.unreadable().iter().all(|at| *at < data));
-        Self { found, decoded, readable }
+        let owed = decoded.as_ref().map_or(did, |decoded| Owed::at(decoded, did));
+        Self { found, decoded, readable, owed }
     }
 
     /// The array as the document has it.
@@ -40,6 +45,11 @@ impl<'a> Before<'a> {
     /// Why it is none.
     pub fn decoded(&self) -> Result<&Decoded<'a, Picked>, Refusal> {
         self.decoded.as_ref().map_err(|refusal| *refusal)
+    }
+
+    /// Why the document has it not started, if it has.
+    pub fn refused(&self) -> Option<Refusal> {
+        self.decoded().and_then(Decoded::may_start).err()
     }
 
     /// Where no drive has a page of the region map any more, bands that were never written, or
@@ -121,13 +131,17 @@ impl<'a> Before<'a> {
 /// Starts the array as the document says it must, or must not, be started.
 ///
 /// # Errors
-/// `Start` if the engine does otherwise; `Ok(None)` if both refuse.
+/// `Start` if the engine does otherwise, or both refuse what nothing is known of that it owes;
+/// `Ok(None)` if they refuse with a cause. `Metadata` if a record says so without one.
 pub fn start(
     rig: &Rig,
     watch: &mut dyn Watch,
     (drives, before): (&[SharedSimDrive], &Before<'_>),
-    rng: &mut Rng,
+    (rng, tally): (&mut Rng, &mut Tally),
 ) -> Outcome<Option<ArrayStatus>> {
+    if let Ok(decoded) = before.decoded() {
+        before.owed.agrees(decoded)?;
+    }
     let said = before.decoded().and_then(Decoded::may_start);
     let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;
     let failure = |text: String| Err(Failure::new(Oracle::Start, text));
@@ -143,7 +157,10 @@ pub fn start(
         (
             Err(Refusal::AcceptLoss),
             Err(ManageError::Assemble(AssembleError::NeedsAcceptLoss { .. })),
-        ) => Ok(None),
+        ) => {
+            let decoded = before.decoded().expect("it is an array");
+            before.owed.excuses(decoded, tally).map(|()| None)
+        }
         (Err(Refusal::AcceptLoss), Ok(_)) => failure(format!(
             "started, without a word, what may have lost data: {}",
             seen(before.found)

@@ -25,6 +25,7 @@ use crate::camera::Picture;
 use crate::failure::{Failure, Outcome};
 use crate::fleet::{Areas, Picked, references};
 use crate::losses::Losses;
+use crate::owed::Owed;
 use crate::point::{self, Aim, Content, Context, OPTIONS};
 use crate::rig::{ARRAY, BOUND, Blind, Message, Rig, Watch, references_in_order};
 use crate::scenario::shape;
@@ -292,7 +293,8 @@ impl Small {
             vanish(&drives, lost);
             let versions = border.versions.clone();
             let (number, border) = (0, border.number);
-            let picture = Picture { number, border, drives, versions, power: true };
+            let owed = Owed::default();
+            let picture = Picture { number, border, drives, versions, power: true, owed };
             self.context.tally.combinations[1] += 1;
             let refused = self.context.tally.refused;
             point::check_plainly(&mut self.context, picture, digest)?;

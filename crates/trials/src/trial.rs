@@ -2,10 +2,10 @@
 
 use crate::before::{Before, start};
 use crate::camera::{Camera, Picture};
-use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Areas, Picked, count_fired, pick};
 use crate::lists;
+use crate::owed::Owed;
 use crate::point::{self, Aim, Context};
 use crate::rig::{ARRAY, Blind, Rig, references_in_order};
 use crate::scenario::{Cuts, End, Scenario};
@@ -29,6 +29,8 @@ struct Trial<'a> {
     seats: Vec<usize>,
     versions: Rc<RefCell<Versions>>,
     pictures: Vec<Picture>,
+    /// What the array may owe by its starts so far.
+    owed: Owed,
     taken: usize,
     context: Context,
 }
@@ -71,6 +73,7 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
         seats: (0..scenario.width).collect(),
         versions: Rc::new(RefCell::new(versions)),
         pictures: Vec::new(),
+        owed: Owed::default(),
         taken: 0,
         context,
     };
@@ -139,9 +142,10 @@ impl Trial<'_> {
         let session = &self.scenario.sessions[number];
         let rig = Rig::new(session.world.clone());
         self.drives.iter().for_each(SharedSimDrive::calm);
-        let owing = self.owing();
         let found = pick(&self.drives);
-        let before = Before::of(&found, &self.drives);
+        let before = Before::of(&found, &self.drives, self.owed);
+        self.owed = before.owed;
+        let owing = self.owing(&before);
         before.forgive_maps(&mut self.versions.borrow_mut(), &mut self.context.tally);
         let lost = before.lost(&self.versions.borrow(), self.scenario.unit);
         let most = self.scenario.pictures / self.scenario.sessions.len();
@@ -149,7 +153,9 @@ impl Trial<'_> {
         if self.context.aim == Aim::Lone {
             camera.look_within(self.context.areas.map.end..self.context.areas.data.start);
         }
-        let started = start(&rig, &mut camera, (&self.drives, &before), &mut self.rng);
+        camera.owed = self.owed;
+        let with = (&mut self.rng, &mut self.context.tally);
+        let started = start(&rig, &mut camera, (&self.drives, &before), with);
         let Some(status) = started? else {
             self.context.tally.refused += 1;
             return Ok(false);
@@ -176,7 +182,8 @@ impl Trial<'_> {
             versions.crashed();
         }
         let drives = self.drives.iter().map(|d| d.after_cut(true, self.rng.bits())).collect();
-        camera.pictures.push(Picture { number: 0, border, drives, versions, power: true });
+        let (number, power, owed) = (0, true, self.owed);
+        camera.pictures.push(Picture { number, border, drives, versions, power, owed });
         self.keep(camera);
         Ok(true)
     }
@@ -189,12 +196,13 @@ impl Trial<'_> {
         newest.is_some_and(|record| record.groups.iter().all(|g| !g.unclean))
     }
 
-    /// Whether a resync is owed, so that parity is not to be counted on.
-    fn owing(&self) -> bool {
-        let picked = pick(&self.drives);
+    /// Whether a resync is owed, so that parity is not to be counted on. With a region map only for
+    /// a cause that is known.
+    fn owing(&self, before: &Before<'_>) -> bool {
         if self.scenario.map {
-            return Decoded::open(&picked).map_or(true, |d| d.owes_regions());
+            return before.decoded().map_or(true, |d| before.owed.any() && d.owes_regions());
         }
+        let picked = pick(&self.drives);
         let newest = picked.iter().filter_map(crate::decoder::record::newest);
         let newest = newest.max_by_key(|r| r.sequence);
         newest.is_none_or(|record| {

@@ -180,6 +180,17 @@ impl<'a, R: Raw> Decoded<'a, R> {
         r.kind == 2 && group.guarded && whole
     }
 
+    /// Whether an in-flight page may be hidden of a group that lacks no drive and was guarded: then
+    /// its dirty regions are owed.
+    pub fn hides(&self) -> bool {
+        let ranges = || self.record.ranges.iter().filter(|r| r.kind == 2 && self.blind > r.m);
+        let mut all = ranges().flat_map(|r| (0..r.groups).map(move |position| (r, position)));
+        all.any(|(r, position)| {
+            let group = self.record.groups[r.first_group + position];
+            group.guarded && group.unclean && self.lacking(r, position) == 0
+        })
+    }
+
     /// Whether the journal area stands for what was under way in a group, and is carried out: the
     /// group is guarded, and lacks a drive, or no in-flight page may be hidden.
     pub(super) fn carried(&self, group: usize) -> bool {
