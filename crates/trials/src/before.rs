@@ -22,21 +22,16 @@ use std::collections::BTreeSet;
 pub struct Before<'a> {
     found: &'a [Picked],
     decoded: Result<Decoded<'a, Picked>, Refusal>,
-    /// Whether all blocks of data areas could be read.
-    readable: bool,
     /// What a start from these drives may owe.
     pub owed: Owed,
 }
 
 impl<'a> Before<'a> {
-    /// What the drives that are there say, of an array that may have owed what it `did` before;
-    /// `drives` are all.
-    pub fn of(found: &'a [Picked], drives: &[SharedSimDrive], did: Owed) -> Self {
+    /// What the drives that are there say, of an array that may have owed what it `did` before.
+    pub fn of(found: &'a [Picked], did: Owed) -> Self {
         let decoded = Decoded::open(found);
-        let data = decoded.as_ref().map_or(0, |decoded| decoded.record.data_offset);
-        let readable = drives.iter().all(|d| d.unreadable().iter().all(|at| *at < data));
         let owed = decoded.as_ref().map_or(did, |decoded| Owed::at(decoded, did));
-        Self { found, decoded, readable, owed }
+        Self { found, decoded, owed }
     }
 
     /// The array as the document has it.
@@ -66,8 +61,8 @@ impl<'a> Before<'a> {
     /// - no drive that is there gives them, nor the redundancy of others;
     /// - they are listed as lost, or a start finds them lost in columns in flight (exception (a)).
     ///   The start that decided so before may have written them;
-    /// - a drive has unreadable blocks, and redundancy of their region is owed to a resync, since
-    ///   nothing says which stripes were being written, or a page that does may be hidden.
+    /// - another block of their columns can't be read, and redundancy there is owed to a resync,
+    ///   since nothing says which stripes were being written, or a page that does may be hidden.
     pub fn hurt(&self, name: &str, at: u64, bytes: u64) -> bool {
         let Ok(decoded) = &self.decoded else { return false };
         let Some(volume) = decoded.volume(name) else { return false };
@@ -76,7 +71,8 @@ impl<'a> Before<'a> {
         let unread =
             |from| decoded.seat(volume, from).is_some_and(|s| decoded.read(&s, 0).is_none());
         let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
-        let owed = |seat: Seat| parity(&seat) && !self.readable && !decoded.trusted(&seat);
+        let owed = |seat: Seat| parity(&seat) && !decoded.trusted(&seat);
+        let owed = |seat: Seat| owed(seat) && decoded.unread_beside(&seat, bytes);
         let owed = || decoded.seat(volume, at).is_some_and(owed);
         decoded.listed(volume, at, bytes) || pages.any(unread) || owed()
     }

@@ -48,7 +48,7 @@ pub fn try_out(context: &mut Context, picture: &Picture, rng: &mut Rng) -> Outco
     let options = StartOptions { accept_loss: true, ..OPTIONS };
     match rig.assemble(&mut Blind, references(&copies, rng), options)? {
         Ok(status) => {
-            let before = Before::of(&found, &copies, Owed::default());
+            let before = Before::of(&found, Owed::default());
             let decoded = before.decoded().expect("it has a gap, nothing else");
             read(&rig, (decoded, &status), &mut picture.versions.clone(), context.unit)
         }

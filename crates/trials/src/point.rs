@@ -282,7 +282,7 @@ pub fn known(context: &mut Context, digest: u64, versions: &Versions) -> Outcome
 /// What an oracle found.
 pub fn check_plainly(context: &mut Context, picture: Picture, digest: u64) -> Outcome<()> {
     let found = pick(&picture.drives);
-    let before = Before::of(&found, &picture.drives, picture.owed);
+    let before = Before::of(&found, picture.owed);
     recover(context, (picture, &before), digest, &mut Rng::new(digest), DEPTH)
 }
 
@@ -314,7 +314,7 @@ pub fn check(
         return Ok(());
     }
     let found = pick(&picture.drives);
-    let before = Before::of(&found, &picture.drives, picture.owed);
+    let before = Before::of(&found, picture.owed);
     if let (true, Ok(decoded)) = (rng.chance(50), before.decoded()) {
         let readable = context.areas.decayed.is_empty() && context.readable(&picture.drives);
         let state = (readable, before.owed);
@@ -324,7 +324,7 @@ pub fn check(
         return recover(context, (picture, &before), digest, rng, depth);
     }
     let found = pick(&picture.drives);
-    let before = Before::of(&found, &picture.drives, picture.owed);
+    let before = Before::of(&found, picture.owed);
     recover(context, (picture, &before), digest, rng, depth)
 }
 
@@ -702,7 +702,7 @@ fn again(
     rng: &mut Rng,
 ) -> Outcome<()> {
     let found = pick(drives);
-    let before = Before::of(&found, drives, owed);
+    let before = Before::of(&found, owed);
     if let (Ok(decoded), true) = (before.decoded(), before.refused() == Some(Refusal::AcceptLoss)) {
         return before.owed.excuses(decoded, &mut context.tally);
     }

@@ -57,7 +57,7 @@ pub fn try_out(
     context.tally.exceptions[1] += u64::from(damage.data);
     let rig = Rig::new(WorldConfig::new(rng.bits()));
     let found = pick(&copies);
-    let before = Before::of(&found, &copies, owed);
+    let before = Before::of(&found, owed);
     let with = (&mut *rng, &mut context.tally);
     if start(&rig, &mut Blind, (&copies, &before), with)?.is_none() {
         return Ok(());

@@ -143,7 +143,7 @@ impl Trial<'_> {
         let rig = Rig::new(session.world.clone());
         self.drives.iter().for_each(SharedSimDrive::calm);
         let found = pick(&self.drives);
-        let before = Before::of(&found, &self.drives, self.owed);
+        let before = Before::of(&found, self.owed);
         self.owed = before.owed;
         let owing = self.owing(&before);
         before.forgive_maps(&mut self.versions.borrow_mut(), &mut self.context.tally);
