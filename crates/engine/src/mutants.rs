@@ -28,6 +28,7 @@ units::mutants! {
     FlightSamePlace = "flight-same-place": "every in-flight page goes over the newest one (row 13)";
     FlightUnflushed = "flight-unflushed": "a write leaves the in-flight pages before a flush \
         (row 4)";
+    FlightKept = "flight-kept": "an in-flight page that says too much stays until the next write";
     DoubtKeepsAll = "doubt-keeps-all": "a start takes what was in flight for right (row 1)";
     DoubtUnlisted = "doubt-unlisted": "a start makes redundancy over blocks that a crash has cost \
         before it lists them";

@@ -118,9 +118,34 @@ impl<'a> Before<'a> {
         Ok(())
     }
 
+    /// Where the record says that nothing is under way, in-flight pages name nothing.
+    ///
+    /// # Errors
+    /// `Metadata` if one does.
+    fn quiet(&self) -> Outcome<()> {
+        match self.decoded() {
+            Ok(all) if all.record.groups.iter().all(|group| !group.unclean) => still(all).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Epoch and sequence number of the newest record.
     pub fn age(&self) -> Option<(u64, u64)> {
         self.decoded().ok().map(|d| (d.record.epoch.counter, d.record.sequence))
+    }
+}
+
+/// At rest in-flight pages name nothing, so that nothing is excused by them; how many there are.
+///
+/// # Errors
+/// `Metadata` if one does.
+pub fn still(decoded: &Decoded<'_, Picked>) -> Outcome<u64> {
+    match decoded.flight.named.first() {
+        Some(columns) => {
+            let text = format!("an in-flight page names what is long over: {columns:?}");
+            Err(Failure::new(Oracle::Metadata, text))
+        }
+        None => Ok(decoded.flight.pages as u64),
     }
 }
 
@@ -137,6 +162,7 @@ pub fn start(
 ) -> Outcome<Option<ArrayStatus>> {
     if let Ok(decoded) = before.decoded() {
         before.owed.agrees(decoded)?;
+        before.quiet()?;
     }
     let said = before.decoded().and_then(Decoded::may_start);
     let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;

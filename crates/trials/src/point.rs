@@ -9,7 +9,7 @@
 //! 5. Started once more, nothing changes; a scrub finds nothing.
 
 use crate::abilities::DEGRADED_CRASH;
-use crate::before::{Before, start};
+use crate::before::{Before, start, still};
 use crate::camera::{Camera, Picture};
 use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::record::{self, Record};
@@ -544,6 +544,9 @@ fn look(
     if newest.is_some_and(|then| then.0 >= now.0 || then.1 >= now.1) {
         let text = format!("epoch and sequence went from {newest:?} to {now:?}");
         return Err(Failure::new(Oracle::Metadata, text));
+    }
+    if readable && rested {
+        tally.look("metadata: in-flight pages at rest", still(&decoded)?);
     }
     let pages = pages(before.decoded().ok(), &decoded, readable, rested)?;
     tally.look("metadata: pages of the region map", pages);

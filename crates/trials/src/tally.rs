@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What every oracle looks at. One that never did has shown nothing.
-pub const LOOKS: [&str; 18] = [
+pub const LOOKS: [&str; 19] = [
     "versions: blocks read",
     "decoder: pages read",
     "decoder: pages of redundancy",
@@ -13,6 +13,7 @@ pub const LOOKS: [&str; 18] = [
     "erasure: pages read",
     "metadata: pages that are nobody's",
     "metadata: pages of the region map",
+    "metadata: in-flight pages at rest",
     "lists: held against what was read",
     "lists: blocks that can't be read",
     "lists: blocks written anew",

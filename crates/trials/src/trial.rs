@@ -1,7 +1,8 @@
 //! One seed: its sessions are run, pictures are taken, and each is looked at.
 
-use crate::before::{Before, start};
+use crate::before::{Before, start, still};
 use crate::camera::{Camera, Picture};
+use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Areas, Picked, count_fired, pick};
 use crate::lists;
@@ -19,6 +20,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use units::{MIB, Nanos};
+
+/// Between two looks at what in-flight pages say at rest, and after which they say nothing.
+const STEP: Nanos = Nanos::from_millis(500);
+const STILL_BY: Nanos = Nanos::from_millis(30_000);
 
 /// A trial under way.
 struct Trial<'a> {
@@ -168,6 +173,9 @@ impl Trial<'_> {
             Floor::new(self.scenario, session, &self.versions, &self.drives, &self.seats, owing);
         *floor.lost.borrow_mut() = lost;
         self.seats = floor.run(&rig, &status, &mut camera, &mut self.context.tally)?;
+        if number + 1 == self.scenario.sessions.len() {
+            self.rest(&rig)?;
+        }
         self.end(&rig, &mut camera, session.end)?;
         count_fired(&self.drives, &self.context.areas, &mut self.context.tally);
         self.context.tally.traced(rig.world.trace_hash());
@@ -186,6 +194,31 @@ impl Trial<'_> {
         camera.pictures.push(Picture { number, border, drives, versions, power, owed });
         self.keep(camera);
         Ok(true)
+    }
+
+    /// Lets some arrays come to rest after their last session: then in-flight pages name nothing.
+    fn rest(&mut self, rig: &Rig) -> Outcome<()> {
+        // From a generator of its own: what else is drawn stays as it is.
+        let mut own = Rng::new(self.scenario.seed ^ 0x0073_7469_6c6c);
+        if !self.scenario.map || !own.coin() || !rig.rest(&mut Blind)? {
+            return Ok(());
+        }
+        let Some(status) = rig.status(&mut Blind)? else { return Ok(()) };
+        let mut outcome = Ok(0);
+        // A drive may be slow.
+        for _ in 0..STILL_BY.0 / STEP.0 {
+            rig.pass(&mut Blind, STEP);
+            let picked = pick(&self.drives);
+            outcome = Decoded::open(&picked).map_or(Ok(0), |decoded| still(&decoded));
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        match status.tasks.is_empty() {
+            true => self.context.tally.look("metadata: in-flight pages at rest", outcome?),
+            false => {}
+        }
+        Ok(())
     }
 
     /// Whether the newest record says that the array was stopped cleanly.
