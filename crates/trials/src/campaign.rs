@@ -222,8 +222,8 @@ pub fn report(sum: &Sum) -> String {
     format!(
         "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
          recoveries), {} starts refused as they must be\n{} requests of hosts\nfaults by kind:\n\
-         {}\nlooked at by oracle:\n{}\nmay be refused, and why:\n{}\nexceptions used: (a) {}, (b) {}\n{} crash points \
-         in {:.1} seconds, {:.0} a second",
+         {}\nlooked at by oracle:\n{}\nmay be refused, and why:\n{}\n\
+         exceptions used: (a) {}, (b) {}\n{} crash points in {:.1} seconds, {:.0} a second",
         t.seeds,
         t.points,
         t.points,
@@ -255,8 +255,8 @@ pub fn json(sum: &Sum) -> String {
     format!(
         "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
          \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"looks\":{{{}}},\
-         \"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"combinations\":{},\"tried\":{},\"left_out\":{},\
-         \"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
+         \"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"combinations\":{},\
+         \"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
         commit(),
         t.seeds,
         t.points,

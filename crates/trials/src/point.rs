@@ -390,8 +390,7 @@ fn recover(
     let versions = Rc::new(RefCell::new(may_hold));
     let mut camera = within(context, &picture.drives, &versions, depth, rng);
     camera.owed = before.owed;
-    let swaps = fleet::swaps(&picture.drives, rng).is_some();
-    context.tally.fault("paths swapped", u64::from(swaps));
+    context.tally.fault("paths swapped", fleet::swaps(&picture.drives, rng).is_some().into());
     let with = (&mut *rng, &mut context.tally);
     let Some(status) = start(&rig, &mut camera, (&picture.drives, before), with)? else {
         context.tally.refused += 1;

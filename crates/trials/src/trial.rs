@@ -214,9 +214,8 @@ impl Trial<'_> {
                 break;
             }
         }
-        match status.tasks.is_empty() {
-            true => self.context.tally.look("metadata: in-flight pages at rest", outcome?),
-            false => {}
+        if status.tasks.is_empty() {
+            self.context.tally.look("metadata: in-flight pages at rest", outcome?);
         }
         Ok(())
     }
