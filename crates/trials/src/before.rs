@@ -2,7 +2,7 @@
 //!
 //! Invariant: a picture's drives are read once; whoever needs to know what they say is given this.
 
-use crate::decoder::array::{Decoded, Refusal, Seat};
+use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::map::GroupMap;
 use crate::decoder::{PAGE, record};
 use crate::failure::{Failure, Oracle, Outcome};
@@ -58,11 +58,10 @@ impl<'a> Before<'a> {
     }
 
     /// Whether blocks that can't be read were hurt by something that is known:
-    /// - no drive that is there gives them, nor the redundancy of others;
+    /// - no drive that is there gives them, nor the redundancy of others, which counts for nothing
+    ///   where a resync is owed;
     /// - they are listed as lost, or a start finds them lost in columns in flight (exception (a)).
-    ///   The start that decided so before may have written them;
-    /// - another block of their columns can't be read, and redundancy there is owed to a resync,
-    ///   since nothing says which stripes were being written, or a page that does may be hidden.
+    ///   The start that decided so before may have written them.
     pub fn hurt(&self, name: &str, at: u64, bytes: u64) -> bool {
         let Ok(decoded) = &self.decoded else { return false };
         let Some(volume) = decoded.volume(name) else { return false };
@@ -70,11 +69,7 @@ impl<'a> Before<'a> {
         let mut pages = (at / page * page..at + bytes).step_by(PAGE);
         let unread =
             |from| decoded.seat(volume, from).is_some_and(|s| decoded.read(&s, 0).is_none());
-        let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
-        let owed = |seat: Seat| parity(&seat) && !decoded.trusted(&seat);
-        let owed = |seat: Seat| owed(seat) && decoded.unread_beside(&seat, bytes);
-        let owed = || decoded.seat(volume, at).is_some_and(owed);
-        decoded.listed(volume, at, bytes) || pages.any(unread) || owed()
+        decoded.listed(volume, at, bytes) || pages.any(unread)
     }
 
     /// The units that are lost, or that the start finds lost: the volumes' numbers, and offsets.

@@ -442,15 +442,6 @@ impl<'a, R: Raw> Decoded<'a, R> {
         code::recover(&data, [parity(0), parity(1)]).map(|pages| pages[at])
     }
 
-    /// Whether some of the columns of so many bytes of a seat's page can't be read on a drive that
-    /// is there.
-    pub fn unread_beside(&self, seat: &Seat, bytes: u64) -> bool {
-        let r = &self.record.ranges[seat.range];
-        let at = self.drive_offset(seat) + seat.at;
-        let drive = |strip| self.drives[self.slot(seat, strip)];
-        (0..r.k + r.m).filter_map(drive).any(|drive| drive.unreadable(at, bytes))
-    }
-
     /// Whether redundancy of the stripe is to be believed.
     pub fn trusted(&self, seat: &Seat) -> bool {
         let group = self.record.ranges[seat.range].first_group + seat.position;
