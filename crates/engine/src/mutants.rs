@@ -28,6 +28,7 @@ units::mutants! {
     FlightSamePlace = "flight-same-place": "every in-flight page goes over the newest one (row 13)";
     FlightUnflushed = "flight-unflushed": "a write leaves the in-flight pages before a flush \
         (row 4)";
+    FlightKept = "flight-kept": "an in-flight page that says too much stays until the next write";
     DoubtKeepsAll = "doubt-keeps-all": "a start takes what was in flight for right (row 1)";
     DoubtUnlisted = "doubt-unlisted": "a start makes redundancy over blocks that a crash has cost \
         before it lists them";
@@ -37,6 +38,10 @@ units::mutants! {
         all that was in flight is known (row 1)";
     GuardEarly = "guard-early": "a group is guarded while writes are under way that are not \
         logged (row 3)";
+    JoinUnguarded = "join-unguarded": "the record with which a drive joins does not guard its \
+        group (row 3)";
+    FailureUnguarded = "failure-unguarded": "the record of a group's first failure takes its \
+        guard (rows 1, 3)";
     ReplayNothing = "replay-nothing": "the journal of a degraded group is not carried out (row 3)";
     ReplayGap = "replay-gap": "a journal that lacks a batch is carried out as it is (row 3)";
     ReplayLoneNewest = "replay-lone-newest": "a replay leaves the newest batch where it is";

@@ -125,9 +125,8 @@ pub const UNTRIED: [(&str, &str); 13] = [
         "one in every run of the tests; in long runs two, on RAID 1 and 5 three",
     ),
     (
-        "idle time, stops, cuts within a recovery and other orders of completion in the exhaustive \
-         mode",
-        "it ends just after the last operation, at equal latencies; the seeds have all of these",
+        "cuts within a recovery and other orders of completion in the exhaustive mode",
+        "a recovery runs to its end, at equal latencies; the seeds have both",
     ),
     (
         "operations at once, torn requests and drives put in, in the exhaustive mode",

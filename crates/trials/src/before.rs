@@ -2,12 +2,13 @@
 //!
 //! Invariant: a picture's drives are read once; whoever needs to know what they say is given this.
 
-use crate::decoder::array::{Decoded, Refusal, Seat};
+use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::map::GroupMap;
 use crate::decoder::{PAGE, record};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, references};
 use crate::lists;
+use crate::owed::Owed;
 use crate::point::OPTIONS;
 use crate::rig::{Rig, Watch};
 use crate::tally::Tally;
@@ -21,17 +22,16 @@ use std::collections::BTreeSet;
 pub struct Before<'a> {
     found: &'a [Picked],
     decoded: Result<Decoded<'a, Picked>, Refusal>,
-    /// Whether all blocks of data areas could be read.
-    readable: bool,
+    /// What a start from these drives may owe.
+    pub owed: Owed,
 }
 
 impl<'a> Before<'a> {
-    /// What the drives that are there say; `drives` are all.
-    pub fn of(found: &'a [Picked], drives: &[SharedSimDrive]) -> Self {
+    /// What the drives that are there say, of an array that may have owed what it `did` before.
+    pub fn of(found: &'a [Picked], did: Owed) -> Self {
         let decoded = Decoded::open(found);
-        let data = decoded.as_ref().map_or(0, |decoded| decoded.record.data_offset);
-        let readable = drives.iter().all(|d| d.unreadable().iter().all(|at| *at < data));
-        Self { found, decoded, readable }
+        let owed = decoded.as_ref().map_or(did, |decoded| Owed::at(decoded, did));
+        Self { found, decoded, owed }
     }
 
     /// The array as the document has it.
@@ -40,6 +40,11 @@ impl<'a> Before<'a> {
     /// Why it is none.
     pub fn decoded(&self) -> Result<&Decoded<'a, Picked>, Refusal> {
         self.decoded.as_ref().map_err(|refusal| *refusal)
+    }
+
+    /// Why the document has it not started, if it has.
+    pub fn refused(&self) -> Option<Refusal> {
+        self.decoded().and_then(Decoded::may_start).err()
     }
 
     /// Where no drive has a page of the region map any more, bands that were never written, or
@@ -53,11 +58,10 @@ impl<'a> Before<'a> {
     }
 
     /// Whether blocks that can't be read were hurt by something that is known:
-    /// - no drive that is there gives them, nor the redundancy of others;
+    /// - no drive that is there gives them, nor the redundancy of others, which counts for nothing
+    ///   where a resync is owed;
     /// - they are listed as lost, or a start finds them lost in columns in flight (exception (a)).
-    ///   The start that decided so before may have written them;
-    /// - a drive has unreadable blocks, and redundancy of their region is owed to a resync, since
-    ///   nothing says which stripes were being written, or a page that does may be hidden.
+    ///   The start that decided so before may have written them.
     pub fn hurt(&self, name: &str, at: u64, bytes: u64) -> bool {
         let Ok(decoded) = &self.decoded else { return false };
         let Some(volume) = decoded.volume(name) else { return false };
@@ -65,10 +69,7 @@ impl<'a> Before<'a> {
         let mut pages = (at / page * page..at + bytes).step_by(PAGE);
         let unread =
             |from| decoded.seat(volume, from).is_some_and(|s| decoded.read(&s, 0).is_none());
-        let parity = |seat: &Seat| decoded.record.ranges[seat.range].kind == 2;
-        let owed = |seat: Seat| parity(&seat) && !self.readable && !decoded.trusted(&seat);
-        let owed = || decoded.seat(volume, at).is_some_and(owed);
-        decoded.listed(volume, at, bytes) || pages.any(unread) || owed()
+        decoded.listed(volume, at, bytes) || pages.any(unread)
     }
 
     /// The units that are lost, or that the start finds lost: the volumes' numbers, and offsets.
@@ -112,22 +113,52 @@ impl<'a> Before<'a> {
         Ok(())
     }
 
+    /// Where the record says that nothing is under way, in-flight pages name nothing.
+    ///
+    /// # Errors
+    /// `Metadata` if one does.
+    fn quiet(&self) -> Outcome<()> {
+        match self.decoded() {
+            Ok(all) if all.record.groups.iter().all(|group| !group.unclean) => still(all).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Epoch and sequence number of the newest record.
     pub fn age(&self) -> Option<(u64, u64)> {
         self.decoded().ok().map(|d| (d.record.epoch.counter, d.record.sequence))
     }
 }
 
+/// At rest in-flight pages name nothing, so that nothing is excused by them; how many there are.
+///
+/// # Errors
+/// `Metadata` if one does.
+pub fn still(decoded: &Decoded<'_, Picked>) -> Outcome<u64> {
+    match decoded.flight.named.first() {
+        Some(columns) => {
+            let text = format!("an in-flight page names what is long over: {columns:?}");
+            Err(Failure::new(Oracle::Metadata, text))
+        }
+        None => Ok(decoded.flight.pages as u64),
+    }
+}
+
 /// Starts the array as the document says it must, or must not, be started.
 ///
 /// # Errors
-/// `Start` if the engine does otherwise; `Ok(None)` if both refuse.
+/// `Start` if the engine does otherwise, or both refuse what nothing is known of that it owes;
+/// `Ok(None)` if they refuse with a cause. `Metadata` if a record says so without one.
 pub fn start(
     rig: &Rig,
     watch: &mut dyn Watch,
     (drives, before): (&[SharedSimDrive], &Before<'_>),
-    rng: &mut Rng,
+    (rng, tally): (&mut Rng, &mut Tally),
 ) -> Outcome<Option<ArrayStatus>> {
+    if let Ok(decoded) = before.decoded() {
+        before.owed.agrees(decoded)?;
+        before.quiet()?;
+    }
     let said = before.decoded().and_then(Decoded::may_start);
     let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;
     let failure = |text: String| Err(Failure::new(Oracle::Start, text));
@@ -143,7 +174,10 @@ pub fn start(
         (
             Err(Refusal::AcceptLoss),
             Err(ManageError::Assemble(AssembleError::NeedsAcceptLoss { .. })),
-        ) => Ok(None),
+        ) => {
+            let decoded = before.decoded().expect("it is an array");
+            before.owed.excuses(decoded, tally).map(|()| None)
+        }
         (Err(Refusal::AcceptLoss), Ok(_)) => failure(format!(
             "started, without a word, what may have lost data: {}",
             seen(before.found)

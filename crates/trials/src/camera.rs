@@ -8,6 +8,7 @@
 //!
 //! Invariant: taking a picture changes nothing of what runs.
 
+use crate::owed::Owed;
 use crate::rig::{Message, Watch};
 use crate::versions::Versions;
 use core::ops::Range;
@@ -32,6 +33,8 @@ pub struct Picture {
     pub versions: Versions,
     /// Power was cut; else only the process ended.
     pub power: bool,
+    /// What the array may owe by its starts so far.
+    pub owed: Owed,
 }
 
 /// Takes pictures.
@@ -50,6 +53,8 @@ pub struct Camera {
     looked: u64,
     /// Where writes have to be under way for the only picture, and at how many borders before.
     aim: Option<(Vec<Range<u64>>, u64)>,
+    /// What the array may owe by its starts so far.
+    pub owed: Owed,
     /// What was taken.
     pub pictures: Vec<Picture>,
 }
@@ -81,6 +86,7 @@ impl Camera {
             percent,
             looked,
             aim,
+            owed: Owed::default(),
             pictures,
         }
     }
@@ -136,7 +142,8 @@ impl Camera {
         versions.crashed();
         let rng = &mut self.rng;
         let drives = self.drives.iter().map(|d| d.after_cut(power, rng.bits())).collect();
-        self.pictures.push(Picture { number: 0, border, drives, versions, power });
+        let (number, owed) = (0, self.owed);
+        self.pictures.push(Picture { number, border, drives, versions, power, owed });
         if self.pictures.len() >= 2 * self.most && self.most > 1 {
             let mut odd = false;
             self.pictures.retain(|_| {

@@ -218,12 +218,12 @@ pub fn report(sum: &Sum) -> String {
     let lines = |sums: &BTreeMap<&'static str, u64>| -> Vec<String> {
         sums.iter().map(|(k, n)| format!("  {n:10}  {k}")).collect()
     };
-    let (faults, looks) = (lines(&t.faults), lines(&t.looks));
+    let (faults, looks, refusals) = (lines(&t.faults), lines(&t.looks), lines(&t.refusals));
     format!(
         "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
          recoveries), {} starts refused as they must be\n{} requests of hosts\nfaults by kind:\n\
-         {}\nlooked at by oracle:\n{}\nexceptions used: (a) {}, (b) {}\n{} crash points \
-         in {:.1} seconds, {:.0} a second",
+         {}\nlooked at by oracle:\n{}\nmay be refused, and why:\n{}\n\
+         exceptions used: (a) {}, (b) {}\n{} crash points in {:.1} seconds, {:.0} a second",
         t.seeds,
         t.points,
         t.points,
@@ -233,6 +233,7 @@ pub fn report(sum: &Sum) -> String {
         t.requests,
         faults.join("\n"),
         looks.join("\n"),
+        refusals.join("\n"),
         t.exceptions[0],
         t.exceptions[1],
         t.points,
@@ -254,8 +255,8 @@ pub fn json(sum: &Sum) -> String {
     format!(
         "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
          \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"looks\":{{{}}},\
-         \"exceptions\":{{\"a\":{},\"b\":{}}},\"combinations\":{},\"tried\":{},\"left_out\":{},\
-         \"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
+         \"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"combinations\":{},\
+         \"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
         commit(),
         t.seeds,
         t.points,
@@ -266,6 +267,7 @@ pub fn json(sum: &Sum) -> String {
         t.requests,
         fields(&t.faults),
         fields(&t.looks),
+        fields(&t.refusals),
         t.exceptions[0],
         t.exceptions[1],
         t.combinations[0],

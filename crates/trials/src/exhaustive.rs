@@ -3,7 +3,8 @@
 //!
 //! | of      | every                                                                            |
 //! |---------|----------------------------------------------------------------------------------|
-//! | words   | sequence of so many operations of a small alphabet, a drive's failure among them |
+//! | words   | sequence of so many operations of a small alphabet, a drive's failure among      |
+//! |         | them; then the array is left alone until nothing more happens, and stopped       |
 //! | begins  | set of drives that lack from the start on, none among them                       |
 //! | borders | moment at which a request was submitted or completed, from the start on          |
 //! | kept    | subset of the requests that are not durable then                                 |
@@ -21,15 +22,20 @@
 //! drawn at random but what the recovery's own machine draws.
 
 use crate::abilities::REGION_MAP;
+use crate::before::still;
 use crate::camera::Picture;
-use crate::failure::{Failure, Outcome};
-use crate::fleet::{Areas, Picked, references};
+use crate::decoder::array::Decoded;
+use crate::decoder::map::GroupMap;
+use crate::failure::{Failure, Oracle, Outcome};
+use crate::fleet::{Areas, Picked, pick, references};
 use crate::losses::Losses;
+use crate::owed::Owed;
 use crate::point::{self, Aim, Content, Context, OPTIONS};
 use crate::rig::{ARRAY, BOUND, Blind, Message, Rig, Watch, references_in_order};
 use crate::scenario::shape;
 use crate::tally::Tally;
 use crate::versions::Versions;
+use engine::limits::{FLIGHT_QUIET, SWEEP};
 use engine::manage::command::{NewArray, Request};
 use io::{Blocks, Env, Pool, Priority};
 use layout::Level;
@@ -45,8 +51,10 @@ const STRIP: u64 = 4096;
 /// Most requests of one drive that are not durable at a border.
 const UNDECIDED_MOST: usize = 20;
 
-/// For how long is looked on behind a word.
-const AFTER: Nanos = Nanos::from_micros(50);
+/// For how long an array is left alone behind a word: until in-flight pages name nothing, and then
+/// until its regions are clean.
+const QUIET: Nanos = Nanos(2 * FLIGHT_QUIET.0);
+const IDLE: Nanos = Nanos(3 * SWEEP.0);
 
 /// One operation: on these blocks of a strip each.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +163,7 @@ impl Small {
             region_map: map,
         };
         let list = references_in_order(&drives);
-        let wrong = |e| Failure::new(crate::failure::Oracle::Start, format!("not made: {e}"));
+        let wrong = |e| Failure::new(Oracle::Start, format!("not made: {e}"));
         rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?.map_err(wrong)?;
         let volume = |r| Request::VolumeCreate(ARRAY.into(), "v".into(), bytes, r);
         rig.ask(&mut Blind, "a volume", volume)?.map_err(wrong)?;
@@ -208,8 +216,7 @@ impl Small {
         let rig = Rig::new(quiet(2));
         let list = references(&drives, &mut Rng::new(3));
         let status = rig.assemble(&mut cutter, list, OPTIONS)?;
-        let status = status
-            .map_err(|e| Failure::new(crate::failure::Oracle::Start, format!("refused: {e}")))?;
+        let status = status.map_err(|e| Failure::new(Oracle::Start, format!("refused: {e}")))?;
         let volume = rig.open(&status, &status.volumes[0]).swap_remove(0);
         for operation in word.iter().copied() {
             if let Operation::Fail(slot) = operation {
@@ -224,15 +231,44 @@ impl Small {
             rig.run(&mut cutter, BOUND, "an operation", || over.borrow().is_some())?;
             if over.borrow_mut().take() != Some(Ok(())) {
                 let text = "a request failed that nothing stood in the way of";
-                return Err(Failure::new(crate::failure::Oracle::Versions, text));
+                return Err(Failure::new(Oracle::Versions, text));
             }
         }
-        rig.pass(&mut cutter, AFTER);
+        self.end(&rig, &mut cutter)?;
         rig.world.crash();
         for border in cutter.borders {
             self.look(lacking, &border)?;
         }
         Ok(())
+    }
+
+    /// Leaves the array alone until nothing more happens, and stops it.
+    fn end(&mut self, rig: &Rig, cutter: &mut Cutter) -> Outcome<()> {
+        let failure = |text: String| Err(Failure::new(Oracle::Metadata, text));
+        rig.pass(cutter, QUIET);
+        let picked = pick(&cutter.drives);
+        let decoded = Decoded::open(&picked).expect("it was started");
+        let pages = still(&decoded)?;
+        self.context.tally.look("metadata: in-flight pages at rest", pages);
+        rig.pass(cutter, IDLE);
+        let picked = pick(&cutter.drives);
+        let decoded = Decoded::open(&picked).expect("it was started");
+        if decoded.maps.iter().flatten().any(GroupMap::any_dirty) {
+            return failure("a region stays dirty that nobody writes".into());
+        }
+        let flush = cutter.versions.borrow().flush_begins();
+        let stopped = rig.ask(cutter, "a stop", |r| Request::Stop(ARRAY.into(), r))?;
+        if let Err(error) = stopped {
+            return failure(format!("not stopped: {error}"));
+        }
+        cutter.versions.borrow_mut().flush_ends(&flush);
+        cutter.take(rig.world.boundaries());
+        let picked = pick(&cutter.drives);
+        let decoded = Decoded::open(&picked).expect("it was started");
+        match decoded.record.groups.iter().any(|group| group.unclean) {
+            true => failure(format!("stopped, and {:?}", decoded.record.groups)),
+            false => Ok(()),
+        }
     }
 
     /// Has a person take a drive out: done where the others hold everything, else refused.
@@ -243,7 +279,7 @@ impl Small {
         let done = rig.ask(cutter, "a failure", fail)?;
         if done.is_ok() != (spared || lacking >> slot & 1 == 1) {
             let text = format!("a failure of slot {slot}: {:?}", done.map(drop));
-            return Err(Failure::new(crate::failure::Oracle::Start, text));
+            return Err(Failure::new(Oracle::Start, text));
         }
         Ok(())
     }
@@ -292,13 +328,14 @@ impl Small {
             vanish(&drives, lost);
             let versions = border.versions.clone();
             let (number, border) = (0, border.number);
-            let picture = Picture { number, border, drives, versions, power: true };
+            let owed = Owed::default();
+            let picture = Picture { number, border, drives, versions, power: true, owed };
             self.context.tally.combinations[1] += 1;
             let refused = self.context.tally.refused;
             point::check_plainly(&mut self.context, picture, digest)?;
             if self.map && self.context.tally.refused > refused {
                 let text = "refused, though the journal stands for all that was under way";
-                return Err(Failure::new(crate::failure::Oracle::Start, text));
+                return Err(Failure::new(Oracle::Start, text));
             }
             self.keep_one(digest);
         }
@@ -406,14 +443,9 @@ impl Cutter {
         }
         images.into_iter().collect()
     }
-}
 
-impl Watch for Cutter {
-    fn look(&mut self, world: &World<Message>) {
-        let border = world.boundaries();
-        if border == self.border {
-            return;
-        }
+    /// Takes down the border at which the machine is.
+    fn take(&mut self, border: u64) {
         self.border = border;
         let mut versions = self.versions.borrow().clone();
         versions.crashed();
@@ -421,6 +453,15 @@ impl Watch for Cutter {
         let undecided = self.drives.iter().map(SharedSimDrive::undecided).collect();
         let failed = self.failed;
         self.borders.push(Border { number: border, undecided, choices, versions, failed });
+    }
+}
+
+impl Watch for Cutter {
+    fn look(&mut self, world: &World<Message>) {
+        let border = world.boundaries();
+        if border != self.border {
+            self.take(border);
+        }
     }
 }
 

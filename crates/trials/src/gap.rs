@@ -16,6 +16,7 @@ use crate::decoder::PAGE;
 use crate::decoder::array::{Decoded, Refusal};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, expected, pick, references};
+use crate::owed::Owed;
 use crate::point::{Context, OPTIONS, read_range, settle_volumes};
 use crate::rig::{Blind, Rig};
 use crate::versions::Versions;
@@ -47,7 +48,7 @@ pub fn try_out(context: &mut Context, picture: &Picture, rng: &mut Rng) -> Outco
     let options = StartOptions { accept_loss: true, ..OPTIONS };
     match rig.assemble(&mut Blind, references(&copies, rng), options)? {
         Ok(status) => {
-            let before = Before::of(&found, &copies);
+            let before = Before::of(&found, Owed::default());
             let decoded = before.decoded().expect("it has a gap, nothing else");
             read(&rig, (decoded, &status), &mut picture.versions.clone(), context.unit)
         }

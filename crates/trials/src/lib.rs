@@ -35,6 +35,7 @@ pub mod gap;
 pub mod lists;
 pub mod losses;
 pub mod mutation;
+pub mod owed;
 pub mod point;
 pub mod presence;
 pub mod raw;

@@ -9,7 +9,7 @@
 //! 5. Started once more, nothing changes; a scrub finds nothing.
 
 use crate::abilities::DEGRADED_CRASH;
-use crate::before::{Before, start};
+use crate::before::{Before, start, still};
 use crate::camera::{Camera, Picture};
 use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::record::{self, Record};
@@ -18,6 +18,7 @@ use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{self, Areas, Picked, count_fired, count_torn, pick};
 use crate::lists;
 use crate::losses::Losses;
+use crate::owed::Owed;
 use crate::presence;
 use crate::raw;
 use crate::rig::{ARRAY, Blind, Machine, Rig};
@@ -281,7 +282,7 @@ pub fn known(context: &mut Context, digest: u64, versions: &Versions) -> Outcome
 /// What an oracle found.
 pub fn check_plainly(context: &mut Context, picture: Picture, digest: u64) -> Outcome<()> {
     let found = pick(&picture.drives);
-    let before = Before::of(&found, &picture.drives);
+    let before = Before::of(&found, picture.owed);
     recover(context, (picture, &before), digest, &mut Rng::new(digest), DEPTH)
 }
 
@@ -313,16 +314,17 @@ pub fn check(
         return Ok(());
     }
     let found = pick(&picture.drives);
-    let before = Before::of(&found, &picture.drives);
+    let before = Before::of(&found, picture.owed);
     if let (true, Ok(decoded)) = (rng.chance(50), before.decoded()) {
         let readable = context.areas.decayed.is_empty() && context.readable(&picture.drives);
-        raw::look(decoded, &picture.versions, readable, (rng, &mut context.tally))?;
+        let state = (readable, before.owed);
+        raw::look(decoded, &picture.versions, state, (rng, &mut context.tally))?;
     }
     if !presence::leave_out(context, &picture.drives, (&found, &before, depth, rolled), rng) {
         return recover(context, (picture, &before), digest, rng, depth);
     }
     let found = pick(&picture.drives);
-    let before = Before::of(&found, &picture.drives);
+    let before = Before::of(&found, picture.owed);
     recover(context, (picture, &before), digest, rng, depth)
 }
 
@@ -387,9 +389,10 @@ fn recover(
     before.forgive_maps(&mut may_hold, &mut context.tally);
     let versions = Rc::new(RefCell::new(may_hold));
     let mut camera = within(context, &picture.drives, &versions, depth, rng);
-    let swaps = fleet::swaps(&picture.drives, rng).is_some();
-    context.tally.fault("paths swapped", u64::from(swaps));
-    let Some(status) = start(&rig, &mut camera, (&picture.drives, before), rng)? else {
+    camera.owed = before.owed;
+    context.tally.fault("paths swapped", fleet::swaps(&picture.drives, rng).is_some().into());
+    let with = (&mut *rng, &mut context.tally);
+    let Some(status) = start(&rig, &mut camera, (&picture.drives, before), with)? else {
         context.tally.refused += 1;
         context.tally.look("start: refused", 1);
         context.tally.traced(rig.world.trace_hash());
@@ -428,10 +431,10 @@ fn recover(
         untouched(context, &decoded.record, &picture.drives)?;
     }
     if whole && rested && rng.chance(25) {
-        again(context, &picture.drives, rng)?;
+        again(context, (&picture.drives, before.owed), rng)?;
     }
     if whole && readable && rng.chance(2) {
-        silent::try_out(context, &picture.drives, rng)?;
+        silent::try_out(context, (&picture.drives, before.owed), rng)?;
     }
     if !healed {
         context.found.insert(digest, Rc::new(content));
@@ -540,6 +543,9 @@ fn look(
     if newest.is_some_and(|then| then.0 >= now.0 || then.1 >= now.1) {
         let text = format!("epoch and sequence went from {newest:?} to {now:?}");
         return Err(Failure::new(Oracle::Metadata, text));
+    }
+    if readable && rested {
+        tally.look("metadata: in-flight pages at rest", still(&decoded)?);
     }
     let pages = pages(before.decoded().ok(), &decoded, readable, rested)?;
     tally.look("metadata: pages of the region map", pages);
@@ -692,16 +698,20 @@ fn untouched(context: &mut Context, record: &Record, drives: &[SharedSimDrive]) 
 }
 
 /// A second recovery changes no byte of the data areas.
-fn again(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
+fn again(
+    context: &mut Context,
+    (drives, owed): (&[SharedSimDrive], Owed),
+    rng: &mut Rng,
+) -> Outcome<()> {
     let found = pick(drives);
-    let before = Before::of(&found, drives);
-    if before.decoded().and_then(Decoded::may_start) == Err(Refusal::AcceptLoss) {
-        // It lacks a drive and has no room for a journal.
-        return Ok(());
+    let before = Before::of(&found, owed);
+    if let (Ok(decoded), true) = (before.decoded(), before.refused() == Some(Refusal::AcceptLoss)) {
+        return before.owed.excuses(decoded, &mut context.tally);
     }
     let data = before.decoded().map_or((MIB, 0), |d| (d.record.data_offset, d.record.data_bytes));
     let rig = Rig::new(WorldConfig::new(rng.bits()));
-    let Some(_) = start(&rig, &mut Blind, (drives, &before), rng)? else {
+    let with = (rng, &mut context.tally);
+    let Some(_) = start(&rig, &mut Blind, (drives, &before), with)? else {
         return Err(Failure::new(Oracle::Again, "a second recovery is refused"));
     };
     rig.wait(&mut Blind)?;

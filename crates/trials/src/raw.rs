@@ -17,11 +17,13 @@ use crate::decoder::PAGE;
 use crate::decoder::array::{Decoded, Refusal, Seat};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
+use crate::owed::Owed;
 use crate::tally::Tally;
 use crate::versions::Versions;
 use sim::Rng;
 
-/// Looks at the drives of a picture. `readable`: no drive has blocks that can't be read.
+/// Looks at the drives of a picture. `readable`: no drive has blocks that can't be read; `owed`:
+/// what a start from it may owe.
 ///
 /// # Errors
 /// `Metadata` if redundancy is trusted that is wrong, `Erasure` if a block is lost with a set of
@@ -29,7 +31,7 @@ use sim::Rng;
 pub fn look(
     all: &Decoded<'_, Picked>,
     versions: &Versions,
-    readable: bool,
+    (readable, owed): (bool, Owed),
     (rng, tally): (&mut Rng, &mut Tally),
 ) -> Outcome<()> {
     if all.may_start().is_err() {
@@ -61,7 +63,7 @@ pub fn look(
     for _ in 0..1 + rng.index(spare) {
         erased |= 1 << there.swap_remove(rng.index(there.len()));
     }
-    without(all, erased, &wrong, versions, tally)
+    without(all, (erased, owed), &wrong, versions, tally)
 }
 
 /// Whether nobody trusts the redundancy of stripes whose strips do not agree.
@@ -89,7 +91,7 @@ fn distrusted<R: crate::decoder::Raw>(
 /// Reads every block with the `erased` slots left out.
 fn without(
     all: &Decoded<'_, Picked>,
-    erased: u64,
+    (erased, owed): (u64, Owed),
     wrong: &[Seat],
     versions: &Versions,
     tally: &mut Tally,
@@ -100,13 +102,17 @@ fn without(
         let text = format!("before a start, slots {erased:#b} left out: {text}");
         Err(Failure::new(Oracle::Erasure, text))
     };
+    let refused = |refusal| failure(format!("{refusal:?}"));
     let some = match Decoded::open(&left) {
-        Ok(some) if some.may_start().is_ok() => some,
-        Ok(some) if some.may_start() == Err(Refusal::Gap) => {
-            return failure("nobody has a batch of the journal".into());
-        }
-        _ => return Ok(()),
+        Ok(some) => some,
+        Err(refusal) => return refused(refusal),
     };
+    match some.may_start() {
+        Ok(()) => {}
+        Err(Refusal::AcceptLoss) => return owed.excuses(&some, tally),
+        Err(Refusal::Gap) => return failure("nobody has a batch of the journal".into()),
+        Err(refusal) => return refused(refusal),
+    }
     distrusted(all, &some, wrong, "the drives that are left")?;
     let mut versions = versions.clone();
     for volume in &some.record.volumes {

@@ -11,6 +11,7 @@ use crate::decoder::array::{Decoded, Seat};
 use crate::decoder::{PAGE, Raw};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, pick};
+use crate::owed::Owed;
 use crate::point::Context;
 use crate::rig::{ARRAY, Blind, Rig};
 use engine::array::message::Repair;
@@ -35,7 +36,11 @@ struct Damage {
 ///
 /// # Errors
 /// `Again` if a scrub does not find it, or finds something after the repair.
-pub fn try_out(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Outcome<()> {
+pub fn try_out(
+    context: &mut Context,
+    (drives, owed): (&[SharedSimDrive], Owed),
+    rng: &mut Rng,
+) -> Outcome<()> {
     let picked = pick(drives);
     if picked.len() != drives.len() {
         return Ok(());
@@ -52,8 +57,9 @@ pub fn try_out(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) 
     context.tally.exceptions[1] += u64::from(damage.data);
     let rig = Rig::new(WorldConfig::new(rng.bits()));
     let found = pick(&copies);
-    let before = Before::of(&found, &copies);
-    if start(&rig, &mut Blind, (&copies, &before), rng)?.is_none() {
+    let before = Before::of(&found, owed);
+    let with = (&mut *rng, &mut context.tally);
+    if start(&rig, &mut Blind, (&copies, &before), with)?.is_none() {
         return Ok(());
     }
     rig.wait(&mut Blind)?;

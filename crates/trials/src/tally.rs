@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What every oracle looks at. One that never did has shown nothing.
-pub const LOOKS: [&str; 18] = [
+pub const LOOKS: [&str; 19] = [
     "versions: blocks read",
     "decoder: pages read",
     "decoder: pages of redundancy",
@@ -13,6 +13,7 @@ pub const LOOKS: [&str; 18] = [
     "erasure: pages read",
     "metadata: pages that are nobody's",
     "metadata: pages of the region map",
+    "metadata: in-flight pages at rest",
     "lists: held against what was read",
     "lists: blocks that can't be read",
     "lists: blocks written anew",
@@ -47,6 +48,9 @@ pub struct Tally {
     /// Uses of the two named exceptions: (a) blocks being written when power and a drive failed
     /// together, (b) bytes returned wrong without an error.
     pub exceptions: [u64; 2],
+    /// Starts that were refused, and images that would be without some drives, by why that is
+    /// right.
+    pub refusals: BTreeMap<&'static str, u64>,
     /// Of the exhaustive mode: combinations that there are, recoveries of those that differ, and
     /// combinations left out.
     pub combinations: [u64; 3],
@@ -63,6 +67,11 @@ impl Tally {
     /// Counts what an oracle looked at.
     pub fn look(&mut self, what: &'static str, count: u64) {
         *self.looks.entry(what).or_default() += count;
+    }
+
+    /// Counts why a start is rightly refused.
+    pub fn excuse(&mut self, why: &'static str, count: u64) {
+        *self.refusals.entry(why).or_default() += count;
     }
 
     /// Takes in what happened in a run.
@@ -83,6 +92,9 @@ impl Tally {
         }
         for (what, count) in &other.looks {
             self.look(what, *count);
+        }
+        for (why, count) in &other.refusals {
+            self.excuse(why, *count);
         }
         for (mine, other) in self.exceptions.iter_mut().zip(other.exceptions) {
             *mine += other;

@@ -1,11 +1,12 @@
 //! One seed: its sessions are run, pictures are taken, and each is looked at.
 
-use crate::before::{Before, start};
+use crate::before::{Before, start, still};
 use crate::camera::{Camera, Picture};
 use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Areas, Picked, count_fired, pick};
 use crate::lists;
+use crate::owed::Owed;
 use crate::point::{self, Aim, Context};
 use crate::rig::{ARRAY, Blind, Rig, references_in_order};
 use crate::scenario::{Cuts, End, Scenario};
@@ -20,6 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use units::{MIB, Nanos};
 
+/// Between two looks at what in-flight pages say at rest, and after which they say nothing.
+const STEP: Nanos = Nanos::from_millis(500);
+const STILL_BY: Nanos = Nanos::from_millis(30_000);
+
 /// A trial under way.
 struct Trial<'a> {
     scenario: &'a Scenario,
@@ -29,6 +34,8 @@ struct Trial<'a> {
     seats: Vec<usize>,
     versions: Rc<RefCell<Versions>>,
     pictures: Vec<Picture>,
+    /// What the array may owe by its starts so far.
+    owed: Owed,
     taken: usize,
     context: Context,
 }
@@ -71,6 +78,7 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
         seats: (0..scenario.width).collect(),
         versions: Rc::new(RefCell::new(versions)),
         pictures: Vec::new(),
+        owed: Owed::default(),
         taken: 0,
         context,
     };
@@ -139,9 +147,10 @@ impl Trial<'_> {
         let session = &self.scenario.sessions[number];
         let rig = Rig::new(session.world.clone());
         self.drives.iter().for_each(SharedSimDrive::calm);
-        let owing = self.owing();
         let found = pick(&self.drives);
-        let before = Before::of(&found, &self.drives);
+        let before = Before::of(&found, self.owed);
+        self.owed = before.owed;
+        let owing = self.owing(&before);
         before.forgive_maps(&mut self.versions.borrow_mut(), &mut self.context.tally);
         let lost = before.lost(&self.versions.borrow(), self.scenario.unit);
         let most = self.scenario.pictures / self.scenario.sessions.len();
@@ -149,7 +158,9 @@ impl Trial<'_> {
         if self.context.aim == Aim::Lone {
             camera.look_within(self.context.areas.map.end..self.context.areas.data.start);
         }
-        let started = start(&rig, &mut camera, (&self.drives, &before), &mut self.rng);
+        camera.owed = self.owed;
+        let with = (&mut self.rng, &mut self.context.tally);
+        let started = start(&rig, &mut camera, (&self.drives, &before), with);
         let Some(status) = started? else {
             self.context.tally.refused += 1;
             return Ok(false);
@@ -162,6 +173,9 @@ impl Trial<'_> {
             Floor::new(self.scenario, session, &self.versions, &self.drives, &self.seats, owing);
         *floor.lost.borrow_mut() = lost;
         self.seats = floor.run(&rig, &status, &mut camera, &mut self.context.tally)?;
+        if number + 1 == self.scenario.sessions.len() {
+            self.rest(&rig)?;
+        }
         self.end(&rig, &mut camera, session.end)?;
         count_fired(&self.drives, &self.context.areas, &mut self.context.tally);
         self.context.tally.traced(rig.world.trace_hash());
@@ -176,9 +190,34 @@ impl Trial<'_> {
             versions.crashed();
         }
         let drives = self.drives.iter().map(|d| d.after_cut(true, self.rng.bits())).collect();
-        camera.pictures.push(Picture { number: 0, border, drives, versions, power: true });
+        let (number, power, owed) = (0, true, self.owed);
+        camera.pictures.push(Picture { number, border, drives, versions, power, owed });
         self.keep(camera);
         Ok(true)
+    }
+
+    /// Lets some arrays come to rest after their last session: then in-flight pages name nothing.
+    fn rest(&mut self, rig: &Rig) -> Outcome<()> {
+        // From a generator of its own: what else is drawn stays as it is.
+        let mut own = Rng::new(self.scenario.seed ^ 0x0073_7469_6c6c);
+        if !self.scenario.map || !own.coin() || !rig.rest(&mut Blind)? {
+            return Ok(());
+        }
+        let Some(status) = rig.status(&mut Blind)? else { return Ok(()) };
+        let mut outcome = Ok(0);
+        // A drive may be slow.
+        for _ in 0..STILL_BY.0 / STEP.0 {
+            rig.pass(&mut Blind, STEP);
+            let picked = pick(&self.drives);
+            outcome = Decoded::open(&picked).map_or(Ok(0), |decoded| still(&decoded));
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        if status.tasks.is_empty() {
+            self.context.tally.look("metadata: in-flight pages at rest", outcome?);
+        }
+        Ok(())
     }
 
     /// Whether the newest record says that the array was stopped cleanly.
@@ -189,12 +228,13 @@ impl Trial<'_> {
         newest.is_some_and(|record| record.groups.iter().all(|g| !g.unclean))
     }
 
-    /// Whether a resync is owed, so that parity is not to be counted on.
-    fn owing(&self) -> bool {
-        let picked = pick(&self.drives);
+    /// Whether a resync is owed, so that parity is not to be counted on. With a region map only for
+    /// a cause that is known.
+    fn owing(&self, before: &Before<'_>) -> bool {
         if self.scenario.map {
-            return Decoded::open(&picked).map_or(true, |d| d.owes_regions());
+            return before.decoded().map_or(true, |d| before.owed.any() && d.owes_regions());
         }
+        let picked = pick(&self.drives);
         let newest = picked.iter().filter_map(crate::decoder::record::newest);
         let newest = newest.max_by_key(|r| r.sequence);
         newest.is_none_or(|record| {

@@ -247,7 +247,8 @@ impl<E: Host> Managed<E> {
         self.guard.ready.set(ready);
         let guarded = |r: &mut ArrayRecord| {
             change(r);
-            r.groups[GROUP.index()].guarded = self.guard.ready.get();
+            let skip = mutants::is(Mutant::JoinUnguarded);
+            r.groups[GROUP.index()].guarded = self.guard.ready.get() && !skip;
         };
         let recorded = self.commit(true, guarded).await;
         self.guard.ready.set(false);
@@ -288,6 +289,7 @@ impl<E: Host> Managed<E> {
         let first = whole(&self.record()) && !is_whole;
         let group = &mut record.groups[GROUP.index()];
         group.guarded &= !joined || self.guard.ready.get();
+        group.guarded &= !(first && mutants::is(Mutant::FailureUnguarded));
         if record.journal_key == 0 || joined || first && !group.guarded {
             let old = mutants::is(Mutant::JournalKeyKept);
             record.journal_key = if old { 1 } else { self.env().random().max(1) };

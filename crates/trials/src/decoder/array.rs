@@ -46,10 +46,8 @@ pub struct Decoded<'a, R> {
     gaps: BTreeSet<usize>,
     /// Pages with blocks that it makes anew because in-flight pages name them.
     pub(super) anew: Anew,
-    /// Columns that in-flight pages name.
-    pub(super) named: Vec<Columns>,
-    /// Most drives that are blind at a place where an in-flight page may be hidden.
-    blind: usize,
+    /// What in-flight pages say.
+    pub flight: flight::Said,
     /// What a start finds lost, as array addresses and bytes, beside what the record lists.
     pub doubted: Vec<(u64, u64)>,
     /// Slots whose drives are in sync by the newest record, and not yet by their own.
@@ -117,14 +115,13 @@ impl<'a, R: Raw> Decoded<'a, R> {
             overlay: Overlay::new(),
             gaps: BTreeSet::new(),
             anew: Anew::new(),
-            named: Vec::new(),
-            blind: 0,
+            flight: flight::Said::default(),
             doubted: Vec::new(),
             joining,
             verified: false,
         };
         (all.overlay, all.gaps) = journal::carry_out(&all);
-        (all.named, all.blind) = flight::named(&all);
+        all.flight = flight::read(&all);
         all.doubted = flight::carry_out(&mut all);
         Ok(all)
     }
@@ -168,7 +165,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
     pub fn in_flight(&self, seat: &Seat) -> bool {
         let group = self.record.ranges[seat.range].first_group + seat.position;
         let over = |c: &Columns| c.from < seat.at + PAGE as u64 && seat.at < c.to;
-        self.named.iter().any(|c| (c.group, c.stripe) == (group, seat.stripe) && over(c))
+        self.flight.named.iter().any(|c| (c.group, c.stripe) == (group, seat.stripe) && over(c))
     }
 
     /// Whether the group is guarded under a key from when no drive lacked: what was under way is
@@ -180,12 +177,25 @@ impl<'a, R: Raw> Decoded<'a, R> {
         r.kind == 2 && group.guarded && whole
     }
 
+    /// Whether an in-flight page may be hidden of a group that lacks no drive and was guarded: then
+    /// its dirty regions are owed.
+    pub fn hides(&self) -> bool {
+        let ranges =
+            || self.record.ranges.iter().filter(|r| r.kind == 2 && self.flight.blind > r.m);
+        let mut all = ranges().flat_map(|r| (0..r.groups).map(move |position| (r, position)));
+        all.any(|(r, position)| {
+            let group = self.record.groups[r.first_group + position];
+            group.guarded && group.unclean && self.lacking(r, position) == 0
+        })
+    }
+
     /// Whether the journal area stands for what was under way in a group, and is carried out: the
     /// group is guarded, and lacks a drive, or no in-flight page may be hidden.
     pub(super) fn carried(&self, group: usize) -> bool {
         let range = self.record.ranges.iter().rfind(|r| r.first_group <= group);
         let entry = self.record.groups[group];
-        let says = |r: &Range| self.blind <= r.m || self.lacking(r, group - r.first_group) > 0;
+        let says =
+            |r: &Range| self.flight.blind <= r.m || self.lacking(r, group - r.first_group) > 0;
         entry.guarded && entry.unclean && range.is_some_and(says)
     }
 

@@ -34,11 +34,21 @@ pub type Anew = BTreeMap<(usize, u64), (Box<Page>, u8)>;
 /// The newest page of each lane: its sequence number, where it begins, and what it names.
 type Newest = BTreeMap<u64, (u64, u64, Vec<Columns>)>;
 
-/// The columns that the pages name that count; and the most drives that are blind at a place where
-/// none of these begins.
-pub fn named<R: Raw>(array: &Decoded<'_, R>) -> (Vec<Columns>, usize) {
+/// What the pages say that count.
+#[derive(Clone, Default, Debug)]
+pub struct Said {
+    /// How many there are: one of each lane that has any.
+    pub pages: usize,
+    /// The columns that they name.
+    pub named: Vec<Columns>,
+    /// The most drives that are blind at a place where none of them begins.
+    pub blind: usize,
+}
+
+/// What the pages say that count.
+pub fn read<R: Raw>(array: &Decoded<'_, R>) -> Said {
     let record = &array.record;
-    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return (Vec::new(), 0) };
+    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return Said::default() };
     let mut newest = Newest::new();
     let mut blind = BTreeMap::<u64, usize>::new();
     for slot in 0..record.slots.len() {
@@ -54,8 +64,9 @@ pub fn named<R: Raw>(array: &Decoded<'_, R>) -> (Vec<Columns>, usize) {
         }
     }
     blind.retain(|at, _| !newest.values().any(|page| page.1 == *at));
+    let pages = newest.len();
     let named = newest.into_values().flat_map(|(_, _, named)| named).collect();
-    (named, blind.into_values().max().unwrap_or(0))
+    Said { pages, named, blind: blind.into_values().max().unwrap_or(0) }
 }
 
 /// Whether a drive can't say if a page begins at an offset of the journal area.
@@ -73,7 +84,7 @@ fn is_blind<R: Raw>(drive: &R, (start, bytes): (u64, u64), at: u64) -> bool {
 pub fn carry_out<R: Raw>(array: &mut Decoded<'_, R>) -> Vec<(u64, u64)> {
     let block = array.record.block;
     let mut lost = Vec::new();
-    for columns in array.named.clone() {
+    for columns in array.flight.named.clone() {
         let Some(seat) = means_something(array, columns) else { continue };
         for at in (columns.from..columns.to).step_by(block as usize) {
             settle(array, Seat { at, ..seat }, block, &mut lost);
