@@ -9,7 +9,7 @@ use crate::buffers::copy;
 use crate::limits::MAP_STEP;
 use crate::mutants::{self, Mutant};
 use format::limits::{AREA_BYTES, BATCH_ALIGN, PAGE_BYTES};
-use format::{ArrayRecord, FormatError, SLOT_BYTES};
+use format::{ArrayRecord, FormatError};
 use io::{BufMut, Drive, DriveError, Pool};
 use std::collections::BTreeSet;
 use units::MIB;
@@ -44,15 +44,18 @@ pub async fn read<D: Drive>(
 /// Bytes of a slot that are read first; most records are shorter.
 const FRONT_BYTES: usize = format::limits::IMAGE_ALIGN;
 
-/// Reads the front of a record slot, and all of it where its record may be longer.
+/// Reads the front of a record slot, and as much more of it as its header says that the record has:
+/// whether anything behind that can be read tells nothing of the record.
 async fn read_slot<D: Drive>(drive: &D, offset: u64) -> Result<io::BufMut, DriveError> {
     let (result, front) = drive.read(offset, Pool::single(FRONT_BYTES)).await;
     result?;
-    if !matches!(format::decode(&front), Err(FormatError::RecordDamaged)) {
-        return Ok(front);
+    match format::image_bytes(&front) {
+        Some(bytes) if bytes > FRONT_BYTES => {
+            let (result, image) = drive.read(offset, Pool::single(bytes)).await;
+            result.map(|()| image)
+        }
+        _ => Ok(front),
     }
-    let (result, all) = drive.read(offset, Pool::single(SLOT_BYTES as usize)).await;
-    result.map(|()| all)
 }
 
 /// Writes a record to the slot `next`, durably, and tells where the one after it goes.
