@@ -10,7 +10,7 @@ use crate::limits::MAP_STEP;
 use crate::mutants::{self, Mutant};
 use format::limits::{AREA_BYTES, BATCH_ALIGN, PAGE_BYTES};
 use format::{ArrayRecord, FormatError};
-use io::{BufMut, Drive, DriveError, Pool};
+use io::{Buf, BufMut, Drive, DriveError, Pool};
 use std::collections::BTreeSet;
 use units::MIB;
 
@@ -72,6 +72,27 @@ pub async fn write<D: Drive>(
         return Ok(next);
     }
     Ok(NextSlot(format::next_slot(next.0)))
+}
+
+/// Writes pieces at their places, `at_once` at a time: a drive has a request's deadline for that
+/// many of them, however many there are.
+pub async fn write_pieces<D: Drive>(
+    drive: &D,
+    pieces: &[(u64, Buf)],
+    durable: bool,
+    at_once: usize,
+) -> Result<(), DriveError> {
+    for some in pieces.chunks(at_once) {
+        let write =
+            |(at, piece): &(u64, Buf)| drive.write(*at, core::slice::from_ref(piece), durable);
+        let tickets: Vec<D::Done> = some.iter().map(write).collect();
+        let mut result = Ok(());
+        for ticket in tickets {
+            result = result.and(ticket.await);
+        }
+        result?;
+    }
+    Ok(())
 }
 
 /// Overwrites head area, tail area and what lies behind it with zeros, durably: no record and no
@@ -167,4 +188,45 @@ pub async fn read_noting<D: Drive>(drive: &D, start: u64, bytes: u64) -> (BufMut
         }
     }
     (image, unread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+    use io::{Env, Priority};
+    use sim::{DriveConfig, SharedSimDrive, World, WorldConfig};
+    use std::rc::Rc;
+    use units::{CoreId, Nanos};
+
+    /// Many pages of a map at once took longer than a deadline on a drive that is slow at small
+    /// durable writes.
+    #[test]
+    fn few_pieces_are_on_their_way_at_once() {
+        let shared = SharedSimDrive::new(DriveConfig::new(8 * MIB, 1));
+        let world = World::<()>::new(WorldConfig::new(1));
+        let (env, other) = (world.env(CoreId(0)), shared.clone());
+        let drive = env.bind(&shared);
+        let most = Rc::new(Cell::new(0));
+        let seen = most.clone();
+        world.env(CoreId(0)).spawn(Priority::First, async move {
+            loop {
+                seen.set(other.in_flight().max(seen.get()));
+                env.sleep(Nanos::from_micros(1)).await;
+            }
+        });
+        let piece = |i: u64| (i * 4096, copy(&[i as u8; 4096]));
+        let pieces: Vec<_> = (0..600).map(piece).collect();
+        let list = pieces.clone();
+        let written = async move { write_pieces(&drive, &list, true, 16).await };
+        assert_eq!(world.block_on(CoreId(0), written), Ok(()));
+        assert!((1..=16).contains(&most.get()), "{} at once", most.get());
+        for (at, piece) in &pieces {
+            assert_eq!(shared.peek(*at, 4096), piece[..], "at {at}");
+        }
+        shared.fail_writes(40, 1);
+        let drive = world.env(CoreId(0)).bind(&shared);
+        let written = async move { write_pieces(&drive, &pieces, true, 16).await };
+        assert_eq!(world.block_on(CoreId(0), written), Err(DriveError::Fault));
+    }
 }
