@@ -6,7 +6,7 @@ use crate::encode::{
     JOURNAL_KEY_AT, STATE_OWNED, STATE_SCRUBBED, STATE_STARTED_DEGRADED, STATE_ZEROED,
 };
 use crate::limits::{
-    ADDRESS_MAX, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES,
+    ADDRESS_MAX, COUNTERS_READ_END, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES,
     FORMAT_VERSION, FORMAT_VERSION_1, HEADER_BYTES, IMAGE_ALIGN, MAGIC, NAME_MAX, RECORD_MAX,
     SERIAL_MAX, VOLUMES_MAX,
 };
@@ -97,6 +97,9 @@ pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     record.sequence = header.sequence;
     record.read_only = header.read_only != 0;
     record.check()?;
+    if record.epoch.counter.max(record.sequence) >= COUNTERS_READ_END {
+        return invalid("its epoch or its sequence number leaves no room for those that follow");
+    }
     Ok(record)
 }
 

@@ -498,6 +498,7 @@ fn document_and_code_agree() {
         ("EXTENTS_MAX", limits::EXTENTS_MAX as u64),
         ("EXPORTS_MAX", limits::EXPORTS_MAX as u64),
         ("COUNTERS_END", limits::COUNTERS_END),
+        ("COUNTERS_READ_END", limits::COUNTERS_READ_END),
         ("LOST_ENTRY_BYTES", limits::LOST_ENTRY_BYTES as u64),
         ("LOST_MAX", limits::LOST_MAX as u64),
         ("LOST_UNIT", limits::LOST_UNIT),

@@ -282,6 +282,9 @@ fn record(from: &Intact) -> Option<Record> {
         false => 0,
     };
     let zeroed = bits & 1 == 1;
+    if from.sequence.max(epoch.counter) >= 1 << 59 {
+        return None;
+    }
     Some(Record {
         sequence: from.sequence,
         areas,
