@@ -9,9 +9,9 @@ use crate::limits::{
 };
 use crate::record::{ArrayRecord, ExportAddress, Extent, GroupRecord, NvmeExport, SlotState};
 use crate::region::{Geometry, SHIFT_MAX};
-use layout::Layout;
+use layout::{CodeKind, Layout};
 use std::collections::BTreeSet;
-use units::{GroupNo, MIB, Uuid};
+use units::{GroupNo, MIB, Slot, Uuid};
 
 type Rule = Result<(), FormatError>;
 
@@ -37,7 +37,13 @@ pub fn check(record: &ArrayRecord) -> Rule {
         rule(group.resync_border <= stripes, "a resync border lies outside its group")?;
         let guard = !group.guarded || record.journal_key != 0;
         rule(guard, "a group is guarded without a journal")?;
+        let parity = layout.descriptor(GroupNo(number)).code == CodeKind::Parity;
+        let journaled = number == 0 && parity;
+        rule(!group.guarded || journaled, "a group is guarded that has no journal")?;
     }
+    let redundant = |slot| layout.groups_of(slot).filter(|g| layout.m(*g) > 0).count();
+    let once = (0..layout.drives()).all(|slot| redundant(Slot(slot)) <= 1);
+    rule(once, "a slot is in more than one group with redundancy")?;
     volumes(record, &layout)?;
     exports(record)?;
     crate::more::check(record, &layout)
