@@ -41,7 +41,8 @@ pub const DRIVE_DEADLINE: Nanos = Nanos::from_millis(10_000);
 pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
 /// A task's rate is that of this long.
 pub const RATE_SPAN: Nanos = Nanos::from_millis(30_000);
-/// Pages of the region map that a start has on their way to drives at once.
+/// Pages of the region map that are on their way to a drive at once, or at a start to all drives:
+/// they have one deadline.
 pub const PAGES_AT_ONCE: usize = 256;
 /// How often a drive that is put in gets what changed of the region map before changes are held.
 pub const PAGE_PASSES: usize = 4;

@@ -156,6 +156,14 @@ pub enum AssembleError {
         /// The array.
         name: String,
     },
+    /// The newest record says what nobody writes, and nobody can go on from.
+    #[error("{path}: {problem}")]
+    Impossible {
+        /// A drive with the newest record.
+        path: String,
+        /// What it says.
+        problem: FormatError,
+    },
     /// More drives are missing than the redundancy replaces.
     #[error("group {group} can do without {tolerated} drives, but lacks {}", list(lacking))]
     TooManyMissing {
@@ -197,6 +205,7 @@ impl AssembleError {
             }
             Self::ReadOnly { .. } => "use the release that wrote it",
             Self::CreationInterrupted { .. } => "wipe its drives and create it again",
+            Self::Impossible { .. } => "its records were written by something else: restore them",
             Self::TooManyMissing { .. } => "bring the missing drives back",
             Self::NeedsStartDegraded { .. } => {
                 "bring the drives back, or make sure that they are not in use elsewhere and say \
@@ -260,6 +269,10 @@ pub fn assemble(found: &[Found], options: AssembleOptions) -> Result<Assembly, A
     if !record.zeroed {
         return Err(AssembleError::CreationInterrupted { name: record.name });
     }
+    crate::check::startable(&record).map_err(|problem| {
+        let path = newest.path.to_owned();
+        AssembleError::Impossible { path, problem }
+    })?;
     let layout = record.layout().map_err(|_| AssembleError::NoRecord)?;
     let missing = missing(&record, &slots);
     let resync_needed = Vec::new();

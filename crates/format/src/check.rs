@@ -4,14 +4,14 @@ use crate::FormatError;
 use crate::encode;
 use crate::limits::{
     ADDRESS_MAX, AREA_BYTES, COUNTERS_END, EXPORTS_BYTES_MAX, EXPORTS_MAX, EXTENTS_MAX, HOSTS_MAX,
-    LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX, REGIONS_MAX, SERIAL_MAX,
-    VOLUMES_MAX,
+    JOURNAL_BYTES_MAX, LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX,
+    REGIONS_MAX, SERIAL_MAX, VOLUMES_MAX,
 };
-use crate::record::{ArrayRecord, ExportAddress, Extent, NvmeExport, SlotState};
+use crate::record::{ArrayRecord, ExportAddress, Extent, GroupRecord, NvmeExport, SlotState};
 use crate::region::{Geometry, SHIFT_MAX};
-use layout::Layout;
+use layout::{CodeKind, Layout};
 use std::collections::BTreeSet;
-use units::{GroupNo, MIB, Uuid};
+use units::{GroupNo, MIB, Slot, Uuid};
 
 type Rule = Result<(), FormatError>;
 
@@ -37,10 +37,27 @@ pub fn check(record: &ArrayRecord) -> Rule {
         rule(group.resync_border <= stripes, "a resync border lies outside its group")?;
         let guard = !group.guarded || record.journal_key != 0;
         rule(guard, "a group is guarded without a journal")?;
+        let parity = layout.descriptor(GroupNo(number)).code == CodeKind::Parity;
+        let journaled = number == 0 && parity;
+        rule(!group.guarded || journaled, "a group is guarded that has no journal")?;
     }
+    let redundant = |slot| layout.groups_of(slot).filter(|g| layout.m(*g) > 0).count();
+    let once = (0..layout.drives()).all(|slot| redundant(Slot(slot)) <= 1);
+    rule(once, "a slot is in more than one group with redundancy")?;
     volumes(record, &layout)?;
     exports(record)?;
     crate::more::check(record, &layout)
+}
+
+/// Checks what is right of a record as it is read, but nobody writes, and nobody can go on from.
+pub fn startable(record: &ArrayRecord) -> Rule {
+    let layout = record.layout()?;
+    let owed = |(number, group): (u16, &GroupRecord)| {
+        let number = GroupNo(number);
+        layout.m(number) > 0 && group.resync_border < layout.stripes(number)
+    };
+    let owes = (0u16..).zip(&record.groups).any(owed);
+    rule(record.areas.is_none() || !owes, "a resync border stands in a group with a region map")
 }
 
 /// The areas before the data area, one behind the other, and the map as large as it need be.
@@ -54,6 +71,8 @@ fn areas(record: &ArrayRecord, layout: &Layout) -> Rule {
         && areas.map_start + areas.map_bytes <= areas.journal_start
         && areas.journal_start + areas.journal_bytes <= record.data_offset;
     rule(whole && ordered, "its region map or journal lies at an impossible place")?;
+    let short = areas.journal_bytes <= JOURNAL_BYTES_MAX;
+    rule(short, "its journal area is larger than any may be")?;
     rule(areas.shift <= SHIFT_MAX, "its regions are of an impossible size")?;
     let map = Geometry::new(layout, areas.shift);
     let groups = (0..layout.groups()).map(GroupNo);

@@ -6,8 +6,9 @@ use crate::encode::{
     JOURNAL_KEY_AT, STATE_OWNED, STATE_SCRUBBED, STATE_STARTED_DEGRADED, STATE_ZEROED,
 };
 use crate::limits::{
-    ADDRESS_MAX, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES, FORMAT_VERSION,
-    FORMAT_VERSION_1, HEADER_BYTES, MAGIC, NAME_MAX, RECORD_MAX, SERIAL_MAX, VOLUMES_MAX,
+    ADDRESS_MAX, COUNTERS_READ_END, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES,
+    FORMAT_VERSION, FORMAT_VERSION_1, HEADER_BYTES, IMAGE_ALIGN, MAGIC, NAME_MAX, RECORD_MAX,
+    SERIAL_MAX, VOLUMES_MAX,
 };
 use crate::more::{self, COMPAT_TASKS, INCOMPAT_KNOWN};
 use crate::record::{
@@ -57,6 +58,14 @@ pub fn header(image: &[u8]) -> Result<Header, FormatError> {
     })
 }
 
+/// Bytes of a slot that hold its record, with the zeros behind it: what its header says, of which
+/// at least [`HEADER_BYTES`] must be there. `None` if that is not intact, or says more than a slot
+/// has.
+pub fn image_bytes(front: &[u8]) -> Option<usize> {
+    let header = header(front).ok().filter(|header| header.record_bytes <= RECORD_MAX)?;
+    Some((HEADER_BYTES + header.record_bytes).next_multiple_of(IMAGE_ALIGN))
+}
+
 /// Reads the record of a slot's bytes (the slot, or as much of it as holds the record). Every
 /// rule of the format holds for what it returns.
 pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
@@ -88,6 +97,9 @@ pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     record.sequence = header.sequence;
     record.read_only = header.read_only != 0;
     record.check()?;
+    if record.epoch.counter.max(record.sequence) >= COUNTERS_READ_END {
+        return invalid("its epoch or its sequence number leaves no room for those that follow");
+    }
     Ok(record)
 }
 

@@ -6,9 +6,10 @@
 //! - Encoding allocates nothing: it runs beside the writes that it tells of.
 
 use crate::codec::Reader;
-use crate::journal::Place;
+use crate::journal::{Place, stands};
 use crate::limits::{
-    BATCH_ALIGN, FLIGHT_BYTES_MAX, FLIGHT_ENTRY_BYTES, FLIGHT_HEADER_BYTES, FLIGHT_MAGIC,
+    BATCH_ALIGN, COUNTERS_END, FLIGHT_BYTES_MAX, FLIGHT_ENTRY_BYTES, FLIGHT_HEADER_BYTES,
+    FLIGHT_MAGIC,
 };
 use units::GroupNo;
 
@@ -108,10 +109,17 @@ pub fn said_bytes(bytes: &[u8]) -> Option<usize> {
     (sizes.contains(&size) && size.is_multiple_of(BATCH_ALIGN)).then_some(size)
 }
 
+/// Whether a page under this key may begin with these bytes, by the fields that stand at fixed
+/// places ([`crate::journal::may_begin`]).
+pub fn may_begin(bytes: &[u8], place: Place, key: u64) -> bool {
+    stands(bytes, FLIGHT_MAGIC, place, [40, 56]).is_some_and(|found| found == key && key != 0)
+}
+
 /// Reads the page that may begin with these bytes, as much as there is behind its place; `None` if
 /// none does, or not all of it is there.
 pub fn decode(bytes: &[u8], place: Place) -> Option<FlightPage> {
     let size = said_bytes(bytes)?;
+    stands(bytes, FLIGHT_MAGIC, place, [40, 56])?;
     let page = bytes.get(..size)?;
     let crc = parity::crc32c(0, &page[..CRC_AT]);
     let crc = parity::crc32c(crc, &[0; 4]);
@@ -128,7 +136,8 @@ pub fn decode(bytes: &[u8], place: Place) -> Option<FlightPage> {
     from.u32().ok()?;
     from.zeros(CRC_AT - 68).ok()?;
     from.u32().ok()?;
-    let right = Place { array, at } == place && sequence != 0 && key != 0;
+    let right = Place { array, at } == place && key != 0;
+    let right = right && (1..COUNTERS_END).contains(&sequence);
     if !right || count > page_entries(size) || page_bytes(count) != size {
         return None;
     }

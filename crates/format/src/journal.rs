@@ -14,7 +14,7 @@
 use crate::FormatError;
 use crate::codec::{Reader, Writer};
 use crate::limits::{
-    BATCH_ALIGN, BATCH_HEADER_BYTES, ENTRY_BYTES, JOURNAL_MAGIC, JOURNAL_RANGE_BYTES,
+    BATCH_ALIGN, BATCH_HEADER_BYTES, COUNTERS_END, ENTRY_BYTES, JOURNAL_MAGIC, JOURNAL_RANGE_BYTES,
 };
 use units::{GroupNo, Uuid};
 
@@ -158,12 +158,30 @@ pub fn encode(place: Place, batch: &Batch, crc: u32) -> Vec<u8> {
     out.0
 }
 
+/// Whether a batch under this key may begin with these bytes, by the fields that stand at fixed
+/// places. Hosts choose what payloads hold, but not the key: with it nobody takes the time for the
+/// checksum of what only looks like a batch.
+pub fn may_begin(bytes: &[u8], place: Place, key: u64) -> bool {
+    stands(bytes, JOURNAL_MAGIC, place, [48, 64]).is_some_and(|found| found == key && key != 0)
+}
+
+/// The key of what may begin with these bytes, if magic, array and place are right; the key, and
+/// where it begins, are at `key_at` and `place_at`.
+pub(crate) fn stands(
+    bytes: &[u8],
+    magic: [u8; 8],
+    place: Place,
+    [key_at, place_at]: [usize; 2],
+) -> Option<u64> {
+    let number = |at: usize| Reader(bytes.get(at..at + 8)?).u64().ok();
+    let mine = bytes.starts_with(&magic) && bytes.get(8..24)? == place.array.0;
+    (mine && number(place_at)? == place.at).then_some(number(key_at)?)
+}
+
 /// Reads the head of a batch that may begin with these bytes, as much as there is behind its
 /// place; `None` if none does, or not all of the head is there.
 pub fn decode(bytes: &[u8], place: Place) -> Option<Head> {
-    if !bytes.starts_with(&JOURNAL_MAGIC) {
-        return None;
-    }
+    stands(bytes, JOURNAL_MAGIC, place, [48, 64])?;
     let size = Reader(bytes.get(72..76)?).u32().ok()? as usize;
     if size < BATCH_HEADER_BYTES || !size.is_multiple_of(BATCH_ALIGN) {
         return None;
@@ -199,7 +217,7 @@ fn read(
     from.zeros(from.0.len())?;
     let payload = batch.payload_bytes().next_multiple_of(BATCH_ALIGN as u64);
     let fits = batch.head_bytes() == head_bytes && payload == payload_bytes as u64;
-    let ordered = (1..=sequence).contains(&tail);
+    let ordered = (1..=sequence).contains(&tail) && sequence < COUNTERS_END;
     let right = mine && fits && ordered && key != 0;
     Ok(right.then_some(Head { batch, head_bytes, payload_bytes, crc }))
 }

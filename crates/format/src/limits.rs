@@ -58,6 +58,8 @@ pub const NQN_MAX: usize = 223;
 pub const EXPORTS_MAX: usize = 256;
 /// Epochs and sequence numbers are smaller: nobody gets there, and one more never overflows.
 pub const COUNTERS_END: u64 = 1 << 60;
+/// What is read is smaller than this, so that whoever goes on from it never comes to the end.
+pub const COUNTERS_READ_END: u64 = COUNTERS_END / 2;
 /// Bytes of an entry of the list of lost ranges.
 pub const LOST_ENTRY_BYTES: usize = 16;
 /// Most entries of that list.

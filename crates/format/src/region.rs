@@ -23,7 +23,7 @@
 
 use crate::codec::{Reader, Writer, crc32c};
 use crate::limits::{
-    COUNTERS_END, PAGE_BYTES, PAGE_ENTRIES, PAGE_HEADER_BYTES, PAGE_MAGIC, REGION_BITS,
+    COUNTERS_READ_END, PAGE_BYTES, PAGE_ENTRIES, PAGE_HEADER_BYTES, PAGE_MAGIC, REGION_BITS,
     REGION_ENTRY_BYTES, REGIONS_MAX,
 };
 use layout::Layout;
@@ -114,7 +114,7 @@ fn read(
         return Ok(None);
     }
     let sequence = from.u64()?;
-    if sequence >= COUNTERS_END {
+    if sequence >= COUNTERS_READ_END {
         return Ok(None);
     }
     from.zeros(PAGE_HEADER_BYTES - 40)?;

@@ -4,10 +4,11 @@ mod common;
 
 use common::{mapped, plain, uuid};
 use layout::Level;
+use palisade_format::flight::{self, PageHead};
 use palisade_format::journal::{
     self, Batch, Place, Redo, StripRange, decode, drive_tag, encode, payload_crc,
 };
-use palisade_format::limits::BATCH_ALIGN;
+use palisade_format::limits::{BATCH_ALIGN, COUNTERS_END};
 use palisade_format::{SlotState, decode as decode_record, encode as encode_record};
 use proptest::prelude::*;
 use std::path::Path;
@@ -122,6 +123,36 @@ fn batches_of_others_and_impossible_ones_are_refused() {
         Batch { key: 0, ..batch(&[1]) },
     ] {
         assert_eq!(decode(&encode(place(), &wrong, 0), place()), None);
+    }
+}
+
+/// What a host wrote may look like the heads of batches, all as large as there is room for: none is
+/// looked at closer, unless it has the key.
+#[test]
+fn what_only_looks_like_a_batch_costs_no_checksum() {
+    let mut head = encode(place(), &batch(&[1]), 0);
+    head[72..76].copy_from_slice(&(32u32 << 20).to_le_bytes());
+    let key = batch(&[1]).key;
+    assert!(journal::may_begin(&head, place(), key), "it is looked at");
+    assert!(!journal::may_begin(&head, place(), key ^ 1 << 63));
+    assert!(!journal::may_begin(&head, Place { at: 4096, ..place() }, key));
+    assert!(!journal::may_begin(&head, Place { array: uuid(8), ..place() }, key));
+    assert!(!journal::may_begin(&head[..64], place(), key), "too short");
+    head[48..56].fill(0);
+    assert!(!journal::may_begin(&head, place(), 0), "there is no key");
+}
+
+#[test]
+fn a_number_that_nothing_can_follow_is_no_batch() {
+    let last = u64::MAX;
+    for sequence in [COUNTERS_END, last] {
+        let batch = Batch { sequence, tail: sequence, ..batch(&[1]) };
+        assert_eq!(decode(&encode(place(), &batch, 0), place()), None);
+        let (key, epoch) = (batch.key, 1);
+        let head = PageHead { group: GroupNo(0), lane: 0, sequence, key, epoch };
+        let mut page = vec![0; 4096];
+        flight::encode(place(), &head, 0, [].into_iter(), &mut page);
+        assert_eq!(flight::decode(&page, place()), None);
     }
 }
 

@@ -5,11 +5,11 @@ mod common;
 use common::{SHAPES, eventful, mapped, plain, troubled, uuid, with_nvme};
 use layout::Level;
 use palisade_format::{
-    ArrayRecord, FormatError, LostRange, SlotState, decode, encode, limits, newest, next_slot,
-    slot_offsets,
+    ArrayRecord, FormatError, GroupRecord, LostRange, SlotState, decode, encode, limits, newest,
+    next_slot, slot_offsets,
 };
 use proptest::prelude::*;
-use units::{MIB, Slot};
+use units::{GroupNo, MIB, Slot};
 
 /// An export over NVMe/TCP says no more than there is room for, and a flag says that it is there.
 #[test]
@@ -273,6 +273,94 @@ fn rules_hold_behind_right_checksums() {
     refused(slot + 32, &[0xff; 8]);
 }
 
+/// Whoever goes on from a record counts on, and must not come to the end.
+#[test]
+fn counters_near_their_end_are_refused() {
+    let counted = |sequence: u64, epoch: u64| {
+        let mut record = plain(Level::Raid5, 4);
+        (record.sequence, record.epoch.counter) = (sequence, epoch);
+        let last = record.epoch.mark();
+        record.slots.iter_mut().for_each(|slot| slot.last = last);
+        decode(&encode(&record)).is_ok()
+    };
+    let end = limits::COUNTERS_READ_END;
+    assert!(counted(end - 1, end - 1));
+    for refused in [end, limits::COUNTERS_END - 1] {
+        assert!(!counted(refused, 1) && !counted(1, refused));
+    }
+}
+
+/// The same array with all ranges cut in two, one behind the other on the same slots.
+fn cut(level: Level, drives: u16) -> ArrayRecord {
+    let mut record = plain(level, drives);
+    let mut back = record.ranges.clone();
+    for (front, back) in record.ranges.iter_mut().zip(&mut back) {
+        front.array_bytes /= 2;
+        back.array_bytes /= 2;
+        back.drive_start = record.data_bytes / 2;
+    }
+    let (groups, mut start) = (record.groups.len(), 0);
+    for range in &mut record.ranges {
+        (range.array_start, start) = (start, start + range.array_bytes);
+    }
+    for range in &mut back {
+        (range.array_start, start) = (start, start + range.array_bytes);
+        range.first_group += groups as u16;
+    }
+    record.ranges.extend(back);
+    let layout = record.layout().unwrap();
+    let stripes = (0..layout.groups()).map(|g| layout.stripes(GroupNo(g)));
+    let group = |resync_border| GroupRecord { resync_border, ..record.groups[0] };
+    record.groups = stripes.map(group).collect();
+    record
+}
+
+/// A rebuild fills one group of a slot: what else lay there would count as filled, too.
+#[test]
+fn a_slot_is_in_one_group_with_redundancy() {
+    for (level, drives) in SHAPES {
+        let redundant = !matches!(level, Level::Jbod | Level::Raid0);
+        assert_eq!(cut(level, drives).check().is_err(), redundant, "{level}");
+    }
+}
+
+/// The journal area is that of one group.
+#[test]
+fn only_the_group_of_the_journal_is_guarded() {
+    let guarded = |level, drives, group: usize| {
+        let mut record = mapped(plain(level, drives));
+        record.journal_key = 7;
+        record.groups[group].guarded = true;
+        record.check().is_ok()
+    };
+    assert!(guarded(Level::Raid5, 4, 0));
+    for (level, drives) in [(Level::Raid1, 3), (Level::Raid10, 6), (Level::Jbod, 3)] {
+        assert!(!guarded(level, drives, 0), "{level}");
+    }
+    let mut two = mapped(plain(Level::Raid6, 8));
+    let range = &mut two.ranges[0];
+    (range.descriptor.k, range.descriptor.width, range.descriptor.groups) = (2, 4, 2);
+    range.array_bytes = 2 * 2 * two.data_bytes;
+    two.groups.push(two.groups[0]);
+    (two.journal_key, two.groups[0].guarded) = (7, true);
+    assert_eq!(two.check(), Ok(()));
+    two.groups[1].guarded = true;
+    assert!(two.check().is_err());
+}
+
+#[test]
+fn a_journal_area_has_a_limit() {
+    let with = |journal_bytes| {
+        let mut record = mapped(plain(Level::Raid5, 4));
+        let areas = record.areas.as_mut().unwrap();
+        areas.journal_bytes = journal_bytes;
+        record.data_offset = areas.journal_start + journal_bytes;
+        record.check().is_ok()
+    };
+    assert!(with(limits::JOURNAL_BYTES_MAX));
+    assert!(!with(limits::JOURNAL_BYTES_MAX + MIB));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -498,6 +586,7 @@ fn document_and_code_agree() {
         ("EXTENTS_MAX", limits::EXTENTS_MAX as u64),
         ("EXPORTS_MAX", limits::EXPORTS_MAX as u64),
         ("COUNTERS_END", limits::COUNTERS_END),
+        ("COUNTERS_READ_END", limits::COUNTERS_READ_END),
         ("LOST_ENTRY_BYTES", limits::LOST_ENTRY_BYTES as u64),
         ("LOST_MAX", limits::LOST_MAX as u64),
         ("LOST_UNIT", limits::LOST_UNIT),

@@ -1,7 +1,7 @@
 //! The region map: pages as bytes, damage, which page counts, and where everything lies.
 
 use layout::{Layout, Level};
-use palisade_format::limits::{COUNTERS_END, PAGE_BYTES, PAGE_ENTRIES};
+use palisade_format::limits::{COUNTERS_READ_END, PAGE_BYTES, PAGE_ENTRIES};
 use palisade_format::region::{self, Entry, Geometry, Page, PageId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -61,13 +61,14 @@ fn pages_of_others_and_impossible_ones_are_refused() {
     assert_eq!(read(id(), &ALL[..4]), None);
     assert_eq!(read(id(), &[1, u64::MAX, u64::MAX, u64::MAX, u64::MAX]), None, "no such band");
     assert_eq!(region::decode(&bytes[..4095], id(), &ALL[..5]), None);
-    let late = region::encode(id(), &page(COUNTERS_END, 5));
+    let late = region::encode(id(), &page(COUNTERS_READ_END, 5));
     assert_eq!(region::decode(&late, id(), &ALL[..5]), None, "nothing could follow it");
 }
 
 proptest! {
     #[test]
-    fn pages_round_trip(sequence in 0..COUNTERS_END, group in any::<u16>(), number in any::<u32>(),
+    fn pages_round_trip(sequence in 0..COUNTERS_READ_END, group in any::<u16>(),
+            number in any::<u32>(),
             raw in prop::collection::vec(any::<(u64, u64, bool)>(), 0..=PAGE_ENTRIES)) {
         let id = PageId { group: GroupNo(group), number, ..id() };
         let entry = |(written, missed, dirty)| Entry { written, missed, dirty };

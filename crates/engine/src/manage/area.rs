@@ -131,6 +131,9 @@ impl Said {
 
     fn take_batch(&mut self, area: &[u8], place: Place, key: u64, slot: Slot) {
         let at = place.at as usize;
+        if !journal::may_begin(&area[at..], place, key) {
+            return;
+        }
         let head = journal::decode(&area[at..], place);
         let Some(head) = head.filter(|h| h.batch.key == key && h.batch.group == GROUP) else {
             return;
@@ -154,6 +157,9 @@ impl Said {
 
     fn take_page(&mut self, area: &[u8], place: Place, key: u64, slot: Slot) {
         let at = place.at as usize;
+        if !flight::may_begin(&area[at..], place, key) {
+            return;
+        }
         let page = flight::decode(&area[at..], place);
         let Some(what) = page.filter(|p| p.head.key == key && p.head.group == GROUP) else {
             return;

@@ -256,8 +256,8 @@ impl<E: Host> Manager<E> {
             Some((c.reference, c.drive, c.next))
         };
         let seats = assembly.slots.iter().map(&mut seat).collect();
-        let older =
-            |at: &usize| list[*at].record.as_ref().map(|r| r.epoch) != Ok(assembly.record.epoch);
+        let age = |r: &ArrayRecord| (r.epoch, r.sequence);
+        let older = |at: &usize| list[*at].record.as_ref().map(age) != Ok(age(&assembly.record));
         let catch_up = cached || assembly.slots.iter().flatten().any(older);
         let managed = self.admit(Phase::Starting, assembly.record.clone(), seats);
         *managed.missing.borrow_mut() = assembly.missing.iter().map(|m| m.slot).collect();

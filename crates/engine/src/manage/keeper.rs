@@ -30,7 +30,7 @@ use crate::Host;
 use crate::array::MANAGER;
 use crate::array::message::{Mail as ArrayMail, Outcome};
 use crate::buffers::copy;
-use crate::limits::{SWEEP, WRITE_AHEAD};
+use crate::limits::{PAGES_AT_ONCE, SWEEP, WRITE_AHEAD};
 use crate::manage::discard::{self, Discards};
 use crate::manage::managed::Managed;
 use crate::manage::store;
@@ -385,7 +385,7 @@ async fn write_pages<E: Host>(
     let durable = !mutants::is(Mutant::PageNotDurable);
     let image = |(page, other): (&PageKey, &bool)| {
         let (sequence, bytes) = keeper.map.borrow().encode(*page);
-        (*page, sequence, bytes, *other && !mutants::is(Mutant::PageOnce))
+        (*page, sequence, copy(&bytes), *other && !mutants::is(Mutant::PageOnce))
     };
     let images: Vec<_> = pages.iter().map(image).collect();
     let mut work = Vec::new();
@@ -395,7 +395,6 @@ async fn write_pages<E: Host>(
         for ((group, page), sequence, bytes, twice) in &images {
             let turn = if mutants::is(Mutant::PageSamePlace) { 0 } else { *sequence as usize % 2 };
             if let Some(places) = map.geometry().page_offsets(slot, *group, *page) {
-                let bytes = copy(bytes);
                 if *twice {
                     other.push((start + places[1 - turn], bytes.clone()));
                 }
@@ -403,7 +402,7 @@ async fn write_pages<E: Host>(
                     let behind = places[0].max(places[1]) + PAGE_BYTES as u64;
                     own.push((start + behind, bytes.clone()));
                 }
-                own.push((start + places[turn], bytes));
+                own.push((start + places[turn], bytes.clone()));
             }
         }
         if !own.is_empty() {
@@ -412,15 +411,7 @@ async fn write_pages<E: Host>(
     }
     let failed = on_drives(managed, work, move |drive, lists| async move {
         for list in lists {
-            let tickets: Vec<_> = list
-                .iter()
-                .map(|(at, page)| drive.write(*at, core::slice::from_ref(page), durable))
-                .collect();
-            let mut result = Ok(());
-            for ticket in tickets {
-                result = result.and(ticket.await);
-            }
-            result?;
+            store::write_pieces(&drive, &list, durable, PAGES_AT_ONCE).await?;
         }
         Ok(())
     })

@@ -69,22 +69,21 @@ pub(super) async fn write_changed<E: Host>(
     has: &mut Written,
 ) -> Result<usize, DriveError> {
     let start = managed.map_start();
-    let (mut tickets, mut count) = (Vec::new(), 0);
+    let (mut pieces, mut count) = (Vec::new(), 0);
     for (page, newest) in has {
         let map = keeper.map.borrow();
         let (sequence, bytes) = map.encode(*page);
         if sequence != *newest {
             let places = map.geometry().page_offsets(slot, page.0, page.1);
+            let bytes = copy(&bytes);
             for at in places.expect("it has the page") {
-                tickets.push(drive.write(start + at, &[copy(&bytes)], true));
+                pieces.push((start + at, bytes.clone()));
             }
             *newest = sequence;
             count += 1;
         }
     }
-    for ticket in tickets {
-        ticket.await?;
-    }
+    store::write_pieces(drive, &pieces, true, PAGES_AT_ONCE).await?;
     Ok(count)
 }
 

@@ -136,8 +136,8 @@ pub(super) async fn scrub<E: Host>(managed: &Rc<Managed<E>>) {
             let visit = Visit { thorough: true, since: 0, before: done };
             let (sum, next) = window(managed, group, stripes, visit, move || Job::Check(how)).await;
             managed.blame(&sum.wrong);
-            (at.stripe, at.checked_bytes) = (next, at.checked_bytes + sum.compared * data);
-            found(&mut at, &sum);
+            at.stripe = next;
+            found(&mut at, &sum, data);
             tasks.scrub.set(Some(at));
             if sum.stopped || tasks.cut() {
                 return;
@@ -161,11 +161,15 @@ pub(super) async fn scrub<E: Host>(managed: &Rc<Managed<E>>) {
     tasks.scrub.set(None);
 }
 
-fn found(at: &mut ScrubRecord, sum: &Sum) {
-    at.mismatches += sum.mismatches;
-    at.unlocated += sum.unlocated;
-    at.unreadable += sum.unreadable;
-    at.repaired += sum.repaired;
+/// Adds what a window came to, of stripes with so many bytes of data. The counts before it come
+/// from a record, where anything may stand.
+fn found(at: &mut ScrubRecord, sum: &Sum, data: u64) {
+    let add = |count: &mut u64, more: u64| *count = count.saturating_add(more);
+    add(&mut at.checked_bytes, sum.compared * data);
+    add(&mut at.mismatches, sum.mismatches);
+    add(&mut at.unlocated, sum.unlocated);
+    add(&mut at.unreadable, sum.unreadable);
+    add(&mut at.repaired, sum.repaired);
 }
 
 /// Records what a scrub found.

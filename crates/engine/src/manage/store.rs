@@ -9,8 +9,8 @@ use crate::buffers::copy;
 use crate::limits::MAP_STEP;
 use crate::mutants::{self, Mutant};
 use format::limits::{AREA_BYTES, BATCH_ALIGN, PAGE_BYTES};
-use format::{ArrayRecord, FormatError, SLOT_BYTES};
-use io::{BufMut, Drive, DriveError, Pool};
+use format::{ArrayRecord, FormatError};
+use io::{Buf, BufMut, Drive, DriveError, Pool};
 use std::collections::BTreeSet;
 use units::MIB;
 
@@ -44,15 +44,18 @@ pub async fn read<D: Drive>(
 /// Bytes of a slot that are read first; most records are shorter.
 const FRONT_BYTES: usize = format::limits::IMAGE_ALIGN;
 
-/// Reads the front of a record slot, and all of it where its record may be longer.
+/// Reads the front of a record slot, and as much more of it as its header says that the record has:
+/// whether anything behind that can be read tells nothing of the record.
 async fn read_slot<D: Drive>(drive: &D, offset: u64) -> Result<io::BufMut, DriveError> {
     let (result, front) = drive.read(offset, Pool::single(FRONT_BYTES)).await;
     result?;
-    if !matches!(format::decode(&front), Err(FormatError::RecordDamaged)) {
-        return Ok(front);
+    match format::image_bytes(&front) {
+        Some(bytes) if bytes > FRONT_BYTES => {
+            let (result, image) = drive.read(offset, Pool::single(bytes)).await;
+            result.map(|()| image)
+        }
+        _ => Ok(front),
     }
-    let (result, all) = drive.read(offset, Pool::single(SLOT_BYTES as usize)).await;
-    result.map(|()| all)
 }
 
 /// Writes a record to the slot `next`, durably, and tells where the one after it goes.
@@ -69,6 +72,27 @@ pub async fn write<D: Drive>(
         return Ok(next);
     }
     Ok(NextSlot(format::next_slot(next.0)))
+}
+
+/// Writes pieces at their places, `at_once` at a time: a drive has a request's deadline for that
+/// many of them, however many there are.
+pub async fn write_pieces<D: Drive>(
+    drive: &D,
+    pieces: &[(u64, Buf)],
+    durable: bool,
+    at_once: usize,
+) -> Result<(), DriveError> {
+    for some in pieces.chunks(at_once) {
+        let write =
+            |(at, piece): &(u64, Buf)| drive.write(*at, core::slice::from_ref(piece), durable);
+        let tickets: Vec<D::Done> = some.iter().map(write).collect();
+        let mut result = Ok(());
+        for ticket in tickets {
+            result = result.and(ticket.await);
+        }
+        result?;
+    }
+    Ok(())
 }
 
 /// Overwrites head area, tail area and what lies behind it with zeros, durably: no record and no
@@ -183,9 +207,11 @@ pub async fn read_noting<D: Drive>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use io::Env;
+    use core::cell::Cell;
+    use io::{Env, Priority};
     use sim::{DriveConfig, SharedSimDrive, World, WorldConfig};
-    use units::CoreId;
+    use std::rc::Rc;
+    use units::{CoreId, Nanos};
 
     /// What is read of an area, with one bad piece, into a buffer that held something else.
     fn reads_zeros_where_it_is_bad(bytes: usize) {
@@ -209,5 +235,36 @@ mod tests {
         reads_zeros_where_it_is_bad(STEP / 2);
         reads_zeros_where_it_is_bad(3 * STEP);
         reads_zeros_where_it_is_bad(2 * STEP + 16 * PIECE);
+    }
+
+    /// Many pages of a map at once took longer than a deadline on a drive that is slow at small
+    /// durable writes.
+    #[test]
+    fn few_pieces_are_on_their_way_at_once() {
+        let shared = SharedSimDrive::new(DriveConfig::new(8 * MIB, 1));
+        let world = World::<()>::new(WorldConfig::new(1));
+        let (env, other) = (world.env(CoreId(0)), shared.clone());
+        let drive = env.bind(&shared);
+        let most = Rc::new(Cell::new(0));
+        let seen = most.clone();
+        world.env(CoreId(0)).spawn(Priority::First, async move {
+            loop {
+                seen.set(other.in_flight().max(seen.get()));
+                env.sleep(Nanos::from_micros(1)).await;
+            }
+        });
+        let piece = |i: u64| (i * 4096, copy(&[i as u8; 4096]));
+        let pieces: Vec<_> = (0..600).map(piece).collect();
+        let list = pieces.clone();
+        let written = async move { write_pieces(&drive, &list, true, 16).await };
+        assert_eq!(world.block_on(CoreId(0), written), Ok(()));
+        assert!((1..=16).contains(&most.get()), "{} at once", most.get());
+        for (at, piece) in &pieces {
+            assert_eq!(shared.peek(*at, 4096), piece[..], "at {at}");
+        }
+        shared.fail_writes(40, 1);
+        let drive = world.env(CoreId(0)).bind(&shared);
+        let written = async move { write_pieces(&drive, &pieces, true, 16).await };
+        assert_eq!(world.block_on(CoreId(0), written), Err(DriveError::Fault));
     }
 }

@@ -40,7 +40,7 @@ use crate::stripe::table::StripeKey;
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
 use format::{ArrayRecord, Paused, ScrubRecord, SlotState};
-use io::local::{Event, Semaphore};
+use io::local::{Event, Semaphore, yield_now};
 use io::{BlockError, Priority};
 use std::rc::Rc;
 use units::{Generation, GroupNo, Slot, StripeNo};
@@ -212,6 +212,8 @@ async fn keep<E: Host>(managed: Rc<Managed<E>>) {
         }
         tasks.doing.set(None);
         tasks.changed.notify();
+        // Whatever is owed: others run, too.
+        yield_now().await;
     }
     managed.show(None);
     tasks.ended.set(true);
@@ -592,6 +594,13 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
     let SlotState::Rebuilding { border } = managed.record().slots[slot.index()].state else {
         return End::Cut;
     };
+    if border >= total {
+        // Whoever recorded that had nothing left to fill, and did not say that it is in sync.
+        return match fill_to(managed, slot, incarnation, (total, total)).await {
+            true => End::Whole,
+            false => End::Stuck(total, Hindrance::Unavailable),
+        };
+    }
     let since = managed.record().slots[slot.index()].since;
     for stripes in windows(managed, group, border) {
         let first = managed.next_stripe(group, stripes.start, stripes.end, since);
@@ -607,29 +616,36 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
             return End::Cut;
         }
         let reached = sum.reached(&stripes);
-        if reached > stripes.start {
-            managed.unwritten_durably().await;
-            let moved = if reached == total {
-                managed.hold_changes().await;
-                let moved = advance(managed, slot, incarnation, reached, total).await;
-                managed.let_changes_go().await;
-                moved
-            } else {
-                managed.past_hold().await;
-                managed.lock.acquire(1).await;
-                let moved = advance(managed, slot, incarnation, reached, total).await;
-                managed.lock.release(1);
-                moved
-            };
-            if !moved {
-                return End::Stuck(stripes.start, Hindrance::Unavailable);
-            }
+        let moved = || fill_to(managed, slot, incarnation, (reached, total));
+        if reached > stripes.start && !moved().await {
+            return End::Stuck(stripes.start, Hindrance::Unavailable);
         }
         if let Some((stripe, why)) = sum.hindered {
             return End::Stuck(stripe, why);
         }
     }
     End::Whole
+}
+
+/// Moves a rebuild's border over what was filled; at the end of the group the slot joins.
+async fn fill_to<E: Host>(
+    managed: &Rc<Managed<E>>,
+    slot: Slot,
+    incarnation: u32,
+    (reached, total): (u64, u64),
+) -> bool {
+    managed.unwritten_durably().await;
+    if reached == total {
+        managed.hold_changes().await;
+        let moved = advance(managed, slot, incarnation, reached, total).await;
+        managed.let_changes_go().await;
+        return moved;
+    }
+    managed.past_hold().await;
+    managed.lock.acquire(1).await;
+    let moved = advance(managed, slot, incarnation, reached, total).await;
+    managed.lock.release(1);
+    moved
 }
 
 /// Moves a rebuild's border over what was filled, durably.

@@ -547,7 +547,7 @@ impl<E: Host> Managed<E> {
         let mut made = None;
         let create = async || {
             let volume = self.volume_status(volume)?;
-            let id = self.record().exports.iter().map(|e| e.id).max().unwrap_or(0) + 1;
+            let id = free_id(&self.record().exports);
             let export = ExportRecord { id, volume: volume.uuid, address: address.clone() };
             made =
                 Some(ExportStatus { id, volume: volume.uuid, volume_name: volume.name, address });
@@ -564,4 +564,11 @@ impl<E: Host> Managed<E> {
         }
         self.change(|r| r.exports.retain(|e| e.id != id)).await
     }
+}
+
+/// The number of a new export: behind the largest one, or the first that is free.
+fn free_id(exports: &[ExportRecord]) -> u32 {
+    let largest = exports.iter().map(|e| e.id).max().unwrap_or(0);
+    let is_free = |id: &u32| exports.iter().all(|e| e.id != *id);
+    largest.checked_add(1).unwrap_or_else(|| (1..).find(is_free).expect("there are few"))
 }

@@ -12,6 +12,7 @@ mod creation;
 mod discard;
 mod drain;
 mod failure;
+mod forged;
 mod gap;
 mod glitch;
 mod golden;

@@ -3,8 +3,9 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Rig, drives, duplicates, record, references};
-use engine::manage::command::{ArrayState, ManageError, StartOptions};
+use common::{Rig, drives, duplicates, read, record, references, write};
+use engine::manage::command::{ArrayState, ManageError, Request, SlotHealth, StartOptions};
+use format::{ExportAddress, SlotState};
 use layout::Level;
 use sim::SharedSimDrive;
 use std::rc::Rc;
@@ -53,4 +54,38 @@ fn a_drive_without_a_readable_record_slot_is_left_out() {
     oracle.verify(&rig, &rig.open_volume()[0], true);
     let alone = Rig::new(5, 1).assemble(&references(&drives[1..2]), StartOptions::default());
     assert!(matches!(alone, Err(ManageError::NothingFound)));
+}
+
+/// A record that is longer than what is read of its slot at first, and a bad block behind it: it is
+/// whole, and an older one would take in a drive that failed.
+#[test]
+fn a_bad_block_behind_a_long_record_hides_it_not() {
+    for seed in 0..4 {
+        let drives = drives(2, 6 + seed, false);
+        let rig = Rig::new(6 + seed, 1);
+        rig.create(Level::Raid1, &drives, 16 << 10).unwrap();
+        let volume = rig.volume(MIB).remove(0);
+        for i in 0..20 + seed {
+            let address = ExportAddress::NbdUnix(format!("/{i}-{}", "x".repeat(240)));
+            rig.ask(|r| Request::ExportCreate("a".into(), "v".into(), address, r)).unwrap();
+        }
+        write(&rig, &volume, 0, &[1; 4096]).unwrap();
+        rig.fail(0).unwrap();
+        write(&rig, &volume, 0, &[2; 4096]).unwrap();
+        rig.world.crash();
+        // Of every record that knows of the failure: there may be more than one.
+        for at in format::slot_offsets(drives[1].info().bytes) {
+            let record = format::decode(&drives[1].peek(at, format::SLOT_BYTES));
+            let Ok(record) = record else { continue };
+            if record.slots[0].state == SlotState::Failed {
+                let bytes = format::encode(&record).len() as u64;
+                assert!(bytes > 4096, "{bytes}");
+                drives[1].fail_range(at + bytes, 512);
+            }
+        }
+        let rig = Rig::new(7, 1);
+        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        let got = read(&rig, &rig.open_volume()[0], 0, 4096).unwrap();
+        assert_eq!((got[0], status.slots[0].health), (2, SlotHealth::Failed), "seed {seed}");
+    }
 }

@@ -144,7 +144,7 @@ fn batch<R: Raw>(
     let record = &array.record;
     let guarded = record.groups.get(group).is_some_and(|g| g.guarded);
     let mine = id == record.array && place == at && key == record.key && guarded;
-    if !mine || tail == 0 || tail > sequence {
+    if !mine || tail == 0 || tail > sequence || sequence >= 1 << 60 {
         return None;
     }
     let mut bytes = drive.copy(start + at, (head + payload) as usize);

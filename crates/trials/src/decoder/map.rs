@@ -254,7 +254,7 @@ pub fn page<R: Raw>(
         && f.size(2)? == group
         && f.size(2)? == masks.len()
         && f.number(4)? == number;
-    let sequence = f.number(8).filter(|n| *n < 1 << 60)?;
+    let sequence = f.number(8).filter(|n| *n < 1 << 59)?;
     f.reserved(20)?;
     let stored = f.number(4)? as u32;
     let mut zeroed = *bytes;

@@ -243,8 +243,8 @@ fn intact(drive: &impl Raw, at: u64) -> Option<Intact> {
     if header_crc != crc(&page[..124]) || header != HEADER || bytes > SLOT - HEADER {
         return None;
     }
-    // With the zeros behind it; of a longer record the whole slot.
-    let image = if HEADER + bytes <= super::PAGE { super::PAGE } else { SLOT };
+    // With the zeros behind it.
+    let image = (HEADER + bytes).next_multiple_of(super::PAGE);
     if drive.unreadable(at, image as u64) {
         return None;
     }
@@ -282,6 +282,9 @@ fn record(from: &Intact) -> Option<Record> {
         false => 0,
     };
     let zeroed = bits & 1 == 1;
+    if from.sequence.max(epoch.counter) >= 1 << 59 {
+        return None;
+    }
     Some(Record {
         sequence: from.sequence,
         areas,
