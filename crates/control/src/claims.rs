@@ -208,10 +208,16 @@ impl Manager {
         }
     }
 
-    /// Reserves drives that a running array has, for when it has them no more.
+    /// Reserves drives that a running array has, for when it has them no more; refused if another
+    /// request has one of them.
     pub(crate) async fn reserve(&self, paths: &[String]) -> Result<(), Error> {
         let _turn = self.turn().await?;
-        self.inventory().reserve(paths, true);
+        let mut inventory = self.inventory();
+        let other = |path: &&String| inventory.find(path).is_some_and(|known| known.reserved);
+        if let Some(path) = paths.iter().find(other) {
+            return Err(being_used(path));
+        }
+        inventory.reserve(paths, true);
         Ok(())
     }
 
@@ -398,12 +404,14 @@ fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), 
         ));
     }
     if inventory.find(path).is_some_and(|known| known.reserved) {
-        return Err(Error::refused(
-            format!("{path} is being used by another request"),
-            "wait for it, or take another drive",
-        ));
+        return Err(being_used(path));
     }
     Ok(())
+}
+
+fn being_used(path: &str) -> Error {
+    let text = format!("{path} is being used by another request");
+    Error::refused(text, "wait for it, or take another drive")
 }
 
 fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {

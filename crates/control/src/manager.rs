@@ -379,11 +379,12 @@ impl Manager {
             let outcome = self.ask_of(&status, Request::Delete).await;
             self.let_go(&paths).await;
             self.ended(&status, &outcome).await;
-            let running = self.running().await?;
+            let (done, running) = (outcome.is_ok(), self.running().await?);
             if running.iter().any(|other| other.uuid == status.uuid) {
                 outcome?;
             }
-            let counts = |s: &&SlotStatus| s.health != SlotHealth::Failed && s.path.is_some();
+            let counts =
+                |s: &&SlotStatus| done && s.health != SlotHealth::Failed && s.path.is_some();
             erased.extend(status.slots.iter().filter(counts).map(|s| s.serial.clone()));
         }
         let uuid: Uuid = array.uuid.parse().map_err(|_| unknown_array(name))?;

@@ -26,35 +26,63 @@ impl Content {
     }
 }
 
-/// What is read at once where not all of a range can be read; a record's header is no longer.
+/// What is read at once where not all of a range can be read.
 const PIECE_BYTES: u64 = 4096;
 
-/// Bytes of a drive as far as they can be read, with zeros for the rest; how many that are.
-fn read(drive: &SharedDrive, offset: u64, bytes: u64) -> Result<(BufMut, u64), DriveError> {
-    let size = |bytes: u64| usize::try_from(bytes).expect("a few MiB");
-    let mut all = Pool::single(size(bytes));
-    match drive.read_blocking(offset, &mut all) {
-        Err(DriveError::Media) => {}
-        outcome => return outcome.map(|()| (all, 0)),
+/// So many pieces may fail before the rest of a range is not asked for any more: each may take a
+/// drive seconds.
+const BAD_PIECES_MOST: u64 = 4;
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("a few MiB")
+}
+
+/// Bytes of a drive; `None`: not all of them can be read.
+fn read(drive: &SharedDrive, offset: u64, bytes: u64) -> Result<Option<BufMut>, DriveError> {
+    let mut buffer = Pool::single(size(bytes));
+    match drive.read_blocking(offset, &mut buffer) {
+        Err(DriveError::Media) => Ok(None),
+        outcome => outcome.map(|()| Some(buffer)),
     }
-    let mut unread = 0;
+}
+
+/// The same as far as they can be read, with zeros for the rest; whether that is all.
+fn read_what_can_be(
+    drive: &SharedDrive,
+    offset: u64,
+    bytes: u64,
+) -> Result<(BufMut, bool), DriveError> {
+    if let Some(all) = read(drive, offset, bytes)? {
+        return Ok((all, true));
+    }
+    let (mut all, mut bad) = (Pool::single(size(bytes)), 0);
+    all.fill(0);
     for at in (0..bytes).step_by(size(PIECE_BYTES)) {
-        let range = size(at)..size(bytes.min(at + PIECE_BYTES));
-        let mut piece = Pool::single(range.len());
-        match drive.read_blocking(offset + at, &mut piece) {
-            Ok(()) => all[range].copy_from_slice(&piece),
-            Err(DriveError::Media) => {
-                unread += range.len() as u64;
-                all[range].fill(0);
-            }
-            Err(error) => return Err(error),
+        let n = PIECE_BYTES.min(bytes - at);
+        match read(drive, offset + at, n)? {
+            Some(piece) => all[size(at)..][..size(n)].copy_from_slice(&piece),
+            None => bad += 1,
+        }
+        if bad == BAD_PIECES_MOST {
+            break;
         }
     }
-    Ok((all, unread))
+    Ok((all, false))
+}
+
+/// The record of a slot: its front, and as much more as that says. `None`: it can't be read.
+fn read_slot(drive: &SharedDrive, offset: u64) -> Result<Option<BufMut>, DriveError> {
+    let Some(front) = read(drive, offset, PIECE_BYTES)? else { return Ok(None) };
+    // Of an unknown version the header says all that counts.
+    let cut = matches!(format::decode(&front), Err(FormatError::RecordDamaged));
+    match format::image_bytes(&front) {
+        Some(bytes) if cut && bytes > front.len() => read(drive, offset, bytes as u64),
+        _ => Ok(Some(front)),
+    }
 }
 
 /// The record that counts on a drive. A slot that can't be read is passed over like one that was
-/// not written whole; so is what can't be read behind a record in its slot.
+/// not written whole.
 ///
 /// # Errors
 /// Outer: the drive can't be read. Inner: there is no record, or none that is understood.
@@ -64,16 +92,13 @@ pub fn read_record(drive: &SharedDrive) -> Result<Result<ArrayRecord, FormatErro
         return Ok(Err(FormatError::NoMagic));
     }
     let mut images = Vec::with_capacity(format::slots::SLOTS);
-    let mut unread = 0;
     for offset in format::slot_offsets(bytes) {
-        let (image, lacks) = read(drive, offset, format::SLOT_BYTES)?;
-        unread += lacks;
-        images.push(image);
+        images.push(read_slot(drive, offset)?);
     }
-    if unread == format::slots::SLOTS as u64 * format::SLOT_BYTES {
+    if images.iter().all(Option::is_none) {
         return Err(DriveError::Media);
     }
-    let slots = core::array::from_fn(|i| &images[i][..]);
+    let slots = core::array::from_fn(|i| images[i].as_ref().map_or(&[][..], |image| &image[..]));
     Ok(format::newest(slots).map(|(_, record)| record))
 }
 
@@ -99,14 +124,13 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     }
     // Behind the tail area less than a MiB may follow; all of it is looked at.
     let tail_part = bytes.min(2 * MIB);
-    let (head, before) = read(drive, 0, bytes.min(MIB))?;
+    let (head, all_before) = read_what_can_be(drive, 0, bytes.min(MIB))?;
     let tail = bytes - tail_part - (bytes - tail_part) % block;
-    let (tail, behind) = read(drive, tail, tail_part)?;
+    let (tail, all_behind) = read_what_can_be(drive, tail, tail_part)?;
     let seen = format::foreign_signature(&head, &tail);
     let signature = seen.map(|seen| format!("{} ({})", seen.what, seen.detail));
-    if before + behind > 0 {
-        let unread = before + behind;
-        let told = format!("{unread} bytes near its ends can't be read, a record may be there");
+    if !(all_before && all_behind) {
+        let told = "blocks near its ends can't be read, a record may be there".to_owned();
         problem = problem.or(Some(told));
     }
     Ok(Content { record: None, signature, problem })

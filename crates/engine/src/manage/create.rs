@@ -364,7 +364,7 @@ impl<E: Host> Manager<E> {
         managed.close();
         let dropped = managed.seats.borrow().iter().any(|s| s.dropped);
         let outcome = if flushed && !dropped {
-            let owed = managed.dirty_groups();
+            let owed = managed.unclean_groups();
             let stopped = |r: &mut ArrayRecord| {
                 r.groups.iter_mut().zip(owed).for_each(clean);
                 // Nothing that is in the journal is needed any more.
@@ -518,6 +518,7 @@ fn begun(
     let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(epoch_id);
     let layout = record.layout().expect("an assembled record has a layout");
     for (g, group) in record.groups.iter_mut().enumerate() {
+        let clean = record.areas.is_some() && !group.unclean;
         // From here on a crash without a write owes no more than is owed now. With a region map
         // the flag stands for what is owed, too.
         let owes = if record.areas.is_some() {
@@ -534,9 +535,9 @@ fn begun(
         let lacking = !layout.slots(group_no).all(in_sync);
         let parity = layout.descriptor(group_no).code == CodeKind::Parity;
         let end = layout.stripes(group_no);
-        // What a guarded group owed was carried out, but for lost pages, and where nobody knows all
-        // that was in flight.
-        let owes = owes && (!group.guarded || owed[g]);
+        // What a guarded group owed was carried out, and a clean one owed nothing, but for lost
+        // pages, and where nobody knows all that was in flight.
+        let owes = owes && (!(group.guarded || clean) || owed[g]);
         if accept_loss && lacking && parity && owes {
             (group.resync_border, group.loss_accepted, group.unclean) = (end, true, false);
         }

@@ -606,8 +606,26 @@ impl<E: Host> Managed<E> {
     /// waits until that is done.
     pub(super) fn gives_all_the_same(&self, group: GroupNo) -> bool {
         let accepted = self.record().groups[group.index()].loss_accepted;
-        let gives = |keeper: &Keeper| keeper.map.borrow().gives(group);
-        accepted || self.lacks(group) && self.keeper().is_some_and(gives)
+        accepted || self.lacks(group) && self.gives(group)
+    }
+
+    /// Whether redundancy is right in all that was ever written to a group with a region map.
+    fn gives(&self, group: GroupNo) -> bool {
+        self.keeper().is_some_and(|keeper| keeper.map.borrow().gives(group))
+    }
+
+    /// Whether what was written to a group may not match its redundancy: regions are owed, and not
+    /// for lost pages alone.
+    pub(super) fn doubts(&self, group: GroupNo) -> bool {
+        self.owes_regions(group) && !self.gives(group)
+    }
+
+    /// Which groups may have writes under way, or owe the resync of what was written, as a clean
+    /// stop says it. What pages of the map have forgotten is owed without that.
+    pub(super) fn unclean_groups(&self) -> Vec<bool> {
+        let forgotten = |g| self.keeper().is_some_and(|k| k.map.borrow().only_forgotten(g));
+        let dirty = self.dirty_groups().into_iter().zip(0u16..);
+        dirty.map(|(dirty, g)| dirty && !forgotten(GroupNo(g))).collect()
     }
 }
 

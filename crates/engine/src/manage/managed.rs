@@ -290,7 +290,7 @@ impl<E: Host> Managed<E> {
         self.layout.groups_of(slot).all(|group| {
             let border = record.groups[group.index()].resync_border;
             let parity = self.layout.descriptor(group).code == CodeKind::Parity;
-            let whole = border == self.layout.stripes(group) && !self.owes_regions(group);
+            let whole = border == self.layout.stripes(group) && !self.doubts(group);
             let trusted = !parity || whole;
             let lost = self
                 .layout

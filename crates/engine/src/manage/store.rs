@@ -49,8 +49,10 @@ const FRONT_BYTES: usize = format::limits::IMAGE_ALIGN;
 async fn read_slot<D: Drive>(drive: &D, offset: u64) -> Result<io::BufMut, DriveError> {
     let (result, front) = drive.read(offset, Pool::single(FRONT_BYTES)).await;
     result?;
+    // Of an unknown version the header says all that counts.
+    let cut = matches!(format::decode(&front), Err(FormatError::RecordDamaged));
     match format::image_bytes(&front) {
-        Some(bytes) if bytes > FRONT_BYTES => {
+        Some(bytes) if cut && bytes > FRONT_BYTES => {
             let (result, image) = drive.read(offset, Pool::single(bytes)).await;
             result.map(|()| image)
         }

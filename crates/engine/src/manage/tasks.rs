@@ -140,6 +140,8 @@ enum End {
     Cut,
     /// It can't go on, at this stripe.
     Stuck(u64, Hindrance),
+    /// Its border can't be moved on from this stripe.
+    Unmoved(u64),
 }
 
 /// What a window of stripes came to.
@@ -184,14 +186,20 @@ pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
 
 async fn keep<E: Host>(managed: Rc<Managed<E>>) {
     let tasks = &managed.tasks;
+    let mut last = None;
     while !tasks.ending.get() {
         let now = managed.view().generation;
         let owed = owed(&managed);
         tasks.stuck.borrow_mut().retain(|s| s.under == now && owed.contains(&s.what));
         managed.forget_pauses().await;
         if let Some(next) = due(&managed) {
+            let again = last.replace((next, now)) == Some((next, now));
             tasks.doing.set(Some(next.kind()));
             carry_out(&managed, next).await;
+            if again {
+                // Whatever is owed: others run, too.
+                yield_now().await;
+            }
         } else if tasks.scrub.get().is_some() && !tasks.hold.get().scrub {
             tasks.doing.set(Some(TaskKind::Scrub));
             scrub::scrub(&managed).await;
@@ -212,8 +220,6 @@ async fn keep<E: Host>(managed: Rc<Managed<E>>) {
         }
         tasks.doing.set(None);
         tasks.changed.notify();
-        // Whatever is owed: others run, too.
-        yield_now().await;
     }
     managed.show(None);
     tasks.ended.set(true);
@@ -239,16 +245,20 @@ async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
     };
     let tasks = &managed.tasks;
     managed.show(None);
-    if let End::Stuck(stripe, reason) = end {
-        let full = reason == Hindrance::Unavailable && managed.lost.take_overflow();
-        let reason = if full { Hindrance::ListFull } else { reason };
-        let strip = u64::from(managed.layout().strip_bytes());
-        let stuck = Some(Stuck { reason, group, offset: stripe * strip });
-        let mut shown = managed.task(kind, stripe, managed.layout().stripes(group));
-        shown.stuck = stuck;
+    let (stripe, reason, under) = match end {
+        End::Whole | End::Cut => return,
         // If something changed meanwhile, what was impossible may be possible now.
-        tasks.stuck.borrow_mut().push(StuckTask { what, under: before, shown });
-    }
+        End::Stuck(stripe, reason) => (stripe, reason, before),
+        // What the attempt itself made public is no reason for another.
+        End::Unmoved(stripe) => (stripe, Hindrance::Unavailable, managed.view().generation),
+    };
+    let full = reason == Hindrance::Unavailable && managed.lost.take_overflow();
+    let reason = if full { Hindrance::ListFull } else { reason };
+    let strip = u64::from(managed.layout().strip_bytes());
+    let stuck = Some(Stuck { reason, group, offset: stripe * strip });
+    let mut shown = managed.task(kind, stripe, managed.layout().stripes(group));
+    shown.stuck = stuck;
+    tasks.stuck.borrow_mut().push(StuckTask { what, under, shown });
 }
 
 /// Has stuck tasks tried again after a while. Without the array it does nothing.
@@ -540,7 +550,8 @@ async fn resync_regions<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> En
         }
         done += stripes.end - stripes.start;
         managed.lock.acquire(1).await;
-        keeper.map.borrow_mut().resynced(group, region);
+        let whole = !managed.lacks(group);
+        keeper.map.borrow_mut().resynced(group, region, whole);
         managed.publish(false).await;
         managed.lock.release(1);
         keeper::kick(managed);
@@ -566,7 +577,7 @@ async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
         }
         let reached = sum.reached(&stripes);
         if reached > stripes.start && !resynced(managed, group, reached).await {
-            return End::Stuck(stripes.start, Hindrance::Unavailable);
+            return End::Unmoved(stripes.start);
         }
         if let Some((stripe, why)) = sum.hindered {
             return End::Stuck(stripe, why);
@@ -598,7 +609,7 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
         // Whoever recorded that had nothing left to fill, and did not say that it is in sync.
         return match fill_to(managed, slot, incarnation, (total, total)).await {
             true => End::Whole,
-            false => End::Stuck(total, Hindrance::Unavailable),
+            false => End::Unmoved(total),
         };
     }
     let since = managed.record().slots[slot.index()].since;
@@ -618,7 +629,7 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
         let reached = sum.reached(&stripes);
         let moved = || fill_to(managed, slot, incarnation, (reached, total));
         if reached > stripes.start && !moved().await {
-            return End::Stuck(stripes.start, Hindrance::Unavailable);
+            return End::Unmoved(stripes.start);
         }
         if let Some((stripe, why)) = sum.hindered {
             return End::Stuck(stripe, why);

@@ -322,6 +322,12 @@ impl Map {
         !self.groups[group.index()].owed.is_empty()
     }
 
+    /// Whether all that is dirty is owed for lost pages alone.
+    pub fn only_forgotten(&self, group: GroupNo) -> bool {
+        let group = &self.groups[group.index()];
+        group.gives && group.dirty.is_subset(&group.owed)
+    }
+
     /// Whether redundancy is right in all that was ever written to a group, also in regions that
     /// are owed: what a drive that is out holds is computed from it.
     pub fn gives(&self, group: GroupNo) -> bool {
@@ -339,9 +345,14 @@ impl Map {
         set.into()
     }
 
-    /// A region was resynced.
-    pub fn resynced(&mut self, group: GroupNo, region: u64) {
-        self.groups[group.index()].owed.remove(&region);
+    /// A region was resynced; on all drives of the group, or not.
+    pub fn resynced(&mut self, group: GroupNo, region: u64, whole: bool) {
+        let group = &mut self.groups[group.index()];
+        group.owed.remove(&region);
+        if whole {
+            // No drive misses anything of it: it was forgotten, and is not any more.
+            group.entries[region as usize].missed = 0;
+        }
     }
 
     /// The stripes of a region.
@@ -437,7 +448,7 @@ mod tests {
         assert_eq!(m.written_bits(G), 200);
         assert_eq!(m.owed(G), [0, 1, 2, 3]);
         assert_eq!(m.owed_set(G)[..], [0b1111]);
-        m.resynced(G, 0);
+        m.resynced(G, 0, true);
         let free = m.cleanable(|_| true);
         m.clean(&free, |_| Some(9));
         assert_eq!(m.next_stripe(G, 0, END, 50), 0, "whatever the epoch of who was out");

@@ -244,6 +244,67 @@ fn a_lost_map_of_a_degraded_array_costs_nothing_that_was_written() {
     }
 }
 
+/// As far as the rebuild, not as the resync after it: all is whole again, and no drive is needed.
+fn filled_anew(level: Level, all: &[SharedSimDrive], seed: u64) -> (Rig, Rc<Oracle>) {
+    let oracle = map_lost(level, &all[..5], seed % 2 == 0, seed);
+    let rig = Rig::new(seed + 10, 1);
+    rig.assemble(&references(&all[..5]), DEGRADED).unwrap();
+    rig.replace(1, &all[5]).unwrap();
+    while record(&all[0]).slots[1].state != format::SlotState::InSync {
+        rig.world.run_for(Nanos::from_micros(20));
+    }
+    assert!(!record(&all[0]).groups[0].guarded, "seed {seed}: it owes the resync");
+    (rig, oracle)
+}
+
+#[test]
+fn a_drive_that_goes_before_forgotten_regions_are_right_costs_nothing() {
+    for (seed, level) in (130..).zip([Level::Raid5, Level::Raid6, Level::Raid5, Level::Raid6]) {
+        let all = drives(7, seed, false);
+        let (rig, oracle) = filled_anew(level, &all, seed);
+        let mut used = [0, 5, 2, 3, 4].map(|i| all[i].clone());
+        rig.fail(3).unwrap();
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+        rig.world.run_for(Nanos::from_millis(10));
+        rig.world.crash();
+        oracle.crashed();
+        let rig = Rig::new(seed + 20, 1);
+        rig.assemble(&references(&used), DEGRADED).unwrap();
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+        rig.replace(3, &all[6]).unwrap();
+        used[3] = all[6].clone();
+        rig.wait();
+        assert_eq!((rig.status().state, rig.scrub(false).mismatches), (ArrayState::Optimal, 0));
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+        assert!(record(&used[0]).groups[0].guarded, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_stop_before_forgotten_regions_are_right_is_clean() {
+    for (seed, level) in (140..).zip([Level::Raid5, Level::Raid6, Level::Raid5, Level::Raid6]) {
+        let all = drives(6, seed, false);
+        let (rig, oracle) = filled_anew(level, &all, seed);
+        rig.stop();
+        // One is not there any more when it is started.
+        let left = [0, 5, 2, 4].map(|i| all[i].clone());
+        for turn in 0..2 {
+            let rig = Rig::new(seed + 20 + turn, 1);
+            rig.assemble(&references(&left), DEGRADED).unwrap();
+            oracle.verify(&rig, &rig.open_volume()[0], true);
+            rig.replace(3, &all[3]).unwrap();
+            if turn == 0 {
+                rig.world.crash();
+                oracle.crashed();
+                continue;
+            }
+            rig.wait();
+            assert_eq!((rig.status().state, rig.scrub(false).mismatches), (ArrayState::Optimal, 0));
+            oracle.verify(&rig, &rig.open_volume()[0], true);
+        }
+    }
+}
+
 /// What is written where nobody wrote before the map was lost is there when another drive fails,
 /// also after a crash: redundancy that never was right is not followed, but made anew.
 #[test]
