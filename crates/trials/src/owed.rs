@@ -5,7 +5,8 @@
 //! |-------------|--------------------------------------------------------------------------------|
 //! | without map | of what was being written: nothing stands for it                               |
 //! | with a map  | nothing, but where a start found an in-flight page that may be hidden, or a    |
-//! |             | page of the map on no drive, until the resync of its regions is over           |
+//! |             | page of the map on no drive, until the resync of its regions is over; or where |
+//! |             | the journal area is too small for so many strips and cores                     |
 //!
 //! Such a start is seen in its image. What it owes is handed from picture to picture, until the
 //! record of every drive says that the group is guarded again: from there on no start may be
@@ -25,8 +26,23 @@ use crate::tally::Tally;
 pub struct Owed {
     /// An in-flight page may have been hidden.
     hidden: bool,
-    /// A page of the map was on no drive.
+    /// A page of the map was on no drive, now or at a start since which nobody made right what it
+    /// stood for.
     lost: bool,
+    /// The journal area can't be divided among as many cores as a session may have.
+    narrow: bool,
+}
+
+/// Most cores that a session has.
+const CORES_MOST: u64 = 4;
+
+/// Whether an array may be without its journal: of each core's share an eighth is in-flight pages,
+/// and half of the rest takes a batch of a block for each strip, with its head.
+fn narrow(record: &record::Record) -> bool {
+    let Some(areas) = &record.areas else { return false };
+    let batch = |r: &Range| (r.k + r.m) as u64 * record.block + 2 * 4096;
+    let ring = areas.journal_bytes / CORES_MOST / 8 * 7;
+    record.ranges.iter().any(|r| r.kind == 2 && 2 * batch(r) > ring)
 }
 
 impl Owed {
@@ -38,13 +54,14 @@ impl Owed {
         };
         let guarded = there().all(|drive| record::newest(*drive).is_some_and(guards));
         let was = if guarded { Self::default() } else { was };
-        let lost = decoded.maps.iter().flatten().any(GroupMap::lost);
-        Self { hidden: was.hidden || decoded.hides(), lost: was.lost || lost }
+        let lost = decoded.maps.iter().flatten().any(GroupMap::any_forgotten);
+        let hidden = was.hidden || decoded.hides();
+        Self { hidden, lost: was.lost || lost, narrow: narrow(&decoded.record) }
     }
 
     /// Whether anything may be owed.
     pub fn any(self) -> bool {
-        self.hidden || self.lost
+        self.hidden || self.lost || self.narrow
     }
 
     /// Whether an array that says so may owe what has its start refused; counts why.
@@ -56,6 +73,7 @@ impl Owed {
             _ if decoded.record.areas.is_none() => "no region map",
             Self { lost: true, .. } => "a page of the map was lost",
             Self { hidden: true, .. } => "an in-flight page was hidden",
+            Self { narrow: true, .. } => "the journal is too small for so many cores",
             _ => {
                 let groups = &decoded.record.groups;
                 let text = format!("refused, and nothing is known that is owed: {groups:?}");

@@ -30,6 +30,7 @@
 use crate::Host;
 use crate::array::Array;
 use crate::array::message::{Checked, Job, Outcome, Repair};
+use crate::array::view::View;
 use crate::limits::{BORDER_BANDS, BORDERS_MIN, DRIVES_MAX, TASK_BANDS, TASK_RETRY, TASK_STRIPES};
 use crate::manage::command::{Hindrance, Stuck, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
@@ -235,7 +236,7 @@ pub(super) fn due<E: Host>(managed: &Managed<E>) -> Option<Owed> {
 
 /// Runs a resync or rebuild until it is over or stuck.
 async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
-    let before = managed.view().generation;
+    let View { generation: before, slots, .. } = managed.view();
     managed.lost.take_overflow();
     let (kind, group, end) = match what {
         Owed::Resync(group) => (TaskKind::Resync, group, resync(managed, group).await),
@@ -249,8 +250,12 @@ async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
         End::Whole | End::Cut => return,
         // If something changed meanwhile, what was impossible may be possible now.
         End::Stuck(stripe, reason) => (stripe, reason, before),
-        // What the attempt itself made public is no reason for another.
-        End::Unmoved(stripe) => (stripe, Hindrance::Unavailable, managed.view().generation),
+        // It makes something public itself: only if that is a change of a drive it is tried again.
+        End::Unmoved(stripe) => {
+            let after = managed.view();
+            let under = if after.slots == slots { after.generation } else { before };
+            (stripe, Hindrance::Unavailable, under)
+        }
     };
     let full = reason == Hindrance::Unavailable && managed.lost.take_overflow();
     let reason = if full { Hindrance::ListFull } else { reason };

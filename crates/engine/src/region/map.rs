@@ -448,10 +448,12 @@ mod tests {
         assert_eq!(m.written_bits(G), 200);
         assert_eq!(m.owed(G), [0, 1, 2, 3]);
         assert_eq!(m.owed_set(G)[..], [0b1111]);
-        m.resynced(G, 0, true);
+        m.resynced(G, 0, false);
+        m.resynced(G, 1, true);
         let free = m.cleanable(|_| true);
         m.clean(&free, |_| Some(9));
         assert_eq!(m.next_stripe(G, 0, END, 50), 0, "whatever the epoch of who was out");
+        assert_eq!(m.next_stripe(G, 64 * 16, END, 50), 128 * 16, "all drives had it, then");
         m.clean(&free, |_| None);
         assert_eq!(m.next_stripe(G, 0, 64 * 16, 50), 64 * 16);
     }
