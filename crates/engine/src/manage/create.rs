@@ -284,9 +284,7 @@ impl<E: Host> Manager<E> {
         // was left behind before stays so: all have the newest before the next one is begun.
         if catch_up {
             managed.commit(false, |_| ()).await?;
-            if managed.seats.borrow().iter().any(|seat| seat.dropped) {
-                return Err(ManageError::State(managed.state()));
-            }
+            managed.all_there()?;
         }
         let mut assembly = assembly.clone();
         let said = area::read(managed).await;

@@ -81,7 +81,8 @@ pub(super) async fn carry_out<E: Host>(
                 return too_many(managed, accept_loss).await;
             }
             managed.commit(false, |r| *r = listed(r)).await?;
-            doubt.listed = listed_now();
+            managed.all_there()?;
+            doubt = Doubt { managed, drives: in_sync(managed), listed: listed_now() };
         }
         if doubt.make_right(&columns, &mut assembly.missing).await? {
             break;
@@ -143,10 +144,13 @@ async fn too_many<E: Host>(
         return Err(AssembleError::NeedsAcceptLoss { groups: vec![GROUP] }.into());
     }
     managed.commit(false, |r| r.groups[GROUP.index()].guarded = false).await?;
+    managed.all_there()?;
     Ok(Decided::Unguarded)
 }
 
-/// The columns that are named, those that mean something, in pieces that do not overlap.
+/// The columns that are named, those that mean something, in pieces that do not overlap. Those of
+/// clean regions do not: what was written there is flushed, its redundancy is right, and a drive
+/// that comes back is not filled there.
 fn columns<'a, E: Host>(
     managed: &Managed<E>,
     named: impl Iterator<Item = &'a Columns>,
@@ -160,7 +164,7 @@ fn columns<'a, E: Host>(
             && c.to <= layout.strip_bytes()
             && c.from.is_multiple_of(block)
             && c.to.is_multiple_of(block)
-            && map.next_stripe(GROUP, c.stripe, c.stripe + 1, 0) == c.stripe
+            && map.may_be_written(GROUP, c.stripe)
     };
     let mut all: Vec<Columns> = named.copied().filter(counts).collect();
     all.sort_unstable();

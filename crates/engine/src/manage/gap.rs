@@ -117,10 +117,16 @@ pub(super) async fn accept<E: Host>(
                 if let SlotState::Rebuilding { border } = &mut slot.state {
                     *border = 0;
                 }
+                // Its strips there count as zeros, also in regions that it would not be filled in
+                // when it comes back.
+                if slot.state != SlotState::InSync {
+                    slot.since = 0;
+                }
             }
             *record = next;
         };
         managed.commit(false, listed).await?;
+        managed.all_there()?;
         if make_right(managed, &columns(managed, &stripes), &mut assembly.missing).await? {
             break;
         }

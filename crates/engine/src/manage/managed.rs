@@ -278,6 +278,15 @@ impl<E: Host> Managed<E> {
         (0..record.slots.len()).filter(takes).map(|i| Slot(i as u16)).collect()
     }
 
+    /// Whether no drive is out that the array can't do without. A start that goes on without one
+    /// would leave it behind by more than one epoch, and nobody could start the array with it.
+    pub(super) fn all_there(&self) -> Result<(), ManageError> {
+        match self.seats.borrow().iter().any(|seat| seat.dropped) {
+            true => Err(ManageError::State(super::command::ArrayState::Failed)),
+            false => Ok(()),
+        }
+    }
+
     /// Whether the groups of `slot` keep all data with that slot's drive gone too. Ahead of a
     /// resync border parity is worth nothing, so every drive of the group is needed.
     pub fn survives_without(&self, slot: Slot) -> bool {

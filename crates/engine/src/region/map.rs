@@ -149,6 +149,13 @@ impl Map {
         entry.is_some_and(|e| e.written >> (bit % REGION_BITS) & 1 == 1)
     }
 
+    /// Whether writes to a stripe may have been under way: it was written, and its region is dirty.
+    pub fn may_be_written(&self, group: GroupNo, stripe: u64) -> bool {
+        let bit = stripe >> self.bit_shift;
+        self.written(group, bit)
+            && self.groups[group.index()].entries[(bit / REGION_BITS) as usize].dirty
+    }
+
     /// How many bits are set.
     pub fn written_bits(&self, group: GroupNo) -> u64 {
         self.groups[group.index()].entries.iter().map(|e| u64::from(e.written.count_ones())).sum()

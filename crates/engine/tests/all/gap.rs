@@ -314,3 +314,33 @@ fn a_new_key_has_no_gap_before_its_first_batch() {
         oracle.verify(&rig, &rig.open_volume()[0], true);
     }
 }
+
+/// A drive that was away when the loss was accepted counted as zeros for redundancy, also in
+/// regions that were clean long before: when it is back it is filled there, too.
+#[test]
+fn a_drive_that_was_away_as_loss_was_accepted_is_filled_whole() {
+    let case = 2;
+    for away in [0, 1, 3, 4] {
+        let seed = 23_000 + away as u64;
+        let (drives, oracle) = written(case, seed, Nanos::from_millis(20_000));
+        let (found, tail) = batches(&drives);
+        spoil(&drives, tail + 1, &found[&(tail + 1)]);
+        let mut left = references(&drives);
+        left.remove(away);
+        let rig = Rig::new(seed + 1, 1);
+        rig.assemble(&left, FORCE).unwrap();
+        rig.put_back(away, &drives[away]);
+        rig.world.run_for(Nanos::from_millis(1));
+        rig.wait();
+        nothing_wrong(&rig, &oracle);
+        // So little at once that redundancy is changed, not made anew.
+        let (volume, model) = (rig.open_volume()[0].clone(), oracle.clone());
+        rig.world.block_on(CoreId(0), async move {
+            for at in (0..BYTES).step_by(4096) {
+                model.write(&volume, at, 4096, true).await.unwrap();
+            }
+        });
+        rig.fail((away + 1) % 2).unwrap();
+        assert_eq!(nothing_wrong(&rig, &oracle), 0, "without {away}");
+    }
+}

@@ -735,3 +735,28 @@ fn journal_areas_of_four_drives_are_read_at_once() {
     assert_eq!(took, Nanos(3 * LATENCY.0), "nine drives, four at once");
     assert_eq!(rig.status().state, ArrayState::Optimal);
 }
+
+/// A start that can't write its list of what is lost to a drive that it needs ends there. If it went
+/// on, that drive would be two epochs behind, and nobody could ever start the array again.
+#[test]
+fn a_write_that_fails_in_a_start_leaves_no_drive_behind() {
+    let course = Course::new(Level::Raid5, 3, 671, false, 1);
+    course.rig.world.run_for(Nanos::from_micros(20_000));
+    let (mut lists, mut ended) = (0, 0);
+    for _ in 0..6 {
+        let border = (0..7).map(|_| course.step()).last().unwrap();
+        let (cut, oracle) = course.cut(border);
+        for skip in 0..24 {
+            let left = duplicates(&cut[1..]);
+            left[0].fail_writes(skip, 1);
+            let started = Rig::new(border, 1).assemble(&references(&left), ALONE);
+            ended += u64::from(started.is_err());
+            left[0].clear_faults();
+            let rig = start_on(&left, border + skip, ALONE, 1);
+            let lost = read_all(&rig, &oracle);
+            lists += u64::from(!lost.is_empty());
+            explained(&rig, &lost, &left[0], &course.columns(LINGER));
+        }
+    }
+    assert!(lists > 0 && ended > 0, "{lists} lists, {ended} starts that ended");
+}

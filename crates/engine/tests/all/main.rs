@@ -5,6 +5,7 @@ mod common;
 
 mod accepted;
 mod assembly;
+mod back;
 mod barrier;
 mod compare;
 mod crash;

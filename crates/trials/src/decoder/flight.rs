@@ -138,7 +138,8 @@ fn means_something<R: Raw>(array: &Decoded<'_, R>, columns: Columns) -> Option<S
     let (r, block) = (&array.record.ranges[seat.range], array.record.block);
     let inside = stripe < stripes(r) && from < to && to <= r.strip;
     let blocks = from.is_multiple_of(block) && to.is_multiple_of(block);
-    (inside && blocks && array.carried(group) && array.written(&seat)).then_some(seat)
+    let written = array.written(&seat) && array.dirty(&seat);
+    (inside && blocks && array.carried(group) && written).then_some(seat)
 }
 
 /// A page of a strip of which the block at the seat can be read; nothing is said of the rest.
