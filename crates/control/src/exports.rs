@@ -462,10 +462,10 @@ async fn accept(
             Err(error) => {
                 if said.is_none_or(|then| then.elapsed() >= QUIET) {
                     said = Some(Instant::now());
-                    eprintln!(
+                    runtime::say(format_args!(
                         "palisade: clients of {address} can't be accepted: {error}\n  \
                          end other connections, or raise the limit of open files (ulimit -n)"
-                    );
+                    ));
                 }
                 tokio::time::sleep(REST).await;
             }

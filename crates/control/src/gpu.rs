@@ -73,9 +73,13 @@ impl Parity {
 /// Says what became of the GPU, on its own thread.
 fn tell(placement: Placement, event: &Event) {
     match event {
-        Event::Opened(name) => eprintln!("palisade: parity on {name}, too ({placement})"),
+        Event::Opened(name) => {
+            runtime::say(format_args!("palisade: parity on {name}, too ({placement})"))
+        }
         Event::NotShared(error) => {
-            eprintln!("palisade: warning: strips are copied to the GPU and back: {error}");
+            runtime::say(format_args!(
+                "palisade: warning: strips are copied to the GPU and back: {error}"
+            ));
         }
         Event::Fenced(fence) => say(placement, fence),
     }
@@ -85,12 +89,16 @@ fn say(placement: Placement, fence: &Fence) {
     if !is_told(placement, fence) {
         return;
     }
-    eprintln!("palisade: warning: no parity is computed on a GPU from now on: {fence}");
+    runtime::say(format_args!(
+        "palisade: warning: no parity is computed on a GPU from now on: {fence}"
+    ));
     match fence {
         Fence::Wrong { .. } | Fence::Undone { .. } => {
-            eprintln!("  scrub all arrays: what it computed may be wrong")
+            runtime::say(format_args!("  scrub all arrays: what it computed may be wrong"))
         }
-        _ if is_none(fence) => eprintln!("  install NVIDIA's driver, or serve with --parity cpu"),
+        _ if is_none(fence) => {
+            runtime::say(format_args!("  install NVIDIA's driver, or serve with --parity cpu"))
+        }
         _ => {}
     }
 }

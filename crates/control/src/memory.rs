@@ -90,11 +90,11 @@ fn told(flusher: Result<(), Errno>, locked: Option<Result<(), NotLocked>>) -> ap
 /// Says what came of it.
 pub fn say(memory: &api::Memory) {
     if let Some(problem) = &memory.problem {
-        eprintln!(
+        runtime::say(format_args!(
             "palisade: warning: where memory is short, programs of this machine that write to \
              volumes may wait for ever: {problem}\n  \
              allow it, or serve other machines only"
-        );
+        ));
     }
     let locked = match (memory.locked, memory.left_to_gpu) {
         (true, _) => "locked",
@@ -102,7 +102,7 @@ pub fn say(memory: &api::Memory) {
         (false, false) => "not locked",
     };
     let waits = if memory.io_flusher { "never waits" } else { "may wait" };
-    eprintln!("palisade: memory is {locked}; who needs more {waits} for I/O");
+    runtime::say(format_args!("palisade: memory is {locked}; who needs more {waits} for I/O"));
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ impl Manager {
             for status in &array.exports {
                 if let Some(Ok(())) = self.retry(array, status).await {
                     let (name, at) = (name(array, status), address::text(&status.address));
-                    eprintln!("palisade: {name} is served at {at} now");
+                    runtime::say(format_args!("palisade: {name} is served at {at} now"));
                 }
             }
         }

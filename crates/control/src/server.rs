@@ -133,15 +133,15 @@ fn parity_kernel() -> Result<&'static str, Error> {
 
 /// Names the parity kernel, and those that this machine gets wrong.
 fn say_parity(kernel: &str) {
-    eprintln!("palisade: parity kernel {kernel}");
+    runtime::say(format_args!("palisade: parity kernel {kernel}"));
     for warning in parity::warnings() {
-        eprintln!("palisade: warning: {warning}");
+        runtime::say(format_args!("palisade: warning: {warning}"));
     }
 }
 
 fn report(problems: &[Error]) {
     for problem in problems {
-        eprintln!("palisade: {}\n  {}", problem.error, problem.hint);
+        runtime::say(format_args!("palisade: {}\n  {}", problem.error, problem.hint));
     }
 }
 
@@ -150,10 +150,10 @@ async fn say_turned_away(data: Data) {
     let most = nbd::MemorySize::default().connections;
     loop {
         data.turned_away().await;
-        eprintln!(
+        runtime::say(format_args!(
             "palisade: a client was turned away: each core serves at most {most} connections\n  \
              end some, or raise cores in the configuration"
-        );
+        ));
         tokio::time::sleep(QUIET).await;
     }
 }

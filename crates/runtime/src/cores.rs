@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::doorbell::Doorbell;
 use crate::env::{Bind, CoreEnv};
 use crate::reactor::{BlockingPool, Reactor};
+use crate::say::say;
 use crate::sys;
 use crate::task::Executor;
 use core::cell::Cell;
@@ -127,11 +128,11 @@ fn use_blocking(config: &Config) -> bool {
 fn warn_blocking(error: &std::io::Error) {
     static WARNED: Once = Once::new();
     WARNED.call_once(|| {
-        eprintln!(
+        say(format_args!(
             "palisade: io_uring can't be used ({error}); falling back to blocking threads, \
              which is slower. Allow io_uring (seccomp, kernel.io_uring_disabled, LimitMEMLOCK) to \
              get it back."
-        );
+        ));
     });
 }
 
@@ -301,7 +302,7 @@ fn thread_main<M: Send + 'static, S: Bind>(
     if shared.config.pin
         && let Err(error) = sys::pin_to(id.index())
     {
-        eprintln!("palisade: core {id} can't be pinned to a CPU: {error}");
+        say(format_args!("palisade: core {id} can't be pinned to a CPU: {error}"));
     }
     main(env.clone());
     run(&env, || shared.stop.load(Ordering::SeqCst));

@@ -8,6 +8,7 @@
 //! - [`Reactor`]: I/O on files, readiness of sockets, timers; io_uring, or epoll with a small
 //!   blocking pool where io_uring is switched off (`PALISADE_IO=blocking`, or set-up fails).
 //! - [`Socket`], [`Listener`]: TCP and Unix streams.
+//! - [`say`]: what the daemon reports, whether or not anybody takes it.
 //!
 //! A core's turn: all ready `First` tasks until none is ready, the ready `Last` tasks once each,
 //! then submissions, completions, mail and timers; if nothing is ready it looks around for a
@@ -24,6 +25,7 @@ mod cores;
 mod doorbell;
 mod env;
 mod reactor;
+mod say;
 mod socket;
 mod sys;
 mod task;
@@ -33,4 +35,5 @@ pub use config::Config;
 pub use cores::{Call, Handle, Runtime, run_single, run_single_with};
 pub use env::{Bind, CoreEnv, NoDrive};
 pub use reactor::{Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode};
+pub use say::say;
 pub use socket::{Listener, Socket};

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use super::files::File;
-use super::scan::{line_of, places};
+use super::scan::{line_of, places, without_tests};
 
 /// The crates from bottom to top. A crate may use crates of lower rows only.
 const ROWS: &[&[&str]] = &[
@@ -184,6 +184,36 @@ pub fn mutants(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// Crates that are not in the daemon, or in which what else is there prints.
+const PRINTING: &[&str] = &["palisade", "bench", "trials", "sim"];
+/// The daemon's file of those.
+const SERVE: &str = "crates/palisade/src/serve.rs";
+/// What panics where nobody takes the text.
+const PRINTS: &[&str] = &["eprintln!", "eprint!", "println!", "print!", "dbg!"];
+
+/// The daemon outlives those who read what it says.
+pub fn printing(files: &[File]) -> Vec<Finding> {
+    let is_daemon = |f: &&File| {
+        let name = f.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+        let counts = |(name, _)| !PRINTING.contains(&name) && !f.path.ends_with("tests.rs");
+        f.is_rust() && (f.path == SERVE || name.is_some_and(counts))
+    };
+    let mut findings = Vec::new();
+    for file in files.iter().filter(is_daemon) {
+        let code = without_tests(&file.code);
+        for pattern in PRINTS {
+            for at in places(&code, pattern) {
+                let message = format!(
+                    "`{pattern}` panics where nobody takes the text, and ends the daemon: what \
+                     it reports goes through `runtime::say`"
+                );
+                findings.push(Finding::new(file, line_of(&code, at), message));
+            }
+        }
+    }
+    findings
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::expect;
@@ -228,6 +258,23 @@ mod tests {
         let rust = |path: &str| File::new(path, "//! A.\nuse format::decode;\n", false);
         let files = [rust("crates/trials/src/decoder/a.rs"), rust("crates/trials/src/b.rs")];
         expect(decoder, &files, &["crates/trials/src/decoder/a.rs:2"]);
+    }
+
+    #[test]
+    fn what_panics_when_nobody_reads_is_found_in_the_daemon() {
+        let rust = |path: &str| {
+            let test = "#[cfg(test)]\nmod tests {\n    println!();\n}\n";
+            File::new(path, &format!("//! println!\neprintln!(\"a\");\n{test}"), false)
+        };
+        let files = [
+            rust("crates/control/src/a.rs"),
+            rust("crates/parity/src/select_tests.rs"),
+            rust("crates/engine/tests/a.rs"),
+            rust("crates/palisade/src/serve.rs"),
+            rust("crates/palisade/src/bench.rs"),
+            rust("crates/trials/src/main.rs"),
+        ];
+        expect(printing, &files, &["crates/control/src/a.rs:2", "crates/palisade/src/serve.rs:2"]);
     }
 
     #[test]

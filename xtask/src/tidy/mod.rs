@@ -43,7 +43,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 19] = [
+const RULES: [Rule; 20] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -58,6 +58,7 @@ const RULES: [Rule; 19] = [
     crates::outside,
     crates::decoder,
     crates::mutants,
+    crates::printing,
     docs::crates_are_mentioned,
     docs::invariants_name_their_check,
     docs::named_tests_exist,

@@ -1,6 +1,7 @@
 //! Many clients, few files, busy addresses.
 
 use crate::place::{Place, eventually, greeted, program};
+use rustix::process::Signal;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
@@ -64,6 +65,21 @@ fn a_client_too_many_is_reported() {
     eventually("said", || place.said().contains("a client was turned away"));
     assert!(place.said().contains("at most 128 connections"));
     drop(clients);
+}
+
+/// Whether anybody takes what the daemon says is nothing that arrays depend on.
+#[test]
+fn a_daemon_that_can_say_nothing_serves() {
+    let mut place = Place::new(2);
+    place.start_limited("exec 2>/dev/full");
+    let address = place.exported();
+    // One too many, of which it has something to say.
+    let clients: Vec<_> = (0..256).map(|_| greeted(&address)).collect();
+    let mut late = TcpStream::connect(&address).expect("connects");
+    assert_eq!(late.read(&mut [0; 18]).expect("ends"), 0);
+    drop(clients);
+    assert_eq!(place.json(&["status"])["arrays"][0]["state"], "optimal");
+    assert_eq!(place.end(Signal::TERM), Some(0));
 }
 
 /// Names are looked up aside, and yet a daemon that says that it is ready serves under those that

@@ -4,6 +4,11 @@
 //! a backlog. With deferred task work the kernel finishes requests only while we are in
 //! `io_uring_enter` asking for events, which `submit` does when the kernel has set its flag.
 //!
+//! What can't be begun without waiting (every flush and `fallocate`, and reads and writes of a
+//! drive whose queue is full) goes to threads that the kernel keeps for the core, at most
+//! [`WORKERS`]. A drive that hangs holds one for each such call until the call is over, which may
+//! be never: calls to other drives wait behind it only if it holds them all.
+//!
 //! Invariant: every entry's memory belongs to a slab slot that stays until its completion.
 #![allow(unsafe_code)]
 
@@ -20,6 +25,17 @@ use units::Nanos;
 const IGNORED: u64 = u64::MAX;
 /// The poll of the doorbell.
 const DOORBELL: u64 = u64::MAX - 1;
+/// Most threads of the kernel that make a core's calls where these would block. Left alone it
+/// takes the ring's entries or four for each CPU, what is less: so few that one hung drive holds
+/// them all, and the flushes of all others wait until their deadline.
+///
+/// Until a drive counts as failed, a core leaves it the reads and writes of 64 stripes an array,
+/// and a flush for each that hosts wait for: one or a few a connection, so that this is ample.
+/// Hosts that ask for flushes only, 64 a connection, can still leave more.
+///
+/// A thread is made only when a call finds none that is idle, and goes when it has had nothing to
+/// do for some seconds. The limit of the account's processes holds, too.
+const WORKERS: u32 = 4096;
 
 pub(crate) struct Uring {
     ring: IoUring,
@@ -50,7 +66,17 @@ impl Uring {
         if !needed.iter().all(|code| probe.is_supported(*code)) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "operations are restricted"));
         }
+        Self::allow_workers(&ring)?;
         Ok(Self { ring, backlog: VecDeque::new(), doorbell, doorbell_armed: false })
+    }
+
+    /// Lets calls that block have [`WORKERS`]; those that never end (of sockets) stay as they are.
+    fn allow_workers(ring: &IoUring) -> io::Result<()> {
+        match ring.submitter().register_iowq_max_workers(&mut [WORKERS, 0]) {
+            // Before 5.15 nothing can be said about it.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            told => told,
+        }
     }
 
     fn fast_ring(entries: u32) -> io::Result<IoUring> {
@@ -190,5 +216,31 @@ impl Uring {
             self.doorbell.silence();
         }
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most processes that this account may have; the kernel asks for no more workers.
+    fn processes() -> u32 {
+        let limits = std::fs::read_to_string("/proc/self/limits").expect("read");
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"));
+        let soft = line.and_then(|line| line.split_whitespace().next()).expect("is listed");
+        soft.parse().unwrap_or(u32::MAX)
+    }
+
+    #[test]
+    fn one_hung_drive_does_not_hold_all_workers() {
+        let ring = match Uring::new(256, Arc::new(Doorbell::new().expect("made"))) {
+            Ok(ring) => ring,
+            Err(error) => return println!("skipped: io_uring can't be used here: {error}"),
+        };
+        let mut found = [0, 0];
+        match ring.ring.submitter().register_iowq_max_workers(&mut found) {
+            Ok(()) => assert_eq!(found[0], WORKERS.min(processes()), "{found:?}"),
+            Err(error) => println!("skipped: this kernel has no such limit: {error}"),
+        }
     }
 }
