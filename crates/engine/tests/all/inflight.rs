@@ -736,7 +736,7 @@ fn journal_areas_of_four_drives_are_read_at_once() {
     assert_eq!(rig.status().state, ArrayState::Optimal);
 }
 
-/// A start that can't write its list of what is lost to a drive that it needs ends there. If it went
+/// A start that can't write its list of what is lost to a drive that it needs ends. If it went
 /// on, that drive would be two epochs behind, and nobody could ever start the array again.
 #[test]
 fn a_write_that_fails_in_a_start_leaves_no_drive_behind() {
