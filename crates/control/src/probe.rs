@@ -73,11 +73,9 @@ fn read_what_can_be(
 /// The record of a slot: its front, and as much more as that says. `None`: it can't be read.
 fn read_slot(drive: &SharedDrive, offset: u64) -> Result<Option<BufMut>, DriveError> {
     let Some(front) = read(drive, offset, PIECE_BYTES)? else { return Ok(None) };
-    // Of an unknown version the header says all that counts.
-    let cut = matches!(format::decode(&front), Err(FormatError::RecordDamaged));
-    match format::image_bytes(&front) {
-        Some(bytes) if cut && bytes > front.len() => read(drive, offset, bytes as u64),
-        _ => Ok(Some(front)),
+    match format::longer_than(&front) {
+        Some(bytes) => read(drive, offset, bytes as u64),
+        None => Ok(Some(front)),
     }
 }
 

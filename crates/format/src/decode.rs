@@ -58,12 +58,14 @@ pub fn header(image: &[u8]) -> Result<Header, FormatError> {
     })
 }
 
-/// Bytes of a slot that hold its record, with the zeros behind it: what its header says, of which
-/// at least [`HEADER_BYTES`] must be there. `None` if that is not intact, or says more than a slot
-/// has.
-pub fn image_bytes(front: &[u8]) -> Option<usize> {
+/// How many bytes of a slot hold its record, with the zeros behind it, if `front`, of at least
+/// [`HEADER_BYTES`], is only its beginning. `None`: the front says all that counts, as that of an
+/// unknown version does, or its header is not intact, or says more than a slot has.
+pub fn longer_than(front: &[u8]) -> Option<usize> {
     let header = header(front).ok().filter(|header| header.record_bytes <= RECORD_MAX)?;
-    Some((HEADER_BYTES + header.record_bytes).next_multiple_of(IMAGE_ALIGN))
+    let bytes = (HEADER_BYTES + header.record_bytes).next_multiple_of(IMAGE_ALIGN);
+    let cut = bytes > front.len() && decode(front) == Err(FormatError::RecordDamaged);
+    cut.then_some(bytes)
 }
 
 /// Reads the record of a slot's bytes (the slot, or as much of it as holds the record). Every

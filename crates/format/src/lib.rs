@@ -34,7 +34,7 @@ pub mod slots;
 pub use assemble::{
     AssembleError, AssembleOptions, Assembly, Found, Missing, StaleReason, assemble,
 };
-pub use decode::{decode, image_bytes};
+pub use decode::{decode, longer_than};
 pub use encode::encode;
 pub use error::FormatError;
 pub use limits::{AREA_BYTES, DATA_OFFSET, FORMAT_VERSION, MAGIC, SLOT_BYTES};

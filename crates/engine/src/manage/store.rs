@@ -49,15 +49,9 @@ const FRONT_BYTES: usize = format::limits::IMAGE_ALIGN;
 async fn read_slot<D: Drive>(drive: &D, offset: u64) -> Result<io::BufMut, DriveError> {
     let (result, front) = drive.read(offset, Pool::single(FRONT_BYTES)).await;
     result?;
-    // Of an unknown version the header says all that counts.
-    let cut = matches!(format::decode(&front), Err(FormatError::RecordDamaged));
-    match format::image_bytes(&front) {
-        Some(bytes) if cut && bytes > FRONT_BYTES => {
-            let (result, image) = drive.read(offset, Pool::single(bytes)).await;
-            result.map(|()| image)
-        }
-        _ => Ok(front),
-    }
+    let Some(bytes) = format::longer_than(&front) else { return Ok(front) };
+    let (result, image) = drive.read(offset, Pool::single(bytes)).await;
+    result.map(|()| image)
 }
 
 /// Writes a record to the slot `next`, durably, and tells where the one after it goes.
