@@ -230,8 +230,10 @@ fn cloned(context: &mut Context, drives: &[SharedSimDrive], rng: &mut Rng) -> Ou
 }
 
 /// Puts a drive of the picture back to where it was after the creation, or in a picture before, if
-/// that is at least two epochs before what the *other* drives know (one epoch behind is what a cut
-/// between two writes of records leaves) and the array can do without it; whether it did.
+/// that is at least two epochs before what *other* drives know (one epoch behind is what a cut
+/// between two writes of records leaves) and the array can do without it; whether it did. So many
+/// of those that count know it for good that the crashes to come can't lose all of them: a record
+/// in a volatile cache is nobody's knowledge.
 fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> bool {
     let picked = pick(&picture.drives);
     let Ok(decoded) = Decoded::open(&picked) else { return false };
@@ -243,12 +245,18 @@ fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> boo
     let at = rng.index(width);
     // From a generator of its own: what else is drawn stays as it is.
     let mut own = Rng::new(rng.clone().bits() ^ 0x7061_7374);
+    let there = picture.drives.iter().filter(|drive| !drive.is_gone());
+    let without_caches: Vec<_> = there.map(|drive| drive.after_choice(0)).collect();
+    let for_good = pick(&without_caches);
+    let counting = numbers(&decoded, &picked);
     let epoch = |drives: &[SharedSimDrive]| {
         let old = record::newest(&Picked::new(&drives[at]))?;
         let known = decoded.record.slots.iter().any(|slot| slot.drive == old.drive);
-        let others = picked.iter().filter_map(record::newest).filter(|own| own.drive != old.drive);
-        let newest = others.map(|own| own.epoch.counter).max()?;
-        (known && old.epoch.counter + 2 <= newest).then_some(old.epoch)
+        let others = counting.iter().filter_map(|i| record::newest(&for_good[*i]));
+        let knows = |other: &record::Record| {
+            other.drive != old.drive && old.epoch.counter + 2 <= other.epoch.counter
+        };
+        (known && others.filter(knows).count() >= decoded.spare()).then_some(old.epoch)
     };
     let Some(first) = epoch(&context.origin) else { return false };
     let later = |drives: &&Vec<SharedSimDrive>| epoch(drives).is_some_and(|then| then != first);
