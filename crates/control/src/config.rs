@@ -1,5 +1,5 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `parity` and `parity_check`.
+//! `drive_wait_ms`, `parity` and `parity_check`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -18,6 +18,9 @@ pub const CORES_MAX: u16 = 64;
 /// drives for its own delays.
 pub const DEADLINES_MS: (u64, u64) = (500, 600_000);
 
+/// The most that `drive_wait_ms` may be.
+pub const WAIT_MS_MAX: u64 = 600_000;
+
 /// What the file says.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +37,10 @@ pub struct Config {
     /// [`DEADLINES_MS`].
     #[serde(default = "usual_deadline")]
     pub drive_deadline_ms: u64,
+    /// Milliseconds that a start waits for drives of arrays that are not there yet, at most
+    /// [`WAIT_MS_MAX`].
+    #[serde(default = "usual_wait")]
+    pub drive_wait_ms: u64,
     /// Where parity is computed.
     #[serde(default, deserialize_with = "placement")]
     pub parity: Placement,
@@ -53,6 +60,10 @@ fn placement<'d, D: Deserializer<'d>>(from: D) -> Result<Placement, D::Error> {
 
 const fn usual_deadline() -> u64 {
     engine::limits::DRIVE_DEADLINE.0 / 1_000_000
+}
+
+const fn usual_wait() -> u64 {
+    30_000
 }
 
 const fn one() -> u16 {
@@ -89,6 +100,10 @@ impl Config {
             let given = config.drive_deadline_ms;
             return Err(format!("drive_deadline_ms must be {least} to {most}, not {given}"));
         }
+        if config.drive_wait_ms > WAIT_MS_MAX {
+            let given = config.drive_wait_ms;
+            return Err(format!("drive_wait_ms must be at most {WAIT_MS_MAX}, not {given}"));
+        }
         Ok(config)
     }
 }
@@ -111,10 +126,12 @@ mod tests {
     #[test]
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
-                    drive_deadline_ms = 2000\nparity = \"gpu\"\nparity_check = 16\n";
+                    drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
+                    parity_check = 16\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
         assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
+        assert_eq!(config.drive_wait_ms, 0);
         assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
@@ -126,6 +143,7 @@ mod tests {
             cores: 1,
             drives: vec![],
             drive_deadline_ms: 10_000,
+            drive_wait_ms: 30_000,
             parity: Placement::Auto,
             parity_check: 1024,
         };
@@ -141,6 +159,8 @@ mod tests {
         assert!(problem.contains("line 1"), "{problem}");
         let problem = Config::parse("drive_deadline_ms = 1").expect_err("too short");
         assert!(problem.contains("500 to 600000"), "{problem}");
+        let problem = Config::parse("drive_wait_ms = 600001").expect_err("too long");
+        assert!(problem.contains("at most 600000"), "{problem}");
         let problem = Config::parse("parity = \"fpga\"").expect_err("no such place");
         assert!(problem.contains("cpu, gpu or auto") && problem.contains("fpga"), "{problem}");
         assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));

@@ -1,7 +1,8 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
-//! - [`server`]: the daemon. `manager` and `served`: what it does for its clients.
+//! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
+//!   for its clients.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
@@ -32,4 +33,5 @@ mod pattern;
 pub mod probe;
 mod served;
 pub mod server;
+mod starting;
 pub mod stream;

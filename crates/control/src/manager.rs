@@ -15,18 +15,18 @@ use crate::exports::Exports;
 use crate::failure;
 use crate::gpu::Parity;
 use crate::inventory::{Inventory, Known};
-use crate::look::LookError;
 use core::fmt::Display;
-use drives::{OpenError, SharedDrive};
+use drives::SharedDrive;
 use engine::manage::command::{
-    ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth,
-    SlotStatus, StartOptions, TaskAction,
+    ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
+    StartOptions, TaskAction,
 };
 use format::ArrayRecord;
 use layout::{Layout, Level};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::watch;
 use units::{MIB, Slot, Uuid, format_size};
 
 /// The control plane's state.
@@ -41,7 +41,9 @@ pub struct Manager {
     pub(crate) patterns: Vec<String>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, String>>,
-    ready: AtomicBool,
+    pub(crate) ready: AtomicBool,
+    /// Whether the daemon is to end.
+    pub(crate) ending: watch::Sender<bool>,
 }
 
 impl Manager {
@@ -62,6 +64,7 @@ impl Manager {
             patterns,
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
+            ending: watch::Sender::new(false),
         }
     }
 
@@ -95,38 +98,6 @@ impl Manager {
         let mut found = convert::found_records(&self.inventory(), |k| !places.is_taken(k));
         found.retain(|uuid, _| !places.arrays.contains(uuid));
         Ok(found)
-    }
-
-    /// Start-up: opens all drives, starts every array found on them, and their exports. Answers
-    /// with what went wrong, which is not fatal.
-    pub async fn start(&self) -> Vec<Error> {
-        let (mut problems, found) = match self.scan().await {
-            Ok(unusable) => (unusable_drives(unusable), self.found().await),
-            Err(error) => (Vec::new(), Err(error)),
-        };
-        let mut started = Vec::new();
-        for (uuid, record) in found.unwrap_or_else(|error| {
-            problems.push(error);
-            BTreeMap::new()
-        }) {
-            match self.assemble_found(uuid, StartOptions::default()).await {
-                Ok(status) => {
-                    problems.extend(lacking(&status));
-                    self.start_exports(&status).await;
-                    started.push(status);
-                }
-                Err(error) => {
-                    let text =
-                        format!("array \"{}\" can't be started: {}", record.name, error.error);
-                    problems.push(Error { error: text, ..error });
-                }
-            }
-        }
-        problems.extend(self.settle_exports(&started).await);
-        self.tell_absent().await;
-        self.data.target().settle();
-        self.ready.store(true, Ordering::Release);
-        problems
     }
 
     /// Stops every array cleanly. Answers with what went wrong.
@@ -305,7 +276,7 @@ impl Manager {
         Ok(self.describe(&outcome?).await)
     }
 
-    async fn assemble_found(
+    pub(crate) async fn assemble_found(
         &self,
         uuid: Uuid,
         options: StartOptions,
@@ -493,52 +464,6 @@ fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
             "name the one you mean by its UUID",
         )),
     }
-}
-
-/// What is said at start of drives that can't be used; those that others have in one line.
-fn unusable_drives(unusable: Vec<LookError>) -> Vec<Error> {
-    let (taken, rest): (Vec<_>, Vec<_>) = unusable
-        .into_iter()
-        .partition(|error| matches!(error, LookError::Open(OpenError::InUse { .. })));
-    let mut problems = Vec::new();
-    let names: Vec<String> = taken
-        .iter()
-        .filter_map(|error| match error {
-            LookError::Open(OpenError::InUse { path }) => Some(path.display().to_string()),
-            _ => None,
-        })
-        .collect();
-    if !names.is_empty() {
-        problems.push(Error::failed(
-            format!("in use by another process or mounted: {}", names.join(", ")),
-            "stop what has them, such as another daemon, or take them out of the configuration's \
-             drives",
-        ));
-    }
-    let missing = |error: LookError| {
-        Error::failed(error.to_string(), "check the path in the configuration's drives")
-    };
-    problems.extend(rest.into_iter().map(missing));
-    problems
-}
-
-/// What is said at start of an array that came up without some of its drives.
-fn lacking(status: &ArrayStatus) -> Option<Error> {
-    let lacks = |s: &&SlotStatus| matches!(s.health, SlotHealth::Failed | SlotHealth::Missing);
-    let word = |s: &SlotStatus| {
-        let state = if s.health == SlotHealth::Failed { "failed" } else { "missing" };
-        format!("slot {} (serial {}) is {state}", s.slot, s.serial)
-    };
-    let first = status.slots.iter().find(lacks)?;
-    let slots: Vec<String> = status.slots.iter().filter(lacks).map(word).collect();
-    let state = if status.state == ArrayState::Failed { "failed" } else { "degraded" };
-    Some(Error::failed(
-        format!("array \"{}\" is {state}: {}", status.name, slots.join(", ")),
-        format!(
-            "put another drive in: palisade array replace {} --slot {} --with PATH",
-            status.name, first.slot
-        ),
-    ))
 }
 
 fn unknown_array(name: &str) -> Error {

@@ -87,10 +87,11 @@ async fn run(config: Config, memory: api::Memory) -> Result<(), Error> {
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Arc::new(Manager::new(data, parity, memory, config.drives));
     let server = tokio::spawn(axum::serve(listener, router(manager.clone())).into_future());
+    let wait = Duration::from_millis(config.drive_wait_ms);
     let starting = tokio::spawn({
         let manager = manager.clone();
         async move {
-            report(&manager.start().await);
+            report(&manager.start(wait).await);
             say_ready();
         }
     });
@@ -108,6 +109,7 @@ async fn run(config: Config, memory: api::Memory) -> Result<(), Error> {
         _ = interrupt.recv() => {}
     }
     // What was being started is started first, so that it can be stopped.
+    manager.end_start();
     let _ = starting.await;
     retrying.abort();
     turned_away.abort();

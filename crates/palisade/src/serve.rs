@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// What `palisade serve` takes.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// TOML with socket, cores, drives = ["path or glob", …], drive_deadline_ms, parity and
-    /// parity_check
+    /// TOML with socket, cores, drives = ["path or glob", …], drive_deadline_ms,
+    /// drive_wait_ms, parity and parity_check
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Where parity is computed: cpu, gpu, or auto, where each job costs less [default: the
@@ -24,8 +24,8 @@ pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem
         let hint = match error {
             ConfigError::Read(..) => "name a file that can be read with --config",
             ConfigError::Parse(..) => {
-                "the keys are socket, cores, drives = [\"path\", …], drive_deadline_ms, parity, \
-                 parity_check"
+                "the keys are socket, cores, drives = [\"path\", …], drive_deadline_ms, \
+                 drive_wait_ms, parity, parity_check"
             }
         };
         Problem::failed(error.to_string(), hint)

@@ -6,6 +6,7 @@ mod nvme;
 mod ownership;
 mod place;
 mod serving;
+mod starting;
 mod tasks;
 
 use place::{Place, errors, greeted, program, random, scribble};

@@ -24,7 +24,7 @@ impl Place {
             std::fs::write(place.drive(number), random(number as u64)).expect("written");
         }
         let text = format!(
-            "socket = {:?}\ncores = 2\ndrives = [\"{}/drive*.img\"]\n",
+            "socket = {:?}\ncores = 2\ndrive_wait_ms = 0\ndrives = [\"{}/drive*.img\"]\n",
             place.socket(),
             place.dir.path().display()
         );
@@ -56,18 +56,33 @@ impl Place {
 
     /// Starts the daemon and waits until it says that it is ready.
     pub fn start(&mut self) {
-        let config = self.config();
-        self.start_by(program(&["serve", "--config", config.to_str().expect("text")]));
+        self.begin();
+        self.ready();
     }
 
     /// As `start`, by a command of the caller's.
-    pub fn start_by(&mut self, mut command: Command) {
+    pub fn start_by(&mut self, command: Command) {
+        self.begin_by(command);
+        self.ready();
+    }
+
+    /// Starts the daemon.
+    pub fn begin(&mut self) {
+        let config = self.config();
+        self.begin_by(program(&["serve", "--config", config.to_str().expect("text")]));
+    }
+
+    fn begin_by(&mut self, mut command: Command) {
         let log = std::fs::File::create(self.log()).expect("created");
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("started");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("is piped");
-        BufReader::new(out).read_line(&mut line).expect("read");
+        let child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("started");
         self.daemon = Some(child);
+    }
+
+    /// Waits until the daemon says that it is ready.
+    pub fn ready(&mut self) {
+        let mut line = String::new();
+        let out = self.daemon.as_mut().and_then(|child| child.stdout.take()).expect("is piped");
+        BufReader::new(out).read_line(&mut line).expect("read");
         assert_eq!(line, "ready\n", "{}", self.said());
     }
 

@@ -241,7 +241,7 @@ impl Starting {
             (place.file("socket"), place.file("palisade.toml"), place.file("daemon.log"));
         // A JSON string is a TOML string too.
         let text = format!(
-            "socket = {}\ncores = {cores}\ndrives = [{}]\n",
+            "socket = {}\ncores = {cores}\ndrive_wait_ms = 0\ndrives = [{}]\n",
             Value::from(socket.to_string_lossy()),
             Value::from(place.file("drive-*.img").to_string_lossy()),
         );

@@ -1,0 +1,185 @@
+//! The daemon's start-up: opens all drives, starts every array found on them, and their exports.
+//!
+//! Drives come up one by one, those behind a fabric perhaps after the daemon. A drive that is not
+//! there when its array is started is recorded as failed, and stays out until a person puts it
+//! back. So what lacks a drive that counts is waited for.
+//!
+//! States of an array that was found: lacking (drives are looked for again every [`AGAIN`]) →
+//! tried, once: when nothing lacks, or with what is there when the wait is over. A person may start
+//! it before.
+//!
+//! Invariants
+//! - An array that lacks nothing waits for nobody.
+//! - Once the daemon is told to end, nothing more is started.
+
+use crate::api::{self, Error};
+use crate::convert;
+use crate::look::LookError;
+use crate::manager::Manager;
+use drives::OpenError;
+use engine::manage::command::{ArrayState, ArrayStatus, SlotHealth, SlotStatus, StartOptions};
+use format::ArrayRecord;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use units::Uuid;
+
+/// How often drives are looked for that are not there yet.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// What a start-up has done so far.
+#[derive(Default)]
+struct Done {
+    /// Arrays that were tried.
+    tried: BTreeSet<Uuid>,
+    /// Those that lack drives, and about which that was said.
+    awaited: BTreeSet<Uuid>,
+    started: Vec<ArrayStatus>,
+    problems: Vec<Error>,
+}
+
+impl Manager {
+    /// Start-up; waits so long for drives. Answers with what went wrong, which is not fatal.
+    pub async fn start(&self, wait: Duration) -> Vec<Error> {
+        let until = Instant::now() + wait;
+        let mut ending = self.ending.subscribe();
+        let mut done = Done::default();
+        let unusable = loop {
+            let late = Instant::now() >= until;
+            let unusable = match self.scan().await {
+                Ok(unusable) => unusable,
+                Err(error) => {
+                    done.problems.push(error);
+                    break Vec::new();
+                }
+            };
+            let lacking = self.start_found(&mut done, (late, wait)).await;
+            if !lacking || late {
+                break unusable;
+            }
+            let next = until.min(Instant::now() + AGAIN);
+            if timeout_at(next, ending.wait_for(|told| *told)).await.is_ok() {
+                break unusable;
+            }
+        };
+        let mut problems = unusable_drives(unusable);
+        problems.append(&mut done.problems);
+        problems.extend(self.settle_exports(&done.started).await);
+        self.tell_absent().await;
+        self.data.target().settle();
+        self.ready.store(true, Ordering::Release);
+        problems
+    }
+
+    /// Tells a start-up to wait for no more drives.
+    pub fn end_start(&self) {
+        self.ending.send_replace(true);
+    }
+
+    /// Starts the arrays that have all their drives, if it is `late` those that have not, too;
+    /// whether any waits.
+    async fn start_found(&self, done: &mut Done, (late, wait): (bool, Duration)) -> bool {
+        let found = match self.found().await {
+            Ok(found) => found,
+            Err(error) => {
+                done.problems.push(error);
+                return false;
+            }
+        };
+        let mut lacking = false;
+        for (uuid, record) in found {
+            if *self.ending.borrow() {
+                return false;
+            }
+            let absent = self.absent(&record);
+            if !late && !absent.is_empty() && !done.tried.contains(&uuid) {
+                lacking = true;
+                if done.awaited.insert(uuid) {
+                    say_awaited(&record.name, &absent, wait);
+                }
+            } else if done.tried.insert(uuid) {
+                self.start_one((uuid, record), done).await;
+            }
+        }
+        lacking
+    }
+
+    async fn start_one(&self, (uuid, record): (Uuid, ArrayRecord), done: &mut Done) {
+        match self.assemble_found(uuid, StartOptions::default()).await {
+            Ok(status) => {
+                done.problems.extend(lacking(&status));
+                self.start_exports(&status).await;
+                done.started.push(status);
+            }
+            Err(error) => {
+                let text = format!("array \"{}\" can't be started: {}", record.name, error.error);
+                done.problems.push(Error { error: text, ..error });
+            }
+        }
+    }
+
+    /// The slots of an array that does not run whose drives count and are not there.
+    fn absent(&self, record: &ArrayRecord) -> Vec<api::SlotInfo> {
+        let mut slots = convert::found(record, &self.inventory(), None).slots;
+        slots.retain(|slot| slot.state == api::SlotState::Missing);
+        slots
+    }
+}
+
+fn say_awaited(name: &str, absent: &[api::SlotInfo], wait: Duration) {
+    let slots: Vec<String> =
+        absent.iter().map(|s| format!("slot {} (serial {})", s.slot, s.serial)).collect();
+    runtime::say(format_args!(
+        "palisade: array \"{name}\" waits for {}, at most {} s (drive_wait_ms)\n  \
+         start it without: palisade array assemble {name}",
+        slots.join(", "),
+        wait.as_millis().div_ceil(1000)
+    ));
+}
+
+/// What is said at start of drives that can't be used; those that others have in one line.
+fn unusable_drives(unusable: Vec<LookError>) -> Vec<Error> {
+    let (taken, rest): (Vec<_>, Vec<_>) = unusable
+        .into_iter()
+        .partition(|error| matches!(error, LookError::Open(OpenError::InUse { .. })));
+    let mut problems = Vec::new();
+    let names: Vec<String> = taken
+        .iter()
+        .filter_map(|error| match error {
+            LookError::Open(OpenError::InUse { path }) => Some(path.display().to_string()),
+            _ => None,
+        })
+        .collect();
+    if !names.is_empty() {
+        problems.push(Error::failed(
+            format!("in use by another process or mounted: {}", names.join(", ")),
+            "stop what has them, such as another daemon, or take them out of the configuration's \
+             drives",
+        ));
+    }
+    let missing = |error: LookError| {
+        Error::failed(error.to_string(), "check the path in the configuration's drives")
+    };
+    problems.extend(rest.into_iter().map(missing));
+    problems
+}
+
+/// What is said at start of an array that came up without some of its drives.
+fn lacking(status: &ArrayStatus) -> Option<Error> {
+    let lacks = |s: &&SlotStatus| matches!(s.health, SlotHealth::Failed | SlotHealth::Missing);
+    let word = |s: &SlotStatus| {
+        let state = if s.health == SlotHealth::Failed { "failed" } else { "missing" };
+        format!("slot {} (serial {}) is {state}", s.slot, s.serial)
+    };
+    let first = status.slots.iter().find(lacks)?;
+    let slots: Vec<String> = status.slots.iter().filter(lacks).map(word).collect();
+    let state = if status.state == ArrayState::Failed { "failed" } else { "degraded" };
+    Some(Error::failed(
+        format!("array \"{}\" is {state}: {}", status.name, slots.join(", ")),
+        format!(
+            "put another drive in: palisade array replace {} --slot {} --with PATH",
+            status.name, first.slot
+        ),
+    ))
+}
