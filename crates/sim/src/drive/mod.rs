@@ -232,11 +232,13 @@ impl SharedSimDrive {
     }
 
     /// The drive as a power cut now would leave it that keeps just those undecided requests, in
-    /// the order of their submission, whose bits of `kept` are set; of each block the newest kept.
+    /// the order of their submission, whose bits of `kept` are set, none behind the 64th; of each
+    /// block the newest kept.
     pub fn after_choice(&self, kept: u64) -> Self {
         let state = lock(&self.cell);
         let all = state.undecided();
-        let chosen = |id| all.iter().position(|a| *a == id).is_some_and(|at| kept >> at & 1 == 1);
+        let bit = |at: usize| at < 64 && kept >> at & 1 == 1;
+        let chosen = |id| all.iter().position(|a| *a == id).is_some_and(bit);
         let copy = state.after_choice(chosen);
         Self { cell: Arc::new(Mutex::new(copy)), info: self.info.clone() }
     }
