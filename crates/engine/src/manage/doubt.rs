@@ -29,6 +29,7 @@ use crate::manage::command::ManageError;
 use crate::manage::lost::add_to_record;
 use crate::manage::managed::Managed;
 use crate::mutants::{self, Mutant};
+use crate::stripe::give_up::answers;
 use crate::watch::{Doing, Watched};
 use format::flight::Columns;
 use format::limits::LOST_MAX;
@@ -254,6 +255,9 @@ impl<E: Host> Doubt<'_, E> {
             let (mut image, mut known) = (part.to_vec(), vec![true; size / block]);
             if result == Err(DriveError::Media) {
                 result = read_blocks(drive, at, &mut image, &mut known).await;
+                if result.is_ok() && !answers(drive).await {
+                    result = Err(DriveError::Gone);
+                }
             }
             failed = result.err().map(|error| (slot, error)).or(failed);
             bytes.push(Some(image));

@@ -4,7 +4,8 @@
 //!
 //! | step | what                                                                                 |
 //! |------|--------------------------------------------------------------------------------------|
-//! | 1    | all strips of the range are read once more; if they say enough now, nothing is lost   |
+//! | 1    | all strips of the range are read once more; if they say enough now, nothing is lost.  |
+//! |      | A drive that can't read them must be able to read something: see [`answers`]          |
 //! | 2    | the data that can't be read, or computed, is listed: durable, known to every core     |
 //! | 3    | zeros are written in its place, on every drive that takes writes, and parity anew;   |
 //! |      | in a group that lacks a drive all of that is in the journal first                    |
@@ -26,9 +27,10 @@ use crate::mutants::{self, Mutant};
 use crate::stripe::execute::{Columns, Unread, Work, Writes, end};
 use crate::stripe::plan::StripSet;
 use crate::stripe::table::StripeKey;
+use crate::watch::Watched;
 use arrayvec::ArrayVec;
 use format::LostReason;
-use io::{BlockError, BufMut};
+use io::{BlockError, BufMut, Drive, DriveError, Pool};
 use layout::CodeKind;
 
 /// Gives up what nobody can give of a range of a stripe's strips. False: there is nothing to give
@@ -89,6 +91,18 @@ pub(crate) async fn give_up_blocks<E: Host>(
     Ok(())
 }
 
+/// Whether a drive that can't read some blocks can read anything: one that was pulled, or whose
+/// path is gone, may answer every read as if its blocks were bad (Linux: `EIO` for all of them).
+/// One of its records it could read when it was taken.
+pub(crate) async fn answers<E: Host>(drive: &Watched<E>) -> bool {
+    for at in format::slot_offsets(drive.info().bytes) {
+        if drive.read(at, Pool::single(format::limits::IMAGE_ALIGN)).await.0.is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
 /// How far giving up came under one snapshot.
 enum Step {
     /// The strips say what all data is.
@@ -119,7 +133,7 @@ impl<E: Host> Work<'_, E> {
         unread: Unread,
         columns: &mut Columns,
     ) -> Step {
-        if unread.strips != unread.bad {
+        if unread.strips != unread.bad || !self.all_answer(unread.bad).await {
             return Step::Moved;
         }
         self.state.readable = self.state.readable.without(unread.bad);
@@ -148,6 +162,20 @@ impl<E: Host> Work<'_, E> {
         // What was read is not needed any more, and was reserved for.
         self.put_back(columns);
         Step::Written(missed.or(self.read_again(written, span).await), logged)
+    }
+
+    /// Whether the drives of strips that can't be read are there; those that are not are reported.
+    async fn all_answer(&self, bad: StripSet) -> bool {
+        let mut all = true;
+        for strip in bad.iter() {
+            let (drive, _, slot) = self.bound.strip(self.key, strip);
+            if !answers(drive).await {
+                let incarnation = self.bound.view.slots[slot.index()].incarnation;
+                self.array.report(slot, incarnation, DriveError::Gone);
+                all = false;
+            }
+        }
+        all
     }
 
     /// Writes zeros for the lost strips and parity over what all data strips hold then. `Err`: the

@@ -523,3 +523,62 @@ fn nobody_reads_what_is_in_place_of_lost_blocks() {
         assert_eq!(list(&rig), []);
     }
 }
+
+/// Another drive is pulled while one is filled: Linux answers reads of it like bad blocks. What it
+/// holds is not given up, and is all there when it is back.
+#[test]
+fn nothing_is_given_up_for_a_drive_that_is_gone() {
+    for (seed, (level, width)) in [(500, (Level::Raid5, 4)), (501, (Level::Raid1, 2))] {
+        for map in [false, true] {
+            let case = Case { level, width, bad: &[], replaced: 1, lost: &[] };
+            let (rig, drives) = case.filled(seed, map);
+            let victim = case.victim(&drives);
+            let gone = (victim + 1) % width;
+            rig.fail(victim).unwrap();
+            rig.replace(victim, &drives[width]).unwrap();
+            drives[gone].fail_range(0, drives[gone].info().bytes);
+            drives[gone].fail_writes(0, u64::MAX);
+            let env = rig.env();
+            rig.world.block_on(CoreId(0), async move {
+                io::Env::sleep(&env, Nanos::from_millis(2_000)).await;
+            });
+            rig.world.kill();
+            for (slot, drive) in drives[..width].iter().enumerate().filter(|(s, _)| *s != victim) {
+                assert!(record(drive).lost.is_empty(), "{level} slot {slot}");
+            }
+            let mut back = duplicates(&case.seated(&drives));
+            if format::newest(record_images(&back[victim]).each_ref().map(|i| &i[..])).is_err() {
+                back.remove(victim);
+            }
+            let rig = Rig::new(seed + 1, 1);
+            rig.assemble(&references(&back), FORCE).unwrap();
+            check(&rig, &content(), &[]);
+        }
+    }
+}
+
+/// There is nothing to make right where one copy is left: what it can't give at a start it may
+/// give later.
+#[test]
+fn a_resync_leaves_the_last_copy_alone() {
+    for (seed, (level, width)) in [(510, (Level::Raid1, 2)), (511, (Level::Raid10, 4))] {
+        let case = Case { level, width, bad: &[0], replaced: 1, lost: &[0] };
+        let (rig, drives) = case.filled(seed, false);
+        rig.fail(case.victim(&drives)).unwrap();
+        let volume = rig.open_volume().remove(0);
+        write(&rig, &volume, 0, &content()[..BLOCK as usize]).unwrap();
+        rig.world.crash();
+        case.spoil(&drives);
+        let mut left = drives[..width].to_vec();
+        left.remove(case.victim(&drives));
+        let rig = Rig::new(seed + 1, 2);
+        rig.assemble(&references(&left), FORCE).unwrap();
+        rig.wait();
+        check(&rig, &content(), &case.places(&left[0]));
+        rig.world.kill();
+        assert!(record(&left[0]).lost.is_empty(), "{level}");
+        let rig = Rig::new(seed + 2, 1);
+        rig.assemble(&references(&duplicates(&left)), FORCE).unwrap();
+        check(&rig, &content(), &[]);
+    }
+}
