@@ -37,7 +37,7 @@ struct Holder {
 
 enum Owner {
     File(Arc<File>),
-    Socket(OwnedFd),
+    Socket(Arc<OwnedFd>),
 }
 
 impl Descriptor {
@@ -55,7 +55,7 @@ impl Descriptor {
         Self(Rc::new(Holder { fd, owner, _claim: claim, retries: Some(retries) }))
     }
 
-    pub(crate) fn socket(fd: OwnedFd) -> Self {
+    pub(crate) fn socket(fd: Arc<OwnedFd>) -> Self {
         let (raw, owner) = (fd.as_raw_fd(), Owner::Socket(fd));
         Self(Rc::new(Holder { fd: raw, owner, _claim: None, retries: None }))
     }
