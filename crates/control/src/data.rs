@@ -8,7 +8,7 @@
 //! engine), which functions run on the core reach.
 
 use crate::api::Error;
-use crate::connection::{Connections, Table};
+use crate::connection::{Connections, Fences, Table};
 use crate::gpu::Parity;
 use crate::nvme::{self, Server, Uses, VolumeKey};
 use core::cell::RefCell;
@@ -83,12 +83,14 @@ pub fn start(
     let told = turned_away.clone();
     let product = Product { model: "Palisade".into(), version: env!("CARGO_PKG_VERSION").into() };
     let target = nvme_target::Target::new(product);
-    let uses = Arc::<Uses>::default();
+    let (uses, fences) = (Arc::<Uses>::default(), Arc::<Fences>::default());
     let shared = (target.clone(), uses.clone());
     let runtime = Runtime::start_with(config, move |env: CoreEnv| {
         let (accelerator, reach) = (parity.accelerator(), parity.reach());
         let core = Core::start_with(env.clone(), settings, accelerator);
-        CONNECTIONS.set(Some(Connections::new(core.clone(), told.clone(), reach.as_ref())));
+        let fences = fences.clone();
+        let connections = Connections::new(core.clone(), fences, told.clone(), reach.as_ref());
+        CONNECTIONS.set(Some(connections));
         let server = Server::new(core, env.clone(), shared.clone(), told.clone(), reach.as_ref());
         SERVER.set(Some(server));
         // A stopping core drops its tasks. The end of its thread may never come, and would be too

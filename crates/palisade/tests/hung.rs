@@ -1,5 +1,5 @@
-//! A drive that does not answer while the daemon is told to end: the others are free, and another
-//! daemon has the array.
+//! A drive that does not answer. While the daemon is told to end: the others are free, and another
+//! daemon has the array. While a host's connection breaks: what that asked for comes first.
 //!
 //! The drive is a file on a file system that is frozen: the kernel makes who writes there wait
 //! where no signal reaches it, as it does with a device that hangs.
@@ -7,7 +7,7 @@
 mod common;
 
 use common::loops::{self, Frozen, Loop, Mount};
-use common::nbd::Client;
+use common::nbd::{Client, Kind};
 use common::place::{Daemon, Place};
 use common::{MIB, program, run, skip, tools_are_there, until};
 use std::time::Duration;
@@ -16,6 +16,8 @@ const TOOLS: &[&str] = &["losetup", "mke2fs", "mount", "umount", "fsfreeze"];
 /// Within what the daemon says that it has ended: the bounds of a stop, of what is in flight and of
 /// a look at the drive together, and what a busy machine needs.
 const END: Duration = Duration::from_secs(60);
+/// How long something is looked at that must not come.
+const LOOK: Duration = Duration::from_millis(300);
 /// What is written at a time.
 const PART: usize = 64 << 10;
 
@@ -122,4 +124,45 @@ fn a_daemon_ends_while_a_drive_hangs() {
 #[test]
 fn a_daemon_ends_while_a_drive_hangs_without_io_uring() {
     end_while_a_drive_hangs(&["env", "PALISADE_IO=blocking"]);
+}
+
+/// Without redundancy nothing but the fence of its connections puts a volume's writes in order.
+#[test]
+fn what_a_broken_connection_left_comes_first_on_all_cores() {
+    if !tools_are_there(TOOLS) || !can_mount() {
+        return;
+    }
+    let mut place = Place::new("broken", 24);
+    let drives = place.drives(2);
+    let (_below, mount) = aside(&place, &drives[0]);
+    let daemon = Daemon::start(&place, 2);
+    daemon.create("a", "jbod", &drives, &[]);
+    let served = daemon.volume(&place, "a/v", "32M");
+    let connect = || Client::connect(&served.socket, "a/v").expect("connects");
+    let [old, new] = [1, 2].map(|fill| vec![fill; PART]);
+
+    // Its place on the drive is known, so that nothing but the write itself is to be done.
+    let mut broken = connect();
+    broken.write(0, &new).expect("written");
+    let frozen = Frozen::new(&mount);
+    let before = daemon.written("a");
+    broken.send(Kind::Write, 0, 1, (0, PART as u32), &old).expect("sent");
+    until("the write has begun", END, || (daemon.written("a") > before).then_some(()));
+    drop(broken);
+
+    // On the other core, and from the drive that answers.
+    let mut next = connect();
+    next.send(Kind::Read, 0, 2, (30 * MIB, PART as u32), &[]).expect("sent");
+    let early = next.receive_within(LOOK).expect("looked");
+    assert_eq!(early, None, "the write was not waited for");
+    drop(frozen);
+    assert_eq!(next.receive().expect("answered"), 2);
+    let mut back = vec![0; PART];
+    next.receive_data(&mut back).expect("read");
+    next.write(0, &new).expect("written");
+    next.read(0, &mut back).expect("read");
+    assert!(back == new, "the older write came last");
+    drop(next);
+    daemon.stop();
+    mount.end();
 }
