@@ -1,5 +1,6 @@
 //! One core's NBD connections: a socket as the front end wants it, the exports it may choose
-//! from, and a list of what is connected, so that connections can be ended.
+//! from, and a list of what is connected, so that connections can be ended; and the fences that the
+//! connections of all cores share.
 //!
 //! States of a connection: shaking hands (no export opened; ended after [`HANDSHAKE`]) → serving
 //! an export → ended (by the client, by a mistake of the client, or because the export went). One
@@ -9,17 +10,18 @@
 //! its socket is closed then.
 
 use crate::data::{Core, CoreEnv};
+use crate::nvme::VolumeKey;
 use crate::stream::Stream;
 use core::cell::RefCell;
 use engine::Volume;
 use engine::array::message::ArrayId;
 use io::{Env, Priority, Reach};
-use nbd::{ConnectionMemory, EndReason, Exports, Transport};
-use runtime::Socket;
+use nbd::{ConnectionMemory, EndReason, Exports, Fence, Link, Transport};
+use runtime::{Line, Socket};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::Notify;
 use units::{Nanos, Uuid};
 
@@ -69,10 +71,43 @@ impl Table {
     }
 }
 
+/// The fences of volumes that have connections, on all cores and at all addresses.
+#[derive(Default, Debug)]
+pub struct Fences(Mutex<BTreeMap<VolumeKey, Weak<Fence>>>);
+
+impl Fences {
+    /// The one of a volume, there as long as anybody has it.
+    fn of(&self, key: VolumeKey) -> Arc<Fence> {
+        let mut all = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(fence) = all.get(&key).and_then(Weak::upgrade) {
+            return fence;
+        }
+        all.retain(|_, fence| fence.strong_count() > 0);
+        let fence = Arc::<Fence>::default();
+        all.insert(key, Arc::downgrade(&fence));
+        fence
+    }
+}
+
+/// A connection for its fence.
+struct Hold(Line);
+
+impl Link for Hold {
+    fn close_if_gone(&self) -> bool {
+        let is_over = self.0.is_over();
+        if is_over {
+            // As in `Stream`: it may be as closed as it can be.
+            let _ = self.0.shutdown();
+        }
+        is_over
+    }
+}
+
 /// What one connection may choose from; remembers what it chose.
 struct Choice {
     core: Core,
     table: Arc<Table>,
+    fences: Arc<Fences>,
     open: Rc<Open>,
 }
 
@@ -83,17 +118,22 @@ impl Exports for Choice {
         self.table.lock().keys().cloned().collect()
     }
 
-    fn open(&self, name: &str) -> Option<Self::Volume> {
-        let target = self.table.lock().get(name).cloned()?;
-        let array = self.core.array(target.array)?;
-        *self.open.export.borrow_mut() = Some(target.export);
-        Some(Volume::new(array, target.volume))
+    fn open(&self, name: &str) -> Option<(Self::Volume, Arc<Fence>)> {
+        let Target { export, array, volume } = self.table.lock().get(name).cloned()?;
+        let bound = self.core.array(array)?;
+        *self.open.export.borrow_mut() = Some(export);
+        Some((Volume::new(bound, volume), self.fences.of(VolumeKey { array, volume })))
+    }
+
+    fn link(&self) -> Arc<dyn Link> {
+        Arc::new(Hold(self.open.line.clone()))
     }
 }
 
 /// A connection that is there.
 struct Open {
     stream: Rc<Stream>,
+    line: Line,
     table: Arc<Table>,
     export: RefCell<Option<String>>,
 }
@@ -101,6 +141,7 @@ struct Open {
 /// The connections of one core.
 pub struct Connections {
     core: Core,
+    fences: Arc<Fences>,
     memory: Rc<ConnectionMemory>,
     open: RefCell<Vec<Rc<Open>>>,
     /// Told when a client finds no room.
@@ -110,23 +151,31 @@ pub struct Connections {
 impl Connections {
     /// None yet; allocates their memory, where a device may reach it. `turned_away` is told when a
     /// client finds no room.
-    pub fn new(core: Core, turned_away: Arc<Notify>, reach: Option<&Arc<dyn Reach>>) -> Rc<Self> {
+    pub fn new(
+        core: Core,
+        fences: Arc<Fences>,
+        turned_away: Arc<Notify>,
+        reach: Option<&Arc<dyn Reach>>,
+    ) -> Rc<Self> {
         let memory = ConnectionMemory::reached(nbd::MemorySize::default(), reach);
-        Rc::new(Self { core, memory, open: RefCell::default(), turned_away })
+        Rc::new(Self { core, fences, memory, open: RefCell::default(), turned_away })
     }
 
     /// Serves a connection on this core.
     pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, table: Arc<Table>) {
         // A connection that can't be taken over is closed; the client sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
+        let line = socket.line();
         let stream = Rc::new(Stream::new(socket, AHEAD));
         let open = Rc::new(Open {
             stream: stream.clone(),
+            line,
             table: table.clone(),
             export: RefCell::default(),
         });
         self.open.borrow_mut().push(open.clone());
-        let choice = Choice { core: self.core.clone(), table, open: open.clone() };
+        let (core, fences) = (self.core.clone(), self.fences.clone());
+        let choice = Choice { core, table, fences, open: open.clone() };
         // The timer outlives the connection: it must not keep its socket open.
         let (me, late) = (self.clone(), Rc::downgrade(&open));
         let own_env = env.clone();

@@ -8,15 +8,17 @@
 //! engine), which functions run on the core reach.
 
 use crate::api::Error;
-use crate::connection::{Connections, Table};
+use crate::connection::{Connections, Fences, Table};
 use crate::gpu::Parity;
 use crate::nvme::{self, Server, Uses, VolumeKey};
 use core::cell::RefCell;
+use core::future::pending;
 use drives::SharedDrive;
 use engine::Settings;
 use engine::array::MANAGER;
 use engine::mail::Mail;
 use engine::manage::command::{ManageError, Reply, Request};
+use io::{Env, Priority};
 use nvme_target::{PortId, Product};
 use runtime::{Handle, Runtime};
 use std::net::IpAddr;
@@ -50,6 +52,16 @@ fn connections() -> Option<Rc<Connections>> {
     CONNECTIONS.with_borrow(Clone::clone)
 }
 
+/// Empties the core's registry when it is dropped.
+struct Registered;
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        CONNECTIONS.take();
+        SERVER.take();
+    }
+}
+
 /// Talks to the cores. Clones talk to the same.
 #[derive(Clone)]
 pub struct Data {
@@ -71,13 +83,23 @@ pub fn start(
     let told = turned_away.clone();
     let product = Product { model: "Palisade".into(), version: env!("CARGO_PKG_VERSION").into() };
     let target = nvme_target::Target::new(product);
-    let uses = Arc::<Uses>::default();
+    let (uses, fences) = (Arc::<Uses>::default(), Arc::<Fences>::default());
     let shared = (target.clone(), uses.clone());
     let runtime = Runtime::start_with(config, move |env: CoreEnv| {
         let (accelerator, reach) = (parity.accelerator(), parity.reach());
         let core = Core::start_with(env.clone(), settings, accelerator);
-        CONNECTIONS.set(Some(Connections::new(core.clone(), told.clone(), reach.as_ref())));
-        SERVER.set(Some(Server::new(core, env, shared.clone(), told.clone(), reach.as_ref())));
+        let fences = fences.clone();
+        let connections = Connections::new(core.clone(), fences, told.clone(), reach.as_ref());
+        CONNECTIONS.set(Some(connections));
+        let server = Server::new(core, env.clone(), shared.clone(), told.clone(), reach.as_ref());
+        SERVER.set(Some(server));
+        // A stopping core drops its tasks. The end of its thread may never come, and would be too
+        // late to let go of what the registry leads to.
+        let registered = Registered;
+        env.spawn(Priority::Last, async move {
+            pending::<()>().await;
+            drop(registered);
+        });
     })?;
     let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away, target, uses };
     Ok((runtime, data))

@@ -2,7 +2,13 @@
 //!
 //! States: starting (socket taken, so that a second daemon is refused; drives opened, arrays
 //! started, requests answered already) → ready (said on standard output) → stopping (SIGTERM or
-//! SIGINT: arrays stopped cleanly) → gone (socket removed).
+//! SIGINT: arrays stopped cleanly) → gone (everything closed, then the socket removed: another
+//! daemon can take its place).
+//!
+//! A drive that hangs keeps the daemon from none of it. What was asked of the drive keeps it open,
+//! and with it its claim, so that nobody has it before all of that has ended; and it keeps a thread
+//! in the kernel, and so the process, without anything else being open in it. That ends by itself
+//! when the drive answers.
 //!
 //! Invariant: a change that was begun is carried to its end, whether or not the client stays.
 
@@ -53,10 +59,17 @@ pub fn serve(config: Config) -> Result<(), Error> {
     let memory = memory::keep(config.parity);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start(&error))?;
-    let outcome = runtime.block_on(run(config, memory));
-    // A look at a drive that does not answer may never end.
+    let socket = config.socket.clone().unwrap_or_else(|| api::DEFAULT_SOCKET.into());
+    let outcome = runtime.block_on(run(config, &socket, memory));
+    // A look at a drive that does not answer may never end. All else is dropped, and closed.
     runtime.shutdown_background();
-    outcome
+    let problems = outcome?;
+    // Someone may have removed it before.
+    let _ = std::fs::remove_file(&socket);
+    match problems.into_iter().next() {
+        None => Ok(()),
+        Some(problem) => Err(problem),
+    }
 }
 
 /// Clients are open files: raises the limit of them as far as it goes.
@@ -70,13 +83,13 @@ fn cannot_start(error: &std::io::Error) -> Error {
     Error::failed(format!("the daemon can't start: {error}"), "look at the limits of its account")
 }
 
-async fn run(config: Config, memory: api::Memory) -> Result<(), Error> {
-    let socket = config.socket.unwrap_or_else(|| api::DEFAULT_SOCKET.into());
+/// Serves until it is told to stop. Answers with what went wrong then.
+async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<Vec<Error>, Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
     let kernel = parity_kernel()?;
     raise_file_limit();
-    let listener = listen(&socket).await?;
+    let listener = listen(socket).await?;
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
     say_parity(kernel);
     memory::say(&memory);
@@ -116,13 +129,13 @@ async fn run(config: Config, memory: api::Memory) -> Result<(), Error> {
     let problems = manager.shut_down().await;
     report(&problems);
     server.abort();
-    cores.stop();
-    // Someone may have removed it before.
-    let _ = std::fs::remove_file(&socket);
-    match problems.into_iter().next() {
-        None => Ok(()),
-        Some(problem) => Err(problem),
+    if !cores.stop() {
+        runtime::say(format_args!(
+            "palisade: a drive has not answered: this process stays until it does, with nothing \
+             else open\n  start the daemon again; it can have that drive when this process is gone"
+        ));
     }
+    Ok(problems)
 }
 
 /// Tests the parity kernels and picks one, before anything depends on it.

@@ -46,10 +46,14 @@ struct Kernel {
 impl Kernel {
     fn new(drive: &Arc<FileDrive>) -> Self {
         let writing = drive.zero_by == ZeroBy::Writing;
-        let counted = |file: &Arc<File>| Descriptor::counted(file.clone(), drive.counts.retries());
+        let counted = |file: &Arc<File>, claim| {
+            Descriptor::counted(file.clone(), claim, drive.counts.retries())
+        };
+        // It is `file` that keeps others from the drive.
+        let claimed = |file: &Arc<File>| counted(file, Some(drive.file.clone()));
         Self {
-            file: counted(&drive.file),
-            buffered: drive.buffered.as_ref().map(counted),
+            file: counted(&drive.file, None),
+            buffered: drive.buffered.as_ref().map(claimed),
             zeros: writing.then(|| io::Pool::single(ZEROS).freeze()),
             counted: drive.counts.register(),
             drive: drive.clone(),

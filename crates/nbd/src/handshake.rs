@@ -11,12 +11,15 @@ use crate::command::Terms;
 use crate::limits::{NAME_BYTES, OPTION_BYTES, OPTIONS, REQUEST_BYTES_MAX};
 use crate::wire::{self, Fields, OptionHeader, info, option, option_reply, transmission_flag};
 use crate::{Closed, EndReason, Exports, Transport, Violation};
+use front::Fence;
 use io::Blocks;
 use std::io::IoSlice;
+use std::sync::Arc;
 
 /// The outcome: what is served and how.
 pub(crate) struct Agreed<V> {
     pub volume: V,
+    pub fence: Arc<Fence>,
     pub terms: Terms,
 }
 
@@ -31,6 +34,9 @@ impl From<Violation> for EndReason {
         Self::Violation(violation)
     }
 }
+
+/// An export that was opened: its volume and that one's fence.
+type Opened<V> = (V, Arc<Fence>);
 
 /// An error reply to an option.
 struct Error(u32, &'static str);
@@ -150,18 +156,18 @@ impl<X: Exports> Haggle<'_, X> {
     }
 
     /// The export a client means, with its own name.
-    fn find(&self, name: &[u8]) -> Option<(String, X::Volume)> {
+    fn find(&self, name: &[u8]) -> Option<(String, Opened<X::Volume>)> {
         let name = core::str::from_utf8(name).ok()?;
-        if let Some(volume) = self.exports.open(name) {
-            return Some((name.to_owned(), volume));
+        if let Some(opened) = self.exports.open(name) {
+            return Some((name.to_owned(), opened));
         }
         if !name.is_empty() {
             return None;
         }
         let mut names = self.exports.list();
         let only = names.pop().filter(|_| names.is_empty())?;
-        let volume = self.exports.open(&only)?;
-        Some((only, volume))
+        let opened = self.exports.open(&only)?;
+        Some((only, opened))
     }
 
     fn flags(&self) -> u16 {
@@ -171,23 +177,23 @@ impl<X: Exports> Haggle<'_, X> {
         if self.structured { always | flag::DF } else { always }
     }
 
-    fn agree(&self, name: &str, volume: X::Volume) -> Agreed<X::Volume> {
+    fn agree(&self, name: &str, (volume, fence): Opened<X::Volume>) -> Agreed<X::Volume> {
         let allocation = self.allocation_of.as_deref() == Some(name);
-        Agreed { volume, terms: Terms { structured: self.structured, allocation } }
+        Agreed { volume, fence, terms: Terms { structured: self.structured, allocation } }
     }
 
     /// `NBD_OPT_EXPORT_NAME`: succeeds or ends the session.
     fn export_name(&mut self, name: &[u8]) -> Next<Agreed<X::Volume>> {
         let found = if name.len() <= NAME_BYTES { self.find(name) } else { None };
-        let Some((name, volume)) = found else {
+        let Some((name, opened)) = found else {
             return Next::End(EndReason::UnknownExport);
         };
-        self.out.extend_from_slice(&volume.bytes().to_be_bytes());
+        self.out.extend_from_slice(&opened.0.bytes().to_be_bytes());
         self.out.extend_from_slice(&self.flags().to_be_bytes());
         if !self.no_zeroes {
             self.out.extend_from_slice(&[0; wire::EXPORT_NAME_ZEROES]);
         }
-        Next::Enter(self.agree(&name, volume))
+        Next::Enter(self.agree(&name, opened))
     }
 
     /// `NBD_OPT_INFO` and `NBD_OPT_GO`: the information, without the final acknowledgement.
@@ -198,13 +204,13 @@ impl<X: Exports> Haggle<'_, X> {
         let asked = fields.bytes(usize::from(asked) * 2).ok_or(MALFORMED)?;
         finished(&fields)?;
         check_name(name)?;
-        let (name, volume) = self.find(name).ok_or(UNKNOWN_EXPORT)?;
-        self.describe(code, &volume);
+        let (name, opened) = self.find(name).ok_or(UNKNOWN_EXPORT)?;
+        self.describe(code, &opened.0);
         if asked.chunks_exact(2).any(|kind| kind == info::NAME.to_be_bytes()) {
             let kind = info::NAME.to_be_bytes();
             self.reply(code, option_reply::INFO, &[&kind, name.as_bytes()]);
         }
-        Ok(self.agree(&name, volume))
+        Ok(self.agree(&name, opened))
     }
 
     /// Size, flags and block sizes. Block sizes are told whether asked for or not, as they are

@@ -17,6 +17,7 @@
 //! - Whatever a client sends ends at most its own connection. Nothing is allocated by a length
 //!   it sent; in the transmission phase nothing is allocated for a command at all.
 //! - A connection ends only after all its requests to the volume have.
+//! - Nothing of a connection that broke lands behind what came by another after that.
 
 mod command;
 mod handshake;
@@ -24,11 +25,12 @@ pub mod limits;
 mod transmission;
 pub mod wire;
 
-pub use front::{ConnectionMemory, MemorySize};
+pub use front::{ConnectionMemory, Fence, Link, MemorySize};
 pub use io::{Closed, Transport};
 
 use io::{Blocks, Env};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The exports a connection may choose from.
 pub trait Exports {
@@ -38,9 +40,13 @@ pub trait Exports {
     /// Names of all exports, for clients that ask.
     fn list(&self) -> Vec<String>;
 
-    /// Opens an export. The empty name is the default export; if this gives `None` for it and
-    /// there is exactly one export, that one is the default.
-    fn open(&self, name: &str) -> Option<Self::Volume>;
+    /// Opens an export, with the fence that all connections of its volume share. The empty name is
+    /// the default export; if this gives `None` for it and there is exactly one export, that one is
+    /// the default.
+    fn open(&self, name: &str) -> Option<(Self::Volume, Arc<Fence>)>;
+
+    /// This connection, as others see it.
+    fn link(&self) -> Arc<dyn Link>;
 }
 
 /// What a client did that the protocol forbids and no reply can tell it.
@@ -107,7 +113,9 @@ where
             match handshake::negotiate(&*transport, &exports, &mut scratch).await {
                 Err(reason) => reason,
                 Ok(agreed) => {
-                    transmission::serve(env, transport.clone(), agreed, share, &mut scratch).await
+                    let passage = Rc::new(agreed.fence.enter(exports.link()));
+                    let own = (share, passage);
+                    transmission::serve(env, transport.clone(), agreed, own, &mut scratch).await
                 }
             }
         }

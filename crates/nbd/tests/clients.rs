@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use support::Shelf;
 use support::executor::{Core, TestEnv};
+use support::{Choice, Fences, Shelf};
 
 /// A socket that is asked again and again.
 struct Socket(UnixStream);
@@ -93,6 +93,7 @@ fn serve_while(shelf: &Shelf, socket: &Path, mut command: Command) -> Option<Str
     let ended = Rc::new(Cell::new(false));
     let (core, memory) = (Core::new(), ConnectionMemory::new(MemorySize::default()));
     let (server, shelf, used) = (core.clone(), shelf.clone(), memory.clone());
+    let fences = Fences::default();
     let told = ended.clone();
     let output = Rc::new(Cell::new(None));
     let mut client = Some(client);
@@ -100,9 +101,10 @@ fn serve_while(shelf: &Shelf, socket: &Path, mut command: Command) -> Option<Str
     core.block_on(poll_fn(move |cx| {
         if let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(true).unwrap();
-            let (env, shelf, memory) = (TestEnv(server.clone()), shelf.clone(), used.clone());
+            let (env, memory) = (TestEnv(server.clone()), used.clone());
+            let choice = Choice::new(&shelf, &fences);
             server.spawn(async move {
-                serve_connection(env, Rc::new(Socket(stream)), shelf, memory).await;
+                serve_connection(env, Rc::new(Socket(stream)), choice, memory).await;
             });
         }
         if let Some(client) = client.take_if(|client| client.is_finished()) {

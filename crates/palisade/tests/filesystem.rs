@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::loops::{self, Loop};
+use common::loops::{self, Loop, Mount};
 use common::place::{Daemon, Place, Served};
 use common::{end, output, program, run, skip, start, tools_are_there, until};
 use rustix::process::Signal;
@@ -91,29 +91,6 @@ impl Drop for Fuse {
         end(&mut self.child, Signal::TERM, STAGE);
         // Already gone, unless it was killed.
         output(program("fusermount3").args(["-u", "-q", "-z"]).arg(&self.file));
-    }
-}
-
-/// A mounted file system.
-struct Mount(PathBuf);
-
-impl Mount {
-    fn new(device: &Loop, at: PathBuf) -> Self {
-        std::fs::create_dir_all(&at).expect("a directory");
-        run(program("mount").args(["-t", "ext4", &device.0]).arg(&at));
-        Self(at)
-    }
-
-    fn end(self) {
-        run(program("umount").arg(&self.0));
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            output(program("umount").arg("--lazy").arg(&self.0));
-        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Starting cores, stopping them, and talking to them from other threads.
 //!
 //! Life of a core: starting (its reactor is made, `main` called) → running (turns) → stopping
-//! (tasks dropped, requests in flight awaited for a bounded time) → gone (thread joined).
+//! (tasks dropped, requests in flight awaited for a bounded time) → gone (thread joined), or left
+//! to the kernel, which keeps a thread for as long as a drive keeps a request of it. Nobody waits
+//! for that: what the core had is closed, but for what such requests need.
 //!
 //! A core whose ring can't be made uses the blocking pool, whatever the others have: rings count
 //! as locked memory, of which there may be enough for some cores only.
@@ -9,7 +11,7 @@
 use crate::config::Config;
 use crate::doorbell::Doorbell;
 use crate::env::{Bind, CoreEnv};
-use crate::reactor::{BlockingPool, Reactor};
+use crate::reactor::{BlockingPool, DRAIN, Reactor};
 use crate::say::say;
 use crate::sys;
 use crate::task::Executor;
@@ -19,10 +21,14 @@ use io::{Env, Priority};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, Once};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use units::{CoreId, Nanos};
+
+/// How long all cores may take to stop: what they wait for requests, and what a busy machine needs.
+const STOP: Duration = DRAIN.saturating_add(Duration::from_secs(5));
 
 /// A function to run on a core; see [`Handle::run_on`].
 pub type Call<M, S> = Box<dyn FnOnce(&CoreEnv<M, S>) + Send>;
@@ -186,10 +192,11 @@ fn sleep<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>) {
     }
 }
 
-/// Drops the core's tasks and waits a bounded time for what the kernel still does for it.
-fn leave<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>) {
+/// Drops the core's tasks and waits a bounded time for what the kernel still does for it; whether
+/// that is over.
+fn leave<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>) -> bool {
     env.executor().clear();
-    env.reactor().drain();
+    env.reactor().drain()
 }
 
 /// Talks to the cores of a runtime from any thread. Clones talk to the same runtime.
@@ -226,7 +233,24 @@ impl<M: Send + 'static, S: Bind> Handle<M, S> {
 /// Running cores. Dropping it stops them.
 pub struct Runtime<M: Send + 'static, S: Bind> {
     shared: Arc<Shared<M, S>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Thread>,
+}
+
+/// A core's thread.
+struct Thread {
+    handle: JoinHandle<()>,
+    /// Whether nothing is in flight any more; said when the core has closed what it had.
+    left: Receiver<bool>,
+}
+
+impl Thread {
+    /// Waits until the core has left. `None`: the kernel keeps its thread, or may.
+    fn join(self, end: Instant) -> Option<std::thread::Result<()>> {
+        match self.left.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(false) | Err(RecvTimeoutError::Timeout) => None,
+            Ok(true) | Err(RecvTimeoutError::Disconnected) => Some(self.handle.join()),
+        }
+    }
 }
 
 impl<M: Send + 'static, S: Bind> Runtime<M, S> {
@@ -254,8 +278,15 @@ impl<M: Send + 'static, S: Bind> Runtime<M, S> {
         for core in 0..runtime.shared.cores() {
             let (shared, main) = (runtime.shared.clone(), main.clone());
             let builder = std::thread::Builder::new().name(format!("palisade-{core}"));
-            let thread = builder.spawn(move || thread_main(&shared, CoreId(core), &*main))?;
-            runtime.threads.push(thread);
+            let (tell, left) = mpsc::channel();
+            let handle = builder.spawn(move || {
+                let is_over = thread_main(&shared, CoreId(core), &*main);
+                // Held by a thread that the kernel keeps, it would keep what it owns.
+                drop((shared, main));
+                // Nobody waits any more where it took too long.
+                let _ = tell.send(is_over);
+            })?;
+            runtime.threads.push(Thread { handle, left });
         }
         Ok(runtime)
     }
@@ -265,35 +296,44 @@ impl<M: Send + 'static, S: Bind> Runtime<M, S> {
         Handle { shared: self.shared.clone() }
     }
 
-    /// Stops all cores and joins their threads; their tasks are dropped.
+    /// Stops all cores; their tasks are dropped. Joins their threads but those that the kernel
+    /// keeps, since requests of theirs to a drive have not ended within a bounded time: false if
+    /// there are any. Nothing else keeps open what the tasks had.
     ///
     /// # Panics
     /// If a core panicked.
-    pub fn stop(mut self) {
-        self.shared.stop();
-        for thread in self.threads.drain(..) {
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
+    pub fn stop(mut self) -> bool {
+        let mut is_over = true;
+        for outcome in self.end() {
+            match outcome {
+                Some(Ok(())) => {}
+                Some(Err(panic)) => std::panic::resume_unwind(panic),
+                None => is_over = false,
             }
         }
+        is_over
+    }
+
+    fn end(&mut self) -> Vec<Option<std::thread::Result<()>>> {
+        self.shared.stop();
+        let end = Instant::now() + STOP;
+        self.threads.drain(..).map(|thread| thread.join(end)).collect()
     }
 }
 
 impl<M: Send + 'static, S: Bind> Drop for Runtime<M, S> {
     fn drop(&mut self) {
-        self.shared.stop();
-        for thread in self.threads.drain(..) {
-            // `stop` is the way to learn of a panic.
-            let _ = thread.join();
-        }
+        // `stop` is the way to learn of a panic.
+        self.end();
     }
 }
 
+/// Is the core until it is told to stop; whether nothing is in flight then.
 fn thread_main<M: Send + 'static, S: Bind>(
     shared: &Arc<Shared<M, S>>,
     id: CoreId,
     main: &dyn Fn(CoreEnv<M, S>),
-) {
+) -> bool {
     let env = match shared.enter(id) {
         Ok(env) => env,
         Err(error) => panic!("core {id} can't start: {error}"),
@@ -306,7 +346,7 @@ fn thread_main<M: Send + 'static, S: Bind>(
     }
     main(env.clone());
     run(&env, || shared.stop.load(Ordering::SeqCst));
-    leave(&env);
+    leave(&env)
 }
 
 /// Runs one core on the calling thread until the future that `f` makes is done. For tests,

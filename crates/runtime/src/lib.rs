@@ -36,4 +36,4 @@ pub use cores::{Call, Handle, Runtime, run_single, run_single_with};
 pub use env::{Bind, CoreEnv, NoDrive};
 pub use reactor::{Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode};
 pub use say::say;
-pub use socket::{Listener, Socket};
+pub use socket::{Line, Listener, Socket};

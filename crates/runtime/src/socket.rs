@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Most slices one call sends.
 const SLICES: usize = 64;
@@ -42,6 +43,7 @@ async fn retry<T>(
 pub struct Socket {
     reactor: Reactor,
     fd: Descriptor,
+    line: Line,
     /// The last read gave all there was.
     is_drained: Rc<Cell<bool>>,
 }
@@ -53,8 +55,14 @@ impl Socket {
         sys::set_nonblocking(fd.as_fd())?;
         sys::no_delay(fd.as_fd());
         sys::keep_alive(fd.as_fd());
-        let is_drained = Rc::default();
-        Ok(Self { reactor: reactor.clone(), fd: Descriptor::socket(fd), is_drained })
+        let line = Line(Arc::new(fd));
+        let (fd, is_drained) = (Descriptor::socket(line.0.clone()), Rc::default());
+        Ok(Self { reactor: reactor.clone(), fd, line, is_drained })
+    }
+
+    /// The connection as any thread can look at it.
+    pub fn line(&self) -> Line {
+        self.line.clone()
     }
 
     /// Takes a TCP connection over.
@@ -146,6 +154,24 @@ impl Socket {
     }
 }
 
+/// A connection as any thread can look at it, whether or not its core comes to do so. Open as long
+/// as that is there.
+#[derive(Clone)]
+pub struct Line(Arc<OwnedFd>);
+
+impl Line {
+    /// Whether the peer has ended the connection, or sends nothing more: also if what it sent
+    /// before has not been received.
+    pub fn is_over(&self) -> bool {
+        sys::is_over(self.0.as_fd())
+    }
+
+    /// As [`Socket::shutdown`].
+    pub fn shutdown(&self) -> io::Result<()> {
+        sys::shutdown(self.0.as_fd())
+    }
+}
+
 /// A listening socket of one core.
 pub struct Listener {
     reactor: Reactor,
@@ -166,14 +192,14 @@ impl Listener {
     /// Takes a TCP listener over; several cores may take clones of one.
     pub fn from_tcp(reactor: &Reactor, listener: TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        let fd = Descriptor::socket(listener.into());
+        let fd = Descriptor::socket(Arc::new(listener.into()));
         Ok(Self { reactor: reactor.clone(), fd })
     }
 
     /// Takes a Unix listener over; several cores may take clones of one.
     pub fn from_unix(reactor: &Reactor, listener: UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        let fd = Descriptor::socket(listener.into());
+        let fd = Descriptor::socket(Arc::new(listener.into()));
         Ok(Self { reactor: reactor.clone(), fd })
     }
 

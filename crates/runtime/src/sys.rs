@@ -143,6 +143,14 @@ pub(crate) fn shutdown(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) } as isize).map(drop)
 }
 
+/// Whether the peer has ended its direction, or the connection, whatever is left to be received.
+pub(crate) fn is_over(fd: BorrowedFd<'_>) -> bool {
+    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: the pointer and the count describe `asked`; without a timeout it does not wait.
+    let told = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    told > 0 && asked.revents != 0
+}
+
 /// Ends the direction to the peer.
 pub(crate) fn shutdown_sending(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers.

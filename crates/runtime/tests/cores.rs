@@ -2,11 +2,14 @@
 
 use io::local::yield_now;
 use io::{Env as _, Priority};
-use palisade_runtime::{Config, CoreEnv, Listener, NoDrive, Runtime, Socket, run_single_with};
+use palisade_runtime::{
+    Config, CoreEnv, Line, Listener, NoDrive, Runtime, Socket, run_single_with,
+};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{IoSlice, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -234,6 +237,36 @@ fn is_asked(own: u16, other: u16) -> bool {
     lines.any(|f| {
         f[1].ends_with(&ends(own)) && f[2].ends_with(&ends(other)) && f[5].starts_with("02:")
     })
+}
+
+#[test]
+fn a_connection_is_looked_at_from_any_thread() {
+    run_single_with(Config::default(), async |env: Env| {
+        let (mut peer, own) = UnixStream::pair().expect("a pair");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = listener.local_addr().expect("told");
+        let mut host = TcpStream::connect(address).expect("connected");
+        let (accepted, _) = listener.accept().expect("accepted");
+        let sockets = [
+            Socket::from_unix(env.reactor(), own).expect("taken over"),
+            Socket::from_tcp(env.reactor(), accepted).expect("taken over"),
+        ];
+        let lines = sockets.each_ref().map(Socket::line);
+        let look = |line: &Line| {
+            let line = line.clone();
+            std::thread::spawn(move || line.is_over()).join().expect("looked")
+        };
+        peer.write_all(b"unread").expect("sent");
+        host.write_all(b"unread").expect("sent");
+        assert!(!lines.iter().any(look));
+        drop((peer, host));
+        assert!(look(&lines[0]), "whatever is unread");
+        let end = Instant::now() + Duration::from_secs(60);
+        while !look(&lines[1]) {
+            assert!(Instant::now() < end, "TCP tells of it, too");
+        }
+        lines[1].shutdown().expect("open");
+    });
 }
 
 #[test]

@@ -10,6 +10,10 @@
 //! dropped: workers and sender end). A goodbye still gets its replies; else the transport is
 //! closed first.
 //!
+//! A request begins when nothing is left of connections to the volume that broke before it came
+//! ([`front::fence`]); and this connection is one of these for others from when nothing is received
+//! any more until its last change of the volume is over.
+//!
 //! States of a job: it holds one of [`JOBS`] *credits* from before its memory is taken until its
 //! reply is sent, or until it is done if it has none.
 //!
@@ -29,19 +33,20 @@ use crate::wire::{self, REQUEST_BYTES, Request, command};
 use crate::{Closed, EndReason, Transport, Violation};
 use core::cell::{Cell, RefCell};
 use front::memory::{LARGEST, RESERVE_BYTES};
-use front::{Lease, Seats, Share, piece_bytes};
+use front::{Lease, Passage, Seats, Share, piece_bytes};
 use io::local::Semaphore;
 use io::{Blocks, BufMut, Env, Priority};
 use reply::{Replies, Reply};
 use std::rc::Rc;
 use work::{Job, Work};
 
-/// Serves requests until the connection ends. `scratch` is used to skip unwanted payload.
+/// Serves requests until the connection ends, with its memory and its place at the volume's fence.
+/// `scratch` is used to skip unwanted payload.
 pub(crate) async fn serve<E: Env, T: Transport, V: Blocks>(
     env: E,
     transport: Rc<T>,
     agreed: Agreed<V>,
-    share: Rc<Share>,
+    (share, passage): (Rc<Share>, Rc<Passage>),
     scratch: &mut [u8],
 ) -> EndReason {
     let block_bytes = agreed.volume.block_bytes();
@@ -59,6 +64,7 @@ pub(crate) async fn serve<E: Env, T: Transport, V: Blocks>(
         seats: Seats::new(JOBS),
         replies: Replies::new(),
         credits: Semaphore::new(JOBS),
+        passage: RefCell::new(Some(passage)),
         broken: Cell::new(false),
     });
     for seat in 0..JOBS {
@@ -66,6 +72,9 @@ pub(crate) async fn serve<E: Env, T: Transport, V: Blocks>(
     }
     env.spawn(Priority::First, reply::run(session.clone()));
     let reason = session.receive(scratch).await;
+    if let Some(passage) = session.passage.take() {
+        passage.break_off();
+    }
     if reason != EndReason::Disconnected {
         session.give_up();
     }
@@ -86,6 +95,8 @@ struct Session<E, T, V> {
     seats: Seats<Job>,
     replies: Replies,
     credits: Semaphore,
+    /// Until nothing is received any more.
+    passage: RefCell<Option<Rc<Passage>>>,
     /// Replies are dropped, as nobody gets them.
     broken: Cell<bool>,
 }
@@ -97,8 +108,14 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
         self.transport.close();
     }
 
+    /// The place at the fence, for what changes the volume. The receiver has it.
+    fn passage(&self) -> Rc<Passage> {
+        self.passage.borrow().clone().expect("it is given up behind the receiver")
+    }
+
     /// The receiver.
     async fn receive(&self, scratch: &mut [u8]) -> EndReason {
+        let passage = self.passage();
         loop {
             let mut raw = [0; REQUEST_BYTES];
             if self.transport.read_exact(&mut raw).await.is_err() {
@@ -112,6 +129,9 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
             }
             if request.kind == command::WRITE && request.bytes > REQUEST_BYTES_MAX {
                 return Violation::WriteTooLong.into();
+            }
+            if passage.pass().await.is_err() {
+                return EndReason::Closed;
             }
             self.credits.acquire(1).await;
             if self.start(&request, scratch).await.is_err() {
@@ -172,7 +192,8 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
 
     fn start_plain(&self, request: &Request, work: Work) {
         let command = self.commands.borrow_mut().begin(request);
-        self.seats.assign(Job { command, work, lease: None });
+        let passage = work.changes().then(|| self.passage());
+        self.seats.assign(Job { command, work, lease: None, passage });
     }
 
     /// Each piece is a job and a chunk of its own.
@@ -184,7 +205,7 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
             let (into, lease) = self.take(offset, end - offset).await;
             let work = Work::Read { offset, into };
             offset += work.payload_bytes();
-            self.seats.assign(Job { command, work, lease: Some(lease) });
+            self.seats.assign(Job { command, work, lease: Some(lease), passage: None });
             if offset == end {
                 return;
             }
@@ -203,7 +224,7 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
         } else {
             Work::ReadInOrder { offset, bytes: left, into }
         };
-        self.seats.assign(Job { command, work, lease: Some(lease) });
+        self.seats.assign(Job { command, work, lease: Some(lease), passage: None });
     }
 
     /// Receives the payload piece by piece; each piece is a job as soon as it is there.
@@ -219,7 +240,8 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
             }
             let work = Work::Write { offset, data, fua };
             offset += work.payload_bytes();
-            self.seats.assign(Job { command, work, lease: Some(lease) });
+            let passage = Some(self.passage());
+            self.seats.assign(Job { command, work, lease: Some(lease), passage });
             if offset == end {
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use super::{Finished, Session};
 use crate::command::Refusal;
 use crate::wire::{self, command};
 use crate::{Closed, Transport};
-use front::Lease;
+use front::{Lease, Passage};
 use io::{BlockError, Blocks, BufMut, Env};
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -38,6 +38,14 @@ impl Work {
             Self::Flush | Self::Trim { .. } | Self::WriteZeroes { .. } => 0,
         }
     }
+
+    /// Whether the volume is another after it.
+    pub fn changes(&self) -> bool {
+        match self {
+            Self::Write { .. } | Self::Trim { .. } | Self::WriteZeroes { .. } => true,
+            Self::Read { .. } | Self::ReadInOrder { .. } | Self::Flush => false,
+        }
+    }
 }
 
 /// One piece of work for a command.
@@ -48,6 +56,8 @@ pub(super) struct Job {
     pub work: Work,
     /// The memory's lease; outlives the memory in `work`.
     pub lease: Option<Lease>,
+    /// The connection's place at the fence, if it changes the volume: for as long as it does.
+    pub passage: Option<Rc<Passage>>,
 }
 
 /// A worker's task.
@@ -63,7 +73,7 @@ pub(super) async fn run<E: Env, T: Transport, V: Blocks>(
 
 impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
     async fn carry_out(&self, job: Job) {
-        let Job { command, work, lease } = job;
+        let Job { command, work, lease, passage } = job;
         let bytes = work.payload_bytes();
         let volume = &self.volume;
         let outcome = match work {
@@ -82,7 +92,7 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
                 outcome.map_err(|e| Refusal::of(e, command::WRITE_ZEROES))
             }
         };
-        drop(lease);
+        drop((passage, lease));
         self.finish(command, bytes, outcome);
     }
 

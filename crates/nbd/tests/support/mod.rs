@@ -10,26 +10,71 @@ pub mod transport;
 
 use client::Client;
 use executor::{Core, TestEnv};
-use palisade_nbd::{ConnectionMemory, EndReason, Exports, MemorySize, serve_connection};
+use palisade_nbd::{
+    ConnectionMemory, EndReason, Exports, Fence, Link, MemorySize, serve_connection,
+};
 use sim::volume::MemoryVolume;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use transport::Pipe;
 
 /// Named volumes.
 #[derive(Clone, Default)]
 pub struct Shelf(pub Vec<(String, MemoryVolume)>);
 
-impl Exports for Shelf {
+/// The fences of volumes, by name.
+pub type Fences = Rc<RefCell<BTreeMap<String, Arc<Fence>>>>;
+
+/// Whether a client is gone, as the system of the server knows it.
+#[derive(Default)]
+pub struct Gone(AtomicBool);
+
+impl Gone {
+    /// It is.
+    pub fn tell(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Link for Gone {
+    fn close_if_gone(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one connection may choose from.
+pub struct Choice {
+    shelf: Shelf,
+    fences: Fences,
+    gone: Arc<Gone>,
+}
+
+impl Choice {
+    /// Of a client whose end is noticed in no other way than by its connection.
+    pub fn new(shelf: &Shelf, fences: &Fences) -> Self {
+        Self { shelf: shelf.clone(), fences: fences.clone(), gone: Arc::default() }
+    }
+}
+
+impl Exports for Choice {
     type Volume = MemoryVolume;
 
     fn list(&self) -> Vec<String> {
-        self.0.iter().map(|(name, _)| name.clone()).collect()
+        self.shelf.0.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    fn open(&self, name: &str) -> Option<MemoryVolume> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, volume)| volume.clone())
+    fn open(&self, name: &str) -> Option<(MemoryVolume, Arc<Fence>)> {
+        let (name, volume) = self.shelf.0.iter().find(|(known, _)| known == name)?;
+        let fence = self.fences.borrow_mut().entry(name.clone()).or_default().clone();
+        Some((volume.clone(), fence))
+    }
+
+    fn link(&self) -> Arc<dyn Link> {
+        self.gone.clone()
     }
 }
 
@@ -38,6 +83,7 @@ pub struct World {
     pub core: Rc<Core>,
     pub shelf: Shelf,
     pub memory: Rc<ConnectionMemory>,
+    fences: Fences,
 }
 
 /// The memory most tests run with: little.
@@ -51,18 +97,25 @@ impl World {
     }
 
     pub fn with(shelf: Shelf, size: MemorySize) -> Self {
-        Self { core: Core::new(), shelf, memory: ConnectionMemory::new(size) }
+        let (core, memory) = (Core::new(), ConnectionMemory::new(size));
+        Self { core, shelf, memory, fences: Fences::default() }
     }
 
     /// Connects a client; how the connection ends is found in the cell.
     pub fn connect(&self) -> (Client, Rc<Cell<Option<EndReason>>>) {
+        self.connect_by(Arc::default())
+    }
+
+    /// As [`World::connect`]; that the client is gone can be told to who looks.
+    pub fn connect_by(&self, gone: Arc<Gone>) -> (Client, Rc<Cell<Option<EndReason>>>) {
         let pipe = Pipe::new();
         let end = Rc::new(Cell::new(None));
         let (told, server) = (end.clone(), pipe.clone());
-        let (env, shelf) = (TestEnv(self.core.clone()), self.shelf.clone());
+        let choice = Choice { gone, ..Choice::new(&self.shelf, &self.fences) };
+        let env = TestEnv(self.core.clone());
         let memory = self.memory.clone();
         self.core.spawn(async move {
-            told.set(Some(serve_connection(env, server, shelf, memory).await));
+            told.set(Some(serve_connection(env, server, choice, memory).await));
         });
         (Client::new(pipe), end)
     }

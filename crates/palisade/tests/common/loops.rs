@@ -1,7 +1,7 @@
-//! Files as block devices.
+//! Files as block devices, and file systems on these.
 
 use super::{output, program, run};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A loop device over a file, detached when dropped.
 pub struct Loop(pub String);
@@ -18,6 +18,48 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         output(program("losetup").args(["--detach", &self.0]));
+    }
+}
+
+/// A mounted file system.
+pub struct Mount(pub PathBuf);
+
+impl Mount {
+    /// Mounts what is on the device.
+    pub fn new(device: &Loop, at: PathBuf) -> Self {
+        std::fs::create_dir_all(&at).expect("a directory");
+        run(program("mount").args(["-t", "ext4", &device.0]).arg(&at));
+        Self(at)
+    }
+
+    /// Unmounts it.
+    pub fn end(self) {
+        run(program("umount").arg(&self.0));
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            output(program("umount").arg("--lazy").arg(&self.0));
+        }
+    }
+}
+
+/// A file system that keeps whoever writes to it waiting, until this is dropped.
+pub struct Frozen(PathBuf);
+
+impl Frozen {
+    /// Freezes it.
+    pub fn new(mount: &Mount) -> Self {
+        run(program("fsfreeze").arg("--freeze").arg(&mount.0));
+        Self(mount.0.clone())
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        output(program("fsfreeze").arg("--unfreeze").arg(&self.0));
     }
 }
 

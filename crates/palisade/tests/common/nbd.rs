@@ -15,6 +15,9 @@ const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 const CLIENT_FLAGS: u32 = 3;
 const OPTION_EXPORT_NAME: u32 = 1;
 
+/// How long the server may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// `NBD_CMD_FLAG_FUA`.
 pub const FUA: u16 = 1;
 
@@ -39,8 +42,8 @@ impl Client {
     /// Connects and enters the transmission phase.
     pub fn connect(socket: &Path, export: &str) -> io::Result<Self> {
         let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        stream.set_write_timeout(Some(Duration::from_secs(60)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         let mut hello = [0; 18];
         stream.read_exact(&mut hello)?;
         assert_eq!(&hello[..8], b"NBDMAGIC");
@@ -91,6 +94,22 @@ impl Client {
         let (cookie, error) = self.reply()?;
         assert_eq!(error, 0, "the server answered with an error");
         Ok(cookie)
+    }
+
+    /// As [`Client::receive`]; nothing if no reply comes within a time.
+    pub fn receive_within(&mut self, time: Duration) -> io::Result<Option<u64>> {
+        self.stream.set_read_timeout(Some(time))?;
+        let received = self.receive();
+        self.stream.set_read_timeout(Some(PATIENCE))?;
+        match received {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// The data of a read that was answered.
+    pub fn receive_data(&mut self, into: &mut [u8]) -> io::Result<()> {
+        self.stream.read_exact(into)
     }
 
     /// Reads and waits for the data.

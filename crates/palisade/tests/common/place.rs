@@ -1,7 +1,7 @@
 //! A directory with drives, and the daemon that serves arrays on them.
 
-use super::{LIMIT, MIB, Rng, end, output, program, random_file, run, succeeded, wait};
-use rustix::process::Signal;
+use super::{LIMIT, MIB, Rng, end, output, program, random_file, run, succeeded, until, wait};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -23,6 +23,9 @@ pub struct Place {
     dir: TempDir,
     /// Seeded once per test.
     pub rng: Rng,
+    /// What the next daemon's configuration says; long enough for the busiest machine unless a test
+    /// has a drive that hangs.
+    pub drive_deadline_ms: u64,
     drive_bytes: u64,
     made: usize,
 }
@@ -41,7 +44,8 @@ impl Place {
             false => builder.tempdir(),
         };
         let rng = Rng::of_this_run(what);
-        Self { dir: dir.expect("a directory"), rng, drive_bytes: drive_mib * MIB, made: 0 }
+        let (drive_bytes, drive_deadline_ms) = (drive_mib * MIB, 10_000);
+        Self { dir: dir.expect("a directory"), rng, drive_deadline_ms, drive_bytes, made: 0 }
     }
 
     /// A file here.
@@ -210,6 +214,23 @@ impl Daemon {
         assert!(status.success(), "the daemon ended with {status}");
     }
 
+    /// Tells it to stop, and does not wait.
+    pub fn tell_to_stop(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).expect("signalled");
+    }
+
+    /// Waits for the end of one that was told to stop; it must end well.
+    pub fn wait(mut self) {
+        let status = until("its end", TURN, || self.child.try_wait().expect("waited for"));
+        assert!(status.success(), "the daemon ended with {status}");
+    }
+
+    /// Whether it is there for its clients.
+    pub fn listens(&self) -> bool {
+        self.socket.exists()
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().expect("killed");
@@ -241,9 +262,16 @@ impl Starting {
             (place.file("socket"), place.file("palisade.toml"), place.file("daemon.log"));
         // A JSON string is a TOML string too.
         let text = format!(
-            "socket = {}\ncores = {cores}\ndrive_wait_ms = 0\ndrives = [{}]\n",
+            "socket = {}
+cores = {cores}
+drives = [{}]
+drive_deadline_ms = {}
+\
+             drive_wait_ms = 0
+",
             Value::from(socket.to_string_lossy()),
             Value::from(place.file("drive-*.img").to_string_lossy()),
+            place.drive_deadline_ms,
         );
         std::fs::write(&config, text).expect("written");
         let told = OpenOptions::new().append(true).create(true).open(&log).expect("a log");

@@ -52,7 +52,7 @@ const LOOKING: usize = 4;
 const LOOK: Nanos = Nanos(500);
 
 /// How long a stopping core waits for requests in flight.
-const DRAIN: Duration = Duration::from_secs(5);
+pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 
 /// The kernel's number of an error, positive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -386,8 +386,9 @@ impl Reactor {
         self.inner.backend.borrow_mut().wait(timeout);
     }
 
-    /// Waits a bounded time for requests in flight, so that their memory can be freed.
-    pub(crate) fn drain(&self) {
+    /// Waits a bounded time for requests in flight, so that their memory can be freed; whether all
+    /// have ended.
+    pub(crate) fn drain(&self) -> bool {
         let end = Instant::now() + DRAIN;
         while self.inner.slab.borrow().in_flight() > 0 && Instant::now() < end {
             self.turn();
@@ -395,6 +396,7 @@ impl Reactor {
                 self.wait(Some(Nanos::from_millis(1)));
             }
         }
+        self.inner.slab.borrow().in_flight() == 0
     }
 }
 

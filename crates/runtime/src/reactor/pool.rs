@@ -105,7 +105,8 @@ impl Shared {
     }
 }
 
-/// The threads; they end when the pool is dropped and its jobs are done.
+/// The threads; they end when the pool is dropped and its jobs are done. Nobody waits for those
+/// that have jobs yet: that may be for ever.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -133,8 +134,15 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().stopping = true;
+        let is_idle = {
+            let mut queue = self.shared.lock();
+            queue.stopping = true;
+            queue.jobs.is_empty() && queue.busy.is_empty()
+        };
         self.shared.filled.notify_all();
+        if !is_idle {
+            return;
+        }
         for thread in self.threads.drain(..) {
             // A thread only ends by panicking if we made a mistake, and that aborts.
             let _ = thread.join();

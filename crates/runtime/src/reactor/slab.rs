@@ -30,30 +30,34 @@ pub struct Descriptor(Rc<Holder>);
 struct Holder {
     fd: RawFd,
     owner: Owner,
+    /// What stays open as long.
+    _claim: Option<Arc<File>>,
     retries: Option<Arc<AtomicU64>>,
 }
 
 enum Owner {
     File(Arc<File>),
-    Socket(OwnedFd),
+    Socket(Arc<OwnedFd>),
 }
 
 impl Descriptor {
     /// This core's handle to a file that other cores use too.
     pub fn file(file: Arc<File>) -> Self {
         let (fd, owner) = (file.as_raw_fd(), Owner::File(file));
-        Self(Rc::new(Holder { fd, owner, retries: None }))
+        Self(Rc::new(Holder { fd, owner, _claim: None, retries: None }))
     }
 
-    /// The same; counts in `retries` how often a request is asked again.
-    pub fn counted(file: Arc<File>, retries: Arc<AtomicU64>) -> Self {
+    /// The same; counts in `retries` how often a request is asked again. `claim` is another opening
+    /// that keeps others from the file: it stays open as long as any request does that this one is
+    /// asked for, be it for ever.
+    pub fn counted(file: Arc<File>, claim: Option<Arc<File>>, retries: Arc<AtomicU64>) -> Self {
         let (fd, owner) = (file.as_raw_fd(), Owner::File(file));
-        Self(Rc::new(Holder { fd, owner, retries: Some(retries) }))
+        Self(Rc::new(Holder { fd, owner, _claim: claim, retries: Some(retries) }))
     }
 
-    pub(crate) fn socket(fd: OwnedFd) -> Self {
+    pub(crate) fn socket(fd: Arc<OwnedFd>) -> Self {
         let (raw, owner) = (fd.as_raw_fd(), Owner::Socket(fd));
-        Self(Rc::new(Holder { fd: raw, owner, retries: None }))
+        Self(Rc::new(Holder { fd: raw, owner, _claim: None, retries: None }))
     }
 
     pub(crate) fn raw(&self) -> RawFd {
@@ -343,9 +347,12 @@ unsafe impl Send for Call {}
 mod tests {
     use super::*;
 
+    fn file() -> Arc<File> {
+        Arc::new(File::open("/dev/null").expect("it is there"))
+    }
+
     fn descriptor(retries: &Arc<AtomicU64>) -> Descriptor {
-        let file = File::open("/dev/null").expect("it is there");
-        Descriptor::counted(Arc::new(file), retries.clone())
+        Descriptor::counted(file(), None, retries.clone())
     }
 
     /// How often a request that always ends with `result` is asked again.
@@ -371,5 +378,16 @@ mod tests {
         assert_eq!(asked_again(Work::Sync, -libc::EINTR), 8);
         assert_eq!(asked_again(Work::Sync, -libc::ENOMEM), 0);
         assert_eq!(asked_again(Work::Poll { events: 1 }, -libc::EINTR), 0);
+    }
+    #[test]
+    fn what_never_ends_keeps_its_claim() {
+        let (mut slab, claim) = (Slab::default(), file());
+        for work in [Work::Sync, Work::Poll { events: 1 }] {
+            let on = Descriptor::counted(file(), Some(claim.clone()), Arc::default());
+            slab.start(Request { on, work }, Gather::new());
+        }
+        slab.complete(1, 0);
+        slab.leak();
+        assert_eq!(Arc::strong_count(&claim), 2, "the one in flight has it, and nobody else");
     }
 }

@@ -1,0 +1,148 @@
+//! Connections that broke while a drive held up what they had asked for, and those beside and
+//! behind them.
+
+mod support;
+
+use palisade_nbd::EndReason;
+use palisade_nbd::limits::JOBS;
+use sim::volume::{MemoryVolume, Op};
+use std::sync::Arc;
+use support::client::{Client, DISC, READ, TRIM, ZEROES};
+use support::{Gone, World};
+
+const BLOCK: usize = 4096;
+
+fn world() -> (World, MemoryVolume) {
+    let volume = MemoryVolume::new(1 << 20, BLOCK as u32);
+    (World::new(&volume), volume)
+}
+
+/// A client behind its handshake.
+fn entered(world: &World) -> Client {
+    let (client, _) = world.connect();
+    let same = Client::new(client.pipe.clone());
+    world.core.block_on(async move { client.enter(false).await });
+    same
+}
+
+/// A client with a write of two blocks at 0, which the volume holds.
+fn held(world: &World, volume: &MemoryVolume) -> Client {
+    let client = entered(world);
+    volume.hold(Some(0));
+    client.write(0, 1, 0, &[1; 2 * BLOCK]);
+    world.core.run_ready();
+    assert_eq!(volume.log(), [Op::Write(0, 2 * BLOCK, false)]);
+    client
+}
+
+/// Waits for the answer, which must be a good one.
+fn answered(world: &World, client: &Client, cookie: u64) {
+    let client = Client::new(client.pipe.clone());
+    world.core.block_on(async move { assert_eq!(client.simple().await, (cookie, 0)) });
+}
+
+/// What another connection asks for comes behind what `breaks` leaves of the first.
+fn comes_behind(breaks: impl FnOnce(&Client)) {
+    let (world, volume) = world();
+    let (first, beside) = (held(&world, &volume), entered(&world));
+    breaks(&first);
+    world.core.run_ready();
+    let behind = entered(&world);
+    behind.write(0, 1, BLOCK as u64, &[2; BLOCK]);
+    beside.request(READ, 0, 1, BLOCK as u64, BLOCK as u32);
+    world.core.run_ready();
+    assert_eq!(volume.log(), [], "both wait");
+    volume.hold(None);
+    answered(&world, &behind, 1);
+    answered(&world, &beside, 1);
+    assert_eq!(volume.bytes_at(0, BLOCK), [1; BLOCK]);
+    assert_eq!(volume.bytes_at(BLOCK, BLOCK), [2; BLOCK]);
+    [beside, behind].iter().for_each(|client| client.pipe.leave());
+    world.core.run();
+    assert_eq!(world.core.tasks(), 0);
+    assert!(world.memory.is_idle());
+}
+
+#[test]
+fn what_a_broken_connection_left_lands_before_what_comes_by_others() {
+    comes_behind(|client| client.pipe.leave());
+    comes_behind(|client| client.send(&[0; 28]));
+    // A client that says goodbye and doesn't wait for its answer.
+    comes_behind(|client| client.request(DISC, 0, 0, 0, 0));
+}
+
+#[test]
+fn all_changes_are_waited_for_and_nothing_else() {
+    for (kind, waits) in [(TRIM, true), (ZEROES, true), (READ, false)] {
+        let (world, volume) = world();
+        let first = entered(&world);
+        volume.hold(Some(0));
+        first.request(kind, 0, 1, 0, BLOCK as u32);
+        world.core.run_ready();
+        first.pipe.leave();
+        let behind = entered(&world);
+        assert_eq!(volume.log().len(), 1);
+        behind.write(0, 1, BLOCK as u64, &[2; BLOCK]);
+        world.core.run_ready();
+        assert_eq!(volume.log().is_empty(), waits, "command {kind}");
+        volume.hold(None);
+        answered(&world, &behind, 1);
+    }
+}
+
+#[test]
+fn connections_that_are_there_do_not_wait_for_each_other() {
+    let (world, volume) = world();
+    let first = held(&world, &volume);
+    let second = entered(&world);
+    second.write(0, 1, BLOCK as u64, &[2; BLOCK]);
+    answered(&world, &second, 1);
+    assert_eq!(volume.0.in_flight.get(), 1);
+    volume.hold(None);
+    answered(&world, &first, 1);
+}
+
+#[test]
+fn another_volume_waits_for_nobody() {
+    let volumes = [(); 2].map(|()| MemoryVolume::new(1 << 20, BLOCK as u32));
+    let shelf = ["other", "vol"].map(String::from).into_iter().zip(volumes.clone());
+    let world = World::with(support::Shelf(shelf.collect()), support::SIZE);
+    held(&world, &volumes[1]).pipe.leave();
+    let (client, _) = world.connect();
+    let same = Client::new(client.pipe.clone());
+    world.core.block_on(async move {
+        client.greet(3).await;
+        client.ask(support::client::GO, &support::client::go(b"other", &[])).await;
+        client.write(0, 1, 0, &[2; BLOCK]);
+        assert_eq!(client.simple().await, (1, 0));
+    });
+    assert_eq!(same.pipe.unread(), 0);
+}
+
+/// One that has as many requests as it may takes no more, and so does not come to see that its
+/// client is gone.
+#[test]
+fn a_connection_that_does_not_look_is_found_to_be_gone() {
+    let (world, volume) = world();
+    let gone = Arc::<Gone>::default();
+    let (client, end) = world.connect_by(gone.clone());
+    let first = Client::new(client.pipe.clone());
+    world.core.block_on(async move { client.enter(false).await });
+    volume.hold(Some(0));
+    for cookie in 0..=JOBS as u64 {
+        first.request(ZEROES, 0, cookie, 0, 2 * BLOCK as u32);
+    }
+    // It is told by the system before the next one comes.
+    first.pipe.leave();
+    gone.tell();
+    world.core.run_ready();
+    assert_eq!((volume.log().len(), end.get()), (JOBS, None));
+    let behind = entered(&world);
+    behind.write(0, 1, BLOCK as u64, &[2; BLOCK]);
+    world.core.run_ready();
+    assert_eq!(volume.log(), [], "it waits");
+    volume.hold(None);
+    answered(&world, &behind, 1);
+    assert_eq!(volume.bytes_at(BLOCK, BLOCK), [2; BLOCK]);
+    assert_eq!(end.get(), Some(EndReason::Closed));
+}
