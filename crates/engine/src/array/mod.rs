@@ -41,6 +41,9 @@ use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
 use crate::stripe::worker;
 use crate::watch::{Doing, Opened, Watch, Watched};
 use core::cell::{Cell, RefCell};
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::Poll;
 use io::local::Event;
 use io::{BlockError, Buf, Drive, DriveError, Pool, Priority};
 use message::{ArrayId, Job, Mail};
@@ -75,13 +78,35 @@ impl<E: Host> Bound<E> {
     }
 
     /// Starts a flush of every drive that takes writes and has a volatile cache.
-    pub fn flushes(&self) -> arrayvec::ArrayVec<(Slot, Doing<E>), DRIVES_MAX> {
+    pub fn flushes(&self) -> Flushes<E> {
         let all = (0u16..).map(Slot).zip(&self.drives);
         let taken = all.filter(|(slot, _)| self.view.writable(*slot));
         let cached = |drive: &&Watched<E>| drive.info().volatile_cache;
         let drives = taken.filter_map(|(slot, drive)| Some((slot, drive.as_ref().filter(cached)?)));
         drives.map(|(slot, drive)| (slot, drive.flush())).collect()
     }
+}
+
+/// Flushes under way, by slot.
+type Flushes<E> = arrayvec::ArrayVec<(Slot, Doing<E>), DRIVES_MAX>;
+
+/// Waits for flushes, all at once: one may have to begin when another's is over. The slots whose
+/// drives failed theirs.
+pub(crate) async fn failed_flushes<E: Host>(mut flushes: Flushes<E>) -> StripSet {
+    let mut failed = StripSet::default();
+    poll_fn(|cx| {
+        flushes.retain(|(slot, ticket)| match Pin::new(ticket).poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(Ok(())) => false,
+            Poll::Ready(Err(_)) => {
+                failed = failed.or(StripSet::one(slot.index()));
+                false
+            }
+        });
+        if flushes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    failed
 }
 
 /// One array on one core. Clones share it.
@@ -564,11 +589,9 @@ impl<E: Host> Array<E> {
         if mutants::is(Mutant::FlushEarly) {
             return Ok(());
         }
-        let mut failed = StripSet::default();
-        for (slot, ticket) in tickets {
-            if ticket.await.is_err() && !mutants::is(Mutant::FlushErrorLost) {
-                failed = failed.or(StripSet::one(slot.index()));
-            }
+        let mut failed = failed_flushes(tickets).await;
+        if mutants::is(Mutant::FlushErrorLost) {
+            failed = StripSet::default();
         }
         self.fail_all_and_wait(&bound, failed).await;
         if failed.is_empty() && bound.view.volatile_cache && bound.view.flight_key != 0 {

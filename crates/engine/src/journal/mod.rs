@@ -68,10 +68,9 @@ pub(crate) mod lane;
 mod ring;
 
 use crate::Host;
-use crate::array::Array;
+use crate::array::{Array, failed_flushes};
 use crate::limits::{SLICE_BYTES_MAX, WORKERS};
 use crate::mutants::{self, Mutant};
-use crate::stripe::plan::StripSet;
 use core::cell::Cell;
 use format::flight::page_entries;
 use format::limits::{BATCH_ALIGN, FLIGHT_BYTES_MAX, LOST_MAX};
@@ -169,12 +168,7 @@ pub(crate) async fn flush<E: Host>(array: &Array<E>) -> bool {
     if mutants::is(Mutant::JournalUnflushed) {
         return true;
     }
-    let mut failed = StripSet::default();
-    for (slot, ticket) in bound.flushes() {
-        if ticket.await.is_err() {
-            failed = failed.or(StripSet::one(slot.index()));
-        }
-    }
+    let failed = failed_flushes(bound.flushes()).await;
     array.fail_all_and_wait(&bound, failed).await;
     !array.bound().view.frozen(GROUP)
 }

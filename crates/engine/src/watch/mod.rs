@@ -28,18 +28,21 @@
 //!
 //! Invariants
 //! - A ticket ends within 5/4 deadlines of its request; it says `Timeout` only of a request that
-//!   has not ended when it is polled.
+//!   has not ended when it is polled. A flush that waits for another ([`flush`]) has that of the
+//!   other, too.
 //! - A waiter that was told `Timeout` holds no memory of the request: a read gives another
 //!   buffer back.
 //! - The opening's token lives until the last handle and the last request of the opening is gone.
 //! - Nothing is allocated for a request that ends in time.
 
+mod flush;
 pub(crate) mod quarantine;
 mod ticket;
 
 use crate::mutants::{self, Mutant};
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
+use flush::{Flush, Flushes};
 use io::local::Event;
 use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Env, Priority};
 use std::rc::Rc;
@@ -61,12 +64,13 @@ pub struct Opened<S> {
     pub shared: S,
     /// Alive while a core has a handle of this opening, or a request of it is under way.
     token: Arc<()>,
+    flushes: Arc<Flushes>,
 }
 
 impl<S> Opened<S> {
     /// A new opening of a drive.
     pub fn new(shared: S) -> Self {
-        Self { shared, token: Arc::new(()) }
+        Self { shared, token: Arc::new(()), flushes: Arc::default() }
     }
 }
 
@@ -149,6 +153,7 @@ impl<E: Env> Watch<E> {
                 out: Cell::new(false),
                 error: Cell::new(None),
                 token: Some(opened.token.clone()),
+                flushes: opened.flushes.clone(),
             }),
         }
     }
@@ -239,6 +244,7 @@ struct Opening<E: Env> {
     /// The first failure that speaks against the drive.
     error: Cell<Option<DriveError>>,
     token: Option<Arc<()>>,
+    flushes: Arc<Flushes>,
 }
 
 impl<E: Env> Opening<E> {
@@ -287,7 +293,7 @@ impl<E: Env> Watched<E> {
     /// The opening, for other cores; `None` once this handle is retired.
     pub fn opened(&self, shared: &E::Shared) -> Option<Opened<E::Shared>> {
         let token = self.opening.token.clone()?;
-        Some(Opened { shared: shared.clone(), token })
+        Some(Opened { shared: shared.clone(), token, flushes: self.opening.flushes.clone() })
     }
 
     /// Gives the opening up for good: this handle stays only to tell what the drive is. What is
@@ -303,6 +309,7 @@ impl<E: Env> Watched<E> {
             out: Cell::new(true),
             error: old.error.clone(),
             token: None,
+            flushes: old.flushes.clone(),
         };
         self.opening = Rc::new(retired);
         token
@@ -348,7 +355,10 @@ impl<E: Env> Drive for Watched<E> {
     }
 
     fn flush(&self) -> Doing<E> {
-        self.done(|drive| drive.flush())
+        if self.opening.out.get() {
+            return Doing::refused(self.opening.why());
+        }
+        Doing::flushing(Flush::new(self.opening.clone()))
     }
 
     fn write_zeroes(&self, offset: u64, bytes: u64) -> Doing<E> {

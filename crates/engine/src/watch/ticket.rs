@@ -1,5 +1,6 @@
 //! Tickets of watched requests; see the module above for their states.
 
+use super::flush::Flush;
 use super::{NONE, Opening};
 use crate::mutants::{self, Mutant};
 use core::future::Future;
@@ -25,7 +26,7 @@ impl<E: Env, T: Future + Unpin + 'static> Pass<E, T> {
 
     /// `Err` once the request is given up.
     #[inline]
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T::Output, DriveError>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T::Output, DriveError>> {
         let ticket = self.ticket.as_mut().expect("a ticket is not polled after its end");
         match Pin::new(ticket).poll(cx) {
             Poll::Ready(output) => {
@@ -134,6 +135,7 @@ pub struct Doing<E: Env>(DoingState<E>);
 enum DoingState<E: Env> {
     Refused(DriveError),
     Going(Pass<E, <E::Drive as Drive>::Done>),
+    Flushing(Flush<E>),
 }
 
 impl<E: Env> Doing<E> {
@@ -145,6 +147,10 @@ impl<E: Env> Doing<E> {
     pub(super) fn going(pass: Pass<E, <E::Drive as Drive>::Done>) -> Self {
         Self(DoingState::Going(pass))
     }
+
+    pub(super) fn flushing(flush: Flush<E>) -> Self {
+        Self(DoingState::Flushing(flush))
+    }
 }
 
 impl<E: Env> Future for Doing<E> {
@@ -154,6 +160,7 @@ impl<E: Env> Future for Doing<E> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             DoingState::Refused(error) => Poll::Ready(Err(*error)),
+            DoingState::Flushing(flush) => flush.poll(cx),
             DoingState::Going(pass) => match pass.poll(cx) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Ok(result)) => {

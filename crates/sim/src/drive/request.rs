@@ -476,7 +476,7 @@ impl State {
         let blocks = self.target(&request);
         match &mut request.what.payload {
             Payload::Flush(covered, _) if outcome.is_ok() => self.store.flush(*covered),
-            Payload::Flush(..) => {}
+            Payload::Flush(covered, _) => self.store.doom(*covered),
             Payload::Read(Some(into), _) if outcome.is_err() => rng.fill(into),
             Payload::Read(..) => {}
             _ if outcome == Err(DriveError::Bounds) => {}

@@ -18,6 +18,8 @@ struct Version {
     request: u64,
     /// When its request was acknowledged, in the drive's order; `u64::MAX`: not yet.
     acknowledged: u64,
+    /// A flush that failed covered it: reads see it, and no later flush makes it durable.
+    doomed: bool,
     data: Arc<[u8]>,
 }
 
@@ -264,7 +266,8 @@ impl Store {
         self.bad.remove(&block);
         self.changing.remove(&block);
         self.garbage.remove(&block);
-        let version = Version { request, acknowledged: u64::MAX, data: data.into() };
+        let data = data.into();
+        let version = Version { request, acknowledged: u64::MAX, doomed: false, data };
         self.versions.entry(block).or_default().push(version);
     }
 
@@ -305,7 +308,14 @@ impl Store {
     pub(super) fn flush(&mut self, order: u64) {
         let blocks: Vec<u64> = self.versions.keys().copied().collect();
         for block in blocks {
-            self.harden_block(block, |v| v.acknowledged <= order);
+            self.harden_block(block, |v| v.acknowledged <= order && !v.doomed);
+        }
+    }
+
+    /// A flush of everything acknowledged up to `order` failed.
+    pub(super) fn doom(&mut self, order: u64) {
+        for version in self.versions.values_mut().flatten() {
+            version.doomed |= version.acknowledged <= order;
         }
     }
 
@@ -316,7 +326,7 @@ impl Store {
         for (block, mut versions) in core::mem::take(&mut self.versions) {
             versions.retain(|v| match torn.get(&v.request) {
                 Some(torn) => torn.keeps(block, rng),
-                None => cache.keeps(v.request, rng),
+                None => cache.keeps(v.request, rng) && !v.doomed,
             });
             if versions.is_empty() {
                 continue;
@@ -329,13 +339,14 @@ impl Store {
 
     /// Requests with versions that are not durable.
     pub(super) fn undecided(&self) -> BTreeSet<u64> {
-        self.versions.values().flatten().map(|v| v.request).collect()
+        let all = self.versions.values().flatten();
+        all.filter(|v| !v.doomed).map(|v| v.request).collect()
     }
 
     /// Cuts the power: of each block the newest version that `kept` accepts is left.
     pub(super) fn choose(&mut self, kept: impl Fn(u64) -> bool) {
         for (block, versions) in core::mem::take(&mut self.versions) {
-            if let Some(newest) = versions.iter().rev().find(|v| kept(v.request)) {
+            if let Some(newest) = versions.iter().rev().find(|v| kept(v.request) && !v.doomed) {
                 self.durable.write(block as usize * self.block_bytes, &newest.data);
             }
         }
