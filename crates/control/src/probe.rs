@@ -3,7 +3,7 @@
 use crate::api;
 use crate::convert;
 use drives::SharedDrive;
-use format::{ArrayRecord, FormatError, SlotState};
+use format::{ArrayRecord, FormatError, LostTail, SlotState};
 use io::{BufMut, DriveError, Pool};
 use units::{MIB, Slot};
 
@@ -89,14 +89,25 @@ pub fn read_record(drive: &SharedDrive) -> Result<Result<ArrayRecord, FormatErro
     if bytes < 2 * MIB {
         return Ok(Err(FormatError::NoMagic));
     }
-    let mut images = Vec::with_capacity(format::slots::SLOTS);
-    for offset in format::slot_offsets(bytes) {
-        images.push(read_slot(drive, offset)?);
+    let mut images = [const { None }; format::slots::SLOTS];
+    for (image, offset) in images.iter_mut().zip(format::slot_offsets(bytes)) {
+        *image = read_slot(drive, offset)?;
     }
     if images.iter().all(Option::is_none) {
         return Err(DriveError::Media);
     }
-    let slots = core::array::from_fn(|i| images[i].as_ref().map_or(&[][..], |image| &image[..]));
+    if let Some(mut lost) = LostTail::of(images.each_ref().map(Option::as_deref)) {
+        for (slot, offset) in lost.places(bytes) {
+            let image = read_slot(drive, offset)?;
+            if image.as_ref().is_some_and(|image| lost.take(slot, image)) {
+                images[slot] = image;
+            }
+        }
+        if !lost.is_found() {
+            return Ok(Err(FormatError::TailMissing));
+        }
+    }
+    let slots = images.each_ref().map(|image| image.as_deref().unwrap_or_default());
     Ok(format::newest(slots).map(|(_, record)| record))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::counts::Registered;
 use crate::faulty::BoundFaulty;
-use crate::file::{FileDrive, ZeroBy};
+use crate::file::{Asked, FileDrive, ZeroBy};
 use crate::memory::MemoryDrive;
 use crate::shared::{Kind, SharedDrive, write_memory};
 use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
@@ -78,7 +78,7 @@ impl Kernel {
             ZeroBy::ZeroRange => ZeroMode::Zero,
             ZeroBy::Writing => return self.write_zeros(reactor, offset, bytes),
         };
-        Doing::Kernel(reactor.fallocate(&self.file, mode, offset, bytes))
+        Doing::Kernel(reactor.fallocate(&self.file, mode, offset, bytes), Asked::Change)
     }
 
     /// Starts writes of zeros over the whole range.
@@ -98,6 +98,12 @@ impl Kernel {
         }
         Doing::Pieces(tickets, Ok(()))
     }
+}
+
+/// What a write asks for: a durable one makes the kernel flush a volatile cache, one through the
+/// page cache write that back, and what fails then may have been written by others.
+const fn write_asks(fua: bool, cached: bool, volatile_cache: bool) -> Asked {
+    if cached || (fua && volatile_cache) { Asked::Sync } else { Asked::Change }
 }
 
 impl BoundDrive {
@@ -176,8 +182,10 @@ impl Drive for BoundDrive {
                 let file = kernel.file_for_all(data);
                 // Nobody flushes a drive without a volatile cache: nothing stays in the page cache.
                 let cached = !core::ptr::eq(file, &kernel.file) && !bound.info.volatile_cache;
+                let asked = write_asks(fua, cached, bound.info.volatile_cache);
                 let data = data.iter().cloned().collect();
-                DoneTicket(Doing::Kernel(bound.reactor.write(file, offset, data, fua || cached)))
+                let ticket = bound.reactor.write(file, offset, data, fua || cached);
+                DoneTicket(Doing::Kernel(ticket, asked))
             }
             How::Memory(memory, counted) => {
                 counted.counts.write(bytes);
@@ -195,7 +203,7 @@ impl Drive for BoundDrive {
             }
             How::Kernel(kernel) => {
                 kernel.counted.counts.flush();
-                DoneTicket(Doing::Kernel(self.0.reactor.sync(&kernel.file)))
+                DoneTicket(Doing::Kernel(self.0.reactor.sync(&kernel.file), Asked::Sync))
             }
             How::Memory(_, counted) => {
                 counted.counts.flush();
@@ -237,10 +245,28 @@ impl Drive for BoundDrive {
             How::Kernel(kernel) => {
                 let reactor = &self.0.reactor;
                 let punch = reactor.fallocate(&kernel.file, ZeroMode::Punch, offset, bytes);
-                DoneTicket(Doing::Kernel(punch))
+                DoneTicket(Doing::Kernel(punch, Asked::Change))
             }
             How::Memory(memory, _) => self.done(memory.zero(offset, bytes)),
             How::Faulty(faulty) => faulty.discard(offset, bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_may_flush_what_others_wrote_is_one() {
+        for (fua, cached, volatile_cache, asked) in [
+            (false, false, false, Asked::Change),
+            (false, false, true, Asked::Change),
+            (true, false, false, Asked::Change),
+            (true, false, true, Asked::Sync),
+            (false, true, false, Asked::Sync),
+        ] {
+            assert_eq!(write_asks(fua, cached, volatile_cache), asked);
         }
     }
 }

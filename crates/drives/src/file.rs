@@ -42,21 +42,24 @@ pub(crate) struct FileDrive {
     pub(crate) counts: Counts,
 }
 
-/// A drive error for what the kernel said to a read.
-pub(crate) fn read_error(errno: i32) -> DriveError {
-    if errno == Errno::IO.raw_os_error() || errno == Errno::ILSEQ.raw_os_error() {
-        return DriveError::Media;
-    }
-    // No data: `BLK_STS_MEDIUM` of block devices, or the file was cut short.
-    if errno == Errno::NODATA.raw_os_error() {
-        return DriveError::Media;
-    }
-    other_error(errno)
+/// What a request asks for, as far as its errors differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    /// Bytes.
+    Read,
+    /// To change blocks, and nothing else.
+    Change,
+    /// To make durable what was written before, beside anything else. The kernel tells once of what
+    /// it could not, whoever wrote it: such an error is never one of the request's own blocks.
+    Sync,
 }
 
-/// A drive error for what the kernel said to anything else.
-pub(crate) fn other_error(errno: i32) -> DriveError {
+/// A drive error for what the kernel said to a request.
+pub(crate) fn error_of(asked: Asked, errno: i32) -> DriveError {
     match Errno::from_raw_os_error(errno) {
+        // `BLK_STS_MEDIUM` and `BLK_STS_PROTECTION` of block devices.
+        Errno::NODATA | Errno::ILSEQ if asked != Asked::Sync => DriveError::Media,
+        Errno::IO if asked == Asked::Read => DriveError::Media,
         Errno::NODEV | Errno::NXIO | Errno::SHUTDOWN => DriveError::Gone,
         // The kernel has given the request up.
         Errno::TIMEDOUT => DriveError::Timeout,
@@ -100,7 +103,7 @@ impl FileDrive {
                 Ok(0) if done < into.len() => return Err(DriveError::Media),
                 Ok(count) => done += count,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(read_error(errno.raw_os_error())),
+                Err(errno) => return Err(error_of(Asked::Read, errno.raw_os_error())),
             }
             if done == into.len() {
                 return Ok(());
@@ -118,7 +121,7 @@ impl FileDrive {
                 Ok(0) => return Err(DriveError::Fault),
                 Ok(count) => done += count,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(other_error(errno.raw_os_error())),
+                Err(errno) => return Err(error_of(Asked::Change, errno.raw_os_error())),
             }
         }
         Ok(())
@@ -148,7 +151,7 @@ impl FileDrive {
 
     /// Makes completed writes durable.
     pub(crate) fn flush_now(&self) -> Result<(), DriveError> {
-        rustix::fs::fdatasync(&self.file).map_err(|e| other_error(e.raw_os_error()))
+        rustix::fs::fdatasync(&self.file).map_err(|e| error_of(Asked::Sync, e.raw_os_error()))
     }
 
     /// Makes a range zero in the calling thread.
@@ -174,7 +177,7 @@ impl FileDrive {
     ) -> Result<(), DriveError> {
         let flags = how | FallocateFlags::KEEP_SIZE;
         rustix::fs::fallocate(&self.file, flags, offset, bytes)
-            .map_err(|e| other_error(e.raw_os_error()))
+            .map_err(|e| error_of(Asked::Change, e.raw_os_error()))
     }
 
     fn write_zeros_now(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
@@ -186,5 +189,29 @@ impl FileDrive {
             done += part;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DriveError::{Fault, Gone, Media, Timeout, Unsupported};
+
+    #[test]
+    fn blocks_are_to_blame_for_a_medium_error_but_not_of_a_flush() {
+        for (errno, read, change, sync) in [
+            (Errno::NODATA, Media, Media, Fault),
+            (Errno::ILSEQ, Media, Media, Fault),
+            // Of a write this may be anything.
+            (Errno::IO, Media, Fault, Fault),
+            (Errno::NOSPC, Fault, Fault, Fault),
+            (Errno::NODEV, Gone, Gone, Gone),
+            (Errno::TIMEDOUT, Timeout, Timeout, Timeout),
+            (Errno::OPNOTSUPP, Unsupported, Unsupported, Unsupported),
+        ] {
+            let got = [Asked::Read, Asked::Change, Asked::Sync];
+            let got = got.map(|asked| error_of(asked, errno.raw_os_error()));
+            assert_eq!(got, [read, change, sync], "{errno}");
+        }
     }
 }

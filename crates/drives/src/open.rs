@@ -13,6 +13,9 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The blocks that a drive may have.
+const BLOCKS: [u32; 2] = [512, 4096];
+
 /// `statfs` types of file systems whose files live in memory (linux/magic.h).
 const TMPFS: i64 = 0x0102_1994;
 const RAMFS: i64 = 0x8584_58f6;
@@ -90,10 +93,11 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<FileDrive, Open
             rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|e| system(e.into()))?
         }
     };
+    // Of a file only its file system knows.
     let logical = match kind {
-        Kind::File => 512,
+        Kind::File => None,
         Kind::BlockDevice => {
-            rustix::fs::ioctl_blksszget(&file).map_err(|e| system(e.into()))?.clamp(512, 4096)
+            Some(rustix::fs::ioctl_blksszget(&file).map_err(|e| system(e.into()))?)
         }
     };
     let direct = match options.direct == Direct::Auto && !in_memory {
@@ -104,7 +108,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<FileDrive, Open
         Some(_) => Some(Arc::new(reopen(&file, options).map_err(system)?)),
         None => None,
     };
-    let block_bytes = direct.unwrap_or(logical);
+    let block_bytes = direct.unwrap_or(if logical > Some(512) { 4096 } else { 512 });
     let bytes = bytes - bytes % u64::from(block_bytes);
     if bytes == 0 {
         return Err(OpenError::Empty { path: path.into() });
@@ -174,21 +178,36 @@ fn reopen(file: &File, options: &OpenOptions) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Switches to direct I/O; the block size it takes, or `None` if it takes none.
-fn try_direct(file: &File, bytes: u64, logical: u32) -> Option<u32> {
+/// Switches to direct I/O; the block size it takes, or `None` if it takes none. Of a block device
+/// the kernel has said it (`logical`), and nothing that can't be read has a say in it.
+fn try_direct(file: &File, bytes: u64, logical: Option<u32>) -> Option<u32> {
     let plain = rustix::fs::fcntl_getfl(file).ok()?;
     rustix::fs::fcntl_setfl(file, plain | OFlags::DIRECT).ok()?;
-    let mut buffer = Pool::single(4096);
-    for block in [512u32, 4096] {
-        // At an offset that is aligned to this block size and to no larger one.
-        let fits = block >= logical && bytes >= 2 * u64::from(block);
-        let part = &mut buffer[..block as usize];
-        if fits && file.read_exact_at(part, u64::from(block)).is_ok() {
-            return Some(block);
-        }
+    let taken = match logical {
+        Some(logical) => BLOCKS.into_iter().find(|block| *block >= logical),
+        None => taken_block(bytes, |part, at| file.read_exact_at(part, at)),
+    };
+    if taken.is_none() {
+        rustix::fs::fcntl_setfl(file, plain).ok()?;
     }
-    rustix::fs::fcntl_setfl(file, plain).ok()?;
-    None
+    taken
+}
+
+/// The smallest block that direct reads take. One that is not aligned to their file system ends
+/// with `EINVAL`, before anything is asked of a medium; any other error comes from there, and says
+/// nothing of blocks. (What `statx` calls the alignment may be stricter than what is taken, and on
+/// XFS changes once the file is copied by reference: the drive's blocks must not.)
+fn taken_block(
+    bytes: u64,
+    mut read: impl FnMut(&mut [u8], u64) -> Result<(), Error>,
+) -> Option<u32> {
+    let mut buffer = Pool::single(4096);
+    let mut taken = |block: u32| {
+        // At an offset that is aligned to this block size and to no larger one.
+        let outcome = read(&mut buffer[..block as usize], u64::from(block));
+        outcome.map_err(|e| Errno::from_io_error(&e)) != Err(Some(Errno::INVAL))
+    };
+    BLOCKS.into_iter().filter(|block| bytes >= 2 * u64::from(*block)).find(|block| taken(*block))
 }
 
 /// How zeros are written. Punching behind the end of a file changes nothing and tells whether
@@ -240,6 +259,26 @@ fn serial(file: &File, kind: Kind, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The block that is taken where reads of `fine` bytes and their multiples are, and a block of
+    /// 512 at 512 ends with `bad`.
+    fn taken(fine: usize, bad: Option<Errno>) -> Option<u32> {
+        taken_block(1 << 20, |part, at| match bad {
+            _ if !part.len().is_multiple_of(fine) => Err(Errno::INVAL.into()),
+            Some(bad) if at == 512 => Err(bad.into()),
+            _ => Ok(()),
+        })
+    }
+
+    #[test]
+    fn a_block_that_cant_be_read_changes_no_block_size() {
+        assert_eq!([taken(512, None), taken(4096, None)], [Some(512), Some(4096)]);
+        assert_eq!(taken(8192, None), None);
+        for bad in [Errno::IO, Errno::NODATA, Errno::ILSEQ, Errno::TIMEDOUT, Errno::NXIO] {
+            assert_eq!(taken(512, Some(bad)), Some(512), "{bad}");
+            assert_eq!(taken(4096, Some(bad)), Some(4096), "{bad}");
+        }
+    }
 
     #[test]
     fn only_a_direct_device_without_a_cache_needs_no_flush() {

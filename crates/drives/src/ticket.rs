@@ -5,7 +5,7 @@
 //! None of them cancels anything when dropped.
 
 use crate::faulty::Held;
-use crate::file::{other_error, read_error};
+use crate::file::{Asked, error_of};
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -30,7 +30,8 @@ pub struct DoneTicket(pub(crate) Doing);
 
 pub(crate) enum Doing {
     Ready(Reactor, Result<(), DriveError>),
-    Kernel(runtime::DoneTicket),
+    Kernel(runtime::DoneTicket, Asked),
+    /// Of a change.
     Pieces(Vec<runtime::DoneTicket>, Result<(), DriveError>),
     Held(Arc<Held>),
     Late(Sleep, Box<DoneTicket>),
@@ -61,7 +62,7 @@ impl Future for ReadTicket {
             },
             Reading::Kernel(ticket) => Pin::new(ticket)
                 .poll(cx)
-                .map(|(result, into)| (result.map_err(|Errno(errno)| read_error(errno)), into)),
+                .map(|(result, into)| (result.map_err(|Errno(n)| error_of(Asked::Read, n)), into)),
             Reading::Held(held) => held
                 .poll(cx)
                 .map(|(result, into)| (result, into.expect("a held read gives its buffer back"))),
@@ -80,8 +81,8 @@ impl Future for DoneTicket {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Doing::Ready(reactor, result) => reactor.poll_budget(cx).map(|()| *result),
-            Doing::Kernel(ticket) => {
-                Pin::new(ticket).poll(cx).map_err(|Errno(errno)| other_error(errno))
+            Doing::Kernel(ticket, asked) => {
+                Pin::new(ticket).poll(cx).map_err(|Errno(errno)| error_of(*asked, errno))
             }
             Doing::Pieces(tickets, result) => poll_pieces(tickets, result, cx),
             Doing::Held(held) => held.poll(cx).map(|(result, _)| result),
@@ -103,7 +104,9 @@ fn poll_pieces(
         match Pin::new(ticket).poll(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(())) => {}
-            Poll::Ready(Err(Errno(errno))) => *result = result.and(Err(other_error(errno))),
+            Poll::Ready(Err(Errno(errno))) => {
+                *result = result.and(Err(error_of(Asked::Change, errno)));
+            }
         }
         tickets.pop();
     }

@@ -25,6 +25,8 @@ pub struct Found {
     pub record: Result<ArrayRecord, FormatError>,
     /// Bytes of the drive.
     pub bytes: u64,
+    /// Bytes of its smallest unit of I/O.
+    pub block_bytes: u32,
 }
 
 /// What a person has agreed to.
@@ -144,6 +146,16 @@ pub enum AssembleError {
         /// A drive with the newest record.
         newest: String,
     },
+    /// A drive that belongs to the array can't take its smallest requests any more.
+    #[error("{path} has blocks of {drive} bytes, the array of {array}")]
+    BlockSize {
+        /// The drive.
+        path: String,
+        /// Bytes of its blocks.
+        drive: u32,
+        /// Bytes of the array's.
+        array: u32,
+    },
     /// A later release wrote the record.
     #[error("{path} was written by a later release; this one may only read it")]
     ReadOnly {
@@ -202,6 +214,10 @@ impl AssembleError {
             Self::Swapped { .. } | Self::Inconsistent { .. } => {
                 "the drive's record was written by something else: take it away or wipe it, and \
                  replace it"
+            }
+            Self::BlockSize { .. } => {
+                "bring it back to where its blocks had the array's size, copy it to such a drive, \
+                 or take it away: the array starts without it, if it can, and calls it failed"
             }
             Self::ReadOnly { .. } => "use the release that wrote it",
             Self::CreationInterrupted { .. } => "wipe its drives and create it again",

@@ -24,6 +24,12 @@ pub enum FormatError {
     /// The record breaks a rule of the format.
     #[error("the record is not valid: {0}")]
     Invalid(&'static str),
+    /// Records that were written are neither at the drive's end nor where that may have been.
+    #[error(
+        "its newest records may be missing: its size changed, or its end was overwritten (give it \
+         its former size, or wipe it and put it in anew)"
+    )]
+    TailMissing,
     /// The record's layout does not hold together.
     #[error("the record is not valid: {0}")]
     Layout(#[from] LayoutError),

@@ -45,4 +45,4 @@ pub use record::{
 };
 pub use signature::{Signature, foreign_signature};
 pub use size::{Split, data_bytes, split, usable_bytes};
-pub use slots::{newest, next_slot, slot_offsets, tail_offset};
+pub use slots::{LostTail, newest, next_slot, slot_offsets, tail_offset};

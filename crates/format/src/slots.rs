@@ -3,11 +3,13 @@
 //! States of a slot: empty or torn (no intact record), older, newest. A write takes the slot
 //! after the newest from torn or older to newest, or leaves it torn when interrupted; the newest
 //! of before is never touched by it, so a drive that had a record always has one.
+//!
+//! The tail slots of a drive whose size changed are where its end was ([`LostTail`]).
 
 use crate::decode::{decode, header};
 use crate::record::ArrayRecord;
 use crate::{AREA_BYTES, FormatError, SLOT_BYTES};
-use units::MIB;
+use units::{MIB, Uuid};
 
 /// Record slots of a drive: 0 and 1 at the head, 2 and 3 at the tail.
 pub const SLOTS: usize = 4;
@@ -60,6 +62,61 @@ pub fn newest(images: [&[u8]; SLOTS]) -> Result<(usize, ArrayRecord), FormatErro
     }
     let (_, slot, record) = best.ok_or(torn)?;
     Ok((slot, record?))
+}
+
+/// How many MiB behind the data area the tail area of a drive that has grown is looked for.
+const TAIL_PLACES: usize = 1024;
+
+/// A drive whose head slots say that there was a record in the tail between theirs, of which
+/// nothing is there: the drive had another size. As both head slots are intact, that tail slot has
+/// not been written since.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LostTail {
+    drive: Uuid,
+    /// Where the tail area began at the earliest.
+    first_place: u64,
+    /// The slot of the record between, and the sequence number of the one before it.
+    between: (usize, u64),
+    /// Of slots 2 and 3, the largest sequence number that was found.
+    found: [Option<u64>; 2],
+}
+
+impl LostTail {
+    /// What the record slots at their places say; `None` stands for one that can't be read.
+    pub fn of(images: [Option<&[u8]>; SLOTS]) -> Option<Self> {
+        let nothing = |image: &[u8]| matches!(header(image), Err(FormatError::NoMagic));
+        let head = |slot: usize| images[slot].and_then(|image| decode(image).ok());
+        if !images[2..].iter().all(|image| image.is_some_and(nothing)) {
+            return None;
+        }
+        let (first, second) = (head(0)?, head(1)?);
+        let between = match first.sequence < second.sequence {
+            true => (2, first.sequence),
+            false => (3, second.sequence),
+        };
+        let first_place = first.data_offset + first.data_bytes;
+        let same = first.this_drive == second.this_drive;
+        same.then_some(Self { drive: first.this_drive, first_place, between, found: [None; 2] })
+    }
+
+    /// The tail slots of a drive of `drive_bytes` that may have been at its end, and where.
+    pub fn places(&self, drive_bytes: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let tails = (self.first_place..tail_offset(drive_bytes)).step_by(MIB as usize);
+        tails.take(TAIL_PLACES).flat_map(|tail| [(2, tail), (3, tail + SLOT_BYTES)])
+    }
+
+    /// Whether this, at a place of a slot, is the newest record of the drive so far that is at one.
+    pub fn take(&mut self, slot: usize, image: &[u8]) -> bool {
+        let record = decode(image).ok().filter(|record| record.this_drive == self.drive);
+        let newer = record.map(|r| r.sequence).filter(|s| Some(*s) > self.found[slot - 2]);
+        self.found[slot - 2] = newer.or(self.found[slot - 2]);
+        newer.is_some()
+    }
+
+    /// Whether what was between the head's records was taken, or a later one of its slot.
+    pub fn is_found(&self) -> bool {
+        self.found[self.between.0 - 2] > Some(self.between.1)
+    }
 }
 
 fn nearer(a: FormatError, b: FormatError) -> FormatError {

@@ -18,7 +18,7 @@ const LOSS: AssembleOptions = AssembleOptions { start_degraded: false, accept_lo
 /// A drive as it lies on the shelf.
 fn drive(record: &ArrayRecord, slot: u16) -> Found {
     let record = Ok(record.for_slot(Slot(slot)));
-    Found { path: format!("/dev/d{slot}"), record, bytes: 10 * MIB }
+    Found { path: format!("/dev/d{slot}"), record, bytes: 10 * MIB, block_bytes: 512 }
 }
 
 fn shelf(record: &ArrayRecord) -> Vec<Found> {
@@ -319,6 +319,11 @@ fn wrong_drives_are_left_out_or_refused() {
     found[1].bytes -= 1;
     let small = both_ways(&found, NO).unwrap();
     assert!(matches!(small.stale[..], [(1, StaleReason::TooSmall { .. })]));
+
+    let mut found = shelf(&record);
+    found[1].block_bytes = 2 * record.block_bytes;
+    let refused = both_ways(&found, DEGRADED).unwrap_err();
+    assert!(matches!(refused, AssembleError::BlockSize { .. }), "{refused}");
 
     let mut replaced = record.clone();
     replaced.slots[1].drive = uuid(0xd1);

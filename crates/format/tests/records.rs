@@ -5,8 +5,8 @@ mod common;
 use common::{SHAPES, eventful, mapped, plain, troubled, uuid, with_nvme};
 use layout::Level;
 use palisade_format::{
-    ArrayRecord, FormatError, GroupRecord, LostRange, SlotState, decode, encode, limits, newest,
-    next_slot, slot_offsets,
+    ArrayRecord, FormatError, GroupRecord, LostRange, LostTail, SlotState, decode, encode, limits,
+    newest, next_slot, slot_offsets,
 };
 use proptest::prelude::*;
 use units::{GroupNo, MIB, Slot};
@@ -482,6 +482,54 @@ fn slots_alternate_between_head_and_tail() {
     let tail = 127 * MIB;
     assert_eq!(slot_offsets(128 * MIB + 4096), [0, 256 << 10, tail, tail + (256 << 10)]);
     assert_eq!(slot_offsets(0)[2], 0);
+}
+
+/// The images of four slots after `count` records of one drive, whose tail is there or not.
+fn written(count: u64, tail: bool) -> Vec<Vec<u8>> {
+    let (mut slots, mut at) = (vec![vec![0; 4096]; 4], 0);
+    for sequence in 1..=count {
+        if at < 2 || tail {
+            slots[at] = encode(&ArrayRecord { sequence, ..plain(Level::Raid5, 3) });
+        }
+        at = next_slot(at);
+    }
+    slots
+}
+
+#[test]
+fn the_head_tells_of_a_tail_that_is_elsewhere() {
+    for count in 0..12 {
+        let slots = written(count, true);
+        let images = |slots: &[Vec<u8>]| LostTail::of([0, 1, 2, 3].map(|i| Some(&slots[i][..])));
+        assert_eq!(images(&slots), None, "{count}");
+        let head = written(count, false);
+        let lost = LostTail::of([0, 1, 2, 3].map(|i| Some(&head[i][..])));
+        // Before slot 1 is written nobody can know what was in slot 2.
+        assert_eq!(lost.is_some(), count >= 3, "{count}");
+        let Some(mut lost) = lost else { continue };
+        assert_eq!(LostTail::of([0, 1, 2, 3].map(|i| (i != 3).then_some(&head[i][..]))), None);
+        assert!(!lost.take(2, &[0; 4096]) && !lost.is_found());
+        // Records of somebody else, and older ones than the head's, are not what is looked for.
+        let mut other = plain(Level::Raid5, 3);
+        (other.sequence, other.this_slot, other.this_drive) = (50, Slot(1), other.slots[1].drive);
+        assert!(!lost.take(2, &encode(&other)) && !lost.take(3, &encode(&other)));
+        for slot in [2, 3] {
+            lost.take(slot, &encode(&plain(Level::Raid5, 3)));
+        }
+        assert!(!lost.is_found(), "{count}");
+        lost.take(2, &slots[2]);
+        lost.take(3, &slots[3]);
+        assert!(lost.is_found(), "{count}");
+        assert!(!lost.take(2, &slots[2]), "it is no newer");
+        let first = plain(Level::Raid5, 3);
+        let first = first.data_offset + first.data_bytes;
+        let places: Vec<_> = lost.places(first + 3 * MIB).collect();
+        let second = first + MIB;
+        let slot = 256 << 10;
+        assert_eq!(places, [(2, first), (3, first + slot), (2, second), (3, second + slot)]);
+        assert_eq!(lost.places(first + (1 << 40)).count(), 2048);
+        assert_eq!(lost.places(0).count(), 0);
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct DriveInfo {
 /// Why a request to a drive failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DriveError {
-    /// The drive could not read these blocks; others may be fine.
+    /// The drive could not read or write these blocks; others may be fine. Never said of a flush.
     Media,
     /// The drive refused or failed the request.
     Fault,

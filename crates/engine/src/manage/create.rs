@@ -243,6 +243,7 @@ impl<E: Host> Manager<E> {
             path: c.reference.path.clone(),
             record: Ok(c.record.clone()),
             bytes: c.drive.info().bytes,
+            block_bytes: c.drive.info().block_bytes,
         };
         let list: Vec<Found> = found.iter().map(as_found).collect();
         // A record that was read from a volatile cache may be gone after the next power cut: who is

@@ -54,8 +54,12 @@ impl Errors {
         self.change(slot, incarnation, |counts| counts.wrong_strips += strips);
     }
 
-    /// Counts one request that failed.
+    /// Counts one request that failed, which is the first that is done about it.
+    ///
+    /// # Panics
+    /// If no drive could have taken the request: that must not speak against this one.
     pub fn failed(&self, slot: Slot, incarnation: u32, error: DriveError) {
+        assert_ne!(error, DriveError::Bounds, "a request to slot {slot} that is not in blocks");
         self.change(slot, incarnation, |counts| {
             counts.failures += 1;
             counts.timeouts += u64::from(error == DriveError::Timeout);
@@ -110,5 +114,11 @@ mod tests {
         assert_eq!((counts.failures, counts.timeouts), (2, 1));
         assert_eq!(counts.reason, Some(DriveError::Timeout));
         assert_eq!(errors.of(Slot(0), 0), ErrorCounts::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "a request to slot 3 that is not in blocks")]
+    fn a_mistake_of_ours_is_not_put_down_to_a_drive() {
+        Errors::default().failed(Slot(3), 0, DriveError::Bounds);
     }
 }

@@ -3,13 +3,14 @@
 //!
 //! Invariant: the newest valid record of a drive is never overwritten; a write goes to the slot
 //! that follows it in the order head, tail, head, tail, and is durable when the call returns. A
-//! slot that can't be read is passed over like one that was not written whole.
+//! slot that can't be read is passed over like one that was not written whole. The tail of a drive
+//! that has grown is read where it was; what follows is written where it is now.
 
 use crate::buffers::copy;
 use crate::limits::MAP_STEP;
 use crate::mutants::{self, Mutant};
 use format::limits::{AREA_BYTES, BATCH_ALIGN, PAGE_BYTES};
-use format::{ArrayRecord, FormatError};
+use format::{ArrayRecord, FormatError, LostTail};
 use io::{Buf, BufMut, Drive, DriveError, Pool};
 use std::collections::BTreeSet;
 use units::MIB;
@@ -23,21 +24,26 @@ pub struct NextSlot(pub usize);
 pub async fn read<D: Drive>(
     drive: &D,
 ) -> Result<Result<(NextSlot, ArrayRecord), FormatError>, DriveError> {
-    let mut images = Vec::new();
-    let mut unreadable = 0;
-    for offset in format::slot_offsets(drive.info().bytes) {
-        match read_slot(drive, offset).await {
-            Err(DriveError::Media) => {
-                images.push(Pool::single(format::limits::HEADER_BYTES));
-                unreadable += 1;
-            }
-            image => images.push(image?),
-        }
+    let bytes = drive.info().bytes;
+    let mut images = [const { None }; format::slots::SLOTS];
+    for (image, offset) in images.iter_mut().zip(format::slot_offsets(bytes)) {
+        *image = read_slot(drive, offset).await?;
     }
-    if unreadable == images.len() {
+    if images.iter().all(Option::is_none) {
         return Err(DriveError::Media);
     }
-    let newest = format::newest([&images[0], &images[1], &images[2], &images[3]]);
+    if let Some(mut lost) = LostTail::of(images.each_ref().map(Option::as_deref)) {
+        for (slot, offset) in lost.places(bytes) {
+            let image = read_slot(drive, offset).await?;
+            if image.as_ref().is_some_and(|image| lost.take(slot, image)) {
+                images[slot] = image;
+            }
+        }
+        if !lost.is_found() {
+            return Ok(Err(FormatError::TailMissing));
+        }
+    }
+    let newest = format::newest(images.each_ref().map(|i| i.as_deref().unwrap_or_default()));
     Ok(newest.map(|(at, record)| (NextSlot(format::next_slot(at)), record)))
 }
 
@@ -45,13 +51,17 @@ pub async fn read<D: Drive>(
 const FRONT_BYTES: usize = format::limits::IMAGE_ALIGN;
 
 /// Reads the front of a record slot, and as much more of it as its header says that the record has:
-/// whether anything behind that can be read tells nothing of the record.
-async fn read_slot<D: Drive>(drive: &D, offset: u64) -> Result<io::BufMut, DriveError> {
+/// whether anything behind that can be read tells nothing of the record. `None`: it can't be read.
+async fn read_slot<D: Drive>(drive: &D, offset: u64) -> Result<Option<BufMut>, DriveError> {
     let (result, front) = drive.read(offset, Pool::single(FRONT_BYTES)).await;
-    result?;
-    let Some(bytes) = format::longer_than(&front) else { return Ok(front) };
-    let (result, image) = drive.read(offset, Pool::single(bytes)).await;
-    result.map(|()| image)
+    let (result, image) = match (result, format::longer_than(&front)) {
+        (Ok(()), Some(bytes)) => drive.read(offset, Pool::single(bytes)).await,
+        (result, _) => (result, front),
+    };
+    match result {
+        Err(DriveError::Media) => Ok(None),
+        result => result.map(|()| Some(image)),
+    }
 }
 
 /// Writes a record to the slot `next`, durably, and tells where the one after it goes.

@@ -8,9 +8,9 @@ use common::{FORCE, Rig, drives, duplicates, references};
 use engine::manage::command::{
     ArrayState, ManageError, NewArray, Request, SlotHealth, StartOptions,
 };
-use format::AssembleError;
+use format::{AssembleError, SlotState};
 use layout::Level;
-use sim::SharedSimDrive;
+use sim::{DriveConfig, SharedSimDrive};
 use std::rc::Rc;
 use units::{CoreId, MIB};
 
@@ -191,4 +191,53 @@ fn starts_cut_short_leave_no_drive_behind() {
         let health = starts(&drives, StartOptions::default(), &oracle);
         assert!(health.iter().all(|h| *h == SlotHealth::InSync), "seed {seed}: {health:?}");
     }
+}
+
+/// The same drive, as one opens it where blocks have 4096 bytes.
+fn coarse(drive: &SharedSimDrive) -> SharedSimDrive {
+    let config = DriveConfig::new(drive.info().bytes, 1).with_blocks(4096);
+    let moved = SharedSimDrive::new(config);
+    moved.overwrite(0, &drive.contents());
+    moved
+}
+
+/// It can't take the array's requests, but nothing is wrong with it: until a person has decided,
+/// no record calls it failed.
+#[test]
+fn a_drive_whose_blocks_are_larger_now_is_not_called_failed() {
+    for (level, width) in [(Level::Raid1, 2), (Level::Raid5, 4), (Level::Raid0, 2)] {
+        let (mut drives, oracle) = stopped(level, width, 40);
+        let moved = coarse(&drives[1]);
+        let fine = std::mem::replace(&mut drives[1], moved);
+        let rig = Rig::new(41, 1);
+        let outcome = rig.assemble(&references(&drives), FORCE);
+        if outcome.is_ok() {
+            let volume = rig.open_volume().remove(0);
+            for at in 0..200 {
+                let _ = common::write(&rig, &volume, at * 512, &[1; 512]);
+            }
+        }
+        for drive in &drives {
+            let failed = |slot: &format::SlotRecord| slot.state == SlotState::Failed;
+            assert!(!common::record(drive).slots.iter().any(failed), "{level}");
+        }
+        let told = outcome.map(drop).unwrap_err().to_string();
+        assert_eq!(told, "/dev/drive1 has blocks of 4096 bytes, the array of 512", "{level}");
+        refusal(&drives, FORCE);
+        // Back where it was it is as good as ever.
+        drives[1] = fine;
+        let health = starts(&drives, StartOptions::default(), &oracle);
+        assert!(health.iter().all(|h| *h == SlotHealth::InSync), "{health:?}");
+    }
+}
+
+/// A drive that has no part in the array may be what it is.
+#[test]
+fn blocks_of_a_drive_that_is_out_do_not_matter() {
+    let (mut drives, oracle) = stopped(Level::Raid5, 4, 42);
+    let away = drives.remove(1);
+    written(&drives, &oracle, StartOptions::default(), 43);
+    drives.insert(1, coarse(&away));
+    let health = starts(&drives, StartOptions::default(), &oracle);
+    assert_eq!(health[1], SlotHealth::Failed);
 }

@@ -7,7 +7,7 @@ use common::{Rig, drives, duplicates, read, record, references, write};
 use engine::manage::command::{ArrayState, ManageError, Request, SlotHealth, StartOptions};
 use format::{ExportAddress, SlotState};
 use layout::Level;
-use sim::SharedSimDrive;
+use sim::{DriveConfig, SharedSimDrive};
 use std::rc::Rc;
 use units::MIB;
 
@@ -88,4 +88,68 @@ fn a_bad_block_behind_a_long_record_hides_it_not() {
         let got = read(&rig, &rig.open_volume()[0], 0, 4096).unwrap();
         assert_eq!((got[0], status.slots[0].health), (2, SlotHealth::Failed), "seed {seed}");
     }
+}
+
+/// The same drive with so many MiB of nothing at its end.
+fn lengthened(drive: &SharedSimDrive, mib: u64) -> SharedSimDrive {
+    let bytes = drive.info().bytes;
+    let longer = SharedSimDrive::new(DriveConfig::new(bytes + mib * MIB, 1));
+    longer.overwrite(0, &drive.contents());
+    longer.overwrite(bytes, &vec![0; (mib * MIB) as usize]);
+    longer
+}
+
+/// Virtual disks that are enlarged while their array is stopped: the tail areas are not at their
+/// ends any more, and half of the time that is where the newest records are.
+#[test]
+fn drives_that_have_grown_lose_no_record() {
+    for (seed, map) in (0..8).map(|i| (50 + i, i % 2 == 0)) {
+        let mut drives = drives(4, seed, false);
+        let rig = Rig::new(seed, 1);
+        rig.create_with(Level::Raid5, &drives, 16 << 10, map).unwrap();
+        let oracle = Oracle::new(MIB, false);
+        oracle.start(&rig, &rig.volume(MIB), WRITES, seed);
+        oracle.finish(&rig);
+        for i in 0..seed / 2 % 4 {
+            let address = ExportAddress::NbdUnix(format!("/{i}"));
+            rig.ask(|r| Request::ExportCreate("a".into(), "v".into(), address, r)).unwrap();
+        }
+        rig.stop();
+        drop(rig);
+        // Again and again, and twice at once: until the tail areas are where they are looked for
+        // first, the rest of the records is where it was.
+        for round in 0..6 {
+            let newest = record(&drives[0]);
+            if round % 3 == 0 {
+                drives = drives.iter().map(|d| lengthened(d, 3 + round)).collect();
+            }
+            let rig = Rig::new(seed + 1, 1);
+            let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+            assert_eq!(status.state, ArrayState::Optimal, "seed {seed}, round {round}");
+            assert_eq!(status.epoch, newest.epoch.counter + 1, "seed {seed}, round {round}");
+            oracle.verify(&rig, &rig.open_volume()[0], true);
+            if round % 2 == 0 {
+                rig.stop();
+            } else {
+                rig.world.crash();
+            }
+        }
+    }
+}
+
+/// What is gone with the tail is not guessed: an older record is not taken for the newest.
+#[test]
+fn a_drive_without_its_tail_is_left_out() {
+    let (drives, oracle) = stopped(60);
+    let bytes = drives[1].info().bytes;
+    let without = |drive: &SharedSimDrive| drive.overwrite(bytes - MIB, &[0; MIB as usize]);
+    without(&drives[1]);
+    let rig = Rig::new(61, 1);
+    let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+    assert_eq!(status.slots[1].health, SlotHealth::Missing);
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+    rig.stop();
+    drives.iter().for_each(without);
+    let none = Rig::new(62, 1).assemble(&references(&drives), StartOptions::default());
+    assert!(matches!(none, Err(ManageError::NothingFound)), "{none:?}");
 }

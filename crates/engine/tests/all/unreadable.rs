@@ -293,6 +293,32 @@ fn without_redundancy_a_bad_block_costs_its_request_only() {
     }
 }
 
+/// A block that can't be written costs no other block.
+#[test]
+fn without_redundancy_all_other_blocks_stay_in_service() {
+    for region_map in [false, true] {
+        let drives = drives(3, 71, false);
+        let rig = Rig::new(71, 2);
+        rig.create_with(Level::Raid0, &drives, STRIP, region_map).unwrap();
+        let volume = rig.volume(BYTES).remove(0);
+        let blocks = BYTES / 4096;
+        for at in 0..blocks {
+            common::write(&rig, &volume, at * 4096, &[at as u8; 4096]).unwrap();
+        }
+        let bad = 77;
+        drives.iter().for_each(|drive| drive.spoil_writes(0, 1));
+        let refused = common::write(&rig, &volume, bad * 4096, &[0xbd; 4096]);
+        assert_eq!(refused, Err(BlockError::Unavailable));
+        drives.iter().for_each(SharedSimDrive::calm);
+        for at in (0..blocks).filter(|at| *at != bad) {
+            let block = common::read(&rig, &volume, at * 4096, 4096).expect("it was not touched");
+            assert!(block.iter().all(|byte| *byte == at as u8), "block {at}");
+            common::write(&rig, &volume, at * 4096, &[!(at as u8); 4096]).expect("nor is it now");
+        }
+        assert_eq!(rig.status().state, ArrayState::Optimal);
+    }
+}
+
 #[test]
 fn a_scrub_counts_only_what_it_could_compare() {
     for (level, width) in [(Level::Raid5, 4), (Level::Raid1, 2)] {

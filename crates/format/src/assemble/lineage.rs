@@ -124,6 +124,13 @@ pub fn place(
     if !same_array(own, record) {
         return Err(AssembleError::Inconsistent { path: path(), newest: newest.path.to_owned() });
     }
+    // Used, it would fail the first request for less than one of its blocks; left out, it would be
+    // called failed, and could not be put back as it is. It holds all that it should: whether to go
+    // on without it is for a person to decide, who takes it away.
+    if drive.block_bytes > record.block_bytes {
+        let (drive, array) = (drive.block_bytes, record.block_bytes);
+        return Err(AssembleError::BlockSize { path: path(), drive, array });
+    }
     let needed = record.data_offset + record.data_bytes;
     if tail_offset(drive.bytes) < needed {
         return Ok(Err(StaleReason::TooSmall { bytes: drive.bytes, needed: needed + MIB }));

@@ -85,7 +85,7 @@ pub fn superblock(input: &[u8]) {
             record
         });
         let bytes = record.as_ref().map_or(64 << 20, |r| r.data_offset + r.data_bytes + (4 << 20));
-        Found { path: format!("drive {n}"), record, bytes }
+        Found { path: format!("drive {n}"), record, bytes, block_bytes: 512 }
     };
     let drives: Vec<Found> = (0..images.len().div_ceil(4).min(4)).map(drive).collect();
     for options in [(false, false), (true, false), (true, true)] {

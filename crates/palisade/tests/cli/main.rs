@@ -364,3 +364,29 @@ fn people_get_tables_without_colours_in_files() {
     assert!(lines[1].contains("optimal") && lines[1].contains("2/2"), "{text}");
     assert!(!text.contains('\x1b'), "{text:?}");
 }
+
+/// Files that are made longer while the daemon is away, as virtual disks are: wherever the newest
+/// records are, nothing that was done is forgotten.
+#[test]
+fn drives_that_have_grown_forget_nothing() {
+    let mut place = Place::running(3);
+    place.create("data", "5", &[0, 1, 2]);
+    let mut made = 0;
+    for round in 0..4 {
+        for _ in 0..round % 2 + 1 {
+            place.json(&["volume", "create", &format!("data/v{made}"), "--size", "1M"]);
+            made += 1;
+        }
+        place.end(rustix::process::Signal::KILL);
+        for number in 0..3 {
+            let file = std::fs::File::options().write(true).open(place.drive(number));
+            let file = file.expect("opened");
+            let bytes = file.metadata().expect("is known").len();
+            file.set_len(bytes + (3 << 20)).expect("made longer");
+        }
+        place.start();
+        assert_eq!(place.state("data"), "optimal", "round {round}");
+        let volumes = place.json(&["volume", "list"]);
+        assert_eq!(volumes["volumes"].as_array().expect("a list").len(), made, "round {round}");
+    }
+}

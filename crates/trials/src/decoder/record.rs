@@ -202,16 +202,52 @@ pub fn places(bytes: u64) -> ([u64; 4], u64) {
 }
 
 /// The record of a drive that counts: of the intact ones the one with the largest sequence
-/// number. `None`: none is intact, or the newest breaks a rule.
+/// number. `None`: none is intact, the newest breaks a rule, or the tail is gone.
 pub fn newest(drive: &impl Raw) -> Option<Record> {
+    let (slots, tail) = places(drive.bytes());
+    let [a, b, c, d] = slots.map(|at| intact(drive, at));
+    let [c, d] = match (&a, &b) {
+        (Some(a), Some(b)) if nothing(drive, tail) => former_tail(drive, tail, [a, b])?,
+        _ => [c, d],
+    };
     let mut best: Option<Intact> = None;
-    for at in places(drive.bytes()).0 {
-        let Some(found) = intact(drive, at) else { continue };
+    for found in [a, b, c, d].into_iter().flatten() {
         if best.as_ref().is_none_or(|other| found.sequence > other.sequence) {
             best = Some(found);
         }
     }
     record(&best?)
+}
+
+/// Whether both slots of a tail area can be read, and neither begins with the magic.
+fn nothing(drive: &impl Raw, tail: u64) -> bool {
+    [tail, tail + SLOT as u64].into_iter().all(|at| {
+        let page = drive.page(at / super::PAGE as u64);
+        !drive.unreadable(at, super::PAGE as u64) && &page[..8] != b"PALISADE"
+    })
+}
+
+/// The tail slots of a drive that has grown, by what its head slots hold. `None`: a record is gone.
+/// Both as they are now where the head's records don't tell of one drive.
+fn former_tail(drive: &impl Raw, tail: u64, head: [&Intact; 2]) -> Option<[Option<Intact>; 2]> {
+    let [Some(a), Some(b)] = head.map(record) else { return Some([None, None]) };
+    if a.drive != b.drive {
+        return Some([None, None]);
+    }
+    let (slot, older) = if a.sequence < b.sequence { (0, a.sequence) } else { (1, b.sequence) };
+    let mut found = [None, None];
+    let first = a.data_offset + a.data_bytes;
+    for place in (0..1024).map(|mib| first + mib * MIB).take_while(|place| *place < tail) {
+        for (best, at) in found.iter_mut().zip([place, place + SLOT as u64]) {
+            let Some(new) = intact(drive, at) else { continue };
+            let sequence = best.as_ref().map_or(0, |best: &Intact| best.sequence);
+            if record(&new).is_some_and(|r| r.drive == a.drive) && new.sequence > sequence {
+                *best = Some(new);
+            }
+        }
+    }
+    let there = found[slot].as_ref().is_some_and(|record| record.sequence > older);
+    there.then_some(found)
 }
 
 /// What an intact record slot holds.
