@@ -24,7 +24,8 @@
 //!   either been zeroed with the others or finds the bits set when it is rebuilt. Nobody waits for
 //!   the array's configuration lock under it.
 //! - In a group with a dropped drive nothing is begun, and nothing is cleaned: the drive will count
-//!   again without having seen it.
+//!   again without having seen it. Nor does a rebuild go on there: what it passed over as unwritten
+//!   may be written by that drive's map.
 
 use crate::Host;
 use crate::array::MANAGER;
@@ -468,8 +469,10 @@ async fn unwrite<E: Host>(
     let pages = keeper.map.borrow_mut().unwrite(&set);
     let failed = write_pages(managed, keeper, &pages).await;
     keeper.lock.release(1);
+    // Who waits for it sees which drives did not take it.
+    let out = take_out(managed, failed.iter().collect()).await;
     keeper.clearing.release(1);
-    if !take_out(managed, failed.iter().collect()).await || managed.frozen(clear.group) {
+    if !out || managed.frozen(clear.group) {
         return Err(BlockError::Unavailable);
     }
     all_told(managed, keeper, &ToCore::Cleared(set.clone())).await;
@@ -542,7 +545,7 @@ impl<E: Host> Managed<E> {
     }
 
     /// Whether a drive of the group is out that no record calls failed.
-    fn frozen(&self, group: GroupNo) -> bool {
+    pub(super) fn frozen(&self, group: GroupNo) -> bool {
         let seats = self.seats.borrow();
         self.layout().slots(group).any(|slot| seats[slot.index()].dropped)
     }
@@ -585,8 +588,9 @@ impl<E: Host> Managed<E> {
         seats[slot.index()].drive.as_ref().map_or_else(String::new, |d| d.0.path.clone())
     }
 
-    /// Returns when what cores take for unwritten now is so durably. A rebuild that passed over it
-    /// must not say so before: after a crash it would be written, and was never filled.
+    /// Returns when what cores take for unwritten now is so durably, on all drives that are not out
+    /// by then. A rebuild that passed over it must not say so before: after a crash it would be
+    /// written, and was never filled.
     pub(super) async fn unwritten_durably(&self) {
         if let Some(keeper) = self.keeper() {
             keeper.clearing.acquire(1).await;
