@@ -194,17 +194,19 @@ fn sweep_later<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) {
 
 /// Carries out a batch of first writes and first changes.
 async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: Vec<Prepare>) {
-    let refuse = |batch: &mut Vec<Prepare>, why: &dyn Fn(GroupNo) -> bool| {
+    let refuse = |batch: &mut Vec<Prepare>, why: &dyn Fn(&Prepare) -> bool| {
         batch.retain(|p| {
-            let out = why(p.group);
+            let out = why(p);
             if out {
                 managed.answer(p.origin, Err(BlockError::Unavailable));
             }
             !out
         });
     };
+    // After a band could not be zeroed: only what is asked for, so that what fails is known.
+    let mut alone = false;
     loop {
-        refuse(&mut batch, &|group| managed.frozen(group));
+        refuse(&mut batch, &|p| managed.frozen(p.group));
         // Who assembles the array sees by its record that a region may be dirty.
         for group in batch.iter().map(|p| p.group).collect::<BTreeSet<_>>() {
             if managed.layout().m(group) > 0 {
@@ -212,26 +214,17 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
             }
         }
         // Nobody but the pump changes bits.
-        let (wanted, fresh) = wanted(keeper, &batch);
+        let (wanted, fresh) = wanted(keeper, &batch, if alone { 0 } else { WRITE_AHEAD });
         discard::forget(keeper, &fresh).await;
         keeper.lock.acquire(1).await;
-        let skip = mutants::is(Mutant::ZeroSkipped);
-        let failed = if skip { Vec::new() } else { zero(managed, keeper, &fresh).await };
-        if !failed.is_empty() {
+        let (bad, failed) = zero_first(managed, keeper, &fresh, alone).await;
+        if !bad.is_empty() || !failed.is_empty() {
             keeper.lock.release(1);
-            // Without redundancy blocks that can't be written cost the request, not the drive.
-            let bad = |group: GroupNo| {
-                let of = |f: &Failed| managed.layout().slots(group).any(|s| s == f.slot);
-                let none = managed.layout().m(group) == 0;
-                none && failed.iter().any(|f| f.error == DriveError::Media && of(f))
-            };
-            refuse(&mut batch, &bad);
-            let harmless = |f: &Failed| {
-                let plain = managed.layout().groups_of(f.slot).all(|g| managed.layout().m(g) == 0);
-                f.error == DriveError::Media && plain
-            };
-            let failed = failed.iter().filter(|f| !harmless(f)).collect::<Vec<_>>();
-            if !take_out(managed, failed).await {
+            if alone || fresh.len() == 1 {
+                refuse(&mut batch, &|p| bad.contains(&(p.group, p.bit)));
+            }
+            alone |= !bad.is_empty();
+            if !take_out(managed, failed.iter().collect()).await {
                 return refuse(&mut batch, &|_| true);
             }
             continue;
@@ -246,7 +239,7 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
         if !take_out(managed, failed.iter().collect()).await {
             return refuse(&mut batch, &|_| true);
         }
-        refuse(&mut batch, &|group| managed.frozen(group));
+        refuse(&mut batch, &|p| managed.frozen(p.group));
         break;
     }
     for Prepare { group, bit, origin } in batch {
@@ -281,8 +274,9 @@ fn one_bit(group: GroupNo, bit: u64) -> Bits {
 
 type BitSet = BTreeSet<(GroupNo, u64)>;
 
-/// The bits that a batch wants set, with what is written ahead, and those that are not yet.
-fn wanted(keeper: &Keeper, batch: &[Prepare]) -> (BitSet, BitSet) {
+/// The bits that a batch wants set, with what is written ahead (of each at most so many), and those
+/// that are not yet.
+fn wanted(keeper: &Keeper, batch: &[Prepare], ahead: u64) -> (BitSet, BitSet) {
     let map = keeper.map.borrow();
     let (mut wanted, mut fresh) = (BTreeSet::new(), BTreeSet::new());
     for p in batch {
@@ -291,12 +285,44 @@ fn wanted(keeper: &Keeper, batch: &[Prepare]) -> (BitSet, BitSet) {
             // Nobody waits for what is only ahead.
             let free =
                 |bit: &u64| *bit == p.bit || !keeper.discards.borrow().in_step(p.group, *bit);
-            let run = map.ahead(p.group, p.bit, WRITE_AHEAD).filter(free);
+            let run = map.ahead(p.group, p.bit, ahead).filter(free);
             fresh.extend(run.map(|bit| (p.group, bit)));
         }
     }
     wanted.extend(&fresh);
     (wanted, fresh)
+}
+
+/// Zeroes bands that are written first, each by itself or all together: those of which blocks can't
+/// be written, on drives without redundancy, where that costs the request and not the drive (of
+/// some together nobody knows which they are); and the drives that failed it otherwise.
+async fn zero_first<E: Host>(
+    managed: &Rc<Managed<E>>,
+    keeper: &Keeper,
+    fresh: &BitSet,
+    alone: bool,
+) -> (BitSet, Vec<Failed>) {
+    let (mut bad, mut failed) = (BitSet::new(), Vec::new());
+    if mutants::is(Mutant::ZeroSkipped) {
+        return (bad, failed);
+    }
+    let layout = managed.layout();
+    let parts = match alone {
+        true => fresh.iter().map(|bit| BitSet::from([*bit])).collect(),
+        false => vec![fresh.clone()],
+    };
+    for part in parts {
+        for f in zero(managed, keeper, &part).await {
+            let plain = layout.groups_of(f.slot).all(|g| layout.m(g) == 0);
+            if f.error == DriveError::Media && plain {
+                let on = |(group, _): &&(GroupNo, u64)| layout.slots(*group).any(|s| s == f.slot);
+                bad.extend(part.iter().filter(on));
+            } else {
+                failed.push(f);
+            }
+        }
+    }
+    (bad, failed)
 }
 
 /// Zeroes bands on all drives that take part, durably; those that failed it.
