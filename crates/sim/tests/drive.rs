@@ -250,6 +250,7 @@ fn faults_hit_the_chosen_requests() {
     shared.fail_writes(1, 2);
     shared.fail_flushes(0, 1);
     shared.fail_reads(0, u64::MAX);
+    shared.spoil_writes_within(8 * 512..10 * 512);
     let control = shared.clone();
     let (world, ()) = with(1, &shared, |d| async move {
         let mut writes = Vec::new();
@@ -257,6 +258,12 @@ fn faults_hit_the_chosen_requests() {
             writes.push(d.write(n * 512, &gather(BLOCK, 1), false).await.is_ok());
         }
         assert_eq!(writes, [true, false, false, true]);
+        for (block, wanted) in
+            [(6, Ok(())), (7, Err(DriveError::Media)), (9, Err(DriveError::Media)), (10, Ok(()))]
+        {
+            let outcome = d.write(block * 512, &gather(2 * BLOCK, 1), false).await;
+            assert_eq!(outcome, wanted, "blocks from {block} on");
+        }
         assert_eq!(d.flush().await, Err(DriveError::Fault));
         for _ in 0..5 {
             let (outcome, data) = d.read(0, filled(BLOCK, 1)).await;

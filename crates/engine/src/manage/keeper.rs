@@ -24,7 +24,8 @@
 //!   either been zeroed with the others or finds the bits set when it is rebuilt. Nobody waits for
 //!   the array's configuration lock under it.
 //! - In a group with a dropped drive nothing is begun, and nothing is cleaned: the drive will count
-//!   again without having seen it.
+//!   again without having seen it. Nor does a rebuild go on there: what it passed over as unwritten
+//!   may be written by that drive's map.
 
 use crate::Host;
 use crate::array::MANAGER;
@@ -193,17 +194,19 @@ fn sweep_later<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) {
 
 /// Carries out a batch of first writes and first changes.
 async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: Vec<Prepare>) {
-    let refuse = |batch: &mut Vec<Prepare>, why: &dyn Fn(GroupNo) -> bool| {
+    let refuse = |batch: &mut Vec<Prepare>, why: &dyn Fn(&Prepare) -> bool| {
         batch.retain(|p| {
-            let out = why(p.group);
+            let out = why(p);
             if out {
                 managed.answer(p.origin, Err(BlockError::Unavailable));
             }
             !out
         });
     };
+    // After a band could not be zeroed: only what is asked for, so that what fails is known.
+    let mut alone = false;
     loop {
-        refuse(&mut batch, &|group| managed.frozen(group));
+        refuse(&mut batch, &|p| managed.frozen(p.group));
         // Who assembles the array sees by its record that a region may be dirty.
         for group in batch.iter().map(|p| p.group).collect::<BTreeSet<_>>() {
             if managed.layout().m(group) > 0 {
@@ -211,26 +214,17 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
             }
         }
         // Nobody but the pump changes bits.
-        let (wanted, fresh) = wanted(keeper, &batch);
+        let (wanted, fresh) = wanted(keeper, &batch, if alone { 0 } else { WRITE_AHEAD });
         discard::forget(keeper, &fresh).await;
         keeper.lock.acquire(1).await;
-        let skip = mutants::is(Mutant::ZeroSkipped);
-        let failed = if skip { Vec::new() } else { zero(managed, keeper, &fresh).await };
-        if !failed.is_empty() {
+        let (bad, failed) = zero_first(managed, keeper, &fresh, alone).await;
+        if !bad.is_empty() || !failed.is_empty() {
             keeper.lock.release(1);
-            // Without redundancy blocks that can't be written cost the request, not the drive.
-            let bad = |group: GroupNo| {
-                let of = |f: &Failed| managed.layout().slots(group).any(|s| s == f.slot);
-                let none = managed.layout().m(group) == 0;
-                none && failed.iter().any(|f| f.error == DriveError::Media && of(f))
-            };
-            refuse(&mut batch, &bad);
-            let harmless = |f: &Failed| {
-                let plain = managed.layout().groups_of(f.slot).all(|g| managed.layout().m(g) == 0);
-                f.error == DriveError::Media && plain
-            };
-            let failed = failed.iter().filter(|f| !harmless(f)).collect::<Vec<_>>();
-            if !take_out(managed, failed).await {
+            if alone || fresh.len() == 1 {
+                refuse(&mut batch, &|p| bad.contains(&(p.group, p.bit)));
+            }
+            alone |= !bad.is_empty();
+            if !take_out(managed, failed.iter().collect()).await {
                 return refuse(&mut batch, &|_| true);
             }
             continue;
@@ -245,7 +239,7 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
         if !take_out(managed, failed.iter().collect()).await {
             return refuse(&mut batch, &|_| true);
         }
-        refuse(&mut batch, &|group| managed.frozen(group));
+        refuse(&mut batch, &|p| managed.frozen(p.group));
         break;
     }
     for Prepare { group, bit, origin } in batch {
@@ -280,8 +274,9 @@ fn one_bit(group: GroupNo, bit: u64) -> Bits {
 
 type BitSet = BTreeSet<(GroupNo, u64)>;
 
-/// The bits that a batch wants set, with what is written ahead, and those that are not yet.
-fn wanted(keeper: &Keeper, batch: &[Prepare]) -> (BitSet, BitSet) {
+/// The bits that a batch wants set, with what is written ahead (of each at most so many), and those
+/// that are not yet.
+fn wanted(keeper: &Keeper, batch: &[Prepare], ahead: u64) -> (BitSet, BitSet) {
     let map = keeper.map.borrow();
     let (mut wanted, mut fresh) = (BTreeSet::new(), BTreeSet::new());
     for p in batch {
@@ -290,12 +285,44 @@ fn wanted(keeper: &Keeper, batch: &[Prepare]) -> (BitSet, BitSet) {
             // Nobody waits for what is only ahead.
             let free =
                 |bit: &u64| *bit == p.bit || !keeper.discards.borrow().in_step(p.group, *bit);
-            let run = map.ahead(p.group, p.bit, WRITE_AHEAD).filter(free);
+            let run = map.ahead(p.group, p.bit, ahead).filter(free);
             fresh.extend(run.map(|bit| (p.group, bit)));
         }
     }
     wanted.extend(&fresh);
     (wanted, fresh)
+}
+
+/// Zeroes bands that are written first, each by itself or all together: those of which blocks can't
+/// be written, on drives without redundancy, where that costs the request and not the drive (of
+/// some together nobody knows which they are); and the drives that failed it otherwise.
+async fn zero_first<E: Host>(
+    managed: &Rc<Managed<E>>,
+    keeper: &Keeper,
+    fresh: &BitSet,
+    alone: bool,
+) -> (BitSet, Vec<Failed>) {
+    let (mut bad, mut failed) = (BitSet::new(), Vec::new());
+    if mutants::is(Mutant::ZeroSkipped) {
+        return (bad, failed);
+    }
+    let layout = managed.layout();
+    let parts = match alone {
+        true => fresh.iter().map(|bit| BitSet::from([*bit])).collect(),
+        false => vec![fresh.clone()],
+    };
+    for part in parts {
+        for f in zero(managed, keeper, &part).await {
+            let plain = layout.groups_of(f.slot).all(|g| layout.m(g) == 0);
+            if f.error == DriveError::Media && plain {
+                let on = |(group, _): &&(GroupNo, u64)| layout.slots(*group).any(|s| s == f.slot);
+                bad.extend(part.iter().filter(on));
+            } else {
+                failed.push(f);
+            }
+        }
+    }
+    (bad, failed)
 }
 
 /// Zeroes bands on all drives that take part, durably; those that failed it.
@@ -468,8 +495,10 @@ async fn unwrite<E: Host>(
     let pages = keeper.map.borrow_mut().unwrite(&set);
     let failed = write_pages(managed, keeper, &pages).await;
     keeper.lock.release(1);
+    // Who waits for it sees which drives did not take it.
+    let out = take_out(managed, failed.iter().collect()).await;
     keeper.clearing.release(1);
-    if !take_out(managed, failed.iter().collect()).await || managed.frozen(clear.group) {
+    if !out || managed.frozen(clear.group) {
         return Err(BlockError::Unavailable);
     }
     all_told(managed, keeper, &ToCore::Cleared(set.clone())).await;
@@ -542,7 +571,7 @@ impl<E: Host> Managed<E> {
     }
 
     /// Whether a drive of the group is out that no record calls failed.
-    fn frozen(&self, group: GroupNo) -> bool {
+    pub(super) fn frozen(&self, group: GroupNo) -> bool {
         let seats = self.seats.borrow();
         self.layout().slots(group).any(|slot| seats[slot.index()].dropped)
     }
@@ -585,8 +614,9 @@ impl<E: Host> Managed<E> {
         seats[slot.index()].drive.as_ref().map_or_else(String::new, |d| d.0.path.clone())
     }
 
-    /// Returns when what cores take for unwritten now is so durably. A rebuild that passed over it
-    /// must not say so before: after a crash it would be written, and was never filled.
+    /// Returns when what cores take for unwritten now is so durably, on all drives that are not out
+    /// by then. A rebuild that passed over it must not say so before: after a crash it would be
+    /// written, and was never filled.
     pub(super) async fn unwritten_durably(&self) {
         if let Some(keeper) = self.keeper() {
             keeper.clearing.acquire(1).await;
@@ -594,19 +624,24 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    /// Whether the group owes the resync of a region, and does not do without until it is whole.
+    /// Whether the group owes the resync of a region, and does not do without until it is whole:
+    /// while it lacks a drive nothing else than redundancy that gives all the same can fill that.
     pub(super) fn owes_regions(&self, group: GroupNo) -> bool {
         let owes = self.keeper().is_some_and(|k| k.map.borrow().owes(group));
-        owes && !self.gives_all_the_same(group)
+        let waits = self.accepted(group) || self.lacks(group) && self.gives(group);
+        owes && !waits
     }
 
-    /// Whether what a drive held that is out is computed also from redundancy that is owed to a
-    /// resync: a person accepted what may be wrong, or only pages of the map were lost, so that
-    /// nothing is wrong that was ever written. Nothing else can fill the drive, and the resync
-    /// waits until that is done.
+    /// Whether what a drive held that is out, or can't read it, is computed also from redundancy
+    /// that is owed to a resync: a person accepted what may be wrong, or only pages of the map were
+    /// lost, so that nothing is wrong that was ever written.
     pub(super) fn gives_all_the_same(&self, group: GroupNo) -> bool {
-        let accepted = self.record().groups[group.index()].loss_accepted;
-        accepted || self.lacks(group) && self.gives(group)
+        self.accepted(group) || self.gives(group)
+    }
+
+    /// Whether a person accepted that what is computed from owed redundancy may be wrong.
+    fn accepted(&self, group: GroupNo) -> bool {
+        self.record().groups[group.index()].loss_accepted
     }
 
     /// Whether redundancy is right in all that was ever written to a group with a region map.

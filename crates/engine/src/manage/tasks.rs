@@ -612,7 +612,7 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
     };
     if border >= total {
         // Whoever recorded that had nothing left to fill, and did not say that it is in sync.
-        return match fill_to(managed, slot, incarnation, (total, total)).await {
+        return match fill_to(managed, (slot, group), incarnation, (total, total)).await {
             true => End::Whole,
             false => End::Unmoved(total),
         };
@@ -632,7 +632,7 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
             return End::Cut;
         }
         let reached = sum.reached(&stripes);
-        let moved = || fill_to(managed, slot, incarnation, (reached, total));
+        let moved = || fill_to(managed, (slot, group), incarnation, (reached, total));
         if reached > stripes.start && !moved().await {
             return End::Unmoved(stripes.start);
         }
@@ -646,31 +646,32 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
 /// Moves a rebuild's border over what was filled; at the end of the group the slot joins.
 async fn fill_to<E: Host>(
     managed: &Rc<Managed<E>>,
-    slot: Slot,
+    at: (Slot, GroupNo),
     incarnation: u32,
     (reached, total): (u64, u64),
 ) -> bool {
     managed.unwritten_durably().await;
     if reached == total {
         managed.hold_changes().await;
-        let moved = advance(managed, slot, incarnation, reached, total).await;
+        let moved = advance(managed, at, incarnation, (reached, total)).await;
         managed.let_changes_go().await;
         return moved;
     }
     managed.past_hold().await;
     managed.lock.acquire(1).await;
-    let moved = advance(managed, slot, incarnation, reached, total).await;
+    let moved = advance(managed, at, incarnation, (reached, total)).await;
     managed.lock.release(1);
     moved
 }
 
-/// Moves a rebuild's border over what was filled, durably.
+/// Moves a rebuild's border over what was filled, durably; the lock is held. Not in a group with a
+/// dropped drive: it counts again at the next start, and what was passed over because nobody had
+/// written it may be written by its map.
 async fn advance<E: Host>(
     managed: &Rc<Managed<E>>,
-    slot: Slot,
+    (slot, group): (Slot, GroupNo),
     incarnation: u32,
-    border: u64,
-    total: u64,
+    (border, total): (u64, u64),
 ) -> bool {
     let filled = || {
         let same = managed.seats.borrow()[slot.index()].incarnation == incarnation;
@@ -678,7 +679,7 @@ async fn advance<E: Host>(
         same && matches!(state, SlotState::Rebuilding { .. })
     };
     let skip = mutants::is(Mutant::RebuildNotFlushed);
-    if !filled() || !(skip || managed.flush_slot(slot).await) {
+    if !filled() || managed.frozen(group) || !(skip || managed.flush_slot(slot).await) {
         return false;
     }
     let whole = border == total;

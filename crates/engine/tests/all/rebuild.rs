@@ -264,6 +264,63 @@ fn a_rebuild_is_not_over_before_a_discard_it_relied_on_is_durable() {
     assert_eq!(rig.status().state, ArrayState::Optimal);
 }
 
+/// The only source of a rebuild fails the page in which a discard takes bands back, and the new
+/// drive has it. The source counts again at the next start, and by its map they are written: the
+/// rebuild passed over them, so they are not below its border, nor is the new drive in sync.
+#[test]
+fn a_rebuild_ends_where_its_only_source_is_dropped() {
+    for (seed, to_end) in [(31, false), (32, true)] {
+        let bytes = 16 * MIB;
+        let config = |i| DriveConfig::new(74 * MIB, seed * 100 + i);
+        let drives: Vec<_> = (0..3).map(|i| SharedSimDrive::new(config(i))).collect();
+        let rig = Rig::new(seed, 1);
+        rig.create_with(Level::Raid1, &drives[..2], STRIP, true).unwrap();
+        let volume = rig.volume(bytes).remove(0);
+        common::write(&rig, &volume, 0, &vec![0x5a; bytes as usize]).unwrap();
+        rig.world.run_for(Nanos::from_millis(10_000));
+        assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0, "no page is on its way");
+        let found = record(&drives[0]);
+        let (areas, layout) = (found.areas.unwrap(), found.layout().unwrap());
+        let window = layout.bands(units::GroupNo(0)) / 16 * layout.row_bytes(0);
+        rig.fail(1).unwrap();
+        drives[2].set_latency(Nanos::from_micros(400), Nanos::from_micros(500));
+        rig.replace(1, &drives[2]).unwrap();
+        drives[0].hold_within(areas.map_start..areas.map_start + areas.map_bytes);
+        // All of it but the first band of the window that is being filled.
+        let end = if to_end { bytes } else { window };
+        let answer = Rc::new(std::cell::Cell::new(None));
+        let into = answer.clone();
+        io::Env::spawn(&rig.env(), io::Priority::First, async move {
+            into.set(Some(volume.discard(MIB, end - MIB).await));
+        });
+        rig.world.run_for(Nanos::from_millis(200));
+        assert_eq!((drives[0].in_flight(), answer.get()), (1, None), "the page is held");
+        drives[0].vanish();
+        rig.world.run_for(Nanos::from_millis(200));
+        assert_eq!(answer.get(), Some(Err(io::BlockError::Unavailable)), "seed {seed}");
+        let state = record(&drives[2]).slots[1].state;
+        rig.world.crash();
+        drop(rig);
+        drives[0].clear_faults();
+        drives[0].reappear();
+        let rig = Rig::new(seed + 1, 1);
+        let list = [drives[0].clone(), drives[2].clone()];
+        rig.assemble(&references(&list), StartOptions::default()).unwrap();
+        let old_or_zeros = || {
+            let got = common::read(&rig, &rig.open_volume()[0], 0, bytes).unwrap();
+            let whole = |b: &[u8]| b.iter().all(|x| *x == 0x5a) || b.iter().all(|x| *x == 0);
+            let foreign = got.chunks(512).position(|block| !whole(block));
+            assert_eq!(foreign, None, "seed {seed}: a block is neither old nor zeros");
+        };
+        old_or_zeros();
+        rig.wait();
+        old_or_zeros();
+        assert_eq!(rig.status().state, ArrayState::Optimal, "seed {seed}");
+        assert_eq!(rig.scrub(false).mismatches, 0, "seed {seed}");
+        assert_eq!(state, SlotState::Rebuilding { border: 0 }, "seed {seed}");
+    }
+}
+
 /// A drive fails a request while it is put in: if the answer says that it is in, its slot is not
 /// failed by then.
 #[test]

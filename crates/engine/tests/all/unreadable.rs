@@ -9,7 +9,7 @@ use engine::Volume;
 use engine::manage::command::{ArrayState, ErrorCounts, SlotHealth, StartOptions};
 use io::{BlockError, Blocks, Env, Pool, Priority};
 use layout::Level;
-use sim::{Rng, SharedSimDrive};
+use sim::{DriveConfig, Rng, SharedSimDrive};
 use std::cell::Cell;
 use std::rc::Rc;
 use units::{CoreId, GroupNo, MIB, Nanos, Slot, StripIndex, StripeNo};
@@ -316,6 +316,53 @@ fn without_redundancy_all_other_blocks_stay_in_service() {
             common::write(&rig, &volume, at * 4096, &[!(at as u8); 4096]).expect("nor is it now");
         }
         assert_eq!(rig.status().state, ArrayState::Optimal);
+    }
+}
+
+/// A band that can't be zeroed can't be written first. Those before it can, with which it is tried
+/// ahead, and those that are asked for together with it.
+#[test]
+fn a_band_that_cant_be_zeroed_costs_no_other() {
+    for (level, together) in
+        [(Level::Raid0, false), (Level::Raid0, true), (Level::Jbod, false), (Level::Jbod, true)]
+    {
+        let drive = |i: u64| SharedSimDrive::new(DriveConfig::new(24 * MIB, 7100 + i));
+        let drives = [drive(0), drive(1)];
+        let rig = Rig::new(71, 1);
+        rig.create_with(level, &drives, STRIP, true).unwrap();
+        let volume = rig.volume(rig.status().size_bytes).remove(0);
+        let (row, start) = {
+            let record = record(&drives[0]);
+            (record.layout().unwrap().row_bytes(0), record.data_offset)
+        };
+        drives[0].spoil_writes_within(start + 6 * MIB..start + 7 * MIB);
+        let at = move |band: usize| band as u64 * row;
+        let results = Rc::new(std::cell::RefCell::new(vec![None; 12]));
+        for band in 0..12 {
+            let (volume, results) = (volume.clone(), results.clone());
+            let mut data = Pool::single(4096);
+            data.fill(0x22);
+            rig.env().spawn(Priority::First, async move {
+                let result = volume.write(at(band), data.freeze(), false).await;
+                results.borrow_mut()[band] = Some(result);
+            });
+            if !together {
+                rig.world.run_for(Nanos::from_millis(100));
+            }
+        }
+        rig.world.run_for(Nanos::from_millis(1_000));
+        for (band, result) in results.borrow().iter().enumerate() {
+            let (wanted, content) = match band == 6 {
+                true => (Err(BlockError::Unavailable), 0),
+                false => (Ok(()), 0x22),
+            };
+            assert_eq!(*result, Some(wanted), "{level}: band {band}");
+            let got = common::read(&rig, &volume, at(band), 4096);
+            assert_eq!(got, Ok(vec![content; 4096]), "{level}: band {band}");
+        }
+        assert_eq!(rig.status().state, ArrayState::Optimal, "{level}");
+        drives[0].clear_faults();
+        assert_eq!(write(&rig, &volume, at(6), 4096), Ok(()), "{level}");
     }
 }
 

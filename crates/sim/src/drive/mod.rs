@@ -26,9 +26,9 @@
 //! - *read error on a range* ([`SharedSimDrive::fail_range`]): `Media` until rewritten;
 //! - *read, write, flush fault* ([`SharedSimDrive::fail_reads`] and so on): `Fault` for some
 //!   requests; a failed write has written any subset of its blocks, a failed read leaves random
-//!   bytes in the buffer, what a failed flush covered no later one makes
-//!   durable;
-//! - *write error* ([`SharedSimDrive::spoil_writes`]): the same for writes, ending with `Media`;
+//!   bytes in the buffer, what a failed flush covered no later one makes durable;
+//! - *write error* ([`SharedSimDrive::spoil_writes`], [`SharedSimDrive::spoil_writes_within`]):
+//!   the same for writes, ending with `Media`;
 //! - *vanish*: everything, in flight or new, ends with `Gone` until the drive is back; where it
 //!   lost its power meanwhile, until it is opened anew;
 //! - *hang* and *hold*: nothing, or some requests, make no progress until released or the power
@@ -345,6 +345,11 @@ impl SharedSimDrive {
     /// After `skip` more writes (plain, FUA, write-zeroes), `count` end with `Media`.
     pub fn spoil_writes(&self, skip: u64, count: u64) {
         lock(&self.cell).faults.bad_writes = Countdown::new(skip, count);
+    }
+
+    /// Writes (plain, FUA, write-zeroes) that touch these bytes end with `Media`.
+    pub fn spoil_writes_within(&self, bytes: core::ops::Range<u64>) {
+        lock(&self.cell).faults.bad_within = bytes;
     }
 
     /// After `skip` more flushes, `count` flushes end with `Fault`.

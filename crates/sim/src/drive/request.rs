@@ -214,6 +214,7 @@ pub(super) struct Faults {
     pub(super) reads: Countdown,
     pub(super) writes: Countdown,
     pub(super) bad_writes: Countdown,
+    pub(super) bad_within: Range<u64>,
     pub(super) flushes: Countdown,
     pub(super) holds: Countdown,
     pub(super) holds_within: Range<u64>,
@@ -333,7 +334,9 @@ impl State {
             self.fired.flushes += u64::from(kind == OpKind::Flush);
             return Err(DriveError::Fault);
         }
-        let media = writes && self.faults.bad_writes.fails();
+        let bad = &self.faults.bad_within;
+        let within = bad.start < what.offset + what.bytes && what.offset < bad.end;
+        let media = writes && (within || self.faults.bad_writes.fails());
         self.fired.bad_writes += u64::from(media);
         if media { Err(DriveError::Media) } else { Ok(()) }
     }
