@@ -624,19 +624,24 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    /// Whether the group owes the resync of a region, and does not do without until it is whole.
+    /// Whether the group owes the resync of a region, and does not do without until it is whole:
+    /// while it lacks a drive nothing else than redundancy that gives all the same can fill that.
     pub(super) fn owes_regions(&self, group: GroupNo) -> bool {
         let owes = self.keeper().is_some_and(|k| k.map.borrow().owes(group));
-        owes && !self.gives_all_the_same(group)
+        let waits = self.accepted(group) || self.lacks(group) && self.gives(group);
+        owes && !waits
     }
 
-    /// Whether what a drive held that is out is computed also from redundancy that is owed to a
-    /// resync: a person accepted what may be wrong, or only pages of the map were lost, so that
-    /// nothing is wrong that was ever written. Nothing else can fill the drive, and the resync
-    /// waits until that is done.
+    /// Whether what a drive held that is out, or can't read it, is computed also from redundancy
+    /// that is owed to a resync: a person accepted what may be wrong, or only pages of the map were
+    /// lost, so that nothing is wrong that was ever written.
     pub(super) fn gives_all_the_same(&self, group: GroupNo) -> bool {
-        let accepted = self.record().groups[group.index()].loss_accepted;
-        accepted || self.lacks(group) && self.gives(group)
+        self.accepted(group) || self.gives(group)
+    }
+
+    /// Whether a person accepted that what is computed from owed redundancy may be wrong.
+    fn accepted(&self, group: GroupNo) -> bool {
+        self.record().groups[group.index()].loss_accepted
     }
 
     /// Whether redundancy is right in all that was ever written to a group with a region map.

@@ -10,8 +10,9 @@
 //! | the range is longer than it need be    | it is halved, and each half is met anew        |
 //! | the others give its content            | that is returned, written back, and read again |
 //! | the drive fails that write or read     | it is taken out, as by any failed write        |
-//! | the others do not give its content     | the read fails, the stripe counts as not right;|
-//! |                                        | a rebuild or resync gives it up                |
+//! | the others do not give its content, or | the read fails, the stripe counts as not right;|
+//! | a resync sees them contradict each     | a rebuild or resync gives it up                |
+//! | other about it                         |                                                |
 //!
 //! # Strips that contradict each other
 //! A check that finds some in a range whose redundancy is trusted asks which strip is wrong:
@@ -330,7 +331,7 @@ async fn rebuild_range<E: Host>(
             if !give_up {
                 return Ok(Tried::Done(mutants::is(Mutant::FillFails)));
             }
-            if give_up::give_up(array, key, span, LostReason::Rebuild).await? {
+            if give_up::give_up(array, key, span, (LostReason::Rebuild, false)).await? {
                 return Ok(Tried::Done(true));
             }
             unread = Unread::default();
@@ -563,6 +564,18 @@ impl Verdict {
     }
 }
 
+/// Shows people the blocks of a range that can't be read and that nothing gives; what a check tells
+/// of it.
+fn beyond<E: Host>(array: &Array<E>, key: StripeKey, bad: StripSet, span: (u32, u32)) -> Checked {
+    let view = &array.bound().view;
+    let lost = match view.code(key) {
+        CodeKind::Mirror => StripSet::one(0),
+        _ => bad.and(StripSet::range(0, view.layout.k(key.group).into())),
+    };
+    lost.iter().for_each(|strip| array.note(key, strip, span));
+    Checked { unreadable: true, beyond: true, ..Checked::default() }
+}
+
 /// Checks a range of every strip. `Err`: the drives of these strips are going, what they hold is
 /// not known.
 async fn check_range<E: Host>(
@@ -572,10 +585,12 @@ async fn check_range<E: Host>(
     repair: Repair,
     give_up: bool,
 ) -> Result<Tried<Result<Checked, StripSet>>, BlockError> {
-    let mut unread = Unread::default();
+    // Whether strips that are there were seen to contradict each other about those that are not.
+    let (mut unread, mut contrary) = (Unread::default(), false);
     loop {
         let bound = array.bound();
         let mut state = bound.view.stripe_state(key);
+        state.parity_gives &= !contrary;
         let mirror = bound.view.code(key) == CodeKind::Mirror;
         let data = StripSet::range(0, state.k);
         let lacking = if mirror {
@@ -602,18 +617,16 @@ async fn check_range<E: Host>(
                 return Ok(Tried::Narrow);
             }
             if !known && give_up {
-                if give_up::give_up(array, key, span, LostReason::Resync).await? {
+                let reason = (LostReason::Resync, contrary);
+                if give_up::give_up(array, key, span, reason).await? {
                     let done = Checked { compared: true, unreadable: true, ..Checked::default() };
                     return Ok(Tried::Done(Ok(Checked { repaired: true, ..done })));
                 }
-                unread = Unread::default();
+                (unread, contrary) = (Unread::default(), false);
                 continue;
             }
             if !known {
-                let lost = if mirror { StripSet::one(0) } else { bad.and(data) };
-                lost.iter().for_each(|strip| array.note(key, strip, span));
-                let beyond = Checked { unreadable: true, beyond: true, ..Checked::default() };
-                return Ok(Tried::Done(Ok(beyond)));
+                return Ok(Tried::Done(Ok(beyond(array, key, bad, span))));
             }
         }
         let work = Work { array, bound: &bound, key, state };
@@ -623,6 +636,7 @@ async fn check_range<E: Host>(
         array.scratch().release(units);
         match outcome {
             Ok(Tried::Narrow) => return Ok(Tried::Narrow),
+            Ok(Tried::Done((checked, _))) if checked.beyond => contrary = true,
             Ok(Tried::Done((checked, missed))) => {
                 settle(array, key, bound, missed).await?;
                 return Ok(Tried::Done(Ok(checked)));
@@ -637,7 +651,7 @@ async fn check_range<E: Host>(
 
 impl<E: Host> Work<'_, E> {
     /// Compares, and writes what `repair` says of what is not right or `bad`. `Err`: not all
-    /// strips could be read; nothing was written.
+    /// strips could be read; nothing was written. Nor is anything where it is `beyond` a resync.
     async fn check_strips(
         &self,
         span: (u32, u32),
@@ -661,6 +675,8 @@ impl<E: Host> Work<'_, E> {
         let guess = !verdict.differ().is_empty()
             && !mirror
             && !bad.and(StripSet::range(0, self.state.k)).is_empty();
+        // Nobody ever wrote that, or else redundancy that gives it would be right.
+        checked.beyond = guess && repair == Repair::Resync && !self.state.parity_trusted;
         let trusting = matches!(repair, Repair::TrustData | Repair::Resync);
         let known = !matches!(verdict, Verdict::Unknown(_)) || trusting;
         let repair = repair != Repair::Nothing && known && !guess;

@@ -34,7 +34,8 @@ use io::{BlockError, BufMut, Drive, DriveError, Pool};
 use layout::CodeKind;
 
 /// Gives up what nobody can give of a range of a stripe's strips. False: there is nothing to give
-/// up, the strips can be read after all.
+/// up, the strips can be read after all. With `contrary`, what is computed from redundancy that is
+/// not trusted counts for nothing: it was seen to contradict itself in this range.
 ///
 /// # Errors
 /// `Unavailable`: drives are in the way, not blocks, or the list has no room.
@@ -42,12 +43,13 @@ pub(crate) async fn give_up<E: Host>(
     array: &Array<E>,
     key: StripeKey,
     span: (u32, u32),
-    reason: LostReason,
+    (reason, contrary): (LostReason, bool),
 ) -> Result<bool, BlockError> {
     array.ensure_unclean(key.group).await;
     loop {
         let (bound, change) = array.begin_change().await;
-        let state = bound.view.stripe_state(key);
+        let mut state = bound.view.stripe_state(key);
+        state.parity_gives &= !contrary;
         if bound.view.frozen(key.group) || !state.says_all(bound.view.code(key) == CodeKind::Mirror)
         {
             return Err(BlockError::Unavailable);
@@ -85,7 +87,7 @@ pub(crate) async fn give_up_blocks<E: Host>(
 ) -> Result<(), BlockError> {
     let block = array.bound().view.block_bytes;
     while lo < hi {
-        give_up(array, key, (lo, lo + block), LostReason::Write).await?;
+        give_up(array, key, (lo, lo + block), (LostReason::Write, false)).await?;
         lo += block;
     }
     Ok(())

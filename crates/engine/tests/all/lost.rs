@@ -582,3 +582,68 @@ fn a_resync_leaves_the_last_copy_alone() {
         check(&rig, &content(), &[]);
     }
 }
+
+/// An array that was stopped cleanly and whose map is on no drive any more, with a block of
+/// stripe 4 that can't be read, which was written, and one of stripe 200, which never was.
+fn forgotten(level: Level, width: usize, seed: u64) -> (Rig, u64) {
+    let drives = drives(width, seed, seed % 2 == 0);
+    let rig = Rig::new(seed, 1);
+    rig.create_with(level, &drives, STRIP, true).unwrap();
+    let volume = rig.volume(rig.status().size_bytes).remove(0);
+    write(&rig, &volume, 0, &content()).unwrap();
+    drop(volume);
+    rig.stop();
+    drives.iter().for_each(common::spoil_map);
+    for stripe in [4, 200] {
+        let (slot, at) = place(&drives[0], stripe, 0);
+        drives[slot].fail_range(at + 3 * BLOCK, 2 * BLOCK);
+    }
+    let layout = record(&drives[0]).layout().unwrap();
+    let last = layout::Place {
+        group: GroupNo(0),
+        stripe: StripeNo(200),
+        strip: StripIndex(0),
+        offset: 3 * BLOCK as u32,
+    };
+    let rig = Rig::new(seed + 1, 1);
+    let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+    assert_eq!(status.region_map.unwrap().lost_pages, 1, "{level}");
+    (rig, layout.array_offset(last))
+}
+
+/// Only the map was lost: redundancy is right in all that was ever written, and gives it though no
+/// drive lacks. Where nothing was, P and Q contradict each other: there a block is nobody's.
+#[test]
+fn what_redundancy_gives_is_not_lost_with_the_map() {
+    for (seed, level, width) in [(140, Level::Raid5, 4), (150, Level::Raid6, 5)] {
+        for how in 0..3 {
+            let (rig, never) = forgotten(level, width, seed + how * 2);
+            let mut wanted = content();
+            match how {
+                0 => check(&rig, &wanted, &[]),
+                1 => {
+                    // Beside what can't be read, in the same columns.
+                    let volume = &rig.open_volume()[0];
+                    let at = u64::from(STRIP) * (u64::from(level_data(level, width)) * 4 + 1);
+                    let range = at as usize..(at + u64::from(STRIP)) as usize;
+                    wanted[range].fill(0x77);
+                    write(&rig, volume, at, &vec![0x77; STRIP as usize]).unwrap();
+                }
+                _ => {}
+            }
+            rig.wait();
+            let status = rig.status();
+            assert_eq!((status.state, status.tasks.len()), (ArrayState::Optimal, 0), "{level}");
+            let nobodys = vec![(never, 2 * BLOCK, Some(LostReason::Resync))];
+            let listed = if level == Level::Raid6 { nobodys } else { vec![] };
+            assert_eq!(list(&rig), listed, "{level} {how}");
+            check(&rig, &wanted, &[]);
+            assert_eq!(rig.scrub(false).mismatches, 0, "{level} {how}");
+        }
+    }
+}
+
+/// Data strips of a stripe.
+fn level_data(level: Level, width: usize) -> u32 {
+    width as u32 - if level == Level::Raid6 { 2 } else { 1 }
+}

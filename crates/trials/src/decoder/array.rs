@@ -437,7 +437,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
         if let Some(page) = self.page(seat, seat.strip, erased) {
             return Some(*page);
         }
-        if r.kind != 2 || !self.trusted(seat) {
+        if r.kind != 2 || !self.gives(seat) {
             return None;
         }
         let data: Vec<Option<&Page>> = (0..r.k).map(|s| self.page(seat, s, erased)).collect();
@@ -451,15 +451,21 @@ impl<'a, R: Raw> Decoded<'a, R> {
         code::recover(&data, [parity(0), parity(1)]).map(|pages| pages[at])
     }
 
-    /// Whether redundancy of the stripe is to be believed.
+    /// Whether redundancy of the stripe is to be believed where nobody else says what was written.
+    fn gives(&self, seat: &Seat) -> bool {
+        let group = self.record.ranges[seat.range].first_group + seat.position;
+        self.trusted(seat) || self.maps.is_some() && self.right(group)
+    }
+
+    /// Whether the strips of the stripe are to agree, also where nothing was ever written.
     pub fn trusted(&self, seat: &Seat) -> bool {
         let r = &self.record.ranges[seat.range];
         let group = r.first_group + seat.position;
-        let (right, lacks) = (self.right(group), self.lacking(r, seat.position) > 0);
+        let right = self.right(group);
         let group = self.record.groups[group];
         match self.map(seat) {
             Some(map) => {
-                let right = right && (lacks || !map.forgotten_at(seat.stripe));
+                let right = right && !map.forgotten_at(seat.stripe);
                 group.loss_accepted || right || !map.dirty(seat.stripe)
             }
             None => self.verified || (!group.unclean && seat.stripe < group.border),
