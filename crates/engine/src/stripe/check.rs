@@ -564,6 +564,18 @@ impl Verdict {
     }
 }
 
+/// Shows people the blocks of a range that can't be read and that nothing gives; what a check tells
+/// of it.
+fn beyond<E: Host>(array: &Array<E>, key: StripeKey, bad: StripSet, span: (u32, u32)) -> Checked {
+    let view = &array.bound().view;
+    let lost = match view.code(key) {
+        CodeKind::Mirror => StripSet::one(0),
+        _ => bad.and(StripSet::range(0, view.layout.k(key.group).into())),
+    };
+    lost.iter().for_each(|strip| array.note(key, strip, span));
+    Checked { unreadable: true, beyond: true, ..Checked::default() }
+}
+
 /// Checks a range of every strip. `Err`: the drives of these strips are going, what they hold is
 /// not known.
 async fn check_range<E: Host>(
@@ -614,10 +626,7 @@ async fn check_range<E: Host>(
                 continue;
             }
             if !known {
-                let lost = if mirror { StripSet::one(0) } else { bad.and(data) };
-                lost.iter().for_each(|strip| array.note(key, strip, span));
-                let beyond = Checked { unreadable: true, beyond: true, ..Checked::default() };
-                return Ok(Tried::Done(Ok(beyond)));
+                return Ok(Tried::Done(Ok(beyond(array, key, bad, span))));
             }
         }
         let work = Work { array, bound: &bound, key, state };
