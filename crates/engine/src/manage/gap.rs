@@ -14,13 +14,11 @@
 //! | numbers below [`BATCH_FIRST`]               | an earlier release, which passed numbers over |
 //!
 //! A batch that was cut off is the newest of its lane and was never acknowledged, so it makes no
-//! gap. Three things are not found out:
+//! gap. Two things are not found out:
 //! - a newest batch that was durable and has vanished from every drive: it can't be told from one
 //!   that was cut off;
 //! - a batch whose number was used a second time, where the one that was given up is all that is
-//!   left of that number;
-//! - with loss accepted, of a region that is clean: that a start was cut off while it carried
-//!   batches of it out, where all of these have vanished since.
+//!   left of that number.
 //!
 //! What a batch in a gap named nobody knows, but its region was dirty before it was written, and is
 //! cleaned only when all of it is in place. With loss accepted, a start goes on so:
@@ -28,9 +26,10 @@
 //! 1. No batch of any lane is carried out: an older one would come over what a vanished one had
 //!    written.
 //! 2. All data of written bands is listed as lost in regions that are dirty, and in those of which
-//!    a batch that is left names a stripe: an earlier start that was cut off may have brought what
-//!    an older batch said, and not yet what the vanished one did. The record is of an epoch in
-//!    which the missing drives have failed. A drive that is being filled is filled from its begin.
+//!    a batch that is left names a stripe: a start of an earlier release that was cut off may have
+//!    brought what an older batch said, and not yet what the vanished one did, also to regions that
+//!    are clean ([`crate::manage::replay`]). The record is of an epoch in which the missing drives
+//!    have failed. A drive that is being filled is filled from its begin.
 //! 3. Redundancy there is made of what the data is then, with zeros for what can't be read; the
 //!    drives are flushed. It is right in every stripe, and the record of the start ends the key.
 //!

@@ -2,12 +2,14 @@
 
 use crate::common;
 
-use common::{Machine, Rig, record, reference, references};
+use super::journal::guarded;
+use common::{Machine, Rig, drives, duplicates, record, reference, references};
 use engine::Volume;
-use engine::manage::command::{ArrayState, Request, StartOptions};
+use engine::manage::command::{ArrayState, Request, SlotHealth, StartOptions};
+use io::{Blocks, Pool};
 use layout::Level;
 use sim::{DriveConfig, SharedSimDrive};
-use units::{MIB, Nanos, Slot};
+use units::{CoreId, GroupNo, MIB, Nanos, Slot, StripIndex, StripeNo};
 
 const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
 const STRIP: u64 = 16 << 10;
@@ -68,4 +70,122 @@ fn what_is_in_a_clean_region_is_not_in_doubt() {
     assert_eq!((rig.status().state, rig.scrub(false).mismatches), (ArrayState::Optimal, 0));
     rig.fail(other).unwrap();
     [0, STRIP].into_iter().for_each(|at| reads(&rig, at));
+}
+
+/// Strips of the first stripe of RAID 6 of five: data, P, Q.
+const FIRST: usize = 0;
+const OTHER: usize = 1;
+const P: usize = 3;
+
+/// The slot of a strip of the first stripe.
+fn slot_of_strip(drive: &SharedSimDrive, strip: usize) -> usize {
+    let layout = record(drive).layout().unwrap();
+    layout.slot(GroupNo(0), StripeNo(0), StripIndex(strip as u16)).index()
+}
+
+/// RAID 6 without a drive that wrote the same block twice, or blocks of the same columns, and had
+/// no more to do until its region was clean: the batches of both count.
+fn at_rest(same: bool, seed: u64) -> Vec<SharedSimDrive> {
+    let all = drives(5, seed, false);
+    let rig = Rig::new(seed, 1);
+    rig.create_with(Level::Raid6, &all, STRIP as u32, true).unwrap();
+    let volume = rig.volume(MIB).remove(0);
+    let key = record(&all[0]).journal_key;
+    rig.fail(slot_of_strip(&all[0], 2)).unwrap();
+    guarded(&rig, &all, key);
+    let places = if same { [0, 0] } else { [OTHER as u64 * STRIP, 0] };
+    for (at, byte) in places.into_iter().zip([1, 2]) {
+        let (volume, mut data) = (volume.clone(), Pool::single(4096));
+        data.fill(byte);
+        let written = async move { volume.write(at, data.freeze(), true).await };
+        rig.world.block_on(CoreId(0), written).unwrap();
+    }
+    rig.world.run_for(Nanos::from_millis(20_000));
+    assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0);
+    rig.world.crash();
+    all
+}
+
+/// Reads the block that was written last, beside another one.
+fn reads_last(rig: &Rig, same: bool) {
+    let volume = rig.open_volume().remove(0);
+    let other = if same { 0 } else { 1 };
+    for (at, byte) in [(0, 2), (OTHER as u64 * STRIP, other)] {
+        let got = common::read(rig, &volume, at, 4096).unwrap();
+        let wrong = got.iter().find(|b| **b != byte);
+        assert_eq!(wrong, None, "at {at}, not {byte}");
+    }
+}
+
+/// Puts a drive back: the array is as it was, and is with any drive failed that may go.
+fn right_with(rig: &Rig, all: &[SharedSimDrive], slot: usize, same: bool) {
+    put_back(rig, slot, &all[slot]);
+    let failed = |slot: &usize| rig.status().slots[*slot].health == SlotHealth::Failed;
+    assert_eq!((0..5).filter(failed).count(), 1, "slot {slot} is back");
+    reads_last(rig, same);
+    assert_eq!(rig.scrub(false).mismatches, 0);
+    rig.stop();
+    for other in 0..5 {
+        let left = duplicates(all);
+        let rig = Rig::new(other as u64, 1);
+        rig.assemble(&references(&left), DEGRADED).unwrap();
+        if rig.status().slots[other].health != SlotHealth::Failed {
+            rig.fail(other).unwrap();
+            reads_last(&rig, same);
+        }
+    }
+}
+
+/// A start that carries out what the journal says, and goes on without a drive of which a request
+/// fails, leaves nothing older on it in a region that it is not filled in when it is back.
+#[test]
+fn a_start_leaves_clean_regions_of_a_drive_as_they_are() {
+    for (same, strip) in [(true, FIRST), (true, P), (false, P)] {
+        let image = at_rest(same, 910);
+        let slot = slot_of_strip(&image[0], strip);
+        for turn in 0.. {
+            let all = duplicates(&image);
+            match turn {
+                0 => all[slot].fail_flushes(0, u64::MAX),
+                n => all[slot].fail_writes(n - 1, u64::MAX),
+            }
+            let rig = Rig::new(turn, 1);
+            let status = rig.assemble(&references(&all), DEGRADED).unwrap();
+            let failed = status.slots[slot].health == SlotHealth::Failed;
+            if turn > 0 && !failed {
+                assert!(turn > 1, "it is written to");
+                break;
+            }
+            all[slot].clear_faults();
+            if failed {
+                right_with(&rig, &all, slot, same);
+            }
+        }
+    }
+}
+
+/// The same of a start that is cut off anywhere, where the next one lacks the drive.
+#[test]
+fn a_start_that_is_cut_off_leaves_clean_regions_as_they_are() {
+    for (same, strip) in [(true, FIRST), (true, P), (false, P)] {
+        let image = at_rest(same, 911);
+        let slot = slot_of_strip(&image[0], strip);
+        for submits in 0.. {
+            let all = duplicates(&image);
+            let rig = Rig::new(submits, 1);
+            rig.world.power_fails_after(submits);
+            let list = references(&all);
+            let over = rig.try_ask(|r| Request::Assemble(None, list, DEGRADED, r)).is_ok();
+            rig.world.crash();
+            let mut left = references(&all);
+            left.remove(slot);
+            let rig = Rig::new(submits + 1, 1);
+            rig.assemble(&left, DEGRADED).unwrap();
+            reads_last(&rig, same);
+            right_with(&rig, &all, slot, same);
+            if over {
+                break;
+            }
+        }
+    }
 }

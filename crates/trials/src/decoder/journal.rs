@@ -197,7 +197,8 @@ fn put<R: Raw>(array: &Decoded<'_, R>, patch: &Patch, overlay: &mut Overlay) {
     let Some(seat) = array.seat_of(patch.group, patch.stripe) else { return };
     let slot = array.slot(&seat, patch.strip);
     let Some(drive) = array.drives[slot] else { return };
-    if name(&array.record.slots[slot].drive) != patch.drive || !array.written(&seat) {
+    let changed = array.written(&seat) && array.dirty(&seat);
+    if name(&array.record.slots[slot].drive) != patch.drive || !changed {
         return;
     }
     let mut at = array.drive_offset(&seat) + patch.from;
