@@ -126,14 +126,18 @@ pub(super) async fn accept<E: Host>(
         };
         managed.commit(false, listed).await?;
         managed.all_there()?;
-        if make_right(managed, &columns(managed, &stripes), &mut assembly.missing).await? {
-            break;
+        if !make_right(managed, &columns(managed, &stripes), &mut assembly.missing).await? {
+            continue;
+        }
+        let (drives, before) = (managed.drives_taking_part(), assembly.missing.len());
+        let flushes = drives.iter().map(|(slot, drive)| (*slot, drive.flush())).collect();
+        settle(managed, flushes, &mut assembly.missing).await?;
+        // What a drive did not flush it lacks in clean regions, too: that it is to be filled there
+        // has to be recorded as of any other that is out.
+        if assembly.missing.len() == before {
+            return Ok(Decided::Right);
         }
     }
-    let drives = managed.drives_taking_part();
-    let flushes = drives.iter().map(|(slot, drive)| (*slot, drive.flush())).collect();
-    settle(managed, flushes, &mut assembly.missing).await?;
-    Ok(Decided::Right)
 }
 
 /// The stripes of written bands of regions that are dirty, or of which batches name a stripe, in

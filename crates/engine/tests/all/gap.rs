@@ -6,7 +6,7 @@ use crate::common;
 
 use common::oracle::Oracle;
 use common::{FORCE, Rig, duplicates, record, references};
-use engine::manage::command::{ManageError, Request, TaskAction, TaskKind};
+use engine::manage::command::{ManageError, Request, SlotHealth, TaskAction, TaskKind};
 use sim::SharedSimDrive;
 use sim::drive::{OpKind, Stage};
 use std::collections::BTreeMap;
@@ -53,7 +53,16 @@ fn spoil(drives: &[SharedSimDrive], number: u64, copies: &Copies) {
 /// An array without the case's drives that wrote small blocks one after the other, the same ones
 /// again, cut off then; after `rest` of quiet.
 fn written(case: usize, seed: u64, rest: Nanos) -> (Vec<SharedSimDrive>, Rc<Oracle>) {
-    let (rig, drives, oracle) = degraded(case, seed, false, 1);
+    written_on(case, seed, false, rest)
+}
+
+fn written_on(
+    case: usize,
+    seed: u64,
+    cache: bool,
+    rest: Nanos,
+) -> (Vec<SharedSimDrive>, Rc<Oracle>) {
+    let (rig, drives, oracle) = degraded(case, seed, cache, 1);
     let (volume, model) = (rig.open_volume()[0].clone(), oracle.clone());
     rig.world.block_on(CoreId(0), async move {
         for i in 0..8 {
@@ -342,5 +351,41 @@ fn a_drive_that_was_away_as_loss_was_accepted_is_filled_whole() {
         });
         rig.fail((away + 1) % 2).unwrap();
         assert_eq!(nothing_wrong(&rig, &oracle), 0, "without {away}");
+    }
+}
+
+/// So it is with one that has redundancy there in its cache only, and fails the flush.
+#[test]
+fn a_drive_that_fails_the_flush_as_loss_was_accepted_is_filled_whole() {
+    let case = 2;
+    for away in [0, 1, 3, 4] {
+        let seed = 24_000 + away as u64;
+        let (drives, oracle) = written_on(case, seed, true, Nanos::from_millis(20_000));
+        let (found, tail) = batches(&drives);
+        spoil(&drives, tail + 1, &found[&(tail + 1)]);
+        drives[away].fail_flushes(0, u64::MAX);
+        let rig = Rig::new(seed + 1, 1);
+        let status = rig.assemble(&references(&drives), FORCE).unwrap();
+        assert_eq!(status.slots[away].health, SlotHealth::Failed);
+        drives[away].clear_faults();
+        drives[away].power_cut(seed);
+        rig.put_back(away, &drives[away]);
+        rig.world.run_for(Nanos::from_millis(1));
+        rig.wait();
+        // Redundancy is changed, and made anew only where what it alone gives is written.
+        let layout = record(&drives[0]).layout().unwrap();
+        let there = |at: &u64| {
+            let place = layout.locate(*at);
+            layout.slot(place.group, place.stripe, place.strip).index() != CASES[case].2[0]
+        };
+        let places: Vec<u64> = (0..BYTES).step_by(4096).filter(there).collect();
+        let (volume, model, count) = (rig.open_volume()[0].clone(), oracle.clone(), places.len());
+        rig.world.block_on(CoreId(0), async move {
+            for at in places {
+                model.write(&volume, at, 4096, true).await.unwrap();
+            }
+        });
+        rig.fail((away + 1) % 2).unwrap();
+        assert_eq!(nothing_wrong(&rig, &oracle), BYTES / 512 - count as u64 * 8);
     }
 }
