@@ -44,6 +44,14 @@ pub struct Entry {
     pub dirty: bool,
 }
 
+impl Entry {
+    /// Whether nobody knows what of the region was written: its page was lost, and its redundancy
+    /// was not made right since.
+    pub const fn is_forgotten(&self) -> bool {
+        self.dirty && self.missed == u64::MAX
+    }
+}
+
 /// One page of the map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
@@ -148,11 +156,14 @@ pub fn may_be_behind<'a>(newest: &Page, found: impl IntoIterator<Item = &'a Plac
 
 /// The next page, as bad as it may be: with the same written bits, and with every region dirty
 /// that has any. With an epoch, the newest of a record that says that no region is dirty: then it
-/// was the page that said so, and those that were dirty before may have been missed until then.
+/// was the page that said so, and those that were dirty before may have been missed until then. But
+/// a record says that also while regions are forgotten ([`Entry::is_forgotten`]): they stay so.
 pub fn at_worst(page: &Page, none_dirty: Option<u64>) -> Page {
     let worst = |e: &Entry| match none_dirty {
         None => Entry { dirty: e.dirty || e.written != 0, ..*e },
-        Some(epoch) if e.dirty => Entry { dirty: false, missed: e.missed.max(epoch), ..*e },
+        Some(epoch) if e.dirty && !e.is_forgotten() => {
+            Entry { dirty: false, missed: e.missed.max(epoch), ..*e }
+        }
         Some(_) => *e,
     };
     Page { sequence: page.sequence + 1, entries: page.entries.iter().map(worst).collect() }

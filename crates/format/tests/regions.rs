@@ -172,6 +172,28 @@ proptest! {
     }
 }
 
+/// What of a page is taken for the next one that may be lost: dirty unless the record says that
+/// nothing is, and then missed; but what is forgotten stays so, of which no record says that.
+#[test]
+fn a_page_that_may_be_lost_is_taken_at_its_worst() {
+    let entry = |written, missed, dirty| Entry { written, missed, dirty };
+    let known = [entry(0, 0, false), entry(1, 4, false), entry(1, 4, true), entry(1, 12, true)];
+    let forgotten = entry(3, u64::MAX, true);
+    let next = |known: &[Entry], none_dirty| {
+        let page = Page { sequence: 5, entries: known.to_vec() };
+        let Page { sequence, entries } = region::at_worst(&page, none_dirty);
+        assert_eq!(sequence, 6);
+        entries
+    };
+    let dirty = [entry(0, 0, false), entry(1, 4, true), entry(1, 4, true), entry(1, 12, true)];
+    assert_eq!(next(&known, None), dirty);
+    let missed = [entry(0, 0, false), entry(1, 4, false), entry(1, 9, false), entry(1, 12, false)];
+    assert_eq!(next(&known, Some(9)), missed);
+    for none_dirty in [None, Some(9)] {
+        assert_eq!(next(&[forgotten], none_dirty), [forgotten], "{none_dirty:?}");
+    }
+}
+
 #[test]
 fn a_group_never_has_more_than_a_million_regions() {
     assert_eq!(region::shift_for(1), 0);

@@ -9,11 +9,11 @@ use common::{
 };
 use engine::manage::command::{ArrayState, Request, StartOptions, TaskKind};
 use io::{Blocks, Pool};
-use layout::Level;
+use layout::{Level, Place};
 use sim::drive::{DiscardContent, LogEntry, OpKind, Stage};
 use sim::{DriveConfig, Rng, SharedSimDrive};
 use std::rc::Rc;
-use units::{CoreId, MIB, Nanos};
+use units::{CoreId, MIB, Nanos, StripIndex};
 
 const STRIP: u32 = 64 << 10;
 
@@ -546,6 +546,51 @@ fn a_page_that_decays_leaves_no_region_clean() {
         let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
         assert_eq!(status.region_map.unwrap().dirty_regions, 1, "place {place}");
         right(rig, &oracle, &drives, 1, 10);
+    }
+}
+
+/// A page that was lost is forgotten until all drives are there, also over a clean stop, and where
+/// the place of the page behind it can't be read: what never was written is made right then.
+#[test]
+fn what_a_page_forgot_is_owed_until_it_is_made_right() {
+    for place in 0..2 {
+        let (drives, away) = (drives(5, 9, false), 4);
+        let rig = Rig::new(9, 1);
+        make(&rig, Level::Raid6, &drives);
+        drop(rig.volume(rig.status().size_bytes));
+        let oracle = Oracle::new(rig.status().size_bytes, false);
+        write_at(&rig, &oracle, 0, 4096);
+        rig.stop();
+        drives.iter().for_each(spoil_map);
+        let left = references(&drives[..away]);
+        let rig = Rig::new(10, 1);
+        let options = StartOptions { start_degraded: true, accept_loss: false };
+        rig.assemble(&left, options).unwrap();
+        rig.stop();
+        assert!(!record(&drives[0]).groups[0].unclean, "it owes nothing that was written");
+        let map = record(&drives[0]).areas.unwrap().map_start;
+        drives[..away].iter().for_each(|d| d.fail_range(map + place * 4096, 4096));
+        let rig = Rig::new(11, 1);
+        let status = rig.assemble(&left, StartOptions::default()).unwrap();
+        assert_eq!(status.region_map.unwrap().dirty_regions, 1, "place {place}");
+        let _ = rig.put_back(away, &drives[away]);
+        rig.world.run_for(Nanos::from_millis(10_000));
+        rig.wait();
+        assert_eq!(rig.status().state, ArrayState::Optimal);
+        // In a band that was never written, so little that redundancy is changed, not made anew.
+        let layout = record(&drives[0]).layout().unwrap();
+        let at = layout.row_bytes(0);
+        write_at(&rig, &oracle, at, 4096);
+        let Place { group, stripe, strip, .. } = layout.locate(at);
+        for strip in [strip, StripIndex(layout.k(group))] {
+            rig.fail(layout.slot(group, stripe, strip).index()).unwrap();
+        }
+        let (volume, model) = (rig.open_volume().remove(0), oracle.clone());
+        rig.world.block_on(CoreId(0), async move {
+            for at in [0, at] {
+                model.read(&volume, at, 4096).await.unwrap();
+            }
+        });
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Invariant: a page that no drive in sync has is lost, and then its regions are written, dirty and
 //! missed; where only the one after it may be lost, what is written is dirty, or, if the record
-//! says that nothing is, what was dirty is missed. Never is less said than the document says.
+//! says that nothing is, what was dirty is missed, unless it is forgotten. Never is less said than
+//! the document says.
 
 use super::record::{Areas, Fields, Id, Range, Record, State, crc};
 use super::{PAGE, Raw, ZERO};
@@ -186,7 +187,7 @@ fn group_map<R: Raw>(
             for entry in &mut entries {
                 if group.unclean || group.loss_accepted {
                     entry.dirty |= entry.written != 0;
-                } else if core::mem::take(&mut entry.dirty) {
+                } else if !entry.forgotten() && core::mem::take(&mut entry.dirty) {
                     entry.missed = entry.missed.max(record.epoch.counter);
                 }
             }
