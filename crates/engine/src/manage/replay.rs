@@ -11,22 +11,24 @@
 //! Cut short anywhere, the next start does all of it again. A drive that fails a write is left out,
 //! as one that is missing is, where the others do; the record of the start says that it failed.
 //!
-//! What batches say of clean regions is left alone. It is in place: the page of a region says dirty,
-//! durably, before a change of it is logged, and says clean only when nobody changes it any more
+//! What batches say of clean regions is left alone. It is in place: the page of a region says
+//! dirty, durably, before a change of it is logged, and clean only when nobody changes it any more
 //! and all drives that take part were flushed since. None that takes part now missed that: one that
 //! is back since has come with another key. Nor can a page that called it dirty be lost without a
-//! word: the group is unclean, so its regions count as dirty then. And it may not be written: on the
-//! way from an older batch of a block to its newest a drive may be let go, or be gone at the next
-//! start, and once it is back it is filled only in regions that are dirty, or became clean in an
-//! epoch that it took no part in. What is written here is dirty, and becomes clean in such a one.
+//! word: the group is unclean, so its regions count as dirty then. And it may not be written: on
+//! the way from an older batch of a block to its newest a drive may be let go, or be gone at the
+//! next start, and once it is back it is filled only in regions that are dirty, or became clean in
+//! an epoch that it took no part in. What is written here is dirty, and becomes clean in such a
+//! one.
 //!
 //! Earlier releases wrote these ranges, too. Where such a start was cut off, older bytes may stand
-//! in place of newer ones, which the next start of that release writes again, and this one does not:
-//! nothing tells those regions from others. To write them after all would have every drive that is
-//! out then filled whole, for the sake of an upgrade between two starts of which the first was cut.
+//! in place of newer ones, which the next start of that release writes again, and this one does
+//! not: nothing tells those regions from others. To write them after all would have every drive
+//! that is out then filled whole, for the sake of an upgrade between two starts of which the first
+//! was cut.
 //!
-//! Invariant: nothing is written that no batch says, nowhere but in strips of written bands of dirty
-//! regions, on the drives that the ranges name.
+//! Invariant: nothing is written that no batch says, nowhere but in strips of written bands of
+//! dirty regions, on the drives that the ranges name.
 
 use crate::Host;
 use crate::buffers::copy;
