@@ -708,6 +708,10 @@ fn again(
     if let (Ok(decoded), true) = (before.decoded(), before.refused() == Some(Refusal::AcceptLoss)) {
         return before.owed.excuses(decoded, &mut context.tally);
     }
+    if before.decoded().is_ok_and(Decoded::gave_up) {
+        // What it makes right may have been in caches only.
+        return Ok(());
+    }
     let data = before.decoded().map_or((MIB, 0), |d| (d.record.data_offset, d.record.data_bytes));
     let rig = Rig::new(WorldConfig::new(rng.bits()));
     let with = (rng, &mut context.tally);

@@ -475,7 +475,8 @@ impl<'a, R: Raw> Decoded<'a, R> {
     /// Looks at the redundancy of every page of every stripe, as it is before a start makes right
     /// what was in flight; the places of the first pages where
     /// strips that are all there do not agree, and how many pages were compared. With `dirty` also
-    /// of regions that are dirty; never of bands that were not written.
+    /// of regions that are dirty; never of bands that were not written, nor, without a map, of what
+    /// was given up and owes a resync.
     pub fn mismatches(&self, dirty: bool) -> (Vec<Seat>, u64) {
         let (mut wrong, mut compared) = (Vec::new(), 0);
         for (range, r) in self.record.ranges.iter().enumerate().filter(|(_, r)| r.m > 0) {
@@ -490,7 +491,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
                         let seat = Seat { range, position, stripe, strip: 0, at };
                         let Some(agrees) = self.agrees(&seat) else { continue };
                         compared += 1;
-                        if !agrees && wrong.len() < 8 {
+                        if !agrees && wrong.len() < 8 && !self.given_up(&seat) {
                             wrong.push(seat);
                         }
                     }
@@ -498,6 +499,24 @@ impl<'a, R: Raw> Decoded<'a, R> {
             }
         }
         (wrong, compared)
+    }
+
+    /// Whether any page does what `given_up` says.
+    pub fn gave_up(&self) -> bool {
+        let unclean = self.record.groups.iter().any(|group| group.unclean);
+        self.maps.is_none() && unclean && !self.record.lost.is_empty()
+    }
+
+    /// Whether a page has blocks that were given up, and owes the next start a resync: what stands
+    /// in their place may have been in caches only.
+    fn given_up(&self, seat: &Seat) -> bool {
+        let r = &self.record.ranges[seat.range];
+        let group = self.record.groups[r.first_group + seat.position];
+        let lost = |strip| {
+            let at = self.address(seat, strip);
+            self.record.lost.iter().any(|(from, long)| *from < at + PAGE as u64 && at < from + long)
+        };
+        self.maps.is_none() && group.unclean && (0..r.k).any(lost)
     }
 
     /// Whether the strips of a stripe agree at a page; `None` if one is not there.
