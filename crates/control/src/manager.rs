@@ -23,7 +23,7 @@ use engine::manage::command::{
 };
 use format::ArrayRecord;
 use layout::{Layout, Level};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
@@ -42,6 +42,8 @@ pub struct Manager {
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, String>>,
     pub(crate) ready: AtomicBool,
+    /// Arrays that a person has started or made: a start-up leaves them alone.
+    pub(crate) in_hand: Mutex<BTreeSet<Uuid>>,
     /// Whether the daemon is to end.
     pub(crate) ending: watch::Sender<bool>,
 }
@@ -64,12 +66,17 @@ impl Manager {
             patterns,
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
+            in_hand: Mutex::default(),
             ending: watch::Sender::new(false),
         }
     }
 
     pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {
         self.inventory.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub(crate) fn in_hand(&self) -> MutexGuard<'_, BTreeSet<Uuid>> {
+        self.in_hand.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn problems(&self) -> MutexGuard<'_, BTreeMap<Uuid, String>> {
@@ -199,6 +206,7 @@ impl Manager {
         // It may have taken drives of an array that was found.
         self.tell_absent().await;
         let status = outcome.map_err(|error| error.about(&request.name))?;
+        self.in_hand().insert(status.uuid);
         Ok(self.describe(&status).await)
     }
 
@@ -264,6 +272,7 @@ impl Manager {
         found.retain(|uuid, record| is_called(name, &record.name, &uuid.to_string()));
         let uuids: Vec<Uuid> = found.into_keys().collect();
         one_of(name, &uuids)?;
+        self.in_hand().insert(uuids[0]);
         let api::AssembleArray { start_degraded, accept_loss } = request;
         let options = StartOptions { start_degraded, accept_loss };
         let outcome = self.assemble_found(uuids[0], options).await;

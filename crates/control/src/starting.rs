@@ -5,8 +5,8 @@
 //! back. So what lacks a drive that counts is waited for.
 //!
 //! States of an array that was found: lacking (drives are looked for again every [`AGAIN`]) →
-//! tried, once: when nothing lacks, or with what is there when the wait is over. A person may start
-//! it before.
+//! tried, once: when nothing lacks, or with what is there when the wait is over; or a person has
+//! started it before, and may have stopped it since.
 //!
 //! Invariants
 //! - An array that lacks nothing waits for nobody.
@@ -91,6 +91,9 @@ impl Manager {
         for (uuid, record) in found {
             if *self.ending.borrow() {
                 return false;
+            }
+            if self.in_hand().contains(&uuid) {
+                continue;
             }
             let absent = self.absent(&record);
             if !late && !absent.is_empty() && !done.tried.contains(&uuid) {

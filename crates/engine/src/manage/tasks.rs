@@ -555,7 +555,7 @@ async fn resync_regions<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> En
         }
         done += stripes.end - stripes.start;
         managed.lock.acquire(1).await;
-        let whole = !managed.lacks(group);
+        let whole = !managed.lacks(group) && !managed.frozen(group);
         keeper.map.borrow_mut().resynced(group, region, whole);
         managed.publish(false).await;
         managed.lock.release(1);

@@ -165,7 +165,7 @@ impl<E: Env> Future for Doing<E> {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Ok(result)) => {
                     if let Err(error) = result
-                        && error != DriveError::Unsupported
+                        && !matches!(error, DriveError::Unsupported | DriveError::Media)
                     {
                         pass.note(error);
                     }

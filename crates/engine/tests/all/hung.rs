@@ -471,6 +471,27 @@ fn a_single_request_fails_with_an_error_after_the_deadline() {
     assert!(took >= DRIVE_DEADLINE && took <= bound(1), "{took:?}");
 }
 
+/// Bad blocks that a drive could not write are not why it is given up when it hangs: nobody would
+/// take it out for that.
+#[test]
+fn a_bad_block_does_not_hide_that_a_drive_hangs() {
+    let drives = drives(3, 16, false);
+    let (rig, volumes, _oracle) = array(Level::Raid0, &drives, false, 1, 16);
+    drives.iter().for_each(|drive| drive.spoil_writes(0, 1));
+    let (first, second) = (volumes[0].clone(), volumes[0].clone());
+    let bad = async move { first.write(0, Pool::single(4096).freeze(), false).await };
+    assert_eq!(rig.world.block_on(CoreId(0), bad), Err(BlockError::Unavailable));
+    drives.iter().for_each(SharedSimDrive::calm);
+    assert_eq!(rig.status().state, ArrayState::Optimal);
+    drives.iter().for_each(SharedSimDrive::hang);
+    let read = async move { second.read(0, Pool::single(4096)).await.0 };
+    assert_eq!(rig.world.block_on(CoreId(0), read), Err(BlockError::Unavailable));
+    rig.world.run_for(Nanos::from_millis(100));
+    let timeouts: Vec<_> = rig.status().slots.iter().map(|slot| slot.errors.timeouts).collect();
+    assert_eq!(timeouts.iter().sum::<u64>(), 1, "{timeouts:?}");
+    assert_eq!(rig.status().unreadable, []);
+}
+
 /// Somebody waits, which wakes the clock, and is gone before the clock has looked: whoever waits
 /// next is told of a hung drive as well.
 #[test]

@@ -35,7 +35,9 @@ impl Late {
         self.0.begin();
         eventually("said", || self.0.said().contains("array \"data\" waits for slot 2 (serial "));
         assert!(!self.0.said().contains("\"other\" waits"), "{}", self.0.said());
-        eventually("served", || self.0.state("other") == "optimal");
+        // While it is started it may not be listed.
+        let other = ("other".to_owned(), "optimal".to_owned());
+        eventually("served", || self.0.arrays().contains(&other));
         assert_eq!(self.0.state("data"), "stopped");
         assert_eq!(self.0.json(&["array", "show", "data"])["slots"][2]["state"], "missing");
         assert_eq!(self.0.json(&["status"])["ready"], false);
@@ -67,6 +69,16 @@ fn what_waits_for_a_drive_is_started_by_a_person() {
     late.0.json(&["array", "assemble", "data"]);
     late.0.ready();
     assert_eq!(late.0.state("data"), "degraded");
+}
+
+#[test]
+fn what_a_person_stops_meanwhile_stays_so() {
+    let mut late = Late::new(600_000);
+    late.begin();
+    late.0.json(&["array", "assemble", "data"]);
+    late.0.json(&["array", "stop", "data"]);
+    late.0.ready();
+    assert_eq!(late.0.state("data"), "stopped");
 }
 
 #[test]

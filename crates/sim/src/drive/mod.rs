@@ -26,7 +26,8 @@
 //! - *read error on a range* ([`SharedSimDrive::fail_range`]): `Media` until rewritten;
 //! - *read, write, flush fault* ([`SharedSimDrive::fail_reads`] and so on): `Fault` for some
 //!   requests; a failed write has written any subset of its blocks, a failed read leaves random
-//!   bytes in the buffer, what a failed flush covered no later one makes durable;
+//!   bytes in the buffer, what a failed flush covered no later one of the process makes
+//!   durable;
 //! - *write error* ([`SharedSimDrive::spoil_writes`], [`SharedSimDrive::spoil_writes_within`]):
 //!   the same for writes, ending with `Media`;
 //! - *vanish*: everything, in flight or new, ends with `Gone` until the drive is back; where it

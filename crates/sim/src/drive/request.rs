@@ -599,6 +599,7 @@ impl State {
             for id in torn.keys() {
                 copy.store.acknowledge(*id, 0..u64::MAX, copy.acknowledged);
             }
+            copy.store.relent();
             if !copy.config.volatile_cache {
                 copy.store.flush(copy.acknowledged);
             }
@@ -641,6 +642,7 @@ impl State {
             let everywhere = 0..u64::MAX;
             self.store.acknowledge(id, everywhere, self.acknowledged);
         }
+        self.store.relent();
         if !self.config.volatile_cache {
             self.store.flush(self.acknowledged);
         }

@@ -319,6 +319,12 @@ impl Store {
         }
     }
 
+    /// The process that was told of failed flushes has ended, and the power has not: what they
+    /// covered is as any other.
+    pub(super) fn relent(&mut self) {
+        self.versions.values_mut().flatten().for_each(|version| version.doomed = false);
+    }
+
     /// Cuts the power; `torn` says what is kept of requests in flight.
     pub(super) fn power_cut(&mut self, torn: &BTreeMap<u64, Torn>, rng: &mut Rng) {
         let cache = CacheLoss::draw(rng);
