@@ -14,10 +14,10 @@
 //!
 //! Invariant: that a record calls a group unguarded is no cause.
 
-use crate::decoder::Raw;
 use crate::decoder::array::{Decoded, stripes};
 use crate::decoder::map::GroupMap;
 use crate::decoder::record::{self, Range};
+use crate::decoder::{PAGE, Raw};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::tally::Tally;
 
@@ -37,12 +37,15 @@ pub struct Owed {
 const CORES_MOST: u64 = 4;
 
 /// Whether an array may be without its journal: of each core's share an eighth is in-flight pages,
-/// and half of the rest takes a batch of a block for each strip, with its head.
+/// and in the rest there must be room for two batches of a block for each strip, with their heads,
+/// and a page more for each, and one.
 fn narrow(record: &record::Record) -> bool {
     let Some(areas) = &record.areas else { return false };
-    let batch = |r: &Range| (r.k + r.m) as u64 * record.block + 2 * 4096;
-    let ring = areas.journal_bytes / CORES_MOST / 8 * 7;
-    record.ranges.iter().any(|r| r.kind == 2 && 2 * batch(r) > ring)
+    let page = PAGE as u64;
+    let pages = areas.journal_bytes / CORES_MOST / page;
+    let ring = pages.saturating_sub(2 * (pages / 16).max(2));
+    let batch = |r: &Range| 1 + ((r.k + r.m) as u64 * record.block).div_ceil(page);
+    record.ranges.iter().any(|r| r.kind == 2 && 2 * (batch(r) + 1) + 1 > ring)
 }
 
 impl Owed {
