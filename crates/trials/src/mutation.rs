@@ -39,7 +39,7 @@ mod hunting {
     use std::time::Instant;
 
     /// Seconds that a mutant may take to be caught.
-    const LIMIT: f64 = 120.0;
+    const LIMIT: f64 = 600.0;
 
     /// The trouble in which a mutant shows.
     fn trouble(mutant: Mutant) -> Option<&'static str> {
