@@ -43,7 +43,7 @@ pub struct Manager {
     problems: Mutex<BTreeMap<Uuid, String>>,
     pub(crate) ready: AtomicBool,
     /// Arrays that a person has started or made: a start-up leaves them alone.
-    pub(crate) in_hand: Mutex<BTreeSet<Uuid>>,
+    in_hand: Mutex<BTreeSet<Uuid>>,
     /// Whether the daemon is to end.
     pub(crate) ending: watch::Sender<bool>,
 }

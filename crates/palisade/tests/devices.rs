@@ -5,23 +5,11 @@ mod common;
 
 use common::loops::{self, Loop};
 use common::place::{Daemon, Place};
-use common::{MIB, program, run, skip, tools_are_there};
+use common::{MIB, program, run, tools_are_there};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const TOOLS: &[&str] = &["losetup", "nbdcopy", "cmp", "python3", "blockdev"];
-
-fn can_attach() -> bool {
-    let why = if !rustix::process::geteuid().is_root() {
-        "loop devices need root"
-    } else if !loops::there_is_one() {
-        "no loop device"
-    } else {
-        return true;
-    };
-    skip(why);
-    false
-}
 
 /// Loop devices over new drives of the place, and links to them that its daemon finds.
 fn devices(place: &mut Place, sectors: &[&str]) -> (Vec<Loop>, Vec<String>) {
@@ -50,7 +38,7 @@ fn round_trip(place: &Place, uri: &str, image: &Path) {
 
 #[test]
 fn an_array_of_block_devices_serves_loses_one_and_is_rebuilt() {
-    if !tools_are_there(TOOLS) || !can_attach() {
+    if !tools_are_there(TOOLS) || !loops::are_to_be_had() {
         return;
     }
     let mut place = Place::new("devices", 24);
@@ -89,7 +77,7 @@ fn an_array_of_block_devices_serves_loses_one_and_is_rebuilt() {
 
 #[test]
 fn a_device_in_use_or_mounted_is_refused() {
-    if !tools_are_there(TOOLS) || !can_attach() {
+    if !tools_are_there(TOOLS) || !loops::are_to_be_had() {
         return;
     }
     let mut place = Place::new("devices in use", 8);

@@ -9,7 +9,7 @@ mod common;
 use common::loops::{self, Frozen, Loop, Mount};
 use common::nbd::{Client, Kind};
 use common::place::{Daemon, Place};
-use common::{MIB, program, run, skip, tools_are_there, until};
+use common::{MIB, program, run, tools_are_there, until};
 use std::time::Duration;
 
 const TOOLS: &[&str] = &["losetup", "mke2fs", "mount", "umount", "fsfreeze"];
@@ -20,19 +20,6 @@ const END: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(300);
 /// What is written at a time.
 const PART: usize = 64 << 10;
-
-/// Whether this machine lets us mount: root and loop devices.
-fn can_mount() -> bool {
-    let why = if !rustix::process::geteuid().is_root() {
-        "mounting needs root"
-    } else if !loops::there_is_one() {
-        "no loop device"
-    } else {
-        return true;
-    };
-    skip(why);
-    false
-}
 
 /// A drive's file and the device that it is by now.
 fn as_device(place: &Place, drive: &str, n: usize) -> Loop {
@@ -67,7 +54,7 @@ fn listed(daemon: &Daemon, drive: &str) -> serde_json::Value {
 
 /// Ends a daemon while a drive of its array hangs, and goes on with another.
 fn end_while_a_drive_hangs(by: &[&str]) {
-    if !tools_are_there(TOOLS) || !can_mount() {
+    if !tools_are_there(TOOLS) || !loops::are_to_be_had() {
         return;
     }
     let mut place = Place::new("hung", 24);
@@ -129,7 +116,7 @@ fn a_daemon_ends_while_a_drive_hangs_without_io_uring() {
 /// Without redundancy nothing but the fence of its connections puts a volume's writes in order.
 #[test]
 fn what_a_broken_connection_left_comes_first_on_all_cores() {
-    if !tools_are_there(TOOLS) || !can_mount() {
+    if !tools_are_there(TOOLS) || !loops::are_to_be_had() {
         return;
     }
     let mut place = Place::new("broken", 24);

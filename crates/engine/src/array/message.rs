@@ -111,6 +111,13 @@ pub struct Checked {
     pub beyond: bool,
 }
 
+impl Checked {
+    /// Of what has nothing beside it that it could be compared with.
+    pub fn alone() -> Self {
+        Self { compared: true, alone: true, ..Self::default() }
+    }
+}
+
 /// The answer to a job.
 #[derive(Debug)]
 pub enum Outcome {

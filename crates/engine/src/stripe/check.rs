@@ -564,6 +564,14 @@ impl Verdict {
     }
 }
 
+/// Whether no redundant strip is among those that are there.
+fn alone(there: StripSet, k: usize, mirror: bool) -> bool {
+    match mirror {
+        true => there.len() < 2,
+        false => there.without(StripSet::range(0, k)).is_empty(),
+    }
+}
+
 /// Shows people the blocks of a range that can't be read and that nothing gives; what a check tells
 /// of it.
 fn beyond<E: Host>(array: &Array<E>, key: StripeKey, bad: StripSet, span: (u32, u32)) -> Checked {
@@ -601,11 +609,9 @@ async fn check_range<E: Host>(
         if state.m == 0 || lacking {
             return Ok(Tried::Done(Ok(Checked::default())));
         }
-        let alone = if mirror { state.readable.len() < 2 } else { state.readable == data };
-        if alone && repair == Repair::Resync {
+        if repair == Repair::Resync && alone(state.readable, state.k, mirror) {
             // Nothing is there to be made right; what can't be read now may be read later.
-            let nothing = Checked { compared: true, alone, ..Checked::default() };
-            return Ok(Tried::Done(Ok(nothing)));
+            return Ok(Tried::Done(Ok(Checked::alone())));
         }
         let (bytes, block) = (span.1 - span.0, bound.view.block_bytes);
         let bad = unread.bad.and(state.readable);
@@ -709,11 +715,7 @@ impl<E: Host> Work<'_, E> {
 
     /// What a check tells of a verdict.
     fn judged(&self, verdict: Verdict, bad: StripSet, mirror: bool) -> Checked {
-        let there = self.state.readable.or(bad);
-        let alone = match mirror {
-            true => there.len() < 2,
-            false => there.without(StripSet::range(0, self.state.k)).is_empty(),
-        };
+        let alone = alone(self.state.readable.or(bad), self.state.k, mirror);
         let guilty = match verdict {
             Verdict::Known(strips) => strips
                 .iter()

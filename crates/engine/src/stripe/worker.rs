@@ -174,7 +174,6 @@ async fn write_entered<E: Host>(
 /// Carries out what is not a write. What was never written reads as zeros, and is neither checked
 /// nor filled.
 async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
-    let nothing = Checked { compared: true, alone: true, ..Checked::default() };
     // What repairs makes its region dirty, as a write does.
     let repairs = matches!(&job, Job::Check(repair) if *repair != Repair::Nothing);
     let entered = match repairs && !array.never_written(key) {
@@ -190,7 +189,7 @@ async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
                 into.fill(0);
                 Outcome::Read(Ok(()), into)
             }
-            _ => Outcome::Checked(Ok(nothing)),
+            _ => Outcome::Checked(Ok(Checked::alone())),
         };
     };
     let outcome = match job {
@@ -204,7 +203,7 @@ async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
                 // What is given up changes the stripe.
                 array.leave(entry);
                 if array.never_written(key) {
-                    return Outcome::Checked(Ok(nothing));
+                    return Outcome::Checked(Ok(Checked::alone()));
                 }
                 entry = match array.enter_change(key).await {
                     Ok(entry) => entry,

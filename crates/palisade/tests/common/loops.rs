@@ -1,6 +1,6 @@
 //! Files as block devices, and file systems on these.
 
-use super::{output, program, run};
+use super::{output, program, run, skip};
 use std::path::{Path, PathBuf};
 
 /// A loop device over a file, detached when dropped.
@@ -63,7 +63,15 @@ impl Drop for Frozen {
     }
 }
 
-/// Whether there is a loop device to be had.
-pub fn there_is_one() -> bool {
-    output(program("losetup").arg("--find")).status.success()
+/// Whether this machine lets us have loop devices, and mount what is on them: else this is skipped.
+pub fn are_to_be_had() -> bool {
+    let why = if !rustix::process::geteuid().is_root() {
+        "loop devices need root"
+    } else if !output(program("losetup").arg("--find")).status.success() {
+        "no loop device"
+    } else {
+        return true;
+    };
+    skip(why);
+    false
 }
