@@ -500,7 +500,7 @@ async fn carry_out<E: Host>(
         Some(gap) if !accept_loss => Err(gap.into()),
         Some(_) => gap::accept(managed, assembly, said).await,
         None => {
-            assembly.missing.extend(replay::carry_out(managed, said).await?);
+            replay::carry_out(managed, assembly, said).await?;
             doubt::carry_out(managed, assembly, accept_loss, said).await
         }
     }

@@ -6,7 +6,11 @@
 //! 2. The newest of each lane is written to all drives in sync that don't have it: it alone may be
 //!    on too few of them, and from here on it may be half in place. A drive that has it is left
 //!    alone: a power cut might make the only copy unreadable.
-//! 3. The ranges are written in place, batch by batch; then the drives are flushed.
+//! 3. Where a drive is missing that was in sync, a record of a new epoch says that it failed, with
+//!    the key and the guard as found. It alone may have the newest page of the map, which calls
+//!    clean what is dirty by the page before: a start that has it again, after one that was cut
+//!    short, would leave older bytes there.
+//! 4. The ranges are written in place, batch by batch; then the drives are flushed.
 //!
 //! Cut short anywhere, the next start does all of it again. A drive that fails a write is left out,
 //! as one that is missing is, where the others do; the record of the start says that it failed.
@@ -35,25 +39,31 @@ use crate::buffers::copy;
 use crate::journal::GROUP;
 use crate::manage::area::{FoundBatch, Said, settle, spread};
 use crate::manage::command::ManageError;
+use crate::manage::doubt::begin_epoch;
 use crate::manage::managed::Managed;
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
-use format::Missing;
 use format::journal::{Redo, StripRange, drive_tag};
+use format::{Assembly, Missing, SlotState};
 use io::Drive;
 use std::collections::BTreeMap;
 use units::{Slot, StripIndex, StripeNo};
 
-/// Does what the module says, where there is anything to do. The slots whose drives failed.
+/// Does what the module says, where there is anything to do. Drives that fail on the way are added
+/// to the missing ones.
 pub(super) async fn carry_out<E: Host>(
     managed: &Managed<E>,
+    assembly: &mut Assembly,
     Said { batches, .. }: &Said,
-) -> Result<Vec<Missing>, ManageError> {
+) -> Result<(), ManageError> {
     if mutants::is(Mutant::ReplayNothing) {
-        return Ok(Vec::new());
+        return Ok(());
     }
-    let mut out = Vec::new();
-    secure_newest(managed, batches, &mut out).await?;
+    secure_newest(managed, batches, &mut assembly.missing).await?;
+    if !batches.is_empty() {
+        fail_missing(managed, assembly).await?;
+    }
+    let out = &mut assembly.missing;
     let backwards = mutants::is(Mutant::ReplayBackwards);
     let mut in_order: Vec<&FoundBatch> = batches.values().collect();
     if backwards {
@@ -72,15 +82,27 @@ pub(super) async fn carry_out<E: Host>(
                 at = to;
             }
         }
-        settle(managed, tickets, &mut out).await?;
+        settle(managed, tickets, out).await?;
     }
     if mutants::is(Mutant::ReplayUnflushed) {
-        return Ok(out);
+        return Ok(());
     }
     let drives = managed.drives_taking_part();
     let flushes = drives.iter().map(|(slot, drive)| (*slot, drive.flush())).collect();
-    settle(managed, flushes, &mut out).await?;
-    Ok(out)
+    settle(managed, flushes, out).await
+}
+
+/// Records that the missing drives have failed, if one of them was in sync.
+async fn fail_missing<E: Host>(
+    managed: &Managed<E>,
+    assembly: &Assembly,
+) -> Result<(), ManageError> {
+    let in_sync = |m: &Missing| managed.record().slots[m.slot.index()].state == SlotState::InSync;
+    if assembly.missing.iter().any(in_sync) {
+        managed.commit(false, |r| *r = begin_epoch(managed, assembly, r)).await?;
+        managed.all_there()?;
+    }
+    Ok(())
 }
 
 /// Writes the newest batch of each lane to all drives in sync that don't have it.
