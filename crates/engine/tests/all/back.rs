@@ -117,7 +117,8 @@ fn reads_last(rig: &Rig, same: bool) {
     }
 }
 
-/// Puts a drive back, if it is out: the array is as it was, and is with any drive failed that may go.
+/// Puts a drive back, if it is out: the array is as it was, and is with any drive failed that may
+/// go.
 fn right_with(rig: &Rig, all: &[SharedSimDrive], slot: usize, same: bool) {
     if rig.status().slots[slot].health != SlotHealth::InSync {
         put_back(rig, slot, &all[slot]);
@@ -192,8 +193,9 @@ fn a_start_that_is_cut_off_leaves_clean_regions_as_they_are() {
     }
 }
 
-/// Of drives whose region was just cleaned, as if the power had gone while the page that says so was
-/// written, and only the drive in `slot` had it: the others have the one before, or what was torn.
+/// Of drives whose region was just cleaned, as if the power had gone while the page that says so
+/// was written, and only the drive in `slot` had it: the others have the one before, or what was
+/// torn.
 fn clean_on_one(all: &[SharedSimDrive], slot: usize, torn: bool) {
     let others = all.iter().enumerate().filter(|(i, _)| *i != slot);
     for (_, drive) in others {
