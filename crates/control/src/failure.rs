@@ -76,6 +76,17 @@ pub fn advice(why: &AssembleError, options: StartOptions) -> String {
              wrong: {}",
             assemble(start_degraded, true)
         ),
+        AssembleError::TailMissing { instead: None, .. } => format!(
+            "give the drives their former size, or accept that what only the missing records said \
+             is forgotten, such as a volume that was made last: {}",
+            assemble(start_degraded, true)
+        ),
+        AssembleError::TailMissing { instead: Some(instead), .. } => match **instead {
+            AssembleError::NeedsStartDegraded { .. } | AssembleError::Diverged { .. } => {
+                advice(instead, options)
+            }
+            _ => why.advice().to_owned(),
+        },
         other => other.advice().to_owned(),
     }
 }

@@ -96,19 +96,22 @@ pub fn read_record(drive: &SharedDrive) -> Result<Result<ArrayRecord, FormatErro
     if images.iter().all(Option::is_none) {
         return Err(DriveError::Media);
     }
-    if let Some(mut lost) = LostTail::of(images.each_ref().map(Option::as_deref)) {
+    let mut lost = LostTail::of(images.each_ref().map(Option::as_deref));
+    if let Some(lost) = &mut lost {
         for (slot, offset) in lost.places(bytes) {
             let image = read_slot(drive, offset)?;
             if image.as_ref().is_some_and(|image| lost.take(slot, image)) {
                 images[slot] = image;
             }
         }
-        if !lost.is_found() {
-            return Ok(Err(FormatError::TailMissing));
-        }
     }
     let slots = images.each_ref().map(|image| image.as_deref().unwrap_or_default());
-    Ok(format::newest(slots).map(|(_, record)| record))
+    let newest = format::newest(slots);
+    let newest = newest.and_then(|newest| match &lost {
+        Some(lost) => lost.doubt(newest),
+        None => Ok(newest),
+    });
+    Ok(newest.map(|(_, record)| record))
 }
 
 /// Looks at head and tail of a drive.
@@ -125,11 +128,13 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let (record, mut problem) = match read_record(drive)? {
         Ok(record) => (Some(record), None),
         Err(FormatError::NoMagic) => (None, None),
+        // Whether it counts is for a start to find out, with the other drives.
+        Err(error @ FormatError::TailMissing { .. }) => (error.in_doubt(), Some(error.to_string())),
         Err(error) => (None, Some(error.to_string())),
     };
     if let Some(record) = record {
         let signature = Some(format!("Palisade array \"{}\"", record.name));
-        return Ok(Content { record: Some(record), signature, problem: None });
+        return Ok(Content { record: Some(record), signature, problem });
     }
     // Behind the tail area less than a MiB may follow; all of it is looked at.
     let tail_part = bytes.min(2 * MIB);
