@@ -340,6 +340,21 @@ mod tests {
         (faulty, faults, slots)
     }
 
+    #[test]
+    fn a_drive_without_its_tail_is_one_of_its_array_and_in_doubt() {
+        let (drive, _, slots) = recorded();
+        let record = ArrayRecord { sequence: 3, ..troubled() };
+        let image = format::encode(&record.for_slot(Slot(0)));
+        let mut buffer = Pool::single(image.len());
+        buffer.copy_from_slice(&image);
+        drive.write_blocking(slots[1], &[buffer.freeze()]).expect("it is memory");
+        assert!(content(&drive).problem.is_none());
+        drive.zero_blocking(slots[2], MIB).expect("it is memory");
+        let seen = content(&drive);
+        assert_eq!(seen.record.map(|record| record.sequence), Some(3));
+        assert!(seen.problem.is_some_and(|told| told.contains("newest record may be missing")));
+    }
+
     fn sequence(drive: &SharedDrive) -> Option<u64> {
         content(drive).record.map(|record| record.sequence)
     }

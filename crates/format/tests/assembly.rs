@@ -399,9 +399,9 @@ fn an_accepted_loss_is_made_good_when_the_group_is_whole() {
 
 /// A drive that lost its last record slots, of which this is the newest record that is there.
 fn doubtful(record: &ArrayRecord, slot: u16) -> Found {
+    let sound = drive(record, slot);
     let record = Box::new(record.for_slot(Slot(slot)));
-    let record = Err(FormatError::TailMissing { record, slot: 1 });
-    Found { record, ..drive(&plain(Level::Raid1, 2), slot) }
+    Found { record: Err(FormatError::TailMissing { record, slot: 1 }), ..sound }
 }
 
 fn needs_first_records(outcome: Result<Assembly, AssembleError>) -> Option<Box<AssembleError>> {
