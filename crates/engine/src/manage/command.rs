@@ -51,7 +51,7 @@ pub struct StartOptions {
     pub start_degraded: bool,
     /// Start though unclean and degraded: blocks being written at the crash may be wrong. Or though
     /// batches of the journal are gone: what they may have said is listed as lost. Or though the
-    /// newest records of drives are, where there is no redundancy: what only they said is forgotten.
+    /// newest records of drives are, without redundancy: what only they said is forgotten.
     pub accept_loss: bool,
 }
 

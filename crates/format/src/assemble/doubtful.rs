@@ -1,12 +1,12 @@
 //! Drives that lost their last record slots: of each the newest record that is there is known, its
 //! *first record*, and that at most one followed, which may have said what nobody else knows.
 //!
-//! | the array          | and                                                    | such a drive      |
-//! |--------------------|--------------------------------------------------------|-------------------|
-//! | has no redundancy  | another has a later record: none is made without it    | takes part        |
-//! | has no redundancy  | none has                                               | a person must say |
-//! | has redundancy     | starts without it, with none that it calls failed      | is left out       |
-//! | has redundancy     | does not                                               | no start          |
+//! | the array         | and                                                 | such a drive      |
+//! |-------------------|-----------------------------------------------------|-------------------|
+//! | has no redundancy | another has a later record: none is made without it | takes part        |
+//! | has no redundancy | none has                                            | a person must say |
+//! | has redundancy    | starts without it, with none that it calls failed   | is left out       |
+//! | has redundancy    | does not                                            | no start          |
 //!
 //! With redundancy others' records prove nothing: they may have been written while the drive was
 //! out, and no first record may bring older bytes in beside newer ones.
