@@ -7,7 +7,6 @@ A record is a pair: the fields of its slot's header, and its bytes.
 import struct
 
 from arithmetic import crc32c
-from fields import Refused
 from places import MIB
 
 MAGIC = b"PALISADE"
@@ -46,10 +45,11 @@ def nothing_at(drive, tail):
 
 
 def former_tail(drive, tail, first, second):
-    """The two tail slots of a drive that has grown, by what its head slots hold."""
+    """The two tail slots of a drive that has grown, by what its head slots hold, and whether the
+    one between these is missing: the drive is doubtful."""
     owner = first[1][16:32]
     if len(first[1]) < 56 or owner != second[1][16:32]:
-        return [None, None]
+        return [None, None], False
     start = sum(struct.unpack_from("<QQ", first[1], 40))  # data_offset and data_bytes
     best = [None, None]
     for place in range(start, min(start + 1024 * MIB, tail), MIB):
@@ -62,15 +62,13 @@ def former_tail(drive, tail, first, second):
                 best[slot] = max(filter(None, (best[slot], found)), key=lambda f: f[0][7])
     one, two = first[0][7], second[0][7]
     between = best[0 if one < two else 1]
-    if not between or between[0][7] <= min(one, two):
-        raise Refused(f"{drive.path}: its newest records are not at its end, and not before it "
-                      "(leave this drive out to read without it)")
-    return best
+    return best, not between or between[0][7] <= min(one, two)
 
 
 def record_slots(drive, tail):
-    """The intact records of a drive, by their slots; the tail's from where it is, or was."""
-    slots, unreadable = [], []
+    """The intact records of a drive, by their slots; the tail's from where it is, or was. With
+    whether the drive is doubtful."""
+    slots, unreadable, doubtful = [], [], False
     for offset in (0, SLOT_BYTES, tail, tail + SLOT_BYTES):
         try:
             slots.append(read_slot(drive, offset))
@@ -80,5 +78,5 @@ def record_slots(drive, tail):
     if len(unreadable) == 4:
         raise unreadable[0]
     if slots[0] and slots[1] and nothing_at(drive, tail):
-        slots[2:] = former_tail(drive, tail, *slots[:2])
-    return [found for found in slots if found]
+        slots[2:], doubtful = former_tail(drive, tail, *slots[:2])
+    return [found for found in slots if found], doubtful

@@ -491,7 +491,7 @@ pub struct AssembleArray {
     /// Start though drives are missing that no record says failed.
     #[serde(default)]
     pub start_degraded: bool,
-    /// Start though unclean and degraded: blocks being written at the crash may be wrong.
+    /// Start though blocks written at a crash may be wrong, or what newest records said is gone.
     #[serde(default)]
     pub accept_loss: bool,
 }

@@ -76,6 +76,17 @@ pub fn advice(why: &AssembleError, options: StartOptions) -> String {
              wrong: {}",
             assemble(start_degraded, true)
         ),
+        AssembleError::TailMissing { instead: None, .. } => format!(
+            "give the drives their former size, or accept that what only the missing records said \
+             is forgotten, such as a volume that was made last: {}",
+            assemble(start_degraded, true)
+        ),
+        AssembleError::TailMissing { instead: Some(instead), .. } => match **instead {
+            AssembleError::NeedsStartDegraded { .. } | AssembleError::Diverged { .. } => {
+                advice(instead, options)
+            }
+            _ => why.advice().to_owned(),
+        },
         other => other.advice().to_owned(),
     }
 }
@@ -111,6 +122,14 @@ mod tests {
         assert!(hint.ends_with("palisade array assemble NAME --start-degraded --accept-loss"));
         let error = Error { hint, ..ManageError::Assemble(why).into() }.about("data");
         assert!(error.hint.contains(" assemble data --start"), "{}", error.hint);
+        let needed = |instead| AssembleError::TailMissing { paths: vec![], instead };
+        let hint = advice(&needed(None), degraded);
+        assert!(hint.ends_with("palisade array assemble NAME --start-degraded --accept-loss"));
+        let missing = AssembleError::NeedsStartDegraded { missing: vec![] };
+        let hint = advice(&needed(Some(missing.into())), StartOptions::default());
+        assert!(hint.ends_with("palisade array assemble NAME --start-degraded"), "{hint}");
+        let hint = advice(&needed(Some(AssembleError::NoRecord.into())), degraded);
+        assert!(hint.contains("former size") && !hint.contains("--accept-loss"), "{hint}");
         let error = Error::from(ManageError::SlotInUse(Slot(3))).about("data");
         assert!(error.hint.ends_with("palisade array fail data --drive slot:3"), "{}", error.hint);
     }

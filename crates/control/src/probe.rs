@@ -96,19 +96,22 @@ pub fn read_record(drive: &SharedDrive) -> Result<Result<ArrayRecord, FormatErro
     if images.iter().all(Option::is_none) {
         return Err(DriveError::Media);
     }
-    if let Some(mut lost) = LostTail::of(images.each_ref().map(Option::as_deref)) {
+    let mut lost = LostTail::of(images.each_ref().map(Option::as_deref));
+    if let Some(lost) = &mut lost {
         for (slot, offset) in lost.places(bytes) {
             let image = read_slot(drive, offset)?;
             if image.as_ref().is_some_and(|image| lost.take(slot, image)) {
                 images[slot] = image;
             }
         }
-        if !lost.is_found() {
-            return Ok(Err(FormatError::TailMissing));
-        }
     }
     let slots = images.each_ref().map(|image| image.as_deref().unwrap_or_default());
-    Ok(format::newest(slots).map(|(_, record)| record))
+    let newest = format::newest(slots);
+    let newest = newest.and_then(|newest| match &lost {
+        Some(lost) => lost.doubt(newest),
+        None => Ok(newest),
+    });
+    Ok(newest.map(|(_, record)| record))
 }
 
 /// Looks at head and tail of a drive.
@@ -125,11 +128,13 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let (record, mut problem) = match read_record(drive)? {
         Ok(record) => (Some(record), None),
         Err(FormatError::NoMagic) => (None, None),
+        // Whether it counts is for a start to find out, with the other drives.
+        Err(error @ FormatError::TailMissing { .. }) => (error.in_doubt(), Some(error.to_string())),
         Err(error) => (None, Some(error.to_string())),
     };
     if let Some(record) = record {
         let signature = Some(format!("Palisade array \"{}\"", record.name));
-        return Ok(Content { record: Some(record), signature, problem: None });
+        return Ok(Content { record: Some(record), signature, problem });
     }
     // Behind the tail area less than a MiB may follow; all of it is looked at.
     let tail_part = bytes.min(2 * MIB);
@@ -333,6 +338,21 @@ mod tests {
             drive.write_blocking(slots[slot], &[buffer.freeze()]).expect("it is memory");
         }
         (faulty, faults, slots)
+    }
+
+    #[test]
+    fn a_drive_without_its_tail_is_one_of_its_array_and_in_doubt() {
+        let (drive, _, slots) = recorded();
+        let record = ArrayRecord { sequence: 3, ..troubled() };
+        let image = format::encode(&record.for_slot(Slot(0)));
+        let mut buffer = Pool::single(image.len());
+        buffer.copy_from_slice(&image);
+        drive.write_blocking(slots[1], &[buffer.freeze()]).expect("it is memory");
+        assert!(content(&drive).problem.is_none());
+        drive.zero_blocking(slots[2], MIB).expect("it is memory");
+        let seen = content(&drive);
+        assert_eq!(seen.record.map(|record| record.sequence), Some(3));
+        assert!(seen.problem.is_some_and(|told| told.contains("newest record may be missing")));
     }
 
     fn sequence(drive: &SharedDrive) -> Option<u64> {

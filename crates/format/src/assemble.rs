@@ -14,6 +14,7 @@ use layout::{CodeKind, Layout};
 use thiserror::Error;
 use units::{GroupNo, Slot, Uuid};
 
+mod doubtful;
 mod lineage;
 
 /// One drive that was found, with what its record slots said.
@@ -34,7 +35,7 @@ pub struct Found {
 pub struct AssembleOptions {
     /// Start although drives are missing that may be running elsewhere.
     pub start_degraded: bool,
-    /// Start although parity that is needed may be wrong.
+    /// Start although parity that is needed may be wrong, or a drive's newest record missing.
     pub accept_loss: bool,
 }
 
@@ -198,11 +199,23 @@ pub enum AssembleError {
         /// The groups.
         groups: Vec<GroupNo>,
     },
+    /// Drives are needed that lost their last record slots.
+    #[error(
+        "{}: the newest record may be missing, the size changed or the end was overwritten{}",
+        paths.join(", "),
+        instead.as_ref().map(|why| format!("; without: {why}")).unwrap_or_default()
+    )]
+    TailMissing {
+        /// The drives.
+        paths: Vec<String>,
+        /// Why it can't be started without them, if it has redundancy.
+        instead: Option<Box<AssembleError>>,
+    },
 }
 
 impl AssembleError {
     /// What to do about it, one line.
-    pub const fn advice(&self) -> &'static str {
+    pub fn advice(&self) -> &'static str {
         match self {
             Self::NoRecord => "name the drives of the array, or create one",
             Self::Foreign { .. } => "assemble the arrays separately",
@@ -231,6 +244,14 @@ impl AssembleError {
                 "bring the missing drives back, or say --accept-loss: blocks near the last \
                  writes may be wrong"
             }
+            Self::TailMissing { instead: None, .. } => {
+                "give the drives their former size, or say --accept-loss: what only the missing \
+                 records said is forgotten"
+            }
+            Self::TailMissing { instead: Some(why), .. } => match **why {
+                Self::NeedsStartDegraded { .. } | Self::Diverged { .. } => why.advice(),
+                _ => "give the drives their former size, or bring the missing drives back",
+            },
         }
     }
 }
@@ -271,6 +292,11 @@ impl Assembly {
 
 /// Decides which of the drives found make the array, and whether it may be started.
 pub fn assemble(found: &[Found], options: AssembleOptions) -> Result<Assembly, AssembleError> {
+    doubtful::assemble(found, options)
+}
+
+/// The same, of those drives whose counting records are known.
+fn of_known(found: &[Found], options: AssembleOptions) -> Result<Assembly, AssembleError> {
     let newest = lineage::newest(found)?;
     let record = newest.record.clone();
     lineage::check_histories(found, newest)?;

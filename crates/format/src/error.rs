@@ -1,5 +1,6 @@
 //! Why bytes are not an array record.
 
+use crate::record::ArrayRecord;
 use layout::LayoutError;
 use thiserror::Error;
 
@@ -25,11 +26,13 @@ pub enum FormatError {
     #[error("the record is not valid: {0}")]
     Invalid(&'static str),
     /// Records that were written are neither at the drive's end nor where that may have been.
-    #[error(
-        "its newest records may be missing: its size changed, or its end was overwritten (give it \
-         its former size, or wipe it and put it in anew)"
-    )]
-    TailMissing,
+    #[error("its newest record may be missing: its size changed, or its end was overwritten")]
+    TailMissing {
+        /// The newest record that is there, which at most one followed.
+        record: Box<ArrayRecord>,
+        /// Its slot.
+        slot: usize,
+    },
     /// The record's layout does not hold together.
     #[error("the record is not valid: {0}")]
     Layout(#[from] LayoutError),
@@ -39,5 +42,13 @@ impl FormatError {
     /// True for what an interrupted write leaves behind: older records of the drive count then.
     pub const fn is_torn(&self) -> bool {
         matches!(self, Self::NoMagic | Self::HeaderDamaged | Self::RecordDamaged)
+    }
+
+    /// The newest record that is there of a drive whose newest may be missing.
+    pub fn in_doubt(&self) -> Option<ArrayRecord> {
+        match self {
+            Self::TailMissing { record, .. } => Some((**record).clone()),
+            _ => None,
+        }
     }
 }

@@ -117,6 +117,15 @@ impl LostTail {
     pub fn is_found(&self) -> bool {
         self.found[self.between.0 - 2] > Some(self.between.1)
     }
+
+    /// What the newest record of those that are there is worth, and its slot.
+    pub fn doubt(&self, newest: (usize, ArrayRecord)) -> Result<(usize, ArrayRecord), FormatError> {
+        if self.is_found() {
+            return Ok(newest);
+        }
+        let (slot, record) = newest;
+        Err(FormatError::TailMissing { record: Box::new(record), slot })
+    }
 }
 
 fn nearer(a: FormatError, b: FormatError) -> FormatError {

@@ -396,3 +396,91 @@ fn an_accepted_loss_is_made_good_when_the_group_is_whole() {
     record.settle_losses(&layout);
     assert_eq!((record.groups[0].loss_accepted, record.groups[0].resync_border), (false, 0));
 }
+
+/// A drive that lost its last record slots, of which this is the newest record that is there.
+fn doubtful(record: &ArrayRecord, slot: u16) -> Found {
+    let sound = drive(record, slot);
+    let record = Box::new(record.for_slot(Slot(slot)));
+    Found { record: Err(FormatError::TailMissing { record, slot: 1 }), ..sound }
+}
+
+fn needs_first_records(outcome: Result<Assembly, AssembleError>) -> Option<Box<AssembleError>> {
+    match outcome {
+        Err(AssembleError::TailMissing { instead, .. }) => instead,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn without_redundancy_first_records_take_part_where_others_are_newer_or_by_a_persons_word() {
+    for level in [Level::Raid0, Level::Jbod] {
+        let first = plain(level, 3);
+        let later = bumped(&first, 7);
+        let mut found = shelf(&later);
+        found[1] = doubtful(&first, 1);
+        let assembly = both_ways(&found, NO).unwrap();
+        assert_eq!((assembly.slots[1], &assembly.record), (Some(1), &later));
+        for (others, own) in [(&first, &first), (&later, &later), (&first, &later)] {
+            let mut found = shelf(others);
+            found[1] = doubtful(own, 1);
+            for options in [NO, DEGRADED] {
+                assert_eq!(needs_first_records(both_ways(&found, options)), None);
+            }
+            let assembly = both_ways(&found, LOSS).unwrap();
+            assert_eq!((assembly.slots[1], &assembly.record.epoch), (Some(1), &own.epoch));
+            (0..3).for_each(|slot| found[usize::from(slot)] = doubtful(own, slot));
+            assert_eq!(needs_first_records(both_ways(&found, DEGRADED)), None);
+            assert!(both_ways(&found, LOSS).is_ok());
+            found.remove(2);
+            let lacking = both_ways(&found, LOSS).unwrap_err();
+            assert!(matches!(lacking, AssembleError::TooManyMissing { .. }), "{lacking}");
+        }
+        // It has a larger epoch, or another history: the sequence number alone says nothing.
+        let mut found = shelf(&ArrayRecord { sequence: later.sequence + 1, ..first.clone() });
+        found[1] = doubtful(&later, 1);
+        assert_eq!(needs_first_records(both_ways(&found, NO)), None);
+        found = shelf(&bumped(&bumped(&first, 8), 9));
+        found[1] = doubtful(&later, 1);
+        let diverged = both_ways(&found, LOSS).unwrap_err();
+        assert!(matches!(diverged, AssembleError::Diverged { .. }), "{diverged}");
+    }
+}
+
+#[test]
+fn with_redundancy_first_records_never_take_part() {
+    for (level, drives) in [(Level::Raid1, 2), (Level::Raid5, 4), (Level::Raid6, 4)] {
+        let first = plain(level, drives);
+        let later = bumped(&first, 7);
+        let both = AssembleOptions { start_degraded: true, accept_loss: true };
+        for own in [&first, &later] {
+            let mut found = shelf(&later);
+            found[1] = doubtful(own, 1);
+            let assembly = both_ways(&found, both).unwrap();
+            assert_eq!((assembly.slots[1], assembly.missing.len()), (None, 1));
+            assert!(matches!(assembly.stale[0].1, StaleReason::NoRecord(_)));
+            if level != Level::Raid5 {
+                let instead = needs_first_records(both_ways(&found, LOSS));
+                let degraded =
+                    matches!(*instead.unwrap(), AssembleError::NeedsStartDegraded { .. });
+                assert!(degraded);
+            }
+            // Others don't stand in for it by what it says that they don't know.
+            found = shelf(own);
+            found[1] = doubtful(&failed(own, 0, 8), 1);
+            let instead = needs_first_records(both_ways(&found, both));
+            assert!(matches!(*instead.unwrap(), AssembleError::Diverged { .. }));
+            // They know more: it was put back since.
+            let mut back = failed(own, 0, 8);
+            found[1] = doubtful(&back, 1);
+            back.slots[0].state = SlotState::InSync;
+            back = bumped(&bumped(&back, 10), 11);
+            (0..drives).filter(|slot| *slot != 1).for_each(|slot| {
+                found[usize::from(slot)] = drive(&back, slot);
+            });
+            assert!(both_ways(&found, both).is_ok());
+            (0..drives).for_each(|slot| found[usize::from(slot)] = doubtful(own, slot));
+            let instead = needs_first_records(both_ways(&found, both));
+            assert_eq!(*instead.unwrap(), AssembleError::NoRecord);
+        }
+    }
+}

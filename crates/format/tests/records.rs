@@ -517,9 +517,14 @@ fn the_head_tells_of_a_tail_that_is_elsewhere() {
             lost.take(slot, &encode(&plain(Level::Raid5, 3)));
         }
         assert!(!lost.is_found(), "{count}");
+        let (slot, record) = best(&head).unwrap();
+        let doubted = FormatError::TailMissing { record: Box::new(record.clone()), slot };
+        assert!(count < 5 || record.sequence + 1 >= count, "at most one is missing");
+        assert_eq!(lost.doubt((slot, record.clone())), Err(doubted), "{count}");
         lost.take(2, &slots[2]);
         lost.take(3, &slots[3]);
         assert!(lost.is_found(), "{count}");
+        assert_eq!(lost.doubt((slot, record.clone())), Ok((slot, record)), "{count}");
         assert!(!lost.take(2, &slots[2]), "it is no newer");
         let first = plain(Level::Raid5, 3);
         let first = first.data_offset + first.data_bytes;

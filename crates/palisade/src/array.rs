@@ -93,7 +93,8 @@ pub enum Command {
         /// Start though drives are missing that are not known to have failed
         #[arg(long)]
         start_degraded: bool,
-        /// Start though unclean and degraded: blocks being written at the crash may be wrong
+        /// Start though unclean and degraded: blocks being written at the crash may be wrong; or
+        /// though a drive lost its last records: what only they said is forgotten
         #[arg(long)]
         accept_loss: bool,
         #[command(flatten)]

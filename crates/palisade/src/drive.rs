@@ -96,6 +96,9 @@ fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
             ),
         });
     };
+    if let Some(problem) = content.problem {
+        eprintln!("palisade: {}: {problem}", path.display());
+    }
     let bytes = drive.info().bytes;
     let answer = Answer::new(probe::inspected(&path.to_string_lossy(), bytes, &record));
     output.print(&answer, record_text);

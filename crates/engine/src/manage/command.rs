@@ -50,7 +50,8 @@ pub struct StartOptions {
     /// Start though drives are missing that no record says failed.
     pub start_degraded: bool,
     /// Start though unclean and degraded: blocks being written at the crash may be wrong. Or though
-    /// batches of the journal are gone: what they may have said is listed as lost.
+    /// batches of the journal are gone: what they may have said is listed as lost. Or though the
+    /// newest records of drives are, without redundancy: what only they said is forgotten.
     pub accept_loss: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::manage::{area, discard, doubt, gap, guard, keeper, pages, replay, tas
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
-use format::{ArrayRecord, AssembleOptions, Assembly, Found, SlotState};
+use format::{ArrayRecord, AssembleOptions, Assembly, FormatError, Found, SlotState};
 use io::local::Event;
 use io::{Drive, DriveError, Priority};
 use layout::{CodeKind, Layout};
@@ -35,6 +35,8 @@ struct Candidate<E: Host> {
     drive: Watched<E>,
     next: NextSlot,
     record: ArrayRecord,
+    /// Why the record may not be the newest.
+    doubt: Option<FormatError>,
 }
 
 type Drives<E> = Vec<DriveRef<<E as io::Env>::Shared>>;
@@ -217,10 +219,17 @@ impl<E: Host> Manager<E> {
             self.env().spawn(Priority::First, async move {
                 match store::read(&drive).await {
                     Ok(Ok((next, record))) => {
-                        let found = Candidate::<E> { reference, drive, next, record };
+                        let found = Candidate::<E> { reference, drive, next, record, doubt: None };
                         state.1.borrow_mut().push((at, found));
                     }
-                    Ok(Err(_)) => {}
+                    Ok(Err(error)) => {
+                        if let FormatError::TailMissing { record, slot } = &error {
+                            let next = NextSlot(format::next_slot(*slot));
+                            let (record, doubt) = ((**record).clone(), Some(error));
+                            let found = Candidate::<E> { reference, drive, next, record, doubt };
+                            state.1.borrow_mut().push((at, found));
+                        }
+                    }
                     Err(_) => quarantine.hold(&reference.path, drive.retire()),
                 }
                 state.0.set(state.0.get() - 1);
@@ -241,7 +250,7 @@ impl<E: Host> Manager<E> {
         self.name_is_free(&found[0].record.name)?;
         let as_found = |c: &Candidate<E>| Found {
             path: c.reference.path.clone(),
-            record: Ok(c.record.clone()),
+            record: c.doubt.clone().map_or_else(|| Ok(c.record.clone()), Err),
             bytes: c.drive.info().bytes,
             block_bytes: c.drive.info().block_bytes,
         };

@@ -32,18 +32,20 @@ pub async fn read<D: Drive>(
     if images.iter().all(Option::is_none) {
         return Err(DriveError::Media);
     }
-    if let Some(mut lost) = LostTail::of(images.each_ref().map(Option::as_deref)) {
+    let mut lost = LostTail::of(images.each_ref().map(Option::as_deref));
+    if let Some(lost) = &mut lost {
         for (slot, offset) in lost.places(bytes) {
             let image = read_slot(drive, offset).await?;
             if image.as_ref().is_some_and(|image| lost.take(slot, image)) {
                 images[slot] = image;
             }
         }
-        if !lost.is_found() {
-            return Ok(Err(FormatError::TailMissing));
-        }
     }
     let newest = format::newest(images.each_ref().map(|i| i.as_deref().unwrap_or_default()));
+    let newest = newest.and_then(|newest| match &lost {
+        Some(lost) => lost.doubt(newest),
+        None => Ok(newest),
+    });
     Ok(newest.map(|(at, record)| (NextSlot(format::next_slot(at)), record)))
 }
 

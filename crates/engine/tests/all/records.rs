@@ -5,7 +5,7 @@ use crate::common;
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, duplicates, read, record, references, write};
 use engine::manage::command::{ArrayState, ManageError, Request, SlotHealth, StartOptions};
-use format::{ExportAddress, SlotState};
+use format::{AssembleError, ExportAddress, SlotState};
 use layout::Level;
 use sim::{DriveConfig, SharedSimDrive};
 use std::rc::Rc;
@@ -137,19 +137,147 @@ fn drives_that_have_grown_lose_no_record() {
     }
 }
 
-/// What is gone with the tail is not guessed: an older record is not taken for the newest.
+/// An array of three drives that has stopped after so many exports more: the newest record is in
+/// another slot each time.
+fn stopped_after(exports: u64, level: Level) -> (Vec<SharedSimDrive>, Rc<Oracle>) {
+    let drives = drives(3, 60 + exports, false);
+    let rig = Rig::new(60 + exports, 1);
+    rig.create(level, &drives, 16 << 10).unwrap();
+    let oracle = Oracle::new(MIB, false);
+    oracle.start(&rig, &rig.volume(MIB), WRITES, exports);
+    oracle.finish(&rig);
+    for i in 0..exports {
+        let address = ExportAddress::NbdUnix(format!("/{i}"));
+        rig.ask(|r| Request::ExportCreate("a".into(), "v".into(), address, r)).unwrap();
+    }
+    rig.stop();
+    (drives, oracle)
+}
+
+/// What a partitioning tool does to the end of a drive; whether its newest record went with it.
+fn without_tail(drive: &SharedSimDrive) -> bool {
+    let newest = record(drive).sequence;
+    drive.overwrite(drive.info().bytes - MIB, &[0; MIB as usize]);
+    record(drive).sequence < newest
+}
+
+fn needs_first_records<T: core::fmt::Debug>(outcome: Result<T, ManageError>) {
+    let refused = |e: &ManageError| {
+        matches!(e, ManageError::Assemble(AssembleError::TailMissing { instead: None, .. }))
+    };
+    assert!(outcome.as_ref().is_err_and(refused), "{outcome:?}");
+}
+
+/// With redundancy nobody is asked: it is put back as any other, and filled.
 #[test]
 fn a_drive_without_its_tail_is_left_out() {
-    let (drives, oracle) = stopped(60);
-    let bytes = drives[1].info().bytes;
-    let without = |drive: &SharedSimDrive| drive.overwrite(bytes - MIB, &[0; MIB as usize]);
-    without(&drives[1]);
-    let rig = Rig::new(61, 1);
-    let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-    assert_eq!(status.slots[1].health, SlotHealth::Missing);
-    oracle.verify(&rig, &rig.open_volume()[0], true);
-    rig.stop();
-    drives.iter().for_each(without);
-    let none = Rig::new(62, 1).assemble(&references(&drives), StartOptions::default());
-    assert!(matches!(none, Err(ManageError::NothingFound)), "{none:?}");
+    for exports in 0..4 {
+        let (drives, oracle) = stopped_after(exports, Level::Raid5);
+        without_tail(&drives[1]);
+        let rig = Rig::new(61, 1);
+        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        assert_eq!(status.slots[1].health, SlotHealth::Missing);
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+        let back = rig.put_back(1, &drives[1]);
+        rig.answered(&back).unwrap();
+        rig.wait();
+        rig.world.crash();
+        let rig = Rig::new(62, 1);
+        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        assert_eq!(status.state, ArrayState::Optimal);
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+    }
+}
+
+/// RAID 0 has all its data still: a person may have it start with what is left.
+#[test]
+fn first_records_are_taken_where_a_person_accepts_that() {
+    for (exports, gone) in (0..8).map(|i| (i / 2, i % 2 == 0)) {
+        let (drives, oracle) = stopped_after(exports, Level::Raid0);
+        // All of them, or one.
+        let known = drives.iter().skip(2 * usize::from(gone)).map(without_tail);
+        let known = known.collect::<Vec<_>>() == [true] && gone;
+        let rig = Rig::new(61, 1);
+        let by_itself = rig.assemble(&references(&drives), StartOptions::default());
+        if known {
+            by_itself.unwrap();
+        } else {
+            needs_first_records(by_itself);
+            let degraded = StartOptions { start_degraded: true, accept_loss: false };
+            needs_first_records(rig.assemble(&references(&drives), degraded));
+            let accepted = StartOptions { start_degraded: false, accept_loss: true };
+            rig.assemble(&references(&drives), accepted).unwrap();
+        }
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+        // The record of the start is in the tail: nobody is asked again, whenever it ends.
+        if exports % 2 == 0 {
+            rig.stop();
+        } else {
+            rig.world.crash();
+        }
+        let rig = Rig::new(62, 1);
+        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        assert_eq!(status.state, ArrayState::Optimal);
+        oracle.verify(&rig, &rig.open_volume()[0], true);
+    }
+}
+
+/// A mirror of which one drive went on alone, and then lost its tail: where the other has failed
+/// by what is left, it does not stand in for it, and where only the lost record knew that, the two
+/// are never taken together, nor does one stand in for the other without a person's word.
+#[test]
+fn older_bytes_are_not_served_for_those_of_a_drive_without_its_tail() {
+    let mut seen = [0, 0];
+    for exports in 0..4 {
+        let drives = drives(2, 70 + exports, false);
+        let rig = Rig::new(70 + exports, 1);
+        rig.create(Level::Raid1, &drives, 16 << 10).unwrap();
+        let volume = rig.volume(MIB).remove(0);
+        for i in 0..exports {
+            let address = ExportAddress::NbdUnix(format!("/{i}"));
+            rig.ask(|r| Request::ExportCreate("a".into(), "v".into(), address, r)).unwrap();
+        }
+        write(&rig, &volume, 0, &[1; 4096]).unwrap();
+        rig.fail(0).unwrap();
+        write(&rig, &volume, 0, &[2; 4096]).unwrap();
+        rig.world.crash();
+        let lost = without_tail(&drives[1]);
+        seen[usize::from(lost)] += 1;
+        for (start_degraded, accept_loss) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let options = StartOptions { start_degraded, accept_loss };
+            for alone in [true, false] {
+                if lost && start_degraded && !alone {
+                    continue;
+                }
+                let some = &references(&drives)[usize::from(alone)..];
+                let refused = Rig::new(71, 1).assemble(some, options).unwrap_err().to_string();
+                assert!(alone || refused.contains("/dev/drive1"), "{refused}");
+                let told = refused.contains("end was overwritten") || !start_degraded;
+                assert!(told, "{refused}");
+            }
+        }
+        if lost {
+            let rig = Rig::new(72, 1);
+            let degraded = StartOptions { start_degraded: true, accept_loss: false };
+            let status = rig.assemble(&references(&drives), degraded).unwrap();
+            assert_eq!(status.slots[1].health, SlotHealth::Missing);
+            let volume = rig.open_volume().remove(0);
+            (0..20).for_each(|_| assert_eq!(read(&rig, &volume, 0, 4096).unwrap()[0], 1));
+        }
+    }
+    assert_eq!(seen, [2, 2]);
+}
+
+/// What is gone with the tails is not guessed.
+#[test]
+fn drives_without_tails_do_not_make_parity() {
+    let (drives, _) = stopped(60);
+    for drive in &drives {
+        without_tail(drive);
+    }
+    let options = StartOptions { start_degraded: true, accept_loss: true };
+    let refused = Rig::new(62, 1).assemble(&references(&drives), options).unwrap_err();
+    assert!(refused.to_string().contains("end was overwritten"), "{refused}");
 }

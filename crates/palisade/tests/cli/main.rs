@@ -390,3 +390,36 @@ fn drives_that_have_grown_forget_nothing() {
         assert_eq!(volumes["volumes"].as_array().expect("a list").len(), made, "round {round}");
     }
 }
+
+/// What a partitioning tool does to the end of each drive of RAID 0, which has all its data still.
+#[test]
+fn drives_that_lost_their_ends_start_when_a_person_accepts_it() {
+    let mut place = Place::running(2);
+    place.create("data", "0", &[0, 1]);
+    for round in 0..2 {
+        place.json(&["volume", "create", &format!("data/v{round}"), "--size", "1M"]);
+        assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+        for number in 0..2 {
+            let file = std::fs::File::options().write(true).open(place.drive(number));
+            let file = file.expect("opened");
+            let bytes = file.metadata().expect("is known").len();
+            file.set_len(bytes - bytes % (1 << 20) - (1 << 20)).expect("cut");
+            file.set_len(bytes).expect("with zeros");
+        }
+        place.start();
+        assert_eq!(place.state("data"), "stopped");
+        let said = place.refuses(3, &["array", "assemble", "data", "--start-degraded"]);
+        assert!(said.contains(&place.name(0)) && said.contains(&place.name(1)), "{said}");
+        assert!(said.contains("the newest record may be missing"), "{said}");
+        assert!(said.contains("assemble data --start-degraded --accept-loss"), "{said}");
+        assert!(place.said().contains("assemble data --accept-loss"), "{}", place.said());
+        place.json(&["array", "assemble", "data", "--accept-loss"]);
+        assert_eq!(place.state("data"), "optimal");
+        // From here on nobody is asked.
+        place.end(rustix::process::Signal::KILL);
+        place.start();
+        assert_eq!(place.state("data"), "optimal");
+        let volumes = place.json(&["volume", "list"]);
+        assert_eq!(volumes["volumes"].as_array().expect("a list").len(), round + 1);
+    }
+}
