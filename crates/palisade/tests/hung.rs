@@ -116,8 +116,8 @@ fn a_daemon_ends_while_a_drive_hangs_without_io_uring() {
 }
 
 /// Breaks a connection with so many writes that a drive holds up, and asks by another on the other
-/// core, `early`: that was there before. Without redundancy nothing but the fence of its connections
-/// puts a volume's writes in order.
+/// core, `early`: that was there before. Without redundancy nothing but the fence of its
+/// connections puts a volume's writes in order.
 fn break_off(writes: u64, early: bool) {
     if !tools_are_there(TOOLS) || !loops::are_to_be_had() {
         return;
