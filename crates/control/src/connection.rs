@@ -7,7 +7,8 @@
 //! more than the core has memory for is ended at once, and the control plane told.
 //!
 //! Invariants: a connection is in its core's list from before its first byte until its task ends;
-//! its socket is closed then.
+//! its socket is closed then. Its end is seen from the first byte on, also while it is not looked
+//! for requests, and its fence told.
 
 use crate::data::{Core, CoreEnv};
 use crate::nvme::VolumeKey;
@@ -93,13 +94,8 @@ impl Fences {
 struct Hold(Line);
 
 impl Link for Hold {
-    fn close_if_gone(&self) -> bool {
-        let is_over = self.0.is_over();
-        if is_over {
-            // As in `Stream`: it may be as closed as it can be.
-            let _ = self.0.shutdown();
-        }
-        is_over
+    fn is_over(&self) -> bool {
+        self.0.is_over()
     }
 }
 
@@ -122,7 +118,9 @@ impl Exports for Choice {
         let Target { export, array, volume } = self.table.lock().get(name).cloned()?;
         let bound = self.core.array(array)?;
         *self.open.export.borrow_mut() = Some(export);
-        Some((Volume::new(bound, volume), self.fences.of(VolumeKey { array, volume })))
+        let fence = self.fences.of(VolumeKey { array, volume });
+        *self.open.fence.borrow_mut() = Some(fence.clone());
+        Some((Volume::new(bound, volume), fence))
     }
 
     fn link(&self) -> Arc<dyn Link> {
@@ -136,6 +134,7 @@ struct Open {
     line: Line,
     table: Arc<Table>,
     export: RefCell<Option<String>>,
+    fence: RefCell<Option<Arc<Fence>>>,
 }
 
 /// The connections of one core.
@@ -166,18 +165,19 @@ impl Connections {
         // A connection that can't be taken over is closed; the client sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
         let line = socket.line();
-        let stream = Rc::new(Stream::new(socket, AHEAD));
+        let stream = Rc::new(Stream::new(socket.clone(), AHEAD));
         let open = Rc::new(Open {
             stream: stream.clone(),
             line,
             table: table.clone(),
             export: RefCell::default(),
+            fence: RefCell::default(),
         });
         self.open.borrow_mut().push(open.clone());
         let (core, fences) = (self.core.clone(), self.fences.clone());
         let choice = Choice { core, table, fences, open: open.clone() };
         // The timer outlives the connection: it must not keep its socket open.
-        let (me, late) = (self.clone(), Rc::downgrade(&open));
+        let (me, late, known) = (self.clone(), Rc::downgrade(&open), Rc::downgrade(&open));
         let own_env = env.clone();
         env.spawn(Priority::First, async move {
             let end = nbd::serve_connection(own_env, stream, choice, me.memory.clone()).await;
@@ -185,6 +185,11 @@ impl Connections {
                 me.turned_away.notify_one();
             }
             me.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, &open));
+        });
+        env.spawn(Priority::First, async move {
+            socket.over().await;
+            let fence = known.upgrade().and_then(|open| open.fence.borrow().clone());
+            fence.iter().for_each(|fence| fence.look());
         });
         let patience = env.sleep(HANDSHAKE);
         env.spawn(Priority::First, async move {

@@ -8,23 +8,30 @@
 //! States of a connection: *entered* → *broken* (it ended, or was found to be gone) → *left* (its
 //! [`Passage`] is dropped, and with it the last that it began).
 //!
+//! A connection that has room for no more requests does not see its end. Whoever is told of it by
+//! the system has the fence look ([`Fence::look`]).
+//!
+//! What a broken one had sent before is still carried out as far as it is received: whether its
+//! host has gone or only sends nothing more and waits for the answers can't be told apart.
+//!
 //! Invariants
 //! - A connection waits for those only that broke before it asked: that ends, whatever others do.
-//! - One that broke itself waits for nobody, so that no two wait for each other.
+//! - One that broke itself waits for those only that broke before it, so that no two wait for each
+//!   other.
 
 use core::fmt;
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
-use io::Closed;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A connection as others see it, from any core.
 pub trait Link: Send + Sync {
-    /// Whether the host has closed it; then it is closed here, too. Whoever serves it may not have
-    /// come to look, as it does not while it has no room for more requests.
-    fn close_if_gone(&self) -> bool;
+    /// Whether the host has closed it, or sends nothing more, whatever is left to be received.
+    /// Whoever serves it may not have come to look, as it does not while it has no room for more
+    /// requests.
+    fn is_over(&self) -> bool;
 }
 
 /// The connections of a volume.
@@ -45,7 +52,7 @@ struct State {
 
 struct Entered {
     link: Arc<dyn Link>,
-    /// How many broke before it.
+    /// How many broke before it did.
     broken: Option<u64>,
 }
 
@@ -61,19 +68,28 @@ impl Fence {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// A connection begins. Those that are gone by now have broken.
+    /// A connection begins. Those that are over by now have broken, and be it this one.
     pub fn enter(self: &Arc<Self>, link: Arc<dyn Link>) -> Passage {
         let mut state = self.lock();
-        let there = |(id, other): (&u64, &Entered)| {
-            (other.broken.is_none() && other.link.close_if_gone()).then_some(*id)
-        };
-        let gone: Vec<u64> = state.entered.iter().filter_map(there).collect();
-        gone.into_iter().for_each(|id| self.break_off(&mut state, id));
         let id = state.count.0;
         state.count.0 += 1;
         state.entered.insert(id, Entered { link, broken: None });
+        self.find_gone(&mut state);
         drop(state);
         Passage { fence: self.clone(), id }
+    }
+
+    /// Some connection may be over: those that are have broken.
+    pub fn look(&self) {
+        self.find_gone(&mut self.lock());
+    }
+
+    fn find_gone(&self, state: &mut State) {
+        let there = |(id, other): (&u64, &Entered)| {
+            (other.broken.is_none() && other.link.is_over()).then_some(*id)
+        };
+        let gone: Vec<u64> = state.entered.iter().filter_map(there).collect();
+        gone.into_iter().for_each(|id| self.break_off(state, id));
     }
 
     fn break_off(&self, state: &mut State, id: u64) {
@@ -101,30 +117,26 @@ impl Passage {
     }
 
     /// Waits until nothing is left of the connections that broke before.
-    ///
-    /// # Errors
-    /// If this one did: nothing that it asks for may begin.
-    pub async fn pass(&self) -> Result<(), Closed> {
+    pub async fn pass(&self) {
         if self.fence.broken.load(Ordering::Acquire) == 0 {
-            return Ok(());
+            return;
         }
         let mut limit = None;
         poll_fn(|cx| {
             let mut state = self.fence.lock();
-            if state.entered.get(&self.id).is_some_and(|own| own.broken.is_some()) {
-                return Poll::Ready(Err(Closed));
-            }
-            let limit = *limit.get_or_insert(state.count.1);
+            let asked = *limit.get_or_insert(state.count.1);
+            let own = state.entered.get(&self.id).and_then(|own| own.broken);
+            let limit = own.map_or(asked, |own| own.min(asked));
             let is_before = |other: &Entered| other.broken.is_some_and(|before| before < limit);
             if !state.entered.values().any(is_before) {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(());
             }
             if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
                 state.waiting.push(cx.waker().clone());
             }
             Poll::Pending
         })
-        .await
+        .await;
     }
 }
 
@@ -158,7 +170,7 @@ mod tests {
     struct Host(AtomicBool);
 
     impl Link for Host {
-        fn close_if_gone(&self) -> bool {
+        fn is_over(&self) -> bool {
             self.0.load(Ordering::Relaxed)
         }
     }
@@ -172,11 +184,8 @@ mod tests {
         }
     }
 
-    fn pass_at_once(passage: &Passage) -> Option<Result<(), Closed>> {
-        match pin!(passage.pass()).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(outcome) => Some(outcome),
-            Poll::Pending => None,
-        }
+    fn passes(passage: &Passage) -> bool {
+        pin!(passage.pass()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
@@ -184,11 +193,11 @@ mod tests {
         let fence = Arc::<Fence>::default();
         let enter = || fence.enter(Arc::new(Host::default()));
         let (first, second) = (enter(), enter());
-        assert_eq!((pass_at_once(&first), pass_at_once(&second)), (Some(Ok(())), Some(Ok(()))));
+        assert!(passes(&first) && passes(&second));
         first.break_off();
         first.break_off();
         let third = enter();
-        assert_eq!((pass_at_once(&second), pass_at_once(&third)), (None, None));
+        assert!(!passes(&second) && !passes(&third));
         let woken = Arc::<Woken>::default();
         let waker = Waker::from(woken.clone());
         let mut passing = pin!(second.pass());
@@ -197,7 +206,7 @@ mod tests {
         drop(first);
         assert!(woken.0.load(Ordering::Relaxed));
         assert!(passing.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
-        assert_eq!(pass_at_once(&third), Some(Ok(())));
+        assert!(passes(&third));
     }
 
     #[test]
@@ -212,7 +221,7 @@ mod tests {
         second.break_off();
         drop(first);
         assert!(passing.as_mut().poll(&mut context).is_ready());
-        assert_eq!(pass_at_once(&third), None);
+        assert!(!passes(&third));
         drop(second);
     }
 
@@ -222,12 +231,15 @@ mod tests {
         let enter = || fence.enter(Arc::new(Host::default()));
         let (first, second) = (enter(), enter());
         first.break_off();
-        assert_eq!(pass_at_once(&second), None);
+        assert!(!passes(&second));
+        let mut passing = pin!(second.pass());
+        assert!(passing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         second.break_off();
-        assert_eq!(
-            (pass_at_once(&first), pass_at_once(&second)),
-            (Some(Err(Closed)), Some(Err(Closed)))
-        );
+        assert!(passes(&first), "what it still has comes first");
+        assert!(!passes(&second));
+        drop(first);
+        assert!(passes(&second));
+        assert!(passing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
     }
 
     #[test]
@@ -237,10 +249,27 @@ mod tests {
         let first = fence.enter(host.clone());
         let second = fence.enter(Arc::new(Host::default()));
         host.0.store(true, Ordering::Relaxed);
-        assert_eq!(pass_at_once(&second), Some(Ok(())), "nobody has looked");
+        assert!(passes(&second), "nobody has looked");
         let third = fence.enter(Arc::new(Host::default()));
-        assert_eq!((pass_at_once(&second), pass_at_once(&third)), (None, None));
+        assert!(!passes(&second) && !passes(&third));
         drop(first);
-        assert_eq!(pass_at_once(&third), Some(Ok(())));
+        assert!(passes(&third));
+    }
+
+    #[test]
+    fn who_is_told_finds_those_that_are_gone() {
+        let fence = Arc::<Fence>::default();
+        let host = Arc::<Host>::default();
+        let (first, second) = (fence.enter(host.clone()), fence.enter(Arc::new(Host::default())));
+        fence.look();
+        assert!(passes(&second), "all are there");
+        host.0.store(true, Ordering::Relaxed);
+        fence.look();
+        assert!(!passes(&second));
+        drop(first);
+        assert!(passes(&second));
+        // One that is over before it has a place.
+        let late = fence.enter(host);
+        assert!(passes(&late) && !passes(&second));
     }
 }

@@ -6,6 +6,8 @@ mod support;
 use palisade_nbd::EndReason;
 use palisade_nbd::limits::JOBS;
 use sim::volume::{MemoryVolume, Op};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use support::client::{Client, DISC, READ, TRIM, ZEROES};
 use support::{Gone, World};
@@ -119,11 +121,9 @@ fn another_volume_waits_for_nobody() {
     assert_eq!(same.pipe.unread(), 0);
 }
 
-/// One that has as many requests as it may takes no more, and so does not come to see that its
-/// client is gone.
-#[test]
-fn a_connection_that_does_not_look_is_found_to_be_gone() {
-    let (world, volume) = world();
+/// A connection that has as many requests as it may, so that it takes no more and does not come to
+/// see that its client is gone, which the system has been told; and how it ends.
+fn full(world: &World, volume: &MemoryVolume) -> (Arc<Gone>, Rc<Cell<Option<EndReason>>>) {
     let gone = Arc::<Gone>::default();
     let (client, end) = world.connect_by(gone.clone());
     let first = Client::new(client.pipe.clone());
@@ -132,11 +132,18 @@ fn a_connection_that_does_not_look_is_found_to_be_gone() {
     for cookie in 0..=JOBS as u64 {
         first.request(ZEROES, 0, cookie, 0, 2 * BLOCK as u32);
     }
-    // It is told by the system before the next one comes.
     first.pipe.leave();
-    gone.tell();
     world.core.run_ready();
     assert_eq!((volume.log().len(), end.get()), (JOBS, None));
+    (gone, end)
+}
+
+#[test]
+fn a_connection_that_does_not_look_is_found_to_be_gone() {
+    let (world, volume) = world();
+    let (gone, end) = full(&world, &volume);
+    // It is told by the system before the next one comes.
+    gone.tell();
     let behind = entered(&world);
     behind.write(0, 1, BLOCK as u64, &[2; BLOCK]);
     world.core.run_ready();
@@ -145,4 +152,43 @@ fn a_connection_that_does_not_look_is_found_to_be_gone() {
     answered(&world, &behind, 1);
     assert_eq!(volume.bytes_at(BLOCK, BLOCK), [2; BLOCK]);
     assert_eq!(end.get(), Some(EndReason::Closed));
+}
+
+#[test]
+fn those_that_are_there_wait_for_one_that_does_not_look() {
+    let (world, volume) = world();
+    let beside = entered(&world);
+    let (gone, end) = full(&world, &volume);
+    gone.tell();
+    world.fence("vol").look();
+    beside.write(0, 1, BLOCK as u64, &[2; BLOCK]);
+    world.core.run_ready();
+    assert_eq!(volume.log(), [], "it waits");
+    volume.hold(None);
+    answered(&world, &beside, 1);
+    assert_eq!(volume.bytes_at(BLOCK, BLOCK), [2; BLOCK]);
+    assert_eq!(end.get(), Some(EndReason::Closed));
+}
+
+/// A client may say that it sends nothing more, and wait for its answers.
+#[test]
+fn who_sends_nothing_more_gets_its_answers() {
+    let (world, volume) = world();
+    let gone = Arc::<Gone>::default();
+    let (client, end) = world.connect_by(gone.clone());
+    let first = Client::new(client.pipe.clone());
+    world.core.block_on(async move { client.enter(false).await });
+    volume.hold(Some(0));
+    for cookie in 0..=JOBS as u64 {
+        first.request(ZEROES, 0, cookie, 0, BLOCK as u32);
+    }
+    first.request(DISC, 0, 0, 0, 0);
+    gone.tell();
+    world.core.run_ready();
+    let behind = entered(&world);
+    volume.hold(None);
+    (0..=JOBS as u64).for_each(|cookie| answered(&world, &first, cookie));
+    behind.write(0, 1, 0, &[2; BLOCK]);
+    answered(&world, &behind, 1);
+    assert_eq!(end.get(), Some(EndReason::Disconnected));
 }

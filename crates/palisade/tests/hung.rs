@@ -20,6 +20,8 @@ const END: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(300);
 /// What is written at a time.
 const PART: usize = 64 << 10;
+/// Requests of a connection that are in progress at once.
+const JOBS: u64 = 64;
 
 /// A drive's file and the device that it is by now.
 fn as_device(place: &Place, drive: &str, n: usize) -> Loop {
@@ -113,9 +115,10 @@ fn a_daemon_ends_while_a_drive_hangs_without_io_uring() {
     end_while_a_drive_hangs(&["env", "PALISADE_IO=blocking"]);
 }
 
-/// Without redundancy nothing but the fence of its connections puts a volume's writes in order.
-#[test]
-fn what_a_broken_connection_left_comes_first_on_all_cores() {
+/// Breaks a connection with so many writes that a drive holds up, and asks by another on the other
+/// core, `early`: that was there before. Without redundancy nothing but the fence of its
+/// connections puts a volume's writes in order.
+fn break_off(writes: u64, early: bool) {
     if !tools_are_there(TOOLS) || !loops::are_to_be_had() {
         return;
     }
@@ -130,21 +133,28 @@ fn what_a_broken_connection_left_comes_first_on_all_cores() {
 
     // Its place on the drive is known, so that nothing but the write itself is to be done.
     let mut broken = connect();
+    let there = early.then(connect);
     broken.write(0, &new).expect("written");
     let frozen = Frozen::new(&mount);
     let before = daemon.written("a");
-    broken.send(Kind::Write, 0, 1, (0, PART as u32), &old).expect("sent");
+    for cookie in 0..writes {
+        broken.send(Kind::Write, 0, cookie, (0, PART as u32), &old).expect("sent");
+    }
     until("the write has begun", END, || (daemon.written("a") > before).then_some(()));
     drop(broken);
 
-    // On the other core, and from the drive that answers.
-    let mut next = connect();
-    next.send(Kind::Read, 0, 2, (30 * MIB, PART as u32), &[]).expect("sent");
-    let early = next.receive_within(LOOK).expect("looked");
-    assert_eq!(early, None, "the write was not waited for");
+    // From the drive that answers. Who was there may ask before the other's end is seen.
+    let mut next = there.unwrap_or_else(connect);
+    let mut back = vec![0; PART];
+    until("what it left is waited for", END, || {
+        next.send(Kind::Read, 0, 2, (30 * MIB, PART as u32), &[]).expect("sent");
+        let Some(answered) = next.receive_within(LOOK).expect("looked") else { return Some(()) };
+        assert_eq!((answered, early), (2, true), "the write was not waited for");
+        next.receive_data(&mut back).expect("read");
+        None
+    });
     drop(frozen);
     assert_eq!(next.receive().expect("answered"), 2);
-    let mut back = vec![0; PART];
     next.receive_data(&mut back).expect("read");
     next.write(0, &new).expect("written");
     next.read(0, &mut back).expect("read");
@@ -152,4 +162,15 @@ fn what_a_broken_connection_left_comes_first_on_all_cores() {
     drop(next);
     daemon.stop();
     mount.end();
+}
+
+#[test]
+fn what_a_broken_connection_left_comes_first_on_all_cores() {
+    break_off(1, false);
+}
+
+/// More than a connection may have in progress: it takes no more, and reads no end.
+#[test]
+fn a_connection_that_was_there_waits_for_one_that_is_full() {
+    break_off(JOBS + 1, true);
 }

@@ -143,6 +143,16 @@ impl Socket {
         Ok(())
     }
 
+    /// Waits until the connection is over, as [`Line::is_over`] says it, or was ended here.
+    pub async fn over(&self) {
+        while !self.line.is_over() {
+            // A descriptor that can't be waited for belongs to nobody who could ask for anything.
+            if self.reactor.ready(&self.fd, libc::POLLRDHUP).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Ends the direction to the peer, which reads what was sent and then the end.
     pub fn finish(&self) -> io::Result<()> {
         sys::shutdown_sending(self.fd.as_fd())

@@ -5,7 +5,7 @@ use io::{Env as _, Priority};
 use palisade_runtime::{
     Config, CoreEnv, Line, Listener, NoDrive, Runtime, Socket, run_single_with,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -267,6 +267,44 @@ fn a_connection_is_looked_at_from_any_thread() {
         }
         lines[1].shutdown().expect("open");
     });
+}
+
+/// Beside one who reads and one who writes, and whatever was not received.
+#[test]
+fn the_end_of_a_connection_is_waited_for() {
+    for config in configs() {
+        run_single_with(config, async |env: Env| {
+            for here in [false, true] {
+                let (mut peer, own) = UnixStream::pair().expect("a pair");
+                let socket = Socket::from_unix(env.reactor(), own).expect("taken over");
+                let writer = socket.clone();
+                let is_stopped = Rc::new(Cell::new(false));
+                let stopped = is_stopped.clone();
+                env.spawn(Priority::First, async move {
+                    while writer.write_all(&[0; 1 << 16]).await.is_ok() {}
+                    stopped.set(true);
+                });
+                peer.write_all(b"unread").expect("sent");
+                let mut over = std::pin::pin!(socket.over());
+                for _ in 0..3 {
+                    env.sleep(Nanos::from_millis(1)).await;
+                    poll_fn(|cx| {
+                        assert!(over.as_mut().poll(cx).is_pending(), "both are there");
+                        Poll::Ready(())
+                    })
+                    .await;
+                }
+                match here {
+                    true => socket.shutdown().expect("open"),
+                    false => drop(peer),
+                }
+                over.await;
+                while !is_stopped.get() {
+                    env.sleep(Nanos::from_millis(1)).await;
+                }
+            }
+        });
+    }
 }
 
 #[test]

@@ -152,6 +152,31 @@ fn names_feature(code: &str, at: usize) -> bool {
     behind.strip_prefix('=').is_some_and(|value| value.trim_start().starts_with('"'))
 }
 
+/// The crates that the trials judge: as they are tried they are served.
+const TRIED: &[&str] = &["io", "layout", "format", "engine"];
+
+/// Nothing in the crates that are tried is built in another way for it, but their own tests.
+pub fn conditions(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let tried = |f: &&File| {
+        let inside = |name| f.path.starts_with(&format!("crates/{name}/src/"));
+        f.is_rust() && TRIED.iter().any(inside)
+    };
+    for file in files.iter().filter(tried) {
+        for word in ["cfg", "cfg_attr"] {
+            for at in places(&file.code, word) {
+                let behind = file.code[at + word.len()..].trim_start_matches('!');
+                if behind.starts_with('(') && !behind.starts_with("(test)") {
+                    let message = "what is under trial is the product's: it is built in one way \
+                                   only, but for `cfg(test)`";
+                    findings.push(Finding::new(file, line_of(&file.code, at), message));
+                }
+            }
+        }
+    }
+    findings
+}
+
 /// Only the trials ask for the engine's bugs, nobody for the NVMe/TCP target's (`cargo xtask
 /// histories` does on its command line), and nothing else is different there.
 pub fn mutants(files: &[File]) -> Vec<Finding> {
@@ -275,6 +300,16 @@ mod tests {
             rust("crates/trials/src/main.rs"),
         ];
         expect(printing, &files, &["crates/control/src/a.rs:2", "crates/palisade/src/serve.rs:2"]);
+    }
+
+    #[test]
+    fn what_is_tried_is_built_in_one_way() {
+        let text = "//! A.\n#[cfg(test)]\n#[cfg(debug_assertions)]\nif cfg!(fuzzing) {}\n\
+                    #[cfg_attr(test, derive(Debug))]\n#[cfg(not(test))]\n";
+        let files = ["engine", "trials"]
+            .map(|name| File::new(&format!("crates/{name}/src/a.rs"), text, false));
+        let places = [3, 4, 6, 5].map(|line| format!("crates/engine/src/a.rs:{line}"));
+        expect(conditions, &files, &places.each_ref().map(String::as_str));
     }
 
     #[test]

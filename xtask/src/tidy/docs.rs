@@ -2,6 +2,7 @@
 
 use super::Finding;
 use super::files::File;
+use super::scan::places;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
@@ -43,7 +44,19 @@ pub fn invariants_name_their_check(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Every `` `test:NAME` `` of a page is a function of a Rust or Python source.
+/// Whether a Rust source has a test of this name: a function with the attribute, or a case that a
+/// macro makes one of.
+fn has_test(code: &str, name: &str) -> bool {
+    places(code, name).any(|at| {
+        let Some(before) = code[..at].strip_suffix("fn ") else {
+            return code.contains("macro_rules!");
+        };
+        let item = before.rfind(['}', ';']).map_or(0, |end| end + 1);
+        before[item..].contains("#[test]")
+    })
+}
+
+/// Every `` `test:NAME` `` of a page is a test of a Rust source, or a function of a Python one.
 pub fn named_tests_exist(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|f| f.path.ends_with(".md")) {
@@ -51,12 +64,14 @@ pub fn named_tests_exist(files: &[File]) -> Vec<Finding> {
             for rest in line.split("`test:").skip(1) {
                 let name = rest.split('`').next().unwrap_or("");
                 let plain = !name.is_empty() && name.bytes().all(super::scan::is_word);
-                let (rust, python) = (format!("fn {name}("), format!("def {name}("));
-                let exists = files.iter().any(|f| {
-                    f.code.contains(&rust)
-                        || (!f.is_rust() && !f.path.ends_with(".md") && f.text.contains(&python))
-                });
-                if plain && name != "NAME" && !exists {
+                let python = format!("def {name}(");
+                let exists = || {
+                    files.iter().any(|f| match f.is_rust() {
+                        true => has_test(&f.code, name),
+                        false => !f.path.ends_with(".md") && f.text.contains(&python),
+                    })
+                };
+                if plain && name != "NAME" && !exists() {
                     let message =
                         format!("no test `{name}`: name the test that exists, or write it");
                     findings.push(Finding::new(file, index + 1, message));
@@ -146,9 +161,24 @@ mod tests {
     fn named_tests_that_do_not_exist_are_found() {
         let files = [
             File::new("docs/a.md", "`test:one` and `test:two`\n`test:three` `test:four`\n", false),
-            File::new("crates/a/src/lib.rs", "fn one() {}\n// fn two() {}\n", false),
+            File::new("docs/b.md", "`test:help`\n`test:five`\n`test:called`\n", false),
+            File::new("crates/a/src/lib.rs", "#[test]\nfn one() {}\n// fn two() {}\n", false),
+            File::new(
+                "crates/a/tests/a.rs",
+                "use a;\nfn help() {}\n#[test]\n#[ignore]\nfn x() { called(); }\n",
+                false,
+            ),
+            File::new(
+                "crates/a/tests/b.rs",
+                "macro_rules! cases {}\ncases! { five = 0; }\n",
+                false,
+            ),
             File::new("script/test_x.py", "def three():\n", false),
         ];
-        expect(named_tests_exist, &files, &["docs/a.md:1", "docs/a.md:2"]);
+        expect(
+            named_tests_exist,
+            &files,
+            &["docs/a.md:1", "docs/a.md:2", "docs/b.md:1", "docs/b.md:3"],
+        );
     }
 }

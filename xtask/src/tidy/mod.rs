@@ -43,7 +43,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -57,6 +57,7 @@ const RULES: [Rule; 20] = [
     crates::direction,
     crates::outside,
     crates::decoder,
+    crates::conditions,
     crates::mutants,
     crates::printing,
     docs::crates_are_mentioned,

@@ -106,7 +106,7 @@ impl<E: Env> Flush<E> {
             let mut state = opening.flushes.lock();
             let over = match state.failed {
                 Some(error) => Some(Err(error)),
-                None if opening.out.get() => Some(Err(opening.why())),
+                None if opening.is_out() => Some(Err(opening.why())),
                 None => (state.begun > self.need || state.begun == self.need && !state.running)
                     .then_some(Ok(())),
             };

@@ -150,7 +150,7 @@ impl<E: Env> Watch<E> {
                 drive: self.inner.env.bind(&opened.shared),
                 watch: self.clone(),
                 number,
-                out: Cell::new(false),
+                out: Cell::new(None),
                 error: Cell::new(None),
                 token: Some(opened.token.clone()),
                 flushes: opened.flushes.clone(),
@@ -239,8 +239,9 @@ struct Opening<E: Env> {
     drive: E::Drive,
     watch: Watch<E>,
     number: u32,
-    /// Given up.
-    out: Cell<bool>,
+    /// Given up, and what for: not always what spoke against the drive first, which may have been
+    /// nothing to give it up for.
+    out: Cell<Option<DriveError>>,
     /// The first failure that speaks against the drive.
     error: Cell<Option<DriveError>>,
     token: Option<Arc<()>>,
@@ -251,7 +252,8 @@ impl<E: Env> Opening<E> {
     /// Leaves all requests under way behind, and refuses new ones.
     fn give_up(&self, error: DriveError) {
         self.note(error);
-        if !self.out.replace(true) {
+        if !self.is_out() {
+            self.out.set(Some(error));
             self.watch.wake(|entry| entry.opening == self.number);
         }
     }
@@ -262,9 +264,13 @@ impl<E: Env> Opening<E> {
         }
     }
 
+    fn is_out(&self) -> bool {
+        self.out.get().is_some()
+    }
+
     /// What those are told whose requests are given up.
     fn why(&self) -> DriveError {
-        self.error.get().unwrap_or(DriveError::Gone)
+        self.out.get().unwrap_or(DriveError::Gone)
     }
 }
 
@@ -306,7 +312,7 @@ impl<E: Env> Watched<E> {
             drive: old.drive.clone(),
             watch: old.watch.clone(),
             number: old.number,
-            out: Cell::new(true),
+            out: Cell::new(Some(old.why())),
             error: old.error.clone(),
             token: None,
             flushes: old.flushes.clone(),
@@ -325,7 +331,7 @@ impl<E: Env> Watched<E> {
 
     #[inline]
     fn done(&self, start: impl FnOnce(&E::Drive) -> <E::Drive as Drive>::Done) -> Doing<E> {
-        if self.opening.out.get() {
+        if self.opening.is_out() {
             return Doing::refused(self.opening.why());
         }
         Doing::going(self.pass(start))
@@ -342,7 +348,7 @@ impl<E: Env> Drive for Watched<E> {
 
     #[inline]
     fn read(&self, offset: u64, into: BufMut) -> Reading<E> {
-        if self.opening.out.get() {
+        if self.opening.is_out() {
             return Reading::refused(self.opening.why(), into);
         }
         let bytes = into.len();
@@ -355,7 +361,7 @@ impl<E: Env> Drive for Watched<E> {
     }
 
     fn flush(&self) -> Doing<E> {
-        if self.opening.out.get() {
+        if self.opening.is_out() {
             return Doing::refused(self.opening.why());
         }
         Doing::flushing(Flush::new(self.opening.clone()))

@@ -44,10 +44,10 @@ impl<E: Env, T: Future + Unpin + 'static> Pass<E, T> {
             self.leave_behind();
             return Poll::Ready(Err(DriveError::Timeout));
         }
-        if !opening.out.get() && opening.watch.is_old(self.since) {
+        if !opening.is_out() && opening.watch.is_old(self.since) {
             opening.give_up(DriveError::Timeout);
         }
-        if opening.out.get() {
+        if opening.is_out() {
             let why = opening.why();
             let given_up = &opening.watch.inner.given_up;
             given_up.set(given_up.get() + 1);

@@ -492,6 +492,29 @@ fn a_bad_block_does_not_hide_that_a_drive_hangs() {
     assert_eq!(rig.status().unreadable, []);
 }
 
+/// A drive that the array can't do without stays when it fails to read something. If it hangs after
+/// that, no core goes on refusing reads of it while the array says that all is well.
+#[test]
+fn a_failed_read_does_not_hide_that_a_drive_hangs() {
+    let drives = drives(3, 17, false);
+    let (rig, volumes, _oracle) = array(Level::Raid0, &drives, false, 1, 17);
+    let read = || {
+        let volume = volumes[0].clone();
+        let reading = async move { volume.read(0, Pool::single(4096)).await.0 };
+        rig.world.block_on(CoreId(0), reading)
+    };
+    drives.iter().for_each(|drive| drive.fail_reads(0, 1));
+    assert_eq!(read(), Err(BlockError::Unavailable));
+    drives.iter().for_each(SharedSimDrive::calm);
+    assert_eq!((rig.status().state, read()), (ArrayState::Optimal, Ok(())));
+    drives.iter().for_each(SharedSimDrive::hang);
+    assert_eq!(read(), Err(BlockError::Unavailable));
+    rig.world.run_for(Nanos::from_millis(100));
+    let timeouts: Vec<_> = rig.status().slots.iter().map(|slot| slot.errors.timeouts).collect();
+    assert_eq!(timeouts.iter().sum::<u64>(), 1, "{timeouts:?}");
+    assert_ne!(rig.status().state, ArrayState::Optimal);
+}
+
 /// Somebody waits, which wakes the clock, and is gone before the clock has looked: whoever waits
 /// next is told of a hung drive as well.
 #[test]

@@ -130,9 +130,7 @@ impl<E: Env, T: Transport, V: Blocks> Session<E, T, V> {
             if request.kind == command::WRITE && request.bytes > REQUEST_BYTES_MAX {
                 return Violation::WriteTooLong.into();
             }
-            if passage.pass().await.is_err() {
-                return EndReason::Closed;
-            }
+            passage.pass().await;
             self.credits.acquire(1).await;
             if self.start(&request, scratch).await.is_err() {
                 return EndReason::Closed;

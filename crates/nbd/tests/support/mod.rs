@@ -41,7 +41,7 @@ impl Gone {
 }
 
 impl Link for Gone {
-    fn close_if_gone(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -99,6 +99,11 @@ impl World {
     pub fn with(shelf: Shelf, size: MemorySize) -> Self {
         let (core, memory) = (Core::new(), ConnectionMemory::new(size));
         Self { core, shelf, memory, fences: Fences::default() }
+    }
+
+    /// The fence of a volume that has had connections.
+    pub fn fence(&self, name: &str) -> Arc<Fence> {
+        self.fences.borrow()[name].clone()
     }
 
     /// Connects a client; how the connection ends is found in the cell.

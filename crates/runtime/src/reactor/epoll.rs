@@ -1,8 +1,8 @@
 //! The back end without io_uring: epoll for sockets, a blocking pool for files.
 //!
-//! Invariant: at most one waiting slot per descriptor and direction is registered at a time; a
-//! second one of the same direction takes the first one's place after waking it (a readiness
-//! report may always be spurious).
+//! Invariant: at most one waiting slot per descriptor and kind (to read, to write, for the end) is
+//! registered at a time; a second one of the same kind takes the first one's place after waking it
+//! (a readiness report may always be spurious).
 
 use super::pool::{Pool, Sink};
 use super::slab::Call;
@@ -16,12 +16,21 @@ use units::Nanos;
 
 const READ: u32 = libc::EPOLLIN as u32;
 const WRITE: u32 = libc::EPOLLOUT as u32;
+/// The peer sends nothing more.
+const END: u32 = libc::EPOLLRDHUP as u32;
 
 /// Slots that wait for a descriptor.
 #[derive(Default, Clone, Copy)]
 struct Waiting {
     read: Option<u32>,
     write: Option<u32>,
+    end: Option<u32>,
+}
+
+impl Waiting {
+    fn places(&mut self) -> [(&mut Option<u32>, u32); 3] {
+        [(&mut self.read, READ), (&mut self.write, WRITE), (&mut self.end, END)]
+    }
 }
 
 pub(crate) struct Epoll {
@@ -47,7 +56,8 @@ impl Epoll {
             return self.pool.submit(self.sink.clone(), index, fd, call);
         };
         let mut waiting = self.waiting.get(&fd).copied().unwrap_or_default();
-        let place = if events & READ != 0 { &mut waiting.read } else { &mut waiting.write };
+        let own = waiting.places().into_iter().find(|(_, kind)| events & kind != 0);
+        let (place, _) = own.expect("it waits for one of the kinds");
         if let Some(before) = place.replace(index) {
             self.done.push((before, events as i32));
         }
@@ -55,24 +65,21 @@ impl Epoll {
     }
 
     pub(crate) fn cancel_poll(&mut self, index: u32) {
-        let is_ours = |w: &Waiting| w.read == Some(index) || w.write == Some(index);
+        let is_ours = |w: &Waiting| [w.read, w.write, w.end].contains(&Some(index));
         let Some((fd, waiting)) = self.waiting.iter().find(|(_, w)| is_ours(w)) else { return };
         let (fd, mut waiting) = (*fd, *waiting);
-        if waiting.read == Some(index) {
-            waiting.read = None;
-        } else {
-            waiting.write = None;
+        for (place, _) in waiting.places() {
+            place.take_if(|ours| *ours == index);
         }
         self.register(fd, waiting);
         self.done.push((index, -libc::ECANCELED));
     }
 
     /// Tells the kernel what is waited for on `fd` now.
-    fn register(&mut self, fd: RawFd, waiting: Waiting) {
+    fn register(&mut self, fd: RawFd, mut waiting: Waiting) {
         let before = self.waiting.remove(&fd);
-        let mut events = 0;
-        events |= if waiting.read.is_some() { READ } else { 0 };
-        events |= if waiting.write.is_some() { WRITE } else { 0 };
+        let asked = waiting.places().into_iter().filter(|(place, _)| place.is_some());
+        let events = asked.fold(0, |events, (_, kind)| events | kind);
         let op = match (before.is_some(), events) {
             (false, 0) => return,
             (true, 0) => libc::EPOLL_CTL_DEL,
@@ -89,9 +96,10 @@ impl Epoll {
         }
     }
 
-    fn report(&mut self, waiting: Waiting) {
-        self.done.extend(waiting.read.map(|index| (index, READ as i32)));
-        self.done.extend(waiting.write.map(|index| (index, WRITE as i32)));
+    fn report(&mut self, mut waiting: Waiting) {
+        for (place, kind) in waiting.places() {
+            self.done.extend(place.map(|index| (index, kind as i32)));
+        }
     }
 
     pub(crate) fn has_news(&self) -> bool {
@@ -115,11 +123,10 @@ impl Epoll {
         let Some(mut waiting) = self.waiting.get(&fd).copied() else { return };
         let mut ready = Waiting::default();
         let failed = events & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
-        if failed || events & READ != 0 {
-            ready.read = waiting.read.take();
-        }
-        if failed || events & WRITE != 0 {
-            ready.write = waiting.write.take();
+        for ((place, kind), (ready, _)) in waiting.places().into_iter().zip(ready.places()) {
+            if failed || events & kind != 0 {
+                *ready = place.take();
+            }
         }
         self.register(fd, waiting);
         self.report(ready);
