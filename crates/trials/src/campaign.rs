@@ -223,7 +223,8 @@ pub fn report(sum: &Sum) -> String {
         "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
          recoveries), {} starts refused as they must be\n{} requests of hosts\nfaults by kind:\n\
          {}\nlooked at by oracle:\n{}\nmay be refused, and why:\n{}\n\
-         exceptions used: (a) {}, (b) {}\n{} crash points in {:.1} seconds, {:.0} a second",
+         exceptions used: (a) {}, (b) {}\nover budget: {}\n\
+         {} crash points in {:.1} seconds, {:.0} a second",
         t.seeds,
         t.points,
         t.points,
@@ -236,6 +237,7 @@ pub fn report(sum: &Sum) -> String {
         refusals.join("\n"),
         t.exceptions[0],
         t.exceptions[1],
+        t.over_budget,
         t.points,
         sum.seconds,
         t.points as f64 / sum.seconds.max(0.001),
@@ -255,8 +257,8 @@ pub fn json(sum: &Sum) -> String {
     format!(
         "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
          \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"looks\":{{{}}},\
-         \"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"combinations\":{},\
-         \"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
+         \"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"over_budget\":{},\
+         \"combinations\":{},\"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
         commit(),
         t.seeds,
         t.points,
@@ -270,6 +272,7 @@ pub fn json(sum: &Sum) -> String {
         fields(&t.refusals),
         t.exceptions[0],
         t.exceptions[1],
+        t.over_budget,
         t.combinations[0],
         t.combinations[1],
         t.combinations[2],

@@ -23,7 +23,7 @@ use crate::presence;
 use crate::raw;
 use crate::rig::{ARRAY, Blind, Machine, Rig};
 use crate::silent;
-use crate::tally::Tally;
+use crate::tally::{Cause, Tally};
 use crate::versions::Versions;
 use core::ops::Range;
 use engine::array::message::Repair;
@@ -134,8 +134,9 @@ struct How<'a> {
     unit: u64,
     /// What is read stays as it is, whatever happens.
     pin: bool,
-    /// Whether blocks of a volume at an offset were hurt by something that is known.
-    hurt: &'a dyn Fn(&str, u64) -> bool,
+    /// Why blocks of a volume at an offset may not be readable, if something is known to have hurt
+    /// them.
+    why: &'a dyn Fn(&str, u64) -> Option<Cause>,
     /// Blocks may be unreadable on more drives than redundancy covers.
     beyond: bool,
 }
@@ -164,7 +165,7 @@ fn read_all(
             Some(bytes) => {
                 tally.look("versions: blocks read", bytes.len() as u64 / versions.grain());
                 let excused = wrong(versions.check(at, 0, &bytes, how.pin))?;
-                tally.exceptions[1] += excused;
+                tally.over_budget += excused;
                 for (page, part) in bytes.chunks(PAGE).enumerate().filter(|_| excused > 0) {
                     if wrong(versions.check(at, (page * PAGE) as u64, part, how.pin))? > 0 {
                         content.unknown.insert(page);
@@ -201,7 +202,7 @@ fn read_units(
         if let Some(part) = part {
             tally.look("versions: blocks read", part.len() as u64 / versions.grain());
             let excused = wrong(versions.check(at, from, &part, how.pin))?;
-            tally.exceptions[1] += excused;
+            tally.over_budget += excused;
             if excused > 0 {
                 unknown.extend(all.len() / PAGE..(all.len() + part.len()).div_ceil(PAGE));
             }
@@ -209,11 +210,12 @@ fn read_units(
             continue;
         }
         let name = &versions.volumes()[at].name;
-        if !how.beyond && !(how.hurt)(name, from) {
+        let cause = (how.why)(name, from).or(how.beyond.then_some(Cause::OverBudget));
+        let Some(cause) = cause else {
             let text = format!("{unit} bytes at {from} can't be read, nothing has hurt them");
             return Err(Failure::new(Oracle::Versions, text));
-        }
-        tally.exceptions[0] += 1;
+        };
+        tally.lean(cause);
         unknown.extend(all.len() / PAGE..(all.len() + unit as usize).div_ceil(PAGE));
         all.extend(vec![0; unit as usize]);
         unread.push(from);
@@ -343,7 +345,7 @@ fn again_known(context: &mut Context, digest: u64, versions: &Versions) -> Outco
     }
     for content in found.iter() {
         let at = versions.named(&content.name).expect("it was found");
-        context.tally.exceptions[1] += wrong(versions.check(at, 0, &content.bytes, false))?;
+        context.tally.over_budget += wrong(versions.check(at, 0, &content.bytes, false))?;
     }
     Ok(true)
 }
@@ -400,8 +402,8 @@ fn recover(
     };
     context.tally.look("start: started", 1);
     let unit = context.unit;
-    let hurt = |name: &str, at: u64| before.hurt(name, at, unit);
-    let how = How { unit, pin: false, beyond: context.beyond, hurt: &hurt };
+    let why = |name: &str, at: u64| before.why(name, at, unit);
+    let how = How { unit, pin: false, beyond: context.beyond, why: &why };
     if rng.chance(30) {
         // Until the resync is over, a crash and the loss of a copy may still show the other.
         let mut versions = versions.borrow_mut();

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
 use crate::rig::{ARRAY, Answer, BOUND, Machine, Rig, reference};
 use crate::scenario::{Admin, Fault, Host, Scenario, Session, Step, What, shape};
-use crate::tally::Tally;
+use crate::tally::{Cause, Tally};
 use crate::versions::Versions;
 use core::future::Future;
 use engine::array::message::Repair;
@@ -23,7 +23,7 @@ use io::{BlockError, Blocks, Env, Pool, Priority};
 use layout::Level;
 use sim::{Rng, SharedSimDrive};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use units::{CoreId, MIB, Nanos, Slot};
 
@@ -68,8 +68,8 @@ pub struct Floor {
     focus: u64,
     /// Requests may fail once a drive does.
     fragile: bool,
-    /// Units of volumes that were lost before, and not written since: they can't be read.
-    pub lost: RefCell<BTreeSet<(usize, u64)>>,
+    /// Units of volumes that were lost before, and not written since, and why: they can't be read.
+    pub lost: RefCell<BTreeMap<(usize, u64), Cause>>,
     /// Something befell a drive, now or in a session before.
     faulty: Cell<bool>,
     /// Nobody does anything new before.
@@ -287,7 +287,7 @@ impl Floor {
         let (result, got) = volume.read(from, Pool::single(bytes as usize)).await;
         if self.ended(result, "read", (at, from, bytes))? {
             let excused = self.versions.borrow_mut().check(at, from, &got, false)?;
-            self.tally.borrow_mut().exceptions[1] += excused;
+            self.tally.borrow_mut().over_budget += excused;
         }
         Ok(())
     }
@@ -314,7 +314,7 @@ impl Floor {
         };
         // A discard may leave what was there: both stay possible until a read tells.
         if self.ended(result, "change", (at, from, bytes))? && host != Host::Discard {
-            self.lost.borrow_mut().retain(|unit| !self.meets(*unit, (at, from, bytes)));
+            self.lost.borrow_mut().retain(|unit, _| !self.meets(*unit, (at, from, bytes)));
             self.versions.borrow_mut().end(at, from, bytes, version, fua);
         }
         Ok(())
@@ -344,9 +344,11 @@ impl Floor {
         let mut tally = self.tally.borrow_mut();
         tally.requests += 1;
         let Err(error) = result else { return Ok(true) };
-        let lost = self.lost.borrow().iter().any(|unit| self.meets(*unit, range));
-        if lost || self.fragile && self.faulty.get() {
-            tally.exceptions[0] += 1;
+        let lost = self.lost.borrow();
+        let lost = lost.iter().filter(|(unit, _)| self.meets(**unit, range)).map(|(_, why)| *why);
+        let over = self.fragile && self.faulty.get();
+        if let Some(cause) = lost.min().or(over.then_some(Cause::OverBudget)) {
+            tally.lean(cause);
             return Ok(false);
         }
         Err(format!("a {what} failed though redundancy covers what befell the drives: {error}"))

@@ -25,6 +25,15 @@ pub const LOOKS: [&str; 19] = [
     "determinism: run twice",
 ];
 
+/// Why something may be that is not as hosts wrote it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// Exception (a).
+    InFlight,
+    /// More befell the array than its redundancy covers.
+    OverBudget,
+}
+
 /// Sums over trials.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
@@ -48,6 +57,9 @@ pub struct Tally {
     /// Uses of the two named exceptions: (a) blocks being written when power and a drive failed
     /// together, (b) bytes returned wrong without an error.
     pub exceptions: [u64; 2],
+    /// Blocks that could not be read, requests that failed, and blocks that held anything, where
+    /// more befell the drives than redundancy covers.
+    pub over_budget: u64,
     /// Starts that were refused, and images that would be without some drives, by why that is
     /// right.
     pub refusals: BTreeMap<&'static str, u64>,
@@ -74,6 +86,14 @@ impl Tally {
         *self.refusals.entry(why).or_default() += count;
     }
 
+    /// Counts something that was not as hosts wrote it.
+    pub fn lean(&mut self, cause: Cause) {
+        match cause {
+            Cause::InFlight => self.exceptions[0] += 1,
+            Cause::OverBudget => self.over_budget += 1,
+        }
+    }
+
     /// Takes in what happened in a run.
     pub fn traced(&mut self, hash: u64) {
         self.trace = (self.trace ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -96,6 +116,7 @@ impl Tally {
         for (why, count) in &other.refusals {
             self.excuse(why, *count);
         }
+        self.over_budget += other.over_budget;
         for (mine, other) in self.exceptions.iter_mut().zip(other.exceptions) {
             *mine += other;
         }
