@@ -21,7 +21,7 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 45] = [
+pub const KINDS: [&str; 46] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -46,6 +46,7 @@ pub const KINDS: [&str; 45] = [
     "unreadable journal block",
     "unreadable record slot",
     "a place of the map on all drives",
+    "a page of the map on no drive",
     "a batch on no drive",
     "discard: old",
     "discard: zeros",
