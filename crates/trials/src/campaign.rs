@@ -3,19 +3,17 @@
 //! Invariants
 //! - What a seed does depends on nothing but the seed and its cuts; one of a hundred is run twice
 //!   and must leave the same hash of events.
-//! - A panic on any thread ends the process with the line of its seed.
+//! - A panic on any thread ends the process as any finding does ([`crate::course`]).
 
+use crate::course::{self, Found, Sum};
 use crate::failure::{Failure, Oracle};
 use crate::scenario::{Cuts, Scenario};
 use crate::tally::{LOOKS, Tally};
 use crate::trial;
 use crate::trouble::Kind;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Crash points after which every kind of fault must have fired.
 pub const ENOUGH: u64 = 10_000;
@@ -70,18 +68,6 @@ pub const KINDS: [&str; 46] = [
     "silent: two strips",
 ];
 
-/// What a campaign came to.
-pub struct Sum {
-    /// The sums.
-    pub tally: Tally,
-    /// What was found, with its seed and cuts: of the smallest seed.
-    pub found: Option<(u64, Failure)>,
-    /// How long it took, in seconds.
-    pub seconds: f64,
-    /// The first seed that was not run.
-    pub next: u64,
-}
-
 /// How far a campaign goes.
 #[derive(Clone, Debug)]
 pub struct Extent {
@@ -97,13 +83,9 @@ pub struct Extent {
     pub trouble: Option<Kind>,
 }
 
-thread_local! {
-    static SEED: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
 /// The line about something that was found.
-pub fn line(seed: &str, failure: &Failure) -> String {
-    format!("seed {seed} commit {}: {failure}", commit())
+pub fn line(found: &Found) -> String {
+    format!("seed {} commit {}: {}", found.called, commit(), found.failure)
 }
 
 /// The commit that runs.
@@ -116,24 +98,9 @@ pub fn commit() -> String {
     said.map_or_else(|| "unknown".into(), |o| String::from_utf8_lossy(&o).trim().to_owned())
 }
 
-/// Has a panic end the process with the line of the seed that panicked.
-pub fn take_panics() {
-    std::panic::set_hook(Box::new(|info| {
-        let payload = info.payload();
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        let text = text.and_then(|t| t.lines().next()).unwrap_or("a panic");
-        let place = info.location().map(ToString::to_string).unwrap_or_default();
-        let failure = Failure::new(Oracle::Assertion, format!("{text} ({place})"));
-        let seed = SEED.with_borrow(String::clone);
-        println!("{}", line(&seed, &failure));
-        std::process::exit(1);
-    }));
-}
-
 /// Runs one seed with cuts.
 pub fn one(seed: u64, cuts: &Cuts, tally: &mut Tally) -> Result<(), Failure> {
-    SEED.set(format!("{seed}{cuts}"));
+    course::begins(format!("{seed}{cuts}"));
     let scenario = Scenario::new(seed).reduced(cuts);
     let mut own = Tally::default();
     let mut outcome = trial::run(&scenario, cuts, &mut own);
@@ -148,39 +115,33 @@ pub fn one(seed: u64, cuts: &Cuts, tally: &mut Tally) -> Result<(), Failure> {
         own.look("determinism: run twice", u64::from(compared));
     }
     tally.add(&own);
+    course::ends();
     outcome
 }
 
 /// Runs seeds, several at a time, until one finds something or it is far enough.
 pub fn run(extent: &Extent) -> Sum {
-    let begun = Instant::now();
-    let seconds = || begun.elapsed().as_secs_f64();
+    course::from(extent.seeds.start);
+    let begun = course::seconds();
     let next = AtomicU64::new(extent.seeds.start);
-    let over = AtomicBool::new(false);
-    let sum = Sum { tally: Tally::default(), found: None, seconds: 0.0, next: extent.seeds.start };
-    let sum = Mutex::new(sum);
+    let late = || extent.seconds.is_some_and(|most| course::seconds() - begun > most);
     let work = || {
-        while !over.load(Ordering::Relaxed) {
+        while !course::over() {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= extent.seeds.end || extent.seconds.is_some_and(|l| seconds() > l) {
+            if seed >= extent.seeds.end || late() {
                 return;
             }
             if extent.trouble.is_some_and(|kind| Scenario::new(seed).trouble != Some(kind)) {
                 continue;
             }
+            if !course::takes(seed) {
+                return;
+            }
             let mut tally = Tally::default();
             let outcome = one(seed, &Cuts::default(), &mut tally);
-            let mut sum = sum.lock().unwrap_or_else(|e| e.into_inner());
-            sum.tally.add(&tally);
-            sum.next = sum.next.max(seed + 1);
-            if extent.points.is_some_and(|p| sum.tally.points >= p) {
-                over.store(true, Ordering::Relaxed);
-            }
+            course::add(&tally, extent.points);
             if let Err(failure) = outcome {
-                over.store(true, Ordering::Relaxed);
-                if sum.found.as_ref().is_none_or(|(other, _)| seed < *other) {
-                    sum.found = Some((seed, failure));
-                }
+                course::note(Found { called: seed.to_string(), failure });
             }
         }
     };
@@ -189,8 +150,8 @@ pub fn run(extent: &Extent) -> Sum {
             scope.spawn(work);
         }
     });
-    let sum = sum.into_inner().unwrap_or_else(|e| e.into_inner());
-    Sum { seconds: seconds(), ..sum }
+    let sum = course::so_far();
+    Sum { seconds: sum.seconds - begun, ..sum }
 }
 
 /// Kinds of faults that never fired though there were crash points enough.
@@ -252,7 +213,10 @@ pub fn json(sum: &Sum) -> String {
         sums.iter().map(|(k, n)| format!("\"{k}\":{n}")).collect::<Vec<_>>().join(",")
     };
     let found = match &sum.found {
-        Some((seed, f)) => format!("{{\"seed\":{seed},\"line\":{:?}}}", f.to_string()),
+        Some(found) => {
+            let seed = found.seed().map_or_else(|| "null".into(), |seed| seed.to_string());
+            format!("{{\"seed\":{seed},\"line\":{:?}}}", found.failure.to_string())
+        }
         None => "null".into(),
     };
     format!(

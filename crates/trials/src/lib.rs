@@ -15,7 +15,8 @@
 //! - [`presence`], [`silent`]: drives that come back wrong; bytes that are wrong without an error.
 //! - [`gap`], [`forgotten`]: batches of the journal, and pages of the map, that no drive gives any
 //!   more.
-//! - [`campaign`], [`shrink`], [`regressions`]: many seeds, small failures, old failures.
+//! - [`campaign`], [`course`], [`shrink`], [`regressions`]: many seeds and what they came to, small
+//!   failures, old failures.
 //! - [`mutation`]: known bugs that must be caught.
 //! - [`exhaustive`]: all there is of small arrays.
 //! - [`losses`]: which drives can go at the same time.
@@ -28,6 +29,7 @@ pub mod aid;
 pub mod before;
 pub mod camera;
 pub mod campaign;
+pub mod course;
 pub mod decoder;
 pub mod exhaustive;
 pub mod failure;
