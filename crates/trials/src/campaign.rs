@@ -183,8 +183,9 @@ pub fn report(sum: &Sum) -> String {
     let (faults, looks, refusals) = (lines(&t.faults), lines(&t.looks), lines(&t.refusals));
     format!(
         "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
-         recoveries), {} starts refused as they must be\n{} requests of hosts\nfaults by kind:\n\
-         {}\nlooked at by oracle:\n{}\nmay be refused, and why:\n{}\n\
+         recoveries), {} starts refused as they must be\n\
+         of these recovered twice: {}\nbeside them not looked at whole, as a task is stuck: {}\n\
+         {} requests of hosts\nfaults by kind:\n{}\nlooked at by oracle:\n{}\nmay be refused, and why:\n{}\n\
          exceptions used: (a) {}, (b) {}\nover budget: {}\n\
          {} crash points in {:.1} seconds, {:.0} a second",
         t.seeds,
@@ -193,6 +194,8 @@ pub fn report(sum: &Sum) -> String {
         t.repeated,
         t.nested,
         t.refused,
+        t.twice,
+        t.partial,
         t.requests,
         faults.join("\n"),
         looks.join("\n"),
@@ -221,15 +224,18 @@ pub fn json(sum: &Sum) -> String {
     };
     format!(
         "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
-         \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"looks\":{{{}}},\
-         \"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"over_budget\":{},\
-         \"combinations\":{},\"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
+         \"nested\":{},\"recovered_twice\":{},\"not_whole\":{},\"refused\":{},\"requests\":{},\
+         \"faults\":{{{}}},\"looks\":{{{}}},\"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"over_budget\":{},\
+         \"combinations\":{},\"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\
+         \"found\":{found}}}",
         commit(),
         t.seeds,
         t.points,
         t.points,
         t.repeated,
         t.nested,
+        t.twice,
+        t.partial,
         t.refused,
         t.requests,
         fields(&t.faults),

@@ -68,6 +68,8 @@ pub struct Context {
     pub beyond: bool,
     /// What crashes aim at.
     pub aim: Aim,
+    /// No crash within a recovery; each point is recovered twice.
+    pub plain: bool,
     /// The drives as pictures before had them, the oldest first.
     pub past: Vec<Vec<SharedSimDrive>>,
 }
@@ -285,7 +287,7 @@ pub fn known(context: &mut Context, digest: u64, versions: &Versions) -> Outcome
 pub fn check_plainly(context: &mut Context, picture: Picture, digest: u64) -> Outcome<()> {
     let found = pick(&picture.drives);
     let before = Before::of(&found, picture.owed);
-    recover(context, (picture, &before), digest, &mut Rng::new(digest), DEPTH)
+    recover(context, (picture, &before), digest, &mut Rng::new(digest), 0)
 }
 
 /// Looks at one picture and at the crashes within its recovery.
@@ -360,7 +362,11 @@ fn within(
     rng: &mut Rng,
 ) -> Camera {
     if context.aim == Aim::Anywhere {
-        let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
+        let deeper = if depth < DEPTH && !context.plain && rng.chance(35) {
+            rng.below(120)
+        } else {
+            u64::MAX
+        };
         return Camera::once(drives, versions, rng.fork(), deeper);
     }
     if depth >= DEPTH || rng.chance(20) {
@@ -432,9 +438,10 @@ fn recover(
     if let Ok(decoded) = before.decoded() {
         untouched(context, &decoded.record, &picture.drives)?;
     }
-    if whole && rested && rng.chance(25) {
-        again(context, (&picture.drives, before.owed), rng)?;
-    }
+    let twice = whole
+        && rested
+        && (rng.chance(25) || context.plain)
+        && again(context, (&picture.drives, before.owed), rng)?;
     if whole && readable && rng.chance(2) {
         silent::try_out(context, (&picture.drives, before.owed), rng)?;
     }
@@ -442,9 +449,7 @@ fn recover(
         context.found.insert(digest, Rc::new(content));
     }
     let new = context.seen.insert(digest);
-    context.tally.points += u64::from(new);
-    context.tally.repeated += u64::from(!new);
-    context.tally.nested += u64::from(new && depth > 0);
+    context.tally.point((new, whole), depth > 0, twice);
     nested(context, camera, rng, depth)
 }
 
@@ -699,20 +704,20 @@ fn untouched(context: &mut Context, record: &Record, drives: &[SharedSimDrive]) 
     Ok(())
 }
 
-/// A second recovery changes no byte of the data areas.
+/// A second recovery changes no byte of the data areas; whether there was one.
 fn again(
     context: &mut Context,
     (drives, owed): (&[SharedSimDrive], Owed),
     rng: &mut Rng,
-) -> Outcome<()> {
+) -> Outcome<bool> {
     let found = pick(drives);
     let before = Before::of(&found, owed);
     if let (Ok(decoded), true) = (before.decoded(), before.refused() == Some(Refusal::AcceptLoss)) {
-        return before.owed.excuses(decoded, &mut context.tally);
+        return before.owed.excuses(decoded, &mut context.tally).map(|()| false);
     }
     if before.decoded().is_ok_and(Decoded::gave_up) {
         // What it makes right may have been in caches only.
-        return Ok(());
+        return Ok(false);
     }
     let data = before.decoded().map_or((MIB, 0), |d| (d.record.data_offset, d.record.data_bytes));
     let rig = Rig::new(WorldConfig::new(rng.bits()));
@@ -732,5 +737,5 @@ fn again(
             return Err(Failure::new(Oracle::Again, text));
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -39,9 +39,13 @@ pub enum Cause {
 pub struct Tally {
     /// Seeds tried.
     pub seeds: u64,
-    /// Crash points: images that differ from all others of their seed, recovered to serving, and
-    /// read back by every oracle.
+    /// Crash points: images that differ from all others of their seed, recovered to serving until
+    /// no task ran any more, read back, and looked at.
     pub points: u64,
+    /// Of these: recovered a second time.
+    pub twice: u64,
+    /// Others that were read back, and of which not all could be looked at, as a task was stuck.
+    pub partial: u64,
     /// Images that were the same as another of their seed.
     pub repeated: u64,
     /// Starts that were refused, as they must be.
@@ -76,6 +80,17 @@ impl Tally {
         *self.faults.entry(kind).or_default() += count;
     }
 
+    /// Counts an image that was recovered to serving: `new`, and `whole`: no task is stuck; within a
+    /// recovery; recovered twice.
+    pub fn point(&mut self, (new, whole): (bool, bool), within: bool, twice: bool) {
+        let counts = new && whole;
+        self.points += u64::from(counts);
+        self.partial += u64::from(new && !whole);
+        self.repeated += u64::from(!new);
+        self.nested += u64::from(counts && within);
+        self.twice += u64::from(counts && twice);
+    }
+
     /// Counts what an oracle looked at.
     pub fn look(&mut self, what: &'static str, count: u64) {
         *self.looks.entry(what).or_default() += count;
@@ -103,6 +118,8 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         self.seeds += other.seeds;
         self.points += other.points;
+        self.twice += other.twice;
+        self.partial += other.partial;
         self.repeated += other.repeated;
         self.refused += other.refused;
         self.nested += other.nested;

@@ -68,6 +68,7 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
             Some(Kind::Lone) => Aim::Lone,
             _ => Aim::Anywhere,
         },
+        plain: false,
         past: Vec::new(),
     };
     let mut trial = Trial {
