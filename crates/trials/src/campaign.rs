@@ -185,7 +185,8 @@ pub fn report(sum: &Sum) -> String {
         "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
          recoveries), {} starts refused as they must be\n\
          of these recovered twice: {}\nbeside them not looked at whole, as a task is stuck: {}\n\
-         {} requests of hosts\nfaults by kind:\n{}\nlooked at by oracle:\n{}\nmay be refused, and why:\n{}\n\
+         {} requests of hosts\nfaults by kind:\n{}\nlooked at by oracle:\n{}\n\
+         may be refused, and why:\n{}\n\
          exceptions used: (a) {}, (b) {}\nover budget: {}\n\
          {} crash points in {:.1} seconds, {:.0} a second",
         t.seeds,
@@ -225,9 +226,9 @@ pub fn json(sum: &Sum) -> String {
     format!(
         "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
          \"nested\":{},\"recovered_twice\":{},\"not_whole\":{},\"refused\":{},\"requests\":{},\
-         \"faults\":{{{}}},\"looks\":{{{}}},\"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"over_budget\":{},\
-         \"combinations\":{},\"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\
-         \"found\":{found}}}",
+         \"faults\":{{{}}},\"looks\":{{{}}},\"refusals\":{{{}}},\
+         \"exceptions\":{{\"a\":{},\"b\":{}}},\"over_budget\":{},\"combinations\":{},\
+         \"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
         commit(),
         t.seeds,
         t.points,

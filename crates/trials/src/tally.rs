@@ -80,8 +80,8 @@ impl Tally {
         *self.faults.entry(kind).or_default() += count;
     }
 
-    /// Counts an image that was recovered to serving: `new`, and `whole`: no task is stuck; within a
-    /// recovery; recovered twice.
+    /// Counts an image that was recovered to serving: whether it is `new`, and `whole` (no task is
+    /// stuck); whether it is of a crash within a recovery; whether it was recovered twice.
     pub fn point(&mut self, (new, whole): (bool, bool), within: bool, twice: bool) {
         let counts = new && whole;
         self.points += u64::from(counts);
