@@ -369,7 +369,6 @@ fn context(drives: &[SharedSimDrive]) -> Context {
         tally: Tally::default(),
         unit: STRIP,
         areas: Areas::default(),
-        beyond: false,
         aim: Aim::Anywhere,
         plain: true,
         past: Vec::new(),

@@ -64,8 +64,6 @@ pub struct Context {
     /// Where things lie on every drive. What decayed there costs nothing: no more drives have any
     /// than the array can lose.
     pub areas: Areas,
-    /// Blocks may be unreadable on more drives than redundancy covers.
-    pub beyond: bool,
     /// What crashes aim at.
     pub aim: Aim,
     /// No crash within a recovery; each point is recovered twice.
@@ -139,8 +137,6 @@ struct How<'a> {
     /// Why blocks of a volume at an offset may not be readable, if something is known to have hurt
     /// them.
     why: &'a dyn Fn(&str, u64) -> Option<Cause>,
-    /// Blocks may be unreadable on more drives than redundancy covers.
-    beyond: bool,
 }
 
 /// Reads all volumes that are there.
@@ -212,8 +208,7 @@ fn read_units(
             continue;
         }
         let name = &versions.volumes()[at].name;
-        let cause = (how.why)(name, from).or(how.beyond.then_some(Cause::OverBudget));
-        let Some(cause) = cause else {
+        let Some(cause) = (how.why)(name, from) else {
             let text = format!("{unit} bytes at {from} can't be read, nothing has hurt them");
             return Err(Failure::new(Oracle::Versions, text));
         };
@@ -409,7 +404,7 @@ fn recover(
     context.tally.look("start: started", 1);
     let unit = context.unit;
     let why = |name: &str, at: u64| before.why(name, at, unit);
-    let how = How { unit, pin: false, beyond: context.beyond, why: &why };
+    let how = How { unit, pin: false, why: &why };
     if rng.chance(30) {
         // Until the resync is over, a crash and the loss of a copy may still show the other.
         let mut versions = versions.borrow_mut();

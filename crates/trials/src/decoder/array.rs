@@ -429,10 +429,8 @@ impl<'a, R: Raw> Decoded<'a, R> {
         };
         let at = self.drive_offset(seat) + seat.at;
         let number = at / PAGE as u64;
-        if let Some(page) = self.overlay.get(&(slot, number)) {
-            return counts.then_some(page);
-        }
-        if let Some((page, made)) = anew.get(&(slot, number)) {
+        let place = (slot, number);
+        if let Some((page, made)) = self.overlay.get(&place).or_else(|| anew.get(&place)) {
             let there = |i: u64| {
                 made >> i & 1 == 1 || !drive.unreadable(number * PAGE as u64 + i * 512, 512)
             };
