@@ -72,7 +72,7 @@ pub const ALL: [Ability; 7] = [
 
 /// What the trials do not make, and why not, or what they do instead: the rows of
 /// docs/reliability.md.
-pub const UNTRIED: [(&str, &str); 13] = [
+pub const UNTRIED: [(&str, &str); 15] = [
     (
         "catch-up of a returned drive without a region map",
         "there is none: it stays out, which is checked, until a person puts it back, \
@@ -131,6 +131,15 @@ pub const UNTRIED: [(&str, &str); 13] = [
     (
         "operations at once, torn requests and drives put in, in the exhaustive mode",
         "one operation after the other, and whole requests or none; the seeds have the rest",
+    ),
+    (
+        "discards, and zeros of whole bands, in the exhaustive mode",
+        "its volumes have two stripes, and only whole bands are forgotten: one of a band would be \
+         128 times as much to read; the seeds have both",
+    ),
+    (
+        "drives that write more than a block whole (AWUPF)",
+        "what is torn may be torn at any block: nothing relies on more than one",
     ),
 ];
 

@@ -2,21 +2,22 @@
 //!
 //! Invariant: a picture's drives are read once; whoever needs to know what they say is given this.
 
+use crate::decoder::PAGE;
 use crate::decoder::array::{Decoded, Refusal};
 use crate::decoder::map::GroupMap;
-use crate::decoder::{PAGE, record};
+use crate::decoder::record::{self, VolumeEntry};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, references};
 use crate::lists;
 use crate::owed::Owed;
 use crate::point::OPTIONS;
 use crate::rig::{Rig, Watch};
-use crate::tally::Tally;
+use crate::tally::{Cause, Tally};
 use crate::versions::Versions;
 use engine::manage::command::{ArrayStatus, ManageError};
 use format::AssembleError;
 use sim::{Rng, SharedSimDrive};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// What the drives said before they were started.
 pub struct Before<'a> {
@@ -48,7 +49,7 @@ impl<'a> Before<'a> {
     }
 
     /// Where no drive has a page of the region map any more, bands that were never written, or
-    /// discarded, may hold what their drives say.
+    /// discarded, may hold what their drives say: over budget, and the array says so.
     pub fn forgive_maps(&self, versions: &mut Versions, tally: &mut Tally) {
         let Ok(decoded) = &self.decoded else { return };
         if decoded.maps.iter().flatten().any(GroupMap::lost) {
@@ -57,29 +58,33 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// Whether blocks that can't be read were hurt by something that is known:
-    /// - no drive that is there gives them, nor the redundancy of others, which counts for nothing
-    ///   where a resync is owed;
-    /// - they are listed as lost, or a start finds them lost in columns in flight (exception (a)).
-    ///   The start that decided so before may have written them.
-    pub fn hurt(&self, name: &str, at: u64, bytes: u64) -> bool {
-        let Ok(decoded) = &self.decoded else { return false };
-        let Some(volume) = decoded.volume(name) else { return false };
+    /// Why blocks may not be readable, by what is known to have hurt them:
+    /// - they are listed as lost because they were in flight at a crash, or the start finds them
+    ///   lost in columns in flight: exception (a);
+    /// - they are listed for another reason, or no drive that is there gives them, nor the
+    ///   redundancy of others, which counts for nothing where a resync is owed: more than
+    ///   redundancy covers. The start that decided so before may have written them.
+    pub fn why(&self, name: &str, at: u64, bytes: u64) -> Option<Cause> {
+        let decoded = self.decoded().ok()?;
+        let volume = decoded.volume(name)?;
         let page = PAGE as u64;
         let mut pages = (at / page * page..at + bytes).step_by(PAGE);
         let unread =
             |from| decoded.seat(volume, from).is_some_and(|s| decoded.read(&s, 0).is_none());
-        decoded.listed(volume, at, bytes) || pages.any(unread)
+        let listed = listed(decoded, volume, (at, bytes));
+        listed.or_else(|| pages.any(unread).then_some(Cause::OverBudget))
     }
 
-    /// The units that are lost, or that the start finds lost: the volumes' numbers, and offsets.
-    pub fn lost(&self, versions: &Versions, unit: u64) -> BTreeSet<(usize, u64)> {
-        let Ok(decoded) = &self.decoded else { return BTreeSet::new() };
-        let mut lost = BTreeSet::new();
+    /// The units that are lost, or that the start finds lost, and why: the volumes' numbers, and
+    /// offsets.
+    pub fn lost(&self, versions: &Versions, unit: u64) -> BTreeMap<(usize, u64), Cause> {
+        let Ok(decoded) = &self.decoded else { return BTreeMap::new() };
+        let mut lost = BTreeMap::new();
         for (number, known) in versions.volumes().iter().enumerate() {
             let Some(volume) = decoded.volume(&known.name) else { continue };
             let all = (0..known.sizes.iter().copied().max().unwrap_or(0)).step_by(unit as usize);
-            lost.extend(all.filter(|at| decoded.listed(volume, *at, unit)).map(|at| (number, at)));
+            let why = |at| Some(((number, at), listed(decoded, volume, (at, unit))?));
+            lost.extend(all.filter_map(why));
         }
         lost
     }
@@ -130,6 +135,30 @@ impl<'a> Before<'a> {
     }
 }
 
+/// Why bytes of a volume are listed as lost, or will be by a start.
+fn listed(
+    decoded: &Decoded<'_, Picked>,
+    volume: &VolumeEntry,
+    (at, bytes): (u64, u64),
+) -> Option<Cause> {
+    match decoded.lost_in_flight(volume, at, bytes) {
+        true => Some(Cause::InFlight),
+        false => decoded.listed(volume, at, bytes).then_some(Cause::OverBudget),
+    }
+}
+
+/// The array says how many pages of its region map no drive has any more.
+fn says_lost(decoded: &Decoded<'_, Picked>, status: &ArrayStatus) -> Outcome<()> {
+    let pages = decoded.maps.iter().flatten().flat_map(|map| &map.sequences);
+    let lost = pages.filter(|page| page.is_none()).count() as u64;
+    let said = status.region_map.map_or(0, |map| map.lost_pages);
+    if said == lost {
+        return Ok(());
+    }
+    let text = format!("{lost} pages of the map are on no drive, and the array says {said}");
+    Err(Failure::new(Oracle::Metadata, text))
+}
+
 /// At rest in-flight pages name nothing, so that nothing is excused by them; how many there are.
 ///
 /// # Errors
@@ -166,6 +195,7 @@ pub fn start(
         (Ok(()), Ok(status)) => {
             let decoded = before.decoded().expect("it may start");
             lists::waits(decoded, &status)?;
+            says_lost(decoded, &status)?;
             Ok(Some(status))
         }
         (Ok(()), Err(error)) => {

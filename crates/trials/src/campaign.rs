@@ -3,25 +3,23 @@
 //! Invariants
 //! - What a seed does depends on nothing but the seed and its cuts; one of a hundred is run twice
 //!   and must leave the same hash of events.
-//! - A panic on any thread ends the process with the line of its seed.
+//! - A panic on any thread ends the process as any finding does ([`crate::course`]).
 
+use crate::course::{self, Found, Sum};
 use crate::failure::{Failure, Oracle};
 use crate::scenario::{Cuts, Scenario};
 use crate::tally::{LOOKS, Tally};
 use crate::trial;
 use crate::trouble::Kind;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Crash points after which every kind of fault must have fired.
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 45] = [
+pub const KINDS: [&str; 46] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -46,6 +44,7 @@ pub const KINDS: [&str; 45] = [
     "unreadable journal block",
     "unreadable record slot",
     "a place of the map on all drives",
+    "a page of the map on no drive",
     "a batch on no drive",
     "discard: old",
     "discard: zeros",
@@ -69,18 +68,6 @@ pub const KINDS: [&str; 45] = [
     "silent: two strips",
 ];
 
-/// What a campaign came to.
-pub struct Sum {
-    /// The sums.
-    pub tally: Tally,
-    /// What was found, with its seed and cuts: of the smallest seed.
-    pub found: Option<(u64, Failure)>,
-    /// How long it took, in seconds.
-    pub seconds: f64,
-    /// The first seed that was not run.
-    pub next: u64,
-}
-
 /// How far a campaign goes.
 #[derive(Clone, Debug)]
 pub struct Extent {
@@ -96,13 +83,9 @@ pub struct Extent {
     pub trouble: Option<Kind>,
 }
 
-thread_local! {
-    static SEED: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
 /// The line about something that was found.
-pub fn line(seed: &str, failure: &Failure) -> String {
-    format!("seed {seed} commit {}: {failure}", commit())
+pub fn line(found: &Found) -> String {
+    format!("seed {} commit {}: {}", found.called, commit(), found.failure)
 }
 
 /// The commit that runs.
@@ -115,24 +98,9 @@ pub fn commit() -> String {
     said.map_or_else(|| "unknown".into(), |o| String::from_utf8_lossy(&o).trim().to_owned())
 }
 
-/// Has a panic end the process with the line of the seed that panicked.
-pub fn take_panics() {
-    std::panic::set_hook(Box::new(|info| {
-        let payload = info.payload();
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        let text = text.and_then(|t| t.lines().next()).unwrap_or("a panic");
-        let place = info.location().map(ToString::to_string).unwrap_or_default();
-        let failure = Failure::new(Oracle::Assertion, format!("{text} ({place})"));
-        let seed = SEED.with_borrow(String::clone);
-        println!("{}", line(&seed, &failure));
-        std::process::exit(1);
-    }));
-}
-
 /// Runs one seed with cuts.
 pub fn one(seed: u64, cuts: &Cuts, tally: &mut Tally) -> Result<(), Failure> {
-    SEED.set(format!("{seed}{cuts}"));
+    course::begins(format!("{seed}{cuts}"));
     let scenario = Scenario::new(seed).reduced(cuts);
     let mut own = Tally::default();
     let mut outcome = trial::run(&scenario, cuts, &mut own);
@@ -147,39 +115,33 @@ pub fn one(seed: u64, cuts: &Cuts, tally: &mut Tally) -> Result<(), Failure> {
         own.look("determinism: run twice", u64::from(compared));
     }
     tally.add(&own);
+    course::ends();
     outcome
 }
 
 /// Runs seeds, several at a time, until one finds something or it is far enough.
 pub fn run(extent: &Extent) -> Sum {
-    let begun = Instant::now();
-    let seconds = || begun.elapsed().as_secs_f64();
+    course::from(extent.seeds.start);
+    let begun = course::seconds();
     let next = AtomicU64::new(extent.seeds.start);
-    let over = AtomicBool::new(false);
-    let sum = Sum { tally: Tally::default(), found: None, seconds: 0.0, next: extent.seeds.start };
-    let sum = Mutex::new(sum);
+    let late = || extent.seconds.is_some_and(|most| course::seconds() - begun > most);
     let work = || {
-        while !over.load(Ordering::Relaxed) {
+        while !course::over() {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= extent.seeds.end || extent.seconds.is_some_and(|l| seconds() > l) {
+            if seed >= extent.seeds.end || late() {
                 return;
             }
             if extent.trouble.is_some_and(|kind| Scenario::new(seed).trouble != Some(kind)) {
                 continue;
             }
+            if !course::takes(seed) {
+                return;
+            }
             let mut tally = Tally::default();
             let outcome = one(seed, &Cuts::default(), &mut tally);
-            let mut sum = sum.lock().unwrap_or_else(|e| e.into_inner());
-            sum.tally.add(&tally);
-            sum.next = sum.next.max(seed + 1);
-            if extent.points.is_some_and(|p| sum.tally.points >= p) {
-                over.store(true, Ordering::Relaxed);
-            }
+            course::add(&tally, extent.points);
             if let Err(failure) = outcome {
-                over.store(true, Ordering::Relaxed);
-                if sum.found.as_ref().is_none_or(|(other, _)| seed < *other) {
-                    sum.found = Some((seed, failure));
-                }
+                course::note(Found { called: seed.to_string(), failure });
             }
         }
     };
@@ -188,8 +150,8 @@ pub fn run(extent: &Extent) -> Sum {
             scope.spawn(work);
         }
     });
-    let sum = sum.into_inner().unwrap_or_else(|e| e.into_inner());
-    Sum { seconds: seconds(), ..sum }
+    let sum = course::so_far();
+    Sum { seconds: sum.seconds - begun, ..sum }
 }
 
 /// Kinds of faults that never fired though there were crash points enough.
@@ -221,21 +183,27 @@ pub fn report(sum: &Sum) -> String {
     let (faults, looks, refusals) = (lines(&t.faults), lines(&t.looks), lines(&t.refusals));
     format!(
         "{} seeds, {} crash points, {} distinct ({} more were the same as another; {} within \
-         recoveries), {} starts refused as they must be\n{} requests of hosts\nfaults by kind:\n\
-         {}\nlooked at by oracle:\n{}\nmay be refused, and why:\n{}\n\
-         exceptions used: (a) {}, (b) {}\n{} crash points in {:.1} seconds, {:.0} a second",
+         recoveries), {} starts refused as they must be\n\
+         of these recovered twice: {}\nbeside them not looked at whole, as a task is stuck: {}\n\
+         {} requests of hosts\nfaults by kind:\n{}\nlooked at by oracle:\n{}\n\
+         may be refused, and why:\n{}\n\
+         exceptions used: (a) {}, (b) {}\nover budget: {}\n\
+         {} crash points in {:.1} seconds, {:.0} a second",
         t.seeds,
         t.points,
         t.points,
         t.repeated,
         t.nested,
         t.refused,
+        t.twice,
+        t.partial,
         t.requests,
         faults.join("\n"),
         looks.join("\n"),
         refusals.join("\n"),
         t.exceptions[0],
         t.exceptions[1],
+        t.over_budget,
         t.points,
         sum.seconds,
         t.points as f64 / sum.seconds.max(0.001),
@@ -249,13 +217,17 @@ pub fn json(sum: &Sum) -> String {
         sums.iter().map(|(k, n)| format!("\"{k}\":{n}")).collect::<Vec<_>>().join(",")
     };
     let found = match &sum.found {
-        Some((seed, f)) => format!("{{\"seed\":{seed},\"line\":{:?}}}", f.to_string()),
+        Some(found) => {
+            let seed = found.seed().map_or_else(|| "null".into(), |seed| seed.to_string());
+            format!("{{\"seed\":{seed},\"line\":{:?}}}", found.failure.to_string())
+        }
         None => "null".into(),
     };
     format!(
         "{{\"commit\":\"{}\",\"seeds\":{},\"crash_points\":{},\"distinct\":{},\"repeated\":{},\
-         \"nested\":{},\"refused\":{},\"requests\":{},\"faults\":{{{}}},\"looks\":{{{}}},\
-         \"refusals\":{{{}}},\"exceptions\":{{\"a\":{},\"b\":{}}},\"combinations\":{},\
+         \"nested\":{},\"recovered_twice\":{},\"not_whole\":{},\"refused\":{},\"requests\":{},\
+         \"faults\":{{{}}},\"looks\":{{{}}},\"refusals\":{{{}}},\
+         \"exceptions\":{{\"a\":{},\"b\":{}}},\"over_budget\":{},\"combinations\":{},\
          \"tried\":{},\"left_out\":{},\"seconds\":{:.3},\"next_seed\":{},\"found\":{found}}}",
         commit(),
         t.seeds,
@@ -263,6 +235,8 @@ pub fn json(sum: &Sum) -> String {
         t.points,
         t.repeated,
         t.nested,
+        t.twice,
+        t.partial,
         t.refused,
         t.requests,
         fields(&t.faults),
@@ -270,6 +244,7 @@ pub fn json(sum: &Sum) -> String {
         fields(&t.refusals),
         t.exceptions[0],
         t.exceptions[1],
+        t.over_budget,
         t.combinations[0],
         t.combinations[1],
         t.combinations[2],

@@ -18,6 +18,8 @@
 //!   come from. A recovery draws nothing but from the image, so it would be the same again; where
 //!   blocks may hold something else by then, what it read is held against that.
 //!
+//! Each recovery is followed by a second, which changes nothing.
+//!
 //! Drives write whole requests or none here; torn ones are the seeds' part. Invariant: nothing is
 //! drawn at random but what the recovery's own machine draws.
 
@@ -367,8 +369,8 @@ fn context(drives: &[SharedSimDrive]) -> Context {
         tally: Tally::default(),
         unit: STRIP,
         areas: Areas::default(),
-        beyond: false,
         aim: Aim::Anywhere,
+        plain: true,
         past: Vec::new(),
     }
 }

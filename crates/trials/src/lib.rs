@@ -13,8 +13,10 @@
 //! - [`versions`]: what each block may hold.
 //! - [`decoder`]: a second reader of arrays, written from docs/format.md alone.
 //! - [`presence`], [`silent`]: drives that come back wrong; bytes that are wrong without an error.
-//! - [`gap`]: batches of the journal that no drive gives any more.
-//! - [`campaign`], [`shrink`], [`regressions`]: many seeds, small failures, old failures.
+//! - [`gap`], [`forgotten`]: batches of the journal, and pages of the map, that no drive gives any
+//!   more.
+//! - [`campaign`], [`course`], [`shrink`], [`regressions`]: many seeds and what they came to, small
+//!   failures, old failures.
 //! - [`mutation`]: known bugs that must be caught.
 //! - [`exhaustive`]: all there is of small arrays.
 //! - [`losses`]: which drives can go at the same time.
@@ -27,10 +29,12 @@ pub mod aid;
 pub mod before;
 pub mod camera;
 pub mod campaign;
+pub mod course;
 pub mod decoder;
 pub mod exhaustive;
 pub mod failure;
 pub mod fleet;
+pub mod forgotten;
 pub mod gap;
 pub mod lists;
 pub mod losses;

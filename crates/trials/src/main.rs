@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::process::ExitCode;
-use trials::campaign::{self, Extent, Sum};
-use trials::failure::Failure;
+use trials::campaign::{self, Extent};
+use trials::course::{self, Found, Sum};
 use trials::scenario::{Cuts, Scenario};
 use trials::tally::Tally;
 use trials::trouble::{self, Kind};
@@ -11,7 +11,7 @@ use trials::{exhaustive, mutation, regressions, shrink};
 
 const USAGE: &str = "\
 usage: cargo xtask sim [--seeds A..B] [--json] [--jobs N] [--seconds N] [--points N]
-                       [--trouble KIND]
+                       [--least N] [--trouble KIND]
        cargo xtask sim --seed S [--trace] [--without N,…] [--no-map] [--one-core]
                        [--one-lane] [--sessions N] [--picture N]
        cargo xtask sim --mutant list|NAME|NAME,…|all
@@ -20,7 +20,7 @@ usage: cargo xtask sim [--seeds A..B] [--json] [--jobs N] [--seconds N] [--point
 Status: 0 nothing found, 1 found (a line `seed S commit C: …`), 2 not understood.";
 
 /// What was asked for.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Wish {
     seeds: Option<Range<u64>>,
     seed: Option<u64>,
@@ -32,6 +32,8 @@ struct Wish {
     jobs: Option<usize>,
     seconds: Option<f64>,
     points: Option<u64>,
+    /// With fewer crash points the run fails.
+    least: Option<u64>,
     mutant: Option<String>,
     trouble: Option<Kind>,
     exhaustive: Option<usize>,
@@ -66,6 +68,7 @@ fn parse(arguments: &[String]) -> Option<Wish> {
             "--jobs" => wish.jobs = Some(value()?.parse().ok()?),
             "--seconds" => wish.seconds = Some(value()?.parse().ok()?),
             "--points" => wish.points = Some(value()?.parse().ok()?),
+            "--least" => wish.least = Some(value()?.parse().ok()?),
             "--trouble" => wish.trouble = Some(trouble::named(value()?)?),
             "--mutant" => wish.mutant = Some(value()?.clone()),
             "--exhaustive" => wish.exhaustive = Some(value()?.parse().ok()?),
@@ -83,7 +86,8 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    campaign::take_panics();
+    let said = wish.clone();
+    course::take_panics(move |sum| _ = end(sum, &[], &said));
     if let Some(mutant) = &wish.mutant
         && let Some(over) = mutation::command(mutant, &hunt(&wish))
     {
@@ -112,11 +116,12 @@ fn hunt(wish: &Wish) -> mutation::Hunt {
 
 /// Replays what was found before; its end if that is found again.
 fn again_first(wish: &Wish) -> Option<ExitCode> {
+    course::from(wish.seeds.as_ref().map_or(0, |seeds| seeds.start));
     let list = regressions::all();
     for (seed, cuts) in &list {
         if let Err(failure) = campaign::one(*seed, cuts, &mut Tally::default()) {
-            println!("{}", campaign::line(&format!("{seed}{cuts}"), &failure));
-            return Some(ExitCode::FAILURE);
+            course::note(Found { called: format!("{seed}{cuts}"), failure });
+            return Some(end(&course::so_far(), &[], wish));
         }
     }
     if !wish.json {
@@ -135,40 +140,43 @@ fn campaign(seeds: Range<u64>, wish: &Wish) -> ExitCode {
         trouble: wish.trouble,
     };
     let sum = campaign::run(&extent);
-    let (silent, blind) = (campaign::silent(&sum.tally), campaign::blind(&sum.tally));
+    let silent = campaign::silent(&sum.tally).into_iter();
+    let silent = silent.map(|kind| format!("no fault of the kind `{kind}` ever fired"));
+    let blind = campaign::blind(&sum.tally).into_iter();
+    let blind = blind.map(|what| format!("no oracle ever looked at `{what}`"));
+    let points = sum.tally.points;
+    let few = wish.least.filter(|least| sum.found.is_none() && points < *least);
+    let few = few.map(|least| format!("only {points} crash points of the {least} that must be"));
+    end(&sum, &silent.chain(blind).chain(few).collect::<Vec<_>>(), wish)
+}
+
+/// Says what a run came to, what was found, and what it lacks; its status.
+fn end(sum: &Sum, lacks: &[String], wish: &Wish) -> ExitCode {
     if wish.json {
-        println!("{}", campaign::json(&sum));
+        println!("{}", campaign::json(sum));
     }
-    if let Some((seed, failure)) = &sum.found {
-        found(*seed, failure, wish);
+    if let Some(found) = &sum.found {
+        say(found, wish);
     }
     if !wish.json {
-        println!("{}", campaign::report(&sum));
+        println!("{}", campaign::report(sum));
     }
-    for kind in &silent {
-        println!("no fault of the kind `{kind}` ever fired");
-    }
-    for what in &blind {
-        println!("no oracle ever looked at `{what}`");
-    }
-    if let (Some((seed, failure)), false) = (&sum.found, wish.once) {
+    lacks.iter().for_each(|line| println!("{line}"));
+    if let (Some(found), false) = (&sum.found, wish.once) {
         // Once more at the end, where the tail of a log shows it.
-        println!("{}", campaign::line(&seed.to_string(), failure));
+        println!("{}", campaign::line(found));
     }
-    status(&sum, &[silent, blind].concat())
+    if sum.found.is_none() && lacks.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn status(sum: &Sum, silent: &[&str]) -> ExitCode {
-    if sum.found.is_none() && silent.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Says what was found, and makes it small.
-fn found(seed: u64, failure: &Failure, wish: &Wish) {
-    let line = campaign::line(&seed.to_string(), failure);
+/// Says what was found, and makes it small if nothing is cut from it.
+fn say(found: &Found, wish: &Wish) {
+    let line = campaign::line(found);
     println!("{line}");
-    if wish.once || wish.json {
+    let whole = found.seed().filter(|seed| found.called == seed.to_string());
+    let Some(seed) = whole.filter(|_| !wish.once && !wish.json && wish.seed.is_none()) else {
         return;
-    }
+    };
     let (cuts, small) = shrink::shrink(seed, &line);
     println!("shrunk: --seed {seed}{cuts}\n{small}");
     print!("{}", Scenario::new(seed).reduced(&cuts));
@@ -178,20 +186,23 @@ fn replay(seed: u64, wish: &Wish) -> ExitCode {
     if wish.trace {
         print!("{}", Scenario::new(seed).reduced(&wish.cuts));
     }
-    let begun = std::time::Instant::now();
+    course::from(seed + 1);
     let mut tally = Tally::default();
     let outcome = campaign::one(seed, &wish.cuts, &mut tally);
-    let seconds = begun.elapsed().as_secs_f64();
-    let sum = Sum { tally, found: outcome.err().map(|f| (seed, f)), seconds, next: seed + 1 };
-    if let Some((_, failure)) = &sum.found {
-        println!("{}", campaign::line(&format!("{seed}{}", wish.cuts), failure));
+    course::add(&tally, None);
+    if let Err(failure) = outcome {
+        course::note(Found { called: format!("{seed}{}", wish.cuts), failure });
+    }
+    let sum = course::so_far();
+    if let Some(found) = &sum.found {
+        println!("{}", campaign::line(found));
     }
     if wish.json {
         println!("{}", campaign::json(&sum));
     } else if !wish.once {
         println!("{}\nhash of events {:x}", campaign::report(&sum), sum.tally.trace);
     }
-    status(&sum, &[])
+    if sum.found.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn exhaustively(operations: usize, wish: &Wish) -> ExitCode {
@@ -199,25 +210,23 @@ fn exhaustively(operations: usize, wish: &Wish) -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let begun = std::time::Instant::now();
-    let mut tally = Tally::default();
     for level in levels {
-        let (before, ways) = (tally.points, tally.combinations);
-        if let Err(failure) = exhaustive::run(level, operations, wish.most, &mut tally) {
-            println!("{}", campaign::line(&format!("exhaustive {level}"), &failure));
-            return ExitCode::FAILURE;
+        let mut tally = Tally::default();
+        course::begins(format!("exhaustive {level}"));
+        let outcome = exhaustive::run(level, operations, wish.most, &mut tally);
+        course::add(&tally, None);
+        let called = course::ends().unwrap_or_default();
+        if let Err(failure) = outcome {
+            course::note(Found { called, failure });
+            break;
         }
         if !wish.json {
-            let [all, tried, out] = [0, 1, 2].map(|i| tally.combinations[i] - ways[i]);
-            let points = tally.points - before;
+            let ([all, tried, out], points) = (tally.combinations, tally.points);
             println!(
                 "RAID {level}: {all} combinations, {tried} tried that differ, {out} left out; \
                  {points} crash points"
             );
         }
     }
-    let sum = Sum { tally, found: None, seconds: begun.elapsed().as_secs_f64(), next: 0 };
-    let text = if wish.json { campaign::json(&sum) } else { campaign::report(&sum) };
-    println!("{text}");
-    ExitCode::SUCCESS
+    end(&course::so_far(), &[], wish)
 }

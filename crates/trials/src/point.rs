@@ -23,7 +23,7 @@ use crate::presence;
 use crate::raw;
 use crate::rig::{ARRAY, Blind, Machine, Rig};
 use crate::silent;
-use crate::tally::Tally;
+use crate::tally::{Cause, Tally};
 use crate::versions::Versions;
 use core::ops::Range;
 use engine::array::message::Repair;
@@ -64,10 +64,10 @@ pub struct Context {
     /// Where things lie on every drive. What decayed there costs nothing: no more drives have any
     /// than the array can lose.
     pub areas: Areas,
-    /// Blocks may be unreadable on more drives than redundancy covers.
-    pub beyond: bool,
     /// What crashes aim at.
     pub aim: Aim,
+    /// No crash within a recovery; each point is recovered twice.
+    pub plain: bool,
     /// The drives as pictures before had them, the oldest first.
     pub past: Vec<Vec<SharedSimDrive>>,
 }
@@ -134,10 +134,9 @@ struct How<'a> {
     unit: u64,
     /// What is read stays as it is, whatever happens.
     pin: bool,
-    /// Whether blocks of a volume at an offset were hurt by something that is known.
-    hurt: &'a dyn Fn(&str, u64) -> bool,
-    /// Blocks may be unreadable on more drives than redundancy covers.
-    beyond: bool,
+    /// Why blocks of a volume at an offset may not be readable, if something is known to have hurt
+    /// them.
+    why: &'a dyn Fn(&str, u64) -> Option<Cause>,
 }
 
 /// Reads all volumes that are there.
@@ -164,7 +163,7 @@ fn read_all(
             Some(bytes) => {
                 tally.look("versions: blocks read", bytes.len() as u64 / versions.grain());
                 let excused = wrong(versions.check(at, 0, &bytes, how.pin))?;
-                tally.exceptions[1] += excused;
+                tally.over_budget += excused;
                 for (page, part) in bytes.chunks(PAGE).enumerate().filter(|_| excused > 0) {
                     if wrong(versions.check(at, (page * PAGE) as u64, part, how.pin))? > 0 {
                         content.unknown.insert(page);
@@ -201,7 +200,7 @@ fn read_units(
         if let Some(part) = part {
             tally.look("versions: blocks read", part.len() as u64 / versions.grain());
             let excused = wrong(versions.check(at, from, &part, how.pin))?;
-            tally.exceptions[1] += excused;
+            tally.over_budget += excused;
             if excused > 0 {
                 unknown.extend(all.len() / PAGE..(all.len() + part.len()).div_ceil(PAGE));
             }
@@ -209,11 +208,11 @@ fn read_units(
             continue;
         }
         let name = &versions.volumes()[at].name;
-        if !how.beyond && !(how.hurt)(name, from) {
+        let Some(cause) = (how.why)(name, from) else {
             let text = format!("{unit} bytes at {from} can't be read, nothing has hurt them");
             return Err(Failure::new(Oracle::Versions, text));
-        }
-        tally.exceptions[0] += 1;
+        };
+        tally.lean(cause);
         unknown.extend(all.len() / PAGE..(all.len() + unit as usize).div_ceil(PAGE));
         all.extend(vec![0; unit as usize]);
         unread.push(from);
@@ -283,7 +282,7 @@ pub fn known(context: &mut Context, digest: u64, versions: &Versions) -> Outcome
 pub fn check_plainly(context: &mut Context, picture: Picture, digest: u64) -> Outcome<()> {
     let found = pick(&picture.drives);
     let before = Before::of(&found, picture.owed);
-    recover(context, (picture, &before), digest, &mut Rng::new(digest), DEPTH)
+    recover(context, (picture, &before), digest, &mut Rng::new(digest), 0)
 }
 
 /// Looks at one picture and at the crashes within its recovery.
@@ -343,7 +342,7 @@ fn again_known(context: &mut Context, digest: u64, versions: &Versions) -> Outco
     }
     for content in found.iter() {
         let at = versions.named(&content.name).expect("it was found");
-        context.tally.exceptions[1] += wrong(versions.check(at, 0, &content.bytes, false))?;
+        context.tally.over_budget += wrong(versions.check(at, 0, &content.bytes, false))?;
     }
     Ok(true)
 }
@@ -358,7 +357,11 @@ fn within(
     rng: &mut Rng,
 ) -> Camera {
     if context.aim == Aim::Anywhere {
-        let deeper = if depth < DEPTH && rng.chance(35) { rng.below(120) } else { u64::MAX };
+        let deeper = if depth < DEPTH && !context.plain && rng.chance(35) {
+            rng.below(120)
+        } else {
+            u64::MAX
+        };
         return Camera::once(drives, versions, rng.fork(), deeper);
     }
     if depth >= DEPTH || rng.chance(20) {
@@ -400,8 +403,8 @@ fn recover(
     };
     context.tally.look("start: started", 1);
     let unit = context.unit;
-    let hurt = |name: &str, at: u64| before.hurt(name, at, unit);
-    let how = How { unit, pin: false, beyond: context.beyond, hurt: &hurt };
+    let why = |name: &str, at: u64| before.why(name, at, unit);
+    let how = How { unit, pin: false, why: &why };
     if rng.chance(30) {
         // Until the resync is over, a crash and the loss of a copy may still show the other.
         let mut versions = versions.borrow_mut();
@@ -430,9 +433,10 @@ fn recover(
     if let Ok(decoded) = before.decoded() {
         untouched(context, &decoded.record, &picture.drives)?;
     }
-    if whole && rested && rng.chance(25) {
-        again(context, (&picture.drives, before.owed), rng)?;
-    }
+    let twice = whole
+        && rested
+        && (rng.chance(25) || context.plain)
+        && again(context, (&picture.drives, before.owed), rng)?;
     if whole && readable && rng.chance(2) {
         silent::try_out(context, (&picture.drives, before.owed), rng)?;
     }
@@ -440,9 +444,7 @@ fn recover(
         context.found.insert(digest, Rc::new(content));
     }
     let new = context.seen.insert(digest);
-    context.tally.points += u64::from(new);
-    context.tally.repeated += u64::from(!new);
-    context.tally.nested += u64::from(new && depth > 0);
+    context.tally.point((new, whole), depth > 0, twice);
     nested(context, camera, rng, depth)
 }
 
@@ -697,20 +699,20 @@ fn untouched(context: &mut Context, record: &Record, drives: &[SharedSimDrive]) 
     Ok(())
 }
 
-/// A second recovery changes no byte of the data areas.
+/// A second recovery changes no byte of the data areas; whether there was one.
 fn again(
     context: &mut Context,
     (drives, owed): (&[SharedSimDrive], Owed),
     rng: &mut Rng,
-) -> Outcome<()> {
+) -> Outcome<bool> {
     let found = pick(drives);
     let before = Before::of(&found, owed);
     if let (Ok(decoded), true) = (before.decoded(), before.refused() == Some(Refusal::AcceptLoss)) {
-        return before.owed.excuses(decoded, &mut context.tally);
+        return before.owed.excuses(decoded, &mut context.tally).map(|()| false);
     }
     if before.decoded().is_ok_and(Decoded::gave_up) {
         // What it makes right may have been in caches only.
-        return Ok(());
+        return Ok(false);
     }
     let data = before.decoded().map_or((MIB, 0), |d| (d.record.data_offset, d.record.data_bytes));
     let rig = Rig::new(WorldConfig::new(rng.bits()));
@@ -730,5 +732,5 @@ fn again(
             return Err(Failure::new(Oracle::Again, text));
         }
     }
-    Ok(())
+    Ok(true)
 }

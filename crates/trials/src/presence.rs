@@ -9,6 +9,7 @@ use crate::decoder::map::used_bytes;
 use crate::decoder::{PAGE, Raw, record};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Picked, expected, pick, references};
+use crate::forgotten;
 use crate::gap;
 use crate::point::{Aim, Context, OPTIONS};
 use crate::rig::{Blind, Rig};
@@ -37,6 +38,7 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
         6..10 => fade(context, picture, true, &mut own),
         10..12 => over_budget(context, &picture.drives, &mut own)?,
         12..16 => gap::try_out(context, picture, &mut own)?,
+        16..18 => forgotten::try_out(context, picture, &mut own)?,
         _ => {}
     }
     Ok(rolled)

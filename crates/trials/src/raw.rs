@@ -130,7 +130,7 @@ fn without(
             match some.read(&seat, 0) {
                 Some(page) => match versions.check(at, offset, &page[..bytes as usize], false) {
                     Ok(blocks) => {
-                        tally.exceptions[1] += blocks;
+                        tally.over_budget += blocks;
                         tally.look("image: blocks read without some drives", 1);
                     }
                     Err(text) => return failure(text),

@@ -7,12 +7,12 @@
 //! befell the drives: then they are counted, and the blocks may be old or new.
 
 use crate::camera::Camera;
-use crate::decoder::record;
+use crate::decoder::record::{self, State};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
 use crate::rig::{ARRAY, Answer, BOUND, Machine, Rig, reference};
 use crate::scenario::{Admin, Fault, Host, Scenario, Session, Step, What, shape};
-use crate::tally::Tally;
+use crate::tally::{Cause, Tally};
 use crate::versions::Versions;
 use core::future::Future;
 use engine::array::message::Repair;
@@ -23,7 +23,7 @@ use io::{BlockError, Blocks, Env, Pool, Priority};
 use layout::Level;
 use sim::{Rng, SharedSimDrive};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use units::{CoreId, MIB, Nanos, Slot};
 
@@ -42,6 +42,17 @@ enum Asked {
     Volume(String, Option<u64>, u64, Answer<VolumeStatus>),
     /// The end of a volume.
     Delete(String, Answer<()>),
+}
+
+/// A drive that was made to hang, in part or whole.
+struct Hang {
+    drive: usize,
+    /// It was not out when it began to hang. One that is out may be joining just then.
+    counted: bool,
+    /// How much longer a request may take that waits for it.
+    wait: Nanos,
+    /// Since when nobody new waits for it: it goes on, or a record says that it is out.
+    over: Cell<Option<Nanos>>,
 }
 
 /// What the lanes of a session share.
@@ -68,16 +79,16 @@ pub struct Floor {
     focus: u64,
     /// Requests may fail once a drive does.
     fragile: bool,
-    /// Units of volumes that were lost before, and not written since: they can't be read.
-    pub lost: RefCell<BTreeSet<(usize, u64)>>,
+    /// Units of volumes that were lost before, and not written since, and why: they can't be read.
+    pub lost: RefCell<BTreeMap<(usize, u64), Cause>>,
     /// Something befell a drive, now or in a session before.
     faulty: Cell<bool>,
     /// Nobody does anything new before.
     quiet_until: Cell<Nanos>,
     /// Nor before people have their answers.
     hushed: Cell<bool>,
-    /// The longest that a request of a host may take.
-    patience: Cell<Nanos>,
+    /// What hangs, or did.
+    hangs: RefCell<Vec<Rc<Hang>>>,
     tally: RefCell<Tally>,
 }
 
@@ -115,7 +126,7 @@ impl Floor {
             lost: RefCell::default(),
             quiet_until: Cell::new(Nanos(0)),
             hushed: Cell::new(false),
-            patience: Cell::new(PROMPT),
+            hangs: RefCell::default(),
             tally: RefCell::default(),
         })
     }
@@ -262,19 +273,45 @@ impl Floor {
         outcome
     }
 
-    /// A request of a host takes no longer than drives that hang can make it.
+    /// A request of a host takes no longer than drives can make it that hang meanwhile.
     async fn in_time(
         &self,
         env: &Machine,
         request: impl Future<Output = Result<(), String>>,
     ) -> Result<(), String> {
         let begun = env.now();
+        self.look_who_is_out(begun);
         request.await?;
-        let (took, most) = (env.now().since(begun), self.patience.get());
+        let hangs = self.hangs.borrow();
+        let meanwhile = hangs.iter().filter(|hang| hang.over.get().is_none_or(|at| at > begun));
+        let most = meanwhile.fold(PROMPT, |most, hang| most.after(hang.wait));
+        let took = env.now().since(begun);
         if took > most {
             return Err(format!("a request took {took:?}, more than {most:?}"));
         }
         Ok(())
+    }
+
+    /// Whoever is out now holds up nobody who comes later.
+    fn look_who_is_out(&self, now: Nanos) {
+        for hang in self.hangs.borrow().iter() {
+            if hang.counted && hang.over.get().is_none() && self.is_out(hang.drive) {
+                hang.over.set(Some(now));
+            }
+        }
+    }
+
+    /// Whether the newest record says that a drive is out.
+    fn is_out(&self, number: usize) -> bool {
+        let newest = |drive: &SharedSimDrive| record::newest(&Picked::new(drive));
+        let all = self.drives.iter().filter_map(newest);
+        let Some(all) = all.max_by_key(|own| (own.epoch.counter, own.sequence)) else {
+            return false;
+        };
+        let counts = |own: record::Record| {
+            all.slots.iter().any(|slot| slot.drive == own.drive && slot.state != State::Failed)
+        };
+        newest(&self.drives[number]).is_some_and(|own| !counts(own))
     }
 
     async fn read(
@@ -287,7 +324,7 @@ impl Floor {
         let (result, got) = volume.read(from, Pool::single(bytes as usize)).await;
         if self.ended(result, "read", (at, from, bytes))? {
             let excused = self.versions.borrow_mut().check(at, from, &got, false)?;
-            self.tally.borrow_mut().exceptions[1] += excused;
+            self.tally.borrow_mut().over_budget += excused;
         }
         Ok(())
     }
@@ -314,7 +351,7 @@ impl Floor {
         };
         // A discard may leave what was there: both stay possible until a read tells.
         if self.ended(result, "change", (at, from, bytes))? && host != Host::Discard {
-            self.lost.borrow_mut().retain(|unit| !self.meets(*unit, (at, from, bytes)));
+            self.lost.borrow_mut().retain(|unit, _| !self.meets(*unit, (at, from, bytes)));
             self.versions.borrow_mut().end(at, from, bytes, version, fua);
         }
         Ok(())
@@ -344,9 +381,11 @@ impl Floor {
         let mut tally = self.tally.borrow_mut();
         tally.requests += 1;
         let Err(error) = result else { return Ok(true) };
-        let lost = self.lost.borrow().iter().any(|unit| self.meets(*unit, range));
-        if lost || self.fragile && self.faulty.get() {
-            tally.exceptions[0] += 1;
+        let lost = self.lost.borrow();
+        let lost = lost.iter().filter(|(unit, _)| self.meets(**unit, range)).map(|(_, why)| *why);
+        let over = self.fragile && self.faulty.get();
+        if let Some(cause) = lost.min().or(over.then_some(Cause::OverBudget)) {
+            tally.lean(cause);
             return Ok(false);
         }
         Err(format!("a {what} failed though redundancy covers what befell the drives: {error}"))
@@ -355,7 +394,8 @@ impl Floor {
     /// What it does is counted where it meets a request.
     fn befall(&self, env: &Machine, fault: Fault, victim: usize, rng: &mut Rng) {
         let slot = self.victims[victim];
-        let drive = self.drives[self.seats.borrow()[slot]].clone();
+        let number = self.seats.borrow()[slot];
+        let drive = self.drives[number].clone();
         let (data, bytes_of_data) = self.data;
         match fault {
             Fault::Unreadable => {
@@ -380,7 +420,7 @@ impl Floor {
                 let factor = [10, 100, 1000][rng.index(3)];
                 drive.set_latency(Nanos(1_000), Nanos(2_000 * factor));
             }
-            Fault::Hang | Fault::Hung(_) | Fault::Held(_) => self.hang(env, fault, drive, rng),
+            Fault::Hang | Fault::Hung(_) | Fault::Held(_) => self.hang(env, fault, number, rng),
             Fault::UnreadableMap => {
                 drive.fail_range(MIB + rng.below(4) * 4096, 4096 * (1 + rng.below(2)));
             }
@@ -391,7 +431,8 @@ impl Floor {
     }
 
     /// Holds some requests of a drive, or all, and lets them run late.
-    fn hang(&self, env: &Machine, fault: Fault, drive: SharedSimDrive, rng: &mut Rng) {
+    fn hang(&self, env: &Machine, fault: Fault, number: usize, rng: &mut Rng) {
+        let drive = self.drives[number].clone();
         let (span, wait) = match fault {
             Fault::Hung(seconds) => {
                 // Or it takes new requests, and what it was asked before runs all the later.
@@ -417,22 +458,15 @@ impl Floor {
                 (span, span)
             }
         };
-        self.wait_longer(wait);
-        self.later(env, drive, span);
-    }
-
-    /// Requests of hosts may take so much longer.
-    fn wait_longer(&self, span: Nanos) {
-        self.patience.set(self.patience.get().after(span));
-    }
-
-    /// Lets a drive go on after a while.
-    fn later(&self, env: &Machine, drive: SharedSimDrive, span: Nanos) {
+        let counted = !self.is_out(number);
+        let hang = Rc::new(Hang { drive: number, counted, wait, over: Cell::new(None) });
+        self.hangs.borrow_mut().push(hang.clone());
         let timer = env.clone();
         env.spawn(Priority::First, async move {
             timer.sleep(span).await;
             drive.hold(0, 0);
             drive.release();
+            hang.over.set(Some(timer.now()));
         });
     }
 

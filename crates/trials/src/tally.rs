@@ -25,14 +25,27 @@ pub const LOOKS: [&str; 19] = [
     "determinism: run twice",
 ];
 
+/// Why something may be that is not as hosts wrote it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// Exception (a).
+    InFlight,
+    /// More befell the array than its redundancy covers.
+    OverBudget,
+}
+
 /// Sums over trials.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// Seeds tried.
     pub seeds: u64,
-    /// Crash points: images that differ from all others of their seed, recovered to serving, and
-    /// read back by every oracle.
+    /// Crash points: images that differ from all others of their seed, recovered to serving until
+    /// no task ran any more, read back, and looked at.
     pub points: u64,
+    /// Of these: recovered a second time.
+    pub twice: u64,
+    /// Others that were read back, and of which not all could be looked at, as a task was stuck.
+    pub partial: u64,
     /// Images that were the same as another of their seed.
     pub repeated: u64,
     /// Starts that were refused, as they must be.
@@ -48,6 +61,9 @@ pub struct Tally {
     /// Uses of the two named exceptions: (a) blocks being written when power and a drive failed
     /// together, (b) bytes returned wrong without an error.
     pub exceptions: [u64; 2],
+    /// Blocks that could not be read, requests that failed, and blocks that held anything, where
+    /// more befell the drives than redundancy covers.
+    pub over_budget: u64,
     /// Starts that were refused, and images that would be without some drives, by why that is
     /// right.
     pub refusals: BTreeMap<&'static str, u64>,
@@ -64,6 +80,17 @@ impl Tally {
         *self.faults.entry(kind).or_default() += count;
     }
 
+    /// Counts an image that was recovered to serving: whether it is `new`, and `whole` (no task is
+    /// stuck); whether it is of a crash within a recovery; whether it was recovered twice.
+    pub fn point(&mut self, (new, whole): (bool, bool), within: bool, twice: bool) {
+        let counts = new && whole;
+        self.points += u64::from(counts);
+        self.partial += u64::from(new && !whole);
+        self.repeated += u64::from(!new);
+        self.nested += u64::from(counts && within);
+        self.twice += u64::from(counts && twice);
+    }
+
     /// Counts what an oracle looked at.
     pub fn look(&mut self, what: &'static str, count: u64) {
         *self.looks.entry(what).or_default() += count;
@@ -72,6 +99,14 @@ impl Tally {
     /// Counts why a start is rightly refused.
     pub fn excuse(&mut self, why: &'static str, count: u64) {
         *self.refusals.entry(why).or_default() += count;
+    }
+
+    /// Counts something that was not as hosts wrote it.
+    pub fn lean(&mut self, cause: Cause) {
+        match cause {
+            Cause::InFlight => self.exceptions[0] += 1,
+            Cause::OverBudget => self.over_budget += 1,
+        }
     }
 
     /// Takes in what happened in a run.
@@ -83,6 +118,8 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         self.seeds += other.seeds;
         self.points += other.points;
+        self.twice += other.twice;
+        self.partial += other.partial;
         self.repeated += other.repeated;
         self.refused += other.refused;
         self.nested += other.nested;
@@ -96,6 +133,7 @@ impl Tally {
         for (why, count) in &other.refusals {
             self.excuse(why, *count);
         }
+        self.over_budget += other.over_budget;
         for (mine, other) in self.exceptions.iter_mut().zip(other.exceptions) {
             *mine += other;
         }

@@ -62,12 +62,12 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
             decayed: Vec::new(),
             map_decayed: false,
         },
-        beyond: scenario.beyond,
         aim: match scenario.trouble {
             Some(Kind::Brown) => Aim::Spoiled,
             Some(Kind::Lone) => Aim::Lone,
             _ => Aim::Anywhere,
         },
+        plain: false,
         past: Vec::new(),
     };
     let mut trial = Trial {

@@ -323,12 +323,31 @@ impl<'a, R: Raw> Decoded<'a, R> {
 
     /// Whether any of these bytes of a volume, in one strip, is lost by the list, or a start
     /// will list it.
-    pub fn listed(&self, volume: &VolumeEntry, mut offset: u64, bytes: u64) -> bool {
+    pub fn listed(&self, volume: &VolumeEntry, offset: u64, bytes: u64) -> bool {
+        let meets = |list| self.meets(volume, (offset, bytes), list);
+        meets(&self.record.lost) || meets(&self.doubted)
+    }
+
+    /// Whether any of them is lost because it was in flight at a crash: what only groups with
+    /// parity may lose.
+    pub fn lost_in_flight(&self, volume: &VolumeEntry, offset: u64, bytes: u64) -> bool {
+        let meets = |list| self.meets(volume, (offset, bytes), list);
+        let parity = |seat: Seat| self.record.ranges[seat.range].kind == 2;
+        self.seat(volume, offset).is_some_and(parity)
+            && (meets(&self.record.crashed) || meets(&self.doubted))
+    }
+
+    /// Whether bytes of a volume, in one strip, meet one of these array addresses.
+    fn meets(
+        &self,
+        volume: &VolumeEntry,
+        (mut offset, bytes): (u64, u64),
+        list: &[(u64, u64)],
+    ) -> bool {
         for (start, length) in &volume.extents {
             if offset < *length {
                 let from = start + offset;
-                let over = |(at, long): &(u64, u64)| *at < from + bytes && from < at + long;
-                return self.record.lost.iter().chain(&self.doubted).any(over);
+                return list.iter().any(|(at, long)| *at < from + bytes && from < at + long);
             }
             offset -= length;
         }
@@ -410,10 +429,8 @@ impl<'a, R: Raw> Decoded<'a, R> {
         };
         let at = self.drive_offset(seat) + seat.at;
         let number = at / PAGE as u64;
-        if let Some(page) = self.overlay.get(&(slot, number)) {
-            return counts.then_some(page);
-        }
-        if let Some((page, made)) = anew.get(&(slot, number)) {
+        let place = (slot, number);
+        if let Some((page, made)) = self.overlay.get(&place).or_else(|| anew.get(&place)) {
             let there = |i: u64| {
                 made >> i & 1 == 1 || !drive.unreadable(number * PAGE as u64 + i * 512, 512)
             };

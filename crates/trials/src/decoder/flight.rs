@@ -142,15 +142,22 @@ fn means_something<R: Raw>(array: &Decoded<'_, R>, columns: Columns) -> Option<S
     (inside && blocks && array.carried(group) && written).then_some(seat)
 }
 
+/// The 512 bytes of a page that these bytes of it are, a bit for each.
+pub(super) fn blocks(at: u64, bytes: u64) -> u8 {
+    let from = at % PAGE as u64 / 512;
+    (from..from + bytes / 512).fold(0, |bits, i| bits | 1 << i)
+}
+
 /// A page of a strip of which the block at the seat can be read; nothing is said of the rest.
 fn held<R: Raw>(array: &Decoded<'_, R>, seat: &Seat, strip: usize, block: u64) -> Option<Page> {
     let slot = array.slot(seat, strip);
     let drive = array.drives[slot].filter(|_| array.counts(slot))?;
     let at = array.drive_offset(seat) + seat.at;
     let number = at / PAGE as u64;
+    let (own, all) = (!drive.unreadable(at, block), blocks(at, block));
     match array.overlay.get(&(slot, number)) {
-        Some(page) => Some(**page),
-        None => (!drive.unreadable(at, block)).then(|| *drive.page(number)),
+        Some((page, made)) => (own || made & all == all).then_some(**page),
+        None => own.then(|| *drive.page(number)),
     }
 }
 
@@ -191,11 +198,12 @@ fn settle<R: Raw>(array: &mut Decoded<'_, R>, seat: Seat, block: u64, lost: &mut
         anew.push((k + 1, code::q(&data)));
     }
     let number = (array.drive_offset(&seat) + seat.at) / PAGE as u64;
-    let made = (within.start / 512..within.end / 512).fold(0u8, |bits, i| bits | 1 << i);
+    let made = blocks(seat.at, block);
     for (strip, page) in anew {
         let slot = array.slot(&seat, strip);
         let Some(own) = array.drives[slot].filter(|_| array.counts(slot)) else { continue };
-        let before = array.overlay.get(&(slot, number)).map_or(*own.page(number), |page| **page);
+        let before =
+            array.overlay.get(&(slot, number)).map_or(*own.page(number), |(page, _)| **page);
         let place = array.anew.entry((slot, number)).or_insert_with(|| (Box::new(before), 0));
         place.0[within.clone()].copy_from_slice(&page[within.clone()]);
         place.1 |= made;

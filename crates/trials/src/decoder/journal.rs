@@ -6,14 +6,16 @@
 //! lies beside the drives' own pages, which stay as they are.
 
 use super::array::Decoded;
+use super::flight::blocks;
 use super::record::{Fields, Id, crc};
 use super::{PAGE, Raw};
 use std::collections::{BTreeMap, BTreeSet};
 
 const HEADER: usize = 128;
 
-/// Pages of drives, by slot and number, as the journal makes them.
-pub type Overlay = BTreeMap<(usize, u64), Box<[u8; PAGE]>>;
+/// Pages of drives, by slot and number, as the journal makes them, and which 512 bytes of each it
+/// makes, a bit for each.
+pub type Overlay = BTreeMap<(usize, u64), (Box<[u8; PAGE]>, u8)>;
 
 /// New bytes of a strip.
 struct Patch {
@@ -206,8 +208,10 @@ fn put<R: Raw>(array: &Decoded<'_, R>, patch: &Patch, overlay: &mut Overlay) {
     while !rest.is_empty() {
         let (number, within) = (at / PAGE as u64, (at % PAGE as u64) as usize);
         let (now, behind) = rest.split_at(rest.len().min(PAGE - within));
-        let page = overlay.entry((slot, number)).or_insert_with(|| Box::new(*drive.page(number)));
+        let before = || (Box::new(*drive.page(number)), 0);
+        let (page, made) = overlay.entry((slot, number)).or_insert_with(before);
         page[within..within + now.len()].copy_from_slice(now);
+        *made |= blocks(at, now.len() as u64);
         at += now.len() as u64;
         rest = behind;
     }

@@ -5,6 +5,8 @@ use super::Raw;
 const MIB: u64 = 1 << 20;
 const SLOT: usize = 262_144;
 const HEADER: usize = 128;
+/// The reason of a lost range that was being written at a crash.
+const CRASH: u64 = 3;
 
 /// Who a drive or array is.
 pub type Id = [u8; 16];
@@ -126,6 +128,8 @@ pub struct Record {
     pub key: u64,
     /// What nobody can give back: array address and bytes.
     pub lost: Vec<(u64, u64)>,
+    /// What of it was being written at a crash (reason crash).
+    pub crashed: Vec<(u64, u64)>,
     /// Kinds of tasks that wait: 1 rebuilds, 2 resyncs, 4 the scrub.
     pub paused: u8,
     /// The array.
@@ -311,7 +315,7 @@ fn record(from: &Intact) -> Option<Record> {
     let groups = (0..counts[2]).map(|_| group_entry(f)).collect::<Option<_>>()?;
     let volumes = (0..counts[3]).map(|_| volume_entry(f)).collect::<Option<_>>()?;
     (0..counts[4]).try_for_each(|_| export_entry(f))?;
-    let lost = if from.lost { lost_ranges(f)? } else { Vec::new() };
+    let (lost, crashed) = if from.lost { lost_ranges(f)? } else { Default::default() };
     f.reserved(if from.tasks { f.0.len().checked_sub(80)? } else { f.0.len() })?;
     let paused = match from.tasks {
         true => f.take(16).and_then(|_| f.number(1))? as u8,
@@ -326,6 +330,7 @@ fn record(from: &Intact) -> Option<Record> {
         areas,
         key,
         lost,
+        crashed,
         paused,
         array,
         drive,
@@ -415,17 +420,23 @@ fn export_entry(f: &mut Fields<'_>) -> Option<()> {
     f.take(address).map(|_| ())
 }
 
-fn lost_ranges(f: &mut Fields<'_>) -> Option<Vec<(u64, u64)>> {
+/// Ranges of array addresses: where each begins, and its bytes.
+type Ranges = Vec<(u64, u64)>;
+
+/// All that is lost, and what of it has the reason crash.
+fn lost_ranges(f: &mut Fields<'_>) -> Option<(Ranges, Ranges)> {
+    let (mut lost, mut crashed) = (Ranges::new(), Ranges::new());
     let count = f.number(4)?;
     f.reserved(4)?;
-    (0..count)
-        .map(|_| {
-            let range = (f.number(8)?, f.number(4)? * 512);
-            f.take(1)?;
-            f.reserved(3)?;
-            Some(range)
-        })
-        .collect()
+    for _ in 0..count {
+        let range = (f.number(8)?, f.number(4)? * 512);
+        lost.push(range);
+        if f.number(1)? == CRASH {
+            crashed.push(range);
+        }
+        f.reserved(3)?;
+    }
+    Some((lost, crashed))
 }
 
 #[cfg(test)]
