@@ -152,6 +152,7 @@ impl Manager {
         self.ask_of(&array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
         exports.remove(&convert::export_id(&array.name, number)).await;
         drop(exports);
+        self.tell_absent().await;
         if is_nvme && !self.data.let_go(volume).await {
             return Err(Error::failed(
                 format!("export {id} is deleted, but commands that hosts sent it are not over yet"),
@@ -241,13 +242,21 @@ impl Manager {
         }
     }
 
-    /// Tells the target which exports may come: those of arrays that were found and don't run. To
-    /// be called when another array may be one of these, or none any more.
+    /// Tells the target which exports may come: those of arrays that were found and don't run, and
+    /// those that can't be served yet. To be called when another may be one of these, or none any
+    /// more.
     pub(crate) async fn tell_absent(&self) {
         // Who can't say what runs is stopping.
-        let Ok(found) = self.found().await else { return };
-        let all = found.values().flat_map(|record| &record.exports);
-        self.exports.lock().await.set_absent(all.map(|export| &export.address));
+        let (Ok(found), Ok(running)) = (self.found().await, self.running().await) else { return };
+        let all = found.values().flat_map(|record| &record.exports).map(|e| &e.address);
+        let exports = self.exports.lock().await;
+        let waits = |id: u32, array: &ArrayStatus| {
+            exports.problem(&convert::export_id(&array.name, id)).is_some()
+        };
+        let waiting = running.iter().flat_map(|array| {
+            array.exports.iter().filter(|e| waits(e.id, array)).map(|e| &e.address)
+        });
+        exports.set_absent(all.chain(waiting));
     }
 }
 
