@@ -291,8 +291,8 @@ impl Manager {
         Ok(erased)
     }
 
-    /// Erases the records of a drive that no running array counts on. Answers with what was on
-    /// it.
+    /// Erases the records of a drive that no running array counts on, what is foreign only if that
+    /// is said. Answers with what was on it.
     pub async fn wipe(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
         let stranger = || {
             Error::refused(
@@ -307,14 +307,19 @@ impl Manager {
         if let Some(problem) = self.look(&turn, &path, true).await.into_iter().next() {
             return Err(not_opened(&problem));
         }
-        let (drive, held) = {
-            let mut inventory = self.inventory();
-            inventory.reserve(&path, true);
+        let (drive, held, foreign) = {
+            let inventory = self.inventory();
             let known = inventory.find(&path[0]);
-            let held = known.and_then(|known| known.content.signature.clone());
-            (known.and_then(Known::reference), held)
+            let content = known.map(|known| known.content.clone()).unwrap_or_default();
+            (known.and_then(Known::reference), content.signature.clone(), content.foreign())
         };
         drop(turn);
+        if let Some(what) = foreign.filter(|_| !request.overwrite) {
+            drop(drive);
+            self.inventory().settle(&path);
+            return Err(probe::wipes_foreign(&path[0], &what));
+        }
+        self.inventory().reserve(&path, true);
         let outcome = erase_all(drive.into_iter().collect()).await.pop().flatten();
         self.let_go(&path).await;
         self.tell_absent().await;

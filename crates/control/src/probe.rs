@@ -24,6 +24,18 @@ impl Content {
         let problem = self.problem.as_ref().map(|told| format!("what nobody knows: {told}"));
         self.signature.clone().or(problem)
     }
+
+    /// What would be destroyed that is no array's by a record that can be read; `None`: nothing.
+    pub fn foreign(&self) -> Option<String> {
+        if self.record.is_some() { None } else { self.holds() }
+    }
+
+    /// What is on it, for who is asked whether that may go.
+    pub fn told(&self) -> String {
+        let slot = self.record.as_ref().map(|record| format!("slot {} of ", record.this_slot));
+        let what = self.holds().unwrap_or("nothing known".to_owned());
+        slot.unwrap_or_default() + &what
+    }
 }
 
 /// What is read at once where not all of a range can be read.
@@ -242,12 +254,27 @@ pub enum WipeError {
     /// It failed a request.
     #[error("the drive failed: {0}")]
     Drive(#[from] DriveError),
+    /// It holds what is no array's.
+    #[error("it holds {0}")]
+    Foreign(String),
 }
 
-/// Erases the records of a drive that was opened exclusively. Answers with what was on it.
-pub fn wipe(path: &std::path::Path) -> Result<Content, WipeError> {
+/// Refuses to wipe a drive of what is no array's.
+pub fn wipes_foreign(path: &str, what: &str) -> api::Error {
+    api::Error::refused(
+        format!("this erases {path}, which holds {what}"),
+        format!("if that is meant, say it again with --yes --overwrite {path}"),
+    )
+}
+
+/// Erases the records of a drive that was opened exclusively, what is foreign only if that is
+/// said. Answers with what was on it.
+pub fn wipe(path: &std::path::Path, overwrite: bool) -> Result<Content, WipeError> {
     let drive = SharedDrive::open(path, &drives::OpenOptions::default())?;
     let seen = content(&drive);
+    if let Some(what) = seen.foreign().filter(|_| !overwrite) {
+        return Err(WipeError::Foreign(what));
+    }
     erase(&drive)?;
     Ok(seen)
 }

@@ -256,3 +256,48 @@ fn a_daemon_told_to_stop_while_an_array_is_made_ends() {
     }
     place.create("data", "5", &[0, 1, 2]);
 }
+
+/// A superblock of ext4, as far as it is looked at.
+fn ext4() -> Vec<u8> {
+    let mut bytes = vec![0; 1024];
+    for (at, value) in [(0, 16), (24, 2), (56, 0x53), (57, 0xef), (58, 1), (76, 1), (96, 0x42)] {
+        bytes[at] = value;
+    }
+    bytes
+}
+
+#[test]
+fn a_question_to_wipe_says_what_is_lost_and_what_is_foreign_needs_a_second_word() {
+    let mut place = Place::new(5);
+    scribble(&place.drive(0), 0, b"LUKS\xba\xbe\0\x02");
+    scribble(&place.drive(1), 1024, &ext4());
+    let paths: Vec<String> = (0..5).map(|number| place.name(number)).collect();
+    for (number, what) in [(0, "LUKS"), (1, "ext4")] {
+        let path = &paths[number];
+        let was = std::fs::read(path).expect("read");
+        let yes = ["drive", "wipe", path, "--yes"];
+        for words in [&yes[..3], &yes[..]] {
+            let said = place.refuses(3, words);
+            assert!(said.contains(what), "{said}");
+            assert!(said.contains(&format!("--yes --overwrite {path}")), "{said}");
+        }
+        place.refuses(2, &[&yes[..], &["--overwrite", &paths[2]]].concat());
+        assert!(std::fs::read(path).expect("read") == was, "{what} is as it was");
+        place.json(&[&yes[..], &["--overwrite", path]].concat());
+        assert_eq!(std::fs::read(path).expect("read")[..4096], [0; 4096]);
+    }
+    // What holds nothing known, and what is ours.
+    assert!(place.refuses(3, &["drive", "wipe", &paths[2]]).contains("nothing known"));
+    place.json(&["drive", "wipe", &paths[2], "--yes"]);
+    place.start();
+    place.create("data", "1", &[3, 4]);
+    for stop in [false, true] {
+        if stop {
+            place.json(&["array", "stop", "data"]);
+        }
+        let said = place.refuses(3, &["drive", "wipe", &paths[4]]);
+        assert!(said.contains("slot 1 of Palisade array \"data\""), "{said}");
+    }
+    place.json(&["drive", "wipe", &paths[4], "--yes"]);
+    assert_eq!(place.listed(4)["state"], "free");
+}
