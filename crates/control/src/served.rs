@@ -35,7 +35,7 @@ impl Manager {
         Ok(convert::volume(&array.name, &self.ask_of(&array, ask).await?))
     }
 
-    /// Changes a volume's size; to less while it is exported only if the request says so.
+    /// Changes a volume's size; to less only if the request says so.
     pub async fn resize_volume(
         &self,
         array: &str,
@@ -46,12 +46,13 @@ impl Manager {
         let api::ResizeVolume { size_bytes: bytes, shrink } = request;
         let now = array.volumes.iter().find(|v| v.name == volume).map_or(0, |v| v.bytes);
         let exported = array.exports.iter().any(|e| e.volume_name == volume);
-        if bytes < now && bytes > 0 && exported && !shrink {
+        if bytes < now && bytes > 0 && !shrink {
             let lost = now - bytes;
+            let exported = if exported { ", which is exported," } else { "" };
             return Err(Error::refused(
                 format!(
-                    "this gives up the last {} ({lost} bytes) of volume {}/{volume}, which is \
-                     exported, and what is in them",
+                    "this gives up the last {} ({lost} bytes) of volume {}/{volume}{exported} and \
+                     what is in them",
                     format_size(lost),
                     array.name
                 ),
