@@ -8,7 +8,7 @@ use crate::exports::{self, Exports};
 use crate::manager::Manager;
 use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
-use format::{ExportAddress, Listener, NvmeExport};
+use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{Uuid, format_size};
@@ -107,7 +107,8 @@ impl Manager {
                 format!("start it with: palisade array assemble {}", named.name),
             ));
         };
-        let address = wanted(request, array, &running, &exports)?;
+        let recorded = recorded(&running, &self.found().await?);
+        let address = wanted(request, array, &recorded, &exports)?;
         let same =
             |e: &&ExportStatus| e.volume_name == request.volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
@@ -312,16 +313,28 @@ fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
     Ok(())
 }
 
+/// All exports that are recorded, and the volume of each; those of arrays that don't run, too:
+/// they may be served any time.
+fn recorded(
+    running: &[ArrayStatus],
+    found: &BTreeMap<Uuid, ArrayRecord>,
+) -> Vec<(ExportAddress, Uuid)> {
+    let running = running.iter().flat_map(|array| &array.exports);
+    let running = running.map(|export| (export.address.clone(), export.volume));
+    let found = found.values().flat_map(|record| &record.exports);
+    running.chain(found.map(|export| (export.address.clone(), export.volume))).collect()
+}
+
 /// What a request to serve a volume asks for.
 fn wanted(
     request: &api::CreateExport,
     array: &ArrayStatus,
-    running: &[ArrayStatus],
+    recorded: &[(ExportAddress, Uuid)],
     exports: &Exports,
 ) -> Result<ExportAddress, Error> {
     match &request.nbd {
         Some(nbd) => address::parse(nbd),
-        None => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, running, exports)?)),
+        None => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, recorded, exports)?)),
     }
 }
 
@@ -373,7 +386,7 @@ fn own_subsystem(volume: Uuid) -> String {
 fn nvme_wanted(
     request: &api::CreateExport,
     array: &ArrayStatus,
-    running: &[ArrayStatus],
+    recorded: &[(ExportAddress, Uuid)],
     exports: &Exports,
 ) -> Result<NvmeExport, Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
@@ -381,11 +394,11 @@ fn nvme_wanted(
     let volume =
         volume.ok_or_else(|| ManageError::NoVolume(array.name.clone(), request.volume.clone()))?;
     let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(volume.uuid));
-    let all = running.iter().flat_map(|array| &array.exports);
-    let recorded: BTreeMap<u32, Uuid> = all
-        .filter_map(|export| match &export.address {
+    let recorded: BTreeMap<u32, Uuid> = recorded
+        .iter()
+        .filter_map(|(address, volume)| match address {
             ExportAddress::NvmeTcp(nvme) if nvme.subsystem == subsystem => {
-                Some((nvme.nsid, export.volume))
+                Some((nvme.nsid, *volume))
             }
             _ => None,
         })

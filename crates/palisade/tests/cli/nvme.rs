@@ -365,3 +365,20 @@ fn a_host_finds_all_of_its_subsystem_or_nothing_after_a_restart() {
     let (mut admin, _queue) = host.enter().expect("connected");
     assert_eq!(admin.namespaces().expect("listed"), [1]);
 }
+
+/// Its hosts may still have something to do for it, and it may be started any time.
+#[test]
+fn the_number_of_a_namespace_that_is_not_served_is_taken() {
+    let (mut place, _) = with_two_in_one();
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    let away = place.dir.path().join("away");
+    std::fs::rename(place.drive(3), &away).expect("moved");
+    place.start();
+    assert_eq!(place.state("more"), "stopped");
+    place.json(&["volume", "create", "data/w", "--size", "1M"]);
+    let named = ["--any-host", "--subsystem", "nqn.2026-11.example:s"];
+    assert_eq!(place.export("data/w", &named)["nsid"], json!(3));
+    std::fs::rename(&away, place.drive(3)).expect("moved");
+    place.json(&["array", "assemble", "more"]);
+    assert_eq!(place.json(&["export", "show", "more:1"])["serving"], json!(true));
+}
