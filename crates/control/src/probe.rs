@@ -147,9 +147,15 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let tail_part = bytes.min(2 * MIB);
     let (head, all_before) = read_what_can_be(drive, 0, bytes.min(MIB))?;
     let tail = bytes - tail_part - (bytes - tail_part) % block;
+    let behind = size(format::tail_offset(bytes).saturating_sub(tail));
     let (tail, all_behind) = read_what_can_be(drive, tail, tail_part)?;
     let seen = format::foreign_signature(&head, &tail);
-    let signature = seen.map(|seen| format!("{} ({})", seen.what, seen.detail));
+    let known = seen.map(|seen| format!("{} ({})", seen.what, seen.detail));
+    // Where nothing is known, what our own deletion leaves is blank: the areas of the records.
+    let area = size(format::AREA_BYTES);
+    let ends = [(&head[..head.len().min(area)], "head"), (&tail[behind..], "tail")];
+    let unknown = ends.iter().find(|(bytes, _)| format::holds_data(bytes));
+    let signature = known.or(unknown.map(|(_, end)| format!("unknown data ({end} of the drive)")));
     if !(all_before && all_behind) {
         let told = "blocks near its ends can't be read, a record may be there".to_owned();
         problem = problem.or(Some(told));
