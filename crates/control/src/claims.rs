@@ -8,8 +8,8 @@
 //!   none that a running array uses, named or not (D11), and none that the configuration does not
 //!   name: it would be missing after the next start.
 //! - Drives are reserved from the check to the engine's answer, so that of two requests for one
-//!   drive the second is refused. One look or check has the turn at a time; nothing that may take
-//!   longer than a look is waited for meanwhile.
+//!   drive the second is refused; those that are erased, until that has ended. One look or check
+//!   has the turn at a time; nothing that may take longer than a look is waited for meanwhile.
 
 use crate::api::{self, Error};
 use crate::convert;
@@ -89,9 +89,9 @@ impl Manager {
             let named: Vec<String> =
                 self.configured().iter().map(|path| inventory.add(path)).collect();
             let placed = |k: &Known| turn.places.by_path.contains_key(&k.path);
-            let held = |k: &Known| k.reserved || placed(k) || k.content.record.is_some();
+            let held = |k: &Known| k.is_reserved() || placed(k) || k.content.record.is_some();
             inventory.retain(|k| held(k) || named.contains(&k.path));
-            let idle = |k: &&Known| !k.reserved && !placed(k);
+            let idle = |k: &&Known| !k.is_reserved() && !placed(k);
             inventory.iter().filter(idle).map(|k| k.path.clone()).collect()
         };
         Ok(self.look(&turn, &named, false).await)
@@ -213,7 +213,7 @@ impl Manager {
     pub(crate) async fn reserve(&self, paths: &[String]) -> Result<(), Error> {
         let _turn = self.turn().await?;
         let mut inventory = self.inventory();
-        let other = |path: &&String| inventory.find(path).is_some_and(|known| known.reserved);
+        let other = |path: &&String| inventory.find(path).is_some_and(|known| known.is_reserved());
         if let Some(path) = paths.iter().find(other) {
             return Err(being_used(path));
         }
@@ -245,7 +245,8 @@ impl Manager {
             for path in placed {
                 inventory.forget_content(path);
             }
-            let reserved = |path: &str| inventory.find(path).is_none_or(|known| known.reserved);
+            let reserved =
+                |path: &str| inventory.find(path).is_none_or(|known| known.is_reserved());
             others.into_iter().filter(|path| !reserved(path)).cloned().collect()
         };
         // What can't be opened is remembered with its problem.
@@ -279,7 +280,7 @@ impl Manager {
         let found = self.claim_found(array).await?;
         let paths: Vec<String> = found.iter().map(|r| r.path.clone()).collect();
         let serials: Vec<String> = found.iter().map(|r| r.serial.clone()).collect();
-        let outcomes = erase_all(found).await;
+        let outcomes = self.erase_all(found).await;
         self.let_go(&paths).await;
         let mut erased = Erased::default();
         for ((path, serial), outcome) in paths.into_iter().zip(serials).zip(outcomes) {
@@ -291,8 +292,8 @@ impl Manager {
         Ok(erased)
     }
 
-    /// Erases the records of a drive that no running array counts on. Answers with what was on
-    /// it.
+    /// Erases the records of a drive that no running array counts on, what is foreign only if that
+    /// is said. Answers with what was on it.
     pub async fn wipe(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
         let stranger = || {
             Error::refused(
@@ -307,15 +308,20 @@ impl Manager {
         if let Some(problem) = self.look(&turn, &path, true).await.into_iter().next() {
             return Err(not_opened(&problem));
         }
-        let (drive, held) = {
-            let mut inventory = self.inventory();
-            inventory.reserve(&path, true);
+        let (drive, held, foreign) = {
+            let inventory = self.inventory();
             let known = inventory.find(&path[0]);
-            let held = known.and_then(|known| known.content.signature.clone());
-            (known.and_then(Known::reference), held)
+            let content = known.map(|known| known.content.clone()).unwrap_or_default();
+            (known.and_then(Known::reference), content.signature.clone(), content.foreign())
         };
+        if let Some(what) = foreign.filter(|_| !request.overwrite) {
+            drop(drive);
+            self.inventory().settle(&path);
+            return Err(probe::wipes_foreign(&path[0], &what));
+        }
+        self.inventory().reserve(&path, true);
         drop(turn);
-        let outcome = erase_all(drive.into_iter().collect()).await.pop().flatten();
+        let outcome = self.erase_all(drive.into_iter().collect()).await.pop().flatten();
         self.let_go(&path).await;
         self.tell_absent().await;
         match outcome {
@@ -324,6 +330,26 @@ impl Manager {
                 Err(Error::failed(format!("{}: {problem}", path[0]), "check the drive"))
             }
         }
+    }
+
+    /// Erases the records of drives, all at once; for each why it could not be. One that takes too
+    /// long goes on, and its drive stays reserved until it has ended.
+    async fn erase_all(&self, drives: Vec<DriveRef<SharedDrive>>) -> Vec<Option<String>> {
+        let erase = |reference: DriveRef<SharedDrive>| {
+            let under_way = self.inventory().begin_erase(&reference.path);
+            move || {
+                let outcome = probe::erase(&reference.shared);
+                // What is about it ends before that is told.
+                drop((reference, under_way));
+                outcome
+            }
+        };
+        let done = look::within(look::ERASE, drives.into_iter().map(erase).collect()).await;
+        let problem = |outcome: Option<Result<(), io::DriveError>>| match outcome {
+            Some(outcome) => outcome.err().map(|error| error.to_string()),
+            None => Some(format!("no answer within {} s", look::ERASE.as_secs())),
+        };
+        done.into_iter().map(problem).collect()
     }
 }
 
@@ -334,17 +360,6 @@ pub struct Erased {
     pub serials: Vec<String>,
     /// What went wrong on others.
     pub problems: Vec<String>,
-}
-
-/// Erases the records of drives, all at once; for each why it could not be.
-async fn erase_all(drives: Vec<DriveRef<SharedDrive>>) -> Vec<Option<String>> {
-    let work = drives.into_iter().map(|reference| move || probe::erase(&reference.shared));
-    let done = look::within(look::ERASE, work.collect()).await;
-    let problem = |outcome: Option<Result<(), io::DriveError>>| match outcome {
-        Some(outcome) => outcome.err().map(|error| error.to_string()),
-        None => Some(format!("no answer within {} s", look::ERASE.as_secs())),
-    };
-    done.into_iter().map(problem).collect()
 }
 
 /// What taking the drives of these known paths means; they are open.
@@ -403,7 +418,7 @@ fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), 
             "take another drive",
         ));
     }
-    if inventory.find(path).is_some_and(|known| known.reserved) {
+    if inventory.find(path).is_some_and(|known| known.is_reserved()) {
         return Err(being_used(path));
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::lookup::{self, Lookups, UnderWay};
 use crate::nvme::VolumeKey;
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
-use nvme_target::{Export, Hosts, Port, PortId, Refused};
+use nvme_target::{Absent, Export, Hosts, Port, PortId, Refused};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -355,7 +355,8 @@ impl Exports {
         let known = |address: &ExportAddress| {
             let ExportAddress::NvmeTcp(nvme) = address else { return None };
             // What can't be served can't come.
-            Some((address::nqn(&nvme.subsystem).ok()?, hosts(nvme).ok()?))
+            let subsystem = address::nqn(&nvme.subsystem).ok()?;
+            Some(Absent { subsystem, nsid: nvme.nsid, hosts: hosts(nvme).ok()? })
         };
         self.data.target().set_absent(all.filter_map(known));
     }

@@ -4,9 +4,10 @@
 //! while it holds a record, a request has it or an array uses it; what is free or foreign is
 //! closed again, so that others can use it. States of a drive: unusable (can't be opened, or does
 //! not answer; tried again at the next look) → free, foreign or found (by its content) → reserved
-//! (a request is about to use it) → in use (a running array's slot counts on it) → looked at anew
-//! when let go, or failed (that array excluded it; not looked at unless a request names it). The
-//! same drive is never open twice: a handle is given up only when it is the last.
+//! (a request is about to use it, or what one asked to be erased still is) → in use (a running
+//! array's slot counts on it) → looked at anew when let go, or failed (that array excluded it; not
+//! looked at unless a request names it). The same drive is never open twice: a handle is given up
+//! only when it is the last.
 //!
 //! Invariants
 //! - Looks are taken one batch after the other, and no drive is reserved meanwhile: who calls
@@ -51,7 +52,7 @@ impl Places {
 
     /// Whether a request or an array has the drive.
     pub fn is_taken(&self, known: &Known) -> bool {
-        known.reserved || self.in_use(&known.path).is_some()
+        known.is_reserved() || self.in_use(&known.path).is_some()
     }
 }
 
@@ -81,7 +82,9 @@ pub struct Known {
     /// What is on it, as last looked at.
     pub content: Content,
     /// A request that is under way has it.
-    pub reserved: bool,
+    reserved: bool,
+    /// Alive while it is being erased, also for a request that gave up waiting.
+    erasing: Weak<()>,
     /// Alive while it is being looked at.
     looking: Weak<()>,
 }
@@ -92,6 +95,11 @@ impl Known {
         let shared = self.drive.clone()?;
         let (serial, is_file) = (shared.serial(), shared.is_file());
         Some(DriveRef { shared, path: self.path.clone(), serial, is_file })
+    }
+
+    /// Whether a request has it, or has had it erased and that is not over.
+    pub fn is_reserved(&self) -> bool {
+        self.reserved || self.erasing.strong_count() > 0
     }
 
     /// The array that its record names.
@@ -142,6 +150,7 @@ impl Inventory {
             about: None,
             content: Content::default(),
             reserved: false,
+            erasing: Weak::new(),
             looking: Weak::new(),
         };
         self.drives.insert(at, known);
@@ -195,7 +204,7 @@ impl Inventory {
     /// Closes drives without a record that no request has and of which the engine has no handle;
     /// false if it still has some. A handle in use would make the next opening fail.
     pub fn settle(&mut self, paths: &[String]) -> bool {
-        let idle = |k: &Known| !k.reserved && k.content.record.is_none();
+        let idle = |k: &Known| !k.is_reserved() && k.content.record.is_none();
         let mut settled = true;
         for known in self.drives.iter_mut().filter(|k| paths.contains(&k.path) && idle(k)) {
             match &known.drive {
@@ -213,6 +222,15 @@ impl Inventory {
                 known.reserved = reserved;
             }
         }
+    }
+
+    /// A drive is about to be erased: it is reserved until what this gives has been dropped.
+    pub fn begin_erase(&mut self, path: &str) -> Arc<()> {
+        let under_way = Arc::new(());
+        if let Some(known) = self.known(path) {
+            known.erasing = Arc::downgrade(&under_way);
+        }
+        under_way
     }
 
     /// Forgets what was on a drive that an array has taken since.
@@ -330,6 +348,21 @@ mod tests {
         inventory.reserve(std::slice::from_ref(&name), false);
         inventory.settle(&[name]);
         assert!(claim().is_ok(), "it was let go");
+    }
+
+    #[test]
+    fn a_drive_is_reserved_as_long_as_it_is_being_erased() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut inventory = Inventory::default();
+        let path = [inventory.add(&file(dir.path(), "a", 4 << 20))];
+        inventory.reserve(&path, true);
+        let under_way = inventory.begin_erase(&path[0]);
+        // The request has waited long enough.
+        inventory.reserve(&path, false);
+        let known = inventory.find(&path[0]).expect("is known");
+        assert!(known.is_reserved() && Places::default().is_taken(known));
+        drop(under_way);
+        assert!(!inventory.find(&path[0]).expect("is known").is_reserved());
     }
 
     #[test]

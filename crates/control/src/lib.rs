@@ -23,6 +23,7 @@ mod data;
 mod exports;
 mod failure;
 mod gpu;
+mod inspected;
 mod inventory;
 mod look;
 mod lookup;

@@ -24,6 +24,18 @@ impl Content {
         let problem = self.problem.as_ref().map(|told| format!("what nobody knows: {told}"));
         self.signature.clone().or(problem)
     }
+
+    /// What would be destroyed that is no array's by a record that can be read; `None`: nothing.
+    pub fn foreign(&self) -> Option<String> {
+        if self.record.is_some() { None } else { self.holds() }
+    }
+
+    /// What is on it, for who is asked whether that may go.
+    pub fn told(&self) -> String {
+        let slot = self.record.as_ref().map(|record| format!("slot {} of ", record.this_slot));
+        let what = self.holds().unwrap_or("nothing known".to_owned());
+        slot.unwrap_or_default() + &what
+    }
 }
 
 /// What is read at once where not all of a range can be read.
@@ -140,9 +152,15 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let tail_part = bytes.min(2 * MIB);
     let (head, all_before) = read_what_can_be(drive, 0, bytes.min(MIB))?;
     let tail = bytes - tail_part - (bytes - tail_part) % block;
+    let behind = size(format::tail_offset(bytes).saturating_sub(tail));
     let (tail, all_behind) = read_what_can_be(drive, tail, tail_part)?;
     let seen = format::foreign_signature(&head, &tail);
-    let signature = seen.map(|seen| format!("{} ({})", seen.what, seen.detail));
+    let known = seen.map(|seen| format!("{} ({})", seen.what, seen.detail));
+    // Where nothing is known, what our own deletion leaves is blank: the areas of the records.
+    let area = size(format::AREA_BYTES);
+    let ends = [(&head[..head.len().min(area)], "head"), (&tail[behind..], "tail")];
+    let unknown = ends.iter().find(|(bytes, _)| format::holds_data(bytes));
+    let signature = known.or(unknown.map(|(_, end)| format!("unknown data ({end} of the drive)")));
     if !(all_before && all_behind) {
         let told = "blocks near its ends can't be read, a record may be there".to_owned();
         problem = problem.or(Some(told));
@@ -247,12 +265,27 @@ pub enum WipeError {
     /// It failed a request.
     #[error("the drive failed: {0}")]
     Drive(#[from] DriveError),
+    /// It holds what is no array's.
+    #[error("it holds {0}")]
+    Foreign(String),
 }
 
-/// Erases the records of a drive that was opened exclusively. Answers with what was on it.
-pub fn wipe(path: &std::path::Path) -> Result<Content, WipeError> {
+/// Refuses to wipe a drive of what is no array's.
+pub fn wipes_foreign(path: &str, what: &str) -> api::Error {
+    api::Error::refused(
+        format!("this erases {path}, which holds {what}"),
+        format!("if that is meant, say it again with --yes --overwrite {path}"),
+    )
+}
+
+/// Erases the records of a drive that was opened exclusively, what is foreign only if that is
+/// said. Answers with what was on it.
+pub fn wipe(path: &std::path::Path, overwrite: bool) -> Result<Content, WipeError> {
     let drive = SharedDrive::open(path, &drives::OpenOptions::default())?;
     let seen = content(&drive);
+    if let Some(what) = seen.foreign().filter(|_| !overwrite) {
+        return Err(WipeError::Foreign(what));
+    }
     erase(&drive)?;
     Ok(seen)
 }

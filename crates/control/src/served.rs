@@ -8,7 +8,7 @@ use crate::exports::{self, Exports};
 use crate::manager::Manager;
 use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
-use format::{ExportAddress, Listener, NvmeExport};
+use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{Uuid, format_size};
@@ -35,7 +35,7 @@ impl Manager {
         Ok(convert::volume(&array.name, &self.ask_of(&array, ask).await?))
     }
 
-    /// Changes a volume's size; to less while it is exported only if the request says so.
+    /// Changes a volume's size; to less only if the request says so.
     pub async fn resize_volume(
         &self,
         array: &str,
@@ -46,12 +46,13 @@ impl Manager {
         let api::ResizeVolume { size_bytes: bytes, shrink } = request;
         let now = array.volumes.iter().find(|v| v.name == volume).map_or(0, |v| v.bytes);
         let exported = array.exports.iter().any(|e| e.volume_name == volume);
-        if bytes < now && bytes > 0 && exported && !shrink {
+        if bytes < now && bytes > 0 && !shrink {
             let lost = now - bytes;
+            let exported = if exported { ", which is exported," } else { "" };
             return Err(Error::refused(
                 format!(
-                    "this gives up the last {} ({lost} bytes) of volume {}/{volume}, which is \
-                     exported, and what is in them",
+                    "this gives up the last {} ({lost} bytes) of volume {}/{volume}{exported} and \
+                     what is in them",
                     format_size(lost),
                     array.name
                 ),
@@ -106,7 +107,8 @@ impl Manager {
                 format!("start it with: palisade array assemble {}", named.name),
             ));
         };
-        let address = wanted(request, array, &running, &exports)?;
+        let recorded = recorded(&running, &self.found().await?);
+        let address = wanted(request, array, &recorded, &exports)?;
         let same =
             |e: &&ExportStatus| e.volume_name == request.volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
@@ -152,6 +154,7 @@ impl Manager {
         self.ask_of(&array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
         exports.remove(&convert::export_id(&array.name, number)).await;
         drop(exports);
+        self.tell_absent().await;
         if is_nvme && !self.data.let_go(volume).await {
             return Err(Error::failed(
                 format!("export {id} is deleted, but commands that hosts sent it are not over yet"),
@@ -241,13 +244,21 @@ impl Manager {
         }
     }
 
-    /// Tells the target which exports may come: those of arrays that were found and don't run. To
-    /// be called when another array may be one of these, or none any more.
+    /// Tells the target which exports may come: those of arrays that were found and don't run, and
+    /// those that can't be served yet. To be called when another may be one of these, or none any
+    /// more.
     pub(crate) async fn tell_absent(&self) {
         // Who can't say what runs is stopping.
-        let Ok(found) = self.found().await else { return };
-        let all = found.values().flat_map(|record| &record.exports);
-        self.exports.lock().await.set_absent(all.map(|export| &export.address));
+        let (Ok(found), Ok(running)) = (self.found().await, self.running().await) else { return };
+        let all = found.values().flat_map(|record| &record.exports).map(|e| &e.address);
+        let exports = self.exports.lock().await;
+        let waits = |id: u32, array: &ArrayStatus| {
+            exports.problem(&convert::export_id(&array.name, id)).is_some()
+        };
+        let waiting = running.iter().flat_map(|array| {
+            array.exports.iter().filter(|e| waits(e.id, array)).map(|e| &e.address)
+        });
+        exports.set_absent(all.chain(waiting));
     }
 }
 
@@ -302,16 +313,28 @@ fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
     Ok(())
 }
 
+/// All exports that are recorded, and the volume of each; those of arrays that don't run, too:
+/// they may be served any time.
+fn recorded(
+    running: &[ArrayStatus],
+    found: &BTreeMap<Uuid, ArrayRecord>,
+) -> Vec<(ExportAddress, Uuid)> {
+    let running = running.iter().flat_map(|array| &array.exports);
+    let running = running.map(|export| (export.address.clone(), export.volume));
+    let found = found.values().flat_map(|record| &record.exports);
+    running.chain(found.map(|export| (export.address.clone(), export.volume))).collect()
+}
+
 /// What a request to serve a volume asks for.
 fn wanted(
     request: &api::CreateExport,
     array: &ArrayStatus,
-    running: &[ArrayStatus],
+    recorded: &[(ExportAddress, Uuid)],
     exports: &Exports,
 ) -> Result<ExportAddress, Error> {
     match &request.nbd {
         Some(nbd) => address::parse(nbd),
-        None => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, running, exports)?)),
+        None => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, recorded, exports)?)),
     }
 }
 
@@ -363,7 +386,7 @@ fn own_subsystem(volume: Uuid) -> String {
 fn nvme_wanted(
     request: &api::CreateExport,
     array: &ArrayStatus,
-    running: &[ArrayStatus],
+    recorded: &[(ExportAddress, Uuid)],
     exports: &Exports,
 ) -> Result<NvmeExport, Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
@@ -371,11 +394,11 @@ fn nvme_wanted(
     let volume =
         volume.ok_or_else(|| ManageError::NoVolume(array.name.clone(), request.volume.clone()))?;
     let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(volume.uuid));
-    let all = running.iter().flat_map(|array| &array.exports);
-    let recorded: BTreeMap<u32, Uuid> = all
-        .filter_map(|export| match &export.address {
+    let recorded: BTreeMap<u32, Uuid> = recorded
+        .iter()
+        .filter_map(|(address, volume)| match address {
             ExportAddress::NvmeTcp(nvme) if nvme.subsystem == subsystem => {
-                Some((nvme.nsid, export.volume))
+                Some((nvme.nsid, *volume))
             }
             _ => None,
         })

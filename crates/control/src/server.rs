@@ -122,7 +122,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
         _ = interrupt.recv() => {}
     }
     // What was being started is started first, so that it can be stopped.
-    manager.end_start();
+    manager.begin_end();
     let _ = starting.await;
     retrying.abort();
     turned_away.abort();

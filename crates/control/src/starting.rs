@@ -9,7 +9,7 @@
 //! started it before, and may have stopped it since.
 //!
 //! Invariants
-//! - An array that lacks nothing waits for nobody.
+//! - An array that lacks nothing waits for nobody; hosts of a subsystem wait for all of it.
 //! - Once the daemon is told to end, nothing more is started.
 
 use crate::api::{self, Error};
@@ -54,6 +54,8 @@ impl Manager {
                     break Vec::new();
                 }
             };
+            // Before the first of them is served: hosts find a subsystem whole.
+            self.tell_absent().await;
             let lacking = self.start_found(&mut done, (late, wait)).await;
             if !lacking || late {
                 break unusable;
@@ -72,9 +74,11 @@ impl Manager {
         problems
     }
 
-    /// Tells a start-up to wait for no more drives.
-    pub fn end_start(&self) {
+    /// The daemon is to end: a start-up waits for no more drives, and hosts are sent away before
+    /// any array stops, to come again.
+    pub fn begin_end(&self) {
         self.ending.send_replace(true);
+        self.data.target().close();
     }
 
     /// Starts the arrays that have all their drives, if it is `late` those that have not, too;

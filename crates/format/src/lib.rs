@@ -43,6 +43,6 @@ pub use record::{
     LastScrub, Listener, LostRange, LostReason, NvmeExport, Owner, Paused, ScrubMode, ScrubRecord,
     SlotRecord, SlotState, VolumeRecord,
 };
-pub use signature::{Signature, foreign_signature};
+pub use signature::{Signature, foreign_signature, holds_data};
 pub use size::{Split, data_bytes, split, usable_bytes};
 pub use slots::{LostTail, newest, next_slot, slot_offsets, tail_offset};

@@ -18,6 +18,51 @@ pub struct Signature {
 const SECTOR: usize = 512;
 const MD_MAGIC: u32 = 0xa92b_4efc;
 
+/// What is told by a magic alone: offset from the drive's begin, magic, what it is.
+const MAGICS: [(usize, &[u8], &str); 38] = [
+    (0, b"LUKS\xba\xbe\x00\x01", "LUKS"),
+    (0, b"LUKS\xba\xbe\x00\x02", "LUKS"),
+    (0, b"bluestore block device", "Ceph BlueStore"),
+    (3, b"NTFS    ", "NTFS"),
+    (3, b"EXFAT   ", "exFAT"),
+    (3, b"-FVE-FS-", "BitLocker"),
+    (512, b"EFI PART", "GPT partition table"),
+    (4096, b"EFI PART", "GPT partition table"),
+    (65536 + 64, b"_BHRfS_M", "btrfs"),
+    (4096 + 24, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81", "bcache"),
+    (4096 + 24, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef", "bcachefs"),
+    (32769, b"CD001\x01", "ISO 9660"),
+    (0, b"hsqs\x00\x00\x00\x00", "squashfs"),
+    (1024, b"\x10\x20\xf5\xf2", "F2FS"),
+    (1024, b"\xe2\xe1\xf5\xe0", "EROFS"),
+    (1024, b"\x02\0\0\0\0\0\x34\x34", "NILFS2"),
+    (1024, b"H+\0\x04", "HFS+"),
+    (1024, b"HX\0\x05", "HFS+"),
+    (1024, b"OCFSV2", "OCFS2"),
+    (2048, b"OCFSV2", "OCFS2"),
+    (4096, b"OCFSV2", "OCFS2"),
+    (8192, b"OCFSV2", "OCFS2"),
+    (32, b"NXSB", "APFS"),
+    (32, b"ORCLDISK", "Oracle ASM"),
+    (32768, b"JFS1", "JFS"),
+    (65536, b"\x01\x16\x19\x70", "GFS2"),
+    (65536, b"ReIsEr4", "Reiser4"),
+    (65536 + 52, b"ReIsEr", "ReiserFS"),
+    (8192 + 52, b"ReIsEr", "ReiserFS"),
+    (65536 + 1372, b"\x19\x01\x54\x19", "UFS"),
+    (SECTOR + 4, b"!Stra0tis\x86\xff\x02^\x41rh", "Stratis"),
+    (0, b"dmvdo001", "VDO"),
+    (0, b"QFI\xfb", "QCOW2 image"),
+    (0, b"KDMV", "VMDK image"),
+    (0, b"vhdxfile", "VHDX image"),
+    (0, b"conectix", "VHD image"),
+    (64, b"\x7f\x10\xda\xbe", "VDI image"),
+    (8192 + 1372, b"\x54\x19\x01\x00", "UFS"),
+];
+
+/// What is judged at once where nothing is known: whether it looks random.
+const PIECE_BYTES: usize = 4096;
+
 fn at(bytes: &[u8], offset: usize, magic: &[u8]) -> bool {
     bytes.get(offset..).is_some_and(|rest| rest.starts_with(magic))
 }
@@ -51,6 +96,25 @@ pub fn foreign_signature(head: &[u8], tail: &[u8]) -> Option<Signature> {
     partitions(head).and_then(|what| found(what, "first sector"))
 }
 
+/// Whether bytes in which nothing is known hold something all the same. A piece that is one byte
+/// over and over is blank; one that looks random may be what was left by who erased a drive, and
+/// is nothing known: nobody can tell it from encrypted data.
+pub fn holds_data(bytes: &[u8]) -> bool {
+    bytes.chunks(PIECE_BYTES).any(|piece| {
+        let blank = piece.iter().all(|byte| *byte == piece[0]);
+        !blank && !looks_random(piece)
+    })
+}
+
+/// Pearson's test of how often each byte is there: for random bytes chi squared is 255 on average,
+/// with a deviation of 23, and 512 once in 10^17 times. Text has many times that.
+fn looks_random(piece: &[u8]) -> bool {
+    let mut counts = [0u64; 256];
+    piece.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    let (n, squares) = (piece.len() as u64, counts.iter().map(|n| n * n).sum::<u64>());
+    256 * squares <= n * (n + 512)
+}
+
 fn palisade(head: &[u8], tail: &[u8]) -> Option<&'static str> {
     let slot = crate::SLOT_BYTES as usize;
     if at(head, 0, &MAGIC) || at(head, slot, &MAGIC) {
@@ -61,25 +125,7 @@ fn palisade(head: &[u8], tail: &[u8]) -> Option<&'static str> {
 }
 
 fn of_head(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    const SIMPLE: [(usize, &[u8], &str); 12] = [
-        (0, b"LUKS\xba\xbe\x00\x01", "LUKS"),
-        (0, b"LUKS\xba\xbe\x00\x02", "LUKS"),
-        (0, b"bluestore block device", "Ceph BlueStore"),
-        (3, b"NTFS    ", "NTFS"),
-        (3, b"EXFAT   ", "exFAT"),
-        (512, b"EFI PART", "GPT partition table"),
-        (4096, b"EFI PART", "GPT partition table"),
-        (65536 + 64, b"_BHRfS_M", "btrfs"),
-        (4096 + 24, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81", "bcache"),
-        (
-            4096 + 24,
-            b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef",
-            "bcachefs",
-        ),
-        (32769, b"CD001\x01", "ISO 9660"),
-        (0, b"hsqs\x00\x00\x00\x00", "squashfs"),
-    ];
-    for (offset, magic, what) in SIMPLE {
+    for (offset, magic, what) in MAGICS {
         if at(head, offset, magic) {
             return Some((what, "head of the drive"));
         }
@@ -106,6 +152,10 @@ fn of_tail(tail: &[u8]) -> Option<(&'static str, &'static str)> {
         "Intel Matrix RAID"
     } else if end(SECTOR).is_some_and(|at_| at(tail, at_, b"\xde\x11\xde\x11") && ddf(tail, at_)) {
         "SNIA DDF RAID"
+    } else if end(SECTOR).is_some_and(|at_| at(tail, at_, b"conectix")) {
+        "VHD image"
+    } else if end(4096).is_some_and(|at_| drbd(tail, at_)) {
+        "DRBD"
     } else if sectors(tail).any(|offset| md_1(tail, offset)) {
         "Linux md 1.0"
     } else if sectors(tail).any(|offset| md_0(tail, offset)) {
@@ -185,6 +235,12 @@ fn md_0(bytes: &[u8], offset: usize) -> bool {
         w[0] == Some(MD_MAGIC) && w[1] == Some(0) && matches!(w[2], Some(90 | 91))
     };
     is(words) || is(swapped)
+}
+
+/// The metadata of DRBD, of versions 8 and 9, which begins here.
+fn drbd(tail: &[u8], offset: usize) -> bool {
+    let magics: [&[u8]; 3] = [b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6c", b"\x83\x74\x02\x6d"];
+    magics.iter().any(|magic| at(tail, offset + 60, magic))
 }
 
 /// A DDF anchor header: version text behind the GUID, "0x.xx.xx".

@@ -1,6 +1,6 @@
 //! Foreign signatures: each is seen, random bytes are not mistaken for any.
 
-use palisade_format::{encode, foreign_signature};
+use palisade_format::{encode, foreign_signature, holds_data};
 use units::MIB;
 
 mod common;
@@ -42,6 +42,66 @@ fn empty_and_random_drives_hold_nothing() {
         tail[(MIB as usize) - 8192..][..4].copy_from_slice(b"\xfc\x4e\x2b\xa9");
         assert_eq!(foreign_signature(&head, &tail), None, "seed {seed}");
     }
+}
+
+/// Where each format has its magic, and what else must fit.
+#[test]
+fn magics_are_seen_where_they_belong() {
+    let seen = |name, parts: &[(usize, &[u8])]| {
+        assert_eq!(what(parts, &[]), Some(name));
+        let moved: Vec<_> = parts.iter().map(|(at, part)| (at + 24, *part)).collect();
+        assert_eq!(what(&moved, &[]), None, "{name} elsewhere");
+    };
+    seen("F2FS", &[(1024, b"\x10\x20\xf5\xf2")]);
+    seen("BitLocker", &[(3, b"-FVE-FS-")]);
+    seen("GFS2", &[(65536, b"\x01\x16\x19\x70")]);
+    for block in [1024, 2048, 4096, 8192] {
+        seen("OCFS2", &[(block, b"OCFSV2")]);
+    }
+    seen("JFS", &[(32768, b"JFS1")]);
+    seen("ReiserFS", &[(65536 + 52, b"ReIsEr2Fs")]);
+    seen("ReiserFS", &[(8192 + 52, b"ReIsErFs")]);
+    seen("Reiser4", &[(65536, b"ReIsEr4")]);
+    seen("NILFS2", &[(1024, b"\x02\0\0\0\0\0\x34\x34")]);
+    seen("APFS", &[(32, b"NXSB")]);
+    seen("HFS+", &[(1024, b"H+\0\x04")]);
+    seen("HFS+", &[(1024, b"HX\0\x05")]);
+    seen("EROFS", &[(1024, b"\xe2\xe1\xf5\xe0")]);
+    seen("UFS", &[(65536 + 1372, b"\x19\x01\x54\x19")]);
+    seen("Oracle ASM", &[(32, b"ORCLDISK")]);
+    seen("Stratis", &[(516, b"!Stra0tis\x86\xff\x02^\x41rh")]);
+    seen("VDO", &[(0, b"dmvdo001")]);
+    seen("QCOW2 image", &[(0, b"QFI\xfb")]);
+    seen("VMDK image", &[(0, b"KDMV")]);
+    seen("VHDX image", &[(0, b"vhdxfile")]);
+    seen("VHD image", &[(0, b"conectix")]);
+    seen("VDI image", &[(64, b"\x7f\x10\xda\xbe")]);
+    let end = MIB as usize;
+    assert_eq!(what(&[], &[(end - 512, b"conectix")]), Some("VHD image"));
+    for last in [0x6b, 0x6c, 0x6d] {
+        let magic = [0x83, 0x74, 0x02, last];
+        assert_eq!(what(&[], &[(end - 4096 + 60, &magic)]), Some("DRBD"));
+    }
+}
+
+#[test]
+fn data_is_told_from_blank_and_from_random_bytes() {
+    for seed in 0..64 {
+        assert!(!holds_data(&random(seed)), "seed {seed}");
+    }
+    for blank in [0x00, 0x55, 0xff] {
+        assert!(!holds_data(&vec![blank; MIB as usize]));
+    }
+    let text = b"Minutes of the general meeting, 14 March. Present: all but one.\n";
+    assert!(holds_data(&text.repeat(100)) && holds_data(text));
+    // A single byte where all else is blank, and a page of text among random bytes.
+    let mut bytes = vec![0; MIB as usize];
+    bytes[70_000] = 1;
+    assert!(holds_data(&bytes));
+    let mut bytes = random(7);
+    bytes[8192..12288].copy_from_slice(&text.repeat(64));
+    assert!(holds_data(&bytes));
+    assert!(!holds_data(&[]) && !holds_data(&random(3)[..512]));
 }
 
 #[test]

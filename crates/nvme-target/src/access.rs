@@ -67,6 +67,17 @@ impl<K> Export<K> {
     }
 }
 
+/// An export that is not there, and may come, or come back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Absent {
+    /// The subsystem.
+    pub subsystem: Nqn,
+    /// The namespace's number.
+    pub nsid: u32,
+    /// Who may have it.
+    pub hosts: Hosts,
+}
+
 /// Why an export can't be added.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
@@ -124,6 +135,11 @@ impl<K: Clone> Exports<K> {
     /// Whether `host` finds any of a subsystem at a port.
     pub fn has(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> bool {
         self.0.values().any(|e| e.is_found(subsystem, port, host))
+    }
+
+    /// Whether there is a namespace of this number.
+    pub fn has_number(&self, subsystem: &Nqn, nsid: u32) -> bool {
+        self.0.values().any(|e| e.subsystem == *subsystem && e.nsid == nsid)
     }
 
     /// Whether a subsystem is reached at a port, by whomever.

@@ -32,7 +32,7 @@ mod session;
 mod target;
 mod volume;
 
-pub use access::{Export, Hosts, Port, PortId, Refused};
+pub use access::{Absent, Export, Hosts, Port, PortId, Refused};
 pub use io::{Closed, Transport};
 pub use server::Server;
 pub use session::EndReason;

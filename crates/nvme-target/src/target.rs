@@ -7,9 +7,12 @@
 //! - A controller is listed from its Connect until the last of its queues has ended, so its number
 //!   is not given to another before.
 //! - A change of exports is told to just those controllers whose namespaces, or whose discovery
-//!   page, it changes. One that is left with no namespace is lost.
+//!   page, it changes. One that is left with no namespace is lost, before its queues can see that.
+//! - Until all that is served from the begin has been added, a host finds a subsystem whole or not
+//!   at all: what it does not find when it comes again it takes for gone.
+//! - A target that was closed takes nothing more away from a host that is there: it has none.
 
-use crate::access::{Export, Exports, Hosts, Port, PortId, Refused};
+use crate::access::{Absent, Export, Exports, Port, PortId, Refused};
 use crate::controller::{Association, Controller, lock};
 use crate::limits::{CONTROLLERS, DISCOVERY_CONTROLLERS};
 use crate::mutants::{self, Mutant};
@@ -29,13 +32,6 @@ pub struct Product {
     pub version: String,
 }
 
-/// Who may ask for an export that may come, or come back.
-#[derive(Debug)]
-struct Absent {
-    subsystem: Nqn,
-    hosts: Hosts,
-}
-
 #[derive(Debug)]
 struct State<K> {
     exports: Exports<K>,
@@ -46,6 +42,8 @@ struct State<K> {
     ports: BTreeMap<PortId, Port>,
     referrals: Vec<Place>,
     controllers: Vec<Arc<Controller>>,
+    /// No host gets a controller any more.
+    closed: bool,
     /// The generation of the discovery page.
     generation: u64,
 }
@@ -94,6 +92,7 @@ impl<K: Clone + PartialEq> Target<K> {
             ports: BTreeMap::new(),
             referrals: Vec::new(),
             controllers: Vec::new(),
+            closed: false,
             generation: 1,
         };
         Arc::new(Self {
@@ -166,10 +165,10 @@ impl<K: Clone + PartialEq> Target<K> {
     /// away for good.
     pub fn suspend(&self, name: &str) -> bool {
         self.change(Some(name), |state| {
-            let Some(Export { subsystem, hosts, .. }) = state.exports.remove(name) else {
+            let Some(Export { subsystem, nsid, hosts, .. }) = state.exports.remove(name) else {
                 return false;
             };
-            state.suspended.insert(name.to_owned(), Absent { subsystem, hosts });
+            state.suspended.insert(name.to_owned(), Absent { subsystem, nsid, hosts });
             true
         })
     }
@@ -179,10 +178,17 @@ impl<K: Clone + PartialEq> Target<K> {
         self.lock().suspended.remove(name);
     }
 
-    /// Says which other exports may come: the subsystem of each, and who may have it.
-    pub fn set_absent(&self, all: impl IntoIterator<Item = (Nqn, Hosts)>) {
-        let absent = |(subsystem, hosts)| Absent { subsystem, hosts };
-        self.lock().absent = all.into_iter().map(absent).collect();
+    /// Says which other exports may come.
+    pub fn set_absent(&self, all: impl IntoIterator<Item = Absent>) {
+        self.lock().absent = all.into_iter().collect();
+    }
+
+    /// The program is about to end: all hosts lose their controllers, and get no others, before
+    /// anything is taken away from them. They are to come again.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.controllers.iter().for_each(|controller| controller.lose());
     }
 
     /// A volume's size changed: hosts that have it are told.
@@ -237,16 +243,20 @@ impl<K: Clone + PartialEq> Target<K> {
         keep_alive_ms: u32,
     ) -> Result<Arc<Controller>, NoController> {
         let mut state = self.lock();
+        if state.closed {
+            return Err(NoController::Absent);
+        }
         if association.kind == ControllerKind::Io {
             let Association { subsystem, host, port, .. } = &association;
-            if !state.exports.has(subsystem, *port, host) {
-                let asks_for = |a: &Absent| a.subsystem == *subsystem && a.hosts.allow(host);
-                let is_absent = state.absent.iter().chain(state.suspended.values()).any(asks_for);
-                return Err(match (is_absent, state.exports.is_at(subsystem, *port)) {
-                    (true, _) => NoController::Absent,
-                    (false, true) => NoController::Host,
-                    (false, false) => NoController::Subsystem,
-                });
+            let has_any = state.exports.has(subsystem, *port, host);
+            if !has_any || !self.is_settled() {
+                let is_absent = state.lacks(subsystem, host);
+                match (is_absent, has_any, state.exports.is_at(subsystem, *port)) {
+                    (true, ..) => return Err(NoController::Absent),
+                    (false, true, _) => {}
+                    (false, false, true) => return Err(NoController::Host),
+                    (false, false, false) => return Err(NoController::Subsystem),
+                }
             }
         }
         let taken: BTreeSet<u16> = state.of(&association.subsystem).map(|c| c.id).collect();
@@ -326,6 +336,15 @@ impl<K: Clone + PartialEq> State<K> {
     /// The controllers of a subsystem.
     fn of(&self, subsystem: &Nqn) -> impl Iterator<Item = &Arc<Controller>> {
         self.controllers.iter().filter(move |c| c.association.subsystem == *subsystem)
+    }
+
+    /// Whether a namespace of a subsystem is not there that may come, and that `host` may have.
+    fn lacks(&self, subsystem: &Nqn, host: &Nqn) -> bool {
+        self.absent.iter().chain(self.suspended.values()).any(|absent| {
+            absent.subsystem == *subsystem
+                && absent.hosts.allow(host)
+                && !self.exports.has_number(subsystem, absent.nsid)
+        })
     }
 
     fn namespaces(&self, controller: &Controller) -> Vec<Export<K>> {

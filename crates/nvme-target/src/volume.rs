@@ -111,6 +111,12 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         self.view.borrow().get(nsid).is_some_and(|seen| seen.export.volume == *volume)
     }
 
+    /// Why a namespace is not there, of which the last look found nothing: there is none, or the
+    /// controller is lost, which it was before that look if it took its last namespaces.
+    pub(crate) fn no_namespace(&self) -> Status {
+        if self.is_current() { Status::INVALID_NAMESPACE } else { Status::ABORTED_QUEUE }
+    }
+
     /// Whether a command of an I/O queue may begin.
     pub(crate) fn admit_io(&self, command: &Command) -> Admission<Held<X>> {
         self.refresh();
@@ -118,7 +124,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         if command.opcode() == nvm::FLUSH && command.namespace() == ALL {
             return Ok(Admitted::plain());
         }
-        let seen = view.get(command.namespace()).ok_or(Status::INVALID_NAMESPACE)?;
+        let seen = view.get(command.namespace()).ok_or_else(|| self.no_namespace())?;
         let volume = seen.volume.as_ref().ok_or(Status::NOT_READY)?;
         let flow = match command.opcode() {
             nvm::FLUSH => Flow::Plain,

@@ -33,6 +33,9 @@ pub enum Command {
         /// Really
         #[arg(long)]
         yes: bool,
+        /// The same path again: erase what is foreign there, or not known
+        #[arg(long, value_name = "PATH")]
+        overwrite: Option<PathBuf>,
         #[command(flatten)]
         output: Output,
     },
@@ -47,7 +50,19 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             Ok(())
         }
         Command::Inspect { path, output } => inspect(path, *output),
-        Command::Wipe { path, yes, output } => wipe(path, *yes, *output, client).await,
+        Command::Wipe { path, yes, overwrite, output } => {
+            let named = match overwrite {
+                Some(other) if absolute(other) != absolute(path) => {
+                    return Err(api::Error::usage(
+                        format!("{} is to be overwritten but is not the drive", other.display()),
+                        format!("say --overwrite {}", path.display()),
+                    )
+                    .into());
+                }
+                other => other.is_some(),
+            };
+            wipe(path, (*yes, named), *output, client).await
+        }
     }
 }
 
@@ -78,9 +93,14 @@ fn not_opened(error: &OpenError) -> Problem {
     }
 }
 
-fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
+/// Opens a drive for a look, whoever has it.
+fn open(path: &Path) -> Result<SharedDrive, Problem> {
     let options = OpenOptions { read_only: true, exclusive: false, ..OpenOptions::default() };
-    let drive = SharedDrive::open(path, &options).map_err(|error| not_opened(&error))?;
+    SharedDrive::open(path, &options).map_err(|error| not_opened(&error))
+}
+
+fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
+    let drive = open(path)?;
     let content = probe::content(&drive);
     let Some(record) = content.record else {
         let name = path.display();
@@ -88,7 +108,10 @@ fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
         return Err(match content.problem {
             Some(problem) => Problem::failed(
                 format!("{name}: {problem}"),
-                format!("leave the drive out, or erase it with: palisade drive wipe {name} --yes"),
+                format!(
+                    "leave the drive out, or erase it with: palisade drive wipe {name} --yes \
+                     --overwrite {name}"
+                ),
             ),
             None => Problem::failed(
                 format!("{name}: no Palisade record; the drive holds {holds}"),
@@ -152,15 +175,36 @@ fn text_of_journal(record: &api::Inspected) -> String {
     text
 }
 
-async fn wipe(path: &Path, yes: bool, output: Output, client: &Client) -> Result<(), Problem> {
+/// What wiping a drive needs a word for; it may be one that somebody has.
+fn unconfirmed(path: &Path) -> Result<Problem, Problem> {
+    let content = probe::content(&open(path)?);
+    let name = path.display().to_string();
+    Ok(match content.foreign() {
+        Some(what) => probe::wipes_foreign(&name, &what).into(),
+        None => Problem::unconfirmed(&format!(
+            "this erases the records on {name}, which holds {}",
+            content.told()
+        )),
+    })
+}
+
+async fn wipe(
+    path: &Path,
+    (yes, overwrite): (bool, bool),
+    output: Output,
+    client: &Client,
+) -> Result<(), Problem> {
     let name = path.display();
     if !yes {
-        return Err(Problem::unconfirmed(&format!("this erases the records on {name}")));
+        return Err(unconfirmed(path)?);
     }
-    let held = match probe::wipe(path) {
+    let held = match probe::wipe(path, overwrite) {
         Ok(content) => content.signature,
         Err(WipeError::Open(error @ OpenError::InUse { .. })) => {
-            wipe_by_daemon(path, &error, client).await?
+            wipe_by_daemon((path, overwrite), &error, client).await?
+        }
+        Err(WipeError::Foreign(what)) => {
+            return Err(probe::wipes_foreign(&name.to_string(), &what).into());
         }
         Err(WipeError::Open(error)) => return Err(not_opened(&error)),
         Err(error) => return Err(Problem::failed(format!("{name}: {error}"), "check the drive")),
@@ -176,12 +220,12 @@ async fn wipe(path: &Path, yes: bool, output: Output, client: &Client) -> Result
 
 /// Asks the daemon to erase a drive that it may be the one to have.
 async fn wipe_by_daemon(
-    path: &Path,
+    (path, overwrite): (&Path, bool),
     in_use: &OpenError,
     client: &Client,
 ) -> Result<Option<String>, Problem> {
     let path = absolute(path);
-    let answer = client.post(&["drives", "wipe"], &api::WipeDrive { path }).await;
+    let answer = client.post(&["drives", "wipe"], &api::WipeDrive { path, overwrite }).await;
     match answer {
         Ok(Answer { body: api::Wiped { held, .. }, .. }) => Ok(held),
         Err(problem) if problem.is_no_daemon() => Err(not_opened(in_use)),

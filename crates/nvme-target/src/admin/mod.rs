@@ -94,6 +94,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         buffer: Option<(BufMut, Lease)>,
     ) {
         self.refresh();
+        if !self.is_current() {
+            // What a lost controller has is not what the host may have.
+            drop(buffer);
+            return self.answer(slot, Status::ABORTED_QUEUE, 0);
+        }
         let opcode = command.opcode();
         if let Some((mut data, lease)) = buffer {
             data.fill(0);

@@ -230,6 +230,8 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
 }
 
 /// An I/O queue: of the controller that it names, which must be the same host's; with its epoch.
+/// A host whose controller is gone, perhaps with a restart, or of whose number another has one
+/// since, has done nothing wrong: it is to begin anew.
 fn join<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
     queue: u16,
@@ -237,16 +239,17 @@ fn join<E: Env, T: Transport, X: Volumes>(
     port: PortId,
 ) -> Result<(Arc<Controller>, u32), Refusal> {
     let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
+    let anew = |wrong: Wrong| (Status::CONNECT_PARAMETERS.passing(), wrong.result());
     let found = server.target.find(&data.subsystem, data.controller);
     let Some(controller) = found.filter(|c| !c.is_lost() && !c.is_discovery()) else {
-        return Err(wrong(Wrong::CONTROLLER));
+        return Err(anew(Wrong::CONTROLLER));
     };
     let own = &controller.association;
     if own.host != data.host || own.host_id != data.host_id {
-        return Err(wrong(Wrong::HOST));
+        return Err(anew(Wrong::HOST));
     }
     if own.port != port {
-        return Err(wrong(Wrong::CONTROLLER));
+        return Err(anew(Wrong::CONTROLLER));
     }
     if !controller.is_enabled() && !mutants::is(Mutant::NotEnabled) {
         return Err((Status::SEQUENCE_ERROR, 0));

@@ -368,7 +368,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         let wrong = match &volume {
             _ if !self.is_current() => Some(Status::ABORTED_QUEUE),
             Some((key, _)) if !self.still_has(command.namespace(), key) => {
-                Some(Status::INVALID_NAMESPACE)
+                Some(self.no_namespace())
             }
             _ => None,
         };
@@ -466,7 +466,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     }
 
     /// The command is of a controller that is there, and of this epoch.
-    fn is_current(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         let Terms { controller, queue, epoch, .. } = &self.terms;
         let is_past = controller.epoch() != *epoch && !mutants::is(Mutant::EpochKept);
         !controller.is_lost() && (*queue == 0 || !is_past)

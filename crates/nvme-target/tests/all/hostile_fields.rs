@@ -83,7 +83,8 @@ fn every_field_of_a_connect_wrong() {
     assert_eq!(connect(&rig, |c, _| c.entries_less_one = 0), parameter(Wrong::ENTRIES));
     assert_eq!(connect(&rig, |c, _| c.entries_less_one = 1024), parameter(Wrong::ENTRIES));
     assert_eq!(connect(&rig, |c, _| c.entries_less_one = 0xffff), parameter(Wrong::ENTRIES));
-    assert_eq!(connect(&rig, |c, _| c.queue = 1), parameter(Wrong::CONTROLLER));
+    let (status, result) = parameter(Wrong::CONTROLLER);
+    assert_eq!(connect(&rig, |c, _| c.queue = 1), (status.passing(), result));
     for id in [0, 1, 2, 1024, 1025, 0xfffe] {
         let to = move |d: &mut [u8; 1024]| d[16..18].copy_from_slice(&u16::to_le_bytes(id));
         assert_eq!(connect(&rig, move |_, d| to(d)), parameter(Wrong::CONTROLLER));

@@ -79,7 +79,7 @@ impl Rig {
     /// many of them, or many connections.
     pub fn small(seed: u64) -> Self {
         let size = MemorySize { connections: 16, reserve_bytes: 16 << 10, pieces: [16, 8, 4, 2] };
-        Self::made(WorldConfig::new(seed), MemoryVolume::new(64 << 10, 512), size)
+        Self::made(WorldConfig::new(seed), MemoryVolume::new(64 << 10, 512), size).started()
     }
 
     /// A target with one volume of 8 MiB for [`HOST`], on two cores.
@@ -88,7 +88,19 @@ impl Rig {
     }
 
     pub fn with(config: WorldConfig, bytes: usize) -> Self {
-        Self::made(config, MemoryVolume::new(bytes, BLOCK as u32), limits::MEMORY)
+        Self::made(config, MemoryVolume::new(bytes, BLOCK as u32), limits::MEMORY).started()
+    }
+
+    /// As [`Rig::new`], with no export yet, and more may come.
+    pub fn starting(seed: u64) -> Self {
+        let volume = MemoryVolume::new(8 << 20, BLOCK as u32);
+        Self::made(WorldConfig::new(seed), volume, limits::MEMORY)
+    }
+
+    fn started(self) -> Self {
+        self.target.add("one", export(1, 1)).unwrap();
+        self.target.settle();
+        self
     }
 
     fn made(config: WorldConfig, volume: MemoryVolume, size: MemorySize) -> Self {
@@ -98,8 +110,6 @@ impl Rig {
         target.set_port(PORT, Port { address: None, service: 4420 });
         let shelf = Shelf::default();
         shelf.0.borrow_mut().push((1, volume));
-        target.add("one", export(1, 1)).unwrap();
-        target.settle();
         let memory = || ConnectionMemory::new(size);
         let start = |env| Server::start_with(env, target.clone(), shelf.clone(), memory());
         let servers = world.envs().into_iter().map(start).collect();

@@ -8,6 +8,8 @@ use ::nvme::status::Status;
 use host::Host;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
 
 pub const HOST: &str = "nqn.2026-11.example:host";
 const ANYWHERE: &str = "127.0.0.1:0";
@@ -279,4 +281,104 @@ fn hosts_of_an_array_that_can_not_be_started_are_to_come_again() {
     assert_eq!(refused(), Err(Status::CONNECT_PARAMETERS.passing()));
     place.json(&["array", "delete", "more", "--yes"]);
     assert_eq!(refused(), Err(Status::CONNECT_PARAMETERS));
+}
+
+/// Two mirrors, of drives 0 and 1 and of 2 and 3, whose volumes are namespaces 1 and 2 of one
+/// subsystem; a host of both.
+fn with_two_in_one() -> (Place, Host) {
+    let place = Place::running(4);
+    for (array, drives) in [("data", [0, 1]), ("more", [2, 3])] {
+        place.create(array, "1", &drives);
+        place.json(&["volume", "create", &format!("{array}/v"), "--size", "4M"]);
+    }
+    let named = ["--any-host", "--subsystem", "nqn.2026-11.example:s"];
+    let first = place.export("data/v", &named);
+    let address = first["listeners"][0].as_str().expect("text");
+    let words = ["export", "create", "more/v", "--nvme-tcp", address];
+    let second = place.json(&[&words[..], &named].concat());
+    assert_eq!((&first["nsid"], &second["nsid"]), (&json!(1), &json!(2)));
+    let host = host_of(&first, HOST);
+    (place, host)
+}
+
+/// "Do not retry" is an error of the file system above, and its end.
+#[test]
+fn a_daemon_that_ends_tells_nobody_not_to_retry() {
+    let (mut place, host) = with_two_in_one();
+    let (started, begun) = std::sync::mpsc::channel();
+    let write = |nsid: u32| {
+        let (_admin, mut queue) = host.enter().expect("connected");
+        let mut statuses = BTreeSet::new();
+        for round in 0u64.. {
+            match queue.write(nsid, round % 8, &[nsid as u8; 512]) {
+                Ok(()) if round == 0 => started.send(()).expect("waited for"),
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::Other => {
+                    statuses.insert(error.to_string());
+                }
+                Err(_) => break,
+            }
+        }
+        statuses
+    };
+    std::thread::scope(|scope| {
+        let writers = [1, 2, 1, 2].map(|nsid| scope.spawn(move || write(nsid)));
+        writers.iter().for_each(|_| begun.recv().expect("it writes"));
+        assert_eq!(place.end(Signal::TERM), Some(0));
+        for writer in writers {
+            let statuses = writer.join().expect("ended");
+            let lasting = |status: &String| status.contains("do not retry");
+            assert!(!statuses.iter().any(lasting), "{statuses:?}");
+        }
+    });
+    place.start();
+    let (mut admin, _queue) = host.enter().expect("connected");
+    assert_eq!(admin.namespaces().expect("listed"), [1, 2]);
+}
+
+/// A host takes a namespace that it does not find for gone, and removes it.
+#[test]
+fn a_host_finds_all_of_its_subsystem_or_nothing_after_a_restart() {
+    let (mut place, host) = with_two_in_one();
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    place.wait_for_drives(600_000);
+    let away = place.dir.path().join("away");
+    std::fs::rename(place.drive(3), &away).expect("moved");
+    place.begin();
+    let serves = || {
+        let list = place.json(&["export", "list"]);
+        list["exports"].as_array().expect("a list").iter().any(|e| e["serving"] == json!(true))
+    };
+    eventually("said", || place.said().contains("array \"more\" waits for slot 1"));
+    eventually("served", serves);
+    let refused = || host.connect(0, 0xffff).expect("answered").connected;
+    assert_eq!(refused(), Err(Status::CONNECT_PARAMETERS.passing()));
+    std::fs::rename(&away, place.drive(3)).expect("moved");
+    place.ready();
+    let (mut admin, _queue) = host.enter().expect("connected");
+    assert_eq!(admin.namespaces().expect("listed"), [1, 2]);
+    // What can't be started, and needs a person, keeps nobody from the rest.
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    place.wait_for_drives(0);
+    [2, 3].iter().for_each(|at| std::fs::remove_file(place.drive(*at)).expect("removed"));
+    place.start();
+    let (mut admin, _queue) = host.enter().expect("connected");
+    assert_eq!(admin.namespaces().expect("listed"), [1]);
+}
+
+/// Its hosts may still have something to do for it, and it may be started any time.
+#[test]
+fn the_number_of_a_namespace_that_is_not_served_is_taken() {
+    let (mut place, _) = with_two_in_one();
+    assert_eq!(place.end(Signal::TERM), Some(0));
+    let away = place.dir.path().join("away");
+    std::fs::rename(place.drive(3), &away).expect("moved");
+    place.start();
+    assert_eq!(place.state("more"), "stopped");
+    place.json(&["volume", "create", "data/w", "--size", "1M"]);
+    let named = ["--any-host", "--subsystem", "nqn.2026-11.example:s"];
+    assert_eq!(place.export("data/w", &named)["nsid"], json!(3));
+    std::fs::rename(&away, place.drive(3)).expect("moved");
+    place.json(&["array", "assemble", "more"]);
+    assert_eq!(place.json(&["export", "show", "more:1"])["serving"], json!(true));
 }

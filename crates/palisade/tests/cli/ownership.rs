@@ -1,6 +1,6 @@
 //! Whose a drive is: names, records that are left over, and what the configuration names.
 
-use crate::place::{Place, program, random, scribble};
+use crate::place::{DRIVE_BYTES, Place, program, random, scribble};
 use rustix::process::Signal;
 use std::fs::File;
 use std::process::Stdio;
@@ -255,4 +255,80 @@ fn a_daemon_told_to_stop_while_an_array_is_made_ends() {
         }
     }
     place.create("data", "5", &[0, 1, 2]);
+}
+
+/// A superblock of ext4, as far as it is looked at.
+fn ext4() -> Vec<u8> {
+    let mut bytes = vec![0; 1024];
+    for (at, value) in [(0, 16), (24, 2), (56, 0x53), (57, 0xef), (58, 1), (76, 1), (96, 0x42)] {
+        bytes[at] = value;
+    }
+    bytes
+}
+
+#[test]
+fn a_question_to_wipe_says_what_is_lost_and_what_is_foreign_needs_a_second_word() {
+    let mut place = Place::new(5);
+    scribble(&place.drive(0), 0, b"LUKS\xba\xbe\0\x02");
+    scribble(&place.drive(1), 1024, &ext4());
+    let paths: Vec<String> = (0..5).map(|number| place.name(number)).collect();
+    for (number, what) in [(0, "LUKS"), (1, "ext4")] {
+        let path = &paths[number];
+        let was = std::fs::read(path).expect("read");
+        let yes = ["drive", "wipe", path, "--yes"];
+        for words in [&yes[..3], &yes[..]] {
+            let said = place.refuses(3, words);
+            assert!(said.contains(what), "{said}");
+            assert!(said.contains(&format!("--yes --overwrite {path}")), "{said}");
+        }
+        place.refuses(2, &[&yes[..], &["--overwrite", &paths[2]]].concat());
+        assert!(std::fs::read(path).expect("read") == was, "{what} is as it was");
+        place.json(&[&yes[..], &["--overwrite", path]].concat());
+        assert_eq!(std::fs::read(path).expect("read")[..4096], [0; 4096]);
+    }
+    // What holds nothing known, and what is ours.
+    assert!(place.refuses(3, &["drive", "wipe", &paths[2]]).contains("nothing known"));
+    place.json(&["drive", "wipe", &paths[2], "--yes"]);
+    place.start();
+    place.create("data", "1", &[3, 4]);
+    for stop in [false, true] {
+        if stop {
+            place.json(&["array", "stop", "data"]);
+        }
+        let said = place.refuses(3, &["drive", "wipe", &paths[4]]);
+        assert!(said.contains("slot 1 of Palisade array \"data\""), "{said}");
+    }
+    place.json(&["drive", "wipe", &paths[4], "--yes"]);
+    assert_eq!(place.listed(4)["state"], "free");
+}
+
+#[test]
+fn data_of_an_unknown_kind_is_not_taken_for_nothing() {
+    let mut place = Place::new(4);
+    let text = b"Minutes of the general meeting, 14 March. Present: all but one.\n";
+    std::fs::write(place.drive(1), text.repeat(DRIVE_BYTES / text.len())).expect("written");
+    std::fs::write(place.drive(2), vec![0; DRIVE_BYTES]).expect("written");
+    scribble(&place.drive(2), DRIVE_BYTES as u64 - 8192, text);
+    place.start();
+    let paths: Vec<String> = (0..4).map(|number| place.name(number)).collect();
+    for number in [1, 2] {
+        let path = &paths[number];
+        assert_eq!(place.listed(number)["state"], "foreign");
+        let create = ["array", "create", "data", "--level", "1", "--drives", &paths[0], path];
+        let said = place.refuses(3, &create);
+        assert!(said.contains("unknown data") && said.contains("--overwrite"), "{said}");
+        assert!(place.refuses(3, &["drive", "wipe", path, "--yes"]).contains("unknown data"));
+    }
+    place.create("data", "1", &[0, 3]);
+    place.json(&["array", "fail", "data", "--drive", "slot:0"]);
+    let replace = ["array", "replace", "data", "--slot", "0", "--with", &paths[2]];
+    assert!(place.refuses(3, &replace).contains("unknown data"));
+    place.json(&[&replace[..], &["--overwrite", &paths[2]]].concat());
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    // What an array leaves is nobody's.
+    place.json(&["array", "delete", "data", "--yes"]);
+    for number in [0, 2, 3] {
+        assert_eq!(place.listed(number)["state"], "free");
+    }
+    place.create("data", "5", &[0, 2, 3]);
 }

@@ -42,6 +42,15 @@ impl Place {
         self.dir.path().join("config.toml")
     }
 
+    /// Has the next daemon wait so long for drives; it waits not at all unless that is said.
+    pub fn wait_for_drives(&self, ms: u64) {
+        let text = std::fs::read_to_string(self.config()).expect("read");
+        let is_wait = |line: &&str| line.starts_with("drive_wait_ms = ");
+        let old = text.lines().find(is_wait).expect("it is said");
+        let text = text.replace(old, &format!("drive_wait_ms = {ms}"));
+        std::fs::write(self.config(), text).expect("written");
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("run/palisade.sock")
     }

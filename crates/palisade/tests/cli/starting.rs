@@ -12,11 +12,7 @@ impl Late {
         place.create("data", "5", &[0, 1, 2]);
         place.create("other", "1", &[3, 4]);
         assert_eq!(place.end(Signal::TERM), Some(0));
-        let text = std::fs::read_to_string(place.config()).expect("read");
-        let wait = format!("drive_wait_ms = {wait_ms}");
-        assert!(text.contains("drive_wait_ms = 0"), "{text}");
-        let text = text.replace("drive_wait_ms = 0", &wait);
-        std::fs::write(place.config(), text).expect("written");
+        place.wait_for_drives(wait_ms);
         let late = Self(place);
         late.unplug();
         late
