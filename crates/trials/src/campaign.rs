@@ -21,7 +21,7 @@ use std::time::Instant;
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 45] = [
+pub const KINDS: [&str; 47] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -63,6 +63,8 @@ pub const KINDS: [&str; 45] = [
     "paths swapped",
     "rolled back drive",
     "rolled back to a picture",
+    "set back by less than two epochs",
+    "set back to what it still is",
     "silent: bit flip",
     "silent: lost write",
     "silent: misdirected write",
