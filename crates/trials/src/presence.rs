@@ -30,7 +30,7 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
     let rolled = rolled || own.chance(8) && set_back(context, picture, &mut own);
     // From a generator of its own: what else is drawn stays as it is.
     let mut own = Rng::new(rng.clone().bits() ^ 0x6465_6361_7973);
-    if own.chance(5) {
+    if own.chance(5) && !context.areas.set_back {
         decay(context, picture, &mut own);
     }
     let mut own = Rng::new(rng.clone().bits() ^ 0x0066_6164_6573);
@@ -321,6 +321,7 @@ fn set_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> bool
     let kind =
         if shown { "set back by less than two epochs" } else { "set back to what it still is" };
     context.tally.fault(kind, 1);
+    context.areas.set_back |= shown;
     true
 }
 
