@@ -92,6 +92,8 @@ units::mutants! {
     PageOtherLeft = "page-other-left": "a start brings a page to its own place only (row 13)";
     PageBelieved = "page-believed": "a page is taken for the newest though a newer one may be lost \
         (row 10)";
+    SetBackBelieved = "set-back-believed": "a start takes a drive in that was set back to an older \
+        state";
     PageErrorLost = "page-error-lost": "a drive that did not take a page stays (row 10)";
     PagePast = "page-past": "a page of the map is written behind its places, too (row 11)";
     PagesNotBrought = "pages-not-brought": "a start leaves pages as old as it found them (row 15)";

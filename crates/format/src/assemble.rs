@@ -11,6 +11,7 @@ use crate::FormatError;
 use crate::record::{ArrayRecord, SlotState};
 use core::fmt;
 use layout::{CodeKind, Layout};
+use std::collections::BTreeSet;
 use thiserror::Error;
 use units::{GroupNo, Slot, Uuid};
 
@@ -62,6 +63,12 @@ pub enum StaleReason {
         /// The array's epoch.
         newest: u64,
     },
+    /// Its pages of the region map are older than any crash leaves them.
+    #[error("slot {slot} was set back to an older state")]
+    SetBack {
+        /// Its slot.
+        slot: Slot,
+    },
     /// It is smaller than the record says.
     #[error("it has {bytes} bytes where the array needs {needed}")]
     TooSmall {
@@ -81,11 +88,14 @@ pub struct Missing {
     pub drive: Uuid,
     /// Its serial number.
     pub serial: String,
+    /// It was found, set back to an older state.
+    pub set_back: bool,
 }
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "slot {} (drive {}, serial \"{}\")", self.slot, self.drive, self.serial)
+        let found = if self.set_back { ", found in an older state" } else { "" };
+        write!(f, "slot {} (drive {}, serial \"{}\"{found})", self.slot, self.drive, self.serial)
     }
 }
 
@@ -257,6 +267,9 @@ impl AssembleError {
 }
 
 /// An array that may be started.
+///
+/// Drives that were found to be set back are left out later ([`Assembly::leave_out`]): their pages
+/// of the region map say it, which nobody reads before it is known what array there is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assembly {
     /// The newest record.
@@ -288,6 +301,35 @@ impl Assembly {
         record.next_epoch(epoch_id);
         record
     }
+
+    /// Leaves out the drives of slots that were set back to an older state: what is put in their
+    /// place is filled whole, whatever epoch it is of. One that is being filled stays, and that
+    /// begins anew. An error says why the array may not be started without them.
+    pub fn leave_out(
+        &mut self,
+        set_back: &BTreeSet<Slot>,
+        options: AssembleOptions,
+    ) -> Result<(), AssembleError> {
+        let layout = self.record.layout().map_err(|_| AssembleError::NoRecord)?;
+        for slot in set_back {
+            let entry = &mut self.record.slots[slot.index()];
+            if entry.state == SlotState::InSync
+                && let Some(index) = self.slots[slot.index()].take()
+            {
+                self.stale.push((index, StaleReason::SetBack { slot: *slot }));
+            }
+            (entry.state, entry.since) = (SlotState::Rebuilding { border: 0 }, 0);
+        }
+        self.settle(&layout, options)
+    }
+
+    /// Finds what is missing and owed by what takes part, and whether it may be started.
+    fn settle(&mut self, layout: &Layout, options: AssembleOptions) -> Result<(), AssembleError> {
+        self.missing = missing(self);
+        let groups = (0..layout.groups()).map(GroupNo);
+        self.resync_needed = groups.filter(|g| owes(self, layout, *g)).collect();
+        may_start(self, layout, options)
+    }
 }
 
 /// Decides which of the drives found make the array, and whether it may be started.
@@ -316,24 +358,22 @@ fn of_known(found: &[Found], options: AssembleOptions) -> Result<Assembly, Assem
         AssembleError::Impossible { path, problem }
     })?;
     let layout = record.layout().map_err(|_| AssembleError::NoRecord)?;
-    let missing = missing(&record, &slots);
-    let resync_needed = Vec::new();
+    let (resync_needed, missing) = (Vec::new(), Vec::new());
     let mut assembly = Assembly { record, slots, resync_needed, missing, stale };
-    let groups = (0..layout.groups()).map(GroupNo);
-    assembly.resync_needed = groups.filter(|g| owes(&assembly, &layout, *g)).collect();
-    may_start(&assembly, &layout, options)?;
+    assembly.settle(&layout, options)?;
     Ok(assembly)
 }
 
-fn name_slot(record: &ArrayRecord, slot: Slot) -> Missing {
-    let entry = &record.slots[slot.index()];
-    Missing { slot, drive: entry.drive, serial: entry.serial.clone() }
+fn name_slot(assembly: &Assembly, slot: Slot) -> Missing {
+    let entry = &assembly.record.slots[slot.index()];
+    let set_back = assembly.stale.iter().any(|(_, why)| *why == StaleReason::SetBack { slot });
+    Missing { slot, drive: entry.drive, serial: entry.serial.clone(), set_back }
 }
 
-fn missing(record: &ArrayRecord, slots: &[Option<usize>]) -> Vec<Missing> {
-    let all = (0u16..).map(Slot).zip(&record.slots).zip(slots);
+fn missing(assembly: &Assembly) -> Vec<Missing> {
+    let all = (0u16..).map(Slot).zip(&assembly.record.slots).zip(&assembly.slots);
     all.filter(|((_, entry), drive)| drive.is_none() && entry.state != SlotState::Failed)
-        .map(|((slot, _), _)| name_slot(record, slot))
+        .map(|((slot, _), _)| name_slot(assembly, slot))
         .collect()
 }
 
@@ -344,7 +384,7 @@ fn lacking(assembly: &Assembly, layout: &Layout, group: GroupNo) -> Vec<Missing>
         assembly.slots[slot.index()].is_some()
             && record.slots[slot.index()].state == SlotState::InSync
     };
-    layout.slots(group).filter(|s| !whole(s)).map(|s| name_slot(record, s)).collect()
+    layout.slots(group).filter(|s| !whole(s)).map(|s| name_slot(assembly, s)).collect()
 }
 
 /// What a guarded group owes that lacks a drive is to carry out what its journal area says.

@@ -154,6 +154,22 @@ pub fn may_be_behind<'a>(newest: &Page, found: impl IntoIterator<Item = &'a Plac
     found.into_iter().all(|places| places[next].is_none())
 }
 
+/// Whether a drive is an older state of itself, by what both its places of a page hold. The `newest`
+/// page was begun only after every drive that takes part had taken the one before. So who has a
+/// page in both places, none of which was lost then, and not that one, was set back. So was who has
+/// not the newest and calls a region dirty that is not forgotten, where the record says that
+/// `none_is_dirty`: it says so once every drive has a page that does.
+pub fn is_set_back(newest: &Page, own: &Places, none_is_dirty: bool) -> bool {
+    let [Some(one), Some(other)] = own else { return false };
+    let own = if one.sequence > other.sequence { one } else { other };
+    let dirty = || own.entries.iter().any(|e| e.dirty && !e.is_forgotten());
+    match newest.sequence.saturating_sub(own.sequence) {
+        0 => false,
+        1 => none_is_dirty && dirty(),
+        _ => true,
+    }
+}
+
 /// The next page, as bad as it may be: with the same written bits, and with every region dirty
 /// that has any. With an epoch, the newest of a record that says that no region is dirty: then it
 /// was the page that said so, and those that were dirty before may have been missed until then. But

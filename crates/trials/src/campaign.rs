@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 46] = [
+pub const KINDS: [&str; 48] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -62,6 +62,8 @@ pub const KINDS: [&str; 46] = [
     "paths swapped",
     "rolled back drive",
     "rolled back to a picture",
+    "set back by less than two epochs",
+    "set back to what it still is",
     "silent: bit flip",
     "silent: lost write",
     "silent: misdirected write",

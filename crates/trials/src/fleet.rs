@@ -96,6 +96,8 @@ pub struct Areas {
     pub decayed: Vec<(usize, u64)>,
     /// A place of the map decayed on all drives: the start makes another page of what is left.
     pub map_decayed: bool,
+    /// A drive was set back by less than two epochs: what pages of the map show stays there.
+    pub set_back: bool,
 }
 
 impl Areas {

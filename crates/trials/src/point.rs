@@ -299,6 +299,7 @@ pub fn check(
     if depth == 0 {
         context.areas.decayed.clear();
         context.areas.map_decayed = false;
+        context.areas.set_back = false;
     }
     let rolled = presence::try_out(context, &mut picture, rng)?;
     // The same image may be right for what blocks may hold now and wrong for what was

@@ -27,9 +27,11 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
         cloned(context, &picture.drives, rng)?;
     }
     let rolled = rng.chance(5) && roll_back(context, picture, rng);
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7365_7462_6163_6b);
+    let rolled = rolled || own.chance(8) && set_back(context, picture, &mut own);
     // From a generator of its own: what else is drawn stays as it is.
     let mut own = Rng::new(rng.clone().bits() ^ 0x6465_6361_7973);
-    if own.chance(5) {
+    if own.chance(5) && !context.areas.set_back {
         decay(context, picture, &mut own);
     }
     let mut own = Rng::new(rng.clone().bits() ^ 0x0066_6164_6573);
@@ -275,4 +277,74 @@ fn roll_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> boo
         false => picture.drives[at] = before,
     }
     starts
+}
+
+/// Puts a drive of the picture back to where it was in a picture before, or after the creation, by
+/// less than two epochs, if its pages of the region map show that, or if nothing was written to it
+/// since; whether it did. As above, so many know it for good that not all can be lost.
+fn set_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> bool {
+    let picked = pick(&picture.drives);
+    let Ok(decoded) = Decoded::open(&picked) else { return false };
+    let damaged = |drives: &[SharedSimDrive]| drives.iter().any(|d| !d.unreadable().is_empty());
+    if damaged(&picture.drives) || decoded.spare() == 0 || decoded.may_start().is_err() {
+        return false;
+    }
+    let at = rng.index(decoded.record.slots.len());
+    let past = context.past.iter().chain(core::iter::once(&context.origin));
+    let mut past: Vec<_> = past.map(|drives| &drives[at]).collect();
+    past.retain(|old| !old.is_gone() && !damaged(core::slice::from_ref(*old)));
+    if past.is_empty() {
+        return false;
+    }
+    let old = past[rng.index(past.len())];
+    let Some(slot) = slot_of(&decoded, &Picked::new(old)) else { return false };
+    let there = picture.drives.iter().filter(|drive| !drive.is_gone());
+    let for_good: Vec<_> = there.map(|drive| drive.after_choice(0)).collect();
+    let knows = |i: &usize| {
+        let pair = [Picked::new(old), Picked::new(&for_good[*i])];
+        Decoded::open(&pair).is_ok_and(|pair| pair.set_back.contains(&slot))
+    };
+    let counting = numbers(&decoded, &picked);
+    let known = counting.iter().filter(|i| knows(i)).count() >= decoded.spare();
+    let nothing_since = counting.iter().all(|i| says_all(&decoded, &Picked::new(&for_good[*i])));
+    if !known && !nothing_since {
+        return false;
+    }
+    let before = core::mem::replace(&mut picture.drives[at], old.duplicate());
+    let all = pick(&picture.drives);
+    let now = Decoded::open(&all);
+    let starts =
+        now.as_ref().is_ok_and(|d| matches!(d.may_start(), Ok(()) | Err(Refusal::AcceptLoss)));
+    let shown = now.is_ok_and(|d| d.set_back.contains(&slot));
+    if !starts || known && !shown {
+        picture.drives[at] = before;
+        return false;
+    }
+    let kind =
+        if shown { "set back by less than two epochs" } else { "set back to what it still is" };
+    context.tally.fault(kind, 1);
+    context.areas.set_back |= shown;
+    true
+}
+
+/// The slot in which a drive is in sync, by its own record and by the array's, if it is set back by
+/// less than two epochs.
+fn slot_of(decoded: &Decoded<'_, Picked>, old: &Picked) -> Option<usize> {
+    let own = record::newest(old)?;
+    let now = &decoded.record;
+    let slot = now.slots.iter().position(|slot| slot.drive == own.drive)?;
+    let in_sync = |r: &record::Record| r.slots[slot].state == record::State::InSync;
+    let recent = own.epoch.counter + 1 >= now.epoch.counter;
+    (recent && slot == own.slot && decoded.counts(slot) && in_sync(&own) && in_sync(now))
+        .then_some(slot)
+}
+
+/// Whether a drive has the newest record, and that says that nothing is under way: what was written
+/// since the drive of a group was set back has then left its page of the map behind.
+fn says_all(decoded: &Decoded<'_, Picked>, drive: &Picked) -> bool {
+    let now = &decoded.record;
+    let newest = record::newest(drive).is_some_and(|own| own.sequence == now.sequence);
+    let still = now.groups.iter().all(|group| !group.unclean && !group.loss_accepted);
+    let forgotten = decoded.maps.iter().flatten().any(|map| map.any_forgotten());
+    newest && still && decoded.maps.is_some() && !forgotten
 }

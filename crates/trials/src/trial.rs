@@ -61,6 +61,7 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
             data: scenario.data.0..scenario.data.0 + scenario.data.1,
             decayed: Vec::new(),
             map_decayed: false,
+            set_back: false,
         },
         aim: match scenario.trouble {
             Some(Kind::Brown) => Aim::Spoiled,

@@ -248,7 +248,7 @@ impl<E: Host> Managed<E> {
             (entry.drive, entry.serial.clone())
         };
         self.let_slot_go(slot);
-        out.push(Missing { slot, drive, serial });
+        out.push(Missing { slot, drive, serial, set_back: false });
         Ok(())
     }
 

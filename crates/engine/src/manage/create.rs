@@ -259,7 +259,8 @@ impl<E: Host> Manager<E> {
         // counted on to have the newest must be given it again, durably.
         let cached = found.iter().any(|c| c.drive.info().volatile_cache);
         let StartOptions { start_degraded, accept_loss } = options;
-        let assembly = format::assemble(&list, AssembleOptions { start_degraded, accept_loss })?;
+        let options = AssembleOptions { start_degraded, accept_loss };
+        let assembly = format::assemble(&list, options)?;
         let mut found: Vec<Option<Candidate<E>>> = found.into_iter().map(Some).collect();
         let mut seat = |index: &Option<usize>| {
             let c = found[(*index)?].take()?;
@@ -270,8 +271,8 @@ impl<E: Host> Manager<E> {
         let older = |at: &usize| list[*at].record.as_ref().map(age) != Ok(age(&assembly.record));
         let catch_up = cached || assembly.slots.iter().flatten().any(older);
         let managed = self.admit(Phase::Starting, assembly.record.clone(), seats);
-        *managed.missing.borrow_mut() = assembly.missing.iter().map(|m| m.slot).collect();
-        match self.begin(&managed, &assembly, catch_up, accept_loss).await {
+        managed.found(&assembly);
+        match self.begin(&managed, assembly, catch_up, options).await {
             Ok(()) => Ok(self.run_on_cores(&managed).await),
             Err(error) => {
                 self.forget(&managed);
@@ -285,18 +286,24 @@ impl<E: Host> Manager<E> {
     async fn begin(
         &self,
         managed: &Managed<E>,
-        assembly: &Assembly,
+        mut assembly: Assembly,
         catch_up: bool,
-        accept_loss: bool,
+        options: AssembleOptions,
     ) -> Result<(), ManageError> {
-        let mut lacking = pages::load(managed, true).await;
+        let accept_loss = options.accept_loss;
+        let map = pages::read(managed).await;
+        let set_back = pages::set_back(managed, &map);
+        if !set_back.is_empty() {
+            assembly.leave_out(&set_back, options)?;
+            managed.found(&assembly);
+        }
+        let mut lacking = pages::load(managed, &map, true);
         // However often a start is cut short, no drive falls behind by two epochs, and none that
         // was left behind before stays so: all have the newest before the next one is begun.
         if catch_up {
             managed.commit(false, |_| ()).await?;
             managed.all_there()?;
         }
-        let mut assembly = assembly.clone();
         let said = area::read(managed).await;
         let whole = !managed.lacks(GROUP);
         let hidden = said.as_ref().filter(|said| whole && said.may_hide(managed));
@@ -309,7 +316,7 @@ impl<E: Host> Manager<E> {
         };
         if decided == doubt::Decided::Unguarded {
             // What its dirty regions owe is asked of the map again.
-            lacking = pages::load(managed, false).await;
+            lacking = pages::load(managed, &map, false);
         }
         managed.guard.carried_out();
         if mutants::is(Mutant::EpochAtStart) {

@@ -492,6 +492,16 @@ impl<E: Host> Managed<E> {
         }
     }
 
+    /// Takes over what an assembly found, before anything is written: the record, and which drives
+    /// take part.
+    pub fn found(&self, assembly: &format::Assembly) {
+        *self.record.borrow_mut() = assembly.record.clone();
+        *self.missing.borrow_mut() = assembly.missing.iter().map(|m| m.slot).collect();
+        for missing in &assembly.missing {
+            self.let_slot_go(missing.slot);
+        }
+    }
+
     /// Lets all drives go: the array is over.
     pub fn let_go(&self) {
         for seat in self.seats.borrow_mut().iter_mut() {

@@ -15,7 +15,7 @@ use format::limits::PAGE_BYTES;
 use format::region::{Page, Places};
 use io::{BufMut, Drive, DriveError};
 use layout::CodeKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::Slot;
 
 /// Bytes of a drive's pages, with both their places.
@@ -95,31 +95,69 @@ pub(super) struct Lacking {
     other: bool,
 }
 
-/// Reads the map of an array that is about to start; which drives lack which pages. With `carried`,
-/// what the journal area stands for is carried out, and not owed.
-pub(super) async fn load<E: Host>(managed: &Managed<E>, carried: bool) -> Vec<Lacking> {
+/// What the map areas of drives hold.
+pub(super) type Images = BTreeMap<Slot, BufMut>;
+
+/// Reads the map areas of the drives of an array that is about to start.
+pub(super) async fn read<E: Host>(managed: &Managed<E>) -> Images {
+    let mut images = Images::new();
+    if let Some(keeper) = managed.keeper() {
+        for (slot, drive) in managed.drives_taking_part() {
+            let bytes = map_bytes(keeper, slot);
+            images.insert(slot, store::read_area(&drive, managed.map_start(), bytes).await);
+        }
+    }
+    images
+}
+
+/// What the places of a page hold on the drives that take part, and whether each is in sync.
+fn places_of<E: Host>(
+    managed: &Managed<E>,
+    images: &Images,
+    page: PageKey,
+) -> Vec<(Slot, bool, Places)> {
+    let map = managed.keeper().expect("only maps have pages").map.borrow();
+    let record = managed.record();
+    let on = |slot: Slot| {
+        let (image, in_sync) = (images.get(&slot)?, record.slots[slot.index()].state);
+        let places = map.geometry().page_offsets(slot, page.0, page.1)?;
+        let place = |at: u64| map.decode(page, image.get(at as usize..)?.get(..PAGE_BYTES)?);
+        Some((slot, in_sync == SlotState::InSync, places.map(place)))
+    };
+    managed.taking_part(&record).into_iter().filter_map(on).collect()
+}
+
+/// The slots whose drives were set back to an older state, by the map of an array that is about to
+/// start.
+pub(super) fn set_back<E: Host>(managed: &Managed<E>, images: &Images) -> BTreeSet<Slot> {
+    let mut slots = BTreeSet::new();
+    let pages = managed.keeper().map_or_else(Vec::new, |keeper| keeper.map.borrow().pages());
+    for page in pages.into_iter().filter(|_| !mutants::is(Mutant::SetBackBelieved)) {
+        let found = places_of(managed, images, page);
+        let counting = found.iter().filter(|f| f.1).map(|f| &f.2);
+        let Some(newest) = format::region::newest(counting) else { continue };
+        let group = managed.record().groups[page.0.index()];
+        let none_is_dirty = !(group.unclean || group.loss_accepted);
+        let old =
+            |f: &&(Slot, bool, Places)| format::region::is_set_back(newest, &f.2, none_is_dirty);
+        slots.extend(found.iter().filter(old).map(|f| f.0));
+    }
+    slots
+}
+
+/// Takes over the map of an array that is about to start; which drives lack which pages. With
+/// `carried`, what the journal area stands for is carried out, and not owed.
+pub(super) fn load<E: Host>(managed: &Managed<E>, images: &Images, carried: bool) -> Vec<Lacking> {
     let Some(keeper) = managed.keeper() else {
         return Vec::new();
     };
     let record = managed.record().clone();
-    let mut images = Vec::new();
-    for (slot, drive) in managed.drives_taking_part() {
-        let in_sync = record.slots[slot.index()].state == SlotState::InSync;
-        let bytes = map_bytes(keeper, slot);
-        let image = store::read_area(&drive, managed.map_start(), bytes).await;
-        images.push((slot, in_sync, image));
-    }
     let pages = keeper.map.borrow().pages();
     let mut lost = 0;
     let mut lacking = Vec::new();
     for page in pages {
+        let found = places_of(managed, images, page);
         let mut map = keeper.map.borrow_mut();
-        let on = |(slot, counts, image): &(Slot, bool, BufMut)| -> Option<(Slot, bool, Places)> {
-            let places = map.geometry().page_offsets(*slot, page.0, page.1)?;
-            let place = |at: u64| map.decode(page, image.get(at as usize..)?.get(..PAGE_BYTES)?);
-            Some((*slot, *counts, places.map(place)))
-        };
-        let found: Vec<_> = images.iter().filter_map(on).collect();
         let counting = || found.iter().filter(|f| f.1).map(|f| &f.2);
         let group = record.groups[page.0.index()];
         let newest = format::region::newest(counting());

@@ -27,6 +27,7 @@ mod limits;
 mod lost;
 mod lost_full;
 mod matrix;
+mod older;
 mod rebuild;
 mod records;
 mod region;

@@ -52,6 +52,8 @@ pub struct Decoded<'a, R> {
     pub doubted: Vec<(u64, u64)>,
     /// Slots whose drives are in sync by the newest record, and not yet by their own.
     joining: Slots,
+    /// Slots whose drives were set back to an older state: they are left out, or filled anew.
+    pub set_back: BTreeSet<usize>,
     /// Without a map: all redundancy was found to be right, whatever the record owes.
     pub verified: bool,
 }
@@ -88,7 +90,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
             }
         }
         let age = |r: &&(&R, Record)| (!given_up(&r.1), r.1.epoch.counter, r.1.sequence);
-        let newest = found.iter().max_by_key(age).ok_or(Refusal::Nothing)?.1.clone();
+        let mut newest = found.iter().max_by_key(age).ok_or(Refusal::Nothing)?.1.clone();
         for (_, own) in &found {
             contradicts(&newest, own)?;
         }
@@ -107,6 +109,13 @@ impl<'a, R: Raw> Decoded<'a, R> {
         if !newest.zeroed {
             return Err(Refusal::Unfinished);
         }
+        let set_back = map::set_back(&newest, &seats);
+        for slot in &set_back {
+            match newest.slots[*slot].state {
+                State::InSync => seats[*slot] = None,
+                _ => newest.slots[*slot].state = State::Rebuilding(0),
+            }
+        }
         let maps = map::load(&newest, &seats);
         let mut all = Self {
             record: newest,
@@ -118,6 +127,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
             flight: flight::Said::default(),
             doubted: Vec::new(),
             joining,
+            set_back,
             verified: false,
         };
         (all.overlay, all.gaps) = journal::carry_out(&all);

@@ -8,6 +8,7 @@
 
 use super::record::{Areas, Fields, Id, Range, Record, State, crc};
 use super::{PAGE, Raw, ZERO};
+use std::collections::BTreeSet;
 
 const MIB: u64 = 1 << 20;
 const HEADER: usize = 64;
@@ -154,6 +155,39 @@ pub fn load<R: Raw>(record: &Record, drives: &[Option<&R>]) -> Option<Vec<GroupM
             .map(|(r, g, first)| group_map(record, areas, (r, g, first), drives))
             .collect(),
     )
+}
+
+/// The slots whose drives were set back to an older state: by a page that they have whole in both
+/// places, and others have newer, as no crash leaves it.
+pub fn set_back<R: Raw>(record: &Record, drives: &[Option<&R>]) -> BTreeSet<usize> {
+    let mut out = BTreeSet::new();
+    let Some(areas) = &record.areas else { return out };
+    for (range, group, first) in groups(record) {
+        let entry = record.groups[group];
+        let clean = !entry.unclean && !entry.loss_accepted;
+        for number in 0..pages(range, areas) {
+            let masks = masks(range, areas, number);
+            let on = |slot: usize| {
+                let drive = drives[slot].filter(|_| record.slots[slot].state != State::Failed)?;
+                Some((slot, places(record, areas, (slot, drive), (group, number), &masks)))
+            };
+            let found: Vec<_> = (first..first + range.k + range.m).filter_map(on).collect();
+            let counts = |slot: &usize| record.slots[*slot].state == State::InSync;
+            let counting = found.iter().filter(|(slot, _)| counts(slot));
+            let newest =
+                counting.flat_map(|(_, places)| places).flatten().map(|p| p.sequence).max();
+            for (slot, places) in &found {
+                let ([Some(one), Some(other)], Some(newest)) = (places, newest) else { continue };
+                let own = if one.sequence > other.sequence { one } else { other };
+                let owes = own.entries.iter().any(|e| e.dirty && !e.forgotten());
+                let cut = own.sequence + 1 == newest && !(clean && owes);
+                if own.sequence < newest && !cut {
+                    out.insert(*slot);
+                }
+            }
+        }
+    }
+    out
 }
 
 fn group_map<R: Raw>(
