@@ -154,11 +154,11 @@ pub fn may_be_behind<'a>(newest: &Page, found: impl IntoIterator<Item = &'a Plac
     found.into_iter().all(|places| places[next].is_none())
 }
 
-/// Whether a drive is an older state of itself, by what both its places of a page hold. The `newest`
-/// page was begun only after every drive that takes part had taken the one before. So who has a
-/// page in both places, none of which was lost then, and not that one, was set back. So was who has
-/// not the newest and calls a region dirty that is not forgotten, where the record says that
-/// `none_is_dirty`: it says so once every drive has a page that does.
+/// Whether a drive is an older state of itself, by what both its places of a page hold. The
+/// `newest` page was begun only after every drive that takes part had taken the one before. So who
+/// has a page in both places, none of which was lost then, and not that one, was set back. So was
+/// who has not the newest and calls a region dirty that is not forgotten, where the record says
+/// that `none_is_dirty`: it says so once every drive has a page that does.
 pub fn is_set_back(newest: &Page, own: &Places, none_is_dirty: bool) -> bool {
     let [Some(one), Some(other)] = own else { return false };
     let own = if one.sequence > other.sequence { one } else { other };

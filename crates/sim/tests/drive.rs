@@ -245,6 +245,27 @@ fn unreadable_blocks_stay_so_until_rewritten() {
 }
 
 #[test]
+fn a_write_that_is_lost_leaves_an_unreadable_block_unreadable() {
+    let mut met = [0; 2];
+    for seed in 0..20 {
+        let shared = drive(true, seed);
+        let (_, ()) = with(seed, &shared, |d| async move {
+            d.write(0, &gather(BLOCK, 1), true).await.unwrap();
+        });
+        shared.fail_range(0, 1);
+        let (_, ()) = with(seed, &shared, |d| async move {
+            d.write(0, &gather(BLOCK, 2), false).await.unwrap();
+            assert_eq!(d.read(0, Pool::single(BLOCK)).await.0, Ok(()));
+        });
+        shared.power_cut(seed);
+        let is_lost = shared.unreadable() == [0];
+        assert!(is_lost || shared.unreadable().is_empty() && block(&shared, 0) == [2; BLOCK]);
+        met[usize::from(is_lost)] += 1;
+    }
+    assert!(met.iter().all(|n| *n > 0), "{met:?}");
+}
+
+#[test]
 fn faults_hit_the_chosen_requests() {
     let shared = drive(true, 1);
     shared.fail_writes(1, 2);

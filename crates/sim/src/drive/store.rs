@@ -153,6 +153,8 @@ pub(super) struct Store {
     durable: Image,
     versions: BTreeMap<u64, Vec<Version>>,
     bad: BTreeSet<u64>,
+    /// Blocks that could not be read before they were written, which is not durable yet.
+    bad_below: BTreeSet<u64>,
     changing: BTreeSet<u64>,
     /// Blocks that hold nobody's bytes since a power cut.
     garbage: BTreeSet<u64>,
@@ -165,6 +167,7 @@ impl Store {
             durable,
             versions: BTreeMap::new(),
             bad: BTreeSet::new(),
+            bad_below: BTreeSet::new(),
             changing: BTreeSet::new(),
             garbage: BTreeSet::new(),
         }
@@ -210,6 +213,7 @@ impl Store {
         for block in self.blocks(offset, bytes.len() as u64) {
             if let Some(newest) = self.versions.remove(&block).and_then(|mut v| v.pop()) {
                 self.durable.write(block as usize * self.block_bytes, &newest.data);
+                self.bad_below.remove(&block);
             }
             self.changing.remove(&block);
         }
@@ -222,6 +226,7 @@ impl Store {
 
     pub(super) fn heal(&mut self) {
         self.bad.clear();
+        self.bad_below.clear();
     }
 
     pub(super) fn any_bad(&self, blocks: Range<u64>) -> bool {
@@ -263,7 +268,9 @@ impl Store {
     }
 
     pub(super) fn write(&mut self, block: u64, request: u64, data: &[u8]) {
-        self.bad.remove(&block);
+        if self.bad.remove(&block) {
+            self.bad_below.insert(block);
+        }
         self.changing.remove(&block);
         self.garbage.remove(&block);
         let data = data.into();
@@ -290,6 +297,7 @@ impl Store {
         let Some(versions) = self.versions.get_mut(&block) else { return };
         if let Some(at) = versions.iter().rposition(which) {
             self.durable.write(block as usize * self.block_bytes, &versions[at].data);
+            self.bad_below.remove(&block);
             versions.drain(..=at);
         }
         if versions.is_empty() {
@@ -340,7 +348,9 @@ impl Store {
             let last = versions.len() - 1;
             let at = if newest_wins { last } else { rng.index(versions.len()) };
             self.durable.write(block as usize * self.block_bytes, &versions[at].data);
+            self.bad_below.remove(&block);
         }
+        self.bad.append(&mut self.bad_below);
     }
 
     /// Requests with versions that are not durable.
@@ -354,8 +364,10 @@ impl Store {
         for (block, versions) in core::mem::take(&mut self.versions) {
             if let Some(newest) = versions.iter().rev().find(|v| kept(v.request) && !v.doomed) {
                 self.durable.write(block as usize * self.block_bytes, &newest.data);
+                self.bad_below.remove(&block);
             }
         }
+        self.bad.append(&mut self.bad_below);
     }
 
     /// Leaves a block unreadable, or with nobody's bytes, that a request was writing.
