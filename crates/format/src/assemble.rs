@@ -245,6 +245,10 @@ impl AssembleError {
             Self::ReadOnly { .. } => "use the release that wrote it",
             Self::CreationInterrupted { .. } => "wipe its drives and create it again",
             Self::Impossible { .. } => "its records were written by something else: restore them",
+            Self::TooManyMissing { lacking, .. } if lacking.iter().any(|m| m.set_back) => {
+                "bring the newer state of the older drives back: a copy or a snapshot of them was \
+                 put in their place, which does not go with what the others hold"
+            }
             Self::TooManyMissing { .. } => "bring the missing drives back",
             Self::NeedsStartDegraded { .. } => {
                 "bring the drives back, or make sure that they are not in use elsewhere and say \

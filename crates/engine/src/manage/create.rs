@@ -299,8 +299,9 @@ impl<E: Host> Manager<E> {
         }
         let mut lacking = pages::load(managed, &map, true);
         // However often a start is cut short, no drive falls behind by two epochs, and none that
-        // was left behind before stays so: all have the newest before the next one is begun.
-        if catch_up {
+        // was left behind before stays so: all have the newest before the next one is begun. Nor
+        // does one that was set back count again where the next start finds less to tell it by.
+        if catch_up || !set_back.is_empty() {
             managed.commit(false, |_| ()).await?;
             managed.all_there()?;
         }

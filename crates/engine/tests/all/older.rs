@@ -2,6 +2,7 @@
 //! map say so, and nothing of it is served.
 
 use crate::common;
+use crate::golden::outside;
 
 use common::{FORCE, Rig, drives, read, record, reference, references, write};
 use engine::manage::command::{ArrayState, ManageError, Request, SlotHealth, StartOptions};
@@ -84,6 +85,18 @@ fn a_drive_set_back_by_one_epoch_is_left_out_after_a_stop() {
                 is_left_out(&set_back(level, width, slot, clean, End::Stop), slot);
             }
         }
+    }
+}
+
+/// The second reader leaves it out, too.
+#[test]
+fn the_outside_reader_leaves_out_what_was_set_back() {
+    for end in [End::Stop, End::Crash] {
+        let drives = set_back(Level::Raid5, 4, 1, true, end);
+        let images: Vec<_> = drives.iter().map(|drive| drive.contents().to_vec()).collect();
+        let got = outside(&["--volume", "v"], "older", &images, 0);
+        let Some(got) = got else { return };
+        assert!(got[..BYTES as usize].iter().all(|byte| *byte == 0xb), "older bytes are read");
     }
 }
 

@@ -227,7 +227,7 @@ fn the_engine_still_leaves_such_arrays() {
 
 /// What `script/read-array` prints of drives, ending with `status`; `None` where there is no
 /// Python.
-fn outside(arguments: &[&str], name: &str, drives: &[Vec<u8>], status: i32) -> Option<Vec<u8>> {
+pub fn outside(arguments: &[&str], name: &str, drives: &[Vec<u8>], status: i32) -> Option<Vec<u8>> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden").join(name);
     std::fs::create_dir_all(&folder).unwrap();
     let mut command = Command::new("python3");
