@@ -4,8 +4,8 @@
 //!
 //! States of a connection: shaking hands (no export opened; ended after [`HANDSHAKE`]) → serving
 //! an export → over (the client sends nothing more; ended after [`LINGER`]) → ended (by the client,
-//! by a mistake of the client, or because the export went). One more than the core has memory for is
-//! ended at once, and the control plane told.
+//! by a mistake of the client, or because the export went). One more than the core has memory for
+//! is ended at once, and the control plane told.
 //!
 //! Invariants: a connection is in its core's list from before its first byte until its task ends;
 //! its socket is closed then. Its end is seen from the first byte on, also while it is not looked

@@ -27,7 +27,7 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
         cloned(context, &picture.drives, rng)?;
     }
     let rolled = rng.chance(5) && roll_back(context, picture, rng);
-    let mut own = Rng::new(rng.clone().bits() ^ 0x7365_7462_6163_6b);
+    let mut own = Rng::new(rng.clone().bits() ^ 0x0073_6574_6261_636b);
     let rolled = rolled || own.chance(8) && set_back(context, picture, &mut own);
     // From a generator of its own: what else is drawn stays as it is.
     let mut own = Rng::new(rng.clone().bits() ^ 0x6465_6361_7973);
