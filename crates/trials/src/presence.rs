@@ -40,7 +40,8 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
         6..10 => fade(context, picture, true, &mut own),
         10..12 => over_budget(context, &picture.drives, &mut own)?,
         12..16 => gap::try_out(context, picture, &mut own)?,
-        16..18 => forgotten::try_out(context, picture, &mut own)?,
+        // Without a page of the map nothing tells that a drive was set back.
+        16..18 if !context.areas.set_back => forgotten::try_out(context, picture, &mut own)?,
         _ => {}
     }
     Ok(rolled)
