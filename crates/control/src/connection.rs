@@ -3,8 +3,9 @@
 //! connections of all cores share.
 //!
 //! States of a connection: shaking hands (no export opened; ended after [`HANDSHAKE`]) → serving
-//! an export → ended (by the client, by a mistake of the client, or because the export went). One
-//! more than the core has memory for is ended at once, and the control plane told.
+//! an export → over (the client sends nothing more; ended after [`LINGER`]) → ended (by the client,
+//! by a mistake of the client, or because the export went). One more than the core has memory for
+//! is ended at once, and the control plane told.
 //!
 //! Invariants: a connection is in its core's list from before its first byte until its task ends;
 //! its socket is closed then. Its end is seen from the first byte on, also while it is not looked
@@ -28,6 +29,10 @@ use units::{Nanos, Uuid};
 
 /// How long a client may take to choose an export.
 const HANDSHAKE: Nanos = Nanos::from_millis(60_000);
+
+/// How long a client that sends nothing more may take to receive its answers: others wait for what
+/// it still has to change. More than a hung drive holds them up.
+const LINGER: Nanos = Nanos::from_millis(30_000);
 
 /// Bytes read ahead: headers are 28 bytes, so that one call brings many.
 const AHEAD: usize = 16 << 10;
@@ -178,7 +183,7 @@ impl Connections {
         let choice = Choice { core, table, fences, open: open.clone() };
         // The timer outlives the connection: it must not keep its socket open.
         let (me, late, known) = (self.clone(), Rc::downgrade(&open), Rc::downgrade(&open));
-        let own_env = env.clone();
+        let (own_env, after) = (env.clone(), env.clone());
         env.spawn(Priority::First, async move {
             let end = nbd::serve_connection(own_env, stream, choice, me.memory.clone()).await;
             if end == EndReason::Refused {
@@ -188,8 +193,15 @@ impl Connections {
         });
         env.spawn(Priority::First, async move {
             socket.over().await;
-            let fence = known.upgrade().and_then(|open| open.fence.borrow().clone());
-            fence.iter().for_each(|fence| fence.look());
+            drop(socket);
+            let fence = |open: Rc<Open>| open.fence.borrow().clone();
+            let Some(fence) = known.upgrade().and_then(fence) else { return };
+            fence.look();
+            drop(fence);
+            after.sleep(LINGER).await;
+            if let Some(open) = known.upgrade() {
+                open.stream.close();
+            }
         });
         let patience = env.sleep(HANDSHAKE);
         env.spawn(Priority::First, async move {

@@ -12,7 +12,8 @@
 //! the system has the fence look ([`Fence::look`]).
 //!
 //! What a broken one had sent before is still carried out as far as it is received: whether its
-//! host has gone or only sends nothing more and waits for the answers can't be told apart.
+//! host has gone or only sends nothing more and waits for the answers can't be told apart. Whoever
+//! serves it ends it when it has had time for them.
 //!
 //! Invariants
 //! - A connection waits for those only that broke before it asked: that ends, whatever others do.

@@ -115,6 +115,19 @@ fn a_daemon_ends_while_a_drive_hangs_without_io_uring() {
     end_while_a_drive_hangs(&["env", "PALISADE_IO=blocking"]);
 }
 
+/// Reads by a connection until it has to wait for another: `late`, if it may ask before the end of
+/// that is seen.
+fn wait_begins(next: &mut Client, late: bool) {
+    let mut back = vec![0; PART];
+    until("what is left is waited for", END, || {
+        next.send(Kind::Read, 0, 2, (30 * MIB, PART as u32), &[]).expect("sent");
+        let Some(answered) = next.receive_within(LOOK).expect("looked") else { return Some(()) };
+        assert_eq!((answered, late), (2, true), "it was not waited for");
+        next.receive_data(&mut back).expect("read");
+        None
+    });
+}
+
 /// Breaks a connection with so many writes that a drive holds up, and asks by another on the other
 /// core, `early`: that was there before. Without redundancy nothing but the fence of its
 /// connections puts a volume's writes in order.
@@ -143,16 +156,10 @@ fn break_off(writes: u64, early: bool) {
     until("the write has begun", END, || (daemon.written("a") > before).then_some(()));
     drop(broken);
 
-    // From the drive that answers. Who was there may ask before the other's end is seen.
+    // From the drive that answers.
     let mut next = there.unwrap_or_else(connect);
     let mut back = vec![0; PART];
-    until("what it left is waited for", END, || {
-        next.send(Kind::Read, 0, 2, (30 * MIB, PART as u32), &[]).expect("sent");
-        let Some(answered) = next.receive_within(LOOK).expect("looked") else { return Some(()) };
-        assert_eq!((answered, early), (2, true), "the write was not waited for");
-        next.receive_data(&mut back).expect("read");
-        None
-    });
+    wait_begins(&mut next, early);
     drop(frozen);
     assert_eq!(next.receive().expect("answered"), 2);
     next.receive_data(&mut back).expect("read");
@@ -173,4 +180,24 @@ fn what_a_broken_connection_left_comes_first_on_all_cores() {
 #[test]
 fn a_connection_that_was_there_waits_for_one_that_is_full() {
     break_off(JOBS + 1, true);
+}
+
+/// A client that asks, says that it sends nothing more, and receives nothing.
+#[test]
+fn who_receives_nothing_holds_others_up_for_a_while_only() {
+    let mut place = Place::new("silent", 24);
+    let drives = place.drives(2);
+    let daemon = Daemon::start(&place, 2);
+    daemon.create("a", "jbod", &drives, &[]);
+    let served = daemon.volume(&place, "a/v", "32M");
+    let connect = || Client::connect(&served.socket, "a/v").expect("connects");
+    let (mut silent, mut next) = (connect(), connect());
+    for cookie in 0..JOBS + 1 {
+        silent.send(Kind::Read, 0, cookie, (0, MIB as u32), &[]).expect("sent");
+    }
+    silent.finish().expect("open");
+    wait_begins(&mut next, true);
+    assert_eq!(next.receive().expect("answered"), 2);
+    drop((silent, next));
+    daemon.stop();
 }

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Oracle};
 use crate::tally::Tally;
 use std::cell::RefCell;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Something that was found.
 #[derive(Clone, Debug)]
@@ -60,6 +60,9 @@ static COURSE: LazyLock<(Mutex<Course>, Condvar)> = LazyLock::new(|| {
     let (begun, sum) = (Instant::now(), Sum::default());
     (Mutex::new(Course { begun, sum, running: 0, over: false, ending: false }), Condvar::new())
 });
+
+/// How long a process in which something panicked waits for its other seeds, which may hang.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 thread_local! {
     /// What this thread runs.
@@ -146,8 +149,10 @@ pub fn take_panics(end: impl Fn(&Sum) + Send + Sync + 'static) {
             course = COURSE.1.wait(course).unwrap_or_else(|e| e.into_inner());
         }
         course.ending = true;
-        while course.running > 0 {
-            course = COURSE.1.wait(course).unwrap_or_else(|e| e.into_inner());
+        let patience = Instant::now() + PATIENCE;
+        while course.running > 0 && Instant::now() < patience {
+            let waited = COURSE.1.wait_timeout(course, PATIENCE);
+            course = waited.unwrap_or_else(|e| e.into_inner()).0;
         }
         drop(course);
         end(&so_far());

@@ -4,6 +4,7 @@
 //! newstyle with `NBD_OPT_EXPORT_NAME` and simple replies. All integers are big-endian.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -105,6 +106,11 @@ impl Client {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             other => other.map(Some),
         }
+    }
+
+    /// Says that nothing more is sent; what was asked may still be answered.
+    pub fn finish(&self) -> io::Result<()> {
+        self.stream.shutdown(Shutdown::Write)
     }
 
     /// The data of a read that was answered.
