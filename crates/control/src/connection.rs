@@ -182,7 +182,8 @@ impl Connections {
         let (core, fences) = (self.core.clone(), self.fences.clone());
         let choice = Choice { core, table, fences, open: open.clone() };
         // The timer outlives the connection: it must not keep its socket open.
-        let (me, late, known) = (self.clone(), Rc::downgrade(&open), Rc::downgrade(&open));
+        let (me, late) = (self.clone(), Rc::downgrade(&open));
+        let known = late.clone();
         let (own_env, after) = (env.clone(), env.clone());
         env.spawn(Priority::First, async move {
             let end = nbd::serve_connection(own_env, stream, choice, me.memory.clone()).await;

@@ -14,6 +14,9 @@ use support::{Gone, World};
 
 const BLOCK: usize = 4096;
 
+/// How a connection ends.
+type End = Rc<Cell<Option<EndReason>>>;
+
 fn world() -> (World, MemoryVolume) {
     let volume = MemoryVolume::new(1 << 20, BLOCK as u32);
     (World::new(&volume), volume)
@@ -121,53 +124,51 @@ fn another_volume_waits_for_nobody() {
     assert_eq!(same.pipe.unread(), 0);
 }
 
-/// A connection that has as many requests as it may, so that it takes no more and does not come to
-/// see that its client is gone, which the system has been told; and how it ends.
-fn full(world: &World, volume: &MemoryVolume) -> (Arc<Gone>, Rc<Cell<Option<EndReason>>>) {
-    let gone = Arc::<Gone>::default();
+/// A client with as many requests as a connection may have in progress, which the volume holds, and
+/// one more, so that the connection does not look; and how that ends.
+fn full(world: &World, volume: &MemoryVolume, gone: &Arc<Gone>) -> (Client, End) {
     let (client, end) = world.connect_by(gone.clone());
-    let first = Client::new(client.pipe.clone());
+    let same = Client::new(client.pipe.clone());
     world.core.block_on(async move { client.enter(false).await });
     volume.hold(Some(0));
     for cookie in 0..=JOBS as u64 {
-        first.request(ZEROES, 0, cookie, 0, 2 * BLOCK as u32);
+        same.request(ZEROES, 0, cookie, 0, 2 * BLOCK as u32);
     }
+    (same, end)
+}
+
+/// A full connection whose client goes, which the system is told: what another one, made before
+/// that or after, asks for comes behind what it left.
+fn full_comes_first(early: bool) {
+    let (world, volume) = world();
+    let gone = Arc::<Gone>::default();
+    let there = early.then(|| entered(&world));
+    let (first, end) = full(&world, &volume, &gone);
     first.pipe.leave();
     world.core.run_ready();
     assert_eq!((volume.log().len(), end.get()), (JOBS, None));
-    (gone, end)
+    gone.tell();
+    if early {
+        world.fence("vol").look();
+    }
+    let other = there.unwrap_or_else(|| entered(&world));
+    other.write(0, 1, BLOCK as u64, &[2; BLOCK]);
+    world.core.run_ready();
+    assert_eq!(volume.log(), [], "it waits");
+    volume.hold(None);
+    answered(&world, &other, 1);
+    assert_eq!(volume.bytes_at(BLOCK, BLOCK), [2; BLOCK]);
+    assert_eq!(end.get(), Some(EndReason::Closed));
 }
 
 #[test]
 fn a_connection_that_does_not_look_is_found_to_be_gone() {
-    let (world, volume) = world();
-    let (gone, end) = full(&world, &volume);
-    // It is told by the system before the next one comes.
-    gone.tell();
-    let behind = entered(&world);
-    behind.write(0, 1, BLOCK as u64, &[2; BLOCK]);
-    world.core.run_ready();
-    assert_eq!(volume.log(), [], "it waits");
-    volume.hold(None);
-    answered(&world, &behind, 1);
-    assert_eq!(volume.bytes_at(BLOCK, BLOCK), [2; BLOCK]);
-    assert_eq!(end.get(), Some(EndReason::Closed));
+    full_comes_first(false);
 }
 
 #[test]
 fn those_that_are_there_wait_for_one_that_does_not_look() {
-    let (world, volume) = world();
-    let beside = entered(&world);
-    let (gone, end) = full(&world, &volume);
-    gone.tell();
-    world.fence("vol").look();
-    beside.write(0, 1, BLOCK as u64, &[2; BLOCK]);
-    world.core.run_ready();
-    assert_eq!(volume.log(), [], "it waits");
-    volume.hold(None);
-    answered(&world, &beside, 1);
-    assert_eq!(volume.bytes_at(BLOCK, BLOCK), [2; BLOCK]);
-    assert_eq!(end.get(), Some(EndReason::Closed));
+    full_comes_first(true);
 }
 
 /// A client may say that it sends nothing more, and wait for its answers.
@@ -175,13 +176,7 @@ fn those_that_are_there_wait_for_one_that_does_not_look() {
 fn who_sends_nothing_more_gets_its_answers() {
     let (world, volume) = world();
     let gone = Arc::<Gone>::default();
-    let (client, end) = world.connect_by(gone.clone());
-    let first = Client::new(client.pipe.clone());
-    world.core.block_on(async move { client.enter(false).await });
-    volume.hold(Some(0));
-    for cookie in 0..=JOBS as u64 {
-        first.request(ZEROES, 0, cookie, 0, BLOCK as u32);
-    }
+    let (first, end) = full(&world, &volume, &gone);
     first.request(DISC, 0, 0, 0, 0);
     gone.tell();
     world.core.run_ready();

@@ -165,7 +165,7 @@ mod tests {
             File::new("crates/a/src/lib.rs", "#[test]\nfn one() {}\n// fn two() {}\n", false),
             File::new(
                 "crates/a/tests/a.rs",
-                "use a;\nfn help() {}\n#[test]\n#[ignore]\nfn x() { called(); }\n",
+                "use a;\nfn help() {}\n#[test]\n#[should_panic]\nfn x() { called(); }\n",
                 false,
             ),
             File::new(

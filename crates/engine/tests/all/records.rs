@@ -168,6 +168,14 @@ fn needs_first_records<T: core::fmt::Debug>(outcome: Result<T, ManageError>) {
     assert!(outcome.as_ref().is_err_and(refused), "{outcome:?}");
 }
 
+/// The array starts by itself, with all drives and all that was written.
+fn starts_whole(drives: &[SharedSimDrive], oracle: &Rc<Oracle>) {
+    let rig = Rig::new(62, 1);
+    let status = rig.assemble(&references(drives), StartOptions::default()).unwrap();
+    assert_eq!(status.state, ArrayState::Optimal);
+    oracle.verify(&rig, &rig.open_volume()[0], true);
+}
+
 /// With redundancy nobody is asked: it is put back as any other, and filled.
 #[test]
 fn a_drive_without_its_tail_is_left_out() {
@@ -182,10 +190,7 @@ fn a_drive_without_its_tail_is_left_out() {
         rig.answered(&back).unwrap();
         rig.wait();
         rig.world.crash();
-        let rig = Rig::new(62, 1);
-        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-        assert_eq!(status.state, ArrayState::Optimal);
-        oracle.verify(&rig, &rig.open_volume()[0], true);
+        starts_whole(&drives, &oracle);
     }
 }
 
@@ -215,10 +220,7 @@ fn first_records_are_taken_where_a_person_accepts_that() {
         } else {
             rig.world.crash();
         }
-        let rig = Rig::new(62, 1);
-        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-        assert_eq!(status.state, ArrayState::Optimal);
-        oracle.verify(&rig, &rig.open_volume()[0], true);
+        starts_whole(&drives, &oracle);
     }
 }
 
