@@ -255,9 +255,6 @@ impl<E: Host> Manager<E> {
             block_bytes: c.drive.info().block_bytes,
         };
         let list: Vec<Found> = found.iter().map(as_found).collect();
-        // A record that was read from a volatile cache may be gone after the next power cut: who is
-        // counted on to have the newest must be given it again, durably.
-        let cached = found.iter().any(|c| c.drive.info().volatile_cache);
         let StartOptions { start_degraded, accept_loss } = options;
         let options = AssembleOptions { start_degraded, accept_loss };
         let assembly = format::assemble(&list, options)?;
@@ -269,7 +266,7 @@ impl<E: Host> Manager<E> {
         let seats = assembly.slots.iter().map(&mut seat).collect();
         let age = |r: &ArrayRecord| (r.epoch, r.sequence);
         let older = |at: &usize| list[*at].record.as_ref().map(age) != Ok(age(&assembly.record));
-        let catch_up = cached || assembly.slots.iter().flatten().any(older);
+        let catch_up = assembly.slots.iter().flatten().any(older);
         let managed = self.admit(Phase::Starting, assembly.record.clone(), seats);
         managed.found(&assembly);
         match self.begin(&managed, assembly, catch_up, options).await {

@@ -21,9 +21,16 @@ pub struct NextSlot(pub usize);
 
 /// Reads a drive's newest record; with it, where the next one goes. The outer error is the
 /// drive's, the inner one the format's.
+///
+/// A drive may have in a volatile cache what a daemon that was killed wrote to it. All that is read
+/// from now on is durable, this record first: nothing is decided by what a power cut takes back,
+/// and none that was between two others is ever missing ([`LostTail`]).
 pub async fn read<D: Drive>(
     drive: &D,
 ) -> Result<Result<(NextSlot, ArrayRecord), FormatError>, DriveError> {
+    if drive.info().volatile_cache {
+        drive.flush().await?;
+    }
     let bytes = drive.info().bytes;
     let mut images = [const { None }; format::slots::SLOTS];
     for (image, offset) in images.iter_mut().zip(format::slot_offsets(bytes)) {

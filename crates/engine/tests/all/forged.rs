@@ -73,7 +73,6 @@ fn started(drives: &[SharedSimDrive]) -> Result<ArrayStatus, ManageError> {
     Ok(status)
 }
 
-/// A start reads from a volatile cache, so it writes the newest record once more, one further.
 #[test]
 fn a_sequence_number_that_leaves_no_room_is_refused() {
     let drives = made(Level::Raid1, false, true, false);
