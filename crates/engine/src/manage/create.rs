@@ -217,7 +217,12 @@ impl<E: Host> Manager<E> {
             state.0.set(state.0.get() + 1);
             let (state, quarantine) = (state.clone(), self.inner.quarantine.clone());
             self.env().spawn(Priority::First, async move {
-                match store::read(&drive).await {
+                let read = match store::settle(&drive).await {
+                    // It will not flush for its array either (`watch::flush`), and that says so.
+                    Ok(()) | Err(DriveError::Fault) => store::read(&drive).await,
+                    Err(error) => Err(error),
+                };
+                match read {
                     Ok(Ok((next, record))) => {
                         let found = Candidate::<E> { reference, drive, next, record, doubt: None };
                         state.1.borrow_mut().push((at, found));

@@ -19,18 +19,21 @@ use units::MIB;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NextSlot(pub usize);
 
+/// Makes durable what a drive may have in a volatile cache, since a daemon that was killed wrote
+/// it: what is read behind this is not taken back by a power cut, so nothing is decided by what is
+/// gone later, and no record that was between two others is ever missing ([`LostTail`]).
+pub async fn settle<D: Drive>(drive: &D) -> Result<(), DriveError> {
+    match drive.info().volatile_cache {
+        true => drive.flush().await,
+        false => Ok(()),
+    }
+}
+
 /// Reads a drive's newest record; with it, where the next one goes. The outer error is the
 /// drive's, the inner one the format's.
-///
-/// A drive may have in a volatile cache what a daemon that was killed wrote to it. All that is read
-/// from now on is durable, this record first: nothing is decided by what a power cut takes back,
-/// and none that was between two others is ever missing ([`LostTail`]).
 pub async fn read<D: Drive>(
     drive: &D,
 ) -> Result<Result<(NextSlot, ArrayRecord), FormatError>, DriveError> {
-    if drive.info().volatile_cache {
-        drive.flush().await?;
-    }
     let bytes = drive.info().bytes;
     let mut images = [const { None }; format::slots::SLOTS];
     for (image, offset) in images.iter_mut().zip(format::slot_offsets(bytes)) {

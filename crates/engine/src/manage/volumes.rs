@@ -145,7 +145,7 @@ impl<E: Host> Managed<E> {
         uuid: Uuid,
     ) -> Result<(), ManageError> {
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
-        let joins = match self.returned(slot, &drive).await {
+        let joins = match self.returned(slot, &drive).await.map_err(failed)? {
             Some(back) => self.disown(slot, &drive, back).await.map_err(failed)?,
             None => {
                 store::erase(&drive).await.map_err(failed)?;
@@ -198,11 +198,20 @@ impl<E: Host> Managed<E> {
     }
 
     /// What a drive brings that was in the slot until it failed, and has seen nothing else since:
-    /// its own record, and as what it may join.
-    async fn returned(&self, slot: Slot, drive: &Watched<E>) -> Option<(ArrayRecord, Joins)> {
-        self.keeper()?;
-        let Ok(Ok((next, own))) = store::read(drive).await else {
-            return None;
+    /// its own record, and as what it may join. A drive that can't tell is not erased for that.
+    async fn returned(
+        &self,
+        slot: Slot,
+        drive: &Watched<E>,
+    ) -> Result<Option<(ArrayRecord, Joins)>, DriveError> {
+        if self.keeper().is_none() {
+            return Ok(None);
+        }
+        store::settle(drive).await?;
+        let (next, own) = match store::read(drive).await {
+            Ok(Ok(newest)) => newest,
+            Ok(Err(_)) | Err(DriveError::Media) => return Ok(None),
+            Err(error) => return Err(error),
         };
         let record = self.record();
         let entry = &record.slots[slot.index()];
@@ -217,7 +226,7 @@ impl<E: Host> Managed<E> {
             0 if mutants::is(Mutant::CatchUpTrusts) => entry.last.counter,
             since => since,
         };
-        (same && since > 0).then_some((own, Joins { next, uuid: entry.drive, since }))
+        Ok((same && since > 0).then_some((own, Joins { next, uuid: entry.drive, since })))
     }
 
     /// Has the own record of a drive that comes back say that it failed. From now on it gets what

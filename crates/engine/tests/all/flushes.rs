@@ -3,9 +3,10 @@
 
 use crate::common;
 
-use common::{FORCE, Machine, Rig, drives, read, references, write};
+use common::{FORCE, Machine, Rig, drives, read, record, references, write};
 use engine::Volume;
-use io::{Blocks, Env, Priority};
+use engine::manage::command::{ArrayState, ManageError, SlotHealth, StartOptions};
+use io::{Blocks, DriveError, Env, Priority};
 use layout::Level;
 use sim::SharedSimDrive;
 use std::cell::RefCell;
@@ -115,4 +116,45 @@ fn a_flush_that_failed_is_not_forgotten_with_who_asked() {
         let found = read(&rig, &rig.open_volume()[0], 0, MIB).unwrap();
         assert!(found.iter().all(|byte| *byte == 2), "{level}: flushed bytes are lost");
     }
+}
+
+/// The kernel tells of a failed flush once, perhaps at a start: the drive is there, and the next
+/// flush knows.
+#[test]
+fn a_drive_that_fails_the_flush_of_a_start_is_failed_by_the_next() {
+    for (seed, (level, width)) in (400..).zip(LEVELS) {
+        let (rig, drives, _) = filled(level, width, seed);
+        rig.stop();
+        drives[1].fail_flushes(0, 1);
+        let rig = Rig::new(seed, 1);
+        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
+        assert_ne!(status.slots[1].health, SlotHealth::Missing, "{level}");
+        let volume = rig.open_volume().remove(0);
+        write(&rig, &volume, 0, &vec![2; MIB as usize]).unwrap();
+        let flushed = volume.clone();
+        rig.world.block_on(CoreId(0), async move { flushed.flush().await }).unwrap();
+        assert_eq!(rig.status().slots[1].health, SlotHealth::Failed, "{level}");
+        assert_eq!(read(&rig, &volume, 0, MIB).unwrap(), vec![2; MIB as usize]);
+    }
+}
+
+/// A drive that is put back and fails a flush can't tell how old it is: it is not erased for that.
+#[test]
+fn a_drive_that_fails_the_flush_as_it_is_put_back_keeps_its_record() {
+    let drives = drives(4, 410, true);
+    let rig = Rig::new(410, 1);
+    rig.create_with(Level::Raid5, &drives, STRIP, true).unwrap();
+    let volume = rig.volume(MIB).remove(0);
+    write(&rig, &volume, 0, &[1; 4096]).unwrap();
+    rig.fail(1).unwrap();
+    write(&rig, &volume, 0, &[2; 4096]).unwrap();
+    let before = record(&drives[1]).sequence;
+    drives[1].fail_flushes(0, 1);
+    let refused = rig.answered(&rig.put_back(1, &drives[1]));
+    assert!(matches!(refused, Err(ManageError::Drive(_, DriveError::Fault))), "{refused:?}");
+    assert_eq!(record(&drives[1]).sequence, before);
+    rig.answered(&rig.put_back(1, &drives[1])).unwrap();
+    rig.wait();
+    assert_eq!(rig.status().state, ArrayState::Optimal);
+    assert_eq!(rig.scrub(false).mismatches, 0);
 }

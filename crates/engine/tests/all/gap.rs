@@ -363,8 +363,7 @@ fn a_drive_that_fails_the_flush_as_loss_was_accepted_is_filled_whole() {
         let (drives, oracle) = written_on(case, seed, true, Nanos::from_millis(20_000));
         let (found, tail) = batches(&drives);
         spoil(&drives, tail + 1, &found[&(tail + 1)]);
-        // All but that of the start, before it reads.
-        drives[away].fail_flushes(1, u64::MAX);
+        drives[away].fail_flushes(0, u64::MAX);
         let rig = Rig::new(seed + 1, 1);
         let status = rig.assemble(&references(&drives), FORCE).unwrap();
         assert_eq!(status.slots[away].health, SlotHealth::Failed);
