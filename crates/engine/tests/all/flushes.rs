@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use common::{FORCE, Machine, Rig, drives, read, record, references, write};
+use common::{FORCE, Machine, Rig, drives, flush, read, record, references, write};
 use engine::Volume;
 use engine::manage::command::{ArrayState, ManageError, SlotHealth, StartOptions};
 use io::{Blocks, DriveError, Env, Priority};
@@ -30,8 +30,7 @@ fn filled(
     rig.create(level, &drives, STRIP).unwrap();
     let volumes: [Volume<Machine>; 2] = rig.volume(MIB).try_into().ok().expect("of each core");
     write(&rig, &volumes[0], 0, &vec![1; MIB as usize]).unwrap();
-    let volume = volumes[0].clone();
-    rig.world.block_on(CoreId(0), async move { volume.flush().await }).unwrap();
+    flush(&rig, &volumes[0]).unwrap();
     (rig, drives, volumes)
 }
 
@@ -131,8 +130,7 @@ fn a_drive_that_fails_the_flush_of_a_start_is_failed_by_the_next() {
         assert_ne!(status.slots[1].health, SlotHealth::Missing, "{level}");
         let volume = rig.open_volume().remove(0);
         write(&rig, &volume, 0, &vec![2; MIB as usize]).unwrap();
-        let flushed = volume.clone();
-        rig.world.block_on(CoreId(0), async move { flushed.flush().await }).unwrap();
+        flush(&rig, &volume).unwrap();
         assert_eq!(rig.status().slots[1].health, SlotHealth::Failed, "{level}");
         assert_eq!(read(&rig, &volume, 0, MIB).unwrap(), vec![2; MIB as usize]);
     }

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use common::{FORCE, Rig, drives, duplicates, read, record, references, write};
+use common::{FORCE, Rig, drives, duplicates, flush, read, record, references, write};
 use engine::manage::command::{ArrayState, Request, SlotHealth, StartOptions, UnreadableRange};
 use format::LostReason;
 use io::{BlockError, Blocks, Pool};
@@ -80,7 +80,7 @@ impl Case {
         rig.create_with(self.level, &drives[..self.width], STRIP, map).unwrap();
         let volume = rig.volume(BYTES).remove(0);
         write(&rig, &volume, 0, &content()).unwrap();
-        rig.world.block_on(CoreId(0), async move { volume.flush().await }).unwrap();
+        flush(&rig, &volume).unwrap();
         (rig, drives)
     }
 
@@ -191,7 +191,7 @@ fn heal(case: &Case, seed: u64, seated: &[SharedSimDrive], lost: &[(u64, u64)]) 
     check(&rig, &all, &[]);
     assert_eq!(rig.scrub(false).mismatches, 0);
     // What is beside the lost blocks was written as any other.
-    rig.world.block_on(CoreId(0), async move { volume.flush().await }).unwrap();
+    flush(&rig, &volume).unwrap();
     rig.world.crash();
     let mut left = seated.to_vec();
     left.remove(0);

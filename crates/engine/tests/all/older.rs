@@ -4,13 +4,12 @@
 use crate::common;
 use crate::golden::outside;
 
-use common::{FORCE, Rig, drives, read, record, reference, references, write};
+use common::{FORCE, Rig, drives, flush, read, record, reference, references, write};
 use engine::manage::command::{ArrayState, ManageError, Request, SlotHealth, StartOptions};
 use format::AssembleError;
-use io::Blocks;
 use layout::Level;
 use sim::SharedSimDrive;
-use units::{CoreId, MIB, Nanos, Slot};
+use units::{MIB, Nanos, Slot};
 
 const STRIP: u32 = 16 << 10;
 const BYTES: u64 = 192 << 10;
@@ -28,7 +27,7 @@ enum End {
 fn fill(rig: &Rig, at: u64, byte: u8, rest: bool) {
     let volume = rig.open_volume()[0].clone();
     write(rig, &volume, at, &[byte; BYTES as usize]).unwrap();
-    rig.world.block_on(CoreId(0), async move { volume.flush().await }).unwrap();
+    flush(rig, &volume).unwrap();
     if rest {
         rig.world.run_for(Nanos::from_millis(10_000));
         assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0);

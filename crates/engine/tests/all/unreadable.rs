@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Machine, Rig, drives, record, references};
+use common::{Machine, Rig, drives, flush, record, references};
 use engine::Volume;
 use engine::manage::command::{ArrayState, ErrorCounts, SlotHealth, StartOptions};
 use io::{BlockError, Blocks, Env, Pool, Priority};
@@ -269,15 +269,11 @@ fn without_redundancy_a_bad_block_costs_its_request_only() {
         let rig = Rig::new(70, 1);
         rig.create(level, &drives, STRIP).unwrap();
         let volume = rig.volume(BYTES).remove(0);
-        let flush = |volume: &Volume<Machine>| {
-            let volume = volume.clone();
-            rig.world.block_on(CoreId(0), async move { volume.flush().await })
-        };
         drives.iter().for_each(|drive| drive.spoil_writes(0, 1));
         assert_eq!(write(&rig, &volume, 0, 4096), Err(BlockError::Unavailable));
         drives.iter().for_each(SharedSimDrive::clear_faults);
         assert_eq!(write(&rig, &volume, 0, 4096), Ok(()));
-        assert_eq!((flush(&volume), rig.status().state), (Ok(()), ArrayState::Optimal));
+        assert_eq!((flush(&rig, &volume), rig.status().state), (Ok(()), ArrayState::Optimal));
         // A drive that can't read some blocks stays too, and is counted.
         drives[0].fail_range(MIB, 4 * MIB);
         assert_eq!(read(&rig, &volume, 0, 4096), Err(BlockError::Unavailable));
@@ -289,7 +285,7 @@ fn without_redundancy_a_bad_block_costs_its_request_only() {
         assert_eq!(write(&rig, &volume, 0, 4096), Err(BlockError::Unavailable));
         rig.world.run_for(Nanos::from_millis(10));
         assert_eq!(rig.status().state, ArrayState::Failed);
-        assert_eq!(flush(&volume), Err(BlockError::Unavailable));
+        assert_eq!(flush(&rig, &volume), Err(BlockError::Unavailable));
     }
 }
 

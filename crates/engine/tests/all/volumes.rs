@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Answer, Machine, Rig, drives, read, references};
+use common::{Answer, Machine, Rig, drives, flush, read, references};
 use engine::Volume;
 use engine::manage::command::{ManageError, Request, StartOptions, VolumeStatus};
 use io::{BlockError, Blocks, Pool};
@@ -99,8 +99,7 @@ fn zeros_of_a_new_volume_survive_a_power_cut() {
         let oracle = Oracle::new(size, true);
         oracle.start(&rig, &old, Mix { operations: 20, read_percent: 0, ..MIX }, seed);
         oracle.finish(&rig);
-        let volume = old[0].clone();
-        rig.world.block_on(CoreId(0), async move { volume.flush().await }).unwrap();
+        flush(&rig, &old[0]).unwrap();
         rig.ask(|r| Request::VolumeDelete("a".into(), "old".into(), r)).unwrap();
         create(&rig, "new", size).unwrap();
         rig.world.crash();

@@ -52,6 +52,12 @@ pub fn read(
     })
 }
 
+/// Flushes from core 0.
+pub fn flush(rig: &Rig, volume: &Volume<Machine>) -> Result<(), BlockError> {
+    let volume = volume.clone();
+    rig.world.block_on(CoreId(0), async move { volume.flush().await })
+}
+
 /// Writes from core 0, not durably.
 pub fn write(rig: &Rig, volume: &Volume<Machine>, at: u64, data: &[u8]) -> Result<(), BlockError> {
     let (volume, mut buffer) = (volume.clone(), Pool::single(data.len()));
