@@ -33,7 +33,6 @@ fn the_example_of_the_document_is_a_record() {
     assert_eq!((record.this_slot, record.zeroed, record.block_bytes), (Slot(0), true, 4096));
     assert_eq!((record.data_offset, record.data_bytes), (3 * MIB, 2 * MIB));
     assert_eq!(record.ranges[0].descriptor.strip_bytes, 65536);
-    assert_eq!(record.groups[0].resync_border, 32);
     assert!(
         record.slots.iter().all(|slot| slot.state == SlotState::InSync && slot.last.id == 0x1111)
     );
