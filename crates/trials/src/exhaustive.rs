@@ -23,7 +23,6 @@
 //! Drives write whole requests or none here; torn ones are the seeds' part. Invariant: nothing is
 //! drawn at random but what the recovery's own machine draws.
 
-use crate::abilities::REGION_MAP;
 use crate::before::still;
 use crate::camera::Picture;
 use crate::decoder::array::Decoded;
@@ -34,11 +33,11 @@ use crate::losses::Losses;
 use crate::owed::Owed;
 use crate::point::{self, Aim, Content, Context, OPTIONS};
 use crate::rig::{ARRAY, BOUND, Blind, Message, Rig, Watch, references_in_order};
-use crate::scenario::shape;
+use crate::scenario::{drive_bytes, new_array, shape};
 use crate::tally::Tally;
 use crate::versions::Versions;
 use engine::limits::{FLIGHT_QUIET, SWEEP};
-use engine::manage::command::{NewArray, Request};
+use engine::manage::command::Request;
 use io::{Blocks, Env, Pool, Priority};
 use layout::Level;
 use sim::drive::Image;
@@ -108,16 +107,12 @@ fn alphabet(k: u64, spare: bool) -> Vec<Operation> {
 /// # Errors
 /// What was found.
 pub fn run(level: Level, operations: usize, most: Option<u64>, tally: &mut Tally) -> Outcome<()> {
-    for (volatile, map) in [(false, false), (true, false), (false, true), (true, true)] {
-        if map && !REGION_MAP.there {
-            continue;
-        }
-        let mut small = Small::new(level, volatile, map, most)?;
+    for volatile in [false, true] {
+        let mut small = Small::new(level, volatile, most)?;
         let outcome = small.words(operations);
         tally.add(&small.context.tally);
         let cache = if volatile { "volatile caches" } else { "no caches" };
-        let with = if map { "a map" } else { "no map" };
-        outcome.map_err(|f: Failure| f.at(format_args!("{with}, {cache}")))?;
+        outcome.map_err(|f: Failure| f.at(cache))?;
     }
     Ok(())
 }
@@ -125,7 +120,6 @@ pub fn run(level: Level, operations: usize, most: Option<u64>, tally: &mut Tally
 /// A small array after its creation.
 struct Small {
     k: u64,
-    map: bool,
     losses: Losses,
     drives: Vec<SharedSimDrive>,
     versions: Versions,
@@ -136,9 +130,11 @@ struct Small {
 }
 
 impl Small {
-    fn new(level: Level, volatile: bool, map: bool, most: Option<u64>) -> Outcome<Self> {
+    fn new(level: Level, volatile: bool, most: Option<u64>) -> Outcome<Self> {
         let width = width(level);
         let (lose, k, group) = shape(level, width);
+        let new = new_array(level, STRIP as u32);
+        let bytes = drive_bytes(&new, width, 1, 1);
         let drive = |i: usize| {
             SharedSimDrive::new(DriveConfig {
                 block_bytes: STRIP as u32,
@@ -148,7 +144,7 @@ impl Small {
                 split_percent: 0,
                 record: false,
                 littered: true,
-                ..DriveConfig::new(crate::scenario::drive_bytes(1, map), i as u64)
+                ..DriveConfig::new(bytes, i as u64)
             })
         };
         let drives: Vec<_> = (0..width).map(drive).collect();
@@ -157,13 +153,6 @@ impl Small {
         versions.create("v", bytes);
         versions.settle(0, bytes);
         let rig = Rig::new(quiet(1));
-        let new = NewArray {
-            name: ARRAY.into(),
-            level,
-            strip_bytes: STRIP as u32,
-            block_bytes: None,
-            region_map: map,
-        };
         let list = references_in_order(&drives);
         let wrong = |e| Failure::new(Oracle::Start, format!("not made: {e}"));
         rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?.map_err(wrong)?;
@@ -172,7 +161,7 @@ impl Small {
         rig.ask(&mut Blind, "a stop", |r| Request::Stop(ARRAY.into(), r))?.map_err(wrong)?;
         let (losses, contents) = (Losses::even(width, group, lose), BTreeSet::new());
         let context = context(&drives);
-        Ok(Self { k: k as u64, map, losses, drives, versions, most, context, contents })
+        Ok(Self { k: k as u64, losses, drives, versions, most, context, contents })
     }
 
     /// Every set of drives that the level can lose.
@@ -255,7 +244,7 @@ impl Small {
         rig.pass(cutter, IDLE);
         let picked = pick(&cutter.drives);
         let decoded = Decoded::open(&picked).expect("it was started");
-        if decoded.maps.iter().flatten().any(GroupMap::any_dirty) {
+        if decoded.maps.iter().any(GroupMap::any_dirty) {
             return failure("a region stays dirty that nobody writes".into());
         }
         let flush = cutter.versions.borrow().flush_begins();
@@ -335,7 +324,7 @@ impl Small {
             self.context.tally.combinations[1] += 1;
             let refused = self.context.tally.refused;
             point::check_plainly(&mut self.context, picture, digest)?;
-            if self.map && self.context.tally.refused > refused {
+            if self.context.tally.refused > refused {
                 let text = "refused, though the journal stands for all that was under way";
                 return Err(Failure::new(Oracle::Start, text));
             }

@@ -40,12 +40,12 @@ fn take_away(drives: &[SharedSimDrive], rng: &mut Rng) -> bool {
     let damaged = drives.iter().any(|d| !d.unreadable().is_empty());
     let picked = pick(drives);
     let Ok(decoded) = Decoded::open(&picked) else { return false };
-    let Some(areas) = decoded.record.areas.filter(|_| !damaged && decoded.may_start().is_ok())
-    else {
+    if damaged || decoded.may_start().is_err() {
         return false;
-    };
+    }
     let both = 2 * PAGE as u64;
-    let at = areas.map_start + rng.below(used_bytes(&decoded.record, 0) / both) * both;
+    let at =
+        decoded.record.areas.map_start + rng.below(used_bytes(&decoded.record, 0) / both) * both;
     drives.iter().filter(|d| !d.is_gone()).for_each(|drive| drive.fail_range(at, both));
     true
 }
