@@ -100,11 +100,6 @@ impl Tasks {
         self.running.get()
     }
 
-    /// Whether the array is about to stop: what takes long ends where it is.
-    pub fn ending(&self) -> bool {
-        self.ending.get()
-    }
-
     fn is_stuck(&self, what: Owed) -> bool {
         self.stuck.borrow().iter().any(|s| s.what == what)
     }

@@ -30,7 +30,7 @@ fn fill(rig: &Rig, at: u64, byte: u8, rest: bool) {
     flush(rig, &volume).unwrap();
     if rest {
         rig.world.run_for(Nanos::from_millis(10_000));
-        assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0);
+        assert_eq!(rig.status().region_map.dirty_regions, 0);
     }
 }
 
@@ -45,7 +45,7 @@ fn holds(rig: &Rig, byte: u8) {
 fn set_back(level: Level, width: usize, slot: usize, clean: bool, end: End) -> Vec<SharedSimDrive> {
     let mut drives = drives(width, 7, false);
     let rig = Rig::new(7, 1);
-    rig.create_with(level, &drives, STRIP, true).unwrap();
+    rig.create(level, &drives, STRIP).unwrap();
     drop(rig.volume(MIB));
     fill(&rig, 0, 0xa, clean);
     let old = drives[slot].duplicate();
@@ -93,7 +93,7 @@ fn the_outside_reader_leaves_out_what_was_set_back() {
     for end in [End::Stop, End::Crash] {
         let drives = set_back(Level::Raid5, 4, 1, true, end);
         let images: Vec<_> = drives.iter().map(|drive| drive.contents().to_vec()).collect();
-        let got = outside(&["--volume", "v"], "older", &images, 0);
+        let got = outside(&["--volume", "v"], "set-back", &images, 0);
         let Some(got) = got else { return };
         assert!(got[..BYTES as usize].iter().all(|byte| *byte == 0xb), "older bytes are read");
     }
@@ -123,7 +123,7 @@ fn what_two_mirrors_say_is_asked_of_a_person() {
 fn without_redundancy_nothing_starts_with_an_older_state() {
     let mut drives = drives(2, 9, false);
     let rig = Rig::new(9, 1);
-    rig.create_with(Level::Raid0, &drives, STRIP, true).unwrap();
+    rig.create(Level::Raid0, &drives, STRIP).unwrap();
     drop(rig.volume(4 * MIB));
     let old = drives[0].duplicate();
     for at in 0..2 {
