@@ -117,7 +117,7 @@ pub fn leave_out(
 }
 
 /// Which of the drives that were found count.
-fn numbers(decoded: &Decoded<'_, Picked>, found: &[Picked]) -> Vec<usize> {
+pub fn numbers(decoded: &Decoded<'_, Picked>, found: &[Picked]) -> Vec<usize> {
     let counting = (0..decoded.drives.len()).filter(|slot| decoded.counts(*slot));
     let number = |own: &Picked| found.iter().position(|f| core::ptr::eq(f, own));
     counting.filter_map(|slot| decoded.drives[slot].and_then(number)).collect()
