@@ -1,6 +1,8 @@
 //! Every level and width against tables from Linux md, a naive oracle and bijection.
 
-use palisade_layout::{CodeKind, Descriptor, Layout, LayoutError, Level, MAX_DRIVES, Place, Range};
+use palisade_layout::{
+    CodeKind, Descriptor, Layout, LayoutError, Level, MAX_DRIVES, PARITIES_MAX, Place, Range,
+};
 use proptest::prelude::*;
 use units::{BAND_BYTES, GroupNo, MIB, Slot, StripIndex, StripeNo};
 
@@ -290,6 +292,10 @@ fn ranges_that_share_drive_space_or_leave_slots_out_are_refused() {
     assert!(shared.to_string().contains("shares drive space"), "{shared}");
     let hole = refused(|r| r[2].first_slot = 5);
     assert!(hole.to_string().contains("no range"), "{hole}");
+    let parities = refused(|r| {
+        r[0].descriptor = Descriptor::new(CodeKind::Parity, 4, PARITIES_MAX + 1, 1, 4096);
+    });
+    assert!(parities.to_string().contains("more parities"), "{parities}");
     let version = refused(|r| r[0].descriptor.version = 2);
     assert!(version.to_string().contains("not known"), "{version}");
     assert_eq!(refused(Vec::clear), LayoutError::RangeCount(0));
