@@ -253,12 +253,6 @@ pub struct Task {
     /// How far it is, from 0 to 1.
     #[serde(default)]
     pub progress: f64,
-    /// As `done_bytes`.
-    #[serde(default)]
-    pub bytes_done: u64,
-    /// As `total_bytes`.
-    #[serde(default)]
-    pub bytes_total: u64,
     /// How long it will take by its rate of the last half minute; null while nothing is known.
     #[serde(default)]
     pub seconds_left: Option<u64>,

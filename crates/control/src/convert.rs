@@ -140,8 +140,6 @@ fn task(array: &str, task: &TaskStatus) -> api::Task {
     api::Task {
         id: format!("{array}:{}", kind_word(task.kind)),
         progress,
-        bytes_done: task.done_bytes,
-        bytes_total: task.total_bytes,
         seconds_left: task.seconds_left.filter(|_| problem.is_none() && !task.paused),
         kind: match task.kind {
             TaskKind::Zero => api::TaskKind::Zero,

@@ -202,8 +202,6 @@ mod tests {
         let task = |done_bytes, total_bytes| api::Task {
             id: "a:scrub".into(),
             progress: 0.0,
-            bytes_done: done_bytes,
-            bytes_total: total_bytes,
             seconds_left: None,
             kind: api::TaskKind::Scrub,
             done_bytes,

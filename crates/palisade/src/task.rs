@@ -65,7 +65,7 @@ fn tasks(tasks: &[api::Task]) -> String {
             task.id.clone(),
             word_of(&task.state),
             percent(task),
-            format!("{} of {}", format_size(task.bytes_done), format_size(task.bytes_total)),
+            format!("{} of {}", format_size(task.done_bytes), format_size(task.total_bytes)),
             time_left(task),
             task.problem.clone().unwrap_or_default(),
         ]
@@ -98,8 +98,6 @@ mod tests {
                 done_bytes: 1,
                 total_bytes: 2,
                 progress: 0.5,
-                bytes_done: 1,
-                bytes_total: 2,
                 seconds_left,
                 state,
                 problem: None,
