@@ -22,12 +22,12 @@ use engine::manage::command::{
     StartOptions, TaskAction,
 };
 use format::ArrayRecord;
-use layout::{Layout, Level};
+use layout::Level;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
-use units::{MIB, Slot, Uuid, format_size};
+use units::{Slot, Uuid};
 
 /// The control plane's state.
 pub struct Manager {
@@ -192,13 +192,7 @@ impl Manager {
         let check = |taken: &[Taken]| plan(request, level, taken).map(|_| ());
         let taken = self.claim(&request.drives, &request.overwrite, None, check).await?;
         let paths = paths_of(&taken);
-        let new = NewArray {
-            name: request.name.clone(),
-            level,
-            strip_bytes: request.strip_bytes,
-            block_bytes: request.block_bytes,
-            region_map: request.region_map,
-        };
+        let new = new_array(request, level);
         let references: Vec<DriveRef<SharedDrive>> =
             taken.into_iter().map(|t| t.reference).collect();
         let outcome = self.data.ask(|reply| Request::Create(new, references, reply)).await;
@@ -485,50 +479,30 @@ fn parse_level(text: &str) -> Result<Level, Error> {
     })
 }
 
-/// What making the array would give; fails where the drives can't make it.
+/// What creating the array would give; fails where the drives can't make it.
 fn plan(request: &api::CreateArray, level: Level, taken: &[Taken]) -> Result<api::Plan, Error> {
-    // A band, between head and tail area, and with a region map behind it and the journal.
-    let least = 2 * format::AREA_BYTES + if request.region_map { 3 * MIB } else { MIB };
-    if let Some(Taken { plan, .. }) = taken.iter().find(|t| t.plan.bytes < least) {
-        return Err(Error::failed(
-            format!(
-                "{} is too small: it has {} bytes, the least is {least} ({})",
-                plan.path,
-                plan.bytes,
-                format_size(least)
-            ),
-            "take a larger drive",
-        ));
-    }
-    let drives = taken.iter().map(|t| &t.reference);
-    let sizes = drives.clone().map(|r| format::usable_bytes(r.shared.info().bytes, !r.is_file));
-    let usable = sizes.min().unwrap_or(0);
-    let data_bytes = match request.region_map {
-        true => format::split(usable).data_bytes,
-        false => usable.saturating_sub(2 * format::AREA_BYTES),
-    };
-    let count = taken.len() as u16;
-    let layout =
-        Layout::new(level, count, request.strip_bytes, data_bytes).map_err(ManageError::from)?;
-    let largest = drives.map(|r| r.shared.info().block_bytes).max().unwrap_or(512);
-    let block_bytes = request.block_bytes.unwrap_or(largest);
-    if largest > block_bytes {
-        return Err(ManageError::BlockSize { drive: largest, array: block_bytes }.into());
-    }
-    if !matches!(block_bytes, 512 | 4096) {
-        return Err(Error::usage(
-            format!("a block of {block_bytes} bytes is not possible"),
-            "say --block 512 or --block 4096",
-        ));
-    }
+    let drives: Vec<_> =
+        taken.iter().map(|t| (&t.reference, t.reference.shared.info())).collect();
+    let planned = engine::manage::plan::plan(&new_array(request, level), &drives)?;
     Ok(api::Plan {
         dry_run: true,
         name: request.name.clone(),
         level: level.to_string(),
         strip_bytes: request.strip_bytes,
-        block_bytes,
-        size_bytes: layout.array_bytes(),
+        block_bytes: planned.block_bytes,
+        size_bytes: planned.layout.array_bytes(),
         region_map: request.region_map,
         drives: taken.iter().map(|t| t.plan.clone()).collect(),
     })
+}
+
+/// The array that a request asks for, as the engine takes it.
+fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
+    NewArray {
+        name: request.name.clone(),
+        level,
+        strip_bytes: request.strip_bytes,
+        block_bytes: request.block_bytes,
+        region_map: request.region_map,
+    }
 }

@@ -2,8 +2,9 @@
 
 use crate::api;
 use crate::convert;
-use drives::SharedDrive;
-use format::{ArrayRecord, FormatError, LostTail, SlotState};
+use drives::{BlockingDrive, SharedDrive, now};
+use engine::manage::{erase_records, read_record};
+use format::{ArrayRecord, FormatError, SlotState};
 use io::{BufMut, DriveError, Pool};
 use units::{MIB, Slot};
 
@@ -82,50 +83,6 @@ fn read_what_can_be(
     Ok((all, false))
 }
 
-/// The record of a slot: its front, and as much more as that says. `None`: it can't be read.
-fn read_slot(drive: &SharedDrive, offset: u64) -> Result<Option<BufMut>, DriveError> {
-    let Some(front) = read(drive, offset, PIECE_BYTES)? else { return Ok(None) };
-    match format::longer_than(&front) {
-        Some(bytes) => read(drive, offset, bytes as u64),
-        None => Ok(Some(front)),
-    }
-}
-
-/// The record that counts on a drive. A slot that can't be read is passed over like one that was
-/// not written whole.
-///
-/// # Errors
-/// Outer: the drive can't be read. Inner: there is no record, or none that is understood.
-pub fn read_record(drive: &SharedDrive) -> Result<Result<ArrayRecord, FormatError>, DriveError> {
-    let bytes = drive.info().bytes;
-    if bytes < 2 * MIB {
-        return Ok(Err(FormatError::NoMagic));
-    }
-    let mut images = [const { None }; format::slots::SLOTS];
-    for (image, offset) in images.iter_mut().zip(format::slot_offsets(bytes)) {
-        *image = read_slot(drive, offset)?;
-    }
-    if images.iter().all(Option::is_none) {
-        return Err(DriveError::Media);
-    }
-    let mut lost = LostTail::of(images.each_ref().map(Option::as_deref));
-    if let Some(lost) = &mut lost {
-        for (slot, offset) in lost.places(bytes) {
-            let image = read_slot(drive, offset)?;
-            if image.as_ref().is_some_and(|image| lost.take(slot, image)) {
-                images[slot] = image;
-            }
-        }
-    }
-    let slots = images.each_ref().map(|image| image.as_deref().unwrap_or_default());
-    let newest = format::newest(slots);
-    let newest = newest.and_then(|newest| match &lost {
-        Some(lost) => lost.doubt(newest),
-        None => Ok(newest),
-    });
-    Ok(newest.map(|(_, record)| record))
-}
-
 /// Looks at head and tail of a drive.
 pub fn content(drive: &SharedDrive) -> Content {
     look(drive).unwrap_or_else(|error| Content {
@@ -137,8 +94,9 @@ pub fn content(drive: &SharedDrive) -> Content {
 fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let bytes = drive.info().bytes;
     let block = u64::from(drive.info().block_bytes);
-    let (record, mut problem) = match read_record(drive)? {
-        Ok(record) => (Some(record), None),
+    let found = now(read_record(&BlockingDrive(drive.clone())))?;
+    let (record, mut problem) = match found {
+        Ok((_, record)) => (Some(record), None),
         Err(FormatError::NoMagic) => (None, None),
         // Whether it counts is for a start to find out, with the other drives.
         Err(error @ FormatError::TailMissing { .. }) => (error.in_doubt(), Some(error.to_string())),
@@ -290,13 +248,9 @@ pub fn wipe(path: &std::path::Path, overwrite: bool) -> Result<Content, WipeErro
     Ok(seen)
 }
 
-/// Zeroes head area, tail area and what lies behind it (`docs/format.md`, "Wiping").
+/// Erases the records of a drive, and what else lies there (`docs/format.md`, "Wiping").
 pub fn erase(drive: &SharedDrive) -> Result<(), DriveError> {
-    let bytes = drive.info().bytes;
-    let tail = format::tail_offset(bytes);
-    drive.zero_blocking(0, bytes.min(format::AREA_BYTES))?;
-    drive.zero_blocking(tail, bytes - tail)?;
-    drive.flush_blocking()
+    now(erase_records(&BlockingDrive(drive.clone())))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::manage::command::{
     ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, StartOptions, TaskKind, TaskStatus,
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
+use crate::manage::plan::{Plan, plan};
 use crate::manage::store::{self, NextSlot};
 use crate::manage::{area, discard, doubt, gap, guard, keeper, pages, replay, tasks};
 use crate::mutants::{self, Mutant};
@@ -16,7 +17,7 @@ use core::cell::{Cell, RefCell};
 use format::{ArrayRecord, AssembleOptions, Assembly, FormatError, Found, SlotState};
 use io::local::Event;
 use io::{Drive, DriveError, Priority};
-use layout::{CodeKind, Layout};
+use layout::CodeKind;
 use std::rc::Rc;
 use units::{GroupNo, Slot, Uuid};
 
@@ -96,7 +97,6 @@ impl<E: Host> Manager<E> {
         new: NewArray,
         references: Vec<DriveRef<E::Shared>>,
     ) -> Result<ArrayStatus, ManageError> {
-        check_name(&new.name)?;
         self.name_is_free(&new.name)?;
         let drives = references.iter().map(|r| self.open(r)).collect::<Result<Vec<_>, _>>()?;
         let record = self.first_record(&new, &references, &drives)?;
@@ -117,25 +117,12 @@ impl<E: Host> Manager<E> {
         references: &[DriveRef<E::Shared>],
         drives: &[Watched<E>],
     ) -> Result<ArrayRecord, ManageError> {
-        let of = |(r, d): (&DriveRef<E::Shared>, &Watched<E>)| {
-            format::usable_bytes(d.info().bytes, !r.is_file)
-        };
-        let usable = references.iter().zip(drives).map(of).min().unwrap_or(0);
-        let split = format::split(usable);
-        let data_bytes = match new.region_map {
-            true => split.data_bytes,
-            false => usable.saturating_sub(2 * format::AREA_BYTES),
-        };
-        let largest = drives.iter().map(|d| d.info().block_bytes).max().unwrap_or(512);
-        let block = new.block_bytes.unwrap_or(largest);
-        if largest > block {
-            return Err(ManageError::BlockSize { drive: largest, array: block });
-        }
-        let layout = Layout::new(new.level, drives.len() as u16, new.strip_bytes, data_bytes)?;
+        let drives: Vec<_> = references.iter().zip(drives.iter().map(|d| d.info())).collect();
+        let Plan { split, layout, block_bytes } = plan(new, &drives)?;
         let identities: Vec<(Uuid, String)> =
             references.iter().map(|r| (self.uuid(), recorded(&r.serial))).collect();
         let (array, epoch) = (self.uuid(), self.env().random());
-        let record = ArrayRecord::new(array, &new.name, epoch, block, &layout, &identities);
+        let record = ArrayRecord::new(array, &new.name, epoch, block_bytes, &layout, &identities);
         Ok(if new.region_map { record.with_areas(&split) } else { record })
     }
 

@@ -25,6 +25,7 @@ pub mod lost;
 mod managed;
 mod pages;
 mod pause;
+pub mod plan;
 mod progress;
 mod replay;
 mod scrub;
@@ -48,6 +49,8 @@ use managed::Managed;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use units::{Generation, GroupNo, Slot, Uuid};
+
+pub use store::{NextSlot, erase as erase_records, read as read_record};
 
 /// The manager of an engine. Clones share it.
 pub struct Manager<E: Host> {
