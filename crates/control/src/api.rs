@@ -4,7 +4,8 @@
 //! object with `"schema": 1`, sizes are bytes as integers, and a request that was not carried out
 //! is answered with an [`Error`]. The command line prints these objects as they are (`--json`).
 //!
-//! Invariant: keys are only ever added; a change of meaning is a new [`SCHEMA`].
+//! Invariant: from the first release on keys are only ever added; a change of meaning is a new
+//! [`SCHEMA`].
 //!
 //! | Request | Body | Answer |
 //! |---|---|---|
@@ -268,6 +269,10 @@ pub struct Task {
 pub struct LastScrub {
     /// Bytes compared.
     pub checked_bytes: u64,
+    /// Written bytes that could not be compared, as a drive was missing; null once the array was
+    /// started again.
+    #[serde(default)]
+    pub uncompared_bytes: Option<u64>,
     /// Stripes whose parity or copies did not agree with the data, or could not be read.
     pub mismatches: u64,
     /// Stripes repaired.

@@ -43,6 +43,7 @@ fn array() -> Array {
         }],
         last_scrub: Some(LastScrub {
             checked_bytes: 1,
+            uncompared_bytes: Some(6),
             mismatches: 2,
             repaired: 3,
             unlocated: 1,
@@ -74,8 +75,8 @@ fn an_array_has_the_promised_keys() {
         "tasks": [{"id": "data:rebuild", "kind": "rebuild", "done_bytes": 1, "total_bytes": 2,
                    "progress": 0.5, "seconds_left": null,
                    "state": "running"}],
-        "last_scrub": {"checked_bytes": 1, "mismatches": 2, "repaired": 3, "unlocated": 1,
-                       "unreadable": 4, "ended": 5},
+        "last_scrub": {"checked_bytes": 1, "uncompared_bytes": 6, "mismatches": 2, "repaired": 3,
+                       "unlocated": 1, "unreadable": 4, "ended": 5},
         "unreadable": [{"volume": "v", "offset": 512, "length": 1024, "reason": "media"}],
         "region_map": {"written_bytes": 5, "dirty_regions": 2, "lost_pages": 0},
         "drive_io": [{"slot": 0, "reads": 0, "writes": 0, "flushes": 0, "read_bytes": 0,

@@ -22,7 +22,7 @@ pub struct Content {
 impl Content {
     /// What would be destroyed if it were overwritten, as far as is known; `None`: nothing.
     pub fn holds(&self) -> Option<String> {
-        let problem = self.problem.as_ref().map(|told| format!("what nobody knows: {told}"));
+        let problem = self.problem.as_ref().map(|told| format!("something unknown: {told}"));
         self.signature.clone().or(problem)
     }
 
@@ -120,7 +120,7 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let unknown = ends.iter().find(|(bytes, _)| format::holds_data(bytes));
     let signature = known.or(unknown.map(|(_, end)| format!("unknown data ({end} of the drive)")));
     if !(all_before && all_behind) {
-        let told = "blocks near its ends can't be read, a record may be there".to_owned();
+        let told = "blocks at its ends can't be read, and may hold a record".to_owned();
         problem = problem.or(Some(told));
     }
     Ok(Content { record: None, signature, problem })
@@ -156,7 +156,7 @@ pub fn inspected(path: &str, bytes: u64, record: &ArrayRecord) -> api::Inspected
         volumes: recorded_volumes(record),
         lost_ranges: record.lost.len() as u64,
         unreadable: convert::recorded_lost(record),
-        last_scrub: record.last_scrub.map(last_scrub),
+        last_scrub: record.last_scrub.map(|scrub| last_scrub(scrub, None)),
     }
 }
 
@@ -202,10 +202,11 @@ pub fn recorded_slots(
     slots.map(info).collect()
 }
 
-/// The result of a scrub for the interface.
-pub fn last_scrub(scrub: format::LastScrub) -> api::LastScrub {
+/// The result of a scrub for the interface, with what a running array knows of it besides.
+pub fn last_scrub(scrub: format::LastScrub, uncompared_bytes: Option<u64>) -> api::LastScrub {
     api::LastScrub {
         checked_bytes: scrub.checked_bytes,
+        uncompared_bytes,
         mismatches: scrub.mismatches,
         repaired: scrub.repaired,
         unlocated: scrub.unlocated,
@@ -232,7 +233,7 @@ pub enum WipeError {
 pub fn wipes_foreign(path: &str, what: &str) -> api::Error {
     api::Error::refused(
         format!("this erases {path}, which holds {what}"),
-        format!("if that is meant, say it again with --yes --overwrite {path}"),
+        format!("to erase it anyway, repeat the command with --yes --overwrite {path}"),
     )
 }
 
@@ -361,7 +362,7 @@ mod tests {
         let seen = content(&drive);
         assert!(seen.record.is_none() && seen.problem.is_some());
         let holds = seen.holds().expect("it may hold anything");
-        assert!(holds.starts_with("what nobody knows: "), "{holds}");
+        assert!(holds.starts_with("something unknown: "), "{holds}");
         faults.lose(0..12 * MIB);
         assert!(content(&drive).problem.expect("none").starts_with("can't be read: "));
     }

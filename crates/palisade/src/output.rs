@@ -38,7 +38,7 @@ impl Problem {
 
     /// Refused because `--yes` was not said.
     pub fn unconfirmed(what: &str) -> Self {
-        Self::refused(what, "if that is meant, say it again with --yes")
+        Self::refused(what, "to do it, repeat the command with --yes")
     }
 
     /// The same for a command whose exit code tells a state: no state can be told.
