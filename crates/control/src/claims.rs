@@ -150,10 +150,7 @@ impl Manager {
         for path in paths {
             let known = self.named_drive(path)?;
             if named.contains(&known) {
-                return Err(Error::usage(
-                    format!("{path} is named twice"),
-                    "name each drive once",
-                ));
+                return Err(Error::usage(format!("{path} is named twice"), "name each drive once"));
             }
             named.push(known);
         }
@@ -329,9 +326,7 @@ impl Manager {
         self.tell_absent().await;
         match outcome {
             None => Ok(api::Wiped { done: true, held }),
-            Some(problem) => {
-                Err(Error::failed(format!("{}: {problem}", path[0]), CHECK_DRIVE))
-            }
+            Some(problem) => Err(Error::failed(format!("{}: {problem}", path[0]), CHECK_DRIVE)),
         }
     }
 

@@ -73,6 +73,12 @@ fn hint(error: &ManageError) -> String {
         ManageError::BlockSize { .. } => "use a drive whose block size is not larger",
         ManageError::Cancelled(_) => "its drives are free: create the array again",
         ManageError::Impossible(_) => "delete volumes or exports, or choose smaller values",
+        ManageError::TooManyCores { fit, .. } => {
+            return format!("set cores = {fit} in the daemon's configuration, then restart it");
+        }
+        ManageError::BeingMade(_) => {
+            "wait until it is running, or stop it with: palisade array stop NAME"
+        }
         ManageError::Busy(_) => "wait for it with: palisade array wait NAME",
         ManageError::NoTask(_) => "list tasks with: palisade task list",
         ManageError::NeededResync => "pause it with: palisade task pause NAME:resync",
@@ -137,9 +143,6 @@ pub fn advice(why: &AssembleError, options: StartOptions) -> String {
         AssembleError::ReadOnly { .. } => "use the release that wrote it",
         AssembleError::CreationInterrupted { .. } => {
             "delete it with: palisade array delete NAME --yes, then create it again"
-        }
-        AssembleError::Impossible { .. } => {
-            "something else wrote the array's records: restore them from a copy"
         }
         AssembleError::TooManyMissing { lacking, .. } if lacking.iter().any(|m| m.set_back) => {
             "put the newer state of these drives back: they hold an old copy or snapshot, which \

@@ -97,9 +97,9 @@ fn say(placement: Placement, fence: &Fence) {
         Fence::Wrong { .. } | Fence::Undone { .. } => {
             runtime::say(format_args!("  parity that it computed may be wrong: scrub all arrays"))
         }
-        _ if is_none(fence) => {
-            runtime::say(format_args!("  install NVIDIA's driver, or start the daemon with --parity cpu"))
-        }
+        _ if is_none(fence) => runtime::say(format_args!(
+            "  install NVIDIA's driver, or start the daemon with --parity cpu"
+        )),
         _ => {}
     }
 }

@@ -21,6 +21,7 @@ use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
     StartOptions, TaskAction,
 };
+use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
 use layout::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -189,10 +190,10 @@ impl Manager {
     pub async fn create(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
-        let check = |taken: &[Taken]| plan(request, level, taken).map(|_| ());
+        let (new, cores) = (new_array(request, level), self.data.cores());
+        let check = |taken: &[Taken]| planned(&new, taken, cores).map(|_| ());
         let taken = self.claim(&request.drives, &request.overwrite, None, check).await?;
         let paths = paths_of(&taken);
-        let new = new_array(request, level);
         let references: Vec<DriveRef<SharedDrive>> =
             taken.into_iter().map(|t| t.reference).collect();
         let outcome = self.data.ask(|reply| Request::Create(new, references, reply)).await;
@@ -208,7 +209,8 @@ impl Manager {
     pub async fn plan(&self, request: &api::CreateArray) -> Result<api::Plan, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
-        let check = |taken: &[Taken]| plan(request, level, taken);
+        let (new, cores) = (new_array(request, level), self.data.cores());
+        let check = |taken: &[Taken]| planned(&new, taken, cores);
         self.inspect_drives(&request.drives, &request.overwrite, check).await
     }
 
@@ -480,23 +482,6 @@ fn parse_level(text: &str) -> Result<Level, Error> {
     })
 }
 
-/// What creating the array would give; fails where the drives can't make it.
-fn plan(request: &api::CreateArray, level: Level, taken: &[Taken]) -> Result<api::Plan, Error> {
-    let drives: Vec<_> =
-        taken.iter().map(|t| (&t.reference, t.reference.shared.info())).collect();
-    let planned = engine::manage::plan::plan(&new_array(request, level), &drives)?;
-    Ok(api::Plan {
-        dry_run: true,
-        name: request.name.clone(),
-        level: level.to_string(),
-        strip_bytes: request.strip_bytes,
-        block_bytes: planned.block_bytes,
-        size_bytes: planned.layout.array_bytes(),
-        region_map: request.region_map,
-        drives: taken.iter().map(|t| t.plan.clone()).collect(),
-    })
-}
-
 /// The array that a request asks for, as the engine takes it.
 fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
     NewArray {
@@ -504,6 +489,26 @@ fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
         level,
         strip_bytes: request.strip_bytes,
         block_bytes: request.block_bytes,
-        region_map: request.region_map,
     }
+}
+
+/// What creating the array would give; fails where the drives can't make it.
+fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Error> {
+    let offered = |taken: &Taken| Offered {
+        path: taken.plan.path.clone(),
+        bytes: taken.reference.shared.info().bytes,
+        block_bytes: taken.reference.shared.info().block_bytes,
+        is_file: taken.reference.is_file,
+    };
+    let offered: Vec<Offered> = taken.iter().map(offered).collect();
+    let Plan { layout, block_bytes, .. } = plan(new, &offered, cores)?;
+    Ok(api::Plan {
+        dry_run: true,
+        name: new.name.clone(),
+        level: new.level.to_string(),
+        strip_bytes: new.strip_bytes,
+        block_bytes,
+        size_bytes: layout.array_bytes(),
+        drives: taken.iter().map(|t| t.plan.clone()).collect(),
+    })
 }

@@ -59,9 +59,6 @@ pub const DISCARD_STEP: u64 = 64 * MIB;
 pub const WRITE_AHEAD: u64 = 7;
 /// Most ranges of unreadable blocks that are shown beside the list of lost ones.
 pub const NOTED_MAX: usize = 4096;
-/// Bytes of a new volume without a region map that are zeroed by one request, or a row: whoever
-/// waits until all requests are over waits for these.
-pub const ZEROED_AT_ONCE: u64 = 16 << 20;
 /// Bytes of the region map that are read or written by one request at the start.
 pub const MAP_STEP: u64 = 1 << 20;
 /// Drives whose journal areas a start reads at once, each into memory of its own, up to 64 MiB.

@@ -140,7 +140,9 @@ pub enum AssembleError {
         others: Vec<String>,
     },
     /// A drive's own record names another slot than the array's.
-    #[error("{path} has the record of slot {own}, the array's newest record has it in slot {named}")]
+    #[error(
+        "{path} has the record of slot {own}, the array's newest record has it in slot {named}"
+    )]
     Swapped {
         /// The drive.
         path: String,
@@ -178,14 +180,6 @@ pub enum AssembleError {
     CreationInterrupted {
         /// The array.
         name: String,
-    },
-    /// The newest record says what nobody writes, and nobody can go on from.
-    #[error("{path}: {problem}")]
-    Impossible {
-        /// A drive with the newest record.
-        path: String,
-        /// What it says.
-        problem: FormatError,
     },
     /// More drives are missing than the redundancy replaces.
     #[error(
@@ -247,17 +241,13 @@ pub struct Assembly {
 
 impl Assembly {
     /// The record to write before the array is used: the next epoch, in which missing slots have
-    /// failed and unclean groups owe everything. `epoch_id` is random.
+    /// failed. `epoch_id` is random.
     pub fn begin(&self, epoch_id: u64) -> ArrayRecord {
         let mut record = self.record.clone();
         record.sequence += 1;
         record.started_degraded = !self.missing.is_empty();
         for missing in &self.missing {
             record.fail_slot(missing.slot);
-        }
-        let map = record.areas.is_some();
-        for group in record.groups.iter_mut().filter(|group| group.unclean && !map) {
-            group.resync_border = 0;
         }
         record.next_epoch(epoch_id);
         record
@@ -314,10 +304,6 @@ fn of_known(found: &[Found], options: AssembleOptions) -> Result<Assembly, Assem
     if !record.zeroed {
         return Err(AssembleError::CreationInterrupted { name: record.name });
     }
-    crate::check::startable(&record).map_err(|problem| {
-        let path = newest.path.to_owned();
-        AssembleError::Impossible { path, problem }
-    })?;
     let layout = record.layout().map_err(|_| AssembleError::NoRecord)?;
     let (resync_needed, missing) = (Vec::new(), Vec::new());
     let mut assembly = Assembly { record, slots, resync_needed, missing, stale };

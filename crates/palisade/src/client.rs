@@ -125,7 +125,10 @@ fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
             format!("{place}: {error}"),
             "run as root, or as a member of the socket's group",
         ),
-        _ => Problem::failed(format!("{place}: {error}"), "name the daemon's socket with --socket PATH"),
+        _ => Problem::failed(
+            format!("{place}: {error}"),
+            "name the daemon's socket with --socket PATH",
+        ),
     }
 }
 

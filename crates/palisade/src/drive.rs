@@ -53,7 +53,11 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             let named = match overwrite {
                 Some(other) if absolute(other) != absolute(path) => {
                     return Err(api::Error::usage(
-                        format!("--overwrite names {}, the drive is {}", other.display(), path.display()),
+                        format!(
+                            "--overwrite names {}, the drive is {}",
+                            other.display(),
+                            path.display()
+                        ),
                         format!("use --overwrite {}", path.display()),
                     )
                     .into());
@@ -203,7 +207,12 @@ async fn wipe(
             return Err(probe::wipes_foreign(&name.to_string(), &what).into());
         }
         Err(WipeError::Open(error)) => return Err(not_opened(&error)),
-        Err(error) => return Err(Problem::failed(format!("{name}: {error}"), "check the drive and its cabling")),
+        Err(error) => {
+            return Err(Problem::failed(
+                format!("{name}: {error}"),
+                "check the drive and its cabling",
+            ));
+        }
     };
     if output.json {
         output.print(&Answer::new(api::Done { done: true }), |_| String::new());

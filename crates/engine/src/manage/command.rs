@@ -1,8 +1,8 @@
 //! What the control plane asks of the engine, and what it is told.
 //!
 //! Requests go as mail to the manager's core; each carries the function that takes its answer, so
-//! that the engine needs no channels of anybody's runtime. Answers may come much later (creation
-//! zeroes drives); nothing waits for them inside the engine.
+//! that the engine needs no channels of anybody's runtime. Answers may come much later (drives take
+//! their time); nothing waits for them inside the engine.
 
 pub use crate::array::message::Repair;
 use core::fmt;
@@ -40,9 +40,6 @@ pub struct NewArray {
     pub strip_bytes: u32,
     /// Block size in bytes; `None`: the largest of its drives'.
     pub block_bytes: Option<u32>,
-    /// Whether it keeps a region map: usable at once, and resynced only where it was written.
-    /// Without one it is zeroed first.
-    pub region_map: bool,
 }
 
 /// How far an array may go to start.
@@ -147,8 +144,6 @@ pub struct SlotStatus {
 /// What a task does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskKind {
-    /// Zeroes the data areas of a new array.
-    Zero,
     /// Fills a replaced drive.
     Rebuild,
     /// Makes parity and copies right after a crash.
@@ -160,7 +155,6 @@ pub enum TaskKind {
 impl fmt::Display for TaskKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Zero => "zeroing",
             Self::Rebuild => "rebuild",
             Self::Resync => "resync",
             Self::Scrub => "scrub",
@@ -316,8 +310,8 @@ pub struct ArrayStatus {
     pub uncompared_bytes: Option<u64>,
     /// What can't be given back, by volume and offset.
     pub unreadable: Vec<UnreadableRange>,
-    /// Its region map, if it has one.
-    pub region_map: Option<RegionMapStatus>,
+    /// Its region map.
+    pub region_map: RegionMapStatus,
     /// The volumes.
     pub volumes: Vec<VolumeStatus>,
     /// The exports.
@@ -408,6 +402,21 @@ pub enum ManageError {
     /// The format has no room for it, or forbids it.
     #[error("the array's record can't hold this: {0}")]
     Impossible(FormatError),
+    /// The journal area has no room for a lane of each core.
+    #[error(
+        "the journal area of array \"{name}\" has room for {fit} data cores, the daemon has {cores}"
+    )]
+    TooManyCores {
+        /// The array.
+        name: String,
+        /// Data cores of this engine.
+        cores: u16,
+        /// How many of them it has room for.
+        fit: u16,
+    },
+    /// The array is being created.
+    #[error("array \"{0}\" is being created")]
+    BeingMade(String),
     /// Something runs that must end first.
     #[error("the array is busy: its {0} has not ended")]
     Busy(TaskKind),

@@ -44,7 +44,8 @@ impl DemoError {
             }
             Self::File(..) => "name a writable folder with --dir".into(),
             Self::Command { .. } | Self::Wrong(_) => {
-                "repeat it with --dir DIR to keep the drives, and report it with this message".into()
+                "repeat it with --dir DIR to keep the drives, and report it with this message"
+                    .into()
             }
             Self::Interrupted => "start it again".into(),
         }
@@ -55,7 +56,9 @@ impl std::fmt::Display for DemoError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Usage(problem) | Self::Wrong(problem) => f.write_str(problem),
-            Self::Missing(programs) => write!(f, "these programs are missing: {}", programs.join(", ")),
+            Self::Missing(programs) => {
+                write!(f, "these programs are missing: {}", programs.join(", "))
+            }
             Self::Command { command, ended, said } => {
                 write!(
                     f,
