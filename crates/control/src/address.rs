@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<ExportAddress, Error> {
     let hint = "say --nbd ADDR:PORT (127.0.0.1:10809) or --nbd unix:/absolute/path";
     let wrong = |what: &str| wrong(text, what, hint);
     if text.len() > format::limits::ADDRESS_MAX || text.chars().any(char::is_control) {
-        return Err(wrong("it is too long or holds control characters"));
+        return Err(wrong("it is too long or has control characters"));
     }
     if let Some(path) = text.strip_prefix("unix:") {
         if !path.starts_with('/') {
@@ -36,27 +36,27 @@ pub fn parse(text: &str) -> Result<ExportAddress, Error> {
 }
 
 fn wrong(text: &str, what: &str, hint: &str) -> Error {
-    Error::usage(format!("\"{text}\" is no address: {what}"), hint)
+    Error::usage(format!("\"{text}\" is not a valid address: {what}"), hint)
 }
 
 /// Host and port of `ADDR:PORT`, or what is wrong with it.
 fn tcp_parts(text: &str) -> Result<(&str, u16), &'static str> {
     if text.len() > format::limits::ADDRESS_MAX || text.chars().any(char::is_control) {
-        return Err("it is too long or holds control characters");
+        return Err("it is too long or has control characters");
     }
     match text.rsplit_once(':') {
         None | Some((_, "")) => Err("it has no port"),
         Some(("", _)) => Err("it has no host before the port"),
         Some((host, port)) => match port.parse() {
             Ok(port) => Ok((host, port)),
-            Err(_) => Err("its port is no number from 0 to 65535"),
+            Err(_) => Err("its port is not a number from 0 to 65535"),
         },
     }
 }
 
 /// Checks `ADDR:PORT` of an export over NVMe/TCP.
 pub fn check_tcp(text: &str, option: &str) -> Result<(), Error> {
-    let hint = format!("say {option} ADDR:PORT, such as 192.0.2.1:4420");
+    let hint = format!("use {option} ADDR:PORT, such as 192.0.2.1:4420");
     tcp_parts(text).map(|_| ()).map_err(|what| wrong(text, what, &hint))
 }
 
@@ -65,13 +65,13 @@ pub fn check_tcp(text: &str, option: &str) -> Result<(), Error> {
 pub fn check_advertise(text: &str) -> Result<(), Error> {
     check_tcp(text, "--advertise")?;
     let what = match text.parse::<SocketAddr>() {
-        Err(_) => "hosts are told an IP address (IPv6 in brackets), not a name",
+        Err(_) => "hosts need an IP address (IPv6 in brackets), not a name",
         Ok(address) if address.port() == 0 => "hosts can't connect to port 0",
         Ok(address) if address.ip().is_unspecified() => "hosts can't connect to all addresses",
         Ok(_) => return Ok(()),
     };
-    let hint = "say --advertise ADDR:PORT as hosts reach this machine, such as 192.0.2.1:4420; \
-                without it they are told the address that they came through";
+    let hint = "use --advertise ADDR:PORT with the address by which hosts reach this machine; \
+                without it hosts are told the address that they connected to";
     Err(wrong(text, what, hint))
 }
 
@@ -87,8 +87,9 @@ pub fn told(text: &str) -> (Option<String>, u16) {
 pub fn nqn(text: &str) -> Result<Nqn, Error> {
     Nqn::new(text).map_err(|why| {
         Error::usage(
-            format!("\"{text}\" is no qualified name of NVMe: {why}"),
-            "such a name is nqn.2026-11.org.example:name; a Linux host's is in /etc/nvme/hostnqn",
+            format!("\"{text}\" is not a valid NQN: {why}"),
+            "use an NQN such as nqn.2026-11.org.example:name; on Linux the host's is in \
+             /etc/nvme/hostnqn",
         )
     })
 }
@@ -153,7 +154,7 @@ pub async fn listen_unix(path: &str) -> Result<(Bound, ExportAddress), Error> {
 fn busy(address: &str, error: &std::io::Error) -> Error {
     Error::failed(
         format!("can't listen on {address}: {error}"),
-        "choose another address, or end what uses it",
+        "use another address, or stop the program that uses this one",
     )
 }
 

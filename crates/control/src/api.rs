@@ -4,7 +4,8 @@
 //! object with `"schema": 1`, sizes are bytes as integers, and a request that was not carried out
 //! is answered with an [`Error`]. The command line prints these objects as they are (`--json`).
 //!
-//! Invariant: keys are only ever added; a change of meaning is a new [`SCHEMA`].
+//! Invariant: from the first release on keys are only ever added; a change of meaning is a new
+//! [`SCHEMA`].
 //!
 //! | Request | Body | Answer |
 //! |---|---|---|
@@ -251,12 +252,6 @@ pub struct Task {
     /// How far it is, from 0 to 1.
     #[serde(default)]
     pub progress: f64,
-    /// As `done_bytes`.
-    #[serde(default)]
-    pub bytes_done: u64,
-    /// As `total_bytes`.
-    #[serde(default)]
-    pub bytes_total: u64,
     /// How long it will take by its rate of the last half minute; null while nothing is known.
     #[serde(default)]
     pub seconds_left: Option<u64>,
@@ -272,6 +267,10 @@ pub struct Task {
 pub struct LastScrub {
     /// Bytes compared.
     pub checked_bytes: u64,
+    /// Written bytes that could not be compared, as a drive was missing; null once the array was
+    /// started again.
+    #[serde(default)]
+    pub uncompared_bytes: Option<u64>,
     /// Stripes whose parity or copies did not agree with the data, or could not be read.
     pub mismatches: u64,
     /// Stripes repaired.

@@ -25,6 +25,9 @@ use std::time::Duration;
 use tokio::sync::MutexGuard;
 use units::Uuid;
 
+/// What to do about a drive that fails.
+pub const CHECK_DRIVE: &str = "check the drive and its cabling";
+
 /// How often, and how many times, it is looked whether the engine has closed a drive.
 const CLOSED: (Duration, u32) = (Duration::from_millis(5), 200);
 
@@ -114,8 +117,8 @@ impl Manager {
             array.warnings = unnamed
                 .map(|path| {
                     format!(
-                        "{path} is not among the daemon's drives: its next start would miss it; \
-                         add it to the configuration's drives = [\"{path}\", …]"
+                        "{path} is not in the daemon's configuration, and would be missing at its \
+                         next start: add it to drives = [\"{path}\", …]"
                     )
                 })
                 .collect();
@@ -129,7 +132,7 @@ impl Manager {
         let real = canonical(Path::new(path));
         match self.configured().into_iter().find(|named| canonical(named) == real) {
             Some(named) => Ok(self.inventory().add(&named)),
-            None if kind.is_dir() => Err(no_drive(format!("{path}: not a file or block device"))),
+            None if kind.is_dir() => Err(no_drive(format!("{path} is not a block device or file"))),
             None => Ok(self.inventory().add(Path::new(path))),
         }
     }
@@ -147,10 +150,7 @@ impl Manager {
         for path in paths {
             let known = self.named_drive(path)?;
             if named.contains(&known) {
-                return Err(Error::usage(
-                    format!("{path} is named twice"),
-                    "name each drive once, by one path",
-                ));
+                return Err(Error::usage(format!("{path} is named twice"), "name each drive once"));
             }
             named.push(known);
         }
@@ -297,8 +297,8 @@ impl Manager {
     pub async fn wipe(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
         let stranger = || {
             Error::refused(
-                format!("{}: in use by another process or mounted", request.path),
-                "stop what has it",
+                format!("{} is in use by another process, or mounted", request.path),
+                "unmount it, or stop the program that uses it",
             )
         };
         let turn = self.turn().await?;
@@ -326,9 +326,7 @@ impl Manager {
         self.tell_absent().await;
         match outcome {
             None => Ok(api::Wiped { done: true, held }),
-            Some(problem) => {
-                Err(Error::failed(format!("{}: {problem}", path[0]), "check the drive"))
-            }
+            Some(problem) => Err(Error::failed(format!("{}: {problem}", path[0]), CHECK_DRIVE)),
         }
     }
 
@@ -386,8 +384,8 @@ fn describe_taken(
             Some(named) => named.plan.refused = false,
             None => {
                 return Err(Error::usage(
-                    format!("{path} is to be overwritten but is none of the drives"),
-                    "name with --overwrite only drives of this request",
+                    format!("--overwrite names {path}, which is none of the drives"),
+                    "use --overwrite only with drives of this command",
                 ));
             }
         }
@@ -396,17 +394,17 @@ fn describe_taken(
 }
 
 fn no_drive(text: String) -> Error {
-    Error::failed(text, "name an existing file or block device")
+    Error::failed(text, "name an existing block device or file")
 }
 
 fn not_opened(error: &LookError) -> Error {
     let text = error.to_string();
     match error {
         LookError::Open(OpenError::InUse { .. }) => {
-            Error::refused(text, "take another drive, or free this one")
+            Error::refused(text, "use another drive, or unmount or stop what uses this one")
         }
         LookError::Open(_) => no_drive(text),
-        LookError::Silent(_) => Error::failed(text, "check the drive, or take another"),
+        LookError::Silent(_) => Error::failed(text, "check the drive, or use another"),
     }
 }
 
@@ -415,7 +413,7 @@ fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), 
     if let Some(place) = places.in_use(path) {
         return Err(Error::refused(
             format!("{path} is in use: slot {} of array \"{}\"", place.slot, place.array),
-            "take another drive",
+            "use another drive",
         ));
     }
     if inventory.find(path).is_some_and(|known| known.is_reserved()) {
@@ -425,8 +423,8 @@ fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), 
 }
 
 fn being_used(path: &str) -> Error {
-    let text = format!("{path} is being used by another request");
-    Error::refused(text, "wait for it, or take another drive")
+    let text = format!("{path} is in use by another command that has not ended");
+    Error::refused(text, "wait until that command ends, or use another drive")
 }
 
 fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
@@ -439,7 +437,7 @@ fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
                 plan.serial,
                 plan.destroys.as_deref().unwrap_or("something")
             ),
-            format!("take another drive, or destroy it with: --overwrite {}", plan.path),
+            format!("use another drive, or destroy what it holds with: --overwrite {}", plan.path),
         )),
     }
 }

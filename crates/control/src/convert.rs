@@ -8,8 +8,8 @@ use crate::probe;
 use drives::SharedDrive;
 use engine::lost::Lost;
 use engine::manage::command::{
-    ArrayState, ArrayStatus, ExportStatus, RegionMapStatus, SlotHealth, SlotStatus, TaskKind,
-    TaskStatus, UnreadableRange, VolumeStatus,
+    ArrayState, ArrayStatus, ExportStatus, Hindrance, RegionMapStatus, SlotHealth, SlotStatus,
+    TaskKind, TaskStatus, UnreadableRange, VolumeStatus,
 };
 use engine::manage::lost::unreadable_ranges;
 use format::{ArrayRecord, ExportAddress, Listener, LostReason, NvmeExport};
@@ -43,7 +43,9 @@ pub fn array(status: &ArrayStatus, inventory: &Inventory, exports: &Exports) -> 
         warnings: lost_pages(status).into_iter().collect(),
         slots: slots(status),
         tasks: status.tasks.iter().map(|t| task(&status.name, t)).collect(),
-        last_scrub: status.last_scrub.map(probe::last_scrub),
+        last_scrub: status
+            .last_scrub
+            .map(|scrub| probe::last_scrub(scrub, status.uncompared_bytes)),
         unreadable: status.unreadable.iter().map(unreadable).collect(),
         region_map: Some(region_map(status.region_map)),
         drive_io: drive_io(status, inventory),
@@ -61,8 +63,8 @@ fn lost_pages(status: &ArrayStatus) -> Option<String> {
     let lost = status.region_map.lost_pages;
     (lost > 0).then(|| {
         format!(
-            "{lost} pages of the region map were on no drive: all of what they stood for is \
-             resynced, and what was never written there may not read as zeros"
+            "{lost} pages of the region map were lost: the regions that they describe are \
+             resynced, and blocks there that were never written may not read as zeros"
         )
     })
 }
@@ -130,7 +132,12 @@ pub fn named_task(id: &str) -> Option<(&str, TaskKind)> {
 fn task(array: &str, task: &TaskStatus) -> api::Task {
     let problem = task.stuck.map(|stuck| {
         let (reason, offset) = (stuck.reason, stuck.offset);
-        format!("{reason}: group {}, byte {offset} of its drives' data areas", stuck.group.0)
+        let todo = match reason {
+            Hindrance::ListFull => "; write the lost blocks anew or discard them",
+            Hindrance::Unreadable | Hindrance::Unavailable => "",
+        };
+        let group = stuck.group;
+        format!("{reason}{todo} (group {group}, at byte {offset} of its drives' data areas)")
     });
     let progress = match task.total_bytes {
         0 => 1.0,
@@ -139,8 +146,6 @@ fn task(array: &str, task: &TaskStatus) -> api::Task {
     api::Task {
         id: format!("{array}:{}", kind_word(task.kind)),
         progress,
-        bytes_done: task.done_bytes,
-        bytes_total: task.total_bytes,
         seconds_left: task.seconds_left.filter(|_| problem.is_none() && !task.paused),
         kind: match task.kind {
             TaskKind::Rebuild => api::TaskKind::Rebuild,
@@ -287,7 +292,7 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
         warnings: Vec::new(),
         slots,
         tasks: Vec::new(),
-        last_scrub: record.last_scrub.map(probe::last_scrub),
+        last_scrub: record.last_scrub.map(|scrub| probe::last_scrub(scrub, None)),
         unreadable: recorded_lost(record),
         region_map: None,
         drive_io: Vec::new(),

@@ -162,7 +162,7 @@ impl Exports {
         found.map_err(|error| {
             Error::failed(
                 format!("can't listen on {text}: {error}"),
-                "see whether the name server answers, or say an IP address",
+                "check that the name server answers, or use an IP address",
             )
         })
     }
@@ -307,8 +307,8 @@ impl Exports {
         match &self.listening[key].protocol {
             Protocol::Nbd(_, table) if table.add(name, target) => Ok(()),
             _ => Err(Error::failed(
-                format!("{name} is exported at {key} already"),
-                "see the exports with: palisade export list",
+                format!("{name} is already exported at {key}"),
+                "list exports with: palisade export list",
             )),
         }
     }
@@ -426,16 +426,16 @@ fn refused(why: Refused, nvme: &NvmeExport) -> Error {
     let NvmeExport { subsystem, nsid, .. } = nvme;
     match why {
         Refused::NamespaceTaken => Error::failed(
-            format!("subsystem {subsystem} has another namespace {nsid}"),
-            "delete one of the exports (palisade export list), or give it another --subsystem",
+            format!("subsystem {subsystem} already has a namespace {nsid}"),
+            "delete that export (palisade export list), or use another --subsystem",
         ),
         Refused::NamespaceNumber => Error::failed(
-            format!("subsystem {subsystem} can't have a namespace {nsid}"),
-            "give the export another --subsystem",
+            format!("subsystem {subsystem} can't have a namespace {nsid}: the number is too high"),
+            "use another --subsystem",
         ),
         Refused::DiscoveryName => Error::usage(
-            format!("{subsystem} is the name of the discovery service"),
-            "give the export another --subsystem",
+            format!("{subsystem} is the NQN of the discovery service"),
+            "use another --subsystem",
         ),
     }
 }
@@ -444,8 +444,8 @@ fn told_otherwise(wanted: &Listener, port: &Port) -> Error {
     let Port { address, service } = port;
     let address = address.as_deref().unwrap_or("its own address");
     Error::failed(
-        format!("hosts are told already that {} is {address}, port {service}", wanted.address),
-        "an address is advertised in one way: say the same, or listen on another port",
+        format!("{} is already advertised as {address}, port {service}", wanted.address),
+        "use the same --advertise, or listen on another port",
     )
 }
 
@@ -464,8 +464,8 @@ async fn accept(
                 if said.is_none_or(|then| then.elapsed() >= QUIET) {
                     said = Some(Instant::now());
                     runtime::say(format_args!(
-                        "palisade: clients of {address} can't be accepted: {error}\n  \
-                         end other connections, or raise the limit of open files (ulimit -n)"
+                        "palisade: connections to {address} can't be accepted: {error}\n  \
+                         close other connections, or raise the limit of open files (ulimit -n)"
                     ));
                 }
                 tokio::time::sleep(REST).await;

@@ -28,26 +28,89 @@ impl Error {
 
 impl From<ManageError> for Error {
     fn from(error: ManageError) -> Self {
-        let hint = match &error {
-            ManageError::Assemble(why) => advice(why, StartOptions::default()),
-            ManageError::LeftBehind(_) => "bring the drive back, then: palisade array stop NAME; \
-                                           palisade array assemble NAME (its --help says how \
-                                           to start without)"
-                .to_owned(),
-            ManageError::SlotInUse(slot) => {
-                format!("take it out first with: palisade array fail NAME --drive slot:{slot}")
-            }
-            other => other.hint(),
-        };
-        let code = if error.refused_for_safety() {
+        let code = if protects(&error) {
             ErrorCode::Refused
         } else if is_usage(&error) {
             ErrorCode::Usage
         } else {
             ErrorCode::Failed
         };
-        Self { error: error.to_string(), hint, code }
+        Self { hint: hint(&error), error: error.to_string(), code }
     }
+}
+
+/// What to do about a failure, one line; [`Error::about`] puts the array's name in.
+fn hint(error: &ManageError) -> String {
+    let text = match error {
+        ManageError::NoArray(_) => "list arrays with: palisade array list",
+        ManageError::NoVolume(..) => "list volumes with: palisade volume list",
+        ManageError::NoExport(..) | ManageError::Exported(_) => {
+            "list exports with: palisade export list; delete one with: palisade export delete ID"
+        }
+        ManageError::NameTaken(_) => "choose another name",
+        ManageError::BadName(_) => "choose a name of these characters",
+        ManageError::Layout(_) => "change --level, --strip or the number of drives",
+        ManageError::BadBlock(_) => "use --block 512 or --block 4096",
+        ManageError::BadSize(..) => "give a multiple of the block size",
+        ManageError::NoSpace { .. } => {
+            "choose a smaller size, or delete a volume with: palisade volume delete ARRAY/VOLUME"
+        }
+        ManageError::NoDrive(..) | ManageError::NoSlot(..) => {
+            "list its drives with: palisade array show NAME"
+        }
+        ManageError::SlotInUse(slot) => {
+            return format!("take it out first with: palisade array fail NAME --drive slot:{slot}");
+        }
+        ManageError::WouldLose(_) => {
+            "replace the group's failed drives first: palisade array replace NAME --slot N \
+             --with PATH"
+        }
+        ManageError::LeftBehind(_) => {
+            "bring the drive back, then restart the array: palisade array stop NAME; palisade \
+             array assemble NAME (its --help tells how to start without the drive)"
+        }
+        ManageError::TooSmall { .. } => "use a larger drive",
+        ManageError::BlockSize { .. } => "use a drive whose block size is not larger",
+        ManageError::Cancelled(_) => "its drives are free: create the array again",
+        ManageError::Impossible(_) => "delete volumes or exports, or choose smaller values",
+        ManageError::TooManyCores { fit, .. } => {
+            return format!("set cores = {fit} in the daemon's configuration, then restart it");
+        }
+        ManageError::BeingMade(_) => {
+            "wait until it is running, or stop it with: palisade array stop NAME"
+        }
+        ManageError::Busy(_) => "wait for it with: palisade array wait NAME",
+        ManageError::NoTask(_) => "list tasks with: palisade task list",
+        ManageError::NeededResync => "pause it with: palisade task pause NAME:resync",
+        ManageError::State(_) => "see which drives are missing: palisade array show NAME",
+        ManageError::NoRedundancy => "only arrays of level 1, 5, 6 and 10 scrub and rebuild",
+        ManageError::Drive(..) => "check the drive and its cabling, or use another drive",
+        ManageError::Quarantined(_) => {
+            "wait until the drive answers, reset it, or use another drive"
+        }
+        ManageError::Assemble(why) => return advice(why, StartOptions::default()),
+        ManageError::JournalGap { .. } => {
+            "bring missing drives back, or give up what was written last: palisade array assemble \
+             NAME --accept-loss (what may be wrong is then listed as lost until it is written \
+             again)"
+        }
+        ManageError::NothingFound => "see what each drive holds: palisade drive list",
+    };
+    text.to_owned()
+}
+
+/// Whether a request was refused to protect data, rather than failed.
+fn protects(error: &ManageError) -> bool {
+    matches!(
+        error,
+        ManageError::WouldLose(_)
+            | ManageError::LeftBehind(_)
+            | ManageError::SlotInUse(_)
+            | ManageError::Assemble(_)
+            | ManageError::JournalGap { .. }
+            | ManageError::Exported(_)
+            | ManageError::Quarantined(_)
+    )
 }
 
 /// What to do about an array that can't be started with these options: whole commands, where
@@ -59,41 +122,73 @@ pub fn advice(why: &AssembleError, options: StartOptions) -> String {
         format!("palisade array assemble NAME{degraded}{loss}")
     };
     let StartOptions { start_degraded, accept_loss } = options;
-    match why {
-        AssembleError::Diverged { .. } => format!(
-            "keep the drives of one history, take the others away, then: {}; replace them later",
-            assemble(true, accept_loss)
-        ),
-        AssembleError::CreationInterrupted { .. } => {
-            "delete it with: palisade array delete NAME --yes, and create it again".to_owned()
+    let text = match why {
+        AssembleError::NoRecord => "see what each drive holds: palisade drive list",
+        AssembleError::Foreign { .. } => "assemble one array at a time, by its UUID",
+        AssembleError::Cloned { .. } => "remove one of the two, or erase it: palisade drive wipe",
+        AssembleError::Diverged { .. } => {
+            return format!(
+                "keep the drives of one part, remove the others, then: {}; replace the others later",
+                assemble(true, accept_loss)
+            );
         }
-        AssembleError::NeedsStartDegraded { .. } => format!(
-            "bring the drives back, or make sure that they are not in use elsewhere and say: {}",
-            assemble(true, accept_loss)
-        ),
-        AssembleError::NeedsAcceptLoss { .. } => format!(
-            "bring the missing drives back, or accept that blocks near the last writes may be \
-             wrong: {}",
-            assemble(start_degraded, true)
-        ),
-        AssembleError::TailMissing { instead: None, .. } => format!(
-            "give the drives their former size, or accept that what only the missing records said \
-             is forgotten, such as a volume that was made last: {}",
-            assemble(start_degraded, true)
-        ),
+        AssembleError::Swapped { .. } | AssembleError::Inconsistent { .. } => {
+            "something else wrote the drive's record: remove the drive or erase it (palisade \
+             drive wipe), then replace it"
+        }
+        AssembleError::BlockSize { .. } => {
+            "give the drive its former block size, or copy it to a drive that has it; without the \
+             drive the array starts if its redundancy covers it, and calls it failed"
+        }
+        AssembleError::ReadOnly { .. } => "use the release that wrote it",
+        AssembleError::CreationInterrupted { .. } => {
+            "delete it with: palisade array delete NAME --yes, then create it again"
+        }
+        AssembleError::TooManyMissing { lacking, .. } if lacking.iter().any(|m| m.set_back) => {
+            "put the newer state of these drives back: they hold an old copy or snapshot, which \
+             does not match the other drives"
+        }
+        AssembleError::TooManyMissing { .. } => "bring the missing drives back",
+        AssembleError::NeedsStartDegraded { .. } => {
+            return format!(
+                "bring the drives back, or make sure that no other host uses them and start \
+                 without them: {}",
+                assemble(true, accept_loss)
+            );
+        }
+        AssembleError::NeedsAcceptLoss { .. } => {
+            return format!(
+                "bring the missing drives back, or accept that blocks near the last writes may be \
+                 wrong: {}",
+                assemble(start_degraded, true)
+            );
+        }
+        AssembleError::TailMissing { instead: None, .. } => {
+            return format!(
+                "give the drives their former size, or accept that the last changes are \
+                 forgotten, such as a new volume: {}",
+                assemble(start_degraded, true)
+            );
+        }
         AssembleError::TailMissing { instead: Some(instead), .. } => match **instead {
             AssembleError::NeedsStartDegraded { .. } | AssembleError::Diverged { .. } => {
-                advice(instead, options)
+                return advice(instead, options);
             }
-            _ => why.advice().to_owned(),
+            _ => "give the drives their former size, or bring the missing drives back",
         },
-        other => other.advice().to_owned(),
-    }
+    };
+    text.to_owned()
 }
 
 /// Whether the request could not be right whatever the state of arrays and drives.
 fn is_usage(error: &ManageError) -> bool {
-    matches!(error, ManageError::BadName(_) | ManageError::BadSize(..) | ManageError::Layout(_))
+    matches!(
+        error,
+        ManageError::BadName(_)
+            | ManageError::BadSize(..)
+            | ManageError::BadBlock(_)
+            | ManageError::Layout(_)
+    )
 }
 
 #[cfg(test)]

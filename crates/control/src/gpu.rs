@@ -74,11 +74,12 @@ impl Parity {
 fn tell(placement: Placement, event: &Event) {
     match event {
         Event::Opened(name) => {
-            runtime::say(format_args!("palisade: parity on {name}, too ({placement})"))
+            runtime::say(format_args!("palisade: parity is also computed on {name} ({placement})"))
         }
         Event::NotShared(error) => {
             runtime::say(format_args!(
-                "palisade: warning: strips are copied to the GPU and back: {error}"
+                "palisade: warning: the GPU can't reach the daemon's memory, strips are copied: \
+                 {error}"
             ));
         }
         Event::Fenced(fence) => say(placement, fence),
@@ -90,15 +91,15 @@ fn say(placement: Placement, fence: &Fence) {
         return;
     }
     runtime::say(format_args!(
-        "palisade: warning: no parity is computed on a GPU from now on: {fence}"
+        "palisade: warning: the GPU is not used for parity from now on: {fence}"
     ));
     match fence {
         Fence::Wrong { .. } | Fence::Undone { .. } => {
-            runtime::say(format_args!("  scrub all arrays: what it computed may be wrong"))
+            runtime::say(format_args!("  parity that it computed may be wrong: scrub all arrays"))
         }
-        _ if is_none(fence) => {
-            runtime::say(format_args!("  install NVIDIA's driver, or serve with --parity cpu"))
-        }
+        _ if is_none(fence) => runtime::say(format_args!(
+            "  install NVIDIA's driver, or start the daemon with --parity cpu"
+        )),
         _ => {}
     }
 }

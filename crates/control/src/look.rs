@@ -31,7 +31,7 @@ pub enum LookError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// It does not answer.
-    #[error("{}: no answer within {} s", .0.display(), LOOK.as_secs())]
+    #[error("{} did not answer within {} s", .0.display(), LOOK.as_secs())]
     Silent(PathBuf),
 }
 

@@ -8,7 +8,7 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::api::{self, Error};
-use crate::claims::{Taken, paths_of};
+use crate::claims::{CHECK_DRIVE, Taken, paths_of};
 use crate::convert;
 use crate::data::Data;
 use crate::exports::Exports;
@@ -173,7 +173,7 @@ impl Manager {
         }
         self.array(name).await?;
         Err(Error::failed(
-            format!("array \"{name}\" does not run"),
+            format!("array \"{name}\" is not running"),
             format!("start it with: palisade array assemble {name}"),
         ))
     }
@@ -186,7 +186,7 @@ impl Manager {
         array
     }
 
-    /// Makes an array.
+    /// Creates an array.
     pub async fn create(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
@@ -205,7 +205,7 @@ impl Manager {
         Ok(self.describe(&status).await)
     }
 
-    /// What making an array would do.
+    /// What creating an array would do.
     pub async fn plan(&self, request: &api::CreateArray) -> Result<api::Plan, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
@@ -220,7 +220,7 @@ impl Manager {
         let name = &request.name;
         if name.parse::<Uuid>().is_ok() {
             return Err(Error::usage(
-                format!("\"{name}\" can't be a name: it reads as a UUID"),
+                format!("\"{name}\" is not a valid name: it reads as a UUID"),
                 "choose another name",
             ));
         }
@@ -238,7 +238,7 @@ impl Manager {
             None => Ok(()),
             Some(taken) => Err(Error::failed(
                 format!(
-                    "the name \"{name}\" is taken by array {}, which does not run",
+                    "the name \"{name}\" is taken by array {}, which is not running",
                     taken.array
                 ),
                 format!(
@@ -258,8 +258,8 @@ impl Manager {
         let running = self.running().await?;
         if running.iter().any(|s| is_called(name, &s.name, &s.uuid.to_string())) {
             return Err(Error::failed(
-                format!("array \"{name}\" runs already"),
-                format!("see it with: palisade array show {name}"),
+                format!("array \"{name}\" is already running"),
+                format!("show it with: palisade array show {name}"),
             ));
         }
         // What can't be opened is as good as missing; the engine decides what that means.
@@ -368,7 +368,7 @@ impl Manager {
         self.tell_absent().await;
         let rest = rest?;
         if let Some(problem) = rest.problems.into_iter().next() {
-            return Err(Error::failed(problem, "check the drive, or leave it out"));
+            return Err(Error::failed(problem, CHECK_DRIVE));
         }
         erased.extend(rest.serials);
         Ok(api::Deleted { done: true, left: self.left(&array, &erased) })
@@ -431,7 +431,7 @@ impl Manager {
         let Some((name, kind)) = convert::named_task(id) else {
             return Err(Error::failed(
                 format!("there is no task \"{id}\""),
-                "list them with: palisade task list",
+                "list tasks with: palisade task list",
             ));
         };
         let array = self.named(name).await?;
@@ -465,22 +465,24 @@ fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
         [] => Err(unknown_array(name)),
         [_] => Ok(()),
         [first, second, ..] => Err(Error::refused(
-            format!("two arrays are called \"{name}\": {first} and {second}"),
-            "name the one you mean by its UUID",
+            format!("two arrays are named \"{name}\": {first} and {second}"),
+            "name the array by its UUID",
         )),
     }
 }
 
 fn unknown_array(name: &str) -> Error {
-    Error::failed(format!("no array is called \"{name}\""), "list them with: palisade array list")
+    let hint = "list arrays with: palisade array list";
+    Error::failed(format!("no array is named \"{name}\""), hint)
 }
 
 fn parse_level(text: &str) -> Result<Level, Error> {
     text.parse().map_err(|error: layout::NotLevel| {
-        Error::usage(format!("\"{text}\": {error}"), "name one of these levels")
+        Error::usage(format!("\"{text}\": {error}"), "use one of these levels")
     })
 }
 
+/// The array that a request asks for, as the engine takes it.
 fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
     NewArray {
         name: request.name.clone(),
@@ -490,7 +492,7 @@ fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
     }
 }
 
-/// What making the array would give; fails where the drives can't make it.
+/// What creating the array would give; fails where the drives can't make it.
 fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Error> {
     let offered = |taken: &Taken| Offered {
         path: taken.plan.path.clone(),
@@ -500,12 +502,6 @@ fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Err
     };
     let offered: Vec<Offered> = taken.iter().map(offered).collect();
     let Plan { layout, block_bytes, .. } = plan(new, &offered, cores)?;
-    if !matches!(block_bytes, 512 | 4096) {
-        return Err(Error::usage(
-            format!("a block of {block_bytes} bytes is not possible"),
-            "say --block 512 or --block 4096",
-        ));
-    }
     Ok(api::Plan {
         dry_run: true,
         name: new.name.clone(),

@@ -69,14 +69,15 @@ fn told(flusher: Result<(), Errno>, locked: Option<Result<(), NotLocked>>) -> ap
     let mut problems = Vec::new();
     if let Err(error) = flusher {
         problems.push(format!(
-            "who needs memory may wait for I/O (CAP_SYS_RESOURCE allows to avoid it: {error})"
+            "the daemon may wait for I/O when it needs memory, as the kernel refused \
+             PR_SET_IO_FLUSHER ({error}); run it with CAP_SYS_RESOURCE"
         ));
     }
     if let Some(Err((error, limit))) = locked {
         let limit = limit.map_or("unlimited".to_owned(), format_size);
         problems.push(format!(
-            "its memory is not locked (CAP_IPC_LOCK or LimitMEMLOCK=infinity allow it, the limit \
-             is {limit}: {error})"
+            "the daemon's memory is not locked, as the kernel refused mlockall ({error}, the limit \
+             is {limit}); run it with CAP_IPC_LOCK or LimitMEMLOCK=infinity"
         ));
     }
     api::Memory {
@@ -91,9 +92,8 @@ fn told(flusher: Result<(), Errno>, locked: Option<Result<(), NotLocked>>) -> ap
 pub fn say(memory: &api::Memory) {
     if let Some(problem) = &memory.problem {
         runtime::say(format_args!(
-            "palisade: warning: where memory is short, programs of this machine that write to \
-             volumes may wait for ever: {problem}\n  \
-             allow it, or serve other machines only"
+            "palisade: warning: when this machine runs short of memory, its programs that write \
+             to volumes may hang\n  {problem}"
         ));
     }
     let locked = match (memory.locked, memory.left_to_gpu) {
@@ -101,8 +101,7 @@ pub fn say(memory: &api::Memory) {
         (false, true) => "not locked, as a GPU may be used",
         (false, false) => "not locked",
     };
-    let waits = if memory.io_flusher { "never waits" } else { "may wait" };
-    runtime::say(format_args!("palisade: memory is {locked}; who needs more {waits} for I/O"));
+    runtime::say(format_args!("palisade: memory is {locked}"));
 }
 
 #[cfg(test)]

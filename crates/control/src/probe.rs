@@ -2,8 +2,9 @@
 
 use crate::api;
 use crate::convert;
-use drives::SharedDrive;
-use format::{ArrayRecord, FormatError, LostTail, SlotState};
+use drives::{BlockingDrive, SharedDrive, now};
+use engine::manage::{erase_records, read_record};
+use format::{ArrayRecord, FormatError, SlotState};
 use io::{BufMut, DriveError, Pool};
 use units::{MIB, Slot};
 
@@ -21,7 +22,7 @@ pub struct Content {
 impl Content {
     /// What would be destroyed if it were overwritten, as far as is known; `None`: nothing.
     pub fn holds(&self) -> Option<String> {
-        let problem = self.problem.as_ref().map(|told| format!("what nobody knows: {told}"));
+        let problem = self.problem.as_ref().map(|told| format!("something unknown: {told}"));
         self.signature.clone().or(problem)
     }
 
@@ -82,50 +83,6 @@ fn read_what_can_be(
     Ok((all, false))
 }
 
-/// The record of a slot: its front, and as much more as that says. `None`: it can't be read.
-fn read_slot(drive: &SharedDrive, offset: u64) -> Result<Option<BufMut>, DriveError> {
-    let Some(front) = read(drive, offset, PIECE_BYTES)? else { return Ok(None) };
-    match format::longer_than(&front) {
-        Some(bytes) => read(drive, offset, bytes as u64),
-        None => Ok(Some(front)),
-    }
-}
-
-/// The record that counts on a drive. A slot that can't be read is passed over like one that was
-/// not written whole.
-///
-/// # Errors
-/// Outer: the drive can't be read. Inner: there is no record, or none that is understood.
-pub fn read_record(drive: &SharedDrive) -> Result<Result<ArrayRecord, FormatError>, DriveError> {
-    let bytes = drive.info().bytes;
-    if bytes < 2 * MIB {
-        return Ok(Err(FormatError::NoMagic));
-    }
-    let mut images = [const { None }; format::slots::SLOTS];
-    for (image, offset) in images.iter_mut().zip(format::slot_offsets(bytes)) {
-        *image = read_slot(drive, offset)?;
-    }
-    if images.iter().all(Option::is_none) {
-        return Err(DriveError::Media);
-    }
-    let mut lost = LostTail::of(images.each_ref().map(Option::as_deref));
-    if let Some(lost) = &mut lost {
-        for (slot, offset) in lost.places(bytes) {
-            let image = read_slot(drive, offset)?;
-            if image.as_ref().is_some_and(|image| lost.take(slot, image)) {
-                images[slot] = image;
-            }
-        }
-    }
-    let slots = images.each_ref().map(|image| image.as_deref().unwrap_or_default());
-    let newest = format::newest(slots);
-    let newest = newest.and_then(|newest| match &lost {
-        Some(lost) => lost.doubt(newest),
-        None => Ok(newest),
-    });
-    Ok(newest.map(|(_, record)| record))
-}
-
 /// Looks at head and tail of a drive.
 pub fn content(drive: &SharedDrive) -> Content {
     look(drive).unwrap_or_else(|error| Content {
@@ -138,8 +95,9 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let bytes = drive.info().bytes;
     let block = u64::from(drive.info().block_bytes);
     let mut version = None;
-    let (record, mut problem) = match read_record(drive)? {
-        Ok(record) => (Some(record), None),
+    let found = now(read_record(&BlockingDrive(drive.clone())))?;
+    let (record, mut problem) = match found {
+        Ok((_, record)) => (Some(record), None),
         Err(FormatError::NoMagic) => (None, None),
         // Whether it counts is for a start to find out, with the other drives.
         Err(error @ FormatError::TailMissing { .. }) => (error.in_doubt(), Some(error.to_string())),
@@ -169,7 +127,7 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let signature =
         version.or(known).or(unknown.map(|(_, end)| format!("unknown data ({end} of the drive)")));
     if !(all_before && all_behind) {
-        let told = "blocks near its ends can't be read, a record may be there".to_owned();
+        let told = "blocks at its ends can't be read, and may hold a record".to_owned();
         problem = problem.or(Some(told));
     }
     Ok(Content { record: None, signature, problem })
@@ -205,7 +163,7 @@ pub fn inspected(path: &str, bytes: u64, record: &ArrayRecord) -> api::Inspected
         volumes: recorded_volumes(record),
         lost_ranges: record.lost.len() as u64,
         unreadable: convert::recorded_lost(record),
-        last_scrub: record.last_scrub.map(last_scrub),
+        last_scrub: record.last_scrub.map(|scrub| last_scrub(scrub, None)),
     }
 }
 
@@ -251,10 +209,11 @@ pub fn recorded_slots(
     slots.map(info).collect()
 }
 
-/// The result of a scrub for the interface.
-pub fn last_scrub(scrub: format::LastScrub) -> api::LastScrub {
+/// The result of a scrub for the interface, with what a running array knows of it besides.
+pub fn last_scrub(scrub: format::LastScrub, uncompared_bytes: Option<u64>) -> api::LastScrub {
     api::LastScrub {
         checked_bytes: scrub.checked_bytes,
+        uncompared_bytes,
         mismatches: scrub.mismatches,
         repaired: scrub.repaired,
         unlocated: scrub.unlocated,
@@ -281,7 +240,7 @@ pub enum WipeError {
 pub fn wipes_foreign(path: &str, what: &str) -> api::Error {
     api::Error::refused(
         format!("this erases {path}, which holds {what}"),
-        format!("if that is meant, say it again with --yes --overwrite {path}"),
+        format!("to erase it anyway, repeat the command with --yes --overwrite {path}"),
     )
 }
 
@@ -297,13 +256,9 @@ pub fn wipe(path: &std::path::Path, overwrite: bool) -> Result<Content, WipeErro
     Ok(seen)
 }
 
-/// Zeroes head area, tail area and what lies behind it (`docs/format.md`, "Wiping").
+/// Erases the records of a drive, and what else lies there (`docs/format.md`, "Wiping").
 pub fn erase(drive: &SharedDrive) -> Result<(), DriveError> {
-    let bytes = drive.info().bytes;
-    let tail = format::tail_offset(bytes);
-    drive.zero_blocking(0, bytes.min(format::AREA_BYTES))?;
-    drive.zero_blocking(tail, bytes - tail)?;
-    drive.flush_blocking()
+    now(erase_records(&BlockingDrive(drive.clone())))
 }
 
 #[cfg(test)]
@@ -414,7 +369,7 @@ mod tests {
         let seen = content(&drive);
         assert!(seen.record.is_none() && seen.problem.is_some());
         let holds = seen.holds().expect("it may hold anything");
-        assert!(holds.starts_with("what nobody knows: "), "{holds}");
+        assert!(holds.starts_with("something unknown: "), "{holds}");
         faults.lose(0..12 * MIB);
         assert!(content(&drive).problem.expect("none").starts_with("can't be read: "));
     }

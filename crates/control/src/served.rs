@@ -48,15 +48,14 @@ impl Manager {
         let exported = array.exports.iter().any(|e| e.volume_name == volume);
         if bytes < now && bytes > 0 && !shrink {
             let lost = now - bytes;
-            let exported = if exported { ", which is exported," } else { "" };
+            let exported = if exported { ", which is exported" } else { "" };
             return Err(Error::refused(
                 format!(
-                    "this gives up the last {} ({lost} bytes) of volume {}/{volume}{exported} and \
-                     what is in them",
+                    "this destroys the last {} ({lost} bytes) of volume {}/{volume}{exported}",
                     format_size(lost),
                     array.name
                 ),
-                "if that is meant, say it again with --yes",
+                "to shrink the volume, repeat the command with --yes",
             ));
         }
         let name = volume.to_owned();
@@ -103,7 +102,7 @@ impl Manager {
         let running = self.running().await?;
         let Some(array) = running.iter().find(|array| array.id == named.id) else {
             return Err(Error::failed(
-                format!("array \"{}\" was just stopped", named.name),
+                format!("array \"{}\" was stopped meanwhile", named.name),
                 format!("start it with: palisade array assemble {}", named.name),
             ));
         };
@@ -157,10 +156,10 @@ impl Manager {
         self.tell_absent().await;
         if is_nvme && !self.data.let_go(volume).await {
             return Err(Error::failed(
-                format!("export {id} is deleted, but commands that hosts sent it are not over yet"),
+                format!("export {id} is deleted, but commands of its hosts have not ended yet"),
                 format!(
-                    "wait before you delete its volume; palisade array show {} tells of drives \
-                     that don't answer",
+                    "wait before you delete its volume; see which drive does not answer with: \
+                     palisade array show {}",
                     array.name
                 ),
             ));
@@ -219,7 +218,7 @@ impl Manager {
             for status in &array.exports {
                 if let Some(Ok(())) = self.retry(array, status).await {
                     let (name, at) = (name(array, status), address::text(&status.address));
-                    runtime::say(format_args!("palisade: {name} is served at {at} now"));
+                    runtime::say(format_args!("palisade: {name} is now exported at {at}"));
                 }
             }
         }
@@ -263,8 +262,8 @@ impl Manager {
 }
 
 fn no_export(id: &str) -> Error {
-    let text = format!("no export is called \"{id}\"");
-    Error::failed(text, "list them with: palisade export list")
+    let text = format!("no export has the ID \"{id}\"");
+    Error::failed(text, "list exports with: palisade export list")
 }
 
 /// Whether a request says what it has to, in a possible form, whatever there is to be served.
@@ -276,8 +275,8 @@ fn check(request: &api::CreateExport) -> Result<(), Error> {
         (Some(nbd), []) if !says_of_nvme => address::parse(nbd).map(|_| ()),
         (None, [_, ..]) => check_nvme(request),
         _ => Err(Error::usage(
-            "an export is over NBD or over NVMe/TCP, and hosts are named of the latter",
-            "say --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
+            "an export needs either NBD or NVMe/TCP; hosts are named for NVMe/TCP only",
+            "use --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
         )),
     }
 }
@@ -287,14 +286,14 @@ fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
     if hosts.is_empty() != *any_host {
         return Err(Error::usage(
-            "who may connect is not said, or in two ways",
-            "say --host NQN for each host (a Linux host's is in /etc/nvme/hostnqn), or --any-host",
+            "an export over NVMe/TCP needs either the NQNs of its hosts or --any-host",
+            "use --host NQN for each host (on Linux: /etc/nvme/hostnqn), or --any-host",
         ));
     }
     if !advertise.is_empty() && advertise.len() != nvme_tcp.len() {
         return Err(Error::usage(
-            "there are not as many --advertise as --nvme-tcp",
-            "say one for each address, in the same order, or none",
+            format!("{} --advertise for {} --nvme-tcp", advertise.len(), nvme_tcp.len()),
+            "use one --advertise for each --nvme-tcp, in the same order, or none",
         ));
     }
     nvme_tcp.iter().try_for_each(|text| address::check_tcp(text, "--nvme-tcp"))?;
@@ -303,8 +302,8 @@ fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
     let any_port = nvme_tcp.iter().filter(|at| at.ends_with(":0")).count();
     if several.len() + any_port < nvme_tcp.len() {
         return Err(Error::usage(
-            "an address is there twice",
-            "say each --nvme-tcp ADDR:PORT once",
+            "the same address is given twice",
+            "give each --nvme-tcp ADDR:PORT once",
         ));
     }
     for name in hosts.iter().chain(&request.subsystem) {
@@ -361,16 +360,16 @@ fn is_exported(array: &str, export: &ExportStatus, id: &str) -> Error {
     match &export.address {
         ExportAddress::NvmeTcp(nvme) => Error::failed(
             format!(
-                "{array}/{volume} is namespace {} of subsystem {} already",
+                "{array}/{volume} is already exported, as namespace {} of subsystem {}",
                 nvme.nsid, nvme.subsystem
             ),
             format!(
-                "one with other hosts or addresses takes its place: palisade export delete {id}"
+                "to change its hosts or addresses, delete it first: palisade export delete {id}"
             ),
         ),
         _ => Error::failed(
             format!("{array}/{volume} is exported there already"),
-            "see the exports with: palisade export list",
+            "list exports with: palisade export list",
         ),
     }
 }

@@ -80,7 +80,8 @@ fn raise_file_limit() {
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {
-    Error::failed(format!("the daemon can't start: {error}"), "look at the limits of its account")
+    let hint = "raise the limits of the daemon's account (ulimit -a)";
+    Error::failed(format!("the daemon can't start: {error}"), hint)
 }
 
 /// Serves until it is told to stop. Answers with what went wrong then.
@@ -131,8 +132,9 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     server.abort();
     if !cores.stop() {
         runtime::say(format_args!(
-            "palisade: a drive has not answered: this process stays until it does, with nothing \
-             else open\n  start the daemon again; it can have that drive when this process is gone"
+            "palisade: a drive does not answer: this process stays until it does, and keeps only \
+             that drive open\n  start the daemon again; it can use the drive once this process has \
+             ended"
         ));
     }
     Ok(problems)
@@ -141,7 +143,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
 /// Tests the parity kernels and picks one, before anything depends on it.
 fn parity_kernel() -> Result<&'static str, Error> {
     parity::select_kernel().map_err(|error| {
-        let hint = format!("without {}, the best kernel that works is used", parity::VARIABLE);
+        let hint = format!("unset {} to use the best kernel that works", parity::VARIABLE);
         Error::failed(error.to_string(), hint)
     })
 }
@@ -167,7 +169,7 @@ async fn say_turned_away(data: Data) {
         data.turned_away().await;
         runtime::say(format_args!(
             "palisade: a client was turned away: each core serves at most {most} connections\n  \
-             end some, or raise cores in the configuration"
+             close some connections, or raise `cores` in the configuration"
         ));
         tokio::time::sleep(QUIET).await;
     }
@@ -188,11 +190,11 @@ async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
         ),
         ErrorKind::AlreadyExists => Error::failed(
             format!("can't listen on {}: {error}", path.display()),
-            "take it away, or name another socket with --socket",
+            "remove that file, or name another socket with --socket",
         ),
         _ => Error::failed(
             format!("can't listen on {}: {error}", path.display()),
-            "name a socket in a directory of yours with --socket, or run as root",
+            "run as root, or name a socket in a directory of yours with --socket",
         ),
     };
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -231,7 +233,7 @@ fn router(manager: Arc<Manager>) -> Router {
 
 async fn no_such_request() -> Response {
     answer::<Done>(Err(Error::usage(
-        "the daemon knows no such request",
+        "the daemon does not know this request",
         "use a client of the same release as the daemon",
     )))
 }
@@ -257,7 +259,7 @@ fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Error> {
     let text: &[u8] = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(text).map_err(|error| {
         Error::usage(
-            format!("the request is not understood: {error}"),
+            format!("the request is not valid: {error}"),
             "use a client of the same release as the daemon",
         )
     })

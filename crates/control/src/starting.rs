@@ -139,7 +139,7 @@ fn say_awaited(name: &str, absent: &[api::SlotInfo], wait: Duration) {
         absent.iter().map(|s| format!("slot {} (serial {})", s.slot, s.serial)).collect();
     runtime::say(format_args!(
         "palisade: array \"{name}\" waits for {}, at most {} s (drive_wait_ms)\n  \
-         start it without: palisade array assemble {name}",
+         to start it now, run: palisade array assemble {name}",
         slots.join(", "),
         wait.as_millis().div_ceil(1000)
     ));
@@ -160,13 +160,13 @@ fn unusable_drives(unusable: Vec<LookError>) -> Vec<Error> {
         .collect();
     if !names.is_empty() {
         problems.push(Error::failed(
-            format!("in use by another process or mounted: {}", names.join(", ")),
-            "stop what has them, such as another daemon, or take them out of the configuration's \
-             drives",
+            format!("drives in use by another process, or mounted: {}", names.join(", ")),
+            "stop the program that uses them, such as another daemon, or remove them from `drives` \
+             in the configuration",
         ));
     }
     let missing = |error: LookError| {
-        Error::failed(error.to_string(), "check the path in the configuration's drives")
+        Error::failed(error.to_string(), "correct the path in `drives` in the configuration")
     };
     problems.extend(rest.into_iter().map(missing));
     problems
@@ -185,7 +185,7 @@ fn lacking(status: &ArrayStatus) -> Option<Error> {
     Some(Error::failed(
         format!("array \"{}\" is {state}: {}", status.name, slots.join(", ")),
         format!(
-            "put another drive in: palisade array replace {} --slot {} --with PATH",
+            "replace the drive with: palisade array replace {} --slot {} --with PATH",
             status.name, first.slot
         ),
     ))

@@ -12,6 +12,7 @@
 //! Invariants: no `unsafe`; a request that was started is finished, whether or not its ticket
 //! lives.
 
+mod blocking;
 mod bound;
 mod counts;
 mod faulty;
@@ -22,6 +23,7 @@ mod ranges;
 mod shared;
 mod ticket;
 
+pub use blocking::{BlockingDrive, now};
 pub use bound::BoundDrive;
 pub use counts::IoCounts;
 pub use faulty::{Faults, Op};

@@ -61,19 +61,19 @@ pub enum OpenError {
         error: Error,
     },
     /// Another process has it.
-    #[error("{path}: in use by another process or mounted")]
+    #[error("{path} is in use by another process, or mounted")]
     InUse {
         /// What was opened.
         path: PathBuf,
     },
     /// Neither a file nor a block device.
-    #[error("{path}: not a file or block device")]
+    #[error("{path} is not a block device or file")]
     NotADrive {
         /// What was opened.
         path: PathBuf,
     },
     /// Smaller than one block.
-    #[error("{path}: too small for a drive")]
+    #[error("{path} is too small for a drive")]
     Empty {
         /// What was opened.
         path: PathBuf,

@@ -70,7 +70,7 @@ pub enum StaleReason {
         slot: Slot,
     },
     /// It is smaller than the record says.
-    #[error("it has {bytes} bytes where the array needs {needed}")]
+    #[error("it has {bytes} bytes, the array needs {needed}")]
     TooSmall {
         /// Bytes of the drive.
         bytes: u64,
@@ -103,11 +103,11 @@ fn list<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Why an array is not assembled. [`AssembleError::advice`] says what to do.
+/// Why an array is not assembled.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum AssembleError {
     /// No drive has a record.
-    #[error("none of the drives holds an array record")]
+    #[error("none of the drives holds the record of an array")]
     NoRecord,
     /// The drives are not all of one array.
     #[error("{first} and {second} belong to different arrays")]
@@ -118,7 +118,7 @@ pub enum AssembleError {
         second: String,
     },
     /// One drive was found twice: it was copied.
-    #[error("{first} and {second} both say that they are drive {drive}: one is a copy")]
+    #[error("{first} and {second} have the same identity, {drive}: one is a copy of the other")]
     Cloned {
         /// One path.
         first: String,
@@ -129,7 +129,7 @@ pub enum AssembleError {
     },
     /// Parts of the array were started separately and both went on.
     #[error(
-        "{} and {} hold histories of the array that went different ways",
+        "parts of the array were started separately and have diverged: {} and {}",
         list(newest),
         list(others)
     )]
@@ -140,7 +140,9 @@ pub enum AssembleError {
         others: Vec<String>,
     },
     /// A drive's own record names another slot than the array's.
-    #[error("{path} says that it is slot {own}, the newest record says slot {named}")]
+    #[error(
+        "{path} has the record of slot {own}, the array's newest record has it in slot {named}"
+    )]
     Swapped {
         /// The drive.
         path: String,
@@ -150,7 +152,7 @@ pub enum AssembleError {
         named: Slot,
     },
     /// Records of one history describe different arrays.
-    #[error("{path} describes the array's drives or layout differently than {newest}")]
+    #[error("the record on {path} describes other drives or another layout than that on {newest}")]
     Inconsistent {
         /// The drive.
         path: String,
@@ -158,7 +160,7 @@ pub enum AssembleError {
         newest: String,
     },
     /// A drive that belongs to the array can't take its smallest requests any more.
-    #[error("{path} has blocks of {drive} bytes, the array of {array}")]
+    #[error("{path} has a block size of {drive} bytes, the array has {array}")]
     BlockSize {
         /// The drive.
         path: String,
@@ -168,19 +170,23 @@ pub enum AssembleError {
         array: u32,
     },
     /// A later release wrote the record.
-    #[error("{path} was written by a later release; this one may only read it")]
+    #[error("{path} was written by a later release: this release may only read it")]
     ReadOnly {
         /// The drive.
         path: String,
     },
     /// Creation did not finish.
-    #[error("the creation of array {name} did not finish")]
+    #[error("the creation of array \"{name}\" was interrupted")]
     CreationInterrupted {
         /// The array.
         name: String,
     },
     /// More drives are missing than the redundancy replaces.
-    #[error("group {group} can do without {tolerated} drives, but lacks {}", list(lacking))]
+    #[error(
+        "group {group} lacks {} drives, its redundancy covers {tolerated}: {}",
+        lacking.len(),
+        list(lacking)
+    )]
     TooManyMissing {
         /// The group.
         group: GroupNo,
@@ -190,22 +196,22 @@ pub enum AssembleError {
         lacking: Vec<Missing>,
     },
     /// The missing drives could be running elsewhere.
-    #[error("missing and not known to have failed: {}", list(missing))]
+    #[error("drives are missing that are not known to have failed: {}", list(missing))]
     NeedsStartDegraded {
         /// The missing slots.
         missing: Vec<Missing>,
     },
     /// Parity that may be wrong would be needed.
-    #[error("groups {} were not stopped cleanly and lack a drive", list(groups))]
+    #[error("the array was not stopped cleanly, and a drive is missing in group {}", list(groups))]
     NeedsAcceptLoss {
         /// The groups.
         groups: Vec<GroupNo>,
     },
     /// Drives are needed that lost their last record slots.
     #[error(
-        "{}: the newest record may be missing, the size changed or the end was overwritten{}",
+        "{}: the newest record may be missing: its size changed or its end was overwritten{}",
         paths.join(", "),
-        instead.as_ref().map(|why| format!("; without: {why}")).unwrap_or_default()
+        instead.as_ref().map(|why| format!("; without it: {why}")).unwrap_or_default()
     )]
     TailMissing {
         /// The drives.
@@ -213,52 +219,6 @@ pub enum AssembleError {
         /// Why it can't be started without them, if it has redundancy.
         instead: Option<Box<AssembleError>>,
     },
-}
-
-impl AssembleError {
-    /// What to do about it, one line.
-    pub fn advice(&self) -> &'static str {
-        match self {
-            Self::NoRecord => "name the drives of the array, or create one",
-            Self::Foreign { .. } => "assemble the arrays separately",
-            Self::Cloned { .. } => "take one of the two away, or wipe it",
-            Self::Diverged { .. } => {
-                "decide which history to keep, take the other drives away, and start with \
-                 --start-degraded; then replace them"
-            }
-            Self::Swapped { .. } | Self::Inconsistent { .. } => {
-                "the drive's record was written by something else: take it away or wipe it, and \
-                 replace it"
-            }
-            Self::BlockSize { .. } => {
-                "bring it back to where its blocks had the array's size, copy it to such a drive, \
-                 or take it away: the array starts without it, if it can, and calls it failed"
-            }
-            Self::ReadOnly { .. } => "use the release that wrote it",
-            Self::CreationInterrupted { .. } => "wipe its drives and create it again",
-            Self::TooManyMissing { lacking, .. } if lacking.iter().any(|m| m.set_back) => {
-                "bring the newer state of the older drives back: a copy or a snapshot of them was \
-                 put in their place, which does not go with what the others hold"
-            }
-            Self::TooManyMissing { .. } => "bring the missing drives back",
-            Self::NeedsStartDegraded { .. } => {
-                "bring the drives back, or make sure that they are not in use elsewhere and say \
-                 --start-degraded"
-            }
-            Self::NeedsAcceptLoss { .. } => {
-                "bring the missing drives back, or say --accept-loss: blocks near the last \
-                 writes may be wrong"
-            }
-            Self::TailMissing { instead: None, .. } => {
-                "give the drives their former size, or say --accept-loss: what only the missing \
-                 records said is forgotten"
-            }
-            Self::TailMissing { instead: Some(why), .. } => match **why {
-                Self::NeedsStartDegraded { .. } | Self::Diverged { .. } => why.advice(),
-                _ => "give the drives their former size, or bring the missing drives back",
-            },
-        }
-    }
 }
 
 /// An array that may be started.

@@ -56,7 +56,7 @@ fn both_ways(found: &[Found], options: AssembleOptions) -> Result<Assembly, Asse
         }
         (Err(a), Err(b)) => {
             assert_eq!(core::mem::discriminant(a), core::mem::discriminant(b));
-            assert!(!a.to_string().is_empty() && !a.advice().is_empty());
+            assert!(!a.to_string().is_empty());
         }
         _ => panic!("the order of drives matters: {forward:?}, {backward:?}"),
     }

@@ -33,15 +33,15 @@ impl fmt::Display for LayoutError {
         match self {
             Self::Drives { level, drives } => write!(
                 f,
-                "level {level} cannot be made of {drives} drives: it takes {} to {MAX_DRIVES}{}",
+                "level {level} can't have {drives} drives: it takes {} to {MAX_DRIVES}{}",
                 level.min_drives().max(MIN_DRIVES),
                 if *level == Level::Raid10 { ", an even number" } else { "" },
             ),
             Self::Strip(bytes) => {
-                write!(f, "a strip of {bytes} bytes is not a power of two from 4K to 1M")
+                write!(f, "a strip size of {bytes} bytes is not a power of two from 4K to 1M")
             }
             Self::DataBytes(bytes) => {
-                write!(f, "a data area of {bytes} bytes per drive is too small or too large")
+                write!(f, "{bytes} bytes of data per drive are too few or too many")
             }
             Self::RangeCount(count) => write!(f, "{count} address ranges are not possible"),
             Self::Range { index, problem } => write!(f, "address range {index}: {problem}"),

@@ -41,8 +41,8 @@ type Opened<V> = (V, Arc<Fence>);
 /// An error reply to an option.
 struct Error(u32, &'static str);
 
-const MALFORMED: Error = Error(option_reply::ERR_INVALID, "malformed option data");
-const UNKNOWN_EXPORT: Error = Error(option_reply::ERR_UNKNOWN, "no such export");
+const MALFORMED: Error = Error(option_reply::ERR_INVALID, "the option is malformed");
+const UNKNOWN_EXPORT: Error = Error(option_reply::ERR_UNKNOWN, "there is no such export");
 
 /// What an option leads to.
 enum Next<V> {
@@ -142,7 +142,7 @@ impl<X: Exports> Haggle<'_, X> {
             option::STARTTLS => {
                 Err(Error(option_reply::ERR_POLICY, "TLS is not offered on this socket"))
             }
-            _ => Err(Error(option_reply::ERR_UNSUP, "unknown option")),
+            _ => Err(Error(option_reply::ERR_UNSUP, "this option is not supported")),
         };
         match outcome {
             Ok(()) => self.reply(code, option_reply::ACK, &[]),
@@ -282,7 +282,7 @@ fn check_name(name: &[u8]) -> Result<(), Error> {
     if name.len() <= NAME_BYTES {
         Ok(())
     } else {
-        Err(Error(option_reply::ERR_TOO_BIG, "export name too long"))
+        Err(Error(option_reply::ERR_TOO_BIG, "the export name is too long"))
     }
 }
 

@@ -25,16 +25,16 @@ pub struct Nqn(String);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NameError {
     /// It has no bytes.
-    #[error("the name is empty")]
+    #[error("it is empty")]
     Empty,
     /// It has more bytes than a name may have, or no zero byte ends it.
-    #[error("the name is longer than 223 bytes, or not ended by a zero byte")]
+    #[error("it is longer than 223 bytes, or not ended by a zero byte")]
     Long,
     /// It is not UTF-8, or has control characters in it.
-    #[error("the name is not printable text")]
+    #[error("it has characters that can't be printed")]
     Text,
     /// It begins otherwise.
-    #[error("the name does not begin with nqn.YYYY-MM.")]
+    #[error("it does not begin with nqn.YYYY-MM.")]
     Form,
 }
 

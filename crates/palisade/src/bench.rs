@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Measures this machine.
+/// Measure the performance of this machine
 #[derive(clap::Args, Debug)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -25,110 +25,109 @@ pub struct BenchArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    /// An array against its raw drives, in memory: RAID 5 over files of random bytes.
+    /// Measure an array beside its raw drives: RAID 5 over files in memory
     Array(ArrayArgs),
-    /// The NVMe/TCP target against a bare echo and the volume itself, over loopback.
+    /// Measure the NVMe/TCP target beside a bare echo and the volume itself, over loopback
     NvmeTcp(NvmeTcpArgs),
-    /// The parity kernels against Intel's ISA-L (Debian's libisal2), memcpy and reading; with
-    /// `--gpu` those of a GPU against its own limits and the CPU.
+    /// Measure the parity kernels beside Intel's ISA-L (package libisal2), memcpy and reading
     Parity(ParityArgs),
 }
 
 #[derive(clap::Args, Debug)]
 struct ArrayArgs {
-    /// Prints JSON instead of a table.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Rounds of each workload; each round runs both sides.
+    /// Rounds of each workload; each round measures both sides
     #[arg(long, default_value_t = 15)]
     rounds: usize,
-    /// Seconds of each side in a round.
+    /// Seconds that each side is measured in a round
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
-    /// With 2: compares the CPU time per request of two data cores with one's, too.
+    /// Data cores; 2 also compares the CPU time per request with that of one core
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=2))]
     cores: u16,
-    /// Drives of the array.
+    /// Number of drives of the array
     #[arg(long, default_value_t = 5)]
     drives: usize,
-    /// Size of each drive; twice as many are made.
+    /// Size of each drive; twice as many are created
     #[arg(long, default_value = "1G", value_parser = size)]
     drive_size: u64,
-    /// A directory in a RAM-backed file system.
+    /// Folder for the drives, in a file system in memory
     #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
-    /// Where parity is computed: cpu, gpu, or auto, where each job costs less. Compares them, too,
-    /// with arrays in memory of eight data strips and two parities.
+    /// Compute parity on cpu, gpu or auto, and compare these with arrays in memory of eight data
+    /// strips and two parities
     #[arg(long, value_name = "WHERE")]
     parity: Option<Placement>,
-    /// Writes the JSON to this file as well.
+    /// Also write the JSON to this file
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
 struct ParityArgs {
-    /// Prints JSON instead of a table.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// An NVIDIA GPU's kernels instead, beside the CPU's on one core and on all.
+    /// Measure the kernels of an NVIDIA GPU instead, beside the CPU on one core and on all
     #[arg(long, conflicts_with_all = ["memory_strip", "isal"])]
     gpu: bool,
-    /// The GPU's number.
+    /// Number of the GPU
     #[arg(long, default_value_t = 0, requires = "gpu")]
     device: usize,
-    /// Rounds of each work, 15, with --gpu 9; each round runs all sides.
+    /// Rounds of each workload; each round measures all sides [default: 15, with --gpu 9]
     #[arg(long)]
     rounds: Option<usize>,
-    /// Seconds of each side in a round.
+    /// Seconds that each side is measured in a round
     #[arg(long, default_value_t = 0.02, value_parser = seconds)]
     seconds: f64,
-    /// Bytes of each strip from memory; fifty are made.
+    /// Size of each strip in memory; fifty are created
     #[arg(long, default_value = "16M", value_parser = size)]
     memory_strip: u64,
-    /// ISA-L's library: a path, or a name that the loader looks for.
+    /// Library of ISA-L: a path, or a name for the loader
     #[arg(long, default_value = bench::isal::SONAME)]
     isal: PathBuf,
-    /// Writes the JSON to this file as well.
+    /// Also write the JSON to this file
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
 struct NvmeTcpArgs {
-    /// Prints JSON instead of a table.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Rounds of each workload; each round runs the target, the echo and the volume itself.
+    /// Rounds of each workload; each round measures the target, the echo and the volume itself
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// Seconds of each side in a round.
+    /// Seconds that each side is measured in a round
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     seconds: f64,
-    /// Seconds for which idle connections are watched.
+    /// Seconds for which idle connections are measured
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     idle_seconds: f64,
-    /// Connections whose memory is measured.
+    /// Number of connections whose memory is measured
     #[arg(long, default_value_t = 1000)]
     connections: usize,
-    /// Size of each drive; six are made.
+    /// Size of each drive; six are created
     #[arg(long, default_value = "256M", value_parser = size)]
     drive_size: u64,
-    /// Files in this directory, of a RAM-backed file system, instead of memory of this process.
+    /// Folder for the drives, in a file system in memory [default: memory of this process]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Writes the JSON to this file as well.
+    /// Also write the JSON to this file
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     let fine = |s: &f64| (0.001..=3600.0).contains(s);
-    text.parse().ok().filter(fine).ok_or_else(|| "give 0.001 to 3600 seconds".to_owned())
+    text.parse().ok().filter(fine).ok_or_else(|| "use 0.001 to 3600 seconds".to_owned())
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    units::parse_size(text).ok_or_else(|| "give a size like 1G".to_owned())
+    units::parse_size(text).ok_or_else(|| "use a size like 64K, 10G or 1.5T".to_owned())
 }
 
 /// Carries `palisade bench …` out.
@@ -204,7 +203,7 @@ fn parity_gpu(args: &ParityArgs, command: &str) -> ExitCode {
     let watchdog = match Watchdog::start("palisade", options.budget + BEYOND + turns) {
         Ok(watchdog) => watchdog,
         Err(error) => {
-            eprintln!("palisade: no thread to watch the driver: {error}");
+            eprintln!("palisade: the thread that watches the driver can't start: {error}");
             return ExitCode::FAILURE;
         }
     };

@@ -102,15 +102,15 @@ impl Client {
         }
         match serde_json::from_slice::<Answer<api::Error>>(&bytes) {
             Ok(error) => Err(error.body.into()),
-            Err(_) => Err(broken("the answer is not understood")),
+            Err(_) => Err(broken("its answer is not valid")),
         }
     }
 }
 
 fn broken(what: &str) -> Problem {
     Problem::failed(
-        format!("the daemon's answer was lost: {what}"),
-        "look at the daemon's messages, and whether it is of this release",
+        format!("the daemon did not answer: {what}"),
+        "read the daemon's log; daemon and command line must be of one release",
     )
 }
 
@@ -119,13 +119,16 @@ fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => Problem::no_daemon(
             format!("no daemon answers on {place}"),
-            "start it with: palisade serve --config FILE, or name its socket with --socket",
+            "start it with: palisade serve --config FILE; or name its socket with --socket PATH",
         ),
         ErrorKind::PermissionDenied => Problem::failed(
             format!("{place}: {error}"),
             "run as root, or as a member of the socket's group",
         ),
-        _ => Problem::failed(format!("{place}: {error}"), "name the daemon's socket: --socket"),
+        _ => Problem::failed(
+            format!("{place}: {error}"),
+            "name the daemon's socket with --socket PATH",
+        ),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `palisade drive`: what drives there are, what is on one, and emptying one.
+//! `palisade drive`: lists, inspects and erases drives.
 
 use crate::array::{absolute, text_of_unreadable};
 use crate::client::Client;
@@ -13,27 +13,26 @@ use units::format_size;
 /// What can be done with drives.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the drives that the daemon knows
+    /// List the drives of the daemon's configuration
     List {
         #[command(flatten)]
         output: Output,
     },
-    /// Read a drive's record; needs no daemon
+    /// Show the array record on a drive; needs no daemon
     Inspect {
-        /// File or block device
+        /// Drive: a block device or file
         path: PathBuf,
         #[command(flatten)]
         output: Output,
     },
-    /// Erase a drive's records, so that it belongs to no array; needs no daemon, but asks the one
-    /// that has the drive open
+    /// Erase the array record on a drive, so that it belongs to no array; needs no daemon
     Wipe {
-        /// File or block device
+        /// Drive: a block device or file
         path: PathBuf,
-        /// Really
+        /// Confirm that the record is erased
         #[arg(long)]
         yes: bool,
-        /// The same path again: erase what is foreign there, or not known
+        /// Also erase what is not Palisade's on this drive; name its path again
         #[arg(long, value_name = "PATH")]
         overwrite: Option<PathBuf>,
         #[command(flatten)]
@@ -54,8 +53,12 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             let named = match overwrite {
                 Some(other) if absolute(other) != absolute(path) => {
                     return Err(api::Error::usage(
-                        format!("{} is to be overwritten but is not the drive", other.display()),
-                        format!("say --overwrite {}", path.display()),
+                        format!(
+                            "--overwrite names {}, the drive is {}",
+                            other.display(),
+                            path.display()
+                        ),
+                        format!("use --overwrite {}", path.display()),
                     )
                     .into());
                 }
@@ -87,9 +90,9 @@ fn not_opened(error: &OpenError) -> Problem {
     match error {
         OpenError::InUse { .. } => Problem::refused(
             error.to_string(),
-            "delete its array, or stop the daemon or whatever else has it",
+            "unmount it, stop the program that uses it, or delete its array",
         ),
-        _ => Problem::failed(error.to_string(), "name an existing file or block device"),
+        _ => Problem::failed(error.to_string(), "name an existing block device or file"),
     }
 }
 
@@ -108,14 +111,11 @@ fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
         return Err(match content.problem {
             Some(problem) => Problem::failed(
                 format!("{name}: {problem}"),
-                format!(
-                    "leave the drive out, or erase it with: palisade drive wipe {name} --yes \
-                     --overwrite {name}"
-                ),
+                format!("erase it with: palisade drive wipe {name} --yes --overwrite {name}"),
             ),
             None => Problem::failed(
-                format!("{name}: no Palisade record; the drive holds {holds}"),
-                "name a drive of an array",
+                format!("{name} has no Palisade record; it holds {holds}"),
+                "list the drives of arrays with: palisade drive list",
             ),
         });
     };
@@ -167,7 +167,7 @@ fn text_of_journal(record: &api::Inspected) -> String {
     let list = |groups: &[u16]| groups.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
     let mut text = if record.journal { "in use" } else { "not in use" }.to_owned();
     if !record.guarded_groups.is_empty() {
-        text += &format!("; it stands for groups {}", list(&record.guarded_groups));
+        text += &format!("; groups {} need it", list(&record.guarded_groups));
     }
     if !record.loss_accepted_groups.is_empty() {
         text += &format!("; loss was accepted in groups {}", list(&record.loss_accepted_groups));
@@ -207,13 +207,18 @@ async fn wipe(
             return Err(probe::wipes_foreign(&name.to_string(), &what).into());
         }
         Err(WipeError::Open(error)) => return Err(not_opened(&error)),
-        Err(error) => return Err(Problem::failed(format!("{name}: {error}"), "check the drive")),
+        Err(error) => {
+            return Err(Problem::failed(
+                format!("{name}: {error}"),
+                "check the drive and its cabling",
+            ));
+        }
     };
     if output.json {
         output.print(&Answer::new(api::Done { done: true }), |_| String::new());
     } else {
         let held = held.unwrap_or("nothing known".to_owned());
-        say(&format!("{name} is erased; it held {held}"));
+        say(&format!("drive {name} is erased; it held {held}"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `palisade export`: serving volumes.
+//! `palisade export`: manages exports.
 
 use crate::client::Client;
 use crate::output::{Output, Problem, state, table};
@@ -9,30 +9,30 @@ use control::api::{self, Answer};
 /// What can be done with exports.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve a volume
+    /// Export a volume to hosts
     Create {
-        /// ARRAY/VOLUME
+        /// Volume, as ARRAY/VOLUME
         name: Name,
         #[command(flatten)]
         how: How,
         #[command(flatten)]
         output: Output,
     },
-    /// Show an export and who is connected
+    /// Show an export and the hosts that are connected
     Show {
-        /// As `export list` shows it
+        /// ID of the export, as shown by `palisade export list`
         id: String,
         #[command(flatten)]
         output: Output,
     },
-    /// List all exports
+    /// List exports
     List {
         #[command(flatten)]
         output: Output,
     },
-    /// Stop serving; clients are disconnected
+    /// Delete an export; its hosts are disconnected
     Delete {
-        /// As `export list` shows it
+        /// ID of the export, as shown by `palisade export list`
         id: String,
         #[command(flatten)]
         output: Output,
@@ -42,22 +42,22 @@ pub enum Command {
 /// How a volume is served.
 #[derive(Debug, clap::Args)]
 pub struct How {
-    /// Over NBD at ADDR:PORT (port 0: any free one) or unix:PATH
+    /// Listen for NBD at ADDR:PORT (port 0: any free port) or unix:PATH
     #[arg(long, value_name = "ADDR:PORT|unix:PATH", required_unless_present = "nvme_tcp")]
     nbd: Option<String>,
-    /// Over NVMe/TCP at ADDR:PORT (port 0: any free one); may be said several times
+    /// Listen for NVMe/TCP at ADDR:PORT (port 0: any free port); may be repeated
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
     nvme_tcp: Vec<String>,
-    /// NVMe: the subsystem [default: one of the volume's own]
+    /// NVMe: NQN of the subsystem [default: one for this volume]
     #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
     subsystem: Option<String>,
-    /// NVMe: a host that may connect, by its NQN; may be said several times
+    /// NVMe: NQN of a host that may connect; may be repeated
     #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
     host: Vec<String>,
-    /// NVMe: any host may connect
+    /// NVMe: let any host connect
     #[arg(long, conflicts_with_all = ["nbd", "host"])]
     any_host: bool,
-    /// NVMe: what hosts are told instead, behind address translation; one for each --nvme-tcp
+    /// NVMe: address that hosts are told behind address translation, one for each --nvme-tcp
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
     advertise: Vec<String>,
 }

@@ -24,11 +24,11 @@ use output::Problem;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Software RAID in user space.
+/// Software RAID for NVMe drives, in user space.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version)]
 struct Arguments {
-    /// The daemon's socket [default: PALISADE_SOCKET, else /run/palisade/palisade.sock]
+    /// Socket of the daemon [default: PALISADE_SOCKET, else /run/palisade/palisade.sock]
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     #[command(subcommand)]
@@ -39,26 +39,26 @@ struct Arguments {
 enum Command {
     /// Run the daemon
     Serve(serve::Arguments),
-    /// Everything at a glance
+    /// Show all arrays and what they are doing
     Status(status::Arguments),
-    /// Groups of drives that store as one
+    /// Manage arrays
     #[command(subcommand)]
     Array(array::Command),
-    /// What arrays are busy with
+    /// Manage background tasks: rebuild, resync, scrub
     #[command(subcommand)]
     Task(task::Command),
-    /// What hosts see as one
+    /// Manage volumes
     #[command(subcommand)]
     Volume(volume::Command),
-    /// Serving volumes
+    /// Manage exports: volumes served over NBD or NVMe/TCP
     #[command(subcommand)]
     Export(export::Command),
-    /// What arrays are made of
+    /// Manage drives
     #[command(subcommand)]
     Drive(drive::Command),
-    /// Play the main job with files, from creation to a lost drive's rebuild
+    /// Show a whole life with files as drives: create, export, lose a drive, rebuild
     Demo(demo::Options),
-    /// Measure this machine
+    /// Measure the performance of this machine
     Bench(bench::BenchArgs),
 }
 
@@ -94,7 +94,10 @@ fn abort_on_panic() {
 fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Problem::failed(format!("can't start: {error}"), "look at the limits of your account")
+        Problem::failed(
+            format!("this command can't start: {error}"),
+            "raise the limits of your account (ulimit -a)",
+        )
     })?;
     runtime.block_on(async {
         match command {

@@ -38,7 +38,7 @@ impl Problem {
 
     /// Refused because `--yes` was not said.
     pub fn unconfirmed(what: &str) -> Self {
-        Self::refused(what, "if that is meant, say it again with --yes")
+        Self::refused(what, "to do it, repeat the command with --yes")
     }
 
     /// The same for a command whose exit code tells a state: no state can be told.
@@ -202,8 +202,6 @@ mod tests {
         let task = |done_bytes, total_bytes| api::Task {
             id: "a:scrub".into(),
             progress: 0.0,
-            bytes_done: done_bytes,
-            bytes_total: total_bytes,
             seconds_left: None,
             kind: api::TaskKind::Scrub,
             done_bytes,

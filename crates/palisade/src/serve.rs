@@ -8,12 +8,12 @@ use std::path::PathBuf;
 /// What `palisade serve` takes.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// TOML with socket, cores, drives = ["path or glob", …], drive_deadline_ms,
-    /// drive_wait_ms, parity and parity_check
+    /// Configuration file (TOML). Its keys are socket, cores, drives = ["PATH or pattern", …],
+    /// drive_deadline_ms, drive_wait_ms, parity and parity_check
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Where parity is computed: cpu, gpu, or auto, where each job costs less [default: the
-    /// configuration's, which is auto if it says nothing]
+    /// Compute parity on cpu, gpu, or auto: where a job costs less [default: the configuration's,
+    /// else auto]
     #[arg(long, value_name = "WHERE")]
     parity: Option<Placement>,
 }
@@ -22,10 +22,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
     let mut config = Config::read(&arguments.config).map_err(|error| {
         let hint = match error {
-            ConfigError::Read(..) => "name a file that can be read with --config",
+            ConfigError::Read(..) => "name a readable file with --config",
             ConfigError::Parse(..) => {
-                "the keys are socket, cores, drives = [\"path\", …], drive_deadline_ms, \
-                 drive_wait_ms, parity, parity_check"
+                "correct the file; its keys are socket, cores, drives = [\"PATH\", …], \
+                 drive_deadline_ms, drive_wait_ms, parity and parity_check"
             }
         };
         Problem::failed(error.to_string(), hint)

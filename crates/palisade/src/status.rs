@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// What `palisade status` takes.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Show it again every second, until interrupted
+    /// Repeat every second until interrupted
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
@@ -38,14 +38,14 @@ pub async fn run(arguments: &Arguments, client: &Client) -> Result<(), Problem> 
 
 fn text(status: &api::Status) -> String {
     let mut text = match status.arrays.is_empty() {
-        true => "no arrays; make one with: palisade array create".to_owned(),
+        true => "no arrays; create one with: palisade array create".to_owned(),
         false => arrays(&status.arrays),
     };
     if let Some(gpu) = gpu(&status.parity) {
         text = format!("{}\n\n{gpu}", text.trim_end());
     }
     if let Some(problem) = &status.memory.problem {
-        text = format!("{}\n\nmemory may run short: {problem}", text.trim_end());
+        text = format!("{}\n\nmemory: {problem}", text.trim_end());
     }
     text
 }

@@ -1,4 +1,4 @@
-//! `palisade task`: what arrays are busy with, and telling it to wait, go on or end.
+//! `palisade task`: manages the background tasks of arrays.
 
 use crate::array::{Empty, text};
 use crate::client::Client;
@@ -10,29 +10,28 @@ use units::format_size;
 /// What can be done with tasks.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List all tasks that have not ended
+    /// List tasks
     List {
         #[command(flatten)]
         output: Output,
     },
-    /// Have a task wait until it is told to go on, also over restarts
+    /// Pause a task until it is resumed, also across restarts
     Pause {
-        /// As `task list` shows it
+        /// ID of the task, as shown by `palisade task list`
         id: String,
         #[command(flatten)]
         output: Output,
     },
-    /// Have a task go on that waits
+    /// Resume a paused task
     Resume {
-        /// As `task list` shows it
+        /// ID of the task, as shown by `palisade task list`
         id: String,
         #[command(flatten)]
         output: Output,
     },
-    /// End a task: a rebuild leaves its drive out of service, a scrub finds nothing; a resync has
-    /// to be done
+    /// Cancel a rebuild or scrub; the drive of a cancelled rebuild stays out of service
     Cancel {
-        /// As `task list` shows it
+        /// ID of the task, as shown by `palisade task list`
         id: String,
         #[command(flatten)]
         output: Output,
@@ -65,7 +64,7 @@ fn tasks(tasks: &[api::Task]) -> String {
             task.id.clone(),
             word_of(&task.state),
             percent(task),
-            format!("{} of {}", format_size(task.bytes_done), format_size(task.bytes_total)),
+            format!("{} of {}", format_size(task.done_bytes), format_size(task.total_bytes)),
             time_left(task),
             task.problem.clone().unwrap_or_default(),
         ]
@@ -98,8 +97,6 @@ mod tests {
                 done_bytes: 1,
                 total_bytes: 2,
                 progress: 0.5,
-                bytes_done: 1,
-                bytes_total: 2,
                 seconds_left,
                 state,
                 problem: None,

@@ -1,4 +1,4 @@
-//! `palisade volume`: what hosts see as one.
+//! `palisade volume`: manages volumes.
 
 use crate::client::Client;
 use crate::output::{Output, Problem, table};
@@ -23,52 +23,52 @@ impl core::str::FromStr for Name {
             Some((array, volume)) if !array.is_empty() && !volume.is_empty() => {
                 Ok(Self { array: array.to_owned(), volume: volume.to_owned() })
             }
-            _ => Err("name array and volume: ARRAY/VOLUME"),
+            _ => Err("name a volume as ARRAY/VOLUME"),
         }
     }
 }
 
 /// Reads a size for the command line.
 pub fn size(text: &str) -> Result<u64, String> {
-    units::parse_size(text).ok_or_else(|| "give a size like 64K, 10G or 1.5T".to_owned())
+    units::parse_size(text).ok_or_else(|| "use a size like 64K, 10G or 1.5T".to_owned())
 }
 
 /// What can be done with volumes.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a volume
+    /// Create a volume
     Create {
-        /// ARRAY/VOLUME
+        /// Volume, as ARRAY/VOLUME
         name: Name,
-        /// Its size: K, M, G, T are binary
+        /// Size, such as 100G; K, M, G and T are powers of 1024
         #[arg(long, value_parser = size)]
         size: u64,
         #[command(flatten)]
         output: Output,
     },
-    /// List all volumes
+    /// List volumes
     List {
         #[command(flatten)]
         output: Output,
     },
-    /// Change a volume's size
+    /// Grow or shrink a volume
     Resize {
-        /// ARRAY/VOLUME
+        /// Volume, as ARRAY/VOLUME
         name: Name,
-        /// The new size; less than now gives up what is behind it
+        /// New size, such as 200G; what lies behind a smaller size is destroyed
         #[arg(long, value_parser = size)]
         size: u64,
-        /// Really, if it is less and the volume is exported
+        /// Confirm that a smaller size destroys data
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
         output: Output,
     },
-    /// Delete a volume and what is in it
+    /// Delete a volume and its data
     Delete {
-        /// ARRAY/VOLUME
+        /// Volume, as ARRAY/VOLUME
         name: Name,
-        /// Really
+        /// Confirm that the volume's data is destroyed
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
@@ -97,11 +97,11 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Delete { name, yes, output } => {
             let Name { array, volume } = name;
             if !yes {
-                let what = format!("this deletes volume {array}/{volume} and what is in it");
+                let what = format!("this deletes volume {array}/{volume} and its data");
                 return Err(Problem::unconfirmed(&what));
             }
             let answer = client.delete(&["volumes", array, volume]).await?;
-            output.print(&answer, |_: &api::Done| format!("{array}/{volume} is deleted"));
+            output.print(&answer, |_: &api::Done| format!("volume {array}/{volume} is deleted"));
         }
     }
     Ok(())

@@ -81,18 +81,18 @@ impl fmt::Display for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fence::Failed(error) => write!(f, "{error}"),
-            Fence::Hung => f.write_str("the device did not answer in time"),
+            Fence::Hung => f.write_str("the GPU did not answer in time"),
             Fence::Wrong { kind, unchecked } => write!(
                 f,
-                "kernel {} computed something else than the CPU, {unchecked} jobs after the last \
-                 that was compared",
+                "its kernel {} computed another result than the CPU, {unchecked} jobs after the \
+                 last one that was compared",
                 kind.name()
             ),
             Fence::Undone { kind } => {
-                write!(f, "kernel {} did not do all that it was launched for", kind.name())
+                write!(f, "its kernel {} did not finish its work", kind.name())
             }
-            Fence::Small => f.write_str("the device's lanes are too few or too small"),
-            Fence::Ended => f.write_str("the device's thread ended"),
+            Fence::Small => f.write_str("the GPU has too few lanes, or they are too small"),
+            Fence::Ended => f.write_str("the thread that drives the GPU ended"),
         }
     }
 }

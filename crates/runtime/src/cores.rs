@@ -135,9 +135,9 @@ fn warn_blocking(error: &std::io::Error) {
     static WARNED: Once = Once::new();
     WARNED.call_once(|| {
         say(format_args!(
-            "palisade: io_uring can't be used ({error}); falling back to blocking threads, \
-             which is slower. Allow io_uring (seccomp, kernel.io_uring_disabled, LimitMEMLOCK) to \
-             get it back."
+            "palisade: warning: io_uring is not available ({error}): blocking threads are used, \
+             which are slower\n  allow io_uring: check seccomp, kernel.io_uring_disabled and \
+             LimitMEMLOCK"
         ));
     });
 }
@@ -342,7 +342,7 @@ fn thread_main<M: Send + 'static, S: Bind>(
     if shared.config.pin
         && let Err(error) = sys::pin_to(id.index())
     {
-        say(format_args!("palisade: core {id} can't be pinned to a CPU: {error}"));
+        say(format_args!("palisade: warning: data core {id} can't be pinned to a CPU: {error}"));
     }
     main(env.clone());
     run(&env, || shared.stop.load(Ordering::SeqCst));

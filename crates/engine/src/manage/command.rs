@@ -5,10 +5,11 @@
 //! their time); nothing waits for them inside the engine.
 
 pub use crate::array::message::Repair;
-use format::{ArrayRecord, AssembleError, ExportAddress, FormatError, LastScrub, LostReason};
+use core::fmt;
+use format::{AssembleError, ExportAddress, FormatError, LastScrub, LostReason};
 use io::DriveError;
 use layout::{LayoutError, Level};
-use units::{GroupNo, MIB, Slot, Uuid};
+use units::{GroupNo, Slot, Uuid, format_size};
 
 pub use super::errors::ErrorCounts;
 
@@ -96,6 +97,16 @@ pub enum ArrayState {
     Failed,
 }
 
+impl fmt::Display for ArrayState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Optimal => "optimal",
+            Self::Degraded => "degraded",
+            Self::Failed => "failed",
+        })
+    }
+}
+
 /// How a slot is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotHealth {
@@ -141,6 +152,16 @@ pub enum TaskKind {
     Scrub,
 }
 
+impl fmt::Display for TaskKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rebuild => "rebuild",
+            Self::Resync => "resync",
+            Self::Scrub => "scrub",
+        })
+    }
+}
+
 /// What a person wants of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskAction {
@@ -163,12 +184,12 @@ pub enum Hindrance {
     ListFull,
 }
 
-impl core::fmt::Display for Hindrance {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unreadable => "blocks can't be read and can't be recovered from other drives",
-            Self::Unavailable => "too few drives, or their redundancy is not right yet",
-            Self::ListFull => "the list of lost blocks is full; write over or discard what it has",
+            Self::Unreadable => "a drive can't read blocks that no other drive can give",
+            Self::Unavailable => "drives are missing, or their redundancy is not right yet",
+            Self::ListFull => "the list of lost blocks is full",
         })
     }
 }
@@ -284,8 +305,9 @@ pub struct ArrayStatus {
     pub tasks: Vec<TaskStatus>,
     /// What the last finished scrub found.
     pub last_scrub: Option<LastScrub>,
-    /// Stripes of which the last scrub could not say which strip is wrong.
-    pub unlocated: u64,
+    /// Written bytes that the last scrub could not compare, as a drive was missing; `None`: it
+    /// ended before the array was started.
+    pub uncompared_bytes: Option<u64>,
     /// What can't be given back, by volume and offset.
     pub unreadable: Vec<UnreadableRange>,
     /// Its region map.
@@ -296,12 +318,12 @@ pub struct ArrayStatus {
     pub exports: Vec<ExportStatus>,
 }
 
-/// Why a request could not be carried out. The text of each says what happened; `hint` says what
-/// to do.
+/// Why a request could not be carried out. The text says what happened; what to do about it is for
+/// whoever speaks with people.
 #[derive(Debug, thiserror::Error)]
 pub enum ManageError {
     /// No array of this name or identity runs.
-    #[error("no running array is called \"{0}\"")]
+    #[error("no running array is named \"{0}\"")]
     NoArray(String),
     /// No volume of this name.
     #[error("array \"{0}\" has no volume \"{1}\"")]
@@ -310,19 +332,26 @@ pub enum ManageError {
     #[error("array \"{0}\" has no export {1}")]
     NoExport(String, u32),
     /// The name is taken.
-    #[error("the name \"{0}\" is taken")]
+    #[error("the name \"{0}\" is already in use")]
     NameTaken(String),
     /// The name can't be used.
-    #[error("\"{0}\" can't be a name: use 1 to 64 letters, digits, '-', '_' or '.'")]
+    #[error("\"{0}\" is not a valid name: a name has 1 to 64 letters, digits, '-', '_' or '.'")]
     BadName(String),
     /// The drives can't make this array.
-    #[error("these drives can't make this array: {0}")]
+    #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// Such a block size is not offered.
+    #[error("a block size of {0} bytes is not supported")]
+    BadBlock(u32),
     /// A size is no multiple of the block, or zero.
-    #[error("{0} bytes is not a whole, positive number of blocks of {1}")]
+    #[error("a size of {0} bytes is not a positive multiple of the block size, {1} bytes")]
     BadSize(u64, u32),
     /// Not enough free bytes.
-    #[error("{wanted} bytes wanted, {free} free in the array")]
+    #[error(
+        "the array has {free} bytes free ({}), {wanted} are needed ({})",
+        format_size(*free),
+        format_size(*wanted)
+    )]
     NoSpace {
         /// What was asked for.
         wanted: u64,
@@ -336,52 +365,46 @@ pub enum ManageError {
     #[error("array \"{0}\" has no slot {1}")]
     NoSlot(String, Slot),
     /// The slot's drive still counts.
-    #[error("the drive in slot {0} is in use")]
+    #[error("the drive in slot {0} is in service")]
     SlotInUse(Slot),
     /// Failing it would lose data.
     #[error("without the drive in slot {0} the array would lose data")]
     WouldLose(Slot),
     /// A drive is gone that holds what no other can give; it must come back first.
-    #[error("the drive in slot {0} is gone, and the array lacks what is on it")]
+    #[error("the drive in slot {0} is gone, and the array needs the data on it")]
     LeftBehind(Slot),
-    /// The replacement is too small.
-    #[error("the drive has {has} usable bytes, the array needs {needs}")]
+    /// A drive is too small for the array.
+    #[error(
+        "{path} is too small: it has {has} bytes, at least {needs} are needed ({})",
+        format_size(*needs)
+    )]
     TooSmall {
+        /// The drive.
+        path: String,
         /// Bytes it offers.
         has: u64,
         /// Bytes needed.
         needs: u64,
     },
     /// Its blocks are larger than the array's.
-    #[error("the drive has blocks of {drive} bytes, the array of {array}")]
+    #[error("{path} has a block size of {drive} bytes, the array has {array}")]
     BlockSize {
+        /// The drive.
+        path: String,
         /// The drive's block.
         drive: u32,
         /// The array's block.
         array: u32,
     },
-    /// The array was stopped or deleted while it was being made.
+    /// The array was stopped or deleted while it was being created.
     #[error("the creation of array \"{0}\" was stopped")]
     Cancelled(String),
     /// The format has no room for it, or forbids it.
-    #[error("this can't be recorded: {0}")]
+    #[error("the array's record can't hold this: {0}")]
     Impossible(FormatError),
-    /// A drive has no room for what an array of these drives needs on each.
-    #[error(
-        "{path} is too small: it has {has} bytes, and each drive of this array takes {needs} \
-         ({} MiB) at least", needs / MIB
-    )]
-    DriveTooSmall {
-        /// The drive.
-        path: String,
-        /// Its bytes.
-        has: u64,
-        /// The smallest that works.
-        needs: u64,
-    },
     /// The journal area has no room for a lane of each core.
     #[error(
-        "the journal area of array \"{name}\" has room for {fit} data cores, and there are {cores}"
+        "the journal area of array \"{name}\" has room for {fit} data cores, the daemon has {cores}"
     )]
     TooManyCores {
         /// The array.
@@ -391,40 +414,40 @@ pub enum ManageError {
         /// How many of them it has room for.
         fit: u16,
     },
-    /// The array is being made.
-    #[error("array \"{0}\" is being made")]
+    /// The array is being created.
+    #[error("array \"{0}\" is being created")]
     BeingMade(String),
     /// Something runs that must end first.
-    #[error("a {0:?} task is running")]
+    #[error("the array is busy: its {0} has not ended")]
     Busy(TaskKind),
     /// There is no such task.
-    #[error("no {0:?} task runs or waits")]
+    #[error("the array has no {0} that runs or is paused")]
     NoTask(TaskKind),
     /// A resync has to be done.
-    #[error("a resync can't be cancelled: until it is over, redundancy can't be used")]
+    #[error("a resync can't be cancelled: the array needs it to be redundant again")]
     NeededResync,
     /// The array can't do this in its state.
-    #[error("the array is {0:?}")]
+    #[error("the array is {0}")]
     State(ArrayState),
     /// The level has nothing to compare or rebuild.
-    #[error("the level has no redundancy")]
+    #[error("the array's level has no redundancy")]
     NoRedundancy,
     /// The volume is exported.
-    #[error("the volume has exports")]
-    Exported,
+    #[error("volume \"{0}\" has exports")]
+    Exported(String),
     /// A drive failed while the record was written.
-    #[error("drive {0}: {1}")]
+    #[error("drive {0} failed: {1}")]
     Drive(String, DriveError),
     /// Requests to the drive never ended.
-    #[error("{0} has not answered earlier requests, which may still be carried out")]
+    #[error("{0} has not answered earlier requests: the drive may still carry them out")]
     Quarantined(String),
     /// The array can't be started.
     #[error("{0}")]
     Assemble(#[from] AssembleError),
     /// Batches of the journal that were durable are on no drive any more.
     #[error(
-        "batches {first} to {last} of lane {lane} of the journal can't be read on any drive: \
-         acknowledged writes may be in them"
+        "no drive has batches {first} to {last} of lane {lane} of the journal: acknowledged \
+         writes may be lost"
     )]
     JournalGap {
         /// The lane.
@@ -435,73 +458,6 @@ pub enum ManageError {
         last: u64,
     },
     /// No array was found.
-    #[error("no array was found on these drives")]
+    #[error("these drives hold no array that can be started")]
     NothingFound,
 }
-
-impl ManageError {
-    /// What a person should do next, one line.
-    pub fn hint(&self) -> String {
-        let text = match self {
-            Self::NoArray(_) => "list them with: palisade array list",
-            Self::NoVolume(..) => "list them with: palisade volume list",
-            Self::NoExport(..) => "list them with: palisade export list",
-            Self::NameTaken(_) => "choose another name",
-            Self::BadName(_) => "choose such a name",
-            Self::Layout(_) => "give another number of drives, strip size or level",
-            Self::BadSize(..) => "give a multiple of the block size",
-            Self::NoSpace { .. } => "ask for less, or delete a volume",
-            Self::NoDrive(..) | Self::NoSlot(..) => "see its drives with: palisade array show NAME",
-            Self::SlotInUse(_) => "take it out first with: palisade array fail NAME --drive PATH",
-            Self::WouldLose(_) => "replace the failed drives first",
-            Self::LeftBehind(_) => {
-                "stop the array, bring the drive back and assemble it; without the drive see \
-                 --start-degraded and --accept-loss"
-            }
-            Self::TooSmall { .. } => "use a larger drive",
-            Self::BlockSize { .. } => "use a drive with blocks no larger than the array's",
-            Self::Cancelled(_) => "make it again; its drives are free",
-            Self::Impossible(_) => "delete what is not needed, or ask for something smaller",
-            Self::DriveTooSmall { .. } => "take a drive at least that large",
-            Self::TooManyCores { fit, .. } => {
-                return format!("set cores = {fit} in the daemon's configuration, and restart it");
-            }
-            Self::BeingMade(_) => "wait until it is listed as running, or stop it",
-            Self::Busy(_) => "wait for it with: palisade array wait NAME",
-            Self::NoTask(_) => "list them with: palisade task list",
-            Self::NeededResync => "let it wait with: palisade task pause ID",
-            Self::State(_) => "see what is missing with: palisade array show NAME",
-            Self::NoRedundancy => "nothing needs to be done",
-            Self::Exported => "delete its exports first with: palisade export delete ID",
-            Self::Drive(..) => "check the drive, or leave it out",
-            Self::Quarantined(_) => "wait until it answers, reset it, or take another drive",
-            Self::Assemble(_) => {
-                "compare with: palisade drive inspect PATH; see --start-degraded and --accept-loss"
-            }
-            Self::JournalGap { .. } => {
-                "bring missing drives back, or accept that all that was written lately is listed \
-                 as lost, and can't be read before it is written again: palisade array assemble \
-                 NAME --accept-loss"
-            }
-            Self::NothingFound => "give the drives of an array, or make one",
-        };
-        text.to_owned()
-    }
-
-    /// Whether the request was refused to protect data, rather than failed.
-    pub fn refused_for_safety(&self) -> bool {
-        matches!(
-            self,
-            Self::WouldLose(_)
-                | Self::LeftBehind(_)
-                | Self::SlotInUse(_)
-                | Self::Assemble(_)
-                | Self::JournalGap { .. }
-                | Self::Exported
-                | Self::Quarantined(_)
-        )
-    }
-}
-
-/// A record as found on a drive, for `drive inspect`.
-pub type Inspected = ArrayRecord;

@@ -96,7 +96,6 @@ impl<E: Host> Manager<E> {
         new: NewArray,
         references: Vec<DriveRef<E::Shared>>,
     ) -> Result<ArrayStatus, ManageError> {
-        check_name(&new.name)?;
         self.name_is_free(&new.name)?;
         let drives = references.iter().map(|r| self.open(r)).collect::<Result<Vec<_>, _>>()?;
         let record = self.first_record(&new, &references, &drives)?;

@@ -50,6 +50,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use units::{Generation, GroupNo, Slot, Uuid};
 
+pub use store::{NextSlot, erase as erase_records, read as read_record};
+
 /// The manager of an engine. Clones share it.
 pub struct Manager<E: Host> {
     inner: Rc<Inner<E>>,

@@ -1,8 +1,9 @@
 //! What an array of drives would be: how they are divided, whether they are large enough, and for
-//! how many cores.
+//! how many cores. Creation makes that, and a dry run shows it.
 
 use crate::journal::{Shape, has_journal};
 use crate::manage::command::{ManageError, NewArray};
+use crate::manage::create::check_name;
 use format::limits::JOURNAL_BYTES_MAX;
 use format::{ArrayRecord, Split};
 use layout::Layout;
@@ -35,12 +36,20 @@ pub struct Plan {
 /// What the array would be that these drives make, for so many data cores.
 ///
 /// # Errors
-/// When they can't make it; with the smallest size that works where one is too small.
+/// When the name can't be used or the drives can't make it; with the smallest size that works where
+/// one is too small.
 pub fn plan(new: &NewArray, drives: &[Offered], cores: u16) -> Result<Plan, ManageError> {
+    check_name(&new.name)?;
     let largest = drives.iter().map(|drive| drive.block_bytes).max().unwrap_or(512);
     let block_bytes = new.block_bytes.unwrap_or(largest);
-    if largest > block_bytes {
-        return Err(ManageError::BlockSize { drive: largest, array: block_bytes });
+    if !matches!(block_bytes, 512 | 4096) {
+        return Err(ManageError::BadBlock(block_bytes));
+    }
+    if let Some(Offered { path, block_bytes: own, .. }) =
+        drives.iter().find(|drive| drive.block_bytes > block_bytes)
+    {
+        let (path, drive) = (path.clone(), *own);
+        return Err(ManageError::BlockSize { path, drive, array: block_bytes });
     }
     let layout = |data| Layout::new(new.level, drives.len() as u16, new.strip_bytes, data);
     let smallest = layout(BAND_BYTES)?;
@@ -57,11 +66,7 @@ pub fn plan(new: &NewArray, drives: &[Offered], cores: u16) -> Result<Plan, Mana
     if split.data_bytes < BAND_BYTES {
         let fits = |usable: &u64| divided(*usable).is_some_and(|s| s.data_bytes >= BAND_BYTES);
         let needs = (1..).map(|n| n * MIB).find(fits).expect("what is large enough fits");
-        return Err(ManageError::DriveTooSmall {
-            path: drive.path.clone(),
-            has: drive.bytes,
-            needs,
-        });
+        return Err(ManageError::TooSmall { path: drive.path.clone(), has: drive.bytes, needs });
     }
     Ok(Plan { layout: layout(split.data_bytes)?, split, block_bytes })
 }
@@ -114,14 +119,14 @@ mod tests {
             (Level::Raid6, 32, 64),
             (Level::Jbod, 1, 9),
         ] {
-            let Err(ManageError::DriveTooSmall { path, has, needs }) =
+            let Err(ManageError::TooSmall { path, has, needs }) =
                 plan(&new(level), &files(count, MIB), cores)
             else {
                 panic!("{level}: too small");
             };
             assert_eq!((&*path, has), ("d0", MIB));
             let below = plan(&new(level), &files(count, needs - 1), cores);
-            assert!(matches!(below, Err(ManageError::DriveTooSmall { .. })), "{level}");
+            assert!(matches!(below, Err(ManageError::TooSmall { .. })), "{level}");
             let least = plan(&new(level), &files(count, needs), cores).unwrap();
             assert_eq!(least.layout.data_bytes(), MIB, "{level}: one band");
         }

@@ -73,6 +73,7 @@ impl<E: Host> Managed<E> {
         };
         self.record_tasks(|record| record.scrub = Some(asked)).await?;
         self.tasks.scrub.set(Some(asked));
+        self.tasks.uncompared.set(Some(0));
         Ok(())
     }
 
@@ -138,6 +139,7 @@ pub(super) async fn scrub<E: Host>(managed: &Rc<Managed<E>>) {
             managed.blame(&sum.wrong);
             at.stripe = next;
             found(&mut at, &sum, data);
+            tasks.uncompared.set(tasks.uncompared.get().map(|had| had + sum.uncompared * data));
             tasks.scrub.set(Some(at));
             if sum.stopped || tasks.cut() {
                 return;
@@ -159,6 +161,7 @@ pub(super) async fn scrub<E: Host>(managed: &Rc<Managed<E>>) {
     }
     end(managed, at).await;
     tasks.scrub.set(None);
+    tasks.left_uncompared.set(tasks.uncompared.get());
 }
 
 /// Adds what a window came to, of stripes with so many bytes of data. The counts before it come

@@ -116,7 +116,7 @@ impl<E: Host> Managed<E> {
             slots: (0..seats.len()).map(slot).collect(),
             tasks: self.task_list(),
             last_scrub: record.last_scrub,
-            unlocated: record.last_scrub.map_or(0, |scrub| scrub.unlocated),
+            uncompared_bytes: self.tasks.left_uncompared.get(),
             unreadable: self.unreadable_ranges(),
             region_map: self.region_map(),
             volumes: record.volumes.iter().map(volume).collect(),

@@ -1,5 +1,6 @@
 //! Record slots of one drive: read, write, erase, through the drive trait (D8); and what is read
-//! whole of it at a start.
+//! whole of it at a start. Who examines a drive outside the engine reads and erases through the
+//! same functions, with a drive that blocks.
 //!
 //! Invariant: the newest valid record of a drive is never overwritten; a write goes to the slot
 //! that follows it in the order head, tail, head, tail, and is durable when the call returns. A
@@ -35,6 +36,9 @@ pub async fn read<D: Drive>(
     drive: &D,
 ) -> Result<Result<(NextSlot, ArrayRecord), FormatError>, DriveError> {
     let bytes = drive.info().bytes;
+    if bytes < 2 * AREA_BYTES {
+        return Ok(Err(FormatError::NoMagic));
+    }
     let mut images = [const { None }; format::slots::SLOTS];
     for (image, offset) in images.iter_mut().zip(format::slot_offsets(bytes)) {
         *image = read_slot(drive, offset).await?;

@@ -52,6 +52,10 @@ pub(super) struct Tasks {
     stuck: RefCell<Vec<StuckTask>>,
     /// The scrub that has not ended, wherever it is.
     pub scrub: Cell<Option<ScrubRecord>>,
+    /// Written bytes that it could not compare; `None`: it was begun before the array started.
+    pub uncompared: Cell<Option<u64>>,
+    /// The same of the last finished scrub; `None`: it ended before the array started.
+    pub left_uncompared: Cell<Option<u64>>,
     /// The kinds of task that wait for a person.
     pub hold: Cell<Paused>,
     /// What the keeper is at.
@@ -81,6 +85,8 @@ impl Tasks {
             progress: Progress::default(),
             stuck: RefCell::default(),
             scrub: Cell::new(record.scrub),
+            uncompared: Cell::new(None),
+            left_uncompared: Cell::new(None),
             hold: Cell::new(match mutants::is(Mutant::PauseForgotten) {
                 true => Paused::default(),
                 false => record.paused,
@@ -158,6 +164,8 @@ pub(super) struct Sum {
     /// The first stripe that is not right, and why.
     hindered: Option<(u64, Hindrance)>,
     pub compared: u64,
+    /// Stripes that lacked a drive to compare with.
+    pub uncompared: u64,
     pub mismatches: u64,
     pub unlocated: u64,
     pub unreadable: u64,
@@ -394,7 +402,9 @@ impl Sum {
         };
         let checked = checked.unwrap_or_default();
         let wrong = checked.mismatch || checked.unreadable;
-        self.compared += u64::from(checked.compared && !checked.alone);
+        let compared = checked.compared && !checked.alone;
+        self.compared += u64::from(compared);
+        self.uncompared += u64::from(!compared && !wrong);
         self.mismatches += u64::from(wrong);
         self.unlocated += u64::from(checked.unlocated);
         self.unreadable += u64::from(checked.beyond);

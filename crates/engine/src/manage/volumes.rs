@@ -127,12 +127,16 @@ impl<E: Host> Managed<E> {
         }
         let info = drive.info();
         if info.block_bytes > block {
-            return Err(ManageError::BlockSize { drive: info.block_bytes, array: block });
+            return Err(ManageError::BlockSize {
+                path: reference.path.clone(),
+                drive: info.block_bytes,
+                array: block,
+            });
         }
         // A replacement may use what rounding down left on its predecessors.
         let has = format::usable_bytes(info.bytes, false);
         if has < needs {
-            return Err(ManageError::TooSmall { has, needs });
+            return Err(ManageError::TooSmall { path: reference.path.clone(), has, needs });
         }
         Ok(())
     }
@@ -515,7 +519,7 @@ impl<E: Host> Managed<E> {
         let delete = async || {
             // An export may have been recorded meanwhile.
             if self.record().exports.iter().any(|e| e.volume == volume.uuid) {
-                return Err(ManageError::Exported);
+                return Err(ManageError::Exported(name.to_owned()));
             }
             self.commit(false, |r| r.volumes.retain(|v| v.uuid != volume.uuid)).await
         };

@@ -194,6 +194,25 @@ fn a_scrub_goes_on_where_it_was() {
     }
 }
 
+/// What was never written is not what lacked a drive to compare with: only that counts.
+#[test]
+fn a_scrub_tells_what_it_could_not_compare_from_what_was_never_written() {
+    let all = drives(3, 12, false);
+    let (rig, _) = filled(Level::Raid5, &all, 12);
+    let (size, written) = (rig.status().size_bytes, rig.status().region_map.written_bytes);
+    assert!(0 < written && written < size, "{written} of {size}");
+    assert_eq!(rig.status().uncompared_bytes, None);
+    assert_eq!(rig.scrub(false).checked_bytes, written);
+    assert_eq!(rig.status().uncompared_bytes, Some(0));
+    rig.fail(1).unwrap();
+    assert_eq!(rig.scrub(false).checked_bytes, 0);
+    assert_eq!(rig.status().uncompared_bytes, Some(written));
+    // What a scrub left before the array was started nobody knows any more.
+    let rig = restart(&rig, &all, 13, true);
+    assert_eq!((rig.status().uncompared_bytes, rig.scrub(false).checked_bytes), (None, 0));
+    assert_eq!(rig.status().uncompared_bytes, Some(written));
+}
+
 /// A rebuild does not wait for a scrub, and the scrub goes on afterwards.
 #[test]
 fn what_is_owed_comes_before_a_scrub() {

@@ -142,7 +142,7 @@ impl Daemon {
             if *task != before {
                 (before, moved) = (task.clone(), Instant::now());
             } else if moved.elapsed() > STILL {
-                return Err(DemoError::Wrong(format!("the task stands still: {task}")));
+                return Err(DemoError::Wrong(format!("the task makes no progress: {task}")));
             }
             thread::sleep(POLL);
         }

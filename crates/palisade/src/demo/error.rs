@@ -38,13 +38,14 @@ impl DemoError {
         match self {
             Self::Usage(_) => "see `palisade demo --help`".into(),
             Self::Missing(_) => {
-                "install them, or start script/demo, which does; Debian and Ubuntu: \
-                 apt-get install libnbd-bin qemu-utils e2fsprogs"
+                "install them; on Debian and Ubuntu: apt-get install libnbd-bin qemu-utils \
+                 e2fsprogs (script/demo does that)"
                     .into()
             }
-            Self::File(..) => "choose a folder with --dir that can be written".into(),
+            Self::File(..) => "name a writable folder with --dir".into(),
             Self::Command { .. } | Self::Wrong(_) => {
-                "repeat it with --dir DIR to keep the drives, and report it with this text".into()
+                "repeat it with --dir DIR to keep the drives, and report it with this message"
+                    .into()
             }
             Self::Interrupted => "start it again".into(),
         }
@@ -55,7 +56,9 @@ impl std::fmt::Display for DemoError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Usage(problem) | Self::Wrong(problem) => f.write_str(problem),
-            Self::Missing(programs) => write!(f, "programs are missing: {}", programs.join(", ")),
+            Self::Missing(programs) => {
+                write!(f, "these programs are missing: {}", programs.join(", "))
+            }
             Self::Command { command, ended, said } => {
                 write!(
                     f,

@@ -41,25 +41,25 @@ pub struct Options {
     /// RAID level
     #[arg(long, default_value = "5", value_parser = ["0", "1", "5", "6", "10"])]
     pub level: String,
-    /// How many drives [default: 8; with --serve and level 1: 2]
+    /// Number of drives [default: 8; with --serve and level 1: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=MOST))]
     pub drives: Option<u16>,
-    /// Size of each drive [default: 128M; with --serve what a volume of 512M needs]
+    /// Size of each drive [default: 128M; with --serve: enough for a volume of 512M]
     #[arg(long, value_name = "SIZE")]
     pub drive_size: Option<String>,
     /// Strip size
     #[arg(long, value_name = "SIZE")]
     pub strip: Option<String>,
-    /// Keep drives and image in this folder
+    /// Create drives and image in this folder, and keep them [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Only make array and volume, say how to connect, and serve until SIGTERM
+    /// Create an array and a volume, print how to connect, and serve until interrupted
     #[arg(long)]
     pub serve: bool,
-    /// Where to serve [default: 127.0.0.1:10809, or a free port if that is taken]
+    /// Listen for NBD at this address [default: 127.0.0.1:10809, or a free port]
     #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
     pub nbd: Option<String>,
-    /// Serve over NVMe/TCP, to any host
+    /// Listen for NVMe/TCP at this address, and let any host connect
     #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
     pub nvme_tcp: Option<String>,
     /// Print one JSON object

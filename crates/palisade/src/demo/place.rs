@@ -103,7 +103,8 @@ impl Place {
         }
         let marked = fs::read_to_string(self.config()).is_ok_and(|text| text.starts_with(MARK));
         if !found.is_empty() && !marked {
-            let problem = format!("{} is not empty and no demo made it", self.dir.display());
+            let problem =
+                format!("{} is not empty and was not created by a demo", self.dir.display());
             return Err(DemoError::Usage(problem));
         }
         found.iter().try_for_each(|path| fs::remove_file(path).map_err(DemoError::file(path)))
@@ -170,7 +171,7 @@ impl Place {
             return Ok(());
         }
         Err(DemoError::Usage(format!(
-            "{} has {} free and the demo needs {}: choose another folder with --dir, or smaller \
+            "{} has {} free, the demo needs {}: name another folder with --dir, or use smaller \
              drives with --drive-size",
             self.dir.display(),
             units::format_size(free),

@@ -116,8 +116,12 @@ impl Plan {
 fn drive_size(text: &str) -> Result<u64, DemoError> {
     match parse_size(text) {
         Some(bytes) if bytes >= DRIVE_MIN => Ok(bytes / MIB * MIB),
-        Some(_) => Err(DemoError::Usage(format!("--drive-size {text}: at least 16M"))),
-        None => Err(DemoError::Usage(format!("--drive-size {text}: not a size"))),
+        Some(_) => {
+            Err(DemoError::Usage(format!("--drive-size {text} is too small: use at least 16M")))
+        }
+        None => {
+            Err(DemoError::Usage(format!("--drive-size {text} is not a size: use one like 128M")))
+        }
     }
 }
 

@@ -316,7 +316,7 @@ impl<'a> Show<'a> {
         let script = match tools::read_array() {
             Ok(script) => script,
             Err(why) => {
-                eprintln!("palisade demo: without the outside reader: {why}");
+                eprintln!("palisade demo: script/read-array is not used: {why}");
                 return Ok(());
             }
         };
@@ -334,7 +334,7 @@ impl<'a> Show<'a> {
             if read == show.written {
                 return Ok(read.1);
             }
-            Err(DemoError::Wrong("the outside reader reads other bytes than were written".into()))
+            Err(DemoError::Wrong("script/read-array reads other bytes than were written".into()))
         })
     }
 }

@@ -35,7 +35,7 @@ fn a_scrub_is_paused_over_a_restart_resumed_and_cancelled() {
     assert_eq!((&task["id"], &task["state"]), (&"data:scrub".into(), &"paused".into()));
     let progress = task["progress"].as_f64().expect("a number");
     assert!((0.0..1.0).contains(&progress) && task["seconds_left"].is_null(), "{task}");
-    assert_eq!(task["bytes_total"], 124 << 20);
+    assert_eq!(task["total_bytes"], 124 << 20);
     let listed = place.json(&["task", "list"]);
     assert_eq!(listed["tasks"], shown["tasks"]);
     assert!(place.refuses(1, &["array", "wait", "data"]).contains("paused"));
@@ -48,7 +48,7 @@ fn a_scrub_is_paused_over_a_restart_resumed_and_cancelled() {
     place.start();
     let listed = place.json(&["task", "list"]);
     assert_eq!(listed["tasks"][0]["state"], "paused");
-    assert_eq!(listed["tasks"][0]["bytes_done"], task["bytes_done"]);
+    assert_eq!(listed["tasks"][0]["done_bytes"], task["done_bytes"]);
     place.json(&["task", "resume", "data:scrub"]);
     let over = place.json(&["array", "wait", "data", "--timeout", "60"]);
     assert_eq!(over["last_scrub"]["checked_bytes"], over["size_bytes"]);
