@@ -111,7 +111,10 @@ struct NvmeTcpArgs {
     /// Connections whose memory is measured.
     #[arg(long, default_value_t = 1000)]
     connections: usize,
-    /// Size of each drive; six are made.
+    /// Also measures a target that may use only as many CPUs as it has data cores.
+    #[arg(long)]
+    pin: bool,
+    /// Size of each drive; six are made, eleven with --pin.
     #[arg(long, default_value = "256M", value_parser = size)]
     drive_size: u64,
     /// Files in this directory, of a RAM-backed file system, instead of memory of this process.
@@ -168,6 +171,7 @@ fn nvme_tcp(args: &NvmeTcpArgs, command: &str) -> ExitCode {
         connections: args.connections,
         drive_bytes: args.drive_size,
         dir: args.dir.clone(),
+        pin: args.pin,
     };
     let report = bench_nvme_tcp(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)
