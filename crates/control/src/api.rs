@@ -634,7 +634,7 @@ pub struct NvmeExport {
 /// A host that is connected to a namespace's subsystem.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Connection {
-    /// The host's qualified name.
+    /// The host's qualified name; empty if it gave none.
     pub host: String,
     /// Its controller's number.
     pub controller: u16,
