@@ -111,14 +111,12 @@ impl Manager {
         for array in arrays {
             let drives = array.slots.iter().filter_map(|slot| slot.drive.as_deref());
             let unnamed = drives.filter(|path| !named.contains(&canonical(Path::new(path))));
-            array.warnings = unnamed
-                .map(|path| {
-                    format!(
-                        "{path} is not among the daemon's drives: its next start would miss it; \
-                         add it to the configuration's drives = [\"{path}\", …]"
-                    )
-                })
-                .collect();
+            array.warnings.extend(unnamed.map(|path| {
+                format!(
+                    "{path} is not among the daemon's drives: its next start would miss it; \
+                     add it to the configuration's drives = [\"{path}\", …]"
+                )
+            }));
         }
     }
 
