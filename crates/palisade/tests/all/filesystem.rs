@@ -4,11 +4,9 @@
 //! device, ext4 is mounted from it, and SQLite works on a database in it all the time. At the end
 //! its own check, the row count, `e2fsck` and the outside reader must agree.
 
-mod common;
-
-use common::loops::{self, Loop, Mount};
-use common::place::{Daemon, Place, Served};
-use common::{end, output, program, run, skip, start, tools_are_there, until};
+use crate::common::loops::{self, Loop, Mount};
+use crate::common::place::{Daemon, Place, Served};
+use crate::common::{end, output, program, run, skip, start, tools_are_there, until};
 use rustix::process::Signal;
 use std::io::Read;
 use std::path::{Path, PathBuf};
