@@ -6,6 +6,7 @@
 mod histories;
 mod sim;
 mod tidy;
+mod trials;
 
 use std::path::Path;
 use std::process::ExitCode;

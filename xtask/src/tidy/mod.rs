@@ -7,7 +7,9 @@
 pub mod crates;
 pub mod docs;
 pub mod files;
+pub mod json;
 pub mod modules;
+pub mod records;
 pub mod scan;
 pub mod scripts;
 pub mod size;
@@ -43,7 +45,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 22] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -65,6 +67,7 @@ const RULES: [Rule; 21] = [
     docs::named_tests_exist,
     docs::links_lead_somewhere,
     scripts::runnable,
+    records::readable,
 ];
 
 /// Every finding of every rule, in order of place.

@@ -1,6 +1,6 @@
 //! `palisade task`, and what `palisade status` says is to be done, against the real daemon.
 
-use crate::place::Place;
+use super::place::Place;
 use serde_json::Value;
 
 /// Starts a scrub and pauses it; one that was over before is started again.

@@ -1,11 +1,8 @@
 //! Volumes over NVMe/TCP: the command line, what is recorded, and who gets in.
 
-#[path = "../common/nvme.rs"]
-pub mod host;
-
-use crate::place::{Place, eventually};
+use super::place::{Place, eventually};
+use crate::common::nvme::Host;
 use ::nvme::status::Status;
-use host::Host;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -5,11 +5,9 @@
 //! works on a database in it all the time; fio verifies beside it. At the end SQLite's own check,
 //! the row count, `e2fsck` and the outside reader must agree.
 
-mod common;
-
-use common::loops::{self, Loop, Mount};
-use common::place::{Daemon, Place, Served};
-use common::{end, output, program, run, skip, start, tools_are_there, until};
+use crate::common::loops::{self, Loop, Mount};
+use crate::common::place::{Daemon, Place, Served};
+use crate::common::{end, output, program, run, skip, start, tools_are_there, until};
 use rustix::process::Signal;
 use std::io::Read;
 use std::path::{Path, PathBuf};
