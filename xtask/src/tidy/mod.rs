@@ -4,6 +4,7 @@
 //! and what to do about it. Rules look at text, not at types: they are quick, they err on the
 //! side of silence, and each has a test on planted bad input that it must report.
 
+pub mod circles;
 pub mod crates;
 pub mod docs;
 pub mod files;
@@ -43,7 +44,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 22] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -60,6 +61,7 @@ const RULES: [Rule; 21] = [
     crates::conditions,
     crates::mutants,
     crates::printing,
+    circles::inside,
     docs::crates_are_mentioned,
     docs::invariants_name_their_check,
     docs::named_tests_exist,
