@@ -46,7 +46,7 @@ pub fn invariants_name_their_check(files: &[File]) -> Vec<Finding> {
 
 /// Whether a Rust source has a test of this name: a function with the attribute, or a case that a
 /// macro makes one of.
-fn has_test(code: &str, name: &str) -> bool {
+pub(super) fn has_test(code: &str, name: &str) -> bool {
     places(code, name).any(|at| {
         let Some(before) = code[..at].strip_suffix("fn ") else {
             return code.contains("macro_rules!");

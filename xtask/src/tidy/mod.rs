@@ -8,7 +8,9 @@ pub mod circles;
 pub mod crates;
 pub mod docs;
 pub mod files;
+pub mod glossary;
 pub mod modules;
+pub mod promises;
 pub mod scan;
 pub mod scripts;
 pub mod size;
@@ -44,7 +46,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 22] = [
+const RULES: [Rule; 24] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -66,6 +68,8 @@ const RULES: [Rule; 22] = [
     docs::invariants_name_their_check,
     docs::named_tests_exist,
     docs::links_lead_somewhere,
+    glossary::modules_have_a_row,
+    promises::tests_of_promises,
     scripts::runnable,
 ];
 
