@@ -300,7 +300,7 @@ fn unknown_circles(uses: &BTreeMap<String, Uses<'_>>, known: &[&[&str]]) -> Vec<
     let mut findings = Vec::new();
     for circle in circles_in(uses) {
         let inside = |k: &&[&str]| circle.iter().all(|module| k.contains(&module.as_str()));
-        if known.iter().any(|k| inside(&k)) {
+        if known.iter().any(inside) {
             continue;
         }
         let is_known = |m: &&String| known.iter().any(|k| k.contains(&m.as_str()));

@@ -4,7 +4,7 @@
 //! what `cargo xtask tidy --write` would write.
 
 use super::Finding;
-use super::docs::has_test;
+use super::docs::{has_test, named_word};
 use super::files::File;
 
 /// Which tests hold which promise.
@@ -18,7 +18,7 @@ const PAGE: &str = "docs/promises-tests.md";
 struct List<'a> {
     promise: &'a str,
     line: usize,
-    /// Line and name of each.
+    /// Line and name of each: a test, or a named word of the trials.
     tests: Vec<(usize, &'a str)>,
 }
 
@@ -71,16 +71,19 @@ fn page(files: &[File]) -> Option<String> {
     let mut text = String::from(
         "# The tests behind each promise\n\n\
          Written by `cargo xtask tidy --write` from [promises.toml](promises.toml), not by hand.\n\
-         The promises are in [promises.md](promises.md). `cargo test NAME` runs one test.\n",
+         The promises are in [promises.md](promises.md). `cargo test NAME` runs `test:NAME`;\n\
+         `cargo xtask sim --named NAME` runs `seed:NAME`, a named word of the trials.\n",
     );
     let lists = lists(&lists_of.text);
     for (promise, title, _) in promises(&table.text) {
         let tests = lists.iter().filter(|list| list.promise == promise).flat_map(|l| &l.tests);
         text += &format!("\n## {promise}: {title}\n\n| Test | File |\n|---|---|\n");
         for (_, name) in tests {
-            if let Some(home) = home(files, name) {
+            let test = home(files, name).map(|home| ("test", home));
+            let word = || named_word(files, name).map(|home| ("seed", home));
+            if let Some((kind, home)) = test.or_else(word) {
                 let path = &home.path;
-                text += &format!("| `test:{name}` | [{path}](../{path}) |\n");
+                text += &format!("| `{kind}:{name}` | [{path}](../{path}) |\n");
             }
         }
     }
@@ -104,7 +107,8 @@ pub fn tests_of_promises(files: &[File]) -> Vec<Finding> {
             let message = format!("no promise `{promise}` in {TABLE}");
             findings.push(Finding::new(lists_of, *line, message));
         }
-        for (line, name) in tests.iter().filter(|(_, name)| home(files, name).is_none()) {
+        let is_gone = |name| home(files, name).or_else(|| named_word(files, name)).is_none();
+        for (line, name) in tests.iter().filter(|(_, name)| is_gone(name)) {
             let message = format!("no test `{name}`: name the test that exists, or write it");
             findings.push(Finding::new(lists_of, *line, message));
         }
@@ -129,15 +133,17 @@ mod tests {
     use super::super::expect;
     use super::*;
 
-    const LISTED: &str =
-        "# Tests.\nP1 = [\n    \"one\",\n    \"gone\",\n]\nP3 = [\n    \"two\",\n]\n";
+    const LISTED: &str = "# Tests.\n\
+        P1 = [\n    \"one\",\n    \"gone\",\n    \"word\",\n]\n\
+        P3 = [\n    \"two\",\n]\n";
     const PROMISED: &str =
         "| | Promise |\n|---|---|\n| P1 | **First.** Yes |\n| P2 | **Second.** |\n";
 
-    fn tree(page: &str) -> [File; 4] {
+    fn tree(page: &str) -> [File; 5] {
         let tests = "#[test]\nfn one() {}\n#[test]\nfn two() {}\n";
         [
             File::new("crates/a/src/lib.rs", tests, false),
+            File::new("crates/trials/src/named.rs", "word(\"word\", Raid5)", false),
             File::new(LISTS, LISTED, false),
             File::new(TABLE, PROMISED, false),
             File::new(PAGE, page, false),
@@ -149,7 +155,8 @@ mod tests {
         let right = page(&tree("")).unwrap();
         assert!(right.contains("## P1: First\n"), "{right}");
         assert!(right.contains("| `test:one` | [crates/a/src/lib.rs](../crates/a/src/lib.rs) |"));
-        let places = ["docs/promises.toml:4", "docs/promises.toml:6", "docs/promises.md:4"];
+        assert!(right.contains("| `seed:word` | [crates/trials/src/named.rs]"), "{right}");
+        let places = ["docs/promises.toml:4", "docs/promises.toml:7", "docs/promises.md:4"];
         expect(tests_of_promises, &tree(&right), &places);
     }
 
