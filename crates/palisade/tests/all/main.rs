@@ -12,3 +12,4 @@ mod guest;
 mod hung;
 mod kill;
 mod memory;
+mod wide;

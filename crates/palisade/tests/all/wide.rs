@@ -1,10 +1,8 @@
 //! An array of as many drives as there can be: made, degraded, rebuilt and scrubbed.
 
-mod common;
-
-use common::nbd::Client;
-use common::place::{Daemon, Place};
-use common::{MIB, Rng, tools_are_there};
+use crate::common::nbd::Client;
+use crate::common::place::{Daemon, Place};
+use crate::common::{MIB, Rng, tools_are_there};
 
 /// Most drives of an array.
 const DRIVES: usize = 64;
