@@ -275,8 +275,8 @@ mod tests {
         let layout = Layout::new(Level::Raid5, 3, 65536, 8 * MIB).expect("it is possible");
         let id = |n| Uuid::from_random([n; 16]);
         let drives: Vec<_> = (1..4).map(|n| (id(n), format!("S{n}"))).collect();
-        let mut record = ArrayRecord::new(id(9), "data", 7, 512, &layout, &drives);
-        record = record.with_areas(&format::split(12 * MIB));
+        let split = format::split(12 * MIB);
+        let mut record = ArrayRecord::new(id(9), "data", 7, 512, &layout, &split, &drives);
         record.fail_slot(Slot(1));
         record.next_epoch(8);
         record.journal_key = 0x1234_5678_9abc_def0;

@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(100);
 pub struct Create {
     /// Name of the new array
     name: String,
-    /// RAID level: 0, 1, 5, 6, 10 or jbod
+    /// RAID level
     #[arg(long, value_parser = ["0", "1", "5", "6", "10", "jbod"])]
     level: String,
     /// Drives, in the order of their slots: block devices or files

@@ -26,7 +26,11 @@ use std::process::ExitCode;
 
 /// Software RAID for NVMe drives, in user space.
 #[derive(Debug, Parser)]
-#[command(name = "palisade", version)]
+#[command(
+    name = "palisade",
+    version,
+    after_help = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 refused to protect data, 4 no daemon"
+)]
 struct Arguments {
     /// Socket of the daemon [default: PALISADE_SOCKET, else /run/palisade/palisade.sock]
     #[arg(long, global = true, value_name = "PATH")]

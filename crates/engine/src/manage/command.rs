@@ -375,7 +375,7 @@ pub enum ManageError {
     LeftBehind(Slot),
     /// A drive is too small for the array.
     #[error(
-        "{path} is too small: it has {has} bytes, at least {needs} are needed ({})",
+        "{path} is too small: it has {has} bytes, the array needs {needs} ({}) of each drive",
         format_size(*needs)
     )]
     TooSmall {

@@ -41,7 +41,7 @@ fn a_scrub_is_paused_over_a_restart_resumed_and_cancelled() {
     assert!(next(&place).1.ends_with("palisade task resume data:scrub"));
     assert!(place.refuses(1, &["array", "wait", "data"]).contains("paused"));
     let text = String::from_utf8(place.run(&["array", "show", "data"]).stdout).expect("text");
-    assert!(text.contains("paused: palisade task resume data:scrub"), "{text}");
+    assert!(text.contains("paused; resume it with: palisade task resume data:scrub"), "{text}");
     let text = String::from_utf8(place.run(&["task", "list"]).stdout).expect("text");
     assert!(text.starts_with("ID") && text.contains("data:scrub  paused"), "{text}");
 
