@@ -263,7 +263,12 @@ fn rules_hold_behind_right_checksums() {
         refused(list, &[0xff, 0xff]);
         refused(list, &[0, 0]);
     }
-    refused(164, &[1]); // reserved
+    for area in (164..180).step_by(4) {
+        refused(area, &[0; 4]);
+        refused(area, &[0xff; 4]);
+    }
+    refused(180, &[17]); // shift of the written bits
+    refused(181, &[1]); // reserved
     refused(192, b"a/b"); // name
     refused(192, b"a\nb");
     refused(192, &[0xc3, 0x28]);
@@ -277,6 +282,7 @@ fn rules_hold_behind_right_checksums() {
     refused(slot + 24, &[0xff; 8]);
     refused(slot + 32, &[0; 8]);
     refused(slot + 32, &[0xff; 8]);
+    refused(slot + 48, &[0xff; 8]);
 }
 
 /// Whoever goes on from a record counts on, and must not come to the end.

@@ -322,8 +322,8 @@ fn a_new_key_has_no_gap_before_its_first_batch() {
     }
 }
 
-/// A drive that was away when the loss was accepted counted as zeros for redundancy: when it is back
-/// it is filled.
+/// A drive that was away when the loss was accepted counted as zeros for redundancy: when it is
+/// back it is filled.
 #[test]
 fn a_drive_that_was_away_as_loss_was_accepted_is_filled_whole() {
     let case = 2;
