@@ -72,12 +72,14 @@ impl Default for ArrayBench {
 
 impl ArrayBench {
     fn check(&self) -> Result<(), BenchError> {
+        let most = usize::from(layout::MAX_DRIVES);
+        let widths = format!("give 3 to {most} drives");
         let problem = if self.rounds == 0 || self.span.is_zero() {
             "at least one round of some time is needed"
         } else if !(1..=2).contains(&self.cores) {
             "give one or two cores"
-        } else if !(3..=32).contains(&self.drives) {
-            "give 3 to 32 drives"
+        } else if !(3..=most).contains(&self.drives) {
+            &widths
         } else if self.drive_bytes < 16 * MIB || !self.drive_bytes.is_multiple_of(MIB) {
             "give drives of at least 16 MiB and of whole MiB"
         } else {
@@ -229,8 +231,9 @@ fn add_side(
 
 /// The raw drives as a side.
 fn raw_side<'a>(rig: &'a Rig, drives: &[SharedDrive]) -> Side<'a> {
-    let bytes = drives.iter().map(|d| format::data_bytes(d.info().bytes, false)).min();
-    let (start, bytes) = (format::limits::DATA_OFFSET, bytes.unwrap_or(0));
+    let usable = drives.iter().map(|d| format::usable_bytes(d.info().bytes, false)).min();
+    let split = format::split(usable.unwrap_or(0));
+    let (start, bytes) = (split.data_offset, split.data_bytes);
     let record = Arc::new(Record::new(bytes * drives.len() as u64));
     Side { rig, aim: Aim::Drives { drives: drives.to_vec(), start, bytes }, record }
 }
@@ -363,7 +366,7 @@ pub fn bench_array(
     let make = Make { helper, ..Make::default() };
     let bay = Bay::create(first.source(), make.clone())?;
     against_raw(options, &bay, (&first, &second), &mut report, progress)?;
-    costs::against_no_map(options, &bay, &second, &mut report, progress)?;
+    costs::against_unguarded(options, &bay, &second, &mut report, progress)?;
     costs::cold_regions(options, &mut report, progress)?;
     costs::degraded(options, &bay, &second, &mut report, progress)?;
     let mut bays = vec![bay];

@@ -28,22 +28,14 @@ pub struct Make {
     pub strip_bytes: u32,
     /// Data cores.
     pub cores: u16,
-    /// Whether it has a region map.
-    pub region_map: bool,
     /// Who is asked for parity first.
     pub helper: Option<Helper>,
 }
 
 impl Default for Make {
-    /// RAID 5 with strips of 64 KiB and a region map, on one core without help.
+    /// RAID 5 with strips of 64 KiB, on one core without help.
     fn default() -> Self {
-        Self {
-            level: Level::Raid5,
-            strip_bytes: STRIP_BYTES,
-            cores: 1,
-            region_map: true,
-            helper: None,
-        }
+        Self { level: Level::Raid5, strip_bytes: STRIP_BYTES, cores: 1, helper: None }
     }
 }
 
@@ -113,7 +105,6 @@ impl Bay {
             level: make.level,
             strip_bytes: make.strip_bytes,
             block_bytes: None,
-            region_map: make.region_map,
         };
         let references = references(&drives);
         let made: ArrayStatus = rig.ask(|reply| Request::Create(new, references, reply))?;
@@ -158,10 +149,23 @@ impl Bay {
 
     /// Stops the array and starts it again on new cores; files are opened again.
     pub fn again(self) -> Result<Self, BenchError> {
+        self.again_on(|made| Rig::start(made.cores, made.helper.as_ref()))
+    }
+
+    /// The same on cores whose writes are not kept safe from crashes, without help. All of the
+    /// array was written before. Nothing but reads and writes may be done until it is stopped.
+    pub fn again_unguarded(self) -> Result<Self, BenchError> {
+        self.again_on(|made| Rig::start_unguarded(made.cores))
+    }
+
+    fn again_on(
+        self,
+        start: impl FnOnce(&Make) -> Result<Rig, BenchError>,
+    ) -> Result<Self, BenchError> {
         self.rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
         let Self { rig, made, source, drives, volume, record, .. } = self;
         drop((rig, drives));
-        let (rig, drives) = (Rig::start(made.cores, made.helper.as_ref())?, source.open()?);
+        let (rig, drives) = (start(&made)?, source.open()?);
         let (found, options) = (references(&drives), StartOptions::default());
         let started = rig.ask(|reply| Request::Assemble(None, found, options, reply))?;
         let array = started[0].id;

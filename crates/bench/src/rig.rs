@@ -119,12 +119,27 @@ impl Rig {
     /// Starts `cores` cores, each pinned to a CPU of its own. `helper` is asked for parity.
     pub fn start(cores: u16, helper: Option<&Helper>) -> Result<Self, BenchError> {
         let helper = helper.cloned();
+        Self::start_with(cores, move |env| {
+            let accelerator = helper.as_ref().map(Helper::accelerator);
+            Core::start_with(env, Settings::default(), accelerator)
+        })
+    }
+
+    /// The same, with an engine that does not keep writes safe from crashes: only to measure what
+    /// that costs ([`Core::start_unguarded`]).
+    pub fn start_unguarded(cores: u16) -> Result<Self, BenchError> {
+        Self::start_with(cores, Core::start_unguarded)
+    }
+
+    fn start_with(
+        cores: u16,
+        engine: impl Fn(Env) -> Core<Env> + Send + Sync + 'static,
+    ) -> Result<Self, BenchError> {
         let inboxes: Arc<[Inbox]> = (0..cores).map(|_| Inbox::default()).collect();
         let boxes = inboxes.clone();
         let config = Config { cores, pin: true, ..Config::default() };
         let runtime = Runtime::start_with(config, move |env: Env| {
-            let accelerator = helper.as_ref().map(Helper::accelerator);
-            let core = Core::start_with(env.clone(), Settings::default(), accelerator);
+            let core = engine(env.clone());
             let (boxes, agent) = (boxes.clone(), env.clone());
             env.spawn(Priority::First, async move {
                 let inbox = &boxes[agent.core().index()];

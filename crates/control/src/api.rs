@@ -181,8 +181,6 @@ pub enum SlotState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskKind {
-    /// Zeroes the data areas of a new array.
-    Zero,
     /// Fills a replaced drive.
     Rebuild,
     /// Makes parity and copies right after a crash.
@@ -388,7 +386,7 @@ pub struct Array {
     /// What can't be given back, by volume and offset; neighbours of one reason are one range.
     #[serde(default)]
     pub unreadable: Vec<Unreadable>,
-    /// What its region map says; absent without one, or while the array does not run.
+    /// What its region map says; absent while the array does not run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub region_map: Option<RegionMap>,
     /// What was asked of the drives.
@@ -408,10 +406,6 @@ pub struct RegionMap {
     pub dirty_regions: u64,
     /// Pages that no drive had when the array started.
     pub lost_pages: u64,
-}
-
-const fn yes() -> bool {
-    true
 }
 
 /// All arrays.
@@ -436,9 +430,6 @@ pub struct CreateArray {
     /// Block size; the largest of the drives' when absent.
     #[serde(default)]
     pub block_bytes: Option<u32>,
-    /// Whether it keeps a region map; without one its drives are zeroed first.
-    #[serde(default = "yes")]
-    pub region_map: bool,
     /// Drives whose foreign content may be destroyed.
     #[serde(default)]
     pub overwrite: Vec<String>,
@@ -462,8 +453,6 @@ pub struct Plan {
     pub block_bytes: u32,
     /// Usable bytes it would have.
     pub size_bytes: u64,
-    /// Whether it would keep a region map.
-    pub region_map: bool,
     /// The drives it would take.
     pub drives: Vec<PlannedDrive>,
 }

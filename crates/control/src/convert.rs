@@ -45,7 +45,7 @@ pub fn array(status: &ArrayStatus, inventory: &Inventory, exports: &Exports) -> 
         tasks: status.tasks.iter().map(|t| task(&status.name, t)).collect(),
         last_scrub: status.last_scrub.map(probe::last_scrub),
         unreadable: status.unreadable.iter().map(unreadable).collect(),
-        region_map: status.region_map.map(region_map),
+        region_map: Some(region_map(status.region_map)),
         drive_io: drive_io(status, inventory),
         volumes: status.volumes.iter().map(|v| volume(&status.name, v)).collect(),
         exports: status.exports.iter().map(|e| export(&status.name, e, exports)).collect(),
@@ -58,7 +58,7 @@ fn region_map(map: RegionMapStatus) -> api::RegionMap {
 }
 
 fn lost_pages(status: &ArrayStatus) -> Option<String> {
-    let lost = status.region_map.map_or(0, |map| map.lost_pages);
+    let lost = status.region_map.lost_pages;
     (lost > 0).then(|| {
         format!(
             "{lost} pages of the region map were on no drive: all of what they stood for is \
@@ -114,7 +114,6 @@ fn unreadable(range: &UnreadableRange) -> api::Unreadable {
 /// The word for a kind of task, as task names have it.
 pub const fn kind_word(kind: TaskKind) -> &'static str {
     match kind {
-        TaskKind::Zero => "zero",
         TaskKind::Rebuild => "rebuild",
         TaskKind::Resync => "resync",
         TaskKind::Scrub => "scrub",
@@ -124,7 +123,7 @@ pub const fn kind_word(kind: TaskKind) -> &'static str {
 /// The array and the kind of task that a name stands for.
 pub fn named_task(id: &str) -> Option<(&str, TaskKind)> {
     let (array, word) = id.rsplit_once(':')?;
-    let kinds = [TaskKind::Zero, TaskKind::Rebuild, TaskKind::Resync, TaskKind::Scrub];
+    let kinds = [TaskKind::Rebuild, TaskKind::Resync, TaskKind::Scrub];
     Some((array, kinds.into_iter().find(|kind| kind_word(*kind) == word)?))
 }
 
@@ -144,7 +143,6 @@ fn task(array: &str, task: &TaskStatus) -> api::Task {
         bytes_total: task.total_bytes,
         seconds_left: task.seconds_left.filter(|_| problem.is_none() && !task.paused),
         kind: match task.kind {
-            TaskKind::Zero => api::TaskKind::Zero,
             TaskKind::Rebuild => api::TaskKind::Rebuild,
             TaskKind::Resync => api::TaskKind::Resync,
             TaskKind::Scrub => api::TaskKind::Scrub,

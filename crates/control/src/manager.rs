@@ -21,13 +21,14 @@ use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
     StartOptions, TaskAction,
 };
+use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
-use layout::{Layout, Level};
+use layout::Level;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
-use units::{MIB, Slot, Uuid, format_size};
+use units::{Slot, Uuid};
 
 /// The control plane's state.
 pub struct Manager {
@@ -189,16 +190,10 @@ impl Manager {
     pub async fn create(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
-        let check = |taken: &[Taken]| plan(request, level, taken).map(|_| ());
+        let (new, cores) = (new_array(request, level), self.data.cores());
+        let check = |taken: &[Taken]| planned(&new, taken, cores).map(|_| ());
         let taken = self.claim(&request.drives, &request.overwrite, None, check).await?;
         let paths = paths_of(&taken);
-        let new = NewArray {
-            name: request.name.clone(),
-            level,
-            strip_bytes: request.strip_bytes,
-            block_bytes: request.block_bytes,
-            region_map: request.region_map,
-        };
         let references: Vec<DriveRef<SharedDrive>> =
             taken.into_iter().map(|t| t.reference).collect();
         let outcome = self.data.ask(|reply| Request::Create(new, references, reply)).await;
@@ -214,7 +209,8 @@ impl Manager {
     pub async fn plan(&self, request: &api::CreateArray) -> Result<api::Plan, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
-        let check = |taken: &[Taken]| plan(request, level, taken);
+        let (new, cores) = (new_array(request, level), self.data.cores());
+        let check = |taken: &[Taken]| planned(&new, taken, cores);
         self.inspect_drives(&request.drives, &request.overwrite, check).await
     }
 
@@ -485,36 +481,25 @@ fn parse_level(text: &str) -> Result<Level, Error> {
     })
 }
 
+fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
+    NewArray {
+        name: request.name.clone(),
+        level,
+        strip_bytes: request.strip_bytes,
+        block_bytes: request.block_bytes,
+    }
+}
+
 /// What making the array would give; fails where the drives can't make it.
-fn plan(request: &api::CreateArray, level: Level, taken: &[Taken]) -> Result<api::Plan, Error> {
-    // A band, between head and tail area, and with a region map behind it and the journal.
-    let least = 2 * format::AREA_BYTES + if request.region_map { 3 * MIB } else { MIB };
-    if let Some(Taken { plan, .. }) = taken.iter().find(|t| t.plan.bytes < least) {
-        return Err(Error::failed(
-            format!(
-                "{} is too small: it has {} bytes, the least is {least} ({})",
-                plan.path,
-                plan.bytes,
-                format_size(least)
-            ),
-            "take a larger drive",
-        ));
-    }
-    let drives = taken.iter().map(|t| &t.reference);
-    let sizes = drives.clone().map(|r| format::usable_bytes(r.shared.info().bytes, !r.is_file));
-    let usable = sizes.min().unwrap_or(0);
-    let data_bytes = match request.region_map {
-        true => format::split(usable).data_bytes,
-        false => usable.saturating_sub(2 * format::AREA_BYTES),
+fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Error> {
+    let offered = |taken: &Taken| Offered {
+        path: taken.plan.path.clone(),
+        bytes: taken.reference.shared.info().bytes,
+        block_bytes: taken.reference.shared.info().block_bytes,
+        is_file: taken.reference.is_file,
     };
-    let count = taken.len() as u16;
-    let layout =
-        Layout::new(level, count, request.strip_bytes, data_bytes).map_err(ManageError::from)?;
-    let largest = drives.map(|r| r.shared.info().block_bytes).max().unwrap_or(512);
-    let block_bytes = request.block_bytes.unwrap_or(largest);
-    if largest > block_bytes {
-        return Err(ManageError::BlockSize { drive: largest, array: block_bytes }.into());
-    }
+    let offered: Vec<Offered> = taken.iter().map(offered).collect();
+    let Plan { layout, block_bytes, .. } = plan(new, &offered, cores)?;
     if !matches!(block_bytes, 512 | 4096) {
         return Err(Error::usage(
             format!("a block of {block_bytes} bytes is not possible"),
@@ -523,12 +508,11 @@ fn plan(request: &api::CreateArray, level: Level, taken: &[Taken]) -> Result<api
     }
     Ok(api::Plan {
         dry_run: true,
-        name: request.name.clone(),
-        level: level.to_string(),
-        strip_bytes: request.strip_bytes,
+        name: new.name.clone(),
+        level: new.level.to_string(),
+        strip_bytes: new.strip_bytes,
         block_bytes,
         size_bytes: layout.array_bytes(),
-        region_map: request.region_map,
         drives: taken.iter().map(|t| t.plan.clone()).collect(),
     })
 }

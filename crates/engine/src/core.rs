@@ -27,6 +27,24 @@ impl Default for Settings {
     }
 }
 
+/// Whether arrays keep their data safe from crashes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Guards {
+    /// As they must.
+    #[default]
+    All,
+    /// Writes neither ask the region map nor stand in in-flight pages ([`Core::start_unguarded`]).
+    Skipped,
+}
+
+/// What a core starts its arrays with.
+#[derive(Clone, Copy)]
+pub(crate) struct Choices<'a> {
+    pub settings: Settings,
+    pub accelerator: Option<&'a Accelerator>,
+    pub guards: Guards,
+}
+
 /// The engine on one core. Clones share it.
 pub struct Core<E: Host> {
     inner: Rc<Inner<E>>,
@@ -42,6 +60,7 @@ struct Inner<E: Host> {
     env: E,
     settings: Settings,
     accelerator: Option<Accelerator>,
+    guards: Guards,
     arrays: RefCell<Vec<Array<E>>>,
     manager: Option<Manager<E>>,
 }
@@ -55,9 +74,27 @@ impl<E: Host> Core<E> {
     /// As [`Core::start`]; every core gets the same settings. Parity is computed by `accelerator`
     /// too, where there is one that wants to.
     pub fn start_with(env: E, settings: Settings, accelerator: Option<Accelerator>) -> Self {
+        Self::start_guarded(env, settings, accelerator, Guards::All)
+    }
+
+    /// As [`Core::start`], for the benchmark that measures what it costs a write not to be lost in
+    /// a crash, and for nothing else: after a crash *nothing is right* of what was written by
+    /// arrays of this engine. Their writes take every band for written and every region for dirty,
+    /// and no in-flight page names them. So an array must have been written whole before, by an
+    /// engine that guards, and must not be discarded, resynced or rebuilt by this one.
+    pub fn start_unguarded(env: E) -> Self {
+        Self::start_guarded(env, Settings::default(), None, Guards::Skipped)
+    }
+
+    fn start_guarded(
+        env: E,
+        settings: Settings,
+        accelerator: Option<Accelerator>,
+        guards: Guards,
+    ) -> Self {
         let manager = (env.core() == MANAGER).then(|| Manager::new(env.clone(), settings));
         let arrays = RefCell::new(Vec::new());
-        let inner = Inner { env: env.clone(), settings, accelerator, arrays, manager };
+        let inner = Inner { env: env.clone(), settings, accelerator, guards, arrays, manager };
         let core = Self { inner: Rc::new(inner) };
         let receiver = core.clone();
         env.spawn(Priority::First, async move {
@@ -82,16 +119,11 @@ impl<E: Host> Core<E> {
         match mail {
             Mail::Array(array, mail) => self.receive_array(array, mail),
             Mail::Start { array, view, drives, regions, flushes } => {
-                let Inner { env, settings, accelerator, .. } = &*self.inner;
-                let shared = (regions.as_deref(), flushes);
-                let started = Array::start(
-                    env,
-                    array,
-                    view,
-                    &drives,
-                    shared,
-                    (*settings, accelerator.as_ref()),
-                );
+                let Inner { env, settings, accelerator, guards, .. } = &*self.inner;
+                let accelerator = accelerator.as_ref();
+                let choices = Choices { settings: *settings, accelerator, guards: *guards };
+                let shared = (&*regions, flushes);
+                let started = Array::start(env, array, view, &drives, shared, choices);
                 if let Some(manager) = &self.inner.manager {
                     manager.attach(started.clone());
                 }

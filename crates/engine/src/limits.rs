@@ -1,9 +1,11 @@
 //! Every limit of the engine, with the relations between them asserted at compile time (D4).
 
-use units::{MIB, Nanos};
+use units::{MIB, Nanos, SlotSet, StripSet};
 
-/// Most drives of an array.
-pub const DRIVES_MAX: usize = 32;
+/// Most drives of an array, and strips of a stripe.
+pub const DRIVES_MAX: usize = layout::MAX_DRIVES as usize;
+/// Most parities of a stripe.
+pub const PARITIES_MAX: usize = layout::PARITIES_MAX as usize;
 /// Largest strip, in bytes.
 pub const STRIP_BYTES_MAX: usize = 1 << 20;
 /// Largest slice: what one plan reads, computes and writes of each strip at a time, in bytes.
@@ -59,9 +61,6 @@ pub const DISCARD_STEP: u64 = 64 * MIB;
 pub const WRITE_AHEAD: u64 = 7;
 /// Most ranges of unreadable blocks that are shown beside the list of lost ones.
 pub const NOTED_MAX: usize = 4096;
-/// Bytes of a new volume without a region map that are zeroed by one request, or a row: whoever
-/// waits until all requests are over waits for these.
-pub const ZEROED_AT_ONCE: u64 = 16 << 20;
 /// Bytes of the region map that are read or written by one request at the start.
 pub const MAP_STEP: u64 = 1 << 20;
 /// Drives whose journal areas a start reads at once, each into memory of its own, up to 64 MiB.
@@ -70,5 +69,6 @@ pub const AREAS_AT_ONCE: usize = 4;
 const _: () = assert!(2 * DRIVE_DEADLINE.0 * 5 / 4 < Nanos::from_millis(30_000).0);
 const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());
 const _: () = assert!(SLICE_BYTES_MAX <= STRIP_BYTES_MAX);
-const _: () = assert!(DRIVES_MAX <= 64, "sets of strips are 64-bit masks");
+const _: () = assert!(DRIVES_MAX <= SlotSet::MOST && DRIVES_MAX <= StripSet::MOST);
+const _: () = assert!(PARITIES_MAX <= parity::Code::MAX_PARITIES && PARITIES_MAX < DRIVES_MAX);
 const _: () = assert!(TASK_BANDS * TASK_STRIPES <= WORKERS);

@@ -21,8 +21,8 @@ pub enum Mail<S> {
         view: Arc<View>,
         /// The drive of each slot, where there is one.
         drives: Vec<Option<Opened<S>>>,
-        /// What is known of its region map, if it has one.
-        regions: Option<Arc<TableStart>>,
+        /// What is known of its region map.
+        regions: Arc<TableStart>,
         /// Counts the flushes of all drives that its cores begin.
         flushes: Arc<AtomicU64>,
     },

@@ -55,7 +55,6 @@ units::mutants! {
     FillFails = "fill-fails": "a rebuild moves over stripes that it could not fill (rows 7, 19)";
     RebuildNotFlushed = "rebuild-not-flushed": "a rebuild's border is recorded before a flush \
         (row 8)";
-    ResyncNotFlushed = "resync-not-flushed": "a resync's border is recorded before a flush";
     ResyncSkips = "resync-skips": "a resync writes nothing (row 10, cleared on failure)";
     SameSlot = "same-slot": "every record goes over the newest one (row 13)";
     EpochAtStart = "epoch-at-start": "a start writes no record of its own (row 15)";

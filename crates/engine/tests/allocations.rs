@@ -95,13 +95,7 @@ async fn make(env: &Env, level: Level, width: usize) -> (ArrayStatus, Volume<Env
         is_file: true,
     };
     let drives = (0..width).map(drive).collect();
-    let new = NewArray {
-        name: "a".into(),
-        level,
-        strip_bytes: 65536,
-        block_bytes: None,
-        region_map: true,
-    };
+    let new = NewArray { name: "a".into(), level, strip_bytes: 65536, block_bytes: None };
     let status = ask(env, |r| Request::Create(new, drives, r)).await;
     let bytes = status.size_bytes;
     let volume = ask(env, |r| Request::VolumeCreate("a".into(), "v".into(), bytes, r)).await;

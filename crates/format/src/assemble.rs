@@ -179,14 +179,6 @@ pub enum AssembleError {
         /// The array.
         name: String,
     },
-    /// The newest record says what nobody writes, and nobody can go on from.
-    #[error("{path}: {problem}")]
-    Impossible {
-        /// A drive with the newest record.
-        path: String,
-        /// What it says.
-        problem: FormatError,
-    },
     /// More drives are missing than the redundancy replaces.
     #[error("group {group} can do without {tolerated} drives, but lacks {}", list(lacking))]
     TooManyMissing {
@@ -244,7 +236,6 @@ impl AssembleError {
             }
             Self::ReadOnly { .. } => "use the release that wrote it",
             Self::CreationInterrupted { .. } => "wipe its drives and create it again",
-            Self::Impossible { .. } => "its records were written by something else: restore them",
             Self::TooManyMissing { lacking, .. } if lacking.iter().any(|m| m.set_back) => {
                 "bring the newer state of the older drives back: a copy or a snapshot of them was \
                  put in their place, which does not go with what the others hold"
@@ -290,17 +281,13 @@ pub struct Assembly {
 
 impl Assembly {
     /// The record to write before the array is used: the next epoch, in which missing slots have
-    /// failed and unclean groups owe everything. `epoch_id` is random.
+    /// failed. `epoch_id` is random.
     pub fn begin(&self, epoch_id: u64) -> ArrayRecord {
         let mut record = self.record.clone();
         record.sequence += 1;
         record.started_degraded = !self.missing.is_empty();
         for missing in &self.missing {
             record.fail_slot(missing.slot);
-        }
-        let map = record.areas.is_some();
-        for group in record.groups.iter_mut().filter(|group| group.unclean && !map) {
-            group.resync_border = 0;
         }
         record.next_epoch(epoch_id);
         record
@@ -357,10 +344,6 @@ fn of_known(found: &[Found], options: AssembleOptions) -> Result<Assembly, Assem
     if !record.zeroed {
         return Err(AssembleError::CreationInterrupted { name: record.name });
     }
-    crate::check::startable(&record).map_err(|problem| {
-        let path = newest.path.to_owned();
-        AssembleError::Impossible { path, problem }
-    })?;
     let layout = record.layout().map_err(|_| AssembleError::NoRecord)?;
     let (resync_needed, missing) = (Vec::new(), Vec::new());
     let mut assembly = Assembly { record, slots, resync_needed, missing, stale };

@@ -7,7 +7,7 @@ use crate::limits::{
     JOURNAL_BYTES_MAX, LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX,
     REGIONS_MAX, SERIAL_MAX, VOLUMES_MAX,
 };
-use crate::record::{ArrayRecord, ExportAddress, Extent, GroupRecord, NvmeExport, SlotState};
+use crate::record::{ArrayRecord, ExportAddress, Extent, NvmeExport, SlotState};
 use crate::region::{Geometry, SHIFT_MAX};
 use layout::{CodeKind, Layout};
 use std::collections::BTreeSet;
@@ -33,8 +33,6 @@ pub fn check(record: &ArrayRecord) -> Rule {
     slots(record, &layout)?;
     rule(record.groups.len() == usize::from(layout.groups()), "its groups do not fit its ranges")?;
     for (number, group) in (0u16..).zip(&record.groups) {
-        let stripes = layout.stripes(GroupNo(number));
-        rule(group.resync_border <= stripes, "a resync border lies outside its group")?;
         let guard = !group.guarded || record.journal_key != 0;
         rule(guard, "a group is guarded without a journal")?;
         let parity = layout.descriptor(GroupNo(number)).code == CodeKind::Parity;
@@ -49,24 +47,12 @@ pub fn check(record: &ArrayRecord) -> Rule {
     crate::more::check(record, &layout)
 }
 
-/// Checks what is right of a record as it is read, but nobody writes, and nobody can go on from.
-pub fn startable(record: &ArrayRecord) -> Rule {
-    let layout = record.layout()?;
-    let owed = |(number, group): (u16, &GroupRecord)| {
-        let number = GroupNo(number);
-        layout.m(number) > 0 && group.resync_border < layout.stripes(number)
-    };
-    let owes = (0u16..).zip(&record.groups).any(owed);
-    rule(record.areas.is_none() || !owes, "a resync border stands in a group with a region map")
-}
-
 /// The areas before the data area, one behind the other, and the map as large as it need be.
 fn areas(record: &ArrayRecord, layout: &Layout) -> Rule {
-    let Some(areas) = record.areas else {
-        return rule(record.journal_key == 0, "it has a journal key and no journal");
-    };
+    let areas = &record.areas;
     let whole = [areas.map_start, areas.map_bytes, areas.journal_start, areas.journal_bytes];
-    let whole = whole.iter().all(|v| v.is_multiple_of(MIB) && v / MIB <= u64::from(u32::MAX));
+    let whole =
+        whole.iter().all(|v| *v != 0 && v.is_multiple_of(MIB) && v / MIB <= u64::from(u32::MAX));
     let ordered = areas.map_start >= AREA_BYTES
         && areas.map_start + areas.map_bytes <= areas.journal_start
         && areas.journal_start + areas.journal_bytes <= record.data_offset;
@@ -107,7 +93,7 @@ fn slots(record: &ArrayRecord, layout: &Layout) -> Rule {
         let current = counts && slot.last == record.epoch.mark();
         let in_step = older || current;
         rule(in_step, "the last epoch of a slot does not fit the record's")?;
-        let out = record.areas.is_some() && slot.state != SlotState::InSync;
+        let out = slot.state != SlotState::InSync;
         let since = slot.since == 0 || out && slot.since <= slot.last.counter;
         rule(since, "a slot is whole up to an impossible epoch")?;
     }

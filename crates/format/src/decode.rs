@@ -7,8 +7,8 @@ use crate::encode::{
 };
 use crate::limits::{
     ADDRESS_MAX, COUNTERS_READ_END, EXPORTS_MAX, EXTENT_BYTES, EXTENTS_MAX, FIXED_BYTES,
-    FORMAT_VERSION, FORMAT_VERSION_1, HEADER_BYTES, IMAGE_ALIGN, MAGIC, NAME_MAX, RECORD_MAX,
-    SERIAL_MAX, VOLUMES_MAX,
+    FORMAT_VERSION, HEADER_BYTES, IMAGE_ALIGN, MAGIC, NAME_MAX, RECORD_MAX, SERIAL_MAX,
+    VOLUMES_MAX,
 };
 use crate::more::{self, COMPAT_TASKS, INCOMPAT_KNOWN};
 use crate::record::{
@@ -72,8 +72,7 @@ pub fn longer_than(front: &[u8]) -> Option<usize> {
 /// rule of the format holds for what it returns.
 pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     let header = header(image)?;
-    let known = matches!(header.version, FORMAT_VERSION | FORMAT_VERSION_1);
-    if !known || header.header_bytes as usize != HEADER_BYTES {
+    if header.version != FORMAT_VERSION || header.header_bytes as usize != HEADER_BYTES {
         return Err(FormatError::Version(header.version));
     }
     if header.record_bytes > RECORD_MAX {
@@ -90,7 +89,7 @@ pub fn decode(image: &[u8]) -> Result<ArrayRecord, FormatError> {
     }
     Reader(&image[44..HEADER_BYTES - 4]).zeros(HEADER_BYTES - 48)?;
     let mut from = Reader(body);
-    let mut record = fixed_and_lists(&mut from, header.version != FORMAT_VERSION_1)?;
+    let mut record = fixed_and_lists(&mut from)?;
     more::decode(&mut from, &mut record, (header.compat, header.incompat))?;
     let unknown = header.compat & !COMPAT_TASKS != 0 || header.read_only != 0;
     if !from.0.is_empty() && !unknown {
@@ -115,19 +114,19 @@ struct Counts {
     name: usize,
 }
 
-fn fixed_and_lists(from: &mut Reader<'_>, map: bool) -> Result<ArrayRecord, FormatError> {
+fn fixed_and_lists(from: &mut Reader<'_>) -> Result<ArrayRecord, FormatError> {
     let mut fixed_part = Reader(from.bytes(FIXED_BYTES)?);
-    let (mut record, counts) = fixed(&mut fixed_part, map)?;
+    let (mut record, counts) = fixed(&mut fixed_part)?;
     record.name = from.text(counts.name, NAME_MAX)?;
     record.ranges = (0..counts.ranges).map(|_| range(from)).collect::<Result<_, _>>()?;
-    record.slots = (0..counts.slots).map(|_| slot(from, map)).collect::<Result<_, _>>()?;
+    record.slots = (0..counts.slots).map(|_| slot(from)).collect::<Result<_, _>>()?;
     record.groups = (0..counts.groups).map(|_| group(from)).collect::<Result<_, _>>()?;
     record.volumes = (0..counts.volumes).map(|_| volume(from)).collect::<Result<_, _>>()?;
     record.exports = (0..counts.exports).map(|_| export(from)).collect::<Result<_, _>>()?;
     Ok(record)
 }
 
-fn fixed(from: &mut Reader<'_>, map: bool) -> Result<(ArrayRecord, Counts), FormatError> {
+fn fixed(from: &mut Reader<'_>) -> Result<(ArrayRecord, Counts), FormatError> {
     let array = from.uuid()?;
     let this_drive = from.uuid()?;
     let this_slot = Slot(from.u16()?);
@@ -158,7 +157,7 @@ fn fixed(from: &mut Reader<'_>, map: bool) -> Result<(ArrayRecord, Counts), Form
         started_degraded: state & STATE_STARTED_DEGRADED != 0,
         zeroed: state & STATE_ZEROED != 0,
         read_only: false,
-        areas: None,
+        areas: Areas::default(),
         journal_key: 0,
         lost: Vec::new(),
         paused: Paused::default(),
@@ -176,11 +175,9 @@ fn fixed(from: &mut Reader<'_>, map: bool) -> Result<(ArrayRecord, Counts), Form
         exports: count(EXPORTS_MAX)?,
         name: count(NAME_MAX)?,
     };
-    if map {
-        record.areas = Some(areas(from)?);
-        from.zeros(JOURNAL_KEY_AT - AREAS_END)?;
-        record.journal_key = from.u64()?;
-    }
+    record.areas = areas(from)?;
+    from.zeros(JOURNAL_KEY_AT - AREAS_END)?;
+    record.journal_key = from.u64()?;
     from.zeros(from.0.len())?;
     Ok((record, counts))
 }
@@ -262,7 +259,7 @@ pub(crate) fn range(from: &mut Reader<'_>) -> Result<Range, FormatError> {
     Ok(Range { array_start, array_bytes, first_slot, first_group, drive_start, descriptor })
 }
 
-fn slot(from: &mut Reader<'_>, map: bool) -> Result<SlotRecord, FormatError> {
+fn slot(from: &mut Reader<'_>) -> Result<SlotRecord, FormatError> {
     let drive = from.uuid()?;
     let state = from.u8()?;
     let serial = usize::from(from.u8()?);
@@ -275,14 +272,14 @@ fn slot(from: &mut Reader<'_>, map: bool) -> Result<SlotRecord, FormatError> {
         _ => return invalid("the state of a slot is not known"),
     };
     let last = EpochMark { counter: from.u64()?, id: from.u64()? };
-    let since = if map { from.u64()? } else { 0 };
+    let since = from.u64()?;
     Ok(SlotRecord { drive, state, last, since, serial: from.text(serial, SERIAL_MAX)? })
 }
 
 fn group(from: &mut Reader<'_>) -> Result<GroupRecord, FormatError> {
     let (unclean, loss_accepted, guarded) = (from.flag()?, from.flag()?, from.flag()?);
     from.zeros(5)?;
-    Ok(GroupRecord { unclean, loss_accepted, guarded, resync_border: from.u64()? })
+    Ok(GroupRecord { unclean, loss_accepted, guarded })
 }
 
 fn volume(from: &mut Reader<'_>) -> Result<VolumeRecord, FormatError> {

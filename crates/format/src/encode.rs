@@ -2,8 +2,8 @@
 
 use crate::codec::{Writer, crc32c};
 use crate::limits::{
-    EXPORT_ENTRY_BYTES, FIXED_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, HEADER_BYTES, IMAGE_ALIGN,
-    MAGIC, NVME_EXPORT_BYTES,
+    EXPORT_ENTRY_BYTES, FIXED_BYTES, FORMAT_VERSION, HEADER_BYTES, IMAGE_ALIGN, MAGIC,
+    NVME_EXPORT_BYTES,
 };
 use crate::more;
 use crate::record::{
@@ -15,7 +15,7 @@ use units::{MIB, Uuid};
 
 /// Where the fixed part has the journal key.
 pub const JOURNAL_KEY_AT: usize = 184;
-/// State bit: data areas were zeroed.
+/// State bit: creation finished.
 pub const STATE_ZEROED: u8 = 1;
 /// State bit: started degraded.
 pub const STATE_STARTED_DEGRADED: u8 = 2;
@@ -34,7 +34,7 @@ pub fn encode(record: &ArrayRecord) -> Vec<u8> {
     let body = body(record);
     let mut image = Writer::default();
     image.0.extend(MAGIC);
-    image.u32(if record.areas.is_some() { FORMAT_VERSION } else { FORMAT_VERSION_1 });
+    image.u32(FORMAT_VERSION);
     image.u32(HEADER_BYTES as u32);
     let (compat, incompat) = more::flags(record);
     image.u32(compat);
@@ -56,13 +56,12 @@ fn body(record: &ArrayRecord) -> Vec<u8> {
     fixed(&mut out, record);
     out.text(&record.name);
     record.ranges.iter().for_each(|r| range(&mut out, r));
-    record.slots.iter().for_each(|s| slot(&mut out, s, record.areas.is_some()));
+    record.slots.iter().for_each(|s| slot(&mut out, s));
     for group in &record.groups {
         out.u8(group.unclean.into());
         out.u8(group.loss_accepted.into());
         out.u8(group.guarded.into());
         out.zeros(5);
-        out.u64(group.resync_border);
     }
     record.volumes.iter().for_each(|v| volume(&mut out, v));
     record.exports.iter().for_each(|e| export(&mut out, e));
@@ -100,11 +99,9 @@ fn fixed(out: &mut Writer, record: &ArrayRecord) {
     out.count(record.volumes.len());
     out.count(record.exports.len());
     out.count(record.name.len());
-    if let Some(places) = &record.areas {
-        areas(out, places);
-        out.zeros(JOURNAL_KEY_AT - out.0.len());
-        out.u64(record.journal_key);
-    }
+    areas(out, &record.areas);
+    out.zeros(JOURNAL_KEY_AT - out.0.len());
+    out.u64(record.journal_key);
     out.zeros(FIXED_BYTES - out.0.len());
 }
 
@@ -156,7 +153,7 @@ pub(crate) fn range(out: &mut Writer, range: &Range) {
     out.zeros(8);
 }
 
-fn slot(out: &mut Writer, slot: &SlotRecord, map: bool) {
+fn slot(out: &mut Writer, slot: &SlotRecord) {
     let (state, border) = match slot.state {
         SlotState::InSync => (0, 0),
         SlotState::Rebuilding { border } => (1, border),
@@ -169,9 +166,7 @@ fn slot(out: &mut Writer, slot: &SlotRecord, map: bool) {
     out.u64(border);
     out.u64(slot.last.counter);
     out.u64(slot.last.id);
-    if map {
-        out.u64(slot.since);
-    }
+    out.u64(slot.since);
     out.text(&slot.serial);
 }
 

@@ -1,5 +1,6 @@
 //! Why bytes are not an array record.
 
+use crate::limits::FORMAT_VERSION;
 use crate::record::ArrayRecord;
 use layout::LayoutError;
 use thiserror::Error;
@@ -16,8 +17,8 @@ pub enum FormatError {
     /// The record's CRC is wrong, or its bytes are not all there: an interrupted write.
     #[error("the record is damaged")]
     RecordDamaged,
-    /// Written by another release in a way this one does not know.
-    #[error("the record has format version {0}, which this release does not know")]
+    /// Written in another version of the format.
+    #[error("the record has format version {0}, this release reads version {FORMAT_VERSION}")]
     Version(u32),
     /// Written by a later release with features that this one does not know.
     #[error("the record uses features that this release does not know (incompat {0:#x})")]

@@ -47,7 +47,7 @@ pub struct Batch {
     pub group: GroupNo,
     /// The lane: batches of one lane have an order.
     pub lane: u16,
-    /// Counts the batches of the lane, from [`crate::limits::BATCH_FIRST`] on.
+    /// Counts the batches of the lane, from 1.
     pub sequence: u64,
     /// Batches of the lane before this one are not needed any more.
     pub tail: u64,

@@ -37,12 +37,12 @@ pub use assemble::{
 pub use decode::{decode, longer_than};
 pub use encode::encode;
 pub use error::FormatError;
-pub use limits::{AREA_BYTES, DATA_OFFSET, FORMAT_VERSION, MAGIC, SLOT_BYTES};
+pub use limits::{AREA_BYTES, FORMAT_VERSION, MAGIC, SLOT_BYTES};
 pub use record::{
     Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
     LastScrub, Listener, LostRange, LostReason, NvmeExport, Owner, Paused, ScrubMode, ScrubRecord,
     SlotRecord, SlotState, VolumeRecord,
 };
 pub use signature::{Signature, foreign_signature, holds_data};
-pub use size::{Split, data_bytes, split, usable_bytes};
+pub use size::{Split, journal_bytes, split, split_with, usable_bytes};
 pub use slots::{LostTail, newest, next_slot, slot_offsets, tail_offset};

@@ -4,10 +4,8 @@ use units::MIB;
 
 /// First bytes of a record slot.
 pub const MAGIC: [u8; 8] = *b"PALISADE";
-/// Version in the slot header of arrays with a region map.
-pub const FORMAT_VERSION: u32 = 2;
-/// Version in the slot header of arrays without one, the only version of the first release.
-pub const FORMAT_VERSION_1: u32 = 1;
+/// Version in the slot header.
+pub const FORMAT_VERSION: u32 = 3;
 /// Bytes of the head area, and of the tail area.
 pub const AREA_BYTES: u64 = MIB;
 /// Bytes of one record slot.
@@ -19,19 +17,15 @@ pub const FIXED_BYTES: usize = 192;
 /// Bytes of one address range.
 pub const RANGE_BYTES: usize = 64;
 /// Bytes of a slot entry without its serial.
-pub const SLOT_ENTRY_BYTES: usize = 48;
-/// Bytes that version 2 adds to a slot entry.
-pub const SLOT_ENTRY_MORE_BYTES: usize = 8;
+pub const SLOT_ENTRY_BYTES: usize = 56;
 /// Bytes of a group entry.
-pub const GROUP_ENTRY_BYTES: usize = 16;
+pub const GROUP_ENTRY_BYTES: usize = 8;
 /// Bytes of a volume entry without name and extents.
 pub const VOLUME_ENTRY_BYTES: usize = 32;
 /// Bytes of an extent.
 pub const EXTENT_BYTES: usize = 16;
 /// Bytes of an export entry without its address.
 pub const EXPORT_ENTRY_BYTES: usize = 24;
-/// Where arrays without a region map have their data area.
-pub const DATA_OFFSET: u64 = AREA_BYTES;
 /// Most bytes of a name.
 pub const NAME_MAX: usize = 64;
 /// Most bytes of a serial number.
@@ -90,8 +84,6 @@ pub const JOURNAL_BYTES_MAX: u64 = 64 * MIB;
 pub const JOURNAL_MAGIC: [u8; 8] = *b"PALIJRNL";
 /// A batch begins and ends at a multiple of this, and so does its payload.
 pub const BATCH_ALIGN: usize = 4096;
-/// The first number of a batch; those of earlier releases are below it.
-pub const BATCH_FIRST: u64 = 1 << 48;
 /// Bytes of a batch's header.
 pub const BATCH_HEADER_BYTES: usize = 128;
 /// Bytes of an entry without its ranges.
@@ -118,7 +110,7 @@ pub const RECORD_MAX: usize = SLOT_BYTES as usize - HEADER_BYTES;
 const LARGEST: usize = FIXED_BYTES
     + NAME_MAX
     + layout::MAX_RANGES * RANGE_BYTES
-    + layout::MAX_DRIVES as usize * (SLOT_ENTRY_BYTES + SLOT_ENTRY_MORE_BYTES + SERIAL_MAX)
+    + layout::MAX_DRIVES as usize * (SLOT_ENTRY_BYTES + SERIAL_MAX)
     + layout::MAX_GROUPS as usize * GROUP_ENTRY_BYTES
     + VOLUMES_MAX * (VOLUME_ENTRY_BYTES + NAME_MAX)
     + EXTENTS_MAX * EXTENT_BYTES
@@ -130,7 +122,6 @@ const LARGEST: usize = FIXED_BYTES
 // The largest record that the limits allow fits its slot, and two slots fit an area.
 const _: () = assert!(LARGEST <= RECORD_MAX);
 const _: () = assert!(2 * SLOT_BYTES <= AREA_BYTES);
-const _: () = assert!(DATA_OFFSET >= AREA_BYTES && DATA_OFFSET.is_multiple_of(MIB));
 const _: () = assert!(PAGE_HEADER_BYTES + PAGE_ENTRIES * REGION_ENTRY_BYTES == PAGE_BYTES);
 const _: () = assert!(MIB as usize % (2 * PAGE_BYTES) == 0);
 const _: () = assert!((SLOT_BYTES as usize).is_multiple_of(IMAGE_ALIGN));

@@ -1,11 +1,10 @@
 //! What a record says behind its five lists, where a header flag says that it does: the list of
 //! lost ranges, and how tasks stand.
 //!
-//! A record has neither part, nor its flag, while there is nothing to say: a release that knows
-//! neither reads it as before. One that does not know the list of lost ranges must not read the
-//! record at all (incompat): what is lost would look like data. One that does not know how tasks
-//! stand may (compat): it forgets it. A guarded group has a flag, too, and nothing behind the
-//! lists.
+//! A record has neither part, nor its flag, while there is nothing to say. A release that does not
+//! know the list of lost ranges must not read the record at all (incompat): what is lost would look
+//! like data. One that does not know how tasks stand may (compat): it forgets it. A guarded group
+//! has a flag, too, and nothing behind the lists.
 
 use crate::FormatError;
 use crate::codec::{Reader, Writer};
@@ -21,8 +20,7 @@ use units::GroupNo;
 pub const COMPAT_TASKS: u32 = 1;
 /// Incompat flag: the list of lost ranges is there.
 pub const INCOMPAT_LOST: u32 = 1;
-/// Incompat flag: a group is guarded, and in-flight pages may say what was being written. Releases
-/// that did not know these guarded only groups that lack a drive, and set no flag.
+/// Incompat flag: a group is guarded, and in-flight pages may say what was being written.
 pub const INCOMPAT_FLIGHT: u32 = 2;
 /// Incompat flag: an export is over NVMe/TCP, and its entry is longer than others may be.
 pub const INCOMPAT_NVME: u32 = 4;
@@ -33,10 +31,13 @@ pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST | INCOMPAT_FLIGHT | INCOMPAT_NVME;
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {
     let compat = if has_tasks(record) { COMPAT_TASKS } else { 0 };
     let lost = if record.lost.is_empty() { 0 } else { INCOMPAT_LOST };
-    let guarded = record.groups.iter().any(|group| group.guarded);
-    let flight = if guarded { INCOMPAT_FLIGHT } else { 0 };
+    let flight = if is_guarded(record) { INCOMPAT_FLIGHT } else { 0 };
     let nvme = if record.exports.iter().any(is_nvme) { INCOMPAT_NVME } else { 0 };
     (compat, lost | flight | nvme)
+}
+
+fn is_guarded(record: &ArrayRecord) -> bool {
+    record.groups.iter().any(|group| group.guarded)
 }
 
 fn is_nvme(export: &ExportRecord) -> bool {
@@ -104,6 +105,9 @@ pub fn decode(
 ) -> Result<(), FormatError> {
     if incompat & INCOMPAT_NVME == 0 && record.exports.iter().any(is_nvme) {
         return invalid("an export is over NVMe/TCP, and no flag says so");
+    }
+    if (incompat & INCOMPAT_FLIGHT != 0) != is_guarded(record) {
+        return invalid("whether a group is guarded and what its flag says do not agree");
     }
     if incompat & INCOMPAT_LOST != 0 {
         let count = from.u32()? as usize;

@@ -6,6 +6,7 @@
 //! assembly tells a stale drive from one that went its own way.
 
 use crate::FormatError;
+use crate::size::Split;
 use layout::{Layout, Level, Range};
 use units::{Slot, Uuid};
 
@@ -67,14 +68,13 @@ pub struct SlotRecord {
     /// The last epoch it took part in; kept by [`ArrayRecord::next_epoch`]. Older than the
     /// record's when the drive failed or was left behind.
     pub last: EpochMark,
-    /// Only with a region map: the counter of the epoch up to which a drive that is failed or
-    /// rebuilding holds everything; 0: it does not, or it is in sync. Kept by
-    /// [`ArrayRecord::fail_slot`].
+    /// The counter of the epoch up to which a drive that is failed or rebuilding holds everything;
+    /// 0: it does not, or it is in sync. Kept by [`ArrayRecord::fail_slot`].
     pub since: u64,
 }
 
-/// Where the region map and the journal lie on every drive of an array that has a region map.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// Where the region map and the journal lie on every drive of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Areas {
     /// First byte of the region map area, a whole number of MiB like all of these.
     pub map_start: u64,
@@ -89,19 +89,16 @@ pub struct Areas {
 }
 
 /// State of one group.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct GroupRecord {
-    /// Writes may have been under way: a resync of all stripes is owed.
+    /// Writes may have been under way: a resync of its dirty regions is owed.
     pub unclean: bool,
     /// A person accepted that the redundancy of a group that lacks a drive may not match its data.
-    /// It is trusted until no slot lacks; then a resync of all stripes is owed.
+    /// It is trusted until no slot lacks; then a resync of its dirty regions is owed.
     pub loss_accepted: bool,
     /// Whatever was under way in it is in the journal area, so that its redundancy is right
     /// everywhere once that was carried out. Said of parity groups, with a journal key.
     pub guarded: bool,
-    /// Stripes below have redundancy that can be trusted, unless unclean; the group's number of
-    /// stripes when nothing is owed.
-    pub resync_border: u64,
 }
 
 /// A run of array addresses that belongs to a volume; whole rows.
@@ -304,14 +301,14 @@ pub struct ArrayRecord {
     pub heartbeat: u64,
     /// It was last started with `--start-degraded`.
     pub started_degraded: bool,
-    /// The data areas were zeroed: creation finished. Without it the array can only be wiped.
+    /// Creation finished: whatever was not written reads as zeros. Without it the array can only be
+    /// wiped.
     pub zeroed: bool,
     /// A later release forbids this one to write (unknown read-only-compat flag). Such a record
     /// is never encoded.
     pub read_only: bool,
-    /// Where the region map is; without one the array is zeroed when it is made, and a crash
-    /// owes the resync of whole groups.
-    pub areas: Option<Areas>,
+    /// Where region map and journal are.
+    pub areas: Areas,
     /// What a batch of the journal must name to count; 0: none does. Random, and a new one
     /// whenever older batches end to count.
     pub journal_key: u64,
@@ -324,14 +321,16 @@ pub struct ArrayRecord {
 }
 
 impl ArrayRecord {
-    /// The record of a new array, everything in sync, not yet zeroed, without volumes. `drives`
-    /// are UUIDs and serial numbers in the order of the slots; there are `layout.drives()`.
+    /// The record of a new array, everything in sync, its creation not finished, without volumes.
+    /// `split` is how its drives are divided, and the layout that of their data areas; `drives` are
+    /// UUIDs and serial numbers in the order of the slots, of which there are `layout.drives()`.
     pub fn new(
         array: Uuid,
         name: &str,
         epoch_id: u64,
         block_bytes: u32,
         layout: &Layout,
+        split: &Split,
         drives: &[(Uuid, String)],
     ) -> Self {
         let epoch = Epoch::first(epoch_id);
@@ -342,12 +341,6 @@ impl ArrayRecord {
             last: epoch.mark(),
             since: 0,
         });
-        let groups = (0..layout.groups()).map(|group| GroupRecord {
-            unclean: false,
-            loss_accepted: false,
-            guarded: false,
-            resync_border: layout.stripes(units::GroupNo(group)),
-        });
         Self {
             array,
             name: name.to_owned(),
@@ -357,11 +350,11 @@ impl ArrayRecord {
             this_drive: drives.first().map_or(Uuid::NIL, |(drive, _)| *drive),
             block_bytes,
             level: layout.level(),
-            data_offset: crate::DATA_OFFSET,
+            data_offset: split.data_offset,
             data_bytes: layout.data_bytes(),
             ranges: layout.ranges().to_vec(),
             slots: slots.collect(),
-            groups: groups.collect(),
+            groups: vec![GroupRecord::default(); layout.groups().into()],
             volumes: Vec::new(),
             exports: Vec::new(),
             last_scrub: None,
@@ -370,7 +363,7 @@ impl ArrayRecord {
             started_degraded: false,
             zeroed: false,
             read_only: false,
-            areas: None,
+            areas: split.areas,
             journal_key: 0,
             lost: Vec::new(),
             paused: Paused::default(),
@@ -378,18 +371,11 @@ impl ArrayRecord {
         }
     }
 
-    /// The same record of an array with a region map.
-    pub fn with_areas(mut self, split: &crate::size::Split) -> Self {
-        (self.areas, self.data_offset) = (Some(split.areas), split.data_offset);
-        self
-    }
-
     /// Calls a slot failed, and keeps up to when its drive holds everything. The next epoch must
     /// follow. Panics when there is no such slot.
     pub fn fail_slot(&mut self, slot: Slot) {
-        let map = self.areas.is_some();
         let slot = &mut self.slots[slot.index()];
-        if slot.state == SlotState::InSync && map {
+        if slot.state == SlotState::InSync {
             slot.since = slot.last.counter;
         }
         slot.state = SlotState::Failed;
@@ -448,12 +434,7 @@ impl ArrayRecord {
         for (number, group) in (0u16..).map(units::GroupNo).zip(&mut self.groups) {
             let in_sync = |slot: Slot| self.slots[slot.index()].state == SlotState::InSync;
             if group.loss_accepted && layout.slots(number).all(in_sync) {
-                group.loss_accepted = false;
-                // With a region map the dirty regions are owed, which it knows.
-                match self.areas {
-                    Some(_) => group.unclean = true,
-                    None => group.resync_border = 0,
-                }
+                (group.loss_accepted, group.unclean) = (false, true);
             }
         }
     }
@@ -462,8 +443,6 @@ impl ArrayRecord {
     /// carry out what its journal area says.
     pub fn owes_resync(&self, layout: &Layout, group: units::GroupNo) -> bool {
         let record = self.groups[group.index()];
-        let owed =
-            record.unclean && !record.guarded || record.resync_border < layout.stripes(group);
-        owed && layout.m(group) > 0
+        record.unclean && !record.guarded && layout.m(group) > 0
     }
 }

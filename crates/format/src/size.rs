@@ -21,13 +21,7 @@ pub fn usable_bytes(drive_bytes: u64, block_device: bool) -> u64 {
     drive_bytes - drive_bytes % unit
 }
 
-/// Bytes of the data area that a drive can offer to a new array: whole bands; 0 when the drive
-/// is too small.
-pub fn data_bytes(drive_bytes: u64, block_device: bool) -> u64 {
-    usable_bytes(drive_bytes, block_device).saturating_sub(2 * AREA_BYTES)
-}
-
-/// How the used part of a drive is divided when the array has a region map.
+/// How the used part of a drive is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Split {
     /// Where region map and journal lie.
@@ -38,12 +32,22 @@ pub struct Split {
     pub data_bytes: u64,
 }
 
-/// Divides the `usable` bytes of the array's smallest drive ([`usable_bytes`]): the journal gets
-/// a thousandth within its limits, the map what all bands that may be there need.
-pub fn split(usable: u64) -> Split {
-    let between = usable.saturating_sub(2 * AREA_BYTES);
+/// Bytes of the journal area where nothing asks for more: a thousandth of the `usable` bytes,
+/// within its limits.
+pub fn journal_bytes(usable: u64) -> u64 {
     let journal = (usable / 1000).next_multiple_of(MIB);
-    let journal_bytes = journal.clamp(JOURNAL_BYTES_MIN, JOURNAL_BYTES_MAX);
+    journal.clamp(JOURNAL_BYTES_MIN, JOURNAL_BYTES_MAX)
+}
+
+/// Divides the `usable` bytes of the array's smallest drive ([`usable_bytes`]), where nothing asks
+/// for a larger journal area.
+pub fn split(usable: u64) -> Split {
+    split_with(usable, journal_bytes(usable))
+}
+
+/// The same with so many bytes of journal area: the map gets what all bands that may be there need.
+pub fn split_with(usable: u64, journal_bytes: u64) -> Split {
+    let between = usable.saturating_sub(2 * AREA_BYTES);
     let bands = between / BAND_BYTES;
     let shift = region::shift_for(bands);
     let map_bytes = region::area_bytes(bands, shift);
@@ -72,8 +76,6 @@ mod tests {
         assert_eq!(usable_bytes(7_681_501_126_656, true) % (4 * GIB), 0);
         assert_eq!(usable_bytes(130 * MIB + 5, false), 130 * MIB);
         assert_eq!(usable_bytes(GIB + 5, true), GIB);
-        assert_eq!(data_bytes(MIB, true), 0);
-        assert_eq!(data_bytes(10 * MIB, false), 8 * MIB);
     }
 
     #[test]
@@ -98,5 +100,8 @@ mod tests {
             assert!(split.data_bytes > usable / 100 * 99 || usable < GIB);
             assert!(bands >> split.areas.shift <= 64 << 20);
         }
+        let more = split_with(8 * MIB, 2 * MIB);
+        assert_eq!((more.areas.journal_bytes, more.data_bytes), (2 * MIB, 3 * MIB));
+        assert_eq!(more.data_offset, 4 * MIB);
     }
 }

@@ -7,7 +7,6 @@ use crate::volume::size;
 use crate::{export, status, volume};
 use clap::Subcommand;
 use control::api::{self, Answer};
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -33,10 +32,6 @@ pub struct Create {
     /// Block size; the largest of the drives' unless said
     #[arg(long, value_name = "512|4096", value_parser = block)]
     block: Option<u32>,
-    /// Keep a map of what was written: usable at once, resynced only where it was written; without
-    /// it the drives are zeroed first
-    #[arg(long, default_value = "on", value_parser = ["on", "off"])]
-    region_map: String,
     /// A drive of these whose content may be destroyed
     #[arg(long, value_name = "PATH")]
     overwrite: Vec<PathBuf>,
@@ -280,7 +275,6 @@ async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
         drives: create.drives.iter().map(|path| absolute(path)).collect(),
         strip_bytes: create.strip,
         block_bytes: create.block,
-        region_map: create.region_map == "on",
         overwrite: create.overwrite.iter().map(|path| absolute(path)).collect(),
         dry_run: create.dry_run,
     };
@@ -288,32 +282,8 @@ async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
         create.output.print(&client.post(&["arrays"], &request).await?, plan);
         return Ok(());
     }
-    let made = client.post(&["arrays"], &request);
-    tokio::pin!(made);
-    let shown = !create.output.json && std::io::stderr().is_terminal();
-    let answer = loop {
-        tokio::select! {
-            answer = &mut made => break answer,
-            () = tokio::time::sleep(POLL), if shown => show_zeroing(&create.name, client).await,
-        }
-    };
-    if shown {
-        // To the left edge, and clear the line (ECMA-48: EL).
-        let _ = write!(std::io::stderr(), "\r\x1b[K");
-    }
-    create.output.print(&answer?, text);
+    create.output.print(&client.post(&["arrays"], &request).await?, text);
     Ok(())
-}
-
-/// Shows how far the zeroing of a new array is, if it has begun.
-async fn show_zeroing(name: &str, client: &Client) {
-    let answer: Result<Answer<api::Array>, _> = client.get(&["arrays", name]).await;
-    if let Ok(Answer { body, .. }) = answer
-        && let Some(task) = body.tasks.first()
-    {
-        // Progress is a courtesy.
-        let _ = write!(std::io::stderr(), "\rzeroing {} ", percent(task));
-    }
 }
 
 async fn wait(
@@ -368,13 +338,12 @@ fn plan(plan: &api::Plan) -> String {
     };
     let rows: Vec<_> = plan.drives.iter().map(row).collect();
     format!(
-        "would make {}: level {}, strip {}, block {} bytes, {} usable{}\n\n{}",
+        "would make {}: level {}, strip {}, block {} bytes, {} usable\n\n{}",
         plan.name,
         plan.level,
         format_size(plan.strip_bytes.into()),
         plan.block_bytes,
         format_size(plan.size_bytes),
-        if plan.region_map { "" } else { "; its drives are zeroed" },
         table(&["SLOT", "DRIVE", "SERIAL", "SIZE", "HOLDS", ""], &rows)
     )
 }

@@ -8,7 +8,6 @@
 //! | begins  | set of drives that lack from the start on, none among them                       |
 //! | cuts    | way in which a cut of power can end each ([`crate::small`])                      |
 
-use crate::abilities::REGION_MAP;
 use crate::failure::{Failure, Outcome};
 use crate::operation::Operation;
 use crate::small::{Shape, Small, State};
@@ -55,18 +54,14 @@ fn alphabet(k: u64, spare: bool) -> Vec<Operation> {
 /// # Errors
 /// What was found.
 pub fn run(level: Level, operations: usize, most: Option<u64>, tally: &mut Tally) -> Outcome<()> {
-    for (volatile, map) in [(false, false), (true, false), (false, true), (true, true)] {
-        if map && !REGION_MAP.there {
-            continue;
-        }
-        let shape = Shape { level, width: width(level), strip: 1, bands: 1, volatile, map, most };
+    for volatile in [false, true] {
+        let shape = Shape { level, width: width(level), strip: 1, bands: 1, volatile, most };
         let (mut small, begin) = Small::new(shape, 0)?;
         let letters = alphabet(shape.k(), small.bears(1));
         let outcome = words(&mut small, &begin, &letters, operations);
         tally.add(&small.context.tally);
         let cache = if volatile { "volatile caches" } else { "no caches" };
-        let with = if map { "a map" } else { "no map" };
-        outcome.map_err(|f: Failure| f.at(format_args!("{with}, {cache}")))?;
+        outcome.map_err(|f: Failure| f.at(cache))?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use trials::{exhaustive, mutation, named, regressions, shrink};
 const USAGE: &str = "\
 usage: cargo xtask sim [--seeds A..B] [--json] [--jobs N] [--seconds N] [--points N]
                        [--least N] [--trouble KIND]
-       cargo xtask sim --seed S [--trace] [--without N,…] [--no-map] [--one-core]
+       cargo xtask sim --seed S [--trace] [--without N,…] [--one-core]
                        [--one-lane] [--sessions N] [--picture N]
        cargo xtask sim --mutant list|NAME|NAME,…|all
        cargo xtask sim --exhaustive OPS [--level 0|1|5|6|10|jbod] [--most N] [--json]
@@ -58,7 +58,6 @@ fn parse(arguments: &[String]) -> Option<Wish> {
                 let list = value()?.split(',').map(|n| n.parse().ok());
                 wish.cuts.without = list.collect::<Option<_>>()?;
             }
-            "--no-map" => wish.cuts.no_map = true,
             "--one-core" => wish.cuts.one_core = true,
             "--one-lane" => wish.cuts.one_lane = true,
             "--sessions" => wish.cuts.sessions = Some(value()?.parse().ok()?),

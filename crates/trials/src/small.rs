@@ -31,11 +31,11 @@ use crate::operation::{Operation, Pending, carry_out};
 use crate::owed::Owed;
 use crate::point::{self, Aim, Content, Context, OPTIONS};
 use crate::rig::{ARRAY, BOUND, Blind, Message, Rig, Watch, reference, references_in_order};
-use crate::scenario::shape;
+use crate::scenario::{drive_bytes, new_array, shape};
 use crate::tally::Tally;
 use crate::versions::Versions;
 use engine::limits::{FLIGHT_QUIET, SWEEP};
-use engine::manage::command::{NewArray, Request, SlotHealth};
+use engine::manage::command::{Request, SlotHealth};
 use io::{Env, Priority};
 use layout::Level;
 use sim::drive::Image;
@@ -69,8 +69,6 @@ pub struct Shape {
     pub bands: u64,
     /// Drives have caches that lose what is not flushed.
     pub volatile: bool,
-    /// It has a region map.
-    pub map: bool,
     /// Of each border and set of lost drives at most so many images, if there is a bound.
     pub most: Option<u64>,
 }
@@ -120,7 +118,9 @@ impl Small {
     /// # Errors
     /// `Start` if it can't be made.
     pub fn new(shape: Shape, spares: usize) -> Outcome<(Self, State)> {
-        let (lose, _, group) = crate::scenario::shape(shape.level, shape.width);
+        let (lose, _, group) = self::shape(shape.level, shape.width);
+        let new = new_array(shape.level, (shape.strip * BLOCK) as u32);
+        let bytes = drive_bytes(&new, shape.width, 1, shape.bands);
         let drive = |i: usize| {
             SharedSimDrive::new(DriveConfig {
                 block_bytes: BLOCK as u32,
@@ -130,10 +130,7 @@ impl Small {
                 split_percent: 0,
                 record: false,
                 littered: true,
-                ..DriveConfig::new(
-                    crate::scenario::drive_bytes(shape.bands, shape.map),
-                    i as u64,
-                )
+                ..DriveConfig::new(bytes, i as u64)
             })
         };
         let drives: Vec<_> = (0..shape.width + spares).map(drive).collect();
@@ -142,13 +139,6 @@ impl Small {
         versions.create("v", bytes);
         versions.settle(0, bytes);
         let rig = Rig::new(quiet(1));
-        let new = NewArray {
-            name: ARRAY.into(),
-            level: shape.level,
-            strip_bytes: (shape.strip * BLOCK) as u32,
-            block_bytes: None,
-            region_map: shape.map,
-        };
         let list = references_in_order(&drives[..shape.width]);
         let wrong = |e| Failure::new(Oracle::Start, format!("not made: {e}"));
         rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?.map_err(wrong)?;
@@ -356,7 +346,7 @@ impl Small {
         rig.pass(cutter, IDLE);
         let picked = pick(&cutter.drives);
         let decoded = Decoded::open(&picked).expect("it was started");
-        if decoded.maps.iter().flatten().any(GroupMap::any_dirty) {
+        if decoded.maps.iter().any(GroupMap::any_dirty) {
             return failure("a region stays dirty that nobody writes".into());
         }
         let flush = cutter.versions.borrow().flush_begins();
@@ -460,7 +450,7 @@ impl Small {
             self.context.tally.combinations[1] += 1;
             let refused = self.context.tally.refused;
             point::check_plainly(&mut self.context, picture, digest)?;
-            if self.shape.map && self.context.tally.refused > refused {
+            if self.context.tally.refused > refused {
                 let text = "refused, though the journal stands for all that was under way";
                 return Err(Failure::new(Oracle::Start, text));
             }

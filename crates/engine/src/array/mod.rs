@@ -26,7 +26,7 @@ pub mod view;
 
 use crate::Host;
 use crate::array::hold::Changes;
-use crate::core::Settings;
+use crate::core::{Choices, Guards};
 use crate::journal::Shape;
 use crate::journal::flight::{self, Flight};
 use crate::journal::lane::{self, Lane};
@@ -34,8 +34,7 @@ use crate::limits::{DRIVES_MAX, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
 use crate::region::table::{Entry, Table, TableStart};
-use crate::stripe::compute::{Accelerated, Accelerator};
-use crate::stripe::plan::StripSet;
+use crate::stripe::compute::Accelerated;
 use crate::stripe::scratch::Scratch;
 use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
 use crate::stripe::worker;
@@ -51,7 +50,7 @@ use pending::{Answer, Pending};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{CoreId, Generation, GroupNo, Slot, StripIndex};
+use units::{CoreId, Generation, GroupNo, Slot, SlotSet, StripIndex};
 use view::{DirectWrites, SlotState, View};
 
 /// The core that owns an array's configuration.
@@ -92,14 +91,14 @@ type Flushes<E> = arrayvec::ArrayVec<(Slot, Doing<E>), DRIVES_MAX>;
 
 /// Waits for flushes, all at once: one may have to begin when another's is over. The slots whose
 /// drives failed theirs.
-pub(crate) async fn failed_flushes<E: Host>(mut flushes: Flushes<E>) -> StripSet {
-    let mut failed = StripSet::default();
+pub(crate) async fn failed_flushes<E: Host>(mut flushes: Flushes<E>) -> SlotSet {
+    let mut failed = SlotSet::EMPTY;
     poll_fn(|cx| {
         flushes.retain(|(slot, ticket)| match Pin::new(ticket).poll(cx) {
             Poll::Pending => true,
             Poll::Ready(Ok(())) => false,
             Poll::Ready(Err(_)) => {
-                failed = failed.or(StripSet::one(slot.index()));
+                failed.insert(*slot);
                 false
             }
         });
@@ -132,8 +131,8 @@ struct Inner<E: Host> {
     scratch: Scratch,
     accelerated: Option<Accelerated>,
     zeros: Buf,
-    /// What is known of its region map, if it has one.
-    regions: Option<Table>,
+    /// What is known of its region map.
+    regions: Table,
     /// This core's lane of the journal, if it has one.
     lane: Option<Lane>,
     /// What this core has in flight, if it has one.
@@ -165,13 +164,13 @@ impl Drop for Active<'_> {
 
 impl<E: Host> Array<E> {
     /// Starts an array on this core: binds its drives and starts its stripe workers.
-    pub fn start(
+    pub(crate) fn start(
         env: &E,
         id: ArrayId,
         view: Arc<View>,
         drives: &[Option<Opened<E::Shared>>],
-        (regions, flushes): (Option<&TableStart>, Arc<AtomicU64>),
-        (settings, accelerator): (Settings, Option<&Accelerator>),
+        (regions, flushes): (&TableStart, Arc<AtomicU64>),
+        Choices { settings, accelerator, guards }: Choices<'_>,
     ) -> Self {
         let strip = view.layout.strip_bytes() as usize;
         let slice = strip.min(SLICE_BYTES_MAX);
@@ -183,9 +182,11 @@ impl<E: Host> Array<E> {
         let watch = Watch::new(env, settings.deadline);
         let bound = drives.iter().map(|d| d.as_ref().map(|d| watch.open(d))).collect();
         let settled = view.generation;
-        let shape = view
-            .journal
-            .and_then(|(_, bytes)| Shape::new(&view.layout, bytes, env.cores(), view.block_bytes));
+        let shape = view.journal.map(|(_, bytes)| {
+            let shape = Shape::new(&view.layout, bytes, env.cores(), view.block_bytes);
+            shape.expect("an array whose journal area is too small is not started")
+        });
+        let flights = guards == Guards::All;
         let reach = accelerator.map(|a| &a.reach);
         let array = Self {
             inner: Rc::new(Inner {
@@ -200,9 +201,9 @@ impl<E: Host> Array<E> {
                 accelerated: accelerator.map(|a| Accelerated::new(a.jobs.clone())),
                 watch,
                 zeros: Pool::reached(strip, 1, reach).take(strip).expect("its piece").freeze(),
-                regions: regions.map(Table::new),
+                regions: Table::new(regions, guards),
                 lane: shape.map(|shape| Lane::new(env.core(), shape)),
-                flight: shape.map(|shape| Flight::new(env.core(), shape)),
+                flight: shape.filter(|_| flights).map(|shape| Flight::new(env.core(), shape)),
                 active: Default::default(),
                 phase: Cell::new(0),
                 idle: Event::default(),
@@ -215,6 +216,8 @@ impl<E: Host> Array<E> {
         }
         if array.lane().is_some() {
             env.spawn(Priority::Last, lane::run(array.clone()));
+        }
+        if array.flight().is_some() {
             env.spawn(Priority::Last, flight::run(array.clone()));
         }
         array
@@ -506,10 +509,9 @@ impl<E: Host> Array<E> {
     }
 
     /// The same of several, by slot: all are told of before any is waited for.
-    pub(crate) async fn fail_all_and_wait(&self, bound: &Bound<E>, slots: StripSet) {
-        let slots = || slots.iter().map(|i| Slot(i as u16));
-        slots().for_each(|slot| self.fail(bound, slot));
-        for slot in slots() {
+    pub(crate) async fn fail_all_and_wait(&self, bound: &Bound<E>, slots: SlotSet) {
+        slots.iter().for_each(|slot| self.fail(bound, slot));
+        for slot in slots.iter() {
             self.out(bound, slot).await;
         }
     }
@@ -591,7 +593,7 @@ impl<E: Host> Array<E> {
         }
         let mut failed = failed_flushes(tickets).await;
         if mutants::is(Mutant::FlushErrorLost) {
-            failed = StripSet::default();
+            failed = SlotSet::EMPTY;
         }
         self.fail_all_and_wait(&bound, failed).await;
         if failed.is_empty() && bound.view.volatile_cache && bound.view.flight_key != 0 {

@@ -1,6 +1,4 @@
 //! An array's part in its region map: who may begin, who must ask, what reads as zeros.
-//!
-//! Without a map everybody may, and nothing is known to be zeros.
 
 use crate::Host;
 use crate::array::message::{LostChange, Mail, Outcome};
@@ -19,14 +17,13 @@ impl<E: Host> Array<E> {
     /// Whether the stripe's band was never written: it reads as zeros.
     #[inline]
     pub(crate) fn never_written(&self, key: StripeKey) -> bool {
-        self.inner.regions.as_ref().is_some_and(|table| !table.written(key))
+        !self.inner.regions.written(key)
     }
 
     /// Returns when a crash does not bring back what was in a band that reads as zeros by now:
     /// before, nobody may be told that zeros are there. Nobody who has entered anything waits here.
     pub(crate) async fn unwritten_durably(&self, key: StripeKey) -> Result<(), BlockError> {
-        let clearing = self.inner.regions.as_ref().is_some_and(|table| table.clearing(key));
-        if !clearing {
+        if !self.inner.regions.clearing(key) {
             return Ok(());
         }
         let (group, bits) = (key.group, 0..0);
@@ -36,7 +33,7 @@ impl<E: Host> Array<E> {
     /// How often written bits were withdrawn: a read that began before may not count.
     #[inline]
     pub(crate) fn withdrawn(&self) -> u64 {
-        self.inner.regions.as_ref().map_or(0, |table| table.withdrawn())
+        self.inner.regions.withdrawn()
     }
 
     /// Begins a change of a stripe at once, if it may.
@@ -53,10 +50,7 @@ impl<E: Host> Array<E> {
 
     #[inline]
     fn try_enter(&self, key: StripeKey, change: bool) -> Option<Entry> {
-        let Some(table) = &self.inner.regions else {
-            return Some(Entry::uncounted(key));
-        };
-        match table.enter(key, change) {
+        match self.inner.regions.enter(key, change) {
             Entered::In(entry) => Some(entry),
             Entered::Unwritten | Entered::Ungranted => None,
         }
@@ -65,9 +59,7 @@ impl<E: Host> Array<E> {
     /// Ends what was entered.
     #[inline]
     pub(crate) fn leave(&self, entry: Entry) {
-        if let Some(table) = &self.inner.regions {
-            table.leave(entry);
-        }
+        self.inner.regions.leave(entry);
     }
 
     /// Begins a change of a stripe, once its band is written and its region dirty, durably. Nobody
@@ -82,8 +74,7 @@ impl<E: Host> Array<E> {
     }
 
     async fn prepare(&self, key: StripeKey) -> Result<(), BlockError> {
-        let table = self.inner.regions.as_ref().expect("who can't enter has a table");
-        let (group, bit) = (key.group, table.bit(key));
+        let (group, bit) = (key.group, self.inner.regions.bit(key));
         done(self.ask_keeper(|origin| ToKeeper::Prepare { group, bit, origin })).await
     }
 
@@ -92,14 +83,11 @@ impl<E: Host> Array<E> {
     }
 
     /// What lies wholly in a range of the rows that one written bit of every group stands for, as
-    /// array addresses; empty without a region map.
+    /// array addresses.
     pub(crate) fn whole_rows(&self, offset: u64, bytes: u64) -> Range<u64> {
         let (bound, end) = (self.bound(), offset + bytes);
         let layout = &bound.view.layout;
-        let Some(table) = &self.inner.regions else {
-            return end..end;
-        };
-        let per_bit = table.stripes_per_bit() / layout.stripes_per_band();
+        let per_bit = self.inner.regions.stripes_per_bit() / layout.stripes_per_band();
         let (mut first, mut last) = (None, end);
         for range in layout.ranges() {
             let (lo, hi) = (range.array_start, range.array_start + range.array_bytes);
@@ -124,7 +112,7 @@ impl<E: Host> Array<E> {
         while at < rows.end {
             let bound = self.bound();
             let layout = &bound.view.layout;
-            let table = self.inner.regions.as_ref().expect("only with a region map");
+            let table = &self.inner.regions;
             let range = layout.ranges().iter().rfind(|range| range.array_start <= at);
             let range = range.expect("the address is in the array");
             let end = rows.end.min(range.array_start + range.array_bytes);
@@ -149,9 +137,7 @@ impl<E: Host> Array<E> {
 
     /// Takes mail from the keeper.
     pub(crate) fn region_mail(&self, mail: ToCore) {
-        let Some(table) = &self.inner.regions else {
-            unreachable!("an array without a region map has no keeper")
-        };
+        let table = &self.inner.regions;
         match mail {
             ToCore::Written(list) => {
                 table.set_written(&list);
@@ -172,8 +158,7 @@ impl<E: Host> Array<E> {
             ToCore::Withdraw(list, below) => {
                 let array = self.clone();
                 self.inner.env.spawn(Priority::First, async move {
-                    let table = array.inner.regions.as_ref().expect("it has one");
-                    table.withdraw(list, below).await;
+                    array.inner.regions.withdraw(list, below).await;
                     // What was written there must not come back.
                     let skip = mutants::is(Mutant::JournalDiscarded);
                     if let Some(lane) = array.lane().filter(|_| !skip) {

@@ -135,14 +135,11 @@ impl<E: Host> Array<E> {
         if bound.view.lost.refuses(offset..offset + piece.len() as u64) {
             return Started::Refused(piece);
         }
-        let withdrawn = match &self.inner.regions {
-            Some(table) if !table.written(key(&place)) && !mutants::is(Mutant::UnwrittenRead) => {
-                piece.fill(0);
-                return Started::Zeros(piece);
-            }
-            Some(table) => table.withdrawn(),
-            None => 0,
-        };
+        if self.never_written(key(&place)) && !mutants::is(Mutant::UnwrittenRead) {
+            piece.fill(0);
+            return Started::Zeros(piece);
+        }
+        let withdrawn = self.withdrawn();
         if let Some(strip) = self.direct(&bound, &place) {
             let (drive, at, slot) = bound.strip(key(&place), strip.index());
             let incarnation = bound.view.slots[slot.index()].incarnation;
@@ -377,7 +374,7 @@ impl<E: Host> Array<E> {
         Place { group: key.group, stripe: key.stripe, strip, offset }
     }
 
-    /// Makes a range read as zeros: with a region map, whole rows of it by unwriting them.
+    /// Makes a range read as zeros: whole rows of it by unwriting them.
     pub async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
         let _active = self.begin()?;
         let rows = self.whole_rows(offset, bytes);
@@ -396,11 +393,8 @@ impl<E: Host> Array<E> {
     }
 
     /// Tells that a range is not needed: whole rows of it read as zeros from then on, and the rest
-    /// as before. Without a region map it is overwritten with zeros.
+    /// as before.
     pub async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
-        if self.inner.regions.is_none() {
-            return self.write_zeroes(offset, bytes, false).await;
-        }
         let _active = self.begin()?;
         self.clear_rows(self.whole_rows(offset, bytes)).await
     }

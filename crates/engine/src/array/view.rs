@@ -47,13 +47,9 @@ pub struct SlotView {
 pub struct GroupView {
     /// The record says that the group may be written.
     pub unclean: bool,
-    /// Stripes below have trusted parity (or equal copies); without a region map.
-    pub resync_border: u64,
-    /// With one: a bit for each region in which they are not trusted; none are set past the end.
+    /// A bit for each region in which parity, or that copies are equal, is not trusted; none are
+    /// set past the end.
     pub owed: Arc<[u64]>,
-    /// A person accepted that what is computed from parity not trusted may be wrong; without
-    /// a region map none is trusted then.
-    pub loss_accepted: bool,
     /// What is lost is computed from parity that is not trusted, too: a person accepted that, or it
     /// is right in all that was ever written.
     pub gives: bool,
@@ -109,8 +105,8 @@ pub struct View {
     pub block_bytes: u32,
     /// Where the data area begins on every drive, in bytes.
     pub data_offset: u64,
-    /// Where the journal area begins on every drive and how many bytes it has, if the array can
-    /// use it.
+    /// Where the journal area begins on every drive and how many bytes it has, if the array has a
+    /// journal.
     pub journal: Option<(u64, u64)>,
     /// What a batch of the journal must name to count; 0: nothing goes through the journal.
     pub journal_key: u64,
@@ -120,8 +116,8 @@ pub struct View {
     pub hold: bool,
     /// Who carries out changes of stripes without redundancy.
     pub direct_writes: DirectWrites,
-    /// With a region map: a region has 2 to the power of this stripes.
-    pub region_shift: Option<u32>,
+    /// A region has 2 to the power of this stripes.
+    pub region_shift: u32,
     /// Whether any drive has a volatile write cache (D15).
     pub volatile_cache: bool,
     /// Whether all drives carry requests out before they return: nothing goes on beside one.
@@ -167,10 +163,7 @@ impl View {
         if mutants::is(Mutant::TrustParity) {
             return true;
         }
-        let Some(shift) = self.region_shift else {
-            return key.stripe.0 < group.resync_border && !group.loss_accepted;
-        };
-        let region = key.stripe.0 >> shift;
+        let region = key.stripe.0 >> self.region_shift;
         group.owed.get((region / 64) as usize).is_none_or(|word| word >> (region % 64) & 1 == 0)
     }
 

@@ -84,7 +84,7 @@ pub(crate) const GROUP: GroupNo = GroupNo(0);
 /// What of the journal area tells of a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Logged {
-    /// Nothing: the array has none, or does not use it.
+    /// Nothing: the array uses none, or not now.
     Nothing,
     /// A batch, of this number.
     Batch(u64),
@@ -116,6 +116,12 @@ impl Task {
     }
 }
 
+/// Whether an array uses its journal area: it has one group, with parity.
+pub fn has_journal(layout: &Layout) -> bool {
+    let one = layout.groups() == 1 && layout.ranges().len() == 1;
+    one && layout.descriptor(GROUP).code == CodeKind::Parity
+}
+
 /// How the journal area is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
@@ -131,13 +137,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// How an area of `bytes` is divided among `cores`; `None` if the array can't have a journal:
-    /// it has no parity, or more than one group, or the area is too small for so many lanes.
+    /// How an area of `bytes` of an array with a journal is divided among `cores`; `None` if it is
+    /// too small for so many lanes.
     pub fn new(layout: &Layout, bytes: u64, cores: u16, block: u32) -> Option<Self> {
-        let one = layout.groups() == 1 && layout.ranges().len() == 1;
-        if !one || layout.descriptor(GROUP).code != CodeKind::Parity {
-            return None;
-        }
         let pages = bytes / u64::from(cores) / BATCH_ALIGN as u64;
         let flight = (pages / 16).clamp(2, (FLIGHT_BYTES_MAX / BATCH_ALIGN) as u64);
         let ring = u32::try_from(pages.checked_sub(2 * flight)?).unwrap_or(u32::MAX);
@@ -191,6 +193,6 @@ mod tests {
         assert_eq!(shape(&wide, 64, 16).unwrap().slice_bytes, 32 << 10);
         assert_eq!(shape(&wide, 1, 4).unwrap().slice_bytes, 2 << 10);
         assert_eq!(Shape::new(&wide, MIB, 32, 4096), None, "too many lanes");
-        assert_eq!(shape(&layout(Level::Raid1, 2), 1, 1), None, "mirrors need none");
+        assert!(has_journal(&wide) && !has_journal(&layout(Level::Raid1, 2)), "mirrors need none");
     }
 }

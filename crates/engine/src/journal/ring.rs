@@ -20,7 +20,6 @@
 //!   ([`crate::manage`]).
 
 use crate::mutants::{self, Mutant};
-use format::limits::BATCH_FIRST;
 use std::collections::VecDeque;
 
 /// Most pages of a batch in a ring of so many.
@@ -63,7 +62,7 @@ pub struct Ring {
 
 impl Ring {
     pub fn new(pages: u32) -> Self {
-        let (next, first, durable) = (BATCH_FIRST, BATCH_FIRST, BATCH_FIRST);
+        let (next, first, durable) = (1, 1, 1);
         let held = VecDeque::new();
         Self { pages, head: 0, next, first, held, logged: 0, given_up: false, durable }
     }

@@ -70,7 +70,6 @@ pub(super) async fn read<E: Host>(managed: &Managed<E>) -> Option<Said> {
     }
     let mut said = Said::default();
     let (array, areas) = (managed.record().array, managed.record().areas);
-    let areas = areas.expect("only with a journal");
     let all = in_sync(managed);
     let image = |_| Pool::single(areas.journal_bytes as usize);
     let mut images: Vec<_> = (0..all.len().min(AREAS_AT_ONCE)).map(image).collect();
@@ -115,7 +114,7 @@ impl Said {
     /// Writes zeros where drives are blind. Nothing in the area counts any more; a drive that does
     /// not take them is found out when something is written there that does.
     pub async fn clear<E: Host>(&self, managed: &Managed<E>) {
-        let start = managed.record().areas.expect("only with a journal").journal_start;
+        let start = managed.record().areas.journal_start;
         let zeros = Pool::single(BATCH_ALIGN).freeze();
         let drives = in_sync(managed);
         for (at, on) in &self.blind {
@@ -199,7 +198,7 @@ pub(super) async fn spread<E: Host>(
     on: &[Slot],
     out: &mut Vec<Missing>,
 ) -> Result<(), ManageError> {
-    let start = managed.record().areas.expect("only with a journal").journal_start;
+    let start = managed.record().areas.journal_start;
     let image = copy(image);
     let write = |(slot, drive): (Slot, Watched<E>)| {
         (slot, drive.write(start + at, core::slice::from_ref(&image), true))

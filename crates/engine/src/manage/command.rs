@@ -1,14 +1,14 @@
 //! What the control plane asks of the engine, and what it is told.
 //!
 //! Requests go as mail to the manager's core; each carries the function that takes its answer, so
-//! that the engine needs no channels of anybody's runtime. Answers may come much later (creation
-//! zeroes drives); nothing waits for them inside the engine.
+//! that the engine needs no channels of anybody's runtime. Answers may come much later (drives take
+//! their time); nothing waits for them inside the engine.
 
 pub use crate::array::message::Repair;
 use format::{ArrayRecord, AssembleError, ExportAddress, FormatError, LastScrub, LostReason};
 use io::DriveError;
 use layout::{LayoutError, Level};
-use units::{GroupNo, Slot, Uuid};
+use units::{GroupNo, MIB, Slot, Uuid};
 
 pub use super::errors::ErrorCounts;
 
@@ -39,9 +39,6 @@ pub struct NewArray {
     pub strip_bytes: u32,
     /// Block size in bytes; `None`: the largest of its drives'.
     pub block_bytes: Option<u32>,
-    /// Whether it keeps a region map: usable at once, and resynced only where it was written.
-    /// Without one it is zeroed first.
-    pub region_map: bool,
 }
 
 /// How far an array may go to start.
@@ -136,8 +133,6 @@ pub struct SlotStatus {
 /// What a task does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskKind {
-    /// Zeroes the data areas of a new array.
-    Zero,
     /// Fills a replaced drive.
     Rebuild,
     /// Makes parity and copies right after a crash.
@@ -293,8 +288,8 @@ pub struct ArrayStatus {
     pub unlocated: u64,
     /// What can't be given back, by volume and offset.
     pub unreadable: Vec<UnreadableRange>,
-    /// Its region map, if it has one.
-    pub region_map: Option<RegionMapStatus>,
+    /// Its region map.
+    pub region_map: RegionMapStatus,
     /// The volumes.
     pub volumes: Vec<VolumeStatus>,
     /// The exports.
@@ -371,6 +366,34 @@ pub enum ManageError {
     /// The format has no room for it, or forbids it.
     #[error("this can't be recorded: {0}")]
     Impossible(FormatError),
+    /// A drive has no room for what an array of these drives needs on each.
+    #[error(
+        "{path} is too small: it has {has} bytes, and each drive of this array takes {needs} \
+         ({} MiB) at least", needs / MIB
+    )]
+    DriveTooSmall {
+        /// The drive.
+        path: String,
+        /// Its bytes.
+        has: u64,
+        /// The smallest that works.
+        needs: u64,
+    },
+    /// The journal area has no room for a lane of each core.
+    #[error(
+        "the journal area of array \"{name}\" has room for {fit} data cores, and there are {cores}"
+    )]
+    TooManyCores {
+        /// The array.
+        name: String,
+        /// Data cores of this engine.
+        cores: u16,
+        /// How many of them it has room for.
+        fit: u16,
+    },
+    /// The array is being made.
+    #[error("array \"{0}\" is being made")]
+    BeingMade(String),
     /// Something runs that must end first.
     #[error("a {0:?} task is running")]
     Busy(TaskKind),
@@ -439,6 +462,11 @@ impl ManageError {
             Self::BlockSize { .. } => "use a drive with blocks no larger than the array's",
             Self::Cancelled(_) => "make it again; its drives are free",
             Self::Impossible(_) => "delete what is not needed, or ask for something smaller",
+            Self::DriveTooSmall { .. } => "take a drive at least that large",
+            Self::TooManyCores { fit, .. } => {
+                return format!("set cores = {fit} in the daemon's configuration, and restart it");
+            }
+            Self::BeingMade(_) => "wait until it is listed as running, or stop it",
             Self::Busy(_) => "wait for it with: palisade array wait NAME",
             Self::NoTask(_) => "list them with: palisade task list",
             Self::NeededResync => "let it wait with: palisade task pause ID",

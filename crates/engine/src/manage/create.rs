@@ -5,18 +5,18 @@ use crate::array::message::ArrayId;
 use crate::journal::GROUP;
 use crate::manage::Manager;
 use crate::manage::command::{
-    ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, StartOptions, TaskKind, TaskStatus,
+    ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, StartOptions,
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
+use crate::manage::plan::{Offered, Plan, check_cores, plan};
 use crate::manage::store::{self, NextSlot};
 use crate::manage::{area, discard, doubt, gap, guard, keeper, pages, replay, tasks};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
-use core::cell::{Cell, RefCell};
 use format::{ArrayRecord, AssembleOptions, Assembly, FormatError, Found, SlotState};
-use io::local::Event;
-use io::{Drive, DriveError, Priority};
-use layout::{CodeKind, Layout};
+use io::local::all_of;
+use io::{Drive, DriveError};
+use layout::CodeKind;
 use std::rc::Rc;
 use units::{GroupNo, Slot, Uuid};
 
@@ -89,8 +89,8 @@ impl<E: Host> Manager<E> {
         self.inner.changed.borrow().get(&array).is_some_and(|at| *at > since)
     }
 
-    /// Makes an array: erases what was there, writes the first records, zeroes the data areas or
-    /// writes an empty region map, and only then calls the array usable.
+    /// Makes an array: erases what was there, writes the first records and an empty region map, and
+    /// only then calls the array usable.
     pub(super) async fn create(
         &self,
         new: NewArray,
@@ -117,26 +117,19 @@ impl<E: Host> Manager<E> {
         references: &[DriveRef<E::Shared>],
         drives: &[Watched<E>],
     ) -> Result<ArrayRecord, ManageError> {
-        let of = |(r, d): (&DriveRef<E::Shared>, &Watched<E>)| {
-            format::usable_bytes(d.info().bytes, !r.is_file)
+        let offered = |(r, d): (&DriveRef<E::Shared>, &Watched<E>)| Offered {
+            path: r.path.clone(),
+            bytes: d.info().bytes,
+            block_bytes: d.info().block_bytes,
+            is_file: r.is_file,
         };
-        let usable = references.iter().zip(drives).map(of).min().unwrap_or(0);
-        let split = format::split(usable);
-        let data_bytes = match new.region_map {
-            true => split.data_bytes,
-            false => usable.saturating_sub(2 * format::AREA_BYTES),
-        };
-        let largest = drives.iter().map(|d| d.info().block_bytes).max().unwrap_or(512);
-        let block = new.block_bytes.unwrap_or(largest);
-        if largest > block {
-            return Err(ManageError::BlockSize { drive: largest, array: block });
-        }
-        let layout = Layout::new(new.level, drives.len() as u16, new.strip_bytes, data_bytes)?;
+        let offered: Vec<_> = references.iter().zip(drives).map(offered).collect();
+        let Plan { layout, split, block_bytes } = plan(new, &offered, self.env().cores())?;
         let identities: Vec<(Uuid, String)> =
             references.iter().map(|r| (self.uuid(), recorded(&r.serial))).collect();
         let (array, epoch) = (self.uuid(), self.env().random());
-        let record = ArrayRecord::new(array, &new.name, epoch, block, &layout, &identities);
-        Ok(if new.region_map { record.with_areas(&split) } else { record })
+        let name = &new.name;
+        Ok(ArrayRecord::new(array, name, epoch, block_bytes, &layout, &split, &identities))
     }
 
     async fn make(&self, managed: &Rc<Managed<E>>) -> Result<ArrayStatus, ManageError> {
@@ -207,44 +200,42 @@ impl<E: Host> Manager<E> {
         &self,
         references: Vec<DriveRef<E::Shared>>,
     ) -> (Vec<Candidate<E>>, Option<String>) {
-        let mut held = None;
-        let state = Rc::new((Cell::new(0), RefCell::new(Vec::new()), Event::default()));
-        for (at, reference) in references.into_iter().enumerate() {
-            let Ok(mut drive) = self.open(&reference) else {
-                held = Some(reference.path);
-                continue;
-            };
-            state.0.set(state.0.get() + 1);
-            let (state, quarantine) = (state.clone(), self.inner.quarantine.clone());
-            self.env().spawn(Priority::First, async move {
-                let read = match store::settle(&drive).await {
-                    // It will not flush for its array either (`watch::flush`), and that says so.
-                    Ok(()) | Err(DriveError::Fault) => store::read(&drive).await,
-                    Err(error) => Err(error),
-                };
-                match read {
-                    Ok(Ok((next, record))) => {
-                        let found = Candidate::<E> { reference, drive, next, record, doubt: None };
-                        state.1.borrow_mut().push((at, found));
-                    }
-                    Ok(Err(error)) => {
-                        if let FormatError::TailMissing { record, slot } = &error {
-                            let next = NextSlot(format::next_slot(*slot));
-                            let (record, doubt) = ((**record).clone(), Some(error));
-                            let found = Candidate::<E> { reference, drive, next, record, doubt };
-                            state.1.borrow_mut().push((at, found));
-                        }
-                    }
-                    Err(_) => quarantine.hold(&reference.path, drive.retire()),
-                }
-                state.0.set(state.0.get() - 1);
-                state.2.notify();
-            });
+        let (mut held, mut looks) = (None, Vec::new());
+        for reference in references {
+            match self.open(&reference) {
+                Ok(drive) => looks.push(self.look_at(reference, drive)),
+                Err(_) => held = Some(reference.path),
+            }
         }
-        state.2.wait_until(|| (state.0.get() == 0).then_some(())).await;
-        let mut found = state.1.take();
-        found.sort_by_key(|(at, _)| *at);
-        (found.into_iter().map(|(_, candidate)| candidate).collect(), held)
+        (all_of(looks).await.into_iter().flatten().collect(), held)
+    }
+
+    /// Reads the record of a drive.
+    async fn look_at(
+        &self,
+        reference: DriveRef<E::Shared>,
+        mut drive: Watched<E>,
+    ) -> Option<Candidate<E>> {
+        let read = match store::settle(&drive).await {
+            // It will not flush for its array either (`watch::flush`), and that says so.
+            Ok(()) | Err(DriveError::Fault) => store::read(&drive).await,
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(Ok((next, record))) => {
+                Some(Candidate { reference, drive, next, record, doubt: None })
+            }
+            Ok(Err(FormatError::TailMissing { record, slot })) => {
+                let (own, next) = ((*record).clone(), NextSlot(format::next_slot(slot)));
+                let doubt = Some(FormatError::TailMissing { record, slot });
+                Some(Candidate { reference, drive, next, record: own, doubt })
+            }
+            Ok(Err(_)) => None,
+            Err(_) => {
+                self.inner.quarantine.hold(&reference.path, drive.retire());
+                None
+            }
+        }
     }
 
     async fn start_found(
@@ -263,6 +254,7 @@ impl<E: Host> Manager<E> {
         let StartOptions { start_degraded, accept_loss } = options;
         let options = AssembleOptions { start_degraded, accept_loss };
         let assembly = format::assemble(&list, options)?;
+        check_cores(&assembly.record, self.env().cores())?;
         let mut found: Vec<Option<Candidate<E>>> = found.into_iter().map(Some).collect();
         let mut seat = |index: &Option<usize>| {
             let c = found[(*index)?].take()?;
@@ -363,7 +355,7 @@ impl<E: Host> Manager<E> {
 
     async fn stop_locked(&self, managed: &Rc<Managed<E>>) -> Result<Drives<E>, ManageError> {
         // Who waits for discards is under way.
-        managed.keeper().inspect(|keeper| discard::forget_all(keeper));
+        discard::forget_all(managed.keeper());
         managed.publish_stopped().await;
         // Until here what is under way may have waited for it.
         guard::end(managed).await;
@@ -441,19 +433,14 @@ async fn erase_drives<E: Host>(managed: &Managed<E>) -> Result<(), ManageError> 
     outcome
 }
 
-/// Brings the drives of a new array to where it may start: recorded, zeroed, and recorded as so.
+/// Brings the drives of a new array to where it may start: recorded, with an empty region map, and
+/// recorded as made.
 async fn fill<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
     managed.commit(false, |_| ()).await?;
-    match managed.keeper() {
-        Some(keeper) => {
-            for (slot, drive) in managed.drives_taking_part() {
-                if let Err(error) = pages::write_all(managed, keeper, slot, &drive).await {
-                    let path = managed.path_of(slot);
-                    return Err(ManageError::Drive(path, error));
-                }
-            }
+    for (slot, drive) in managed.drives_taking_part() {
+        if let Err(error) = pages::write_all(managed, slot, &drive).await {
+            return Err(ManageError::Drive(managed.path_of(slot), error));
         }
-        None => zero_drives(managed).await?,
     }
     if managed.cancelled() {
         return Err(ManageError::Cancelled(managed.record().name.clone()));
@@ -471,43 +458,6 @@ async fn fill<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
     }
 }
 
-/// Zeroes the data areas of all drives at once, with progress, until one fails or it shall end.
-async fn zero_drives<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
-    let (start, bytes) = {
-        let record = managed.record();
-        (record.data_offset, record.data_bytes)
-    };
-    let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
-    let state = Rc::new((Cell::new(drives.len()), RefCell::new(None), Event::default()));
-    let progress: Rc<[Cell<u64>]> = drives.iter().map(|_| Cell::new(0)).collect();
-    let show = move |done_bytes| {
-        let (kind, total_bytes) = (TaskKind::Zero, bytes);
-        let (stuck, paused, seconds_left) = (None, false, None);
-        Some(TaskStatus { kind, done_bytes, total_bytes, stuck, paused, seconds_left })
-    };
-    managed.show(show(0));
-    for (i, (reference, drive)) in drives.into_iter().enumerate() {
-        let (state, progress, managed) = (state.clone(), progress.clone(), managed.clone());
-        managed.clone().env().spawn(Priority::First, async move {
-            let outcome = store::zero_data(&drive, start, bytes, |done| {
-                progress[i].set(done);
-                let least = progress.iter().map(Cell::get).min().unwrap_or(0);
-                managed.show(show(least));
-                !managed.cancelled() && state.1.borrow().is_none()
-            });
-            if let Err(error) = outcome.await {
-                *state.1.borrow_mut() = Some((reference.path, error));
-            }
-            state.0.set(state.0.get() - 1);
-            state.2.notify();
-        });
-    }
-    state.2.wait_until(|| (state.0.get() == 0).then_some(())).await;
-    managed.show(None);
-    let failed: Option<(String, DriveError)> = state.1.take();
-    failed.map_or(Ok(()), |(path, error)| Err(ManageError::Drive(path, error)))
-}
-
 /// Carries out what the journal area says, unless some of it is missing and nobody accepts that.
 async fn carry_out<E: Host>(
     managed: &Managed<E>,
@@ -517,7 +467,7 @@ async fn carry_out<E: Host>(
 ) -> Result<doubt::Decided, ManageError> {
     match gap::find(said) {
         Some(gap) if !accept_loss => Err(gap.into()),
-        Some(_) => gap::accept(managed, assembly, said).await,
+        Some(_) => gap::accept(managed, assembly).await,
         None => {
             replay::carry_out(managed, assembly, said).await?;
             doubt::carry_out(managed, assembly, accept_loss, said).await
@@ -536,28 +486,16 @@ fn begun(
     let mut record = Assembly { record: now.clone(), ..assembly.clone() }.begin(epoch_id);
     let layout = record.layout().expect("an assembled record has a layout");
     for (g, group) in record.groups.iter_mut().enumerate() {
-        let clean = record.areas.is_some() && !group.unclean;
-        // From here on a crash without a write owes no more than is owed now. With a region map
-        // the flag stands for what is owed, too.
-        let owes = if record.areas.is_some() {
-            group.unclean || dirty[g]
-        } else {
-            group.resync_border < layout.stripes(GroupNo(g as u16))
-        };
-        group.unclean &= record.areas.is_some();
-        if mutants::is(Mutant::NoResync) {
-            group.resync_border = layout.stripes(GroupNo(g as u16));
-        }
+        let clean = !group.unclean;
         let group_no = GroupNo(g as u16);
         let in_sync = |s: Slot| record.slots[s.index()].state == SlotState::InSync;
         let lacking = !layout.slots(group_no).all(in_sync);
         let parity = layout.descriptor(group_no).code == CodeKind::Parity;
-        let end = layout.stripes(group_no);
         // What a guarded group owed was carried out, and a clean one owed nothing, but for lost
         // pages, and where nobody knows all that was in flight.
-        let owes = owes && (!(group.guarded || clean) || owed[g]);
+        let owes = (group.unclean || dirty[g]) && (!(group.guarded || clean) || owed[g]);
         if accept_loss && lacking && parity && owes {
-            (group.resync_border, group.loss_accepted, group.unclean) = (end, true, false);
+            (group.loss_accepted, group.unclean) = (true, false);
         }
         // A page that was lost calls everything dirty, whatever the record said.
         group.unclean |= dirty[g] && !group.loss_accepted;

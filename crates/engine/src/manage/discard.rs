@@ -114,7 +114,7 @@ pub(super) fn go_on<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) {
 
 /// Makes steps until nothing is pending.
 async fn run<E: Host>(managed: Rc<Managed<E>>) {
-    let keeper = managed.keeper().expect("it unwrote something");
+    let keeper = managed.keeper();
     let bit_bytes = keeper.map.borrow().geometry().bands_per_bit() * BAND_BYTES;
     loop {
         let over = keeper.discards.borrow_mut().begin((DISCARD_STEP / bit_bytes).max(1));

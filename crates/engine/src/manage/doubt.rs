@@ -158,8 +158,7 @@ fn columns<'a, E: Host>(
 ) -> Vec<Columns> {
     let layout = managed.layout();
     let block = managed.record().block_bytes;
-    let keeper = managed.keeper().expect("only with a region map");
-    let map = keeper.map.borrow();
+    let map = managed.keeper().map.borrow();
     let counts = |c: &Columns| {
         c.stripe < layout.stripes(GROUP)
             && c.to <= layout.strip_bytes()

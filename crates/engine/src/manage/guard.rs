@@ -19,8 +19,7 @@
 //! batches. *By flight*: what was under way when the first drive was lost is in in-flight pages.
 //!
 //! *As found*: until the record of a start is written, each record that a start writes has key and
-//! guard as the array left them, also on a host that can't use the area, and where pages of the
-//! region map are lost: else a start that is cut short, and this one itself, would take the group's
+//! guard as the array left them, also where pages of the region map are lost: else a start that is cut short, and this one itself, would take the group's
 //! redundancy for right without having looked at what was under way.
 //!
 //! The keeper waits until the group is not guarded, or only by flight. Then it has every change of
@@ -33,7 +32,7 @@
 //! is under way, a flush and a record, each of which ends by the drives' deadline.
 //!
 //! Invariants
-//! - A group that lacks a drive and can be guarded is held or guarded.
+//! - A group that has a journal and lacks a drive is held or guarded.
 //! - Nobody holds the configuration lock while changes end: they may wait for a failure's record.
 //!   Nor do they wait for anything that is held.
 //! - A change that is planned under a snapshot with a key is in a batch or page under it. So once
@@ -41,7 +40,7 @@
 //! - A group that owes a resync, or has a dropped drive, is not guarded by the keeper.
 
 use crate::Host;
-use crate::journal::{GROUP, Shape};
+use crate::journal::{GROUP, has_journal};
 use crate::manage::command::ManageError;
 use crate::manage::managed::Managed;
 use crate::mutants::{self, Mutant};
@@ -54,7 +53,7 @@ use std::rc::Rc;
 
 /// The keeper's state.
 pub(super) struct Guard {
-    /// Where the journal area begins, and its bytes, if the array can use it.
+    /// Where the journal area begins, and its bytes, if the array has a journal.
     pub area: Option<(u64, u64)>,
     /// The area is as the array left it when it ended, and so are key and guard.
     as_found: Cell<bool>,
@@ -74,13 +73,10 @@ pub(super) struct Guard {
 
 impl Guard {
     /// The state for the record that an array is made with, or was found with.
-    pub fn new(record: &ArrayRecord, layout: &Layout, cores: u16, found: bool) -> Self {
-        let usable = |areas: &format::Areas| {
-            Shape::new(layout, areas.journal_bytes, cores, record.block_bytes).is_some()
-        };
-        let area = record.areas.filter(usable).map(|a| (a.journal_start, a.journal_bytes));
+    pub fn new(record: &ArrayRecord, layout: &Layout, found: bool) -> Self {
+        let place = (record.areas.journal_start, record.areas.journal_bytes);
         Self {
-            area,
+            area: has_journal(layout).then_some(place),
             as_found: Cell::new(found),
             changed: Event::default(),
             turn: Semaphore::new(1),
@@ -98,7 +94,7 @@ impl Guard {
     }
 }
 
-/// Starts the keeper of an array that can use its journal.
+/// Starts the keeper of an array that has a journal.
 pub(super) fn start<E: Host>(managed: Rc<Managed<E>>) {
     if managed.guard.area.is_some() {
         managed.guard.running.set(true);
@@ -200,7 +196,7 @@ impl<E: Host> Managed<E> {
         self.publish(false).await;
     }
 
-    /// Waits until the group is guarded by more than what was in flight, or can't be: a rebuild's
+    /// Waits until the group is guarded by more than what was in flight, or has no journal: a rebuild's
     /// border does not move over stripes that a start might have to decide about.
     pub(super) async fn past_hold(&self) {
         self.guard.changed.wait_until(|| (!self.holds()).then_some(())).await;
@@ -268,17 +264,10 @@ impl<E: Host> Managed<E> {
 
     /// Keeps the journal's key in step with who lacks, in a record that is about to be written.
     pub(super) fn keep_journal(&self, record: &mut ArrayRecord) {
-        if self.guard.as_found.get() {
+        if self.guard.as_found.get() || self.guard.area.is_none() {
             return;
         }
         let is_whole = whole(record);
-        if self.guard.area.is_none() {
-            if is_whole {
-                record.journal_key = 0;
-                record.groups.iter_mut().for_each(|group| group.guarded = false);
-            }
-            return;
-        }
         let in_sync = |i: usize, r: &ArrayRecord| r.slots[i].state == SlotState::InSync;
         let failed = |i: usize, r: &ArrayRecord| r.slots[i].state == SlotState::Failed;
         let now = self.record();
@@ -297,7 +286,7 @@ impl<E: Host> Managed<E> {
                 self.guard.whole_key.set(record.journal_key);
             }
         }
-        let owes = self.keeper().is_some_and(|keeper| keeper.map.borrow().owes(GROUP));
+        let owes = self.keeper().map.borrow().owes(GROUP);
         let there = self.seats.borrow().iter().all(|seat| seat.drive.is_some());
         group.guarded &= !(is_whole && owes && there);
     }

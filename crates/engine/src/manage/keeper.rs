@@ -45,7 +45,7 @@ use core::future::Future;
 use core::ops::Range;
 use format::SlotState;
 use format::limits::PAGE_BYTES;
-use io::local::{Event, Semaphore};
+use io::local::{Event, Semaphore, all_of};
 use io::{BlockError, Drive, DriveError, Priority};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -117,7 +117,7 @@ impl Keeper {
 
 /// Takes mail for the keeper of an array.
 pub(super) fn receive<E: Host>(managed: &Rc<Managed<E>>, mail: ToKeeper) {
-    let keeper = managed.keeper().expect("only arrays with a map write to a keeper");
+    let keeper = managed.keeper();
     match mail {
         ToKeeper::Prepare { group, bit, origin } => {
             keeper.prepares.borrow_mut().push(Prepare { group, bit, origin });
@@ -137,9 +137,7 @@ pub(super) fn receive<E: Host>(managed: &Rc<Managed<E>>, mail: ToKeeper) {
 
 /// Has the keeper look for work.
 pub(super) fn kick<E: Host>(managed: &Rc<Managed<E>>) {
-    if let Some(keeper) = managed.keeper()
-        && !keeper.pumping.replace(true)
-    {
+    if !managed.keeper().pumping.replace(true) {
         managed.env().spawn(Priority::First, pump(managed.clone()));
     }
 }
@@ -147,7 +145,7 @@ pub(super) fn kick<E: Host>(managed: &Rc<Managed<E>>) {
 /// Does what there is to do: of each kind something, turn by turn, so that none keeps the others
 /// waiting for ever.
 async fn pump<E: Host>(managed: Rc<Managed<E>>) {
-    let keeper = managed.keeper().expect("it was started");
+    let keeper = managed.keeper();
     let mut busy = true;
     while busy || keeper.is_asked() {
         let batch = keeper.prepares.take();
@@ -182,7 +180,7 @@ fn sweep_later<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) {
     managed.env().spawn(Priority::Last, async move {
         sleep.await;
         if let Some(managed) = weak.upgrade() {
-            let keeper = managed.keeper().expect("it has one");
+            let keeper = managed.keeper();
             keeper.sweeping.set(false);
             if !keeper.ended.get() {
                 managed.tell_all(&ToCore::Sweep);
@@ -259,8 +257,7 @@ async fn write_first<E: Host>(
     if mutants::is(Mutant::PageAfterData) {
         let managed = managed.clone();
         managed.clone().env().spawn(Priority::Last, async move {
-            let keeper = managed.keeper().expect("it has one");
-            write_pages(&managed, keeper, &pages).await;
+            write_pages(&managed, managed.keeper(), &pages).await;
         });
         return Vec::new();
     }
@@ -381,24 +378,12 @@ where
     T: 'static,
     F: Future<Output = Result<(), DriveError>> + 'static,
 {
-    let state = Rc::new((Cell::new(work.len()), RefCell::new(Vec::new()), Event::default()));
-    for (slot, what) in work {
+    let done = work.into_iter().filter_map(|(slot, what)| {
         let (drive, incarnation) = managed.drive_of(slot);
-        let Some(drive) = drive else {
-            state.0.set(state.0.get() - 1);
-            continue;
-        };
-        let (job, state) = (job(drive, what), state.clone());
-        managed.env().spawn(Priority::First, async move {
-            if let Err(error) = job.await {
-                state.1.borrow_mut().push(Failed { slot, incarnation, error });
-            }
-            state.0.set(state.0.get() - 1);
-            state.2.notify();
-        });
-    }
-    state.2.wait_until(|| (state.0.get() == 0).then_some(())).await;
-    state.1.take()
+        let done = job(drive?, what);
+        Some(async move { done.await.err().map(|error| Failed { slot, incarnation, error }) })
+    });
+    all_of(done.collect()).await.into_iter().flatten().collect()
 }
 
 /// Writes pages to all drives of their groups that take part, to their own places, and those with
@@ -536,9 +521,7 @@ async fn clean<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper) -> bool {
 
 /// Ends the keeper of an array in which nothing is under way any more: what can be clean is.
 pub(super) async fn end<E: Host>(managed: &Rc<Managed<E>>) {
-    let Some(keeper) = managed.keeper() else {
-        return;
-    };
+    let keeper = managed.keeper();
     keeper.ended.set(true);
     discard::end(keeper).await;
     let idle = || (!keeper.pumping.get()).then_some(());
@@ -594,12 +577,12 @@ impl<E: Host> Managed<E> {
 
     /// Where the map area begins on every drive.
     pub(super) fn map_start(&self) -> u64 {
-        self.record().areas.expect("only with a region map").map_start
+        self.record().areas.map_start
     }
 
     /// Which groups have dirty regions.
     pub(super) fn dirty_groups(&self) -> Vec<bool> {
-        let dirty = |g| self.keeper().is_some_and(|k| k.map.borrow().dirty_regions(g) > 0);
+        let dirty = |g| self.keeper().map.borrow().dirty_regions(g) > 0;
         (0..self.layout().groups()).map(|g| dirty(GroupNo(g))).collect()
     }
 
@@ -618,16 +601,14 @@ impl<E: Host> Managed<E> {
     /// by then. A rebuild that passed over it must not say so before: after a crash it would be
     /// written, and was never filled.
     pub(super) async fn unwritten_durably(&self) {
-        if let Some(keeper) = self.keeper() {
-            keeper.clearing.acquire(1).await;
-            keeper.clearing.release(1);
-        }
+        self.keeper().clearing.acquire(1).await;
+        self.keeper().clearing.release(1);
     }
 
     /// Whether the group owes the resync of a region, and does not do without until it is whole:
     /// while it lacks a drive nothing else than redundancy that gives all the same can fill that.
     pub(super) fn owes_regions(&self, group: GroupNo) -> bool {
-        let owes = self.keeper().is_some_and(|k| k.map.borrow().owes(group));
+        let owes = self.keeper().map.borrow().owes(group);
         let waits = self.accepted(group) || self.lacks(group) && self.gives(group);
         owes && !waits
     }
@@ -644,9 +625,9 @@ impl<E: Host> Managed<E> {
         self.record().groups[group.index()].loss_accepted
     }
 
-    /// Whether redundancy is right in all that was ever written to a group with a region map.
+    /// Whether redundancy is right in all that was ever written to a group.
     fn gives(&self, group: GroupNo) -> bool {
-        self.keeper().is_some_and(|keeper| keeper.map.borrow().gives(group))
+        self.keeper().map.borrow().gives(group)
     }
 
     /// Whether what was written to a group may not match its redundancy: regions are owed, and not
@@ -658,7 +639,7 @@ impl<E: Host> Managed<E> {
     /// Which groups may have writes under way, or owe the resync of what was written, as a clean
     /// stop says it. What pages of the map have forgotten is owed without that.
     pub(super) fn unclean_groups(&self) -> Vec<bool> {
-        let forgotten = |g| self.keeper().is_some_and(|k| k.map.borrow().only_forgotten(g));
+        let forgotten = |g| self.keeper().map.borrow().only_forgotten(g);
         let dirty = self.dirty_groups().into_iter().zip(0u16..);
         dirty.map(|(dirty, g)| dirty && !forgotten(GroupNo(g))).collect()
     }

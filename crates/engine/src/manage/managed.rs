@@ -27,7 +27,7 @@ use crate::array::view::{
 };
 use crate::array::{Array, MANAGER};
 use crate::mail::Mail;
-use crate::manage::command::{DriveRef, ManageError, TaskKind};
+use crate::manage::command::{DriveRef, ManageError};
 use crate::manage::errors::Errors;
 use crate::manage::guard::Guard;
 use crate::manage::keeper::Keeper;
@@ -40,7 +40,7 @@ use crate::watch::quarantine::Quarantine;
 use crate::watch::{Opened, Watched};
 use core::cell::{Cell, Ref, RefCell};
 use format::{ArrayRecord, SlotState};
-use io::local::{Event, Semaphore};
+use io::local::{Event, Semaphore, all_of};
 use io::{Drive, DriveError};
 use layout::{CodeKind, Layout};
 use std::rc::Rc;
@@ -67,7 +67,7 @@ pub(super) type Taken<E> = (DriveRef<<E as io::Env>::Shared>, Watched<E>, NextSl
 ///
 /// | phase    | what happens                             | next                                  |
 /// |----------|------------------------------------------|---------------------------------------|
-/// | making   | drives are erased, recorded, zeroed      | starting; over: it failed, or a stop  |
+/// | making   | drives are erased, recorded, given a map | starting; over: it failed, or a stop  |
 /// | starting | records are written, cores are told      | running; over: a drive failed         |
 /// | running  | it serves; requests are taken            | over: stopped                         |
 /// | over     | its manager has forgotten it             |                                       |
@@ -103,8 +103,8 @@ pub(super) struct Managed<E: Host> {
     pub(super) tasks: Tasks,
     /// Over what it lacks while it is degraded.
     pub(super) guard: Guard,
-    /// Of its region map, if it has one.
-    keeper: Option<Keeper>,
+    /// Of its region map.
+    keeper: Keeper,
     /// Pages of the map that no drive had at the start.
     pub(super) lost_pages: Cell<u64>,
     phase: Cell<Phase>,
@@ -141,10 +141,9 @@ impl<E: Host> Managed<E> {
         quarantine: Rc<Quarantine>,
     ) -> Self {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
-        let map = |areas: format::Areas| Map::new(record.array, &layout, areas.shift);
         let tasks = Tasks::new(&record);
-        let keeper = record.areas.map(|areas| Keeper::new(map(areas)));
-        let guard = Guard::new(&record, &layout, env.cores(), phase == Phase::Starting);
+        let keeper = Keeper::new(Map::new(record.array, &layout, record.areas.shift));
+        let guard = Guard::new(&record, &layout, phase == Phase::Starting);
         let seat = |drive: Option<Taken<E>>| match drive {
             Some((reference, drive, next)) => {
                 Seat { drive: Some((reference, drive)), next, incarnation: 0, dropped: false }
@@ -210,7 +209,7 @@ impl<E: Host> Managed<E> {
     /// Waits until the array takes requests. Refused while it is being made.
     pub async fn ready(&self) -> Result<(), ManageError> {
         if self.phase.get() == Phase::Making {
-            return Err(ManageError::Busy(TaskKind::Zero));
+            return Err(ManageError::BeingMade(self.record().name.clone()));
         }
         let known = || Some(self.phase.get()).filter(|phase| *phase != Phase::Starting);
         match self.phase_changed.wait_until(known).await {
@@ -235,9 +234,9 @@ impl<E: Host> Managed<E> {
         &self.layout
     }
 
-    /// The keeper of its region map, if it has one.
-    pub(super) fn keeper(&self) -> Option<&Keeper> {
-        self.keeper.as_ref()
+    /// The keeper of its region map.
+    pub(super) fn keeper(&self) -> &Keeper {
+        &self.keeper
     }
 
     /// The drives that take part, by slot.
@@ -287,8 +286,8 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    /// Whether the groups of `slot` keep all data with that slot's drive gone too. Ahead of a
-    /// resync border parity is worth nothing, so every drive of the group is needed.
+    /// Whether the groups of `slot` keep all data with that slot's drive gone too. Where parity is
+    /// owed to a resync it is worth nothing, so every drive of the group is needed.
     pub fn survives_without(&self, slot: Slot) -> bool {
         self.survives(&self.record.borrow(), slot)
     }
@@ -297,10 +296,8 @@ impl<E: Host> Managed<E> {
     fn survives(&self, record: &ArrayRecord, slot: Slot) -> bool {
         let seats = self.seats.borrow();
         self.layout.groups_of(slot).all(|group| {
-            let border = record.groups[group.index()].resync_border;
             let parity = self.layout.descriptor(group).code == CodeKind::Parity;
-            let whole = border == self.layout.stripes(group) && !self.doubts(group);
-            let trusted = !parity || whole;
+            let trusted = !parity || !self.doubts(group);
             let lost = self
                 .layout
                 .slots(group)
@@ -375,33 +372,25 @@ impl<E: Host> Managed<E> {
     /// Writes a record to every drive that takes part, all at once; the slots that failed.
     async fn write_records(&self, record: &ArrayRecord) -> Vec<Slot> {
         let slots = self.taking_part(record);
-        let pending = Rc::new((Cell::new(slots.len()), Event::default()));
-        let failed = Rc::new(RefCell::new(Vec::new()));
-        let moved = Rc::new(RefCell::new(Vec::new()));
-        for slot in slots {
-            let (drive, next) = {
-                let seats = self.seats.borrow();
-                let seat = &seats[slot.index()];
-                (seat.drive.as_ref().expect("takes part").1.clone(), seat.next)
-            };
-            let copy = record.for_slot(slot);
-            let (pending, failed, moved) = (pending.clone(), failed.clone(), moved.clone());
-            self.env.spawn(io::Priority::First, async move {
-                match store::write(&drive, next, &copy).await {
-                    Ok(next) => moved.borrow_mut().push((slot, next)),
-                    Err(error) => failed.borrow_mut().push((slot, error)),
+        let write = |slot: &Slot| {
+            let seats = self.seats.borrow();
+            let seat = &seats[slot.index()];
+            let (drive, next) = (seat.drive.as_ref().expect("takes part").1.clone(), seat.next);
+            let copy = record.for_slot(*slot);
+            async move { store::write(&drive, next, &copy).await }
+        };
+        let written = all_of(slots.iter().map(write).collect()).await;
+        let mut failed = Vec::new();
+        for (slot, written) in slots.into_iter().zip(written) {
+            match written {
+                Ok(next) => self.seats.borrow_mut()[slot.index()].next = next,
+                Err(error) => {
+                    self.count_failure(slot, error);
+                    failed.push(slot);
                 }
-                pending.0.set(pending.0.get() - 1);
-                pending.1.notify();
-            });
+            }
         }
-        pending.1.wait_until(|| (pending.0.get() == 0).then_some(())).await;
-        for (slot, next) in moved.borrow_mut().drain(..) {
-            self.seats.borrow_mut()[slot.index()].next = next;
-        }
-        let failed = failed.take();
-        failed.iter().for_each(|(slot, error)| self.count_failure(*slot, *error));
-        failed.into_iter().map(|(slot, _)| slot).collect()
+        failed
     }
 
     /// The present snapshot.
@@ -433,15 +422,9 @@ impl<E: Host> Managed<E> {
         };
         let group = |(i, g): (usize, &format::GroupRecord)| GroupView {
             unclean: g.unclean,
-            resync_border: g.resync_border,
-            owed: match &self.keeper {
-                Some(keeper) => keeper.map.borrow().owed_set(GroupNo(i as u16)),
-                None => Arc::new([]),
-            },
-            loss_accepted: g.loss_accepted,
+            owed: self.keeper.map.borrow().owed_set(GroupNo(i as u16)),
             gives: self.gives_all_the_same(GroupNo(i as u16)),
         };
-        let shift = |keeper: &Keeper| keeper.map.borrow().region_shift();
         let (journal_key, flight_key) = self.keys();
         let later = mutants::is(Mutant::LayoutShift) && record.epoch.counter > 1;
         let shift_of_epoch = if later { record.block_bytes.into() } else { 0 };
@@ -462,7 +445,7 @@ impl<E: Host> Managed<E> {
             volatile_cache: seats.iter().any(caches),
             inline: seats.iter().all(inline),
             slots: (0..seats.len()).map(slot).collect(),
-            region_shift: self.keeper.as_ref().map(shift),
+            region_shift: self.keeper.map.borrow().region_shift(),
             groups: record.groups.iter().enumerate().map(group).collect(),
             volumes: record.volumes.iter().map(volume).collect(),
             lost: self.lost_view(&record),
@@ -525,7 +508,7 @@ impl<E: Host> Managed<E> {
     pub async fn start_on_cores(&self) {
         self.waiting_for.set(self.env.cores());
         let (view, drives) = (Arc::new(self.view()), self.shared_drives());
-        let regions = self.keeper.as_ref().map(|k| Arc::new(k.map.borrow().table()));
+        let regions = Arc::new(self.keeper.map.borrow().table());
         let flushes = Arc::new(AtomicU64::new(0));
         for core in 0..self.env.cores() {
             let (array, view, drives) = (self.id, view.clone(), drives.clone());

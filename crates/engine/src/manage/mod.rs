@@ -25,6 +25,7 @@ pub mod lost;
 mod managed;
 mod pages;
 mod pause;
+pub mod plan;
 mod progress;
 mod replay;
 mod scrub;

@@ -32,10 +32,10 @@ pub(super) type Written = BTreeMap<PageKey, u64>;
 /// it begins. Older ones of any array are gone then.
 pub(super) async fn write_all<E: Host>(
     managed: &Managed<E>,
-    keeper: &Keeper,
     slot: Slot,
     drive: &Watched<E>,
 ) -> Result<Written, DriveError> {
+    let keeper = managed.keeper();
     let mut written = Written::new();
     if mutants::is(Mutant::JoinWithoutPages) && managed.record().zeroed {
         return Ok(written);
@@ -64,11 +64,10 @@ pub(super) async fn write_all<E: Host>(
 /// has them all then.
 pub(super) async fn write_changed<E: Host>(
     managed: &Managed<E>,
-    keeper: &Keeper,
     (slot, drive): (Slot, &Watched<E>),
     has: &mut Written,
 ) -> Result<usize, DriveError> {
-    let start = managed.map_start();
+    let (keeper, start) = (managed.keeper(), managed.map_start());
     let (mut pieces, mut count) = (Vec::new(), 0);
     for (page, newest) in has {
         let map = keeper.map.borrow();
@@ -101,11 +100,9 @@ pub(super) type Images = BTreeMap<Slot, BufMut>;
 /// Reads the map areas of the drives of an array that is about to start.
 pub(super) async fn read<E: Host>(managed: &Managed<E>) -> Images {
     let mut images = Images::new();
-    if let Some(keeper) = managed.keeper() {
-        for (slot, drive) in managed.drives_taking_part() {
-            let bytes = map_bytes(keeper, slot);
-            images.insert(slot, store::read_area(&drive, managed.map_start(), bytes).await);
-        }
+    for (slot, drive) in managed.drives_taking_part() {
+        let bytes = map_bytes(managed.keeper(), slot);
+        images.insert(slot, store::read_area(&drive, managed.map_start(), bytes).await);
     }
     images
 }
@@ -116,7 +113,7 @@ fn places_of<E: Host>(
     images: &Images,
     page: PageKey,
 ) -> Vec<(Slot, bool, Places)> {
-    let map = managed.keeper().expect("only maps have pages").map.borrow();
+    let map = managed.keeper().map.borrow();
     let record = managed.record();
     let on = |slot: Slot| {
         let (image, in_sync) = (images.get(&slot)?, record.slots[slot.index()].state);
@@ -131,7 +128,7 @@ fn places_of<E: Host>(
 /// start.
 pub(super) fn set_back<E: Host>(managed: &Managed<E>, images: &Images) -> BTreeSet<Slot> {
     let mut slots = BTreeSet::new();
-    let pages = managed.keeper().map_or_else(Vec::new, |keeper| keeper.map.borrow().pages());
+    let pages = managed.keeper().map.borrow().pages();
     for page in pages.into_iter().filter(|_| !mutants::is(Mutant::SetBackBelieved)) {
         let found = places_of(managed, images, page);
         let counting = found.iter().filter(|f| f.1).map(|f| &f.2);
@@ -148,9 +145,7 @@ pub(super) fn set_back<E: Host>(managed: &Managed<E>, images: &Images) -> BTreeS
 /// Takes over the map of an array that is about to start; which drives lack which pages. With
 /// `carried`, what the journal area stands for is carried out, and not owed.
 pub(super) fn load<E: Host>(managed: &Managed<E>, images: &Images, carried: bool) -> Vec<Lacking> {
-    let Some(keeper) = managed.keeper() else {
-        return Vec::new();
-    };
+    let keeper = managed.keeper();
     let record = managed.record().clone();
     let pages = keeper.map.borrow().pages();
     let mut lost = 0;
@@ -225,7 +220,7 @@ pub(super) async fn bring_all<E: Host>(
 /// Writes pages to the drives that lack them, first to their own places: what the other place of a
 /// page holds is not lost before. The drives that did not take them.
 async fn bring<E: Host>(managed: &Managed<E>, lacking: &[Lacking]) -> BTreeMap<Slot, DriveError> {
-    let keeper = managed.keeper().expect("only maps have pages");
+    let keeper = managed.keeper();
     let start = managed.map_start();
     let drives: BTreeMap<Slot, Watched<E>> = managed.drives_taking_part().into_iter().collect();
     let mut failed = BTreeMap::new();

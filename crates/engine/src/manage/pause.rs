@@ -29,7 +29,6 @@ pub(super) const fn with(hold: Paused, kind: TaskKind, waits: bool) -> Paused {
         TaskKind::Rebuild => Paused { rebuild: waits, ..hold },
         TaskKind::Resync => Paused { resync: waits, ..hold },
         TaskKind::Scrub => Paused { scrub: waits, ..hold },
-        TaskKind::Zero => hold,
     }
 }
 
@@ -39,7 +38,6 @@ pub(super) const fn waits(hold: Paused, kind: TaskKind) -> bool {
         TaskKind::Rebuild => hold.rebuild,
         TaskKind::Resync => hold.resync,
         TaskKind::Scrub => hold.scrub,
-        TaskKind::Zero => false,
     }
 }
 

@@ -25,12 +25,6 @@
 //! an epoch that it took no part in. What is written here is dirty, and becomes clean in such a
 //! one.
 //!
-//! Earlier releases wrote these ranges, too. Where such a start was cut off, older bytes may stand
-//! in place of newer ones, which the next start of that release writes again, and this one does
-//! not: nothing tells those regions from others. To write them after all would have every drive
-//! that is out then filled whole, for the sake of an upgrade between two starts of which the first
-//! was cut.
-//!
 //! Invariant: nothing is written that no batch says, nowhere but in strips of written bands of
 //! dirty regions, on the drives that the ranges name.
 
@@ -138,8 +132,7 @@ fn target<E: Host>(
     if !inside || range.bytes == 0 {
         return None;
     }
-    let keeper = managed.keeper()?;
-    let changed = keeper.map.borrow().may_be_written(GROUP, stripe.0);
+    let changed = managed.keeper().map.borrow().may_be_written(GROUP, stripe.0);
     let (slot, offset) = layout.seat(GROUP, stripe, StripIndex(range.strip));
     let named = drive_tag(record.slots[slot.index()].drive) == range.drive;
     if !changed || !named {

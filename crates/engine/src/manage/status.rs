@@ -22,9 +22,7 @@ impl<E: Host> Managed<E> {
             if lacking > usize::from(layout.m(group)) {
                 return ArrayState::Failed;
             }
-            let owed = view.groups[group.index()].resync_border < layout.stripes(group)
-                || self.owes_regions(group);
-            if lacking > 0 || (owed && layout.m(group) > 0) {
+            if lacking > 0 || (self.owes_regions(group) && layout.m(group) > 0) {
                 state = ArrayState::Degraded;
             }
         }
@@ -50,17 +48,17 @@ impl<E: Host> Managed<E> {
         })
     }
 
-    /// What is written and dirty, if the array has a region map.
-    fn region_map(&self) -> Option<RegionMapStatus> {
-        let map = self.keeper()?.map.borrow();
+    /// What is written and dirty.
+    fn region_map(&self) -> RegionMapStatus {
+        let map = self.keeper().map.borrow();
         let groups = || (0..self.layout().groups()).map(GroupNo);
         let row = |g: GroupNo| u64::from(self.layout().k(g)) * units::BAND_BYTES;
         let bytes = |g| map.written_bits(g) * map.geometry().bands_per_bit() * row(g);
-        Some(RegionMapStatus {
+        RegionMapStatus {
             written_bytes: groups().map(bytes).sum(),
             dirty_regions: groups().map(|g| map.dirty_regions(g)).sum(),
             lost_pages: self.lost_pages.get(),
-        })
+        }
     }
 
     /// Everything about the array.

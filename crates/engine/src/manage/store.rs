@@ -122,29 +122,6 @@ pub async fn erase<D: Drive>(drive: &D) -> Result<(), DriveError> {
     write_zeros(drive, tail, bytes - tail, true).await
 }
 
-/// Bytes zeroed by one request.
-const ZERO_STEP: u64 = 64 * MIB;
-
-/// Makes a drive's data area read as zeros, durably; tells after every step how far it is, and
-/// gives up, without an error, when `go_on` says no.
-pub async fn zero_data<D: Drive>(
-    drive: &D,
-    start: u64,
-    bytes: u64,
-    mut go_on: impl FnMut(u64) -> bool,
-) -> Result<(), DriveError> {
-    let mut done = 0;
-    while done < bytes {
-        let n = ZERO_STEP.min(bytes - done);
-        zero(drive, start + done, n).await?;
-        done += n;
-        if !go_on(done) {
-            return Ok(());
-        }
-    }
-    drive.flush().await
-}
-
 /// Makes a part of a drive read as zeros.
 pub async fn zero<D: Drive>(drive: &D, start: u64, bytes: u64) -> Result<(), DriveError> {
     match drive.write_zeroes(start, bytes).await {

@@ -2,7 +2,7 @@
 //!
 //! | owed                                 | task    | ends with                              |
 //! |--------------------------------------|---------|----------------------------------------|
-//! | a group's resync border is not at end | resync  | border at end, recorded                |
+//! | regions of a group owe it            | resync  | regions that are clean, durably        |
 //! | a slot is rebuilding                 | rebuild | slot in sync, recorded                 |
 //! | a scrub was asked for                | scrub   | its findings, recorded                 |
 //!
@@ -18,8 +18,8 @@
 //! |                              | passed → owed                                                 |
 //!
 //! Invariants
-//! - A border moves only over stripes that are right, after a flush of the drives that were
-//!   written, and is durable in the record before it is published (D17). It stops at the first
+//! - A rebuild's border moves only over stripes that are right, after a flush of the drive that
+//!   was written, and is durable in the record before it is published (D17). It stops at the first
 //!   stripe that can't be made right, unless that is because of blocks that nobody can give: these
 //!   are listed ([`crate::lost`]) before it moves on.
 //! - A stuck task is shown with its reason and place, and keeps no other from running.
@@ -41,7 +41,7 @@ use crate::stripe::table::StripeKey;
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
 use format::{ArrayRecord, Paused, ScrubRecord, SlotState};
-use io::local::{Event, Semaphore, yield_now};
+use io::local::{Event, Semaphore, all_of, yield_now};
 use io::{BlockError, Priority};
 use std::rc::Rc;
 use units::{Generation, GroupNo, Slot, StripeNo};
@@ -100,11 +100,6 @@ impl Tasks {
         self.running.get()
     }
 
-    /// Whether the array is about to stop: what takes long ends where it is.
-    pub fn ending(&self) -> bool {
-        self.ending.get()
-    }
-
     fn is_stuck(&self, what: Owed) -> bool {
         self.stuck.borrow().iter().any(|s| s.what == what)
     }
@@ -145,6 +140,16 @@ enum End {
     Unmoved(u64),
 }
 
+/// Stripes by the slot whose strip was wrong.
+#[derive(Clone, Copy)]
+pub(super) struct Wrong([u64; DRIVES_MAX]);
+
+impl Default for Wrong {
+    fn default() -> Self {
+        Self([0; DRIVES_MAX])
+    }
+}
+
 /// What a window of stripes came to.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sum {
@@ -158,7 +163,7 @@ pub(super) struct Sum {
     pub unreadable: u64,
     pub repaired: u64,
     /// Stripes by the slot whose strip was wrong.
-    pub wrong: [u64; DRIVES_MAX],
+    pub wrong: Wrong,
 }
 
 /// Starts the keeper of an array.
@@ -290,9 +295,7 @@ pub(super) fn owed<E: Host>(managed: &Managed<E>) -> Vec<Owed> {
     let record = managed.record();
     let mut owed = Vec::new();
     for group in (0..layout.groups()).map(GroupNo) {
-        let border = record.groups[group.index()].resync_border;
-        let owes = border < layout.stripes(group) || managed.owes_regions(group);
-        if layout.m(group) > 0 && owes {
+        if layout.m(group) > 0 && managed.owes_regions(group) {
             owed.push(Owed::Resync(group));
         }
     }
@@ -318,25 +321,15 @@ pub(super) async fn window<E: Host>(
     let Some(array) = managed.local() else {
         return (Sum { stopped: true, ..Sum::default() }, stripes.start);
     };
-    let lanes = TASK_BANDS * TASK_STRIPES;
-    let state = Rc::new(Window {
+    let state = Window {
         start: stripes.start,
         next: Cell::new(stripes.start),
         end: stripes.end,
         visit,
-        lanes: Cell::new(lanes),
         sum: Cell::new(Sum::default()),
-        over: Event::default(),
-    });
-    for _ in 0..lanes {
-        let (managed, array, state) = (managed.clone(), array.clone(), state.clone());
-        managed.clone().env().spawn(Priority::First, async move {
-            lane(&managed, &array, group, job, &state).await;
-            state.lanes.set(state.lanes.get() - 1);
-            state.over.notify();
-        });
-    }
-    state.over.wait_until(|| (state.lanes.get() == 0).then_some(())).await;
+    };
+    let lanes = 0..TASK_BANDS * TASK_STRIPES;
+    all_of(lanes.map(|_| lane(managed, &array, group, job, &state)).collect()).await;
     let sum = state.sum.get();
     let cut = sum.stopped || managed.tasks.cut();
     let cut = cut && !mutants::is(Mutant::ScrubSkips);
@@ -348,8 +341,8 @@ pub(super) async fn window<E: Host>(
 pub(super) struct Visit {
     /// Also those behind one that can't be made right.
     pub thorough: bool,
-    /// Only those that a drive may lack that is whole up to this epoch; 0: all. With a region map
-    /// only what was ever written in any case.
+    /// Only those that a drive may lack that is whole up to this epoch; 0: all. Only what was ever
+    /// written in any case.
     pub since: u64,
     /// Stripes that the task has done before the window.
     pub before: u64,
@@ -360,9 +353,7 @@ struct Window {
     next: Cell<u64>,
     end: u64,
     visit: Visit,
-    lanes: Cell<usize>,
     sum: Cell<Sum>,
-    over: Event,
 }
 
 async fn lane<E: Host>(
@@ -408,9 +399,7 @@ impl Sum {
         self.unlocated += u64::from(checked.unlocated);
         self.unreadable += u64::from(checked.beyond);
         self.repaired += u64::from(wrong && checked.compared && checked.repaired);
-        for (slot, wrong) in self.wrong.iter_mut().enumerate() {
-            *wrong += u64::from(checked.guilty >> slot & 1);
-        }
+        checked.guilty.iter().for_each(|slot| self.wrong.0[slot.index()] += 1);
         if !checked.compared {
             let why =
                 if checked.unreadable { Hindrance::Unreadable } else { Hindrance::Unavailable };
@@ -490,8 +479,7 @@ impl<E: Host> Managed<E> {
     fn done_of(&self, what: Owed) -> (u64, u64) {
         let record = self.record();
         let (done, group) = match what {
-            Owed::Resync(group) if self.keeper().is_some() => (0, group),
-            Owed::Resync(group) => (record.groups[group.index()].resync_border, group),
+            Owed::Resync(group) => (0, group),
             Owed::Rebuild(slot, group) => match record.slots[slot.index()].state {
                 SlotState::Rebuilding { border } => (border, group),
                 SlotState::InSync | SlotState::Failed => (0, group),
@@ -502,10 +490,7 @@ impl<E: Host> Managed<E> {
 
     /// The first stripe from `stripe` on that there is something to do about, or `end`.
     fn next_stripe(&self, group: GroupNo, stripe: u64, end: u64, since: u64) -> u64 {
-        match self.keeper() {
-            Some(keeper) => keeper.map.borrow().next_stripe(group, stripe, end, since),
-            None => stripe,
-        }
+        self.keeper().map.borrow().next_stripe(group, stripe, end, since)
     }
 
     pub(super) fn progress(&self, kind: TaskKind, done: u64, total: u64) {
@@ -513,9 +498,9 @@ impl<E: Host> Managed<E> {
     }
 
     /// Counts the stripes in which a scrub found a slot's strip to be wrong.
-    pub(super) fn blame(&self, wrong: &[u64; DRIVES_MAX]) {
+    pub(super) fn blame(&self, wrong: &Wrong) {
         for (slot, seat) in self.seats.borrow().iter().enumerate() {
-            self.errors.count_wrong(Slot(slot as u16), seat.incarnation, wrong[slot]);
+            self.errors.count_wrong(Slot(slot as u16), seat.incarnation, wrong.0[slot]);
         }
     }
 
@@ -531,8 +516,8 @@ impl<E: Host> Managed<E> {
 }
 
 /// Makes the regions right that are owed. Each is clean, durably, once it is and nobody writes it.
-async fn resync_regions<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
-    let keeper = managed.keeper().expect("only with a region map");
+async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
+    let keeper = managed.keeper();
     let (owed, total) = {
         let map = keeper.map.borrow();
         let owed: Vec<_> = map.owed(group).into_iter().map(|r| (r, map.stripes(r))).collect();
@@ -562,46 +547,6 @@ async fn resync_regions<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> En
         keeper::kick(managed);
     }
     End::Whole
-}
-
-async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
-    if managed.keeper().is_some() {
-        return resync_regions(managed, group).await;
-    }
-    let total = managed.layout().stripes(group);
-    let border = managed.record().groups[group.index()].resync_border;
-    for stripes in windows(managed, group, border) {
-        managed.progress(TaskKind::Resync, stripes.start, total);
-        let skip = mutants::is(Mutant::ResyncSkips);
-        let how = if skip { Repair::Nothing } else { Repair::Resync };
-        let repair = move || Job::Check(how);
-        let visit = Visit { before: stripes.start, ..Visit::default() };
-        let (sum, _) = window(managed, group, stripes.clone(), visit, repair).await;
-        if sum.stopped || managed.tasks.cut() {
-            return End::Cut;
-        }
-        let reached = sum.reached(&stripes);
-        if reached > stripes.start && !resynced(managed, group, reached).await {
-            return End::Unmoved(stripes.start);
-        }
-        if let Some((stripe, why)) = sum.hindered {
-            return End::Stuck(stripe, why);
-        }
-    }
-    End::Whole
-}
-
-/// Moves a resync's border over what was made right, durably.
-async fn resynced<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo, border: u64) -> bool {
-    managed.lock.acquire(1).await;
-    let mut done = mutants::is(Mutant::ResyncNotFlushed) || managed.flush_group(group).await;
-    if done {
-        let moved = |r: &mut format::ArrayRecord| r.groups[group.index()].resync_border = border;
-        done = managed.commit(false, moved).await.is_ok();
-        managed.publish(false).await;
-    }
-    managed.lock.release(1);
-    done
 }
 
 async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) -> End {

@@ -1,12 +1,12 @@
 //! Drives, volumes and exports of a running array, changed on request.
 //!
 //! Volumes lie on whole rows (one band of every group of a range). A new volume's rows read as
-//! zeros: they are zeroed before the volume is recorded. A volume that shrinks or goes gives its
+//! zeros: they are unwritten before the volume is recorded. A volume that shrinks or goes gives its
 //! rows back only after a drained publication, so that no request under way can still reach them.
 
 use crate::Host;
 use crate::array::view::DirectWrites;
-use crate::limits::{PAGE_PASSES, ZEROED_AT_ONCE};
+use crate::limits::PAGE_PASSES;
 use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, SlotStatus, VolumeStatus,
 };
@@ -152,15 +152,11 @@ impl<E: Host> Managed<E> {
                 Joins { next: NextSlot::default(), uuid, since: 0 }
             }
         };
-        let mut has = pages::Written::new();
-        if let Some(keeper) = self.keeper() {
-            has = pages::write_all(self, keeper, slot, &drive).await.map_err(failed)?;
-            // What changed meanwhile is less each time.
-            for _ in 0..PAGE_PASSES {
-                let to = (slot, &drive);
-                if pages::write_changed(self, keeper, to, &mut has).await.map_err(failed)? == 0 {
-                    break;
-                }
+        let mut has = pages::write_all(self, slot, &drive).await.map_err(failed)?;
+        // What changed meanwhile is less each time.
+        for _ in 0..PAGE_PASSES {
+            if pages::write_changed(self, (slot, &drive), &mut has).await.map_err(failed)? == 0 {
+                break;
             }
         }
         self.hold_changes().await;
@@ -180,14 +176,12 @@ impl<E: Host> Managed<E> {
         joins: Joins,
         mut has: pages::Written,
     ) -> Result<(), ManageError> {
-        let Some(keeper) = self.keeper() else {
-            return self.join(slot, taken, joins).await;
-        };
+        let keeper = self.keeper();
         // Until it takes part, no page is written: it has them all.
         keeper.lock.acquire(1).await;
         let brought = match mutants::is(Mutant::JoinWithOldPages) {
             true => Ok(0),
-            false => pages::write_changed(self, keeper, (slot, &taken.1), &mut has).await,
+            false => pages::write_changed(self, (slot, &taken.1), &mut has).await,
         };
         let joined = match brought {
             Ok(_) => self.join(slot, taken, joins).await,
@@ -204,9 +198,6 @@ impl<E: Host> Managed<E> {
         slot: Slot,
         drive: &Watched<E>,
     ) -> Result<Option<(ArrayRecord, Joins)>, DriveError> {
-        if self.keeper().is_none() {
-            return Ok(None);
-        }
         store::settle(drive).await?;
         let (next, own) = match store::read(drive).await {
             Ok(Ok(newest)) => newest,
@@ -340,21 +331,8 @@ impl<E: Host> Managed<E> {
     async fn zero_extents(&self, extents: &[Extent]) -> Result<(), ManageError> {
         let array = self.local().ok_or(ManageError::State(self.state()))?;
         for extent in extents.iter().filter(|_| !mutants::is(Mutant::NewRowsNotZeroed)) {
-            // A region map says it at once. Else in pieces: whoever drains the array waits for one.
-            let piece = match self.keeper() {
-                Some(_) => extent.bytes,
-                None => {
-                    ZEROED_AT_ONCE.next_multiple_of(self.layout().row_bytes(extent.array_start))
-                }
-            };
-            for from in (0..extent.bytes).step_by(piece as usize) {
-                if self.tasks.ending() {
-                    return Err(ManageError::NoArray(self.record().name.clone()));
-                }
-                let bytes = piece.min(extent.bytes - from);
-                let zeroed = array.write_zeroes(extent.array_start + from, bytes, false).await;
-                zeroed.map_err(|_| ManageError::State(self.state()))?;
-            }
+            let zeroed = array.write_zeroes(extent.array_start, extent.bytes, false).await;
+            zeroed.map_err(|_| ManageError::State(self.state()))?;
         }
         // The record that shows these rows to hosts is durable: so must the zeros be.
         array.flush().await.map_err(|_| ManageError::State(self.state()))

@@ -116,13 +116,8 @@ fn drives_of_two_arrays_make_two_arrays() {
     let (mine, oracle) = stopped(Level::Raid5, 4, 7);
     let others = drives(3, 8, false);
     let rig = Rig::new(8, 1);
-    let new = NewArray {
-        name: "b".into(),
-        level: Level::Raid5,
-        strip_bytes: STRIP,
-        block_bytes: None,
-        region_map: true,
-    };
+    let new =
+        NewArray { name: "b".into(), level: Level::Raid5, strip_bytes: STRIP, block_bytes: None };
     rig.ask(|r| Request::Create(new, references(&others), r)).unwrap();
     rig.ask(|r| Request::Stop("b".into(), r)).unwrap();
     let mixed: Vec<_> = mine.iter().chain(&others).cloned().collect();

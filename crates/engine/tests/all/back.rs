@@ -41,10 +41,10 @@ fn what_is_in_a_clean_region_is_not_in_doubt() {
     let config = |i: u64| DriveConfig::new(96 * MIB, 900 + i).with_cache(true);
     let all: Vec<_> = (0..3).map(|i| SharedSimDrive::new(config(i))).collect();
     let rig = Rig::new(9, 1);
-    rig.create_with(Level::Raid5, &all, STRIP as u32, true).unwrap();
+    rig.create(Level::Raid5, &all, STRIP as u32).unwrap();
     let volume = rig.volume(SECOND + 40 * MIB).remove(0);
     [0, STRIP].into_iter().for_each(|at| write(&rig, &volume, at));
-    let dirty = || rig.status().region_map.unwrap().dirty_regions;
+    let dirty = || rig.status().region_map.dirty_regions;
     for n in 0.. {
         write(&rig, &volume, SECOND + n / 4 * 2 * STRIP + n % 4 * 4096);
         rig.world.run_for(Nanos::from_micros(2_600));
@@ -88,7 +88,7 @@ fn slot_of_strip(drive: &SharedSimDrive, strip: usize) -> usize {
 fn at_rest(same: bool, seed: u64) -> Vec<SharedSimDrive> {
     let all = drives(5, seed, false);
     let rig = Rig::new(seed, 1);
-    rig.create_with(Level::Raid6, &all, STRIP as u32, true).unwrap();
+    rig.create(Level::Raid6, &all, STRIP as u32).unwrap();
     let volume = rig.volume(MIB).remove(0);
     let key = record(&all[0]).journal_key;
     rig.fail(slot_of_strip(&all[0], 2)).unwrap();
@@ -101,7 +101,7 @@ fn at_rest(same: bool, seed: u64) -> Vec<SharedSimDrive> {
         rig.world.block_on(CoreId(0), written).unwrap();
     }
     rig.world.run_for(Nanos::from_millis(20_000));
-    assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0);
+    assert_eq!(rig.status().region_map.dirty_regions, 0);
     rig.world.crash();
     all
 }
@@ -199,7 +199,7 @@ fn a_start_that_is_cut_off_leaves_clean_regions_as_they_are() {
 fn clean_on_one(all: &[SharedSimDrive], slot: usize, torn: bool) {
     let others = all.iter().enumerate().filter(|(i, _)| *i != slot);
     for (_, drive) in others {
-        let places = [0, 4096].map(|at| record(drive).areas.unwrap().map_start + at);
+        let places = [0, 4096].map(|at| record(drive).areas.map_start + at);
         let images = places.map(|at| drive.peek(at, 4096));
         let [first, second] =
             images.each_ref().map(|page| u64::from_le_bytes(page[32..40].try_into().unwrap()));

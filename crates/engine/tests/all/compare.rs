@@ -5,10 +5,9 @@ use crate::common;
 
 use common::{Machine, Rig, drives};
 use engine::Volume;
-use engine::manage::command::Request;
 use io::{BlockError, Blocks, Buf, Env, Pool, Priority};
 use layout::Level;
-use sim::{DriveConfig, Rng, SharedSimDrive};
+use sim::Rng;
 use std::cell::Cell;
 use std::rc::Rc;
 use units::{CoreId, MIB, Nanos};
@@ -271,28 +270,6 @@ fn only_one_block_within_the_volume() {
     assert_eq!(compare(0, (one(), one())), Ok(false));
     let found = found_at(&rig, &volumes, 0);
     assert_eq!(found, 5);
-}
-
-/// The first comparison of an array without redundancy waits for what is under way, and a new
-/// volume without a region map is written all over: not for all of that.
-#[test]
-fn a_comparison_does_not_wait_for_a_volume_that_is_made() {
-    let rig = Rig::slow(5);
-    let drive = |i| SharedSimDrive::new(DriveConfig::new(64 * MIB, i));
-    let drives: Vec<_> = (0..3).map(drive).collect();
-    rig.create_with(Level::Raid0, &drives, STRIP, false).unwrap();
-    let volumes = rig.volume(BYTES);
-    drives.iter().for_each(|d| d.set_latency(Nanos::from_micros(500), Nanos::from_micros(500)));
-    let made = rig.send(|reply| Request::VolumeCreate("a".into(), "more".into(), 150 * MIB, reply));
-    rig.world.run_for(Nanos::from_millis(1));
-    let volume = volumes[1].clone();
-    let done = rig.world.block_on(CoreId(1), async move {
-        let blocks = (block(&volume, 0), block(&volume, 1));
-        volume.compare_and_write(0, blocks, false).await
-    });
-    assert_eq!(done, Ok(true));
-    assert!(made.lock().unwrap().is_none(), "the volume was made first");
-    assert_eq!(rig.answered(&made).unwrap().bytes, 150 * MIB);
 }
 
 /// An array that stops ends what waits for its direct writes to end.

@@ -5,9 +5,7 @@
 use crate::common;
 
 use common::{DRIVE_BYTES, FORCE, Rig, drives, record, references};
-use engine::manage::command::{
-    ArrayState, ManageError, NewArray, Repair, Request, StartOptions, TaskKind,
-};
+use engine::manage::command::{ArrayState, ManageError, NewArray, Repair, Request, StartOptions};
 use io::{Blocks, Pool};
 use layout::Level;
 use sim::SharedSimDrive;
@@ -16,13 +14,7 @@ use units::{CoreId, MIB, Nanos};
 const STRIP: u32 = 16 << 10;
 
 fn new(name: &str) -> NewArray {
-    NewArray {
-        name: name.into(),
-        level: Level::Raid5,
-        strip_bytes: STRIP,
-        block_bytes: None,
-        region_map: false,
-    }
+    NewArray { name: name.into(), level: Level::Raid5, strip_bytes: STRIP, block_bytes: None }
 }
 
 /// Drives on which the making takes its time.
@@ -114,8 +106,7 @@ fn other_requests_are_refused_while_an_array_is_made() {
     let list = references(&all);
     let making = rig.send(|r| Request::Create(new("a"), list, r));
     rig.world.run_for(Nanos::from_micros(600));
-    assert_eq!(rig.status().tasks[0].kind, TaskKind::Zero);
-    let busy = |e: ManageError| assert!(matches!(e, ManageError::Busy(TaskKind::Zero)), "{e}");
+    let busy = |e: ManageError| assert!(matches!(e, ManageError::BeingMade(_)), "{e}");
     busy(rig.fail(1).unwrap_err());
     busy(rig.replace(1, &spare).unwrap_err());
     busy(rig.ask(|r| Request::Scrub("a".into(), Repair::Known, r)).unwrap_err());
@@ -255,7 +246,7 @@ fn nothing_is_left_behind_the_tail_area() {
     let zeros = |drive: &SharedSimDrive| behind(drive).iter().all(|byte| *byte == 0);
     assert!(!drives.iter().any(zeros));
     let rig = Rig::new(7100, 1);
-    rig.create_with(Level::Raid1, &drives[..3], 16 << 10, true).unwrap();
+    rig.create(Level::Raid1, &drives[..3], 16 << 10).unwrap();
     assert!(drives[..3].iter().all(zeros), "it is made");
     rig.fail(0).unwrap();
     rig.replace(0, &drives[3]).unwrap();

@@ -83,7 +83,7 @@ fn a_write_over_a_border_beside_a_discard_ends() {
     for (seed, level) in (0..60).flat_map(|seed| [(seed, Level::Raid0), (seed, Level::Jbod)]) {
         let drives = drives(3, seed, seed % 2 == 0);
         let rig = slow(seed, 1 + (seed % 2) as u16);
-        rig.create_with(level, &drives, STRIP, true).unwrap();
+        rig.create(level, &drives, STRIP).unwrap();
         let volumes = rig.volume(rig.status().size_bytes);
         let (row, last) = (row(&drives), volumes.len() - 1);
         let strip = u64::from(STRIP);
@@ -126,7 +126,7 @@ fn what_begins_later_keeps_no_discard_waiting() {
     for (level, width, fails) in [(Level::Raid0, 3, false), (Level::Raid5, 4, true)] {
         let drives = drives(width, 8, true);
         let rig = Rig::new(8, 1);
-        rig.create_with(level, &drives, STRIP, true).unwrap();
+        rig.create(level, &drives, STRIP).unwrap();
         let volume = rig.volume(rig.status().size_bytes).remove(0);
         let row = row(&drives);
         for at in [0, row] {
@@ -157,7 +157,7 @@ fn first_writes_keep_no_discard_waiting() {
     let config = |i: u64| DriveConfig::new(74 * MIB, 900 + i);
     let drives: Vec<_> = (0..2).map(|i| SharedSimDrive::new(config(i))).collect();
     let rig = Rig::new(9, 1);
-    rig.create_with(Level::Raid1, &drives, STRIP, true).unwrap();
+    rig.create(Level::Raid1, &drives, STRIP).unwrap();
     let volume = rig.volume(rig.status().size_bytes).remove(0);
     common::write(&rig, &volume, 0, &[0x11; 4096]).unwrap();
     let (row, written) = (row(&drives), Rc::new(Cell::new(0u32)));
@@ -185,10 +185,10 @@ fn zeros_in_a_band_that_is_being_discarded_are_durable_when_they_are_over() {
     for (level, width) in [(Level::Raid0, 2), (Level::Raid1, 2), (Level::Raid5, 3)] {
         let drives = drives(width, 10, true);
         let rig = Rig::new(10, 2);
-        rig.create_with(level, &drives, STRIP, true).unwrap();
+        rig.create(level, &drives, STRIP).unwrap();
         let volumes = rig.volume(rig.status().size_bytes);
         common::write(&rig, &volumes[0], 0, &[0x11; 4096]).unwrap();
-        let areas = record(&drives[0]).areas.unwrap();
+        let areas = record(&drives[0]).areas;
         let map = areas.map_start..areas.map_start + areas.map_bytes;
         drives.iter().for_each(|drive| drive.hold_within(map.clone()));
         let gone = begin(&rig, (0, Nanos(0)), discard(&volumes[0], 0, row(&drives)));
@@ -213,7 +213,7 @@ fn zeros_in_a_band_that_is_being_discarded_are_durable_when_they_are_over() {
 fn zeros_after_a_discard_that_failed_fail() {
     let drives = drives(2, 12, true);
     let rig = Rig::new(12, 1);
-    rig.create_with(Level::Jbod, &drives, STRIP, true).unwrap();
+    rig.create(Level::Jbod, &drives, STRIP).unwrap();
     let volume = rig.volume(rig.status().size_bytes).remove(0);
     common::write(&rig, &volume, 0, &[0x11; 4096]).unwrap();
     drives[0].fail_writes(0, 100);
@@ -232,7 +232,7 @@ fn zeros_after_a_discard_that_failed_fail() {
 fn a_batch_that_was_given_up_counts_nowhere_after_a_discard() {
     let drives = drives(5, 14, false);
     let rig = Rig::new(14, 1);
-    rig.create_with(Level::Raid6, &drives, STRIP, true).unwrap();
+    rig.create(Level::Raid6, &drives, STRIP).unwrap();
     let volume = rig.volume(rig.status().size_bytes).remove(0);
     common::write(&rig, &volume, 0, &[0x11; 4096]).unwrap();
     let key = record(&drives[1]).journal_key;
@@ -240,7 +240,7 @@ fn a_batch_that_was_given_up_counts_nowhere_after_a_discard() {
     while record(&drives[1]).journal_key == key {
         rig.world.run_for(Nanos::from_micros(100));
     }
-    let areas = record(&drives[1]).areas.unwrap();
+    let areas = record(&drives[1]).areas;
     let journal = areas.journal_start..areas.journal_start + areas.journal_bytes;
     drives[1..].iter().for_each(|drive| drive.hold_within(journal.clone()));
     let given_up = begin(&rig, (0, Nanos(0)), write(&volume, 4096, 4096));
@@ -279,7 +279,7 @@ fn all_written(seed: u64, discard_mib: Nanos) -> (Rig, Volume<Machine>, u64, u64
     let config = |i: u64| DriveConfig { littered: true, record: false, discard_mib, ..config(i) };
     let drives: Vec<_> = (0..2).map(|i| SharedSimDrive::new(config(i))).collect();
     let rig = Rig::new(seed, 1);
-    rig.create_with(Level::Raid1, &drives, STRIP, true).unwrap();
+    rig.create(Level::Raid1, &drives, STRIP).unwrap();
     let (size, row) = (rig.status().size_bytes, row(&drives));
     let volume = rig.volume(size).remove(0);
     for at in (0..size).step_by(row as usize) {

@@ -349,7 +349,7 @@ fn a_drive_that_is_needed_stays_though_a_read_failed() {
     for (level, width) in [(Level::Raid0, 3), (Level::Jbod, 2), (Level::Raid5, 4)] {
         let drives = drives(width, 7, false);
         let rig = Rig::new(7, 1);
-        rig.create_with(level, &drives, STRIP, false).unwrap();
+        rig.create(level, &drives, STRIP).unwrap();
         let volume = rig.volume(MIB).remove(0);
         if level == Level::Raid5 {
             rig.fail(width - 1).unwrap();

@@ -141,7 +141,7 @@ fn a_drive_that_fails_the_flush_of_a_start_is_failed_by_the_next() {
 fn a_drive_that_fails_the_flush_as_it_is_put_back_keeps_its_record() {
     let drives = drives(4, 410, true);
     let rig = Rig::new(410, 1);
-    rig.create_with(Level::Raid5, &drives, STRIP, true).unwrap();
+    rig.create(Level::Raid5, &drives, STRIP).unwrap();
     let volume = rig.volume(MIB).remove(0);
     write(&rig, &volume, 0, &[1; 4096]).unwrap();
     rig.fail(1).unwrap();

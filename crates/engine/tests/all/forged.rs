@@ -9,7 +9,7 @@ use engine::manage::command::{
 };
 use format::ExportAddress;
 use format::journal::{self, Batch, Place};
-use format::limits::{COUNTERS_END, HEADER_BYTES, RANGE_BYTES, SLOT_ENTRY_MORE_BYTES};
+use format::limits::{COUNTERS_END, HEADER_BYTES, RANGE_BYTES, SLOT_ENTRY_BYTES};
 use layout::Level;
 use sim::{DriveConfig, SharedSimDrive};
 use units::{GroupNo, MIB, Nanos};
@@ -35,20 +35,19 @@ fn put(image: &mut [u8], at: usize, value: u64) {
     image[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Where the entry of a slot begins; that of the first group with as many as there are slots.
+/// Where the entry of a slot begins.
 fn slot_at(image: &[u8], slot: usize) -> usize {
     let number = |at: usize| usize::from(u16::from_le_bytes([image[at], image[at + 1]]));
     let body = HEADER_BYTES;
-    let more = if image[8] == 2 { SLOT_ENTRY_MORE_BYTES } else { 0 };
     let first = body + 192 + number(body + 162) + number(body + 152) * RANGE_BYTES;
-    (0..slot).fold(first, |at, _| at + 48 + more + usize::from(image[at + 17]))
+    (0..slot).fold(first, |at, _| at + SLOT_ENTRY_BYTES + usize::from(image[at + 17]))
 }
 
 /// An array with a volume in which something was written, stopped, or crashed.
-fn made(level: Level, map: bool, cache: bool, crash: bool) -> Vec<SharedSimDrive> {
+fn made(level: Level, cache: bool, crash: bool) -> Vec<SharedSimDrive> {
     let drives = drives(4, 1, cache);
     let rig = Rig::new(1, 1);
-    rig.create_with(level, &drives, STRIP, map).unwrap();
+    rig.create(level, &drives, STRIP).unwrap();
     let volume = rig.volume(MIB).remove(0);
     write(&rig, &volume, 0, &[7; 4096]).unwrap();
     if crash {
@@ -75,14 +74,14 @@ fn started(drives: &[SharedSimDrive]) -> Result<ArrayStatus, ManageError> {
 
 #[test]
 fn a_sequence_number_that_leaves_no_room_is_refused() {
-    let drives = made(Level::Raid1, false, true, false);
+    let drives = made(Level::Raid1, true, false);
     drives.iter().for_each(|d| forge(d, |image| put(image, 32, COUNTERS_END - 1)));
     assert!(matches!(started(&drives), Err(ManageError::NothingFound)));
 }
 
 #[test]
 fn an_epoch_that_leaves_no_room_is_refused() {
-    let drives = made(Level::Raid1, false, false, false);
+    let drives = made(Level::Raid1, false, false);
     let last = |image: &mut [u8]| {
         put(image, HEADER_BYTES + 56, COUNTERS_END - 1);
         (0..4).for_each(|slot| put(image, slot_at(image, slot) + 32, COUNTERS_END - 1));
@@ -95,7 +94,7 @@ fn an_epoch_that_leaves_no_room_is_refused() {
 fn a_scrub_that_counted_all_there_is_ends() {
     let drives = drives(4, 1, false);
     let rig = Rig::new(1, 1);
-    rig.create_with(Level::Raid5, &drives, STRIP, false).unwrap();
+    rig.create(Level::Raid5, &drives, STRIP).unwrap();
     write(&rig, &rig.volume(MIB)[0], 0, &[7; 4096]).unwrap();
     let repair = engine::manage::command::Repair::Nothing;
     rig.ask(|r| Request::Scrub("a".into(), repair, r)).unwrap();
@@ -111,22 +110,10 @@ fn a_scrub_that_counted_all_there_is_ends() {
     assert_eq!((scrub.checked_bytes, scrub.unreadable), (u64::MAX, u64::MAX));
 }
 
-/// What is owed is in the map: nobody ever moves a border.
-#[test]
-fn a_resync_border_with_a_region_map_is_refused() {
-    for level in [Level::Raid1, Level::Raid5, Level::Raid6, Level::Raid10] {
-        let drives = made(level, true, false, false);
-        let slots = drives.len();
-        let border = |image: &mut [u8]| put(image, slot_at(image, slots) + 8, 1);
-        drives.iter().for_each(|d| forge(d, border));
-        assert!(matches!(started(&drives), Err(ManageError::Assemble(_))), "{level}");
-    }
-}
-
 #[test]
 fn a_rebuild_with_nothing_left_to_fill_ends() {
-    for (level, map) in [(Level::Raid1, false), (Level::Raid5, true), (Level::Raid10, true)] {
-        let drives = made(level, map, false, false);
+    for level in [Level::Raid1, Level::Raid5, Level::Raid10] {
+        let drives = made(level, false, false);
         let known = record(&drives[0]);
         let stripes = known.layout().unwrap().stripes(GroupNo(0));
         let rebuilding = |image: &mut [u8]| {
@@ -145,7 +132,7 @@ fn a_rebuild_with_nothing_left_to_fill_ends() {
 fn the_last_number_of_an_export_leaves_room_for_more() {
     let drives = drives(2, 1, false);
     let rig = Rig::new(1, 1);
-    rig.create_with(Level::Raid1, &drives, STRIP, false).unwrap();
+    rig.create(Level::Raid1, &drives, STRIP).unwrap();
     rig.volume(MIB);
     let export = |rig: &Rig, path: &str| {
         let address = ExportAddress::NbdUnix(path.into());
@@ -166,8 +153,8 @@ fn the_last_number_of_an_export_leaves_room_for_more() {
 /// A batch of the array's own key, of a lane that this start has not, with the last of all numbers.
 #[test]
 fn a_batch_that_nothing_can_follow_is_passed_over() {
-    let drives = made(Level::Raid5, true, false, true);
-    let (known, areas) = (record(&drives[0]), record(&drives[0]).areas.unwrap());
+    let drives = made(Level::Raid5, false, true);
+    let (known, areas) = (record(&drives[0]), record(&drives[0]).areas);
     assert!(known.journal_key != 0 && known.groups[0].guarded && known.groups[0].unclean);
     let place = Place { array: known.array, at: areas.journal_bytes - 4096 };
     let (sequence, epoch) = (u64::MAX, known.epoch.counter);
@@ -187,7 +174,7 @@ fn an_untouched_array_is_served() {
     let config = |i| DriveConfig::new(12 * MIB, i);
     let large: Vec<_> = (0..3).map(|i| SharedSimDrive::new(config(i))).collect();
     let rig = Rig::new(1, 1);
-    rig.create_with(Level::Raid5, &large, STRIP, true).unwrap();
+    rig.create(Level::Raid5, &large, STRIP).unwrap();
     write(&rig, &rig.volume(MIB)[0], 0, &[7; 4096]).unwrap();
     rig.stop();
     large.iter().for_each(|d| forge(d, |_| ()));

@@ -21,7 +21,7 @@ fn batches(drives: &[SharedSimDrive]) -> (BTreeMap<u64, Copies>, u64) {
     let (mut found, mut tail) = (BTreeMap::<u64, Copies>::new(), 0);
     let newest = drives.iter().map(record).max_by_key(|r| r.sequence).unwrap();
     for (i, drive) in drives.iter().enumerate() {
-        let area = newest.areas.unwrap();
+        let area = newest.areas;
         let image = drive.peek(area.journal_start, area.journal_bytes);
         for at in (0..image.len()).step_by(4096) {
             let place = format::journal::Place { array: newest.array, at: at as u64 };
@@ -226,7 +226,7 @@ fn no_number_is_passed_over_when_batches_are_given_up() {
         let (rig, drives, oracle) = degraded(2, seed, false, 1);
         let (volume, model) = (rig.open_volume()[0].clone(), oracle.clone());
         let second = [0, 1, 3, 4][seed as usize % 4];
-        let area = record(&drives[second]).areas.unwrap();
+        let area = record(&drives[second]).areas;
         let area = area.journal_start..area.journal_start + area.journal_bytes;
         let write = |count: u64| {
             let (volume, model) = (volume.clone(), model.clone());
@@ -266,10 +266,8 @@ fn of_one_number_the_later_epoch_counts() {
     for (number, copies) in &found {
         let (from, at, bytes) = copies[0];
         let known = record(&image[from]);
-        let place = format::journal::Place {
-            array: known.array,
-            at: at - known.areas.unwrap().journal_start,
-        };
+        let place =
+            format::journal::Place { array: known.array, at: at - known.areas.journal_start };
         let head = format::journal::decode(&image[from].peek(at, bytes), place).unwrap();
         let earlier = format::journal::Batch { epoch: head.batch.epoch - 1, ..head.batch };
         let payload = vec![9; head.payload_bytes];

@@ -29,8 +29,7 @@ fn filled(
     cores: u16,
 ) -> (Rig, Vec<View>, Rc<Oracle>) {
     let rig = Rig::new(seed, cores);
-    // Without a region map: a resync of the whole group leaves time for faults in between.
-    rig.create_with(level, drives, STRIP, false).unwrap();
+    rig.create(level, drives, STRIP).unwrap();
     let volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, false);
     oracle.start(&rig, &volumes, WRITES, seed);

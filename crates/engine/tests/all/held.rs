@@ -37,7 +37,7 @@ fn idle(seed: u64, cache: bool, cores: u16, failed: &[usize]) -> (Course, Vec<Vo
     let mut config = WorldConfig::new(seed).with_cores(cores);
     config.mail_delay_most = Nanos::from_micros(20);
     let rig = Rig::with(config);
-    rig.create_with(Level::Raid6, &drives, STRIP, true).unwrap();
+    rig.create(Level::Raid6, &drives, STRIP).unwrap();
     let volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, cache);
     oracle.start(&rig, &volumes, Mix { operations: 12, read_percent: 0, ..MIX }, seed);
@@ -223,7 +223,7 @@ fn a_replacement_that_hangs_holds_nobody_up() {
         let drives = drives(WIDTH + 1, seed, seed % 2 == 0);
         let (used, spare) = (&drives[..WIDTH], &drives[WIDTH]);
         let rig = Rig::new(seed, 1 + (seed % 2) as u16);
-        rig.create_with(Level::Raid6, used, STRIP, true).unwrap();
+        rig.create(Level::Raid6, used, STRIP).unwrap();
         let volume = rig.volume(BYTES).remove(0);
         common::write(&rig, &volume, 0, &[1; 4096]).unwrap();
         rig.fail(1).unwrap();
@@ -247,11 +247,11 @@ fn a_replacement_that_hangs_holds_nobody_up() {
 fn a_drive_joins_with_the_map_of_that_moment() {
     let drives = drives(3, 7, false);
     let rig = Rig::new(7, 1);
-    rig.create_with(Level::Raid1, &drives[..2], STRIP, true).unwrap();
+    rig.create(Level::Raid1, &drives[..2], STRIP).unwrap();
     let volume = rig.volume(BYTES).remove(0);
     rig.fail(1).unwrap();
     let spare = &drives[2];
-    let map = record(&drives[0]).areas.unwrap().map_start;
+    let map = record(&drives[0]).areas.map_start;
     spare.hold_within(map..map + 1);
     let put_in = put_in(&rig, spare);
     while !spare.writes_within(map..map + 1) {

@@ -293,18 +293,18 @@ fn an_array_is_not_made_of_a_hung_drive() {
     let rig = Rig::new(9, 1);
     for (slot, skip) in [(0, 0), (1, 3), (2, 5), (3, 2)] {
         drives[slot].hold(skip, 1);
-        let (made, took) = timed(&rig, || rig.create_with(Level::Raid5, &drives, STRIP, false));
+        let (made, took) = timed(&rig, || rig.create(Level::Raid5, &drives, STRIP));
         let expected =
             matches!(made, Err(ManageError::Drive(_, DriveError::Timeout) | ManageError::State(_)));
         assert!(expected, "{made:?}");
         assert!(took <= bound(2), "slot {slot}: {took:?}");
-        let again = rig.create_with(Level::Raid5, &drives, STRIP, false);
+        let again = rig.create(Level::Raid5, &drives, STRIP);
         assert!(matches!(again, Err(ManageError::Quarantined(_))), "{again:?}");
         drives[slot].hold(0, 0);
         drives[slot].release();
         rig.world.run_for(Nanos::from_millis(1));
     }
-    rig.create_with(Level::Raid5, &drives, STRIP, false).unwrap();
+    rig.create(Level::Raid5, &drives, STRIP).unwrap();
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -415,7 +415,6 @@ fn a_drive_in_quarantine_is_taken_by_no_array() {
         level: Level::Raid5,
         strip_bytes: STRIP,
         block_bytes: None,
-        region_map: true,
     };
     let make = |list: &Vec<_>| {
         let list = list.clone();

@@ -59,7 +59,7 @@ impl Course {
         let mut config = WorldConfig::new(seed).with_cores(cores);
         config.mail_delay_most = Nanos::from_micros(20);
         let rig = Rig::with(config);
-        rig.create_with(level, &drives, STRIP as u32, true).unwrap();
+        rig.create(level, &drives, STRIP as u32).unwrap();
         let volumes = rig.volume(BYTES);
         let course = Self { rig, drives, oracle: Oracle::new(BYTES, cache), log: Rc::default() };
         course.fill(&volumes[0]);
@@ -335,7 +335,7 @@ fn there_is_no_moment_without_guard_after_a_failure() {
 /// The pages that drives hold, whichever key they have: drive, place, and what they are.
 fn pages(drives: &[SharedSimDrive]) -> Vec<(usize, usize, FlightPage)> {
     let array = record(&drives[0]);
-    let areas = array.areas.unwrap();
+    let areas = array.areas;
     let mut found = Vec::new();
     for (number, drive) in drives.iter().enumerate() {
         let area = drive.peek(areas.journal_start, areas.journal_bytes);
@@ -418,7 +418,7 @@ fn the_only_copy_of_a_page_is_left_alone() {
 fn what_a_host_flushed_is_named_no_more() {
     let drives = drives(4, 695, true);
     let rig = Rig::new(695, 1);
-    rig.create_with(Level::Raid5, &drives, STRIP as u32, true).unwrap();
+    rig.create(Level::Raid5, &drives, STRIP as u32).unwrap();
     let volume = rig.volume(BYTES).remove(0);
     let (busy, env) = (volume.clone(), rig.world.env(CoreId(0)));
     rig.world.env(CoreId(0)).spawn(Priority::First, async move {
@@ -451,7 +451,7 @@ fn a_stop_waits_for_a_page_under_way() {
     for cores in 1..4 {
         let drives = drives(4, 690, false);
         let rig = Rig::new(690 + u64::from(cores), cores);
-        rig.create_with(Level::Raid5, &drives, STRIP as u32, true).unwrap();
+        rig.create(Level::Raid5, &drives, STRIP as u32).unwrap();
         let volume = rig.volume(BYTES).remove(0);
         rig.world.block_on(CoreId(0), async move {
             volume.write(0, Pool::single(4096).freeze(), true).await.unwrap();
@@ -562,7 +562,7 @@ fn a_page_that_may_be_hidden_has_regions_owed() {
             let on: Vec<_> = found.iter().filter(|p| p.2.head.sequence == newest).collect();
             let durable = on.len() > usize::from(level == Level::Raid6) + 1;
             for (drive, at, _) in on.iter().skip(i % 2) {
-                let place = array.areas.unwrap().journal_start + *at as u64;
+                let place = array.areas.journal_start + *at as u64;
                 left[*drive].fail_range(place, BLOCK);
             }
             let hidden = durable && i % 2 == 0;
@@ -588,7 +588,7 @@ fn a_page_that_may_be_hidden_has_regions_owed() {
 fn too_many_lost_blocks_ask_a_person() {
     let drives = drives(5, 660, false);
     let rig = Rig::new(660, 1);
-    rig.create_with(Level::Raid6, &drives, STRIP as u32, true).unwrap();
+    rig.create(Level::Raid6, &drives, STRIP as u32).unwrap();
     let row = record(&drives[0]).layout().unwrap().row_bytes(0);
     let volume = rig.volume(4 * row).remove(0);
     rig.world.block_on(CoreId(0), async move {
@@ -598,7 +598,7 @@ fn too_many_lost_blocks_ask_a_person() {
     });
     rig.world.crash();
     let array = record(&drives[0]);
-    let (start, block) = (array.areas.unwrap().journal_start, BLOCK as u32);
+    let (start, block) = (array.areas.journal_start, BLOCK as u32);
     // Every other block of every stripe, in pages of lanes that do not exist.
     let stripe = |stripe| {
         let columns = (0..STRIP as u32).step_by(2 * BLOCK as usize);
@@ -686,7 +686,7 @@ fn a_lost_page_of_the_map_leaves_what_is_in_flight_elsewhere() {
     let drives = (0..3).map(|i| SharedSimDrive::new(config(i))).collect();
     let course = Course::on(drives, Level::Raid5, 661, true, 2);
     course.rig.world.run_for(Nanos::from_micros(20_000));
-    let areas = record(&course.drives[0]).areas.unwrap();
+    let areas = record(&course.drives[0]).areas;
     let layout = record(&course.drives[0]).layout().unwrap();
     let geometry = format::region::Geometry::new(&layout, areas.shift);
     assert_eq!(geometry.pages(GroupNo(0)), 2);
@@ -716,7 +716,7 @@ fn journal_areas_of_four_drives_are_read_at_once() {
         drive.clear_log();
         drive.set_latency(LATENCY, LATENCY);
     }
-    let areas = record(&left[0]).areas.unwrap();
+    let areas = record(&left[0]).areas;
     let area = (OpKind::Read, areas.journal_start, areas.journal_bytes);
     let rig = start_on(&left, 663, ALONE, 1);
     let mut log: Vec<_> = left.iter().flat_map(SharedSimDrive::log).collect();

@@ -66,7 +66,7 @@ fn degraded_on(
 ) -> (Rig, Vec<SharedSimDrive>, Rc<Oracle>) {
     let (level, _, failed) = CASES[case];
     let rig = slow(seed, cores);
-    rig.create_with(level, &drives, STRIP, true).unwrap();
+    rig.create(level, &drives, STRIP).unwrap();
     let volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, cache);
     oracle.start(&rig, &volumes, Mix { operations: 12, read_percent: 0, ..MIX }, seed);
@@ -219,7 +219,7 @@ fn a_replay_leaves_the_only_copy_of_a_batch_alone() {
 /// The newest batch that a drive has whole.
 fn newest_batch(drive: &SharedSimDrive) -> u64 {
     let known = record(drive);
-    let area = known.areas.unwrap();
+    let area = known.areas;
     let image = drive.peek(area.journal_start, area.journal_bytes);
     let sequence = |at: usize| {
         let place = format::journal::Place { array: known.array, at: at as u64 };
@@ -323,7 +323,7 @@ fn replay_is_cut(case: usize, seed: u64) {
 
 /// Bytes of writes to the journal area.
 fn journaled(drives: &[SharedSimDrive]) -> u64 {
-    let areas = record(&drives[0]).areas.unwrap();
+    let areas = record(&drives[0]).areas;
     let area = areas.journal_start..areas.journal_start + areas.journal_bytes;
     let log = drives.iter().flat_map(SharedSimDrive::log);
     let mine = log.filter(|e| e.kind == OpKind::Write && e.stage == Stage::Submitted);
@@ -524,25 +524,6 @@ fn what_was_discarded_does_not_come_back() {
     }
 }
 
-/// Without a region map there is no journal area: nobody can know, and a person has to say so.
-#[test]
-fn without_the_guard_a_person_is_asked() {
-    let drives = drives(4, 500, false);
-    for map in [true, false] {
-        let rig = Rig::new(500, 1);
-        rig.create_with(Level::Raid5, &drives, STRIP, map).unwrap();
-        let volumes = rig.volume(BYTES);
-        let oracle = Oracle::new(BYTES, false);
-        oracle.start(&rig, &volumes, MIX, 1);
-        rig.world.run_for(Nanos::from_micros(4_000));
-        rig.world.crash();
-        drop((volumes, rig));
-        let rig = Rig::new(501, 1);
-        let started = rig.assemble(&references(&drives[1..]), DEGRADED);
-        assert_eq!(started.is_ok(), map, "map: {map}");
-    }
-}
-
 /// A clean stop leaves nothing in the journal that counts.
 #[test]
 fn a_clean_stop_leaves_an_empty_journal() {
@@ -555,7 +536,7 @@ fn a_clean_stop_leaves_an_empty_journal() {
     rig.stop();
     let stopped = record(&drives[0]);
     assert!(!stopped.groups[0].unclean && stopped.journal_key != key);
-    let area = stopped.areas.unwrap();
+    let area = stopped.areas;
     let image = drives[0].peek(area.journal_start, area.journal_bytes);
     let count = (0..image.len()).step_by(4096).filter(|at| {
         let place = format::journal::Place { array: stopped.array, at: *at as u64 };

@@ -68,13 +68,7 @@ fn serial_numbers_are_kept_as_far_as_they_can_be() {
     list[1].serial = "é".repeat(100);
     list[2].serial = String::new();
     let level = Level::Raid5;
-    let new = NewArray {
-        name: "a".into(),
-        level,
-        strip_bytes: STRIP,
-        block_bytes: None,
-        region_map: true,
-    };
+    let new = NewArray { name: "a".into(), level, strip_bytes: STRIP, block_bytes: None };
     let made = rig.ask(|r| Request::Create(new, list, r)).unwrap();
     assert_eq!(made.slots[0].serial, "WD?12?3");
     assert_eq!(made.slots[1].serial, "é".repeat(SERIAL_MAX / 2));
@@ -96,7 +90,6 @@ fn blocks_that_no_record_holds_are_refused() {
             level: Level::Raid5,
             strip_bytes: STRIP,
             block_bytes: Some(block),
-            region_map: true,
         };
         assert!(impossible(rig.ask(|r| Request::Create(new, references(&drives), r))));
     }

@@ -74,10 +74,10 @@ const CASES: &[Case] = &[
 
 impl Case {
     /// An array with content, and blocks 3 and 4 of the case's strips of stripe 4 unreadable.
-    fn filled(&self, seed: u64, map: bool) -> (Rig, Vec<SharedSimDrive>) {
+    fn filled(&self, seed: u64) -> (Rig, Vec<SharedSimDrive>) {
         let drives = drives(self.width + 1, seed, seed % 2 == 0);
         let rig = Rig::new(seed, 1 + (seed % 2) as u16);
-        rig.create_with(self.level, &drives[..self.width], STRIP, map).unwrap();
+        rig.create(self.level, &drives[..self.width], STRIP).unwrap();
         let volume = rig.volume(BYTES).remove(0);
         write(&rig, &volume, 0, &content()).unwrap();
         flush(&rig, &volume).unwrap();
@@ -131,32 +131,30 @@ impl Case {
 #[test]
 fn a_rebuild_goes_on_without_what_nothing_gives() {
     for (seed, case) in (100..).zip(CASES) {
-        for map in [false, true] {
-            let (rig, drives) = case.filled(seed, map);
-            case.spoil(&drives);
-            case.rebuild(&rig, &drives);
-            let lost = case.places(&drives[0]);
-            let expected: Vec<_> =
-                lost.iter().map(|(at, n)| (*at, *n, Some(LostReason::Rebuild))).collect();
-            assert_eq!(list(&rig), expected, "{}", case.level);
+        let (rig, drives) = case.filled(seed);
+        case.spoil(&drives);
+        case.rebuild(&rig, &drives);
+        let lost = case.places(&drives[0]);
+        let expected: Vec<_> =
+            lost.iter().map(|(at, n)| (*at, *n, Some(LostReason::Rebuild))).collect();
+        assert_eq!(list(&rig), expected, "{}", case.level);
+        check(&rig, &content(), &lost);
+        assert_eq!(rig.scrub(false).mismatches, 0, "{}: redundancy covers them", case.level);
+        // A read of many blocks fails as one.
+        let volume = rig.open_volume().remove(0);
+        assert_eq!(read(&rig, &volume, 0, BYTES), Err(BlockError::Unavailable));
+        // They stay lost, and everything else right, over a restart with any drive gone.
+        rig.stop();
+        let seated = case.seated(&drives);
+        for gone in 0..case.width {
+            let mut left = duplicates(&seated);
+            left.remove(gone);
+            let rig = Rig::new(seed + 50, 1);
+            rig.assemble(&references(&left), FORCE).unwrap();
             check(&rig, &content(), &lost);
-            assert_eq!(rig.scrub(false).mismatches, 0, "{}: redundancy covers them", case.level);
-            // A read of many blocks fails as one.
-            let volume = rig.open_volume().remove(0);
-            assert_eq!(read(&rig, &volume, 0, BYTES), Err(BlockError::Unavailable));
-            // They stay lost, and everything else right, over a restart with any drive gone.
-            rig.stop();
-            let seated = case.seated(&drives);
-            for gone in 0..case.width {
-                let mut left = duplicates(&seated);
-                left.remove(gone);
-                let rig = Rig::new(seed + 50, 1);
-                rig.assemble(&references(&left), FORCE).unwrap();
-                check(&rig, &content(), &lost);
-                assert_eq!(list(&rig), expected);
-            }
-            heal(case, seed, &seated, &lost);
+            assert_eq!(list(&rig), expected);
         }
+        heal(case, seed, &seated, &lost);
     }
 }
 
@@ -206,22 +204,20 @@ fn heal(case: &Case, seed: u64, seated: &[SharedSimDrive], lost: &[(u64, u64)]) 
 #[test]
 fn a_resync_goes_on_without_what_nothing_gives() {
     for (seed, (level, width)) in [(200, (Level::Raid5, 4)), (201, (Level::Raid6, 5))] {
-        for map in [false, true] {
-            let case = Case { level, width, bad: &[1], replaced: 0, lost: &[1] };
-            let (rig, drives) = case.filled(seed, map);
-            rig.world.crash();
-            case.spoil(&drives);
-            let drives = &drives[..width];
-            common::hide_pages(drives);
-            let rig = Rig::new(seed + 1, 2);
-            rig.assemble(&references(drives), StartOptions::default()).unwrap();
-            rig.wait();
-            assert_eq!(rig.status().state, ArrayState::Optimal);
-            let lost = case.places(&drives[0]);
-            assert_eq!(list(&rig), [(lost[0].0, lost[0].1, Some(LostReason::Resync))]);
-            check(&rig, &content(), &lost);
-            assert_eq!(rig.scrub(false).mismatches, 0);
-        }
+        let case = Case { level, width, bad: &[1], replaced: 0, lost: &[1] };
+        let (rig, drives) = case.filled(seed);
+        rig.world.crash();
+        case.spoil(&drives);
+        let drives = &drives[..width];
+        common::hide_pages(drives);
+        let rig = Rig::new(seed + 1, 2);
+        rig.assemble(&references(drives), StartOptions::default()).unwrap();
+        rig.wait();
+        assert_eq!(rig.status().state, ArrayState::Optimal);
+        let lost = case.places(&drives[0]);
+        assert_eq!(list(&rig), [(lost[0].0, lost[0].1, Some(LostReason::Resync))]);
+        check(&rig, &content(), &lost);
+        assert_eq!(rig.scrub(false).mismatches, 0);
     }
 }
 
@@ -229,7 +225,7 @@ fn a_resync_goes_on_without_what_nothing_gives() {
 #[test]
 fn what_can_not_be_read_now_is_shown_and_forgotten_when_it_can() {
     let case = &CASES[0];
-    let (rig, drives) = case.filled(301, true);
+    let (rig, drives) = case.filled(301);
     rig.fail(case.victim(&drives)).unwrap();
     case.spoil(&drives);
     let volume = rig.open_volume().remove(0);
@@ -253,9 +249,9 @@ fn what_can_not_be_read_now_is_shown_and_forgotten_when_it_can() {
 /// A write to what can't be read, while only parity holds another drive's block: that is lost.
 #[test]
 fn a_write_goes_on_without_what_nothing_gives() {
-    for (seed, map) in [(330, true), (331, false)] {
+    for seed in [330, 331] {
         let case = &CASES[0];
-        let (rig, drives) = case.filled(seed, map);
+        let (rig, drives) = case.filled(seed);
         let victim = case.victim(&drives);
         rig.fail(victim).unwrap();
         case.spoil(&drives);
@@ -281,7 +277,7 @@ fn a_write_goes_on_without_what_nothing_gives() {
 #[test]
 fn a_scrub_shows_what_nothing_gives() {
     let case = Case { bad: &[0, 2], ..CASES[0] };
-    let (rig, drives) = case.filled(303, true);
+    let (rig, drives) = case.filled(303);
     case.spoil(&drives);
     let found = rig.scrub(true);
     assert_eq!((found.mismatches, found.unreadable, found.repaired), (1, 1, 0));
@@ -295,8 +291,8 @@ fn a_scrub_shows_what_nothing_gives() {
 #[test]
 fn lost_blocks_go_with_what_is_discarded_zeroed_or_deleted() {
     let case = &CASES[0];
-    for (seed, map, how) in [(310, true, 0), (311, false, 0), (312, true, 1), (313, true, 2)] {
-        let (rig, drives) = case.filled(seed, map);
+    for (seed, how) in [(310, 0), (312, 1), (313, 2)] {
+        let (rig, drives) = case.filled(seed);
         case.spoil(&drives);
         case.rebuild(&rig, &drives);
         let volume = rig.open_volume().remove(0);
@@ -331,7 +327,7 @@ fn lost_blocks_go_with_what_is_discarded_zeroed_or_deleted() {
 #[test]
 fn a_volume_that_shrinks_forgets_what_was_lost_behind_its_end() {
     let case = &CASES[0];
-    let (rig, drives) = case.filled(320, true);
+    let (rig, drives) = case.filled(320);
     // Of a stripe in the first row; a second row holds more.
     case.spoil(&drives);
     case.rebuild(&rig, &drives);
@@ -365,7 +361,7 @@ fn none_wrong(rig: &Rig, wanted: &[u8], lost: &[(u64, u64)], context: &str) {
 #[test]
 fn a_rebuild_over_lost_blocks_is_cut_at_every_request() {
     for (seed, case) in [(400, &CASES[0]), (401, &CASES[3]), (402, &CASES[5])] {
-        let (rig, image) = case.filled(seed, true);
+        let (rig, image) = case.filled(seed);
         let victim = case.victim(&image);
         rig.fail(victim).unwrap();
         rig.stop();
@@ -440,7 +436,7 @@ fn record_images(drive: &SharedSimDrive) -> [Vec<u8>; 4] {
 #[test]
 fn a_heal_is_cut_at_every_request() {
     for (seed, case) in [(500, &CASES[0]), (501, &CASES[4]), (502, &CASES[6]), (504, &CASES[0])] {
-        let (rig, image) = case.filled(seed, seed < 502);
+        let (rig, image) = case.filled(seed);
         case.spoil(&image);
         case.rebuild(&rig, &image);
         rig.stop();
@@ -488,7 +484,7 @@ fn nobody_reads_what_is_in_place_of_lost_blocks() {
         let case = &CASES[[0, 5][seed as usize % 2]];
         let drives = drives(case.width + 1, seed, false);
         let rig = Rig::slow(seed);
-        rig.create_with(case.level, &drives[..case.width], STRIP, true).unwrap();
+        rig.create(case.level, &drives[..case.width], STRIP).unwrap();
         let volumes = rig.volume(BYTES);
         write(&rig, &volumes[0], 0, &content()).unwrap();
         case.spoil(&drives);
@@ -529,31 +525,29 @@ fn nobody_reads_what_is_in_place_of_lost_blocks() {
 #[test]
 fn nothing_is_given_up_for_a_drive_that_is_gone() {
     for (seed, (level, width)) in [(500, (Level::Raid5, 4)), (501, (Level::Raid1, 2))] {
-        for map in [false, true] {
-            let case = Case { level, width, bad: &[], replaced: 1, lost: &[] };
-            let (rig, drives) = case.filled(seed, map);
-            let victim = case.victim(&drives);
-            let gone = (victim + 1) % width;
-            rig.fail(victim).unwrap();
-            rig.replace(victim, &drives[width]).unwrap();
-            drives[gone].fail_range(0, drives[gone].info().bytes);
-            drives[gone].fail_writes(0, u64::MAX);
-            let env = rig.env();
-            rig.world.block_on(CoreId(0), async move {
-                io::Env::sleep(&env, Nanos::from_millis(2_000)).await;
-            });
-            rig.world.kill();
-            for (slot, drive) in drives[..width].iter().enumerate().filter(|(s, _)| *s != victim) {
-                assert!(record(drive).lost.is_empty(), "{level} slot {slot}");
-            }
-            let mut back = duplicates(&case.seated(&drives));
-            if format::newest(record_images(&back[victim]).each_ref().map(|i| &i[..])).is_err() {
-                back.remove(victim);
-            }
-            let rig = Rig::new(seed + 1, 1);
-            rig.assemble(&references(&back), FORCE).unwrap();
-            check(&rig, &content(), &[]);
+        let case = Case { level, width, bad: &[], replaced: 1, lost: &[] };
+        let (rig, drives) = case.filled(seed);
+        let victim = case.victim(&drives);
+        let gone = (victim + 1) % width;
+        rig.fail(victim).unwrap();
+        rig.replace(victim, &drives[width]).unwrap();
+        drives[gone].fail_range(0, drives[gone].info().bytes);
+        drives[gone].fail_writes(0, u64::MAX);
+        let env = rig.env();
+        rig.world.block_on(CoreId(0), async move {
+            io::Env::sleep(&env, Nanos::from_millis(2_000)).await;
+        });
+        rig.world.kill();
+        for (slot, drive) in drives[..width].iter().enumerate().filter(|(s, _)| *s != victim) {
+            assert!(record(drive).lost.is_empty(), "{level} slot {slot}");
         }
+        let mut back = duplicates(&case.seated(&drives));
+        if format::newest(record_images(&back[victim]).each_ref().map(|i| &i[..])).is_err() {
+            back.remove(victim);
+        }
+        let rig = Rig::new(seed + 1, 1);
+        rig.assemble(&references(&back), FORCE).unwrap();
+        check(&rig, &content(), &[]);
     }
 }
 
@@ -563,7 +557,7 @@ fn nothing_is_given_up_for_a_drive_that_is_gone() {
 fn a_resync_leaves_the_last_copy_alone() {
     for (seed, (level, width)) in [(510, (Level::Raid1, 2)), (511, (Level::Raid10, 4))] {
         let case = Case { level, width, bad: &[0], replaced: 1, lost: &[0] };
-        let (rig, drives) = case.filled(seed, false);
+        let (rig, drives) = case.filled(seed);
         rig.fail(case.victim(&drives)).unwrap();
         let volume = rig.open_volume().remove(0);
         write(&rig, &volume, 0, &content()[..BLOCK as usize]).unwrap();
@@ -588,7 +582,7 @@ fn a_resync_leaves_the_last_copy_alone() {
 fn forgotten(level: Level, width: usize, seed: u64) -> (Rig, u64) {
     let drives = drives(width, seed, seed % 2 == 0);
     let rig = Rig::new(seed, 1);
-    rig.create_with(level, &drives, STRIP, true).unwrap();
+    rig.create(level, &drives, STRIP).unwrap();
     let volume = rig.volume(rig.status().size_bytes).remove(0);
     write(&rig, &volume, 0, &content()).unwrap();
     drop(volume);
@@ -607,7 +601,7 @@ fn forgotten(level: Level, width: usize, seed: u64) -> (Rig, u64) {
     };
     let rig = Rig::new(seed + 1, 1);
     let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-    assert_eq!(status.region_map.unwrap().lost_pages, 1, "{level}");
+    assert_eq!(status.region_map.lost_pages, 1, "{level}");
     (rig, layout.array_offset(last))
 }
 

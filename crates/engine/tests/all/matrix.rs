@@ -77,7 +77,7 @@ fn machine(case: &Case, seed: u64) -> Vec<SharedSimDrive> {
 
 fn create(rig: &Rig, case: &Case, drives: &[SharedSimDrive]) -> ArrayStatus {
     let (level, strip_bytes, block_bytes) = (case.level, case.strip, Some(case.block));
-    let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes, region_map: true };
+    let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes };
     rig.ask(|reply| Request::Create(new, references(drives), reply)).unwrap()
 }
 
@@ -118,7 +118,7 @@ fn run(case: &Case, seed: u64, cores: u16, aligned: bool) {
     if !matches!(case.level, Level::Jbod | Level::Raid0) {
         let found = rig.scrub(false);
         assert_eq!(found.mismatches, 0, "seed {seed}");
-        let written = status.region_map.unwrap().written_bytes;
+        let written = status.region_map.written_bytes;
         assert!(written > 0 && found.checked_bytes >= written);
     }
     rig.stop();

@@ -240,11 +240,11 @@ fn replacements_that_do_not_fit_are_refused() {
 fn a_rebuild_is_not_over_before_a_discard_it_relied_on_is_durable() {
     let rig = Rig::new(5, 1);
     let drives = drives(5, 5, true);
-    rig.create_with(Level::Raid5, &drives[..4], STRIP, true).unwrap();
+    rig.create(Level::Raid5, &drives[..4], STRIP).unwrap();
     let volumes = rig.volume(BYTES);
     common::write(&rig, &volumes[0], 0, &vec![0x5a; BYTES as usize]).unwrap();
     rig.fail(1).unwrap();
-    let areas = record(&drives[0]).areas.unwrap();
+    let areas = record(&drives[0]).areas;
     rig.replace(1, &drives[4]).unwrap();
     let map = areas.map_start..areas.map_start + areas.map_bytes;
     let list = replaced(&drives, 4, 1);
@@ -274,13 +274,13 @@ fn a_rebuild_ends_where_its_only_source_is_dropped() {
         let config = |i| DriveConfig::new(74 * MIB, seed * 100 + i);
         let drives: Vec<_> = (0..3).map(|i| SharedSimDrive::new(config(i))).collect();
         let rig = Rig::new(seed, 1);
-        rig.create_with(Level::Raid1, &drives[..2], STRIP, true).unwrap();
+        rig.create(Level::Raid1, &drives[..2], STRIP).unwrap();
         let volume = rig.volume(bytes).remove(0);
         common::write(&rig, &volume, 0, &vec![0x5a; bytes as usize]).unwrap();
         rig.world.run_for(Nanos::from_millis(10_000));
-        assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0, "no page is on its way");
+        assert_eq!(rig.status().region_map.dirty_regions, 0, "no page is on its way");
         let found = record(&drives[0]);
-        let (areas, layout) = (found.areas.unwrap(), found.layout().unwrap());
+        let (areas, layout) = (found.areas, found.layout().unwrap());
         let window = layout.bands(units::GroupNo(0)) / 16 * layout.row_bytes(0);
         rig.fail(1).unwrap();
         drives[2].set_latency(Nanos::from_micros(400), Nanos::from_micros(500));
@@ -329,7 +329,7 @@ fn a_drive_that_fails_as_it_joins_is_not_said_to_be_in() {
     for skip in 0..8 {
         let drives = drives(5, 900 + skip, false);
         let rig = Rig::new(900 + skip, 1);
-        rig.create_with(Level::Raid5, &drives[..4], STRIP, true).unwrap();
+        rig.create(Level::Raid5, &drives[..4], STRIP).unwrap();
         let volumes = rig.volume(BYTES);
         rig.fail(1).unwrap();
         drives[4].fail_writes(skip, 1);

@@ -30,7 +30,7 @@ const LEVELS: &[(Level, usize, usize)] = &[
 const MIX: Mix = Mix { tasks: 4, operations: 25, blocks_most: 200, read_percent: 30 };
 
 fn make(rig: &Rig, level: Level, drives: &[SharedSimDrive]) {
-    rig.create_with(level, drives, STRIP, true).unwrap();
+    rig.create(level, drives, STRIP).unwrap();
 }
 
 /// Requests that touched the data area of a drive.
@@ -98,7 +98,7 @@ fn an_array_is_usable_at_once_and_reads_zeros_without_its_drives() {
             assert!(log.iter().all(|e| e.offset + e.bytes <= start + MIB), "{level}");
             assert!(bytes_of(&log, OpKind::WriteZeroes) <= MIB, "{level}");
         }
-        let status = rig.status().region_map.unwrap();
+        let status = rig.status().region_map;
         let redundant = !matches!(level, Level::Raid0 | Level::Jbod);
         assert_eq!(status.dirty_regions, u64::from(redundant));
         assert_eq!(record(&drives[0]).groups[0].unclean, redundant);
@@ -213,7 +213,7 @@ fn a_crash_around_cleaning_loses_nothing() {
         } else {
             rig.world.run_for(Nanos::from_millis(rng.below(8_000)));
         }
-        let clean = rig.status().region_map.unwrap().dirty_regions == 0;
+        let clean = rig.status().region_map.dirty_regions == 0;
         seen[usize::from(clean)] = true;
         rig.world.crash();
         drop(volumes);
@@ -250,7 +250,7 @@ fn a_crash_owes_the_resync_of_dirty_regions_and_their_written_bands() {
         let second = size / 70 * 65;
         write_at(&rig, &oracle, 0, 200 << 10);
         rig.world.run_for(Nanos::from_millis(10_000));
-        assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0, "cleaned lazily");
+        assert_eq!(rig.status().region_map.dirty_regions, 0, "cleaned lazily");
         write_at(&rig, &oracle, second, 4096);
         rig.world.crash();
         common::hide_pages(&drives);
@@ -298,7 +298,7 @@ fn comes_back(level: Level, width: usize, lose: usize, seed: u64) {
     let _ = rig.fail(slot);
     if seed % 4 < 2 {
         rig.world.run_for(Nanos::from_millis(10_000));
-        assert_eq!(rig.status().region_map.unwrap().dirty_regions, 0, "cleaned without it");
+        assert_eq!(rig.status().region_map.dirty_regions, 0, "cleaned without it");
     }
     if seed % 4 == 1 {
         write_at(&rig, &oracle, second + 8192, 512);
@@ -419,14 +419,14 @@ fn a_discarded_band_reads_as_zeros_whatever_its_drives_return() {
             let oracle = Oracle::new(size, i % 2 == 0);
             oracle.start(&rig, &volumes, Mix { read_percent: 0, ..MIX }, seed);
             oracle.finish(&rig);
-            let before = rig.status().region_map.unwrap().written_bytes;
+            let before = rig.status().region_map.written_bytes;
             let volume = volumes[1].clone();
             rig.world.block_on(CoreId(1), async move {
                 volume.discard(512, 2 * row).await.unwrap();
                 let (result, got) = volume.read(row, Pool::single(row as usize)).await;
                 assert!(result == Ok(()) && got.iter().all(|b| *b == 0), "the whole band in it");
             });
-            let after = rig.status().region_map.unwrap().written_bytes;
+            let after = rig.status().region_map.written_bytes;
             assert!(after < before, "{level}: {before} {after}");
             oracle.forget(row, row);
             oracle.start(&rig, &volumes, MIX, seed + 1);
@@ -454,17 +454,17 @@ fn a_lost_map_owes_everything_and_says_so() {
     spoil_map(&drives[2]);
     let rig = Rig::new(4, 1);
     let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-    assert_eq!(status.region_map.unwrap().lost_pages, 0, "the other drives have it");
+    assert_eq!(status.region_map.lost_pages, 0, "the other drives have it");
     rig.stop();
     drives.iter().enumerate().filter(|(i, _)| *i != 2).for_each(|(_, drive)| spoil_map(drive));
     let rig = Rig::new(5, 1);
     let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-    assert_eq!(status.region_map.unwrap().lost_pages, 0, "the drive that lacked it has it now");
+    assert_eq!(status.region_map.lost_pages, 0, "the drive that lacked it has it now");
     rig.stop();
     drives.iter().for_each(spoil_map);
     let rig = Rig::new(6, 1);
     let status = rig.assemble(&references(&drives), FORCE).unwrap();
-    let map = status.region_map.unwrap();
+    let map = status.region_map;
     assert_eq!((map.lost_pages, map.written_bytes), (1, status.size_bytes));
     assert!(status.tasks.is_empty() || status.tasks[0].kind == TaskKind::Resync);
     assert_eq!(status.state, ArrayState::Degraded);
@@ -515,11 +515,11 @@ fn a_page_that_decays_forgets_no_band() {
         write_at(&rig, &oracle, 0, MIB);
         rig.world.crash();
         oracle.crashed();
-        let map = record(&drives[0]).areas.unwrap().map_start;
+        let map = record(&drives[0]).areas.map_start;
         drives[0].fail_range(map + place * 4096, 4096);
         let rig = Rig::new(9, 1);
         let status = rig.assemble(&references(&drives[..1]), FORCE).unwrap();
-        assert_eq!(status.region_map.unwrap().lost_pages, 0);
+        assert_eq!(status.region_map.lost_pages, 0);
         oracle.verify(&rig, &rig.open_volume()[0], true);
     }
 }
@@ -540,11 +540,11 @@ fn a_page_that_decays_leaves_no_region_clean() {
         write_at(&rig, &oracle, 4096, 4096);
         rig.world.crash();
         oracle.crashed();
-        let map = record(&drives[0]).areas.unwrap().map_start;
+        let map = record(&drives[0]).areas.map_start;
         drives.iter().for_each(|d| d.fail_range(map + place * 4096, 4096));
         let rig = Rig::new(10, 1);
         let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-        assert_eq!(status.region_map.unwrap().dirty_regions, 1, "place {place}");
+        assert_eq!(status.region_map.dirty_regions, 1, "place {place}");
         right(rig, &oracle, &drives, 1, 10);
     }
 }
@@ -568,11 +568,11 @@ fn what_a_page_forgot_is_owed_until_it_is_made_right() {
         rig.assemble(&left, options).unwrap();
         rig.stop();
         assert!(!record(&drives[0]).groups[0].unclean, "it owes nothing that was written");
-        let map = record(&drives[0]).areas.unwrap().map_start;
+        let map = record(&drives[0]).areas.map_start;
         drives[..away].iter().for_each(|d| d.fail_range(map + place * 4096, 4096));
         let rig = Rig::new(11, 1);
         let status = rig.assemble(&left, StartOptions::default()).unwrap();
-        assert_eq!(status.region_map.unwrap().dirty_regions, 1, "place {place}");
+        assert_eq!(status.region_map.dirty_regions, 1, "place {place}");
         let _ = rig.put_back(away, &drives[away]);
         rig.world.run_for(Nanos::from_millis(10_000));
         rig.wait();

@@ -29,9 +29,9 @@ fn one(rig: &Rig) -> TaskStatus {
     tasks[0]
 }
 
-fn filled(level: Level, drives: &[SharedSimDrive], seed: u64, map: bool) -> (Rig, Rc<Oracle>) {
+fn filled(level: Level, drives: &[SharedSimDrive], seed: u64) -> (Rig, Rc<Oracle>) {
     let rig = Rig::new(seed, 1 + (seed % 2) as u16);
-    rig.create_with(level, drives, STRIP, map).unwrap();
+    rig.create(level, drives, STRIP).unwrap();
     let volumes = rig.volume(BYTES);
     let oracle = Oracle::new(BYTES, false);
     oracle.start(&rig, &volumes, MIX, seed);
@@ -56,9 +56,9 @@ fn restart(rig: &Rig, drives: &[SharedSimDrive], seed: u64, clean: bool) -> Rig 
 
 #[test]
 fn a_rebuild_waits_and_goes_on_over_a_restart() {
-    for (seed, map) in [(1, false), (2, true)] {
+    for seed in [1, 2] {
         let all = drives(5, seed, false);
-        let (rig, oracle) = filled(Level::Raid5, &all[..4], seed, map);
+        let (rig, oracle) = filled(Level::Raid5, &all[..4], seed);
         rig.fail(1).unwrap();
         rig.replace(1, &all[4]).unwrap();
         rig.world.run_for(Nanos::from_micros(100));
@@ -88,7 +88,7 @@ fn a_rebuild_waits_and_goes_on_over_a_restart() {
 fn a_cancelled_rebuild_leaves_the_drive_out() {
     for (seed, pause_first) in [(3, false), (4, true)] {
         let all = drives(5, seed, false);
-        let (rig, oracle) = filled(Level::Raid5, &all[..4], seed, true);
+        let (rig, oracle) = filled(Level::Raid5, &all[..4], seed);
         rig.fail(2).unwrap();
         rig.replace(2, &all[4]).unwrap();
         rig.world.run_for(Nanos::from_micros(100));
@@ -113,7 +113,7 @@ fn a_cancelled_rebuild_leaves_the_drive_out() {
 #[test]
 fn a_pause_ends_with_its_task() {
     let all = drives(6, 5, false);
-    let (rig, _) = filled(Level::Raid6, &all[..5], 5, true);
+    let (rig, _) = filled(Level::Raid6, &all[..5], 5);
     rig.fail(2).unwrap();
     rig.replace(2, &all[5]).unwrap();
     rig.world.run_for(Nanos::from_micros(100));
@@ -129,10 +129,10 @@ fn a_pause_ends_with_its_task() {
 
 #[test]
 fn a_resync_waits_and_is_not_cancelled() {
-    for (seed, map) in [(6, false), (7, true)] {
+    for seed in [6, 7] {
         let all = drives(4, seed, false);
         let rig = Rig::new(seed, 1);
-        rig.create_with(Level::Raid5, &all, STRIP, map).unwrap();
+        rig.create(Level::Raid5, &all, STRIP).unwrap();
         let volumes = rig.volume(BYTES);
         let oracle = Oracle::new(BYTES, false);
         oracle.start(&rig, &volumes, Mix { operations: 1000, ..MIX }, seed);
@@ -164,7 +164,7 @@ fn a_scrub_goes_on_where_it_was() {
         [(8, Level::Raid6, 5, true), (9, Level::Raid6, 5, false), (10, Level::Raid10, 4, true)]
     {
         let all = drives(width, seed, false);
-        let (rig, _) = filled(level, &all, seed, false);
+        let (rig, _) = filled(level, &all, seed);
         // Nothing is owed from here on.
         let rig = restart(&rig, &all, seed + 10, true);
         let layout = record(&all[0]).layout().unwrap();
@@ -198,7 +198,7 @@ fn a_scrub_goes_on_where_it_was() {
 #[test]
 fn what_is_owed_comes_before_a_scrub() {
     let all = drives(6, 11, false);
-    let (rig, oracle) = filled(Level::Raid6, &all[..5], 11, true);
+    let (rig, oracle) = filled(Level::Raid6, &all[..5], 11);
     rig.ask(|r| Request::Scrub("a".into(), Repair::Known, r)).unwrap();
     act(&rig, TaskKind::Scrub, TaskAction::Pause).unwrap();
     rig.fail(0).unwrap();
@@ -217,7 +217,7 @@ fn what_is_owed_comes_before_a_scrub() {
 #[test]
 fn a_cancelled_scrub_just_ends() {
     let all = drives(4, 12, false);
-    let (rig, _) = filled(Level::Raid5, &all, 12, true);
+    let (rig, _) = filled(Level::Raid5, &all, 12);
     let before = rig.scrub(false);
     rig.ask(|r| Request::Scrub("a".into(), Repair::Nothing, r)).unwrap();
     let status = act(&rig, TaskKind::Scrub, TaskAction::Cancel).unwrap();
@@ -234,7 +234,7 @@ fn a_cancelled_scrub_just_ends() {
 #[test]
 fn progress_grows_to_the_whole() {
     let all = drives(5, 13, false);
-    let (rig, _) = filled(Level::Raid5, &all[..4], 13, false);
+    let (rig, _) = filled(Level::Raid5, &all[..4], 13);
     rig.fail(3).unwrap();
     rig.replace(3, &all[4]).unwrap();
     let (mut last, mut steps) = (0, 0);
@@ -254,7 +254,7 @@ fn progress_grows_to_the_whole() {
 fn a_pause_and_a_cancel_are_cut_at_every_request() {
     for (seed, action) in [(20, TaskAction::Pause), (21, TaskAction::Cancel)] {
         let image = drives(5, seed, false);
-        let (rig, oracle) = filled(Level::Raid5, &image[..4], seed, true);
+        let (rig, oracle) = filled(Level::Raid5, &image[..4], seed);
         rig.fail(1).unwrap();
         rig.stop();
         for submits in 0.. {
@@ -303,7 +303,7 @@ fn a_pause_and_a_cancel_are_cut_at_every_request() {
 fn what_a_scrub_repaired_before_it_waited_is_durable() {
     for seed in 30..46 {
         let all = drives(5, seed, true);
-        let (rig, _) = filled(Level::Raid6, &all, seed, true);
+        let (rig, _) = filled(Level::Raid6, &all, seed);
         rig.stop();
         let start = record(&all[1]).data_offset;
         for stripe in 0..BYTES / 3 / u64::from(STRIP) {

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Answer, Machine, Rig, drives, flush, read, references};
+use common::{Machine, Rig, drives, flush, read, references};
 use engine::Volume;
 use engine::manage::command::{ManageError, Request, StartOptions, VolumeStatus};
 use io::{BlockError, Blocks, Pool};
@@ -111,67 +111,6 @@ fn zeros_of_a_new_volume_survive_a_power_cut() {
     }
 }
 
-/// An array of many pieces, each zeroed at once where there is no region map, with a volume at its
-/// begin, and a request under way that zeroes all the rest.
-fn zeroing(
-    seed: u64,
-    level: Level,
-    grow: bool,
-) -> (Rig, Vec<SharedSimDrive>, Answer<VolumeStatus>) {
-    let config = |i| DriveConfig::new(64 * MIB, seed * 100 + i).with_cache(seed % 2 == 0);
-    let drives: Vec<_> = (0..4).map(|i| SharedSimDrive::new(config(i))).collect();
-    let rig = Rig::new(seed, 1 + (seed % 2) as u16);
-    let free = rig.create_with(level, &drives, STRIP, false).unwrap().free_bytes;
-    create(&rig, "old", MIB).unwrap();
-    let free = free.min(rig.status().free_bytes);
-    drives.iter().for_each(|drive| drive.set_write_zeroes(seed % 3 == 0));
-    let answer = rig.send(|r| match grow {
-        true => Request::VolumeResize("a".into(), "old".into(), free, r),
-        false => Request::VolumeCreate("a".into(), "v".into(), free, r),
-    });
-    rig.world.run_for(Nanos::from_micros(200));
-    assert!(drives.iter().any(|drive| drive.in_flight() > 0), "it zeroes");
-    (rig, drives, answer)
-}
-
-/// Whoever stops an array does not wait for the zeros of a volume, which is then as if nobody had
-/// asked for it; nor does it come to more if the power fails meanwhile.
-#[test]
-fn a_stop_ends_the_zeroing_of_a_volume() {
-    for seed in 0..12 {
-        let level = [Level::Raid5, Level::Raid0, Level::Raid10][seed as usize % 3];
-        let (rig, drives, answer) = zeroing(seed, level, seed % 4 >= 2);
-        let stop = rig.send(|r| Request::Stop("a".into(), r));
-        if seed < 6 {
-            rig.answered(&stop).unwrap();
-            let outcome = rig.answered(&answer);
-            assert!(matches!(outcome, Err(ManageError::NoArray(_))), "{level}: {outcome:?}");
-        } else {
-            rig.world.run_for(Nanos::from_micros(100 * seed));
-            rig.world.crash();
-        }
-        let rig = Rig::new(seed + 50, 1);
-        let status = rig.assemble(&references(&drives), StartOptions::default()).unwrap();
-        let volumes: Vec<_> = status.volumes.iter().map(|v| (v.name.as_str(), v.bytes)).collect();
-        assert_eq!(volumes, [("old", MIB)], "{level}, seed {seed}");
-        create(&rig, "v", 2 * MIB).unwrap();
-        assert!(is_zero(&rig, &open(&rig, "v")[0], 0, 2 * MIB), "{level}, seed {seed}");
-    }
-}
-
-/// An export waits for no volume that is zeroed: all who ask for exports would wait with it.
-#[test]
-fn an_export_is_recorded_while_a_volume_is_zeroed() {
-    let (rig, _, answer) = zeroing(3, Level::Raid5, false);
-    let address = format::ExportAddress::NbdUnix("/run/v".into());
-    let export = |r| Request::ExportCreate("a".into(), "old".into(), address, r);
-    assert_eq!(rig.ask(export).unwrap().id, 1);
-    let exported = rig.ask(|r| Request::ExportDelete("a".into(), 1, r));
-    exported.unwrap();
-    assert!(answer.lock().unwrap().is_none(), "it was over before");
-    rig.answered(&answer).unwrap();
-}
-
 #[test]
 fn requests_outside_a_volume_touch_nothing() {
     let drives = drives(4, 1, false);
@@ -222,7 +161,7 @@ fn discarded_blocks_are_zero_whatever_drives_return() {
             };
             let drives: Vec<_> = (0..width).map(|d| SharedSimDrive::new(config(d))).collect();
             let rig = Rig::new(i as u64, 1);
-            rig.create_with(level, &drives, STRIP, false).unwrap();
+            rig.create(level, &drives, STRIP).unwrap();
             let volume = rig.volume(MIB).remove(0);
             let oracle = Oracle::new(MIB, false);
             let mix = Mix { operations: 10, read_percent: 0, ..MIX };

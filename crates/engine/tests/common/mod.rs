@@ -87,7 +87,7 @@ pub fn record(drive: &SharedSimDrive) -> format::ArrayRecord {
 
 /// Overwrites all of a drive's region map.
 pub fn spoil_map(drive: &SharedSimDrive) {
-    let areas = record(drive).areas.expect("areas");
+    let areas = record(drive).areas;
     drive.overwrite(areas.map_start, &vec![7; areas.map_bytes as usize]);
 }
 
@@ -95,9 +95,8 @@ pub fn spoil_map(drive: &SharedSimDrive) {
 /// so the next start of a whole group owes its dirty regions.
 pub fn hide_pages(drives: &[SharedSimDrive]) {
     for drive in drives {
-        if let Some(areas) = record(drive).areas {
-            drive.fail_range(areas.journal_start, areas.journal_bytes);
-        }
+        let areas = record(drive).areas;
+        drive.fail_range(areas.journal_start, areas.journal_bytes);
     }
 }
 
@@ -198,21 +197,8 @@ impl Rig {
         drives: &[SharedSimDrive],
         strip_bytes: u32,
     ) -> Result<ArrayStatus, ManageError> {
-        // Half of all seeds have a region map, whatever else depends on them.
-        let map = self.world.seed().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1;
-        self.create_with(level, drives, strip_bytes, map)
-    }
-
-    /// Makes an array with a region map, or without.
-    pub fn create_with(
-        &self,
-        level: Level,
-        drives: &[SharedSimDrive],
-        strip_bytes: u32,
-        region_map: bool,
-    ) -> Result<ArrayStatus, ManageError> {
         let block_bytes = None;
-        let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes, region_map };
+        let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes };
         self.ask(|reply| Request::Create(new, references(drives), reply))
     }
 

@@ -206,7 +206,7 @@ impl<'a> Show<'a> {
             self.slots.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         words.extend(paths.iter().map(String::as_str));
         daemon.call(&words)?;
-        let shown = daemon.settle("zeroing", "optimal")?;
+        let shown = daemon.settle("creation", "optimal")?;
         let slots = shown["slots"].as_array().map_or(0, Vec::len);
         expect(slots as u64, self.plan.drives as u64, "slots")?;
         expect_text(&shown["level"], &self.plan.level)?;

@@ -1,18 +1,17 @@
 //! Golden images as files: what an array's volume holds, and its drives, byte for byte.
 //!
-//! Purpose: a release that is long gone left these drives; every later one must open them. The
-//! file says what they hold in a way that needs nobody's code:
+//! Purpose: a release that is long gone may have left these drives. The file says what they hold in
+//! a way that needs nobody's code:
 //!
 //! ```text
 //! Palisade golden image
 //! about LEVEL, WHAT HAPPENED
 //! drives COUNT BYTES       so many files of so many bytes each
-//! start alone              or `accept-loss`: it starts only if a person accepts loss
 //! failed SLOT…             slots out of service
 //! volume BYTES             of the only volume, called `v`
 //! blocks FROM COUNT GENERATION…
-//!                          what these blocks of 512 bytes may hold; `any`: nobody knows;
-//!                          `lost`: they are listed, and reads of them fail
+//!                          what these blocks of 512 bytes may hold; `lost`: they are listed,
+//!                          and reads of them fail
 //! ```
 //!
 //! Blocks that no line names, and those of generation 0, are zeros. Any other has 64 times the same
@@ -27,11 +26,9 @@
 pub struct Archive {
     /// Level and what happened, for people.
     pub about: String,
-    /// Whether a person must accept loss.
-    pub accept_loss: bool,
     /// Slots out of service.
     pub failed: Vec<usize>,
-    /// What each block of the volume may hold; empty: anything.
+    /// What each block of the volume may hold.
     pub blocks: Vec<Vec<u8>>,
     /// The drives, all of one size.
     pub drives: Vec<Vec<u8>>,
@@ -61,10 +58,9 @@ impl Archive {
 
     /// The file.
     pub fn encode(&self) -> Vec<u8> {
-        let start = if self.accept_loss { "accept-loss" } else { "alone" };
         let failed: Vec<String> = self.failed.iter().map(usize::to_string).collect();
         let mut text = format!(
-            "Palisade golden image\nabout {}\ndrives {} {}\nstart {start}\nfailed {}\nvolume {}\n",
+            "Palisade golden image\nabout {}\ndrives {} {}\nfailed {}\nvolume {}\n",
             self.about,
             self.drives.len(),
             self.drives[0].len(),
@@ -75,7 +71,6 @@ impl Archive {
         for same in self.blocks.chunk_by(|a, b| a == b) {
             if same[0] != [0] {
                 let list = match &same[0][..] {
-                    [] => "any".into(),
                     [LOST] => "lost".into(),
                     list => list.iter().map(u8::to_string).collect::<Vec<_>>().join(" "),
                 };
@@ -97,7 +92,6 @@ impl Archive {
         assert_eq!(lines.next(), Some("Palisade golden image"));
         let mut found = Self {
             about: String::new(),
-            accept_loss: false,
             failed: Vec::new(),
             blocks: Vec::new(),
             drives: Vec::new(),
@@ -109,14 +103,13 @@ impl Archive {
             match word {
                 "about" => found.about = rest.into(),
                 "drives" => (count, bytes) = (numbers[0], numbers[1]),
-                "start" => found.accept_loss = rest == "accept-loss",
                 "failed" => found.failed = numbers,
                 "volume" => found.blocks = vec![vec![0]; numbers[0] / BLOCK],
                 "blocks" => {
                     let lost = rest.ends_with(" lost").then_some(LOST);
                     let list = numbers[2..].iter().map(|n| *n as u8);
                     let list: Vec<u8> = list.chain(lost).collect();
-                    assert_eq!(list.is_empty(), rest.ends_with(" any"), "{line}");
+                    assert!(!list.is_empty(), "{line}");
                     found.blocks[numbers[0]..][..numbers[1]].fill(list);
                 }
                 _ => panic!("a line of another kind: {line}"),
@@ -136,8 +129,7 @@ impl Archive {
     pub fn compare(&self, name: &str, found: &[u8]) {
         assert_eq!(found.len(), self.volume_bytes(), "{name}");
         for (number, (got, may)) in found.chunks(BLOCK).zip(&self.blocks).enumerate() {
-            let free = may.is_empty() || *may == [LOST];
-            let right = free || may.iter().any(|g| block(number, *g)[..] == *got);
+            let right = *may == [LOST] || may.iter().any(|g| block(number, *g)[..] == *got);
             assert!(right, "{name}: block {number} holds none of {may:?}: {:x?}", &got[..8]);
         }
     }

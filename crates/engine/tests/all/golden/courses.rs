@@ -7,13 +7,13 @@
 use super::archive::{Archive, BLOCK, LOST, block};
 use crate::common::{FORCE, Machine, Rig, record, references};
 use engine::Volume;
-use format::SlotState;
+use format::{FORMAT_VERSION, SlotState};
 use io::{Blocks, Env, Pool, Priority};
 use layout::Level;
 use sim::{DriveConfig, SharedSimDrive};
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{CoreId, GroupNo, MIB, Nanos};
+use units::{CoreId, MIB, Nanos};
 
 /// What happened to an array last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,8 +52,6 @@ impl Fate {
 /// A golden image that is to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
-    /// Version of the format: 1 has no region map, 2 has one.
-    pub version: u8,
     /// Level and number of drives.
     pub shape: (Level, usize),
     /// Slots that fail where any do; the first gets the new drive.
@@ -84,13 +82,11 @@ const FATES: [Fate; 7] = [
 /// All of them.
 pub fn all() -> Vec<Course> {
     let mut courses = Vec::new();
-    for version in [1, 2] {
-        for &(level, width, fail) in SHAPES {
-            for fate in FATES {
-                let whole = matches!(fate, Fate::Clean | Fate::Dirty);
-                if whole || !fail.is_empty() {
-                    courses.push(Course { version, shape: (level, width), fail, fate });
-                }
+    for &(level, width, fail) in SHAPES {
+        for fate in FATES {
+            let whole = matches!(fate, Fate::Clean | Fate::Dirty);
+            if whole || !fail.is_empty() {
+                courses.push(Course { shape: (level, width), fail, fate });
             }
         }
     }
@@ -129,7 +125,7 @@ impl Course {
     /// The name of its file.
     pub fn name(&self) -> String {
         let words = self.fate.words().replace(' ', "-");
-        format!("v{}-{}-{words}", self.version, self.shape.0)
+        format!("v{FORMAT_VERSION}-{}-{words}", self.shape.0)
     }
 
     fn dirty(&self) -> bool {
@@ -164,7 +160,6 @@ impl Course {
         let (level, width) = self.shape;
         Some(Archive {
             about: format!("level {level} of {width} drives, {}", self.fate.words()),
-            accept_loss: self.parity() && self.dirty() && self.lacks() && self.version == 1,
             failed: match self.fate {
                 Fate::Lost => Vec::new(),
                 _ if self.lacks() => self.fail.to_vec(),
@@ -177,10 +172,10 @@ impl Course {
 
     fn begin(&self, seed: u64) -> Scene {
         let (level, width) = self.shape;
-        let bytes = (BANDS + if self.version == 1 { 2 } else { 4 }) * MIB;
+        let bytes = (BANDS + 4) * MIB;
         let drives: Vec<_> = (0..width as u64).map(|i| drive(bytes, seed + i, 0xa5)).collect();
         let rig = Rig::new(seed, 1);
-        rig.create_with(level, &drives, STRIP, self.version == 2).unwrap();
+        rig.create(level, &drives, STRIP).unwrap();
         let total = record(&drives[0]).layout().unwrap().array_bytes() - 3 * BLOCK as u64;
         let volume = rig.volume(total).remove(0);
         let blocks = Rc::new(RefCell::new(vec![vec![0]; total as usize / BLOCK]));
@@ -189,7 +184,7 @@ impl Course {
 
     /// Whether the next start has something to do for what was cut off.
     fn owes(&self, drives: &[SharedSimDrive]) -> bool {
-        if self.fail.is_empty() || self.lacks() && (!self.parity() || self.version == 1) {
+        if self.fail.is_empty() || self.lacks() && !self.parity() {
             return true;
         }
         let copies = crate::common::duplicates(drives);
@@ -274,28 +269,11 @@ impl Scene {
         }
         let seed = self.rig.world.seed();
         self.rig.world.run_for(Nanos::from_micros(10 + seed * 37 % 700));
-        let guarded = !(self.course.version == 2 && self.course.parity() && self.course.lacks())
-            || self.newest().groups[0].guarded;
+        let lacks = self.course.parity() && self.course.lacks();
+        let guarded = !lacks || self.newest().groups[0].guarded;
         self.rig.world.crash();
-        if self.course.version == 1 && self.course.parity() && self.course.lacks() {
-            self.forgive();
-        }
         let rebuilt = !self.course.rebuilds() || self.border().is_some_and(|b| b > 0);
         guarded && rebuilt && *open.borrow() > 0
-    }
-
-    /// Where nothing closes the write hole, nobody knows what missing strips of stripes held that
-    /// were being written.
-    fn forgive(&self) {
-        let found = record(&self.drives[0]);
-        let k = found.layout().unwrap().k(GroupNo(0));
-        let stripe = usize::from(k) * STRIP as usize / BLOCK;
-        let mut blocks = self.blocks.borrow_mut();
-        for of_stripe in blocks.chunks_mut(stripe) {
-            if of_stripe.iter().any(|b| b.contains(&9)) {
-                of_stripe.fill(Vec::new());
-            }
-        }
     }
 
     /// Ranges of blocks in each third of the volume.
@@ -321,7 +299,7 @@ impl Scene {
 
     /// Waits until the journal stands for what is written, where there is one.
     fn guarded(&self) {
-        if self.course.version == 2 && self.course.parity() {
+        if self.course.parity() {
             while !self.newest().groups[0].guarded {
                 self.rig.world.run_for(Nanos::from_micros(50));
             }
