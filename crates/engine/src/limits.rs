@@ -52,8 +52,10 @@ pub const PAGE_PASSES: usize = 4;
 pub const SWEEP: Nanos = Nanos::from_millis(3_000);
 /// An in-flight page that says too much is written anew after nothing new came for so long.
 pub const FLIGHT_QUIET: Nanos = Nanos::from_millis(5);
-/// Columns that a start looks at, or makes right, at the same time.
+/// Columns that a start looks at, or makes right, at the same time,
 pub const DOUBTS_AT_ONCE: usize = 16;
+/// and strips of them: fewer columns of wide stripes.
+pub const DOUBT_STRIPS_AT_ONCE: usize = 512;
 /// Most bytes of each drive that it is told at once that it may discard: none takes as long as its
 /// deadline for it.
 pub const DISCARD_STEP: u64 = 64 * MIB;
@@ -71,4 +73,5 @@ const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());
 const _: () = assert!(SLICE_BYTES_MAX <= STRIP_BYTES_MAX);
 const _: () = assert!(DRIVES_MAX <= SlotSet::MOST && DRIVES_MAX <= StripSet::MOST);
 const _: () = assert!(PARITIES_MAX <= parity::Code::MAX_PARITIES && PARITIES_MAX < DRIVES_MAX);
+const _: () = assert!(DOUBT_STRIPS_AT_ONCE >= DRIVES_MAX, "at least one stripe");
 const _: () = assert!(TASK_BANDS * TASK_STRIPES <= WORKERS);
