@@ -51,13 +51,18 @@ check() {
     shift
     start=$(now_ms)
     "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
-    if [ $rc = 0 ]; then
+    judge "$step" "$rc" $(($(now_ms) - start)) "$*"
+}
+
+# judge STEP STATUS MILLISECONDS COMMAND: counts a step that passes or fails as one, by its log.
+judge() {
+    if [ "$2" = 0 ]; then
         passed=$((passed + 1))
-        report ok "$step" $(($(now_ms) - start)) "$(tail -n 1 "$LOGS/$step.log" | cut -c 1-100)"
+        report ok "$1" "$3" "$(tail -n 1 "$LOGS/$1.log" | cut -c 1-100)"
     else
-        fail "$step" "$* (status $rc)"
-        cat "$LOGS/$step.log"
-        report FAILED "$step" $(($(now_ms) - start))
+        fail "$1" "$4 (status $2)"
+        cat "$LOGS/$1.log"
+        report FAILED "$1" "$3"
     fi
 }
 
@@ -140,15 +145,46 @@ run_counted() {
 
 # beside STEP COMMAND…: starts what run_counted runs, and goes on; `joined STEP` waits and counts.
 beside() {
+    set -m
     run_logged "$@" &
+    set +m
     running[$1]=$!
 }
+# What was started beside, each a process group of its own.
 declare -A running
+
+# stop_running: ends what runs beside, and all that it started.
+stop_running() {
+    local group
+    for group in "${running[@]}"; do kill -- "-$group" 2>/dev/null; done
+}
 
 # joined STEP: see beside.
 joined() {
     wait "${running[$1]}"
     take_up "$1"
+}
+
+# beside_all NAME FUNCTION: starts a function that takes steps by run_logged, one after the other,
+# where nothing else wants the processors; `judged NAME STEP…` waits and counts each.
+beside_all() {
+    set -m
+    (renice -n 10 -p "$BASHPID" >/dev/null && "$2") &
+    set +m
+    running[$1]=$!
+}
+
+# judged NAME STEP…: see beside_all. A step that did not come to its end has failed.
+judged() {
+    local step rc span command
+    wait "${running[$1]}"
+    shift
+    for step in "$@"; do
+        rc='' span='' command=''
+        [ ! -e "$LOGS/$step.end" ] || read -r rc span command <"$LOGS/$step.end"
+        [ -e "$LOGS/$step.log" ] || : >"$LOGS/$step.log"
+        judge "$step" "${rc:-1}" "${span:-0}" "${command:-was not run to its end}"
+    done
 }
 
 # run_logged STEP COMMAND…: runs it; its output goes to STEP.log, how it ended to STEP.end.

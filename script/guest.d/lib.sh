@@ -169,7 +169,7 @@ OFFERED=
 # follows from the seed.
 pattern() {
     local first
-    first=$(($(printf %s "$2" | cksum | cut -d ' ' -f 1) * 1000000 + 10000000))
+    first=$((0x$(printf %s "$2" | sha256sum | cut -c 1-8) * 1000000 + 10000000))
     seq $first $((first + $1 / 8)) | head -c "$1"
 }
 
