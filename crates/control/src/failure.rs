@@ -128,7 +128,8 @@ pub fn advice(why: &AssembleError, options: StartOptions) -> String {
         AssembleError::Cloned { .. } => "remove one of the two, or erase it: palisade drive wipe",
         AssembleError::Diverged { .. } => {
             return format!(
-                "keep the drives of one part, remove the others, then: {}; replace the others later",
+                "keep the drives of one part, remove the others, then: {}; replace the others \
+                 later",
                 assemble(true, accept_loss)
             );
         }

@@ -6,6 +6,7 @@ use crate::array::{Array, MANAGER};
 use crate::limits::{DRIVE_DEADLINE, SCRATCH_BYTES};
 use crate::mail::Mail;
 use crate::manage::Manager;
+use crate::region::Guards;
 use crate::stripe::compute::Accelerator;
 use core::cell::RefCell;
 use io::Priority;
@@ -25,16 +26,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self { deadline: DRIVE_DEADLINE, scratch_bytes: SCRATCH_BYTES }
     }
-}
-
-/// Whether arrays keep their data safe from crashes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Guards {
-    /// As they must.
-    #[default]
-    All,
-    /// Writes neither ask the region map nor stand in in-flight pages ([`Core::start_unguarded`]).
-    Skipped,
 }
 
 /// What a core starts its arrays with.

@@ -25,7 +25,7 @@ const ROWS: &Rows = &[
         "control",
         &[
             &["api", "inspected", "config", "lookup", "pattern", "stream"],
-            &["address", "failure", "gpu", "memory"],
+            &["address", "failure", "gpu", "memory", "next"],
             &["connection", "data", "nvme"],
             &["exports"],
             &["convert", "inventory", "look", "probe"],

@@ -26,13 +26,14 @@ pub mod view;
 
 use crate::Host;
 use crate::array::hold::Changes;
-use crate::core::{Choices, Guards};
+use crate::core::Choices;
 use crate::journal::Shape;
 use crate::journal::flight::{self, Flight};
 use crate::journal::lane::{self, Lane};
 use crate::limits::{DRIVES_MAX, SLICE_BYTES_MAX, WORKERS};
 use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
+use crate::region::Guards;
 use crate::region::table::{Entry, Table, TableStart};
 use crate::stripe::compute::Accelerated;
 use crate::stripe::scratch::Scratch;

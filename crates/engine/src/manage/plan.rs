@@ -3,7 +3,6 @@
 
 use crate::journal::{Shape, has_journal};
 use crate::manage::command::{ManageError, NewArray};
-use crate::manage::create::check_name;
 use format::limits::JOURNAL_BYTES_MAX;
 use format::{ArrayRecord, Split};
 use layout::Layout;
@@ -69,6 +68,15 @@ pub fn plan(new: &NewArray, drives: &[Offered], cores: u16) -> Result<Plan, Mana
         return Err(ManageError::TooSmall { path: drive.path.clone(), has: drive.bytes, needs });
     }
     Ok(Plan { layout: layout(split.data_bytes)?, split, block_bytes })
+}
+
+/// What people may call arrays and volumes.
+pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
+        return Err(ManageError::BadName(name.to_owned()));
+    }
+    Ok(())
 }
 
 /// Refuses an array whose journal area has no room for a lane of each of so many cores.

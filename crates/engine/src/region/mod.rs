@@ -38,3 +38,14 @@
 pub(crate) mod map;
 pub mod message;
 pub mod table;
+
+/// Whether arrays keep their data safe from crashes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Guards {
+    /// As they must.
+    #[default]
+    All,
+    /// Writes neither ask the region map nor stand in in-flight pages
+    /// ([`crate::core::Core::start_unguarded`]).
+    Skipped,
+}

@@ -10,8 +10,8 @@
 //! - In the phase that is not present nothing is counted but while somebody withdraws.
 //! - A grant counts while its serial number is newer than `revoked`, whichever mail came first.
 
-use crate::core::Guards;
 use crate::mutants::{self, Mutant};
+use crate::region::Guards;
 use crate::region::message::Bits;
 use crate::stripe::table::StripeKey;
 use core::cell::{Cell, RefCell};
