@@ -34,7 +34,7 @@ def gf_times(a, b):
 
 
 POWERS = [1]  # of the generator 2
-while len(POWERS) < 32:
+while len(POWERS) < 64:
     POWERS.append(gf_times(POWERS[-1], 2))
 
 

@@ -66,7 +66,7 @@ def blocks_of(array, rg, group, pages):
             whole = first % block == 0 and end % block == 0 and end <= rg["strip_bytes"]
             if own != group or stripe >= stripes_of(rg) or not whole:
                 continue
-            if array.written(group, stripe * rg["strip_bytes"] // MIB):
+            if not array.in_place(group, stripe * rg["strip_bytes"] // MIB):
                 found |= {(stripe, at) for at in range(first, end, block)}
     return sorted(found)
 
@@ -78,13 +78,12 @@ def carry_out(array, unreadable, recover):
     record = array.record
     array.in_flight, array.hidden = set(), set()
     areas, block, lost = record["areas"], record["block_bytes"], []
-    if not areas or not areas["journal_key"]:
+    if not areas["journal_key"]:
         return 0
     for rg in record["ranges"]:
         for position, (group, slots) in enumerate(groups_of(rg)):
             entry = record["groups"][group]
-            there = [slot for slot in slots if array.drives[slot] is not None
-                     and record["slots"][slot]["state"] == "in-sync"]
+            there = [slot for slot in slots if array.counts(slot)]
             if not (entry["guarded"] and entry["unclean"] and rg["kind"] == "parity"):
                 continue
             pages, blind = newest_pages(array, areas, unreadable)

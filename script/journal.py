@@ -6,6 +6,7 @@ import struct
 import uuid
 
 from arithmetic import crc32c
+from fields import need
 from places import MIB, groups_of, place_strips, stripes_of
 
 HEAD = struct.Struct("<8s16sHHIQQQQQIII40sI")
@@ -35,11 +36,11 @@ def up(length):
 
 
 def batch_at(area, at, array, key):
-    """The batch that begins here: (lane, sequence, tail, group, [(stripe, strip, first byte, drive,
-    bytes)]); None if none does that is whole and of this array and key."""
+    """The batch that begins here: (lane, sequence, tail, group, epoch, [(stripe, strip, first byte,
+    drive, bytes)]); None if none does that is whole and of this array and key."""
     if area[at:at + 8] != b"PALIJRNL":
         return None
-    (_, own, group, lane, count, sequence, tail, named, _, place, head_bytes, payload_bytes, crc,
+    (_, own, group, lane, count, sequence, tail, named, epoch, place, head_bytes, payload_bytes, crc,
      rest, head_crc) = HEAD.unpack_from(area, at)
     whole = at + head_bytes + payload_bytes <= len(area) and head_bytes >= HEAD.size
     if own != array or named != key or place != at or not whole or any(rest):
@@ -52,7 +53,7 @@ def batch_at(area, at, array, key):
     except (struct.error, ValueError):
         return None  # It says more than it has, or what is not known.
     right = up(cursor) == head_bytes and up(used) == payload_bytes and 0 < tail <= sequence
-    return (lane, sequence, tail, group, found) if right and not any(head[cursor:]) else None
+    return (lane, sequence, tail, group, epoch, found) if right and not any(head[cursor:]) else None
 
 
 def ranges_of(head, count, payload):
@@ -77,7 +78,7 @@ def journal_areas(array, areas, unreadable):
     """The journal areas of the drives in sync, with zeros for what can't be read: a batch or page
     with a hole has no right CRC. With each where its holes begin."""
     for slot, drive in enumerate(array.drives):
-        if drive is None or array.record["slots"][slot]["state"] != "in-sync":
+        if not array.counts(slot):
             continue
         area, holes = bytearray(areas["journal_bytes"]), set()
         for at in range(0, len(area), ALIGN):
@@ -94,12 +95,18 @@ def batches(array, areas, guarded, unreadable):
     for area, _ in journal_areas(array, areas, unreadable):
         for at in range(0, len(area), ALIGN):
             batch = batch_at(area, at, own, areas["journal_key"])
-            if batch and batch[3] in guarded:
+            # A number is used again, in a later epoch, where a drive did not take its batch.
+            if batch and batch[3] in guarded and batch[4] >= found.get(batch[:2], batch)[4]:
                 found[batch[:2]] = batch
     tails = {}
     for lane, _, tail, *_ in found.values():
         tails[lane] = max(tail, tails.get(lane, 0))
-    return [found[key] for key in sorted(found) if key[1] >= tails[key[0]]]
+    counting = [found[key] for key in sorted(found) if key[1] >= tails[key[0]]]
+    for lane, tail in tails.items():
+        numbers = [batch[1] for batch in counting if batch[0] == lane]
+        need(numbers == list(range(tail, tail + len(numbers))),
+             f"lane {lane} of the journal lacks a batch that was durable")
+    return counting
 
 
 def carry_out(array, unreadable):
@@ -107,16 +114,16 @@ def carry_out(array, unreadable):
     record = array.record
     areas, entries = record["areas"], record["groups"]
     guarded = {g for g, entry in enumerate(entries) if entry["guarded"] and entry["unclean"]}
-    if not areas or not areas["journal_key"] or not guarded:
+    if not areas["journal_key"] or not guarded:
         return 0
     places = {group: (rg, slots) for rg in record["ranges"] for group, slots in groups_of(rg)}
     counting = batches(array, areas, guarded, unreadable)
-    for _, _, _, group, ranges in counting:
+    for *_, group, _, ranges in counting:
         rg, slots = places[group]
         for stripe, strip, first, drive, data in ranges:
             size = rg["strip_bytes"]
             inside = stripe < stripes_of(rg) and strip < rg["width"] and first + len(data) <= size
-            if not inside or not array.written(group, stripe * size // MIB):
+            if not inside or array.in_place(group, stripe * size // MIB):
                 continue
             slot = place_strips(rg, slots, stripe)[strip]
             named = uuid.UUID(record["slots"][slot]["drive_uuid"]).bytes[:8]

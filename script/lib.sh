@@ -12,7 +12,7 @@ BUILD_TOOLS=(cc:gcc)
 CLIENT_TOOLS=(nbdinfo:libnbd-bin nbdcopy:libnbd-bin qemu-img:qemu-utils mke2fs:e2fsprogs
     e2fsck:e2fsprogs python3:python3)
 # What the tests need besides.
-TEST_TOOLS=(c++:g++ qemu-io:qemu-utils qemu-storage-daemon:qemu-system-common fio:fio
+TEST_TOOLS=(c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
     fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux fsfreeze:util-linux
     mount:mount)
 # Shared libraries that the tests compare with: "file:package".

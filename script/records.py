@@ -10,6 +10,7 @@ from arithmetic import crc32c
 from places import MIB
 
 MAGIC = b"PALISADE"
+VERSION = 3
 SLOT_BYTES = 262144
 HEADER = struct.Struct("<8sIIIIIIQI80sI")
 
@@ -28,7 +29,7 @@ def read_slot(drive, offset):
     header = HEADER.unpack(head)
     if header[0] != MAGIC or header[10] != crc32c(head[:124]):
         return None
-    if header[1] not in (1, 2):
+    if header[1] != VERSION:
         return header, b""  # of an unknown version the header alone is looked at
     if header[6] > SLOT_BYTES - HEADER.size:
         return None

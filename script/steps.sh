@@ -2,22 +2,35 @@
 # To be sourced by bash after lib.sh; the caller's folder is the root of the tree.
 # shellcheck shell=bash
 
-LOGS=${CARGO_TARGET_DIR:-target}/test-logs
+TARGET=${CARGO_TARGET_DIR:-target}
+# Set where nothing was built yet.
+COLD=
+[ -e "$TARGET/debug" ] || COLD=1
+LOGS=$TARGET/test-logs
 mkdir -p "$LOGS"
-# How steps ended that are counted: of this run only.
-rm -f "$LOGS"/*.end
+# Of this run only.
+rm -f "$LOGS"/*.end "$LOGS"/*.log
 # The canary and eight bugs of different kinds that the trials must catch.
 MUTANTS=canary,trust-parity,never-unclean,fua-dropped,resync-skips,same-slot,flush-early,copy-any,stop-unflushed
 passed=0 failed=0 skipped=0
 skips=()
 failures=()
+# Steps that were not run, as nothing that they test has changed (unchanged.sh).
+unchanged=()
+# STEP MILLISECONDS of each step.
+spans=()
 
 # now_ms: milliseconds since 1970.
 now_ms() { date +%s%3N; }
+BEGUN=$(now_ms)
+
+# seconds MILLISECONDS: with one decimal.
+seconds() { printf '%s.%s' $(($1 / 1000)) $(($1 % 1000 / 100)); }
 
 # report WORD STEP MILLISECONDS [TEXT]: one line about a step.
 report() {
-    printf '%-7s %-12s %6s s  %s\n' "$1" "$2" "$(($3 / 1000)).$(($3 % 1000 / 100))" "${4:-}"
+    spans+=("$2 $3")
+    printf '%-7s %-12s %6s s  %s\n' "$1" "$2" "$(seconds "$3")" "${4:-}"
 }
 
 # fail WHAT WHY: counts a failure that is no test's.
@@ -38,13 +51,18 @@ check() {
     shift
     start=$(now_ms)
     "$@" >"$LOGS/$step.log" 2>&1 || rc=$?
-    if [ $rc = 0 ]; then
+    judge "$step" "$rc" $(($(now_ms) - start)) "$*"
+}
+
+# judge STEP STATUS MILLISECONDS COMMAND: counts a step that passes or fails as one, by its log.
+judge() {
+    if [ "$2" = 0 ]; then
         passed=$((passed + 1))
-        report ok "$step" $(($(now_ms) - start)) "$(tail -n 1 "$LOGS/$step.log" | cut -c 1-100)"
+        report ok "$1" "$3" "$(tail -n 1 "$LOGS/$1.log" | cut -c 1-100)"
     else
-        fail "$step" "$* (status $rc)"
-        cat "$LOGS/$step.log"
-        report FAILED "$step" $(($(now_ms) - start))
+        fail "$1" "$4 (status $2)"
+        cat "$LOGS/$1.log"
+        report FAILED "$1" "$3"
     fi
 }
 
@@ -127,15 +145,46 @@ run_counted() {
 
 # beside STEP COMMAND…: starts what run_counted runs, and goes on; `joined STEP` waits and counts.
 beside() {
+    set -m
     run_logged "$@" &
+    set +m
     running[$1]=$!
 }
+# What was started beside, each a process group of its own.
 declare -A running
+
+# stop_running: ends what runs beside, and all that it started.
+stop_running() {
+    local group
+    for group in "${running[@]}"; do kill -- "-$group" 2>/dev/null; done
+}
 
 # joined STEP: see beside.
 joined() {
     wait "${running[$1]}"
     take_up "$1"
+}
+
+# beside_all NAME FUNCTION: starts a function that takes steps by run_logged, one after the other,
+# where nothing else wants the processors; `judged NAME STEP…` waits and counts each.
+beside_all() {
+    set -m
+    (renice -n 10 -p "$BASHPID" >/dev/null && "$2") &
+    set +m
+    running[$1]=$!
+}
+
+# judged NAME STEP…: see beside_all. A step that did not come to its end has failed.
+judged() {
+    local step rc span command
+    wait "${running[$1]}"
+    shift
+    for step in "$@"; do
+        rc='' span='' command=''
+        [ ! -e "$LOGS/$step.end" ] || read -r rc span command <"$LOGS/$step.end"
+        [ -e "$LOGS/$step.log" ] || : >"$LOGS/$step.log"
+        judge "$step" "${rc:-1}" "${span:-0}" "${command:-was not run to its end}"
+    done
 }
 
 # run_logged STEP COMMAND…: runs it; its output goes to STEP.log, how it ended to STEP.end.
@@ -167,13 +216,14 @@ take_up() {
         "$step_passed passed, $step_failed failed, $step_skipped skipped"
 }
 
-# parity_kernels STEP…: how the tests of these steps ran each parity kernel, a line each.
+# parity_kernels STEP…: how the tests of these steps ran each parity kernel, a line each. NEON that
+# is unchanged was not run.
 parity_kernels() {
     local logs=() step
     for step in "$@"; do
         [ ! -e "$LOGS/$step.log" ] || logs+=("$LOGS/$step.log")
     done
-    awk '
+    awk -v unchanged=" ${unchanged[*]} " '
         /^parity kernel [^ ]+: / {
             name = $3; sub(/:$/, "", name)
             if (!(name in seen)) names[++count] = name
@@ -182,11 +232,14 @@ parity_kernels() {
         }
         END {
             if (!("neon" in seen)) names[++count] = "neon"
+            if (unchanged ~ / neon /) ran["neon", "unchanged"] = 1
             for (i = 1; i <= count; i++) {
                 name = names[i]; text = ""
                 if ((name, "natively") in ran) text = "natively"
                 if ((name, "emulated") in ran) text = text (text ? ", " : "") "under emulation"
                 if ((name, "model") in ran) text = text (text ? ", on the model" : "on the model only")
+                if ((name, "unchanged") in ran)
+                    text = text (text ? "; " : "") "not run: unchanged since it last passed under emulation"
                 printf "parity kernel %-12s %s\n", name, text ? text : "NOT RUN"
             }
         }
@@ -221,9 +274,49 @@ python_tests() {
         | sort -u)
 }
 
-# finish: what was skipped and what failed, then the sum as the last line; ends the script.
+# machine: this one, in a line.
+machine() {
+    local model
+    model=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
+    printf '%s x %s, %s MiB, Linux %s' "$(nproc)" "${model:-$(uname -m)}" \
+        "$(awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo)" "$(uname -r)"
+}
+
+# times KEY: the seconds of all steps, and of the run by this key, as JSON.
+times() {
+    local span comma=
+    printf '{\n  "machine": "%s",\n  "commit": "%s",\n' "$(machine | tr -d '"\\')" \
+        "$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)"
+    printf '  "%s": %s,\n  "steps": [' "$1" "$(seconds $(($(now_ms) - BEGUN)))"
+    for span in "${spans[@]}"; do
+        printf '%s\n    {"name": "%s", "seconds": %s}' "$comma" "${span% *}" "$(seconds "${span#* }")"
+        comma=,
+    done
+    printf '\n  ]\n}\n'
+}
+
+# slowest: the five slowest steps, and how long all of it took.
+slowest() {
+    local span text=
+    while read -r span; do
+        text+="${text:+, }${span% *} $(seconds "${span#* }") s"
+    done < <(printf '%s\n' "${spans[@]}" | sort -k 2 -n -r | head -n 5)
+    printf 'slowest of %s s: %s\n' "$(seconds $(($(now_ms) - BEGUN)))" "$text"
+}
+
+# finish: the slowest steps, what was skipped and what failed, then the sum as the last line; ends
+# the script.
 finish() {
     local line
+    times "${COLD:+cold_}seconds" >"$LOGS/times.json"
+    if [ -n "${record:-}" ]; then
+        if [ "$failed" = 0 ]; then
+            cp "$LOGS/times.json" docs/test-times.json
+        else
+            say "docs/test-times.json is as it was: something failed"
+        fi
+    fi
+    slowest
     for line in "${skips[@]}"; do printf 'skipped: %s\n' "$line"; done
     for line in "${failures[@]}"; do printf 'failed: %s\n' "$line"; done
     printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"

@@ -2,7 +2,7 @@
 # shellcheck shell=dash disable=SC2034,SC2153,SC2154
 
 # What the shapes of fio write, MiB.
-FIO_MIB=${FIO_MIB:-16}
+FIO_MIB=${FIO_MIB:-8}
 
 check_fio_random() {
     attach "$NQN"

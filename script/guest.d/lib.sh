@@ -159,14 +159,38 @@ field() {
 ctrl_field() { nvme id-ctrl "/dev/$CTRL" | field "$1"; }
 
 # offers BIT: true if the controller has this optional command (a bit of ONCS).
-offers() { [ $(($(ctrl_field oncs) >> $1 & 1)) = 1 ]; }
+offers() {
+    [ "${OFFERED%% *}" = "$CTRL" ] || OFFERED="$CTRL $(ctrl_field oncs)"
+    [ $((${OFFERED#* } >> $1 & 1)) = 1 ]
+}
+OFFERED=
 
-# pattern BYTES SEED: bytes that no other seed gives, quickly made: numbered lines.
-pattern() { seq -f "$2 line %.0f of a pattern that is compared" 1 $(($1 / 40 + 1)) | head -c "$1"; }
+# pattern BYTES SEED: bytes that no other seed gives, quickly made: numbers, counted from one that
+# follows from the seed.
+pattern() {
+    local first
+    first=$((0x$(printf %s "$2" | sha256sum | cut -c 1-8) * 1000000 + 10000000))
+    seq $first $((first + $1 / 8)) | head -c "$1"
+}
+
+# unit LENGTH: the largest request, at most 128 KiB, that this is whole multiples of. One request at
+# a time is on the way, and each takes an emulated machine about as long, whatever its size.
+unit() {
+    local unit=131072
+    while [ $(($1 % unit)) != 0 ]; do unit=$((unit / 2)); done
+    echo $unit
+}
 
 # put FILE BYTE, get BYTE LENGTH: straight to and from the device, whole blocks.
-put() { dd if="$1" of="$DEV" bs="$BLOCK" seek=$(($2 / BLOCK)) oflag=direct conv=notrunc,fsync; }
-get() { dd if="$DEV" bs="$BLOCK" skip=$(($1 / BLOCK)) count=$(($2 / BLOCK)) iflag=direct; }
+put() {
+    dd if="$1" of="$DEV" bs="$(unit "$(wc -c <"$1")")" seek="$2" oflag=direct,seek_bytes \
+        conv=notrunc,fsync
+}
+get() {
+    local bytes
+    bytes=$(unit "$2")
+    dd if="$DEV" bs="$bytes" skip="$1" count=$(($2 / bytes)) iflag=direct,skip_bytes
+}
 
 # is_zero BYTE LENGTH: true if the device reads as zeros there.
 is_zero() { get "$1" "$2" | cmp -n "$2" - /dev/zero; }

@@ -1,12 +1,11 @@
 //! `cargo xtask histories`: starts the random histories of NVMe/TCP connections.
 //!
-//! They are a test of `nvme-target`, built here with optimization and, for the mutants, with the
-//! feature that has them: in the folder of such builds, so that what the product links never has.
+//! They are a test of `nvme-target`, built as the trials of the engine are.
 
-use crate::sim::{keep_memory, mutants_folder};
+use crate::trials;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 const USAGE: &str = "\
 usage: cargo xtask histories --seeds A..B [--seconds N]
@@ -46,12 +45,9 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let mut command = Command::new(cargo);
+    let Some(programs) = trials::build(root) else { return ExitCode::FAILURE };
+    let mut command = trials::command(&programs.histories);
     command.current_dir(root).stdout(Stdio::piped());
-    keep_memory(&mut command);
-    command.args(["test", "--quiet", "--release", "--locked", "--package", "palisade-nvme-target"]);
-    command.args(["--features", "mutants", "--target-dir"]).arg(mutants_folder());
     for (name, value) in
         [("PALISADE_HISTORIES", &wanted.seeds), ("PALISADE_HISTORIES_SECONDS", &wanted.seconds)]
     {
@@ -60,7 +56,7 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
         });
     }
     let test = if wanted.mutants { "mutants_are_caught" } else { "histories_at_random" };
-    command.args(["--test", "histories", "--", "--nocapture", "--exact", test]);
+    command.args(["--quiet", "--nocapture", "--exact", test]);
     match command.spawn().and_then(|mut child| {
         let said = child.stdout.take().into_iter().flat_map(|said| BufReader::new(said).lines());
         let mut lines = 0;
@@ -77,7 +73,7 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
         Ok((status, _)) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("histories: cannot start cargo: {error}");
+            eprintln!("histories: cannot start {}: {error}", programs.histories.display());
             ExitCode::FAILURE
         }
     }

@@ -6,22 +6,24 @@
 mod histories;
 mod sim;
 mod tidy;
+mod trials;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: cargo xtask tidy
+usage: cargo xtask tidy [--write]
        cargo xtask sim [--seeds A..B] [--json] …
        cargo xtask histories --seeds A..B | --mutants
-  tidy       check the house rules
+  tidy       check the house rules; --write: first make the pages anew that are made of others
   sim        try the engine in the simulator (see crates/trials)
   histories  try the NVMe/TCP target in the simulator (see crates/nvme-target/tests)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => run_tidy(),
+        ["tidy"] => run_tidy(false),
+        ["tidy", "--write"] => run_tidy(true),
         ["sim", ..] => sim::run(root(), &arguments[1..]),
         ["histories", ..] => histories::run(root(), &arguments[1..]),
         ["help" | "--help" | "-h"] => {
@@ -39,11 +41,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
 }
 
-fn run_tidy() -> ExitCode {
-    let files = match tidy::files::collect(root()) {
+fn run_tidy(write: bool) -> ExitCode {
+    let files = match read_tree(write) {
         Ok(files) => files,
         Err(error) => {
-            eprintln!("tidy: cannot read the tree: {error}");
+            eprintln!("tidy: cannot read or write the tree: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -53,4 +55,16 @@ fn run_tidy() -> ExitCode {
     }
     println!("tidy: {} files, {} findings", files.len(), findings.len());
     if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The files of the tree, after pages that are made of others were written.
+fn read_tree(write: bool) -> std::io::Result<Vec<tidy::files::File>> {
+    let files = tidy::files::collect(root())?;
+    if !write {
+        return Ok(files);
+    }
+    for (path, text) in tidy::promises::written(&files) {
+        std::fs::write(root().join(path), text)?;
+    }
+    tidy::files::collect(root())
 }

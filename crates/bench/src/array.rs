@@ -72,12 +72,14 @@ impl Default for ArrayBench {
 
 impl ArrayBench {
     fn check(&self) -> Result<(), BenchError> {
+        let most = usize::from(layout::MAX_DRIVES);
+        let widths = format!("give 3 to {most} drives");
         let problem = if self.rounds == 0 || self.span.is_zero() {
             "at least one round of some time is needed"
         } else if !(1..=2).contains(&self.cores) {
             "give one or two cores"
-        } else if !(3..=32).contains(&self.drives) {
-            "give 3 to 32 drives"
+        } else if !(3..=most).contains(&self.drives) {
+            &widths
         } else if self.drive_bytes < 16 * MIB || !self.drive_bytes.is_multiple_of(MIB) {
             "give drives of at least 16 MiB and of whole MiB"
         } else {

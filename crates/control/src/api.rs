@@ -110,6 +110,19 @@ pub struct Status {
     pub memory: Memory,
     /// All arrays, running or found.
     pub arrays: Vec<Array>,
+    /// What a person should do; empty where all is well.
+    #[serde(default)]
+    pub next: Vec<Next>,
+}
+
+/// Something that a person should see to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Next {
+    /// What happened, one line.
+    pub what: String,
+    /// What to do, one line: with the command where there is one.
+    #[serde(rename = "do")]
+    pub action: String,
 }
 
 /// What the kernel grants a daemon that memory may be written out to.
@@ -622,7 +635,7 @@ pub struct NvmeExport {
 /// A host that is connected to a namespace's subsystem.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Connection {
-    /// The host's qualified name.
+    /// The host's qualified name; empty if it gave none.
     pub host: String,
     /// Its controller's number.
     pub controller: u16,

@@ -114,14 +114,12 @@ impl Manager {
         for array in arrays {
             let drives = array.slots.iter().filter_map(|slot| slot.drive.as_deref());
             let unnamed = drives.filter(|path| !named.contains(&canonical(Path::new(path))));
-            array.warnings = unnamed
-                .map(|path| {
-                    format!(
-                        "{path} is not in the daemon's configuration, and would be missing at its \
-                         next start: add it to drives = [\"{path}\", …]"
-                    )
-                })
-                .collect();
+            array.warnings.extend(unnamed.map(|path| {
+                format!(
+                    "{path} is not in the daemon's configuration, and would be missing at its \
+                     next start: add it to drives = [\"{path}\", …]"
+                )
+            }));
         }
     }
 

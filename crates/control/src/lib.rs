@@ -2,7 +2,7 @@
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
-//!   for its clients.
+//!   for its clients. `next`: what a person is told to do.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
@@ -29,6 +29,7 @@ mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod next;
 mod nvme;
 mod pattern;
 pub mod probe;

@@ -15,6 +15,7 @@ use crate::exports::Exports;
 use crate::failure;
 use crate::gpu::Parity;
 use crate::inventory::{Inventory, Known};
+use crate::next;
 use core::fmt::Display;
 use drives::SharedDrive;
 use engine::manage::command::{
@@ -41,7 +42,7 @@ pub struct Manager {
     pub(crate) looking: tokio::sync::Mutex<()>,
     pub(crate) patterns: Vec<String>,
     /// Why arrays that were found do not run.
-    problems: Mutex<BTreeMap<Uuid, String>>,
+    problems: Mutex<BTreeMap<Uuid, Error>>,
     pub(crate) ready: AtomicBool,
     /// Arrays that a person has started or made: a start-up leaves them alone.
     in_hand: Mutex<BTreeSet<Uuid>>,
@@ -80,7 +81,7 @@ impl Manager {
         self.in_hand.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn problems(&self) -> MutexGuard<'_, BTreeMap<Uuid, String>> {
+    fn problems(&self) -> MutexGuard<'_, BTreeMap<Uuid, Error>> {
         self.problems.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -123,7 +124,7 @@ impl Manager {
 
     /// Everything at a glance.
     pub async fn status(&self) -> Result<api::Status, Error> {
-        Ok(api::Status {
+        let mut status = api::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             cores: self.data.cores(),
@@ -131,7 +132,12 @@ impl Manager {
             parity: self.parity.status(),
             memory: self.memory.clone(),
             arrays: self.arrays().await?,
-        })
+            next: Vec::new(),
+        };
+        let refused = self.problems().clone();
+        let refused = refused.into_iter().map(|(uuid, why)| (uuid.to_string(), why)).collect();
+        status.next = next::next(&status, &refused);
+        Ok(status)
     }
 
     /// All arrays, running and found.
@@ -146,7 +152,8 @@ impl Manager {
         for (uuid, record) in found {
             // It may have been started since.
             if !running.iter().any(|status| status.uuid == uuid) {
-                arrays.push(convert::found(&record, &inventory, problems.get(&uuid).cloned()));
+                let problem = problems.get(&uuid).map(|why| why.error.clone());
+                arrays.push(convert::found(&record, &inventory, problem));
             }
         }
         drop(inventory);
@@ -308,8 +315,9 @@ impl Manager {
                 Ok(status)
             }
             Err(error) => {
-                self.problems().insert(uuid, error.error.clone());
-                Err(error.about(&name))
+                let error = error.about(&name);
+                self.problems().insert(uuid, error.clone());
+                Err(error)
             }
         }
     }

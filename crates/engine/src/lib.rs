@@ -18,8 +18,8 @@
 //! - [`manage`]: the array's configuration: records, failures, replacement, tasks.
 //! - [`core`]: one core of the engine; its mail.
 //!
-//! Invariants: no statics, no thread-locals, no `unsafe`; nothing calls back upward; every limit
-//! stands in [`limits`].
+//! Invariants: no statics, no thread-locals, no `unsafe`; no circle of files but those that
+//! `xtask/src/tidy/circles.rs` lists; every limit stands in [`limits`].
 
 pub mod array;
 mod buffers;

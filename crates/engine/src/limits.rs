@@ -1,9 +1,11 @@
 //! Every limit of the engine, with the relations between them asserted at compile time (D4).
 
-use units::{MIB, Nanos};
+use units::{MIB, Nanos, SlotSet, StripSet};
 
-/// Most drives of an array.
-pub const DRIVES_MAX: usize = 32;
+/// Most drives of an array, and strips of a stripe.
+pub const DRIVES_MAX: usize = layout::MAX_DRIVES as usize;
+/// Most parities of a stripe.
+pub const PARITIES_MAX: usize = layout::PARITIES_MAX as usize;
 /// Largest strip, in bytes.
 pub const STRIP_BYTES_MAX: usize = 1 << 20;
 /// Largest slice: what one plan reads, computes and writes of each strip at a time, in bytes.
@@ -50,8 +52,10 @@ pub const PAGE_PASSES: usize = 4;
 pub const SWEEP: Nanos = Nanos::from_millis(3_000);
 /// An in-flight page that says too much is written anew after nothing new came for so long.
 pub const FLIGHT_QUIET: Nanos = Nanos::from_millis(5);
-/// Columns that a start looks at, or makes right, at the same time.
+/// Columns that a start looks at, or makes right, at the same time,
 pub const DOUBTS_AT_ONCE: usize = 16;
+/// and strips of them: fewer columns of wide stripes.
+pub const DOUBT_STRIPS_AT_ONCE: usize = 512;
 /// Most bytes of each drive that it is told at once that it may discard: none takes as long as its
 /// deadline for it.
 pub const DISCARD_STEP: u64 = 64 * MIB;
@@ -67,5 +71,7 @@ pub const AREAS_AT_ONCE: usize = 4;
 const _: () = assert!(2 * DRIVE_DEADLINE.0 * 5 / 4 < Nanos::from_millis(30_000).0);
 const _: () = assert!(STRIPE_BUCKETS.is_power_of_two());
 const _: () = assert!(SLICE_BYTES_MAX <= STRIP_BYTES_MAX);
-const _: () = assert!(DRIVES_MAX <= 64, "sets of strips are 64-bit masks");
+const _: () = assert!(DRIVES_MAX <= SlotSet::MOST && DRIVES_MAX <= StripSet::MOST);
+const _: () = assert!(PARITIES_MAX <= parity::Code::MAX_PARITIES && PARITIES_MAX < DRIVES_MAX);
+const _: () = assert!(DOUBT_STRIPS_AT_ONCE >= DRIVES_MAX, "at least one stripe");
 const _: () = assert!(TASK_BANDS * TASK_STRIPES <= WORKERS);

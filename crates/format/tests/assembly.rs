@@ -7,7 +7,7 @@ use common::{plain, uuid};
 use layout::Level;
 use palisade_format::{
     ArrayRecord, AssembleError, AssembleOptions, Assembly, FormatError, Found, SlotState,
-    StaleReason, assemble,
+    StaleReason, assemble, decode, encode,
 };
 use units::{GroupNo, MIB, Slot};
 
@@ -253,6 +253,22 @@ fn histories_that_diverged_are_refused_by_name() {
     let mut found = shelf(&other);
     found[1] = drive(&bumped(&base, 9), 1);
     assert!(matches!(both_ways(&found, NO), Err(AssembleError::Diverged { .. })));
+}
+
+#[test]
+fn the_most_drives_assemble_without_the_first_and_the_last() {
+    for level in [Level::Raid6, Level::Raid10] {
+        let whole = plain(level, layout::MAX_DRIVES);
+        let found = shelf(&whole);
+        let last = found.len() - 1;
+        let assembly = both_ways(&found[1..last], DEGRADED).unwrap();
+        let missing: Vec<Slot> = assembly.missing.iter().map(|missing| missing.slot).collect();
+        assert_eq!(missing, [Slot(0), Slot(63)]);
+        let begun = assembly.begin(9).for_slot(Slot(62));
+        assert_eq!(decode(&encode(&begun)), Ok(begun), "{level}");
+        let refused = both_ways(&found[3..], DEGRADED).unwrap_err();
+        assert!(matches!(refused, AssembleError::TooManyMissing { .. }), "{refused}");
+    }
 }
 
 #[test]

@@ -27,10 +27,14 @@ pub use descriptor::{
 pub use error::LayoutError;
 pub use map::{Layout, Place};
 
+use units::SlotSet;
+
 /// Fewest drives of an array.
 pub const MIN_DRIVES: u16 = 2;
-/// Most drives of an array.
-pub const MAX_DRIVES: u16 = 32;
+/// Most drives of an array: a set of its slots is a [`SlotSet`].
+pub const MAX_DRIVES: u16 = 64;
+/// Most parities of a stripe.
+pub const PARITIES_MAX: u16 = 8;
 /// Most address ranges of an array.
 pub const MAX_RANGES: usize = 64;
 /// Most groups of an array.
@@ -42,6 +46,8 @@ pub const MAX_STRIP_BYTES: u32 = 1 << 20;
 /// Most bytes of an array, and of a drive's data area.
 pub const MAX_ARRAY_BYTES: u64 = 1 << 60;
 
+const _: () = assert!(MAX_DRIVES as usize <= SlotSet::MOST);
+const _: () = assert!(MAX_RANGES >= MAX_DRIVES as usize, "JBOD has a range of each drive");
 const _: () = assert!(MAX_STRIP_BYTES as u64 == units::BAND_BYTES);
 // The reciprocal in `divisor` is exact for numbers below 2^48: strips of the largest array.
 const _: () = assert!(MAX_ARRAY_BYTES / MIN_STRIP_BYTES as u64 <= divisor::EXACT_BELOW);

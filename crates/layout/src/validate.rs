@@ -4,9 +4,9 @@
 use crate::{
     CODE_ID_MD, CODE_ID_NONE, CodeKind, DESCRIPTOR_VERSION, Descriptor, LayoutError, Level,
     MAX_ARRAY_BYTES, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, MAX_STRIP_BYTES, MIN_DRIVES,
-    MIN_STRIP_BYTES, Range, Rotation,
+    MIN_STRIP_BYTES, PARITIES_MAX, Range, Rotation,
 };
-use units::BAND_BYTES;
+use units::{BAND_BYTES, Slot, SlotSet};
 
 type Problem = &'static str;
 
@@ -19,7 +19,7 @@ pub fn check(level: Level, ranges: &[Range], data_bytes: u64) -> Result<u16, Lay
     check_strip(ranges[0].descriptor.strip_bytes)?;
     let mut next_address = 0u64;
     let mut next_group = 0u16;
-    let mut used_slots = 0u64;
+    let mut used = SlotSet::EMPTY;
     for (index, range) in ranges.iter().enumerate() {
         let refuse = |problem| LayoutError::Range { index, problem };
         if range.descriptor.strip_bytes != ranges[0].descriptor.strip_bytes {
@@ -32,11 +32,11 @@ pub fn check(level: Level, ranges: &[Range], data_bytes: u64) -> Result<u16, Lay
         }
         next_address += range.array_bytes;
         next_group += range.descriptor.groups;
-        used_slots |= slot_mask(range);
+        used = used.or(slots(range));
     }
-    let drives = (64 - used_slots.leading_zeros()) as u16;
+    let drives = used.len() as u16;
     let last = ranges.len() - 1;
-    if drives < MIN_DRIVES || used_slots.count_ones() != u32::from(drives) {
+    if drives < MIN_DRIVES || used != SlotSet::range(Slot(0), Slot(drives)) {
         return Err(LayoutError::Range { index: last, problem: "a slot is used by no range" });
     }
     Ok(drives)
@@ -60,6 +60,9 @@ fn descriptor_fits(level: Level, d: &Descriptor) -> Result<(), Problem> {
     }
     if d.k == 0 || d.k > MAX_DRIVES || d.m > MAX_DRIVES || d.width != d.k + d.m {
         return Err("its width is not the sum of data and redundant strips");
+    }
+    if d.code == CodeKind::Parity && d.m > PARITIES_MAX {
+        return Err("it has more parities than a stripe can have");
     }
     if d.groups == 0 || d.groups > MAX_DRIVES {
         return Err("its number of groups is not possible");
@@ -120,14 +123,14 @@ fn drive_bytes(range: &Range) -> u64 {
     range.array_bytes / u64::from(range.descriptor.k) / u64::from(range.descriptor.groups)
 }
 
-/// The slots of a checked range as bits; at most 32 of them.
-fn slot_mask(range: &Range) -> u64 {
+/// The slots of a checked range.
+fn slots(range: &Range) -> SlotSet {
     let count = range.descriptor.groups * range.descriptor.width;
-    ((1u64 << count) - 1) << range.first_slot
+    SlotSet::range(Slot(range.first_slot), Slot(range.first_slot + count))
 }
 
 fn overlap(a: &Range, b: &Range) -> bool {
-    slot_mask(a) & slot_mask(b) != 0
+    !slots(a).and(slots(b)).is_empty()
         && a.drive_start < b.drive_start + drive_bytes(b)
         && b.drive_start < a.drive_start + drive_bytes(a)
 }

@@ -1,6 +1,8 @@
 //! Every level and width against tables from Linux md, a naive oracle and bijection.
 
-use palisade_layout::{CodeKind, Descriptor, Layout, LayoutError, Level, Place, Range};
+use palisade_layout::{
+    CodeKind, Descriptor, Layout, LayoutError, Level, MAX_DRIVES, PARITIES_MAX, Place, Range,
+};
 use proptest::prelude::*;
 use units::{BAND_BYTES, GroupNo, MIB, Slot, StripIndex, StripeNo};
 
@@ -63,9 +65,9 @@ fn possible(level: Level, drives: u16) -> bool {
 #[test]
 fn every_width_of_every_level_is_made_or_refused() {
     for level in Level::ALL {
-        for drives in 0..=40 {
+        for drives in 0..=MAX_DRIVES + 8 {
             let made = Layout::new(level, drives, 4096, MIB);
-            assert_eq!(made.is_ok(), possible(level, drives) && drives <= 32, "{level} {drives}");
+            assert_eq!(made.is_ok(), possible(level, drives) && drives <= 64, "{level} {drives}");
             let Ok(layout) = made else { continue };
             let strips: u64 = match level {
                 Level::Jbod | Level::Raid0 => drives.into(),
@@ -90,7 +92,7 @@ fn impossible_sizes_are_refused() {
     assert_eq!(new(4096, MIB - 1), Err(LayoutError::DataBytes(0)));
     assert!(new(4096, u64::MAX).is_err());
     assert!(new(4096, 1 << 60).is_err(), "the array would be larger than an address can say");
-    assert!(Layout::new(Level::Jbod, 32, 4096, 1 << 60).is_err());
+    assert!(Layout::new(Level::Jbod, 64, 4096, 1 << 60).is_err());
     let rounded = Layout::new(Level::Raid5, 3, 4096, 3 * MIB - 1).unwrap();
     assert_eq!(rounded.data_bytes(), 2 * MIB);
 }
@@ -176,7 +178,7 @@ fn check_stripe(
 }
 
 fn arb_layout() -> impl Strategy<Value = Layout> {
-    (0usize..6, 2u16..=32, 12u32..=20, 1u64..4).prop_filter_map(
+    (0usize..6, 2u16..=MAX_DRIVES, 12u32..=20, 1u64..4).prop_filter_map(
         "no such array",
         |(level, drives, shift, mib)| {
             Layout::new(Level::ALL[level], drives, 1 << shift, mib * MIB).ok()
@@ -221,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn large_arrays_round_trip(level in 0usize..6, drives in 2u16..=32, shift in 12u32..=20,
+    fn large_arrays_round_trip(level in 0usize..6, drives in 2u16..=MAX_DRIVES, shift in 12u32..=20,
             data in 1u64 << 30..1 << 54, at in any::<u64>()) {
         let Ok(layout) = Layout::new(Level::ALL[level], drives, 1 << shift, data) else {
             return Ok(());
@@ -258,7 +260,7 @@ proptest! {
     fn a_changed_range_is_refused_or_holds(field in 0usize..11, value in any::<u64>()) {
         let good = Layout::new(Level::Raid6, 6, 64 << 10, 8 * MIB).unwrap();
         let mut r = good.ranges()[0];
-        let small = value as u16 % 40;
+        let small = value as u16 % (MAX_DRIVES + 8);
         match field {
             0 => r.array_start = value,
             1 => r.array_bytes = value % (64 * MIB),
@@ -290,6 +292,10 @@ fn ranges_that_share_drive_space_or_leave_slots_out_are_refused() {
     assert!(shared.to_string().contains("shares drive space"), "{shared}");
     let hole = refused(|r| r[2].first_slot = 5);
     assert!(hole.to_string().contains("no range"), "{hole}");
+    let parities = refused(|r| {
+        r[0].descriptor = Descriptor::new(CodeKind::Parity, 4, PARITIES_MAX + 1, 1, 4096);
+    });
+    assert!(parities.to_string().contains("more parities"), "{parities}");
     let version = refused(|r| r[0].descriptor.version = 2);
     assert!(version.to_string().contains("not known"), "{version}");
     assert_eq!(refused(Vec::clear), LayoutError::RangeCount(0));

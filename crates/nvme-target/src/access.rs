@@ -20,10 +20,11 @@ pub enum Hosts {
 }
 
 impl Hosts {
-    pub(crate) fn allow(&self, host: &Nqn) -> bool {
+    /// Whether a host may; none: it has no name.
+    pub(crate) fn allow(&self, host: Option<&Nqn>) -> bool {
         match self {
             Self::Any => true,
-            Self::Only(hosts) => hosts.contains(host),
+            Self::Only(hosts) => host.is_some_and(|host| hosts.contains(host)),
         }
     }
 }
@@ -62,7 +63,7 @@ pub struct Export<K> {
 
 impl<K> Export<K> {
     /// Whether a host finds it that looks for a subsystem at a port.
-    pub(crate) fn is_found(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> bool {
+    pub(crate) fn is_found(&self, subsystem: &Nqn, port: PortId, host: Option<&Nqn>) -> bool {
         self.subsystem == *subsystem && self.hosts.allow(host) && self.ports.contains(&port)
     }
 }
@@ -125,7 +126,7 @@ impl<K: Clone> Exports<K> {
     }
 
     /// What `host` finds of a subsystem at a port, by number.
-    pub fn namespaces(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> Vec<Export<K>> {
+    pub fn namespaces(&self, subsystem: &Nqn, port: PortId, host: Option<&Nqn>) -> Vec<Export<K>> {
         let found = |e: &&Export<K>| e.is_found(subsystem, port, host);
         let mut all: Vec<_> = self.0.values().filter(found).cloned().collect();
         all.sort_by_key(|export| export.nsid);
@@ -133,7 +134,7 @@ impl<K: Clone> Exports<K> {
     }
 
     /// Whether `host` finds any of a subsystem at a port.
-    pub fn has(&self, subsystem: &Nqn, port: PortId, host: &Nqn) -> bool {
+    pub fn has(&self, subsystem: &Nqn, port: PortId, host: Option<&Nqn>) -> bool {
         self.0.values().any(|e| e.is_found(subsystem, port, host))
     }
 
@@ -148,7 +149,7 @@ impl<K: Clone> Exports<K> {
     }
 
     /// The subsystems that `host` finds, with the port of each.
-    pub fn found_by(&self, host: &Nqn) -> BTreeSet<(Nqn, PortId)> {
+    pub fn found_by(&self, host: Option<&Nqn>) -> BTreeSet<(Nqn, PortId)> {
         let own = self.0.values().filter(|e| e.hosts.allow(host));
         own.flat_map(|e| e.ports.iter().map(|port| (e.subsystem.clone(), *port))).collect()
     }
@@ -182,7 +183,7 @@ mod tests {
         exports.add("b", export("s", 2, &[2], Hosts::Any)).unwrap();
         exports.add("c", export("t", 1, &[1], one)).unwrap();
         let found = |port, host: &str| -> Vec<u32> {
-            let all = exports.namespaces(&nqn("s"), PortId(port), &nqn(host));
+            let all = exports.namespaces(&nqn("s"), PortId(port), Some(&nqn(host)));
             all.iter().map(|export| export.nsid).collect()
         };
         assert_eq!(found(1, "one"), [1]);
@@ -190,8 +191,13 @@ mod tests {
         assert_eq!(found(1, "two"), [] as [u32; 0]);
         assert_eq!(found(2, "two"), [2]);
         assert_eq!(found(3, "one"), [] as [u32; 0]);
-        let all = |host: &str| exports.found_by(&nqn(host)).len();
+        let all = |host: &str| exports.found_by(Some(&nqn(host))).len();
         assert_eq!((all("one"), all("two")), (3, 1));
+        // Without a name it is nobody that is named.
+        assert!(
+            exports.has(&nqn("s"), PortId(2), None) && !exports.has(&nqn("t"), PortId(1), None)
+        );
+        assert_eq!(exports.found_by(None).len(), 1);
         assert!(exports.is_at(&nqn("t"), PortId(1)) && !exports.is_at(&nqn("t"), PortId(2)));
     }
 

@@ -29,7 +29,8 @@ use std::sync::{Mutex, MutexGuard};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Association {
     pub subsystem: Nqn,
-    pub host: Nqn,
+    /// None: a host without a name.
+    pub host: Option<Nqn>,
     pub host_id: [u8; 16],
     pub port: PortId,
     pub kind: ControllerKind,
@@ -38,7 +39,7 @@ pub(crate) struct Association {
 impl Association {
     /// Whether its host finds an export.
     pub fn finds<K>(&self, export: &Export<K>) -> bool {
-        export.is_found(&self.subsystem, self.port, &self.host)
+        export.is_found(&self.subsystem, self.port, self.host.as_ref())
     }
 }
 
@@ -311,7 +312,7 @@ mod tests {
         let name = |name| Nqn::new(name).unwrap();
         let association = Association {
             subsystem: name("nqn.2026-11.example:s"),
-            host: name("nqn.2026-11.example:h"),
+            host: Some(name("nqn.2026-11.example:h")),
             host_id: [1; 16],
             port: PortId(1),
             kind: ControllerKind::Io,

@@ -51,7 +51,7 @@ struct State<K> {
 /// A connection to an export, for those who look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Connected {
-    /// The host.
+    /// The host's name; empty: it gave none.
     pub host: String,
     /// Its controller's number.
     pub controller: u16,
@@ -228,7 +228,7 @@ impl<K: Clone + PartialEq> Target<K> {
             if !all.is_empty() {
                 tell(controller, all.into_iter());
                 let Association { subsystem, port, host, .. } = &controller.association;
-                if !state.exports.has(subsystem, *port, host) {
+                if !state.exports.has(subsystem, *port, host.as_ref()) {
                     controller.lose();
                 }
             }
@@ -247,7 +247,8 @@ impl<K: Clone + PartialEq> Target<K> {
             return Err(NoController::Absent);
         }
         if association.kind == ControllerKind::Io {
-            let Association { subsystem, host, port, .. } = &association;
+            let Association { subsystem, port, .. } = &association;
+            let host = association.host.as_ref();
             let has_any = state.exports.has(subsystem, *port, host);
             if !has_any || !self.is_settled() {
                 let is_absent = state.lacks(subsystem, host);
@@ -305,7 +306,7 @@ impl<K: Clone + PartialEq> Target<K> {
     }
 
     /// The discovery page's generation and places for a host that came through `local`.
-    pub(crate) fn discovery(&self, host: &Nqn, local: &str) -> (u64, Vec<Place>) {
+    pub(crate) fn discovery(&self, host: Option<&Nqn>, local: &str) -> (u64, Vec<Place>) {
         let state = self.lock();
         (state.generation, state.places(host, local))
     }
@@ -316,7 +317,7 @@ impl<K: Clone + PartialEq> Target<K> {
         let Some(export) = state.exports.get(name) else { return Vec::new() };
         let has = |c: &&Arc<Controller>| !c.is_discovery() && c.association.finds(export);
         let told = |c: &Arc<Controller>| Connected {
-            host: c.association.host.to_string(),
+            host: c.association.host.as_ref().map_or_else(String::new, Nqn::to_string),
             controller: c.id,
             queues: c.queues(),
         };
@@ -339,7 +340,7 @@ impl<K: Clone + PartialEq> State<K> {
     }
 
     /// Whether a namespace of a subsystem is not there that may come, and that `host` may have.
-    fn lacks(&self, subsystem: &Nqn, host: &Nqn) -> bool {
+    fn lacks(&self, subsystem: &Nqn, host: Option<&Nqn>) -> bool {
         self.absent.iter().chain(self.suspended.values()).any(|absent| {
             absent.subsystem == *subsystem
                 && absent.hosts.allow(host)
@@ -350,7 +351,7 @@ impl<K: Clone + PartialEq> State<K> {
     fn namespaces(&self, controller: &Controller) -> Vec<Export<K>> {
         let Association { subsystem, port, host, kind, .. } = &controller.association;
         match kind {
-            ControllerKind::Io => self.exports.namespaces(subsystem, *port, host),
+            ControllerKind::Io => self.exports.namespaces(subsystem, *port, host.as_ref()),
             ControllerKind::Discovery => Vec::new(),
         }
     }
@@ -363,10 +364,10 @@ impl<K: Clone + PartialEq> State<K> {
 
     /// What a discovery controller's host finds, but for the address that it came through.
     fn page(&self, controller: &Controller) -> Vec<Place> {
-        self.places(&controller.association.host, "")
+        self.places(controller.association.host.as_ref(), "")
     }
 
-    fn places(&self, host: &Nqn, local: &str) -> Vec<Place> {
+    fn places(&self, host: Option<&Nqn>, local: &str) -> Vec<Place> {
         let found = self.exports.found_by(host);
         let place = |(subsystem, id): (Nqn, PortId)| {
             let port = self.ports.get(&id)?;

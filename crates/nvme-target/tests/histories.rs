@@ -715,6 +715,13 @@ static ALONE: Mutex<()> = Mutex::new(());
 #[test]
 fn histories_at_random() {
     let _alone = ALONE.lock();
+    match campaign::again(history) {
+        Ok(count) => println!("{count} histories that failed once do not"),
+        Err((seed, why)) => {
+            println!("history {seed} failed: {why}");
+            panic!("it failed once before");
+        }
+    }
     let extent = campaign::extent();
     let sum = campaign::run(&extent, history);
     if let Some((seed, why)) = &sum.failed {

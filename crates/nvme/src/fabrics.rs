@@ -97,8 +97,9 @@ pub struct ConnectData {
     pub controller: u16,
     /// The subsystem asked for.
     pub subsystem: Nqn,
-    /// The host.
-    pub host: Nqn,
+    /// The host; none: it gave no name. A host is to have one (Base, section 4.5); initiators of
+    /// SPDK that were told none leave the field zero.
+    pub host: Option<Nqn>,
 }
 
 /// What is wrong with a connect: the result of [`crate::status::Status::CONNECT_PARAMETERS`].
@@ -137,11 +138,15 @@ impl ConnectData {
     /// Which name is not possible, and why.
     pub fn decode(bytes: &[u8; CONNECT_DATA_BYTES]) -> Result<Self, (Wrong, NameError)> {
         let name = |at| Nqn::decode(&array_at(bytes, at));
+        let host = match name(512) {
+            Err(NameError::Empty) => Ok(None),
+            host => host.map(Some),
+        };
         Ok(Self {
             host_id: array_at(bytes, 0),
             controller: u16_at(bytes, 16),
             subsystem: name(256).map_err(|error| (Wrong::SUBSYSTEM, error))?,
-            host: name(512).map_err(|error| (Wrong::HOST, error))?,
+            host: host.map_err(|error| (Wrong::HOST, error))?,
         })
     }
 
@@ -151,7 +156,9 @@ impl ConnectData {
         put(&mut bytes, 0, &self.host_id);
         put(&mut bytes, 16, &self.controller.to_le_bytes());
         put(&mut bytes, 256, &self.subsystem.encode());
-        put(&mut bytes, 512, &self.host.encode());
+        if let Some(host) = &self.host {
+            put(&mut bytes, 512, &host.encode());
+        }
         bytes
     }
 }
@@ -208,7 +215,7 @@ mod tests {
             host_id: [7; 16],
             controller: ANY_CONTROLLER,
             subsystem: Nqn::new(crate::nqn::DISCOVERY).unwrap(),
-            host: Nqn::new("nqn.2026-11.example:host").unwrap(),
+            host: Nqn::new("nqn.2026-11.example:host").ok(),
         }
     }
 
@@ -232,11 +239,22 @@ mod tests {
     #[test]
     fn a_connect_says_which_name_is_wrong() {
         let mut bytes = data().encode();
-        bytes[512] = 0;
-        assert_eq!(ConnectData::decode(&bytes), Err((Wrong::HOST, NameError::Empty)));
+        bytes[512] = b'i';
+        assert_eq!(ConnectData::decode(&bytes), Err((Wrong::HOST, NameError::Form)));
+        bytes[256] = 0;
+        assert_eq!(ConnectData::decode(&bytes), Err((Wrong::SUBSYSTEM, NameError::Empty)));
         bytes[256..512].fill(b'n');
         assert_eq!(ConnectData::decode(&bytes), Err((Wrong::SUBSYSTEM, NameError::Long)));
         assert_eq!(Wrong::SUBSYSTEM.result(), 0x1_0100);
+    }
+
+    #[test]
+    fn a_host_may_have_no_name() {
+        let nameless = ConnectData { host: None, ..data() };
+        assert_eq!(ConnectData::decode(&nameless.encode()), Ok(nameless.clone()));
+        let mut bytes = data().encode();
+        bytes[512] = 0;
+        assert_eq!(ConnectData::decode(&bytes), Ok(nameless), "the rest means nothing");
     }
 
     #[test]

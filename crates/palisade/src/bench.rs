@@ -110,7 +110,10 @@ struct NvmeTcpArgs {
     /// Number of connections whose memory is measured
     #[arg(long, default_value_t = 1000)]
     connections: usize,
-    /// Size of each drive; six are created
+    /// Also measure a target that may use only as many CPUs as it has data cores
+    #[arg(long)]
+    pin: bool,
+    /// Size of each drive; six are created, eleven with --pin
     #[arg(long, default_value = "256M", value_parser = size)]
     drive_size: u64,
     /// Folder for the drives, in a file system in memory [default: memory of this process]
@@ -167,6 +170,7 @@ fn nvme_tcp(args: &NvmeTcpArgs, command: &str) -> ExitCode {
         connections: args.connections,
         drive_bytes: args.drive_size,
         dir: args.dir.clone(),
+        pin: args.pin,
     };
     let report = bench_nvme_tcp(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)

@@ -122,7 +122,8 @@ fn detail(export: &api::Export) -> String {
     }
     line("hosts", if nvme.any_host { "any".into() } else { nvme.hosts.join(", ") });
     for c in &nvme.connections {
-        line("connected", format!("{}, controller {}, {} queues", c.host, c.controller, c.queues));
+        let host = if c.host.is_empty() { "a host without a name" } else { &c.host };
+        line("connected", format!("{host}, controller {}, {} queues", c.controller, c.queues));
     }
     text
 }

@@ -44,8 +44,9 @@ fn text(status: &api::Status) -> String {
     if let Some(gpu) = gpu(&status.parity) {
         text = format!("{}\n\n{gpu}", text.trim_end());
     }
-    if let Some(problem) = &status.memory.problem {
-        text = format!("{}\n\nmemory: {problem}", text.trim_end());
+    if !status.next.is_empty() {
+        let lines = status.next.iter().map(|next| format!("{}; {}", next.what, next.action));
+        text = format!("{}\n\n{}", text.trim_end(), lines.collect::<Vec<_>>().join("\n"));
     }
     text
 }

@@ -9,9 +9,8 @@ pub struct Config {
     pub cores: u16,
     /// Pins each core's thread to one CPU of those the process may use.
     pub pin: bool,
-    /// How long a core with nothing to do looks around before it sleeps. `None`: 20 µs if the
-    /// machine has a CPU to spare (CPUs > cores), else not at all.
-    pub spin: Option<Duration>,
+    /// How long a core with nothing to do looks around before it sleeps, as long as that pays.
+    pub spin: Duration,
     /// Submission queue entries of a core's ring.
     pub ring_entries: u32,
     /// Uses epoll and a blocking pool instead of io_uring. The environment variable
@@ -26,7 +25,7 @@ impl Default for Config {
         Self {
             cores: 1,
             pin: false,
-            spin: None,
+            spin: Duration::from_micros(40),
             ring_entries: 256,
             blocking: false,
             blocking_threads: 8,
@@ -35,14 +34,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The time to look around before sleeping, decided.
-    pub(crate) fn spin_time(&self) -> Duration {
-        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let default =
-            if cpus > usize::from(self.cores) { Duration::from_micros(20) } else { Duration::ZERO };
-        self.spin.unwrap_or(default)
-    }
-
     /// True if io_uring must not be used.
     pub(crate) fn wants_blocking(&self) -> bool {
         self.blocking || std::env::var_os("PALISADE_IO").is_some_and(|v| v == "blocking")

@@ -11,6 +11,7 @@
 use crate::config::Config;
 use crate::doorbell::Doorbell;
 use crate::env::{Bind, CoreEnv};
+use crate::lookout::Lookout;
 use crate::reactor::{BlockingPool, DRAIN, Reactor};
 use crate::say::say;
 use crate::sys;
@@ -69,8 +70,6 @@ pub(crate) struct Shared<M, S> {
 impl<M: Send + 'static, S: Bind> Shared<M, S> {
     fn new(config: Config) -> std::io::Result<Arc<Self>> {
         assert!(config.cores > 0, "a runtime has at least one core");
-        // Decided before any thread is pinned: to a pinned one the machine has one CPU.
-        let config = Config { spin: Some(config.spin_time()), ..config };
         let blocking = use_blocking(&config);
         let posts = (0..config.cores).map(|_| Post::new()).collect::<Result<_, _>>()?;
         let (stop, start) = (AtomicBool::new(false), Instant::now());
@@ -145,7 +144,7 @@ fn warn_blocking(error: &std::io::Error) {
 /// Runs turns until `done` says so.
 fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool) {
     let reactor = env.reactor();
-    let spin = reactor.spin();
+    let mut lookout = reactor.lookout();
     loop {
         for priority in [Priority::First, Priority::Last] {
             reactor.begin_turn();
@@ -158,20 +157,30 @@ fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool)
         if done() {
             return;
         }
-        if !env.executor().has_ready() && !spin_for_news(env, spin) {
-            sleep(env);
+        if !env.executor().has_ready() {
+            wait(env, &mut lookout);
         }
     }
 }
 
-/// Looks around for at most `spin`; true if something came.
-fn spin_for_news<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, spin: Duration) -> bool {
+/// Waits for something: looks around if that pays, then sleeps.
+fn wait<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, lookout: &mut Lookout) {
+    let start = env.now();
+    if !look_around(env, lookout.look()) {
+        sleep(env);
+    }
+    env.reactor().refresh_now();
+    lookout.ended(env.now().since(start));
+}
+
+/// Looks around for at most `span`; true if something came.
+fn look_around<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, span: Nanos) -> bool {
     let reactor = env.reactor();
     let doorbell = &env.shared().post_of(env.core()).doorbell;
-    if spin.is_zero() {
+    if span == Nanos(0) {
         return false;
     }
-    let end = env.now().after(Nanos(spin.as_nanos() as u64));
+    let end = env.now().after(span);
     loop {
         if reactor.has_news() || doorbell.pending() {
             return true;
@@ -393,18 +402,24 @@ mod tests {
     use super::*;
     use crate::NoDrive;
 
-    /// What one core of a pinned runtime does, as `run` on its own thread sees it.
+    /// Also where no CPU is left over, and on a thread that is kept on one.
     #[test]
-    fn a_pinned_core_looks_around_for_as_long_as_any_other() {
-        let config = Config { pin: true, ..Config::default() };
-        let wanted = config.spin_time();
+    fn a_core_looks_around_whatever_the_number_of_cpus() {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as u16;
+        let wanted = Nanos(Config::default().spin.as_nanos() as u64);
+        let config = Config { cores, pin: true, ..Config::default() };
         let runtime = Runtime::<(), NoDrive>::start_with(config, |_| ()).expect("starts");
         let (sender, receiver) = std::sync::mpsc::channel();
-        let call = Box::new(move |env: &CoreEnv<(), NoDrive>| {
-            let _ = sender.send(env.reactor().spin());
-        });
-        runtime.handle().run_on(CoreId(0), call);
-        assert_eq!(receiver.recv().expect("the core answers"), wanted);
+        for core in 0..cores {
+            let sender = sender.clone();
+            let call = Box::new(move |env: &CoreEnv<(), NoDrive>| {
+                let _ = sender.send(env.reactor().lookout().look());
+            });
+            runtime.handle().run_on(CoreId(core), call);
+        }
+        for _ in 0..cores {
+            assert_eq!(receiver.recv().expect("each core answers"), wanted);
+        }
         runtime.stop();
     }
 }

@@ -12,7 +12,8 @@
 //!
 //! A core's turn: all ready `First` tasks until none is ready, the ready `Last` tasks once each,
 //! then submissions, completions, mail and timers; if nothing is ready it looks around for a
-//! bounded time ([`Config::spin`]) and then sleeps in the kernel.
+//! bounded time ([`Config::spin`]), as long as that pays (`lookout`), and then sleeps in the
+//! kernel.
 //!
 //! Invariants
 //! - The reactor owns buffers and file handles from submission to completion; dropping a ticket
@@ -24,6 +25,7 @@ mod config;
 mod cores;
 mod doorbell;
 mod env;
+mod lookout;
 mod reactor;
 mod say;
 mod socket;

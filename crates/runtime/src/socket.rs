@@ -4,6 +4,7 @@
 //! Clones of a [`Socket`] share the connection, so that one task reads while another writes.
 //! Dropping a future of a socket at any time loses nothing but the bytes it had moved.
 
+use crate::lookout::Lookout;
 use crate::reactor::{Descriptor, Reactor};
 use crate::sys;
 use core::cell::Cell;
@@ -15,6 +16,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use units::Nanos;
 
 /// Most slices one call sends.
 const SLICES: usize = 64;
@@ -46,6 +48,8 @@ pub struct Socket {
     line: Line,
     /// The last read gave all there was.
     is_drained: Rc<Cell<bool>>,
+    /// Of those who read.
+    lookout: Rc<Cell<Lookout>>,
 }
 
 impl Socket {
@@ -57,7 +61,8 @@ impl Socket {
         sys::keep_alive(fd.as_fd());
         let line = Line(Arc::new(fd));
         let (fd, is_drained) = (Descriptor::socket(line.0.clone()), Rc::default());
-        Ok(Self { reactor: reactor.clone(), fd, line, is_drained })
+        let lookout = Rc::new(Cell::new(reactor.lookout()));
+        Ok(Self { reactor: reactor.clone(), fd, line, is_drained, lookout })
     }
 
     /// The connection as any thread can look at it.
@@ -78,19 +83,20 @@ impl Socket {
     /// Receives at least a byte; 0 at the end of the stream or for an empty buffer.
     pub async fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         poll_fn(|cx| self.reactor.poll_budget(cx)).await;
-        let mut since = None;
+        let (mut since, look) = (None, self.lookout.get().look());
         if self.is_drained.take() {
-            self.reactor.look_again(&mut since).await;
+            self.reactor.look_again(&mut since, look).await;
         }
         loop {
             match sys::receive(self.fd.as_fd(), into) {
                 Ok(count) => {
                     self.is_drained.set(count > 0 && count < into.len());
+                    self.waited(since);
                     return Ok(count);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if !self.reactor.look_again(&mut since).await {
+                    if !self.reactor.look_again(&mut since, look).await {
                         let told = self.reactor.ready(&self.fd, libc::POLLIN).await;
                         told.map_err(io::Error::from)?;
                     }
@@ -98,6 +104,14 @@ impl Socket {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Something has come that was waited for since then, if it was.
+    fn waited(&self, since: Option<Nanos>) {
+        let Some(since) = since else { return };
+        let mut lookout = self.lookout.get();
+        lookout.ended(self.reactor.now().since(since));
+        self.lookout.set(lookout);
     }
 
     /// Fills `into`; `UnexpectedEof` if the stream ends before.

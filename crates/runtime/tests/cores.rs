@@ -21,7 +21,7 @@ type Env = CoreEnv<u64, NoDrive>;
 
 fn configs() -> [Config; 3] {
     let plain = Config::default();
-    let sleepy = Config { spin: Some(Duration::ZERO), ..Config::default() };
+    let sleepy = Config { spin: Duration::ZERO, ..Config::default() };
     let blocking = Config { blocking: true, ..Config::default() };
     [plain, sleepy, blocking]
 }

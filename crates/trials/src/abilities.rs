@@ -24,27 +24,16 @@ pub const HUNG_DRIVES: Ability = Ability {
 pub const DEGRADED_CRASH: Ability = Ability {
     name: "crash while degraded (RAID 5 and 6)",
     there: true,
-    reason: "with a region map, by the redo journal; else the start is refused, and the trials \
-             check that it is",
+    reason: "by the redo journal",
 };
 /// Discards that reach drives.
-pub const DRIVE_DISCARD: Ability = Ability {
-    name: "discard on drives",
-    there: true,
-    reason: "of arrays with a region map; the others write zeros for a discard",
-};
+pub const DRIVE_DISCARD: Ability =
+    Ability { name: "discard on drives", there: true, reason: "of whole bands" };
 /// A drive that was out comes back and is caught up.
 pub const CATCH_UP: Ability = Ability {
     name: "catch-up of a returned drive",
     there: true,
-    reason: "of arrays with a region map; without one it is filled whole when a person puts it \
-             back, and stays out until then",
-};
-/// Arrays with a region map.
-pub const REGION_MAP: Ability = Ability {
-    name: "region map (format version 2)",
-    there: true,
-    reason: "three of four arrays have one",
+    reason: "when a person puts it back; until then it stays out",
 };
 /// Which drive is wrong is named by a scrub.
 pub const SCRUB_NAMES: Ability = Ability {
@@ -60,24 +49,12 @@ pub const UNREADABLE_JOURNAL: Ability = Ability {
 };
 
 /// The table.
-pub const ALL: [Ability; 7] = [
-    REGION_MAP,
-    HUNG_DRIVES,
-    DEGRADED_CRASH,
-    DRIVE_DISCARD,
-    CATCH_UP,
-    SCRUB_NAMES,
-    UNREADABLE_JOURNAL,
-];
+pub const ALL: [Ability; 6] =
+    [HUNG_DRIVES, DEGRADED_CRASH, DRIVE_DISCARD, CATCH_UP, SCRUB_NAMES, UNREADABLE_JOURNAL];
 
 /// What the trials do not make, and why not, or what they do instead: the rows of
 /// docs/reliability.md.
-pub const UNTRIED: [(&str, &str); 15] = [
-    (
-        "catch-up of a returned drive without a region map",
-        "there is none: it stays out, which is checked, until a person puts it back, \
-         and is filled whole",
-    ),
+pub const UNTRIED: [(&str, &str); 14] = [
     (
         "pages of the map beyond the first of a group",
         "drives of the trials have few bands: two regions a group in some seeds, else \

@@ -52,7 +52,7 @@ impl<'a> Before<'a> {
     /// discarded, may hold what their drives say: over budget, and the array says so.
     pub fn forgive_maps(&self, versions: &mut Versions, tally: &mut Tally) {
         let Ok(decoded) = &self.decoded else { return };
-        if decoded.maps.iter().flatten().any(GroupMap::lost) {
+        if decoded.maps.iter().any(GroupMap::lost) {
             tally.fault("map damaged beyond redundancy", 1);
             versions.forgive_zeros();
         }
@@ -97,7 +97,7 @@ impl<'a> Before<'a> {
     /// `Metadata`.
     pub fn pages(&self, drives: &[SharedSimDrive], torn: bool, behind: u64) -> Outcome<()> {
         let Ok(decoded) = &self.decoded else { return Ok(()) };
-        let Some(maps) = &decoded.maps else { return Ok(()) };
+        let maps = &decoded.maps;
         if torn && maps.iter().any(GroupMap::lost) {
             return Err(Failure::new(Oracle::Metadata, "nobody has a page of the map"));
         }
@@ -149,9 +149,9 @@ fn listed(
 
 /// The array says how many pages of its region map no drive has any more.
 fn says_lost(decoded: &Decoded<'_, Picked>, status: &ArrayStatus) -> Outcome<()> {
-    let pages = decoded.maps.iter().flatten().flat_map(|map| &map.sequences);
+    let pages = decoded.maps.iter().flat_map(|map| &map.sequences);
     let lost = pages.filter(|page| page.is_none()).count() as u64;
-    let said = status.region_map.map_or(0, |map| map.lost_pages);
+    let said = status.region_map.lost_pages;
     if said == lost {
         return Ok(());
     }

@@ -170,7 +170,7 @@ mod tests {
             called: called.into(),
             failure: Failure::new(Oracle::Assertion, "it failed"),
         };
-        assert_eq!(found("17 --no-map --picture 3").seed(), Some(17));
+        assert_eq!(found("17 --one-core --picture 3").seed(), Some(17));
         assert_eq!(found("exhaustive 5").seed(), None);
     }
 }

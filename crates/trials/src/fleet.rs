@@ -88,7 +88,7 @@ pub fn references(drives: &[SharedSimDrive], rng: &mut Rng) -> Vec<DriveRef<Shar
 /// Where things lie on every drive.
 #[derive(Clone, Default, Debug)]
 pub struct Areas {
-    /// The region map, if there is one.
+    /// The region map.
     pub map: Range<u64>,
     /// The data area.
     pub data: Range<u64>,
@@ -111,7 +111,7 @@ impl Areas {
     /// data area was counted there.
     fn unreadable(&self, drive: usize, at: u64) -> Option<&'static str> {
         let decayed = self.decayed.contains(&(drive, at / PAGE as u64 * PAGE as u64));
-        let journal = !self.map.is_empty() && (self.map.end..self.data.start).contains(&at);
+        let journal = (self.map.end..self.data.start).contains(&at);
         match at {
             _ if decayed && journal => Some("unreadable journal block"),
             _ if decayed => Some("unreadable record slot"),

@@ -1,5 +1,7 @@
 //! A page of the region map that no drive has any more: the array starts and says so, bands that
-//! were never written may hold anything (over budget), and what was written is there.
+//! were never written may hold anything (over budget), and what was written is there. Cut off
+//! before the resync of what the page stood for is over, and without a drive then, a parity group
+//! may not be started before a person accepts the loss.
 //!
 //! Invariant: the picture stays as it is; the page is taken from copies of its drives.
 
@@ -10,10 +12,13 @@ use crate::decoder::array::Decoded;
 use crate::decoder::map::used_bytes;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::pick;
+use crate::owed::Owed;
 use crate::point::{Context, read_range, settle_volumes};
+use crate::presence::numbers;
 use crate::rig::{Blind, Rig};
 use engine::manage::command::ArrayStatus;
 use sim::{Rng, SharedSimDrive, WorldConfig};
+use units::Nanos;
 
 /// Takes a page of the map from copies of all drives of a picture, and reads all there is.
 ///
@@ -28,11 +33,40 @@ pub fn try_out(context: &mut Context, picture: &Picture, rng: &mut Rng) -> Outco
     let found = pick(&copies);
     let before = Before::of(&found, picture.owed);
     let rig = Rig::new(WorldConfig::new(rng.bits()));
-    let with = (rng, &mut context.tally);
+    let with = (&mut *rng, &mut context.tally);
     match start(&rig, &mut Blind, (&copies, &before), with)? {
+        Some(_) if rng.coin() => cut_off(context, rig, (&copies, before.owed), rng),
         Some(status) => read(context, &rig, (&before, &status), picture),
         None => Ok(()),
     }
+}
+
+/// Cuts the start off, loses a drive, and starts again.
+fn cut_off(
+    context: &mut Context,
+    rig: Rig,
+    (drives, owed): (&[SharedSimDrive], Owed),
+    rng: &mut Rng,
+) -> Outcome<()> {
+    rig.pass(&mut Blind, Nanos::from_micros(rng.below(200)));
+    rig.end(true);
+    let picked = pick(drives);
+    let Ok(decoded) = Decoded::open(&picked) else { return Ok(()) };
+    let mut counting = numbers(&decoded, &picked);
+    if decoded.spare() == 0 {
+        return Ok(());
+    }
+    let there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
+    there[counting.swap_remove(rng.index(counting.len()))].vanish();
+    let found = pick(drives);
+    let before = Before::of(&found, owed);
+    let rig = Rig::new(WorldConfig::new(rng.bits()));
+    let with = (rng, &mut context.tally);
+    if start(&rig, &mut Blind, (drives, &before), with)?.is_none() {
+        context.tally.refused += 1;
+        context.tally.look("start: refused", 1);
+    }
+    Ok(())
 }
 
 /// Makes both places of a page unreadable on every drive; whether there is one.
@@ -40,12 +74,12 @@ fn take_away(drives: &[SharedSimDrive], rng: &mut Rng) -> bool {
     let damaged = drives.iter().any(|d| !d.unreadable().is_empty());
     let picked = pick(drives);
     let Ok(decoded) = Decoded::open(&picked) else { return false };
-    let Some(areas) = decoded.record.areas.filter(|_| !damaged && decoded.may_start().is_ok())
-    else {
+    if damaged || decoded.may_start().is_err() {
         return false;
-    };
+    }
     let both = 2 * PAGE as u64;
-    let at = areas.map_start + rng.below(used_bytes(&decoded.record, 0) / both) * both;
+    let at =
+        decoded.record.areas.map_start + rng.below(used_bytes(&decoded.record, 0) / both) * both;
     drives.iter().filter(|d| !d.is_gone()).for_each(|drive| drive.fail_range(at, both));
     true
 }

@@ -18,7 +18,8 @@
 //! - [`campaign`], [`course`], [`shrink`], [`regressions`]: many seeds and what they came to, small
 //!   failures, old failures.
 //! - [`mutation`]: known bugs that must be caught.
-//! - [`exhaustive`]: all there is of small arrays.
+//! - [`exhaustive`], [`named`]: all there is of small arrays, and more of some by name.
+//! - [`small`], [`operation`]: one small array, what is done to it, and every cut of that.
 //! - [`losses`]: which drives can go at the same time.
 //! - [`aid`]: a simulated accelerator of parity.
 //! - [`abilities`]: what the engine can't do yet.
@@ -39,6 +40,8 @@ pub mod gap;
 pub mod lists;
 pub mod losses;
 pub mod mutation;
+pub mod named;
+pub mod operation;
 pub mod owed;
 pub mod point;
 pub mod presence;
@@ -49,6 +52,7 @@ pub mod scenario;
 pub mod session;
 pub mod shrink;
 pub mod silent;
+pub mod small;
 pub mod tally;
 pub mod trial;
 pub mod trouble;

@@ -7,15 +7,16 @@ use trials::course::{self, Found, Sum};
 use trials::scenario::{Cuts, Scenario};
 use trials::tally::Tally;
 use trials::trouble::{self, Kind};
-use trials::{exhaustive, mutation, regressions, shrink};
+use trials::{exhaustive, mutation, named, regressions, shrink};
 
 const USAGE: &str = "\
 usage: cargo xtask sim [--seeds A..B] [--json] [--jobs N] [--seconds N] [--points N]
                        [--least N] [--trouble KIND]
-       cargo xtask sim --seed S [--trace] [--without N,…] [--no-map] [--one-core]
+       cargo xtask sim --seed S [--trace] [--without N,…] [--one-core]
                        [--one-lane] [--sessions N] [--picture N]
        cargo xtask sim --mutant list|NAME|NAME,…|all
        cargo xtask sim --exhaustive OPS [--level 0|1|5|6|10|jbod] [--most N] [--json]
+       cargo xtask sim --named NAME|all [--jobs N] [--json]
        cargo xtask sim --regressions
 Status: 0 nothing found, 1 found (a line `seed S commit C: …`), 2 not understood.";
 
@@ -39,6 +40,7 @@ struct Wish {
     exhaustive: Option<usize>,
     level: Option<String>,
     most: Option<u64>,
+    named: Option<String>,
 }
 
 fn parse(arguments: &[String]) -> Option<Wish> {
@@ -56,7 +58,6 @@ fn parse(arguments: &[String]) -> Option<Wish> {
                 let list = value()?.split(',').map(|n| n.parse().ok());
                 wish.cuts.without = list.collect::<Option<_>>()?;
             }
-            "--no-map" => wish.cuts.no_map = true,
             "--one-core" => wish.cuts.one_core = true,
             "--one-lane" => wish.cuts.one_lane = true,
             "--sessions" => wish.cuts.sessions = Some(value()?.parse().ok()?),
@@ -73,6 +74,7 @@ fn parse(arguments: &[String]) -> Option<Wish> {
             "--mutant" => wish.mutant = Some(value()?.clone()),
             "--exhaustive" => wish.exhaustive = Some(value()?.parse().ok()?),
             "--level" => wish.level = Some(value()?.clone()),
+            "--named" => wish.named = Some(value()?.clone()),
             "--most" => wish.most = Some(value()?.parse().ok()?),
             _ => return None,
         }
@@ -96,6 +98,9 @@ fn main() -> ExitCode {
     if let Some(operations) = wish.exhaustive {
         return exhaustively(operations, &wish);
     }
+    if let Some(name) = &wish.named {
+        return named(name, &wish);
+    }
     if let Some(seed) = wish.seed {
         return replay(seed, &wish);
     }
@@ -110,7 +115,7 @@ fn main() -> ExitCode {
 
 /// How mutants are looked for, if no seeds are named.
 fn hunt(wish: &Wish) -> mutation::Hunt {
-    let named = wish.seed.is_some() || wish.seeds.is_some();
+    let named = wish.seed.is_some() || wish.seeds.is_some() || wish.named.is_some();
     mutation::Hunt { named, seconds: wish.seconds, jobs: wish.jobs }
 }
 
@@ -203,6 +208,17 @@ fn replay(seed: u64, wish: &Wish) -> ExitCode {
         println!("{}\nhash of events {:x}", campaign::report(&sum), sum.tally.trace);
     }
     if sum.found.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn named(name: &str, wish: &Wish) -> ExitCode {
+    let list = named::called(name);
+    if list.is_empty() {
+        eprintln!("no word is called {name}; crates/trials/src/named.rs has them all");
+        return ExitCode::from(2);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    named::run(&list, wish.jobs.unwrap_or(cores), !wish.json);
+    end(&course::so_far(), &[], wish)
 }
 
 fn exhaustively(operations: usize, wish: &Wish) -> ExitCode {

@@ -1,12 +1,8 @@
 //! Why a start may be refused that lacks no more drives than redundancy makes up for: what a group
 //! owes for a cause that the drives show by themselves, whatever the engine's record says.
 //!
-//! | an array    | owes redundancy after a crash                                                  |
-//! |-------------|--------------------------------------------------------------------------------|
-//! | without map | of what was being written: nothing stands for it                               |
-//! | with a map  | nothing, but where a start found an in-flight page that may be hidden, or a    |
-//! |             | page of the map on no drive, until the resync of its regions is over; or where |
-//! |             | the journal area is too small for so many strips and cores                     |
+//! After a crash a group owes nothing, but where a start found an in-flight page that may be
+//! hidden, or a page of the map on no drive, until the resync of its regions is over.
 //!
 //! Such a start is seen in its image. What it owes is handed from picture to picture, until the
 //! record of every drive says that the group is guarded again: from there on no start may be
@@ -14,10 +10,10 @@
 //!
 //! Invariant: that a record calls a group unguarded is no cause.
 
-use crate::decoder::array::{Decoded, stripes};
+use crate::decoder::Raw;
+use crate::decoder::array::Decoded;
 use crate::decoder::map::GroupMap;
 use crate::decoder::record::{self, Range};
-use crate::decoder::{PAGE, Raw};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::tally::Tally;
 
@@ -29,23 +25,6 @@ pub struct Owed {
     /// A page of the map was on no drive, now or at a start since which nobody made right what it
     /// stood for.
     lost: bool,
-    /// The journal area can't be divided among as many cores as a session may have.
-    narrow: bool,
-}
-
-/// Most cores that a session has.
-const CORES_MOST: u64 = 4;
-
-/// Whether an array may be without its journal: of each core's share an eighth is in-flight pages,
-/// and in the rest there must be room for two batches of a block for each strip, with their heads,
-/// and a page more for each, and one.
-fn narrow(record: &record::Record) -> bool {
-    let Some(areas) = &record.areas else { return false };
-    let page = PAGE as u64;
-    let pages = areas.journal_bytes / CORES_MOST / page;
-    let ring = pages.saturating_sub(2 * (pages / 16).max(2));
-    let batch = |r: &Range| 1 + ((r.k + r.m) as u64 * record.block).div_ceil(page);
-    record.ranges.iter().any(|r| r.kind == 2 && 2 * (batch(r) + 1) + 1 > ring)
 }
 
 impl Owed {
@@ -57,14 +36,14 @@ impl Owed {
         };
         let guarded = there().all(|drive| record::newest(*drive).is_some_and(guards));
         let was = if guarded { Self::default() } else { was };
-        let lost = decoded.maps.iter().flatten().any(GroupMap::any_forgotten);
+        let lost = decoded.maps.iter().any(GroupMap::any_forgotten);
         let hidden = was.hidden || decoded.hides();
-        Self { hidden, lost: was.lost || lost, narrow: narrow(&decoded.record) }
+        Self { hidden, lost: was.lost || lost }
     }
 
     /// Whether anything may be owed.
     pub fn any(self) -> bool {
-        self.hidden || self.lost || self.narrow
+        self.hidden || self.lost
     }
 
     /// Whether an array that says so may owe what has its start refused; counts why.
@@ -73,10 +52,8 @@ impl Owed {
     /// `Start` if there is no cause.
     pub fn excuses<R: Raw>(self, decoded: &Decoded<'_, R>, tally: &mut Tally) -> Outcome<()> {
         let cause = match self {
-            _ if decoded.record.areas.is_none() => "no region map",
             Self { lost: true, .. } => "a page of the map was lost",
             Self { hidden: true, .. } => "an in-flight page was hidden",
-            Self { narrow: true, .. } => "the journal is too small for so many cores",
             _ => {
                 let groups = &decoded.record.groups;
                 let text = format!("refused, and nothing is known that is owed: {groups:?}");
@@ -87,8 +64,7 @@ impl Owed {
         Ok(())
     }
 
-    /// With a region map no group is unclean and not guarded, nor is a border short of its end,
-    /// without a cause.
+    /// No parity group is unclean and not guarded without a cause.
     ///
     /// # Errors
     /// `Metadata` if one is.
@@ -97,11 +73,10 @@ impl Owed {
         let bare = |r: &Range| {
             groups(r).any(|g| {
                 let group = record.groups[g];
-                group.unclean && !group.guarded && !self.any() || group.border < stripes(r)
+                group.unclean && !group.guarded && !self.any()
             })
         };
-        let parity = |r: &&Range| record.areas.is_some() && r.kind == 2;
-        match record.ranges.iter().filter(parity).any(bare) {
+        match record.ranges.iter().filter(|r| r.kind == 2).any(bare) {
             false => Ok(()),
             true => {
                 let text = format!("not guarded, and nothing is owed: {:?}", record.groups);

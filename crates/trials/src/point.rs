@@ -417,8 +417,7 @@ fn recover(
     let rested = rest(&rig, &mut camera, &status, readable)?;
     context.tally.look("stall: came to rest", u64::from(rested));
     // What only lies in caches of drives may still be lost.
-    let settled = rested || status.region_map.is_none();
-    let how = How { pin: picture.power && settled, ..how };
+    let how = How { pin: picture.power && rested, ..how };
     let (content, healed) = {
         let tally = &mut context.tally;
         read_and_heal((&rig, &mut camera), &status, &versions, how, (tally, rng))?
@@ -539,7 +538,7 @@ fn look(
 ) -> Outcome<()> {
     let picked = pick(drives);
     let wrong = |text: String| Failure::new(Oracle::Decoder, text);
-    let mut decoded = Decoded::open(&picked)
+    let decoded = Decoded::open(&picked)
         .map_err(|refusal| wrong(format!("after the recovery: {refusal:?}")))?;
     let newest = before.age();
     let now = (decoded.record.epoch.counter, decoded.record.sequence);
@@ -560,8 +559,6 @@ fn look(
     if let Some(seat) = wrong_at.first() {
         return Err(wrong(format!("strips do not agree after the recovery: {seat:?}")));
     }
-    // A recovery that wrote over lost blocks has left the group unclean.
-    decoded.verified = true;
     let read = erased(&decoded, content, 0, readable)?;
     tally.look("decoder: pages read", read);
     for set in subsets(&decoded, rng) {
@@ -584,7 +581,7 @@ fn pages(
     rested: bool,
 ) -> Outcome<u64> {
     let sequences = |d: &Decoded<'_, Picked>| -> Vec<Option<u64>> {
-        d.maps.iter().flatten().flat_map(|map| map.sequences.clone()).collect()
+        d.maps.iter().flat_map(|map| map.sequences.clone()).collect()
     };
     let (then, now) = (before.map_or_else(Vec::new, sequences), sequences(after));
     for (page, (then, now)) in then.iter().zip(&now).enumerate() {
@@ -661,14 +658,13 @@ fn nobodys(bytes: u64, record: &Record) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     // What lies behind the tail area is erased with it.
     let erasable = vec![slots..MIB, tail + slots..bytes];
     let behind_data = record.data_offset + record.data_bytes..tail;
-    let mut nobodys: Vec<Range<u64>> = core::iter::once(behind_data).collect();
-    if let Some(areas) = record.areas {
-        // Of a group's drive; more pages are there where a drive is in several groups.
-        let used = (0..record.slots.len()).map(|slot| map::used_bytes(record, slot)).max();
-        nobodys.push(areas.map_start + used.unwrap_or(0)..areas.map_start + areas.map_bytes);
-        if !DEGRADED_CRASH.there {
-            nobodys.push(areas.journal_start..areas.journal_start + areas.journal_bytes);
-        }
+    let areas = record.areas;
+    // Of a group's drive; more pages are there where a drive is in several groups.
+    let used = (0..record.slots.len()).map(|slot| map::used_bytes(record, slot)).max();
+    let behind_map = areas.map_start + used.unwrap_or(0)..areas.map_start + areas.map_bytes;
+    let mut nobodys = vec![behind_data, behind_map];
+    if !DEGRADED_CRASH.there {
+        nobodys.push(areas.journal_start..areas.journal_start + areas.journal_bytes);
     }
     (nobodys, erasable)
 }
@@ -710,10 +706,6 @@ fn again(
     let before = Before::of(&found, owed);
     if let (Ok(decoded), true) = (before.decoded(), before.refused() == Some(Refusal::AcceptLoss)) {
         return before.owed.excuses(decoded, &mut context.tally).map(|()| false);
-    }
-    if before.decoded().is_ok_and(Decoded::gave_up) {
-        // What it makes right may have been in caches only.
-        return Ok(false);
     }
     let data = before.decoded().map_or((MIB, 0), |d| (d.record.data_offset, d.record.data_bytes));
     let rig = Rig::new(WorldConfig::new(rng.bits()));

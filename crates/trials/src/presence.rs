@@ -52,7 +52,7 @@ pub fn try_out(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> O
 fn decay(context: &mut Context, picture: &mut Picture, rng: &mut Rng) {
     let picked = pick(&picture.drives);
     let Ok(decoded) = Decoded::open(&picked) else { return };
-    let Some(areas) = &decoded.record.areas else { return };
+    let areas = decoded.record.areas;
     let map = areas.map_start..areas.map_start + areas.map_bytes;
     if picked.iter().any(|drive| drive.unreadable_within(map.clone())) {
         return;
@@ -117,7 +117,7 @@ pub fn leave_out(
 }
 
 /// Which of the drives that were found count.
-fn numbers(decoded: &Decoded<'_, Picked>, found: &[Picked]) -> Vec<usize> {
+pub fn numbers(decoded: &Decoded<'_, Picked>, found: &[Picked]) -> Vec<usize> {
     let counting = (0..decoded.drives.len()).filter(|slot| decoded.counts(*slot));
     let number = |own: &Picked| found.iter().position(|f| core::ptr::eq(f, own));
     counting.filter_map(|slot| decoded.drives[slot].and_then(number)).collect()
@@ -139,9 +139,10 @@ fn fade(context: &mut Context, picture: &Picture, records: bool, rng: &mut Rng) 
     for _ in 0..1 + rng.index(spare) {
         let own = counting.swap_remove(rng.index(counting.len()));
         let drive = &picked[own];
-        let places: Vec<u64> = match &decoded.record.areas {
-            _ if records => record::places(drive.bytes()).0.to_vec(),
-            Some(areas) => {
+        let places: Vec<u64> = match records {
+            true => record::places(drive.bytes()).0.to_vec(),
+            false => {
+                let areas = decoded.record.areas;
                 let pages = areas.journal_start / PAGE as u64
                     ..(areas.journal_start + areas.journal_bytes) / PAGE as u64;
                 let said = |page: &u64| {
@@ -150,7 +151,6 @@ fn fade(context: &mut Context, picture: &Picture, records: bool, rng: &mut Rng) 
                 };
                 pages.filter(said).map(|page| page * PAGE as u64).collect()
             }
-            None => return,
         };
         if places.is_empty() {
             continue;
@@ -346,6 +346,6 @@ fn says_all(decoded: &Decoded<'_, Picked>, drive: &Picked) -> bool {
     let now = &decoded.record;
     let newest = record::newest(drive).is_some_and(|own| own.sequence == now.sequence);
     let still = now.groups.iter().all(|group| !group.unclean && !group.loss_accepted);
-    let forgotten = decoded.maps.iter().flatten().any(|map| map.any_forgotten());
-    newest && still && decoded.maps.is_some() && !forgotten
+    let forgotten = decoded.maps.iter().any(|map| map.any_forgotten());
+    newest && still && !forgotten
 }

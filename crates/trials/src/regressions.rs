@@ -26,7 +26,6 @@ fn read(line: &str) -> Option<(u64, Cuts)> {
                 let list = words.next()?.split(',').map(|n| n.parse().ok());
                 cuts.without = list.collect::<Option<_>>()?;
             }
-            "--no-map" => cuts.no_map = true,
             "--one-core" => cuts.one_core = true,
             "--one-lane" => cuts.one_lane = true,
             "--sessions" => cuts.sessions = Some(words.next()?.parse().ok()?),
@@ -45,7 +44,6 @@ mod tests {
     fn cuts_are_written_and_read_alike() {
         let cuts = Cuts {
             without: vec![1, 5],
-            no_map: true,
             one_core: true,
             one_lane: true,
             sessions: Some(2),

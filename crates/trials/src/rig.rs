@@ -26,9 +26,6 @@ pub const BOUND: Nanos = Nanos::from_millis(60_000);
 /// Scratch memory for two plans at a time: more would only have to be zeroed at each start.
 const SETTINGS: Settings = Settings { deadline: DRIVE_DEADLINE, scratch_bytes: 0 };
 
-/// Pauses of a rest that grew beyond this: nothing more happens.
-const SAFE_BY: Nanos = Nanos::from_millis(2_000);
-
 /// Called after every step of a machine.
 pub trait Watch {
     /// A step was made.
@@ -215,8 +212,7 @@ impl Rig {
         }
     }
 
-    /// Waits until no region of the map is dirty, and a crash would be safe if it can be; whether
-    /// no region is dirty.
+    /// Waits until no region of the map is dirty, and a crash is safe; whether that came.
     ///
     /// # Errors
     /// `Stall`.
@@ -225,9 +221,8 @@ impl Rig {
         let mut span = Nanos::from_micros(100);
         loop {
             let Some(status) = self.status(watch)? else { return Ok(true) };
-            let clean = status.region_map.is_none_or(|map| map.dirty_regions == 0);
-            // Where drives are too small for a journal, nothing makes it safe.
-            if clean && (status.crash_safe || span > SAFE_BY) {
+            let clean = status.region_map.dirty_regions == 0;
+            if clean && status.crash_safe {
                 return Ok(true);
             }
             if self.world.now() > limit {

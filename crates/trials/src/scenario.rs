@@ -4,10 +4,13 @@
 //! draws from generators of its own. So steps can be left out, or a machine made smaller, and the
 //! rest stays as it is: that is how failures shrink.
 
-use crate::abilities::{CATCH_UP, DRIVE_DISCARD, REGION_MAP};
+use crate::abilities::{CATCH_UP, DRIVE_DISCARD};
+use crate::rig::ARRAY;
 use crate::trouble::{self, Kind};
 use core::fmt;
-use engine::manage::command::{TaskAction, TaskKind};
+use engine::limits::DRIVES_MAX;
+use engine::manage::command::{NewArray, TaskAction, TaskKind};
+use engine::manage::plan::{Offered, plan};
 use layout::Level;
 use sim::drive::{DiscardContent, Tears};
 use sim::{DriveConfig, Rng, WorldConfig};
@@ -32,8 +35,7 @@ pub enum Host {
     Read,
     /// Flush.
     Flush,
-    /// Discard, or write zeros to, all of a row (a band of every group), which with a region map
-    /// is forgotten.
+    /// Discard, or write zeros to, all of a row (a band of every group), which is forgotten.
     Row {
         /// Zeros are wanted.
         zero: bool,
@@ -162,8 +164,8 @@ pub struct Scenario {
     /// Blocks may be unreadable on one drive more than redundancy covers: then errors are right,
     /// wrong bytes never.
     pub beyond: bool,
-    /// The array has a region map.
-    pub map: bool,
+    /// Cores of the machine that makes it.
+    pub made_on: u16,
     /// Bytes of a row: one band of every group of a range.
     pub row: u64,
     /// Where the data area of every drive begins, and its bytes.
@@ -190,8 +192,6 @@ pub struct Scenario {
 pub struct Cuts {
     /// Steps left out.
     pub without: Vec<usize>,
-    /// No region map.
-    pub no_map: bool,
     /// One core only.
     pub one_core: bool,
     /// One request of hosts at a time.
@@ -207,9 +207,6 @@ impl fmt::Display for Cuts {
         if !self.without.is_empty() {
             let list: Vec<String> = self.without.iter().map(usize::to_string).collect();
             write!(f, " --without {}", list.join(","))?;
-        }
-        if self.no_map {
-            f.write_str(" --no-map")?;
         }
         if self.one_core {
             f.write_str(" --one-core")?;
@@ -227,43 +224,59 @@ impl fmt::Display for Cuts {
     }
 }
 
-/// Where the data area of a drive begins, and how many bytes it has.
-fn data_area(bytes: u64, map: bool) -> (u64, u64) {
-    if map {
-        let split = format::split(bytes / MIB * MIB);
-        (split.data_offset, split.data_bytes)
-    } else {
-        (format::DATA_OFFSET, format::data_bytes(bytes, false))
-    }
+/// Most cores of a session.
+const CORES_MOST: u16 = 4;
+
+/// What people ask for who make the array of a trial.
+pub fn new_array(level: Level, strip_bytes: u32) -> NewArray {
+    NewArray { name: ARRAY.into(), level, strip_bytes, block_bytes: None }
 }
 
-/// The smallest drive whose data area has so many bands, with some bytes behind its tail area.
-pub fn drive_bytes(bands: u64, map: bool) -> u64 {
-    let mut bytes = 3 * MIB;
-    while data_area(bytes, map).1 < bands * MIB {
-        bytes += MIB;
-    }
-    bytes + 8192
+/// Where the data area of drives of so many bytes begins, and how many it has; none of drives that
+/// are too small.
+fn data_area(new: &NewArray, width: usize, cores: u16, drive: &DriveConfig) -> (u64, u64) {
+    let (bytes, block_bytes) = (drive.bytes, drive.block_bytes);
+    let offered = Offered { path: String::new(), bytes, block_bytes, is_file: true };
+    let made = plan(new, &vec![offered; width], cores);
+    made.map_or((0, 0), |plan| (plan.split.data_offset, plan.layout.data_bytes()))
 }
 
-/// What a region map makes of a scenario. Drawn from a generator of its own, so that nothing else
-/// changes where it is left out.
-fn with_map(scenario: &mut Scenario) {
+/// The smallest drive whose data area has so many bands, with some bytes behind its tail area, for
+/// an array that is made on so many cores.
+pub fn drive_bytes(new: &NewArray, width: usize, cores: u16, bands: u64) -> u64 {
+    let mut drive = DriveConfig { block_bytes: 4096, ..DriveConfig::new(3 * MIB, 0) };
+    while data_area(new, width, cores, &drive).1 < bands * MIB {
+        drive.bytes += MIB;
+    }
+    drive.bytes + 8192
+}
+
+/// How many cores make an array so that it runs on as many as any session has: one, if that is
+/// enough.
+fn cores_for(new: &NewArray, width: usize) -> u16 {
+    let same =
+        |bands| drive_bytes(new, width, 1, bands) == drive_bytes(new, width, CORES_MOST, bands);
+    if same(1) { 1 } else { CORES_MOST }
+}
+
+/// How large the drives are, and what of the array is written at all. Drawn from a generator of its
+/// own.
+fn bands(scenario: &mut Scenario) {
     let mut rng = Rng::new(scenario.seed ^ 0x6d61_7073);
-    if !REGION_MAP.there || !rng.chance(75) {
-        return;
-    }
+    let more = !rng.chance(75);
     use DiscardContent::{Changing, Old, Random, Unsupported, Zero};
-    scenario.map = true;
     let small = scenario.row <= 3 * MIB;
-    let rows = if small && rng.chance(20) { 1 + rng.below(3) } else { 0 };
+    let rows = if small && rng.chance(if more { 40 } else { 20 }) { 1 + rng.below(3) } else { 0 };
     let mut bands = if rows > 0 { rows + rng.below(2) } else { 1 + rng.below(2) };
     if rows > 1 && Rng::new(scenario.seed ^ 0x6761_7073).chance(20) {
         let gap = format::limits::REGION_BITS - 1;
         (bands, scenario.gap) = (bands + gap, gap * scenario.row);
     }
+    let (level, width, made_on) = (scenario.level, scenario.width, scenario.made_on);
+    let new = new_array(level, scenario.strip);
+    let bytes = drive_bytes(&new, width, made_on, bands);
     for drive in &mut scenario.drives {
-        drive.bytes = drive_bytes(bands, true);
+        drive.bytes = bytes;
         if DRIVE_DISCARD.there {
             drive.discard = [Old, Zero, Random, Changing, Unsupported][rng.index(5)];
         }
@@ -273,7 +286,7 @@ fn with_map(scenario: &mut Scenario) {
         // Nobody else has the pages of a drive without redundancy.
         drive.tears.unreadable |= scenario.level == Level::Jbod;
     }
-    scenario.data = data_area(scenario.drives[0].bytes, true);
+    scenario.data = data_area(&new, width, made_on, &scenario.drives[0]);
     for step in scenario.sessions.iter_mut().flat_map(|s| &mut s.steps) {
         match step.what {
             What::Drive(Fault::Unreadable, victim) if rng.chance(15) => {
@@ -314,6 +327,9 @@ fn garble(scenario: &mut Scenario) {
     }
 }
 
+/// Most drives of most arrays that have many: more cost more.
+const WIDE: usize = 32;
+
 fn geometry(rng: &mut Rng) -> (Level, usize) {
     let (least, level) = [
         (2, Level::Raid0),
@@ -330,11 +346,16 @@ fn geometry(rng: &mut Rng) -> (Level, usize) {
         (4, Level::Raid10),
     ][rng.index(12)];
     let most = match rng.below(100) {
-        0 => 32,
+        0 => WIDE,
         1..10 => 9,
         _ => least + 2,
     };
-    let width = rng.between(least as u64, most as u64) as usize;
+    let mut width = rng.between(least as u64, most as u64) as usize;
+    // From a generator of its own: what else is drawn of narrower arrays stays as it is.
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7769_6465);
+    if most == WIDE && own.chance(25) {
+        width = own.between(WIDE as u64 + 1, DRIVES_MAX as u64) as usize;
+    }
     (level, if level == Level::Raid10 { width / 2 * 2 } else { width })
 }
 
@@ -354,13 +375,13 @@ impl Scenario {
     /// What `seed` means.
     pub fn new(seed: u64) -> Self {
         let mut scenario = Self::plain(seed);
-        with_map(&mut scenario);
+        bands(&mut scenario);
         garble(&mut scenario);
         trouble::add(&mut scenario);
         scenario
     }
 
-    /// What it means for an array without a region map.
+    /// What it means, with drives of one band.
     fn plain(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x7472_6961_6c73);
         let (level, width) = geometry(&mut rng);
@@ -371,10 +392,13 @@ impl Scenario {
             strip /= 2;
         }
         let strip = strip.max(4096);
-        let bands = if rng.chance(10) && width < 6 { 2 } else { 1 };
+        let many = rng.chance(10);
         let cache = rng.below(3);
         let spares = if lose > 0 { 1 + rng.index(2) } else { 0 };
-        let drive = |rng: &mut Rng| drive(rng, drive_bytes(bands, false), block, cache);
+        let new = new_array(level, strip);
+        let made_on = if many { CORES_MOST } else { cores_for(&new, width) };
+        let bytes = drive_bytes(&new, width, made_on, 1);
+        let drive = |rng: &mut Rng| drive(rng, bytes, block, cache);
         let mut drives: Vec<_> = (0..width + spares).map(|_| drive(&mut rng)).collect();
         for spare in &mut drives[width..] {
             // A rebuild that lasts is met by more.
@@ -394,8 +418,8 @@ impl Scenario {
         let sessions = 0..1 + rng.index(3);
         let sessions = sessions.map(|_| session(&mut rng, &mut numbers, (count, beyond))).collect();
         let unit = u64::from(block);
-        let pictures = 40;
-        let data = data_area(drives[0].bytes, false);
+        let pictures = if width > WIDE { 10 } else { 40 };
+        let data = data_area(&new, width, made_on, &drives[0]);
         let row = (width - lose * (width / group)) as u64 * MIB;
         Self {
             seed,
@@ -404,7 +428,7 @@ impl Scenario {
             width,
             victims,
             beyond,
-            map: false,
+            made_on,
             row: if level == Level::Jbod { MIB } else { row },
             data,
             strip,
@@ -419,11 +443,6 @@ impl Scenario {
 
     /// The same with parts left out.
     pub fn reduced(mut self, cuts: &Cuts) -> Self {
-        if cuts.no_map {
-            self = Self::plain(self.seed);
-            garble(&mut self);
-            trouble::add(&mut self);
-        }
         if let Some(n) = cuts.sessions {
             self.sessions.truncate(n.max(1));
         }
@@ -598,10 +617,9 @@ impl fmt::Display for Scenario {
         let Self { level, width, strip, volume, victims, .. } = self;
         writeln!(
             f,
-            "{level} of {width} drives (+{} spare){}, strips of {strip}, blocks of {}, a volume of \
+            "{level} of {width} drives (+{} spare), strips of {strip}, blocks of {}, a volume of \
              {volume} bytes, volatile caches {:?}, faults may befall slots {victims:?}",
             self.drives.len() - width,
-            if self.map { " with a region map" } else { "" },
             self.unit,
             self.drives.iter().map(|d| d.volatile_cache).collect::<Vec<_>>(),
         )?;
@@ -613,5 +631,18 @@ impl fmt::Display for Scenario {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_arrays_have_many_drives_and_some_the_most() {
+        let widths = (0..20_000).map(|seed| geometry(&mut Rng::new(seed)).1);
+        let wide: Vec<usize> = widths.filter(|width| *width > WIDE).collect();
+        assert!((20..100).contains(&wide.len()), "{wide:?}");
+        assert!(wide.iter().all(|width| *width <= DRIVES_MAX) && wide.contains(&DRIVES_MAX));
     }
 }

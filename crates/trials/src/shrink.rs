@@ -50,7 +50,6 @@ pub fn shrink(seed: u64, line: &str) -> (Cuts, String) {
             break;
         }
     }
-    better(Cuts { no_map: true, ..best.0.clone() }, &mut best);
     better(Cuts { one_core: true, ..best.0.clone() }, &mut best);
     better(Cuts { one_lane: true, ..best.0.clone() }, &mut best);
     let scenario = Scenario::new(seed).reduced(&best.0);

@@ -9,12 +9,12 @@ use crate::lists;
 use crate::owed::Owed;
 use crate::point::{self, Aim, Context};
 use crate::rig::{ARRAY, Blind, Rig, references_in_order};
-use crate::scenario::{Cuts, End, Scenario};
+use crate::scenario::{Cuts, End, Scenario, new_array};
 use crate::session::Floor;
 use crate::tally::Tally;
 use crate::trouble::Kind;
 use crate::versions::Versions;
-use engine::manage::command::{NewArray, Request};
+use engine::manage::command::Request;
 use sim::{Rng, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
         unit: scenario.unit,
         areas: Areas {
             // Drives of the trials are so small that it has one MiB.
-            map: if scenario.map { MIB..2 * MIB } else { 0..0 },
+            map: MIB..2 * MIB,
             data: scenario.data.0..scenario.data.0 + scenario.data.1,
             decayed: Vec::new(),
             map_decayed: false,
@@ -104,15 +104,10 @@ impl Trial<'_> {
 
     fn create(&mut self) -> Outcome<()> {
         let scenario = self.scenario;
-        let config = WorldConfig { mail_delay_most: Nanos(0), ..WorldConfig::new(self.rng.bits()) };
+        let (cores, mail_delay_most) = (scenario.made_on, Nanos(0));
+        let config = WorldConfig { cores, mail_delay_most, ..WorldConfig::new(self.rng.bits()) };
         let rig = Rig::new(config);
-        let new = NewArray {
-            name: ARRAY.into(),
-            level: scenario.level,
-            strip_bytes: scenario.strip,
-            block_bytes: None,
-            region_map: scenario.map,
-        };
+        let new = new_array(scenario.level, scenario.strip);
         let list = references_in_order(&self.drives[..scenario.width]);
         let made = rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?;
         made.map_err(|error| Failure::new(Oracle::Start, format!("not made: {error}")))?;
@@ -151,7 +146,8 @@ impl Trial<'_> {
         let found = pick(&self.drives);
         let before = Before::of(&found, self.owed);
         self.owed = before.owed;
-        let owing = self.owing(&before);
+        // With parity not to be counted on only for a cause that is known.
+        let owing = before.decoded().map_or(true, |d| before.owed.any() && d.owes_regions());
         before.forgive_maps(&mut self.versions.borrow_mut(), &mut self.context.tally);
         let lost = before.lost(&self.versions.borrow(), self.scenario.unit);
         let most = self.scenario.pictures / self.scenario.sessions.len();
@@ -201,7 +197,7 @@ impl Trial<'_> {
     fn rest(&mut self, rig: &Rig) -> Outcome<()> {
         // From a generator of its own: what else is drawn stays as it is.
         let mut own = Rng::new(self.scenario.seed ^ 0x0073_7469_6c6c);
-        if !self.scenario.map || !own.coin() || !rig.rest(&mut Blind)? {
+        if !own.coin() || !rig.rest(&mut Blind)? {
             return Ok(());
         }
         let Some(status) = rig.status(&mut Blind)? else { return Ok(()) };
@@ -227,25 +223,6 @@ impl Trial<'_> {
         let newest = picked.iter().filter_map(crate::decoder::record::newest);
         let newest = newest.max_by_key(|r| r.sequence);
         newest.is_some_and(|record| record.groups.iter().all(|g| !g.unclean))
-    }
-
-    /// Whether a resync is owed, so that parity is not to be counted on. With a region map only for
-    /// a cause that is known.
-    fn owing(&self, before: &Before<'_>) -> bool {
-        if self.scenario.map {
-            return before.decoded().map_or(true, |d| before.owed.any() && d.owes_regions());
-        }
-        let picked = pick(&self.drives);
-        let newest = picked.iter().filter_map(crate::decoder::record::newest);
-        let newest = newest.max_by_key(|r| r.sequence);
-        newest.is_none_or(|record| {
-            let stripes = |g: usize| {
-                let range = record.ranges.iter().rev().find(|r| r.first_group <= g);
-                range.map_or(0, crate::decoder::array::stripes)
-            };
-            let mut groups = record.groups.iter().enumerate();
-            groups.any(|(g, group)| group.unclean || group.border < stripes(g))
-        })
     }
 
     fn end(&mut self, rig: &Rig, camera: &mut Camera, end: End) -> Outcome<()> {

@@ -129,9 +129,7 @@ fn more(scenario: &mut Scenario, redundant: usize) {
         1 => Kind::Worn,
         _ => Kind::Paused,
     };
-    if kind == Kind::Rows
-        && scenario.drives[0].bytes < crate::scenario::drive_bytes(2, scenario.map)
-    {
+    if kind == Kind::Rows && scenario.data.1 < 2 * MIB {
         return;
     }
     scenario.trouble = Some(kind);
@@ -151,7 +149,7 @@ fn more(scenario: &mut Scenario, redundant: usize) {
 /// that have no other trouble.
 fn brown(scenario: &mut Scenario, redundant: usize) {
     let mut rng = Rng::new(scenario.seed ^ 0x6272_6f77);
-    if !scenario.map || redundant == 0 || !rng.chance(25) {
+    if redundant == 0 || !rng.chance(25) {
         return again(scenario, redundant);
     }
     scenario.trouble = Some(Kind::Brown);
@@ -182,7 +180,7 @@ fn brown(scenario: &mut Scenario, redundant: usize) {
 fn again(scenario: &mut Scenario, redundant: usize) {
     let mut rng = Rng::new(scenario.seed ^ 0x6167_6169);
     let parity = matches!(scenario.level, Level::Raid5 | Level::Raid6);
-    if !scenario.map || redundant == 0 || !parity || !rng.chance(25) {
+    if redundant == 0 || !parity || !rng.chance(25) {
         return lone(scenario, redundant);
     }
     scenario.trouble = Some(Kind::Again);
@@ -210,7 +208,7 @@ fn again(scenario: &mut Scenario, redundant: usize) {
 fn lone(scenario: &mut Scenario, redundant: usize) {
     let mut rng = Rng::new(scenario.seed ^ 0x6c6f_6e65);
     let raid6 = scenario.level == Level::Raid6;
-    if !scenario.map || redundant < 2 || !raid6 || !rng.chance(40) {
+    if redundant < 2 || !raid6 || !rng.chance(40) {
         return;
     }
     scenario.trouble = Some(Kind::Lone);

@@ -7,9 +7,11 @@
 //! Invariant: this crate depends on nothing and does no I/O.
 
 mod mutants;
+mod set;
 mod size;
 mod uuid;
 
+pub use set::{SlotSet, StripSet};
 pub use size::{format_size, parse_size};
 pub use uuid::Uuid;
 

@@ -46,7 +46,7 @@ pub fn invariants_name_their_check(files: &[File]) -> Vec<Finding> {
 
 /// Whether a Rust source has a test of this name: a function with the attribute, or a case that a
 /// macro makes one of.
-fn has_test(code: &str, name: &str) -> bool {
+pub(super) fn has_test(code: &str, name: &str) -> bool {
     places(code, name).any(|at| {
         let Some(before) = code[..at].strip_suffix("fn ") else {
             return code.contains("macro_rules!");
@@ -56,11 +56,28 @@ fn has_test(code: &str, name: &str) -> bool {
     })
 }
 
-/// Every `` `test:NAME` `` of a page is a test of a Rust source, or a function of a Python one.
+/// Where the trials' named words are.
+const NAMED: &str = "crates/trials/src/named.rs";
+
+/// The file of the trials that has a word of this name.
+pub(super) fn named_word<'a>(files: &'a [File], name: &str) -> Option<&'a File> {
+    let word = format!("word(\"{name}\",");
+    files.iter().find(|file| file.path == NAMED && file.text.contains(&word))
+}
+
+/// Every `` `test:NAME` `` of a page is a test of a Rust source, or a function of a Python one;
+/// every `` `seed:NAME` `` a named word of the trials.
 pub fn named_tests_exist(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|f| f.path.ends_with(".md")) {
         for (index, line) in file.text.lines().enumerate() {
+            for rest in line.split("`seed:").skip(1) {
+                let name = rest.split('`').next().unwrap_or("");
+                if name != "NAME" && named_word(files, name).is_none() {
+                    let message = format!("no named word `{name}` in {NAMED}: name one that is");
+                    findings.push(Finding::new(file, index + 1, message));
+                }
+            }
             for rest in line.split("`test:").skip(1) {
                 let name = rest.split('`').next().unwrap_or("");
                 let plain = !name.is_empty() && name.bytes().all(super::scan::is_word);
@@ -174,11 +191,13 @@ mod tests {
                 false,
             ),
             File::new("script/test_x.py", "def three():\n", false),
+            File::new("docs/c.md", "`seed:six`\n`seed:seven` `seed:NAME`\n", false),
+            File::new(NAMED, "//! A.\nword(\"six\", Raid5);\n", false),
         ];
         expect(
             named_tests_exist,
             &files,
-            &["docs/a.md:1", "docs/a.md:2", "docs/b.md:1", "docs/b.md:3"],
+            &["docs/a.md:1", "docs/a.md:2", "docs/b.md:1", "docs/b.md:3", "docs/c.md:2"],
         );
     }
 }

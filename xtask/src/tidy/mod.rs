@@ -4,10 +4,15 @@
 //! and what to do about it. Rules look at text, not at types: they are quick, they err on the
 //! side of silence, and each has a test on planted bad input that it must report.
 
+pub mod circles;
 pub mod crates;
 pub mod docs;
 pub mod files;
+pub mod glossary;
+pub mod json;
 pub mod modules;
+pub mod promises;
+pub mod records;
 pub mod scan;
 pub mod scripts;
 pub mod size;
@@ -43,7 +48,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 25] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -60,11 +65,15 @@ const RULES: [Rule; 21] = [
     crates::conditions,
     crates::mutants,
     crates::printing,
+    circles::inside,
     docs::crates_are_mentioned,
     docs::invariants_name_their_check,
     docs::named_tests_exist,
     docs::links_lead_somewhere,
+    glossary::modules_have_a_row,
+    promises::tests_of_promises,
     scripts::runnable,
+    records::readable,
 ];
 
 /// Every finding of every rule, in order of place.

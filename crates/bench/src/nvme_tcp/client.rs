@@ -130,7 +130,7 @@ impl Address {
         stream.set_nodelay(true)?;
         stream.write_all(&InitializeRequest::default().encode())?;
         stream.read_exact(&mut [0; pdu::INITIALIZE_BYTES])?;
-        let (subsystem, host) = (self.subsystem.clone(), self.host.clone());
+        let (subsystem, host) = (self.subsystem.clone(), Some(self.host.clone()));
         let data = ConnectData { host_id: [1; 16], controller, subsystem, host }.encode();
         let connect = Connect {
             format: 0,

@@ -8,9 +8,11 @@
 //! does only one of them it would be the smaller of the two. Here a core does both.
 //!
 //! - [`client`]: the initiator. [`echo`]: the yardstick. [`served`]: the target.
+//! - [`pinned`]: a target that may use no CPU beside its core's.
 
 mod client;
 mod echo;
+mod pinned;
 mod served;
 
 use crate::bay::{Bay, Make, Source};
@@ -44,6 +46,8 @@ pub struct NvmeTcpBench {
     pub drive_bytes: u64,
     /// Files in this directory of a RAM-backed file system, else drives in this process's memory.
     pub dir: Option<PathBuf>,
+    /// Measures also a target that may use only as many CPUs as it has data cores.
+    pub pin: bool,
 }
 
 impl Default for NvmeTcpBench {
@@ -55,6 +59,7 @@ impl Default for NvmeTcpBench {
             connections: 1000,
             drive_bytes: 256 << 20,
             dir: None,
+            pin: false,
         }
     }
 }
@@ -119,6 +124,10 @@ impl Cpus {
         let all = rustix::thread::sched_getaffinity(None);
         let has = |cpu: &usize| all.as_ref().is_ok_and(|all| all.is_set(*cpu));
         Self((0..CpuSet::MAX_CPU).filter(has).collect())
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// Keeps the calling thread on one of them, if there are so many.
@@ -319,7 +328,8 @@ pub fn bench_nvme_tcp(
     }
     let mut report = Report::new(version, command);
     progress("making and filling the drives");
-    let needed = options.drive_bytes.saturating_mul(DRIVES as u64 + 1);
+    let drives = DRIVES * if options.pin { 2 } else { 1 } + 1;
+    let needed = options.drive_bytes.saturating_mul(drives as u64);
     match &options.dir {
         Some(dir) => check_room(dir, needed)?,
         None => check_memory(needed)?,
@@ -347,6 +357,12 @@ pub fn bench_nvme_tcp(
     idle(options, &address, &mut report)?;
     progress("memory of connections");
     memory(options, &address, &mut report)?;
+    if options.pin {
+        progress("a target with no CPU beside its core's");
+        let files = files(DRIVES)?;
+        let source = source(&files, DRIVES);
+        pinned::measure(options, &cpus, (&address, bytes), source, &mut report)?;
+    }
     let drives = source(&alone, 1).open()?;
     let aim = Aim::Drives { drives, start: 0, bytes: options.drive_bytes };
     let (record, bytes) = (Arc::new(Record::new(options.drive_bytes)), options.drive_bytes);

@@ -8,7 +8,7 @@ use core::ops::Range;
 use format::LostReason;
 use io::{BlockError, Buf, BufMut, DriveError};
 use std::sync::Arc;
-use units::{CoreId, Generation, GroupNo, Slot};
+use units::{CoreId, Generation, GroupNo, Slot, SlotSet};
 
 /// Names a running array within the engine; never used again after a stop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -101,8 +101,8 @@ pub struct Checked {
     pub mismatch: bool,
     /// They did not somewhere, and nobody can know which strip is wrong there.
     pub unlocated: bool,
-    /// The slots whose strips were found to be wrong: bit `i` for slot `i`.
-    pub guilty: u32,
+    /// The slots whose strips were found to be wrong.
+    pub guilty: SlotSet,
     /// A drive that counts could not read some of its blocks.
     pub unreadable: bool,
     /// Something was written: what did not agree, or what could not be read.

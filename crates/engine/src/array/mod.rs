@@ -35,7 +35,6 @@ use crate::mail::Mail as EngineMail;
 use crate::mutants::{self, Mutant};
 use crate::region::table::{Entry, Table, TableStart};
 use crate::stripe::compute::Accelerated;
-use crate::stripe::plan::StripSet;
 use crate::stripe::scratch::Scratch;
 use crate::stripe::table::{Origin, StripeKey, StripeTable, Waiting};
 use crate::stripe::worker;
@@ -51,7 +50,7 @@ use pending::{Answer, Pending};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{CoreId, Generation, GroupNo, Slot, StripIndex};
+use units::{CoreId, Generation, GroupNo, Slot, SlotSet, StripIndex};
 use view::{DirectWrites, SlotState, View};
 
 /// The core that owns an array's configuration.
@@ -92,14 +91,14 @@ type Flushes<E> = arrayvec::ArrayVec<(Slot, Doing<E>), DRIVES_MAX>;
 
 /// Waits for flushes, all at once: one may have to begin when another's is over. The slots whose
 /// drives failed theirs.
-pub(crate) async fn failed_flushes<E: Host>(mut flushes: Flushes<E>) -> StripSet {
-    let mut failed = StripSet::default();
+pub(crate) async fn failed_flushes<E: Host>(mut flushes: Flushes<E>) -> SlotSet {
+    let mut failed = SlotSet::EMPTY;
     poll_fn(|cx| {
         flushes.retain(|(slot, ticket)| match Pin::new(ticket).poll(cx) {
             Poll::Pending => true,
             Poll::Ready(Ok(())) => false,
             Poll::Ready(Err(_)) => {
-                failed = failed.or(StripSet::one(slot.index()));
+                failed.insert(*slot);
                 false
             }
         });
@@ -510,10 +509,9 @@ impl<E: Host> Array<E> {
     }
 
     /// The same of several, by slot: all are told of before any is waited for.
-    pub(crate) async fn fail_all_and_wait(&self, bound: &Bound<E>, slots: StripSet) {
-        let slots = || slots.iter().map(|i| Slot(i as u16));
-        slots().for_each(|slot| self.fail(bound, slot));
-        for slot in slots() {
+    pub(crate) async fn fail_all_and_wait(&self, bound: &Bound<E>, slots: SlotSet) {
+        slots.iter().for_each(|slot| self.fail(bound, slot));
+        for slot in slots.iter() {
             self.out(bound, slot).await;
         }
     }
@@ -595,7 +593,7 @@ impl<E: Host> Array<E> {
         }
         let mut failed = failed_flushes(tickets).await;
         if mutants::is(Mutant::FlushErrorLost) {
-            failed = StripSet::default();
+            failed = SlotSet::EMPTY;
         }
         self.fail_all_and_wait(&bound, failed).await;
         if failed.is_empty() && bound.view.volatile_cache && bound.view.flight_key != 0 {

@@ -192,6 +192,9 @@ mod tests {
         let wide = layout(Level::Raid6, 32);
         assert_eq!(shape(&wide, 64, 16).unwrap().slice_bytes, 32 << 10);
         assert_eq!(shape(&wide, 1, 4).unwrap().slice_bytes, 2 << 10);
+        let widest = layout(Level::Raid6, 64);
+        assert_eq!(shape(&widest, 64, 16).unwrap().slice_bytes, 16 << 10);
+        assert_eq!(shape(&widest, 1, 4).unwrap().slice_bytes, 1 << 10);
         assert_eq!(Shape::new(&wide, MIB, 32, 4096), None, "too many lanes");
         assert!(has_journal(&wide) && !has_journal(&layout(Level::Raid1, 2)), "mirrors need none");
     }

@@ -22,7 +22,7 @@
 use crate::Host;
 use crate::buffers::copy;
 use crate::journal::GROUP;
-use crate::limits::{DOUBTS_AT_ONCE, SLICE_BYTES_MAX};
+use crate::limits::{DOUBT_STRIPS_AT_ONCE, DOUBTS_AT_ONCE, SLICE_BYTES_MAX};
 use crate::lost::{Ranges, from_record};
 use crate::manage::area::{Said, in_sync, settle, spread};
 use crate::manage::command::ManageError;
@@ -220,6 +220,12 @@ impl<E: Host> Doubt<'_, E> {
         (layout.k(GROUP).into(), layout.m(GROUP).into(), block)
     }
 
+    /// How many columns are in memory at the same time.
+    fn at_once(&self) -> usize {
+        let (k, m, _) = self.shape();
+        DOUBTS_AT_ONCE.min(DOUBT_STRIPS_AT_ONCE / (k + m))
+    }
+
     /// The drive of a strip, if it is there, and where its columns begin on it.
     fn strip(&self, columns: &Columns, strip: usize) -> (Slot, Option<&Watched<E>>, u64) {
         let stripe = StripeNo(columns.stripe);
@@ -335,7 +341,7 @@ impl<E: Host> Doubt<'_, E> {
     /// What is lost of all columns, and not listed.
     async fn look(&self, all: &[Columns], out: &mut Vec<Missing>) -> Result<Looked, ManageError> {
         let mut lost = Vec::new();
-        for some in all.chunks(DOUBTS_AT_ONCE) {
+        for some in all.chunks(self.at_once()) {
             let Some(strips) = self.read(some, out).await? else {
                 return Ok(Looked::Again);
             };
@@ -354,7 +360,7 @@ impl<E: Host> Doubt<'_, E> {
         all: &[Columns],
         out: &mut Vec<Missing>,
     ) -> Result<bool, ManageError> {
-        for some in all.chunks(DOUBTS_AT_ONCE) {
+        for some in all.chunks(self.at_once()) {
             let Some(strips) = self.read(some, out).await? else {
                 return Ok(false);
             };

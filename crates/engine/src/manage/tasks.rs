@@ -146,6 +146,16 @@ enum End {
     Unmoved(u64),
 }
 
+/// Stripes by the slot whose strip was wrong.
+#[derive(Clone, Copy)]
+pub(super) struct Wrong([u64; DRIVES_MAX]);
+
+impl Default for Wrong {
+    fn default() -> Self {
+        Self([0; DRIVES_MAX])
+    }
+}
+
 /// What a window of stripes came to.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sum {
@@ -161,7 +171,7 @@ pub(super) struct Sum {
     pub unreadable: u64,
     pub repaired: u64,
     /// Stripes by the slot whose strip was wrong.
-    pub wrong: [u64; DRIVES_MAX],
+    pub wrong: Wrong,
 }
 
 /// Starts the keeper of an array.
@@ -399,9 +409,7 @@ impl Sum {
         self.unlocated += u64::from(checked.unlocated);
         self.unreadable += u64::from(checked.beyond);
         self.repaired += u64::from(wrong && checked.compared && checked.repaired);
-        for (slot, wrong) in self.wrong.iter_mut().enumerate() {
-            *wrong += u64::from(checked.guilty >> slot & 1);
-        }
+        checked.guilty.iter().for_each(|slot| self.wrong.0[slot.index()] += 1);
         if !checked.compared {
             let why =
                 if checked.unreadable { Hindrance::Unreadable } else { Hindrance::Unavailable };
@@ -500,9 +508,9 @@ impl<E: Host> Managed<E> {
     }
 
     /// Counts the stripes in which a scrub found a slot's strip to be wrong.
-    pub(super) fn blame(&self, wrong: &[u64; DRIVES_MAX]) {
+    pub(super) fn blame(&self, wrong: &Wrong) {
         for (slot, seat) in self.seats.borrow().iter().enumerate() {
-            self.errors.count_wrong(Slot(slot as u16), seat.incarnation, wrong[slot]);
+            self.errors.count_wrong(Slot(slot as u16), seat.incarnation, wrong.0[slot]);
         }
     }
 

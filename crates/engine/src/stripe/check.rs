@@ -40,7 +40,7 @@ use crate::Host;
 use crate::array::message::{Checked, Repair};
 use crate::array::{Array, Bound};
 use crate::buffers::join;
-use crate::limits::{BAD_RANGE_BYTES, SLICE_BYTES_MAX};
+use crate::limits::{BAD_RANGE_BYTES, PARITIES_MAX, SLICE_BYTES_MAX};
 use crate::mutants::{self, Mutant};
 use crate::stripe::execute::{Columns, STRIPS, Unread, Work, Writes, settle, take_out};
 use crate::stripe::give_up;
@@ -51,7 +51,7 @@ use io::{BlockError, Buf, BufMut, Drive};
 use layout::CodeKind;
 use parity::Located;
 use std::rc::Rc;
-use units::Slot;
+use units::{Slot, SlotSet};
 
 /// How a range of a strip is worked on: all of it, or in smaller parts if it has unreadable
 /// blocks, so that those of several strips are not taken together.
@@ -471,9 +471,9 @@ impl<E: Host> Work<'_, E> {
             }
         }
         self.recover_data(bytes, columns).await;
-        let found: arrayvec::ArrayVec<Option<BufMut>, 4> =
+        let found: arrayvec::ArrayVec<Option<BufMut>, PARITIES_MAX> =
             (k..k + m).map(|strip| columns[strip].take()).collect();
-        let lost: arrayvec::ArrayVec<usize, 4> = (k..k + m).collect();
+        let lost: arrayvec::ArrayVec<usize, PARITIES_MAX> = (k..k + m).collect();
         self.recover(&lost, bytes, columns).await;
         let mut differ = StripSet::default();
         for (strip, found) in lost.iter().zip(found) {
@@ -534,7 +534,7 @@ pub(crate) async fn check<E: Host>(
         sum.alone |= part.alone;
         sum.mismatch |= part.mismatch;
         sum.unlocated |= part.unlocated;
-        sum.guilty |= part.guilty;
+        sum.guilty = sum.guilty.or(part.guilty);
         sum.unreadable |= part.unreadable;
         sum.repaired |= part.repaired;
         sum.beyond |= part.beyond;
@@ -717,10 +717,10 @@ impl<E: Host> Work<'_, E> {
     fn judged(&self, verdict: Verdict, bad: StripSet, mirror: bool) -> Checked {
         let alone = alone(self.state.readable.or(bad), self.state.k, mirror);
         let guilty = match verdict {
-            Verdict::Known(strips) => strips
-                .iter()
-                .fold(0, |slots, strip| slots | 1 << self.bound.strip(self.key, strip).2.index()),
-            Verdict::Agree | Verdict::Unknown(_) => 0,
+            Verdict::Known(strips) => {
+                strips.iter().map(|strip| self.bound.strip(self.key, strip).2).collect()
+            }
+            Verdict::Agree | Verdict::Unknown(_) => SlotSet::EMPTY,
         };
         Checked {
             alone,

@@ -10,6 +10,7 @@
 //!   back to this stripe: who took them may be late, and writes over nothing that is in use.
 
 use crate::Host;
+use crate::limits::PARITIES_MAX;
 use crate::mutants::{self, Mutant};
 use crate::stripe::execute::{Columns, STRIPS, Slice, Work};
 use crate::stripe::plan::StripSet;
@@ -112,7 +113,7 @@ impl<E: Host> Work<'_, E> {
             let (these, behind) = rest.split_at(rest.iter().take_while(alike).count());
             rest = behind;
             let range = (first.from - slice.lo) as usize..(first.to() - slice.lo) as usize;
-            let mut outputs = ArrayVec::<Option<&mut [u8]>, 4>::new();
+            let mut outputs = ArrayVec::<Option<&mut [u8]>, PARITIES_MAX>::new();
             for column in parity.iter_mut().take(self.state.m) {
                 outputs.push(column.as_mut().map(|c| &mut c[range.clone()]));
             }
@@ -130,7 +131,7 @@ impl<E: Host> Work<'_, E> {
 
     /// Recovers every data strip that was not read from those that were.
     pub async fn recover_data(&self, bytes: usize, columns: &mut Columns) {
-        let lost: ArrayVec<usize, 4> =
+        let lost: ArrayVec<usize, PARITIES_MAX> =
             (0..self.state.k).filter(|strip| columns[*strip].is_none()).collect();
         self.recover(&lost, bytes, columns).await;
     }
@@ -173,7 +174,7 @@ impl<E: Host> Work<'_, E> {
         &self,
         slice: &Slice<'_>,
         columns: &mut Columns,
-        parity: &mut ArrayVec<Option<Buf>, 4>,
+        parity: &mut ArrayVec<Option<Buf>, PARITIES_MAX>,
     ) {
         for fragment in slice.fragments {
             let strip = usize::from(fragment.strip);
@@ -188,7 +189,7 @@ impl<E: Host> Work<'_, E> {
         let data = StripSet::range(0, code.data());
         let wanted = Wanted::Strips(code, data, StripSet::range(code.data(), code.strips()));
         let single = |strip| slice.single(strip).cloned();
-        let mut outputs: ArrayVec<BufMut, 4> =
+        let mut outputs: ArrayVec<BufMut, PARITIES_MAX> =
             match self.elsewhere(wanted, bytes, single, columns).await {
                 Some((_, outputs)) => outputs.into_iter().collect(),
                 None => {
@@ -213,9 +214,11 @@ impl<E: Host> Work<'_, E> {
         wanted: Wanted,
         (count, bytes): (usize, usize),
         work: impl Fn(&mut [&mut [u8]]),
-    ) -> ArrayVec<BufMut, 4> {
-        let mut outputs: ArrayVec<BufMut, 4> = (0..count).map(|_| self.scratch(bytes)).collect();
-        let mut out: ArrayVec<&mut [u8], 4> = outputs.iter_mut().map(|o| &mut o[..]).collect();
+    ) -> ArrayVec<BufMut, PARITIES_MAX> {
+        let mut outputs: ArrayVec<BufMut, PARITIES_MAX> =
+            (0..count).map(|_| self.scratch(bytes)).collect();
+        let mut out: ArrayVec<&mut [u8], PARITIES_MAX> =
+            outputs.iter_mut().map(|o| &mut o[..]).collect();
         match self.array.accelerated() {
             Some(helper) => {
                 helper.jobs.here(&helper.operation(wanted), bytes, &mut || work(&mut out));

@@ -18,7 +18,7 @@ use crate::Host;
 use crate::array::{Active, Array, Bound};
 use crate::journal::Logged;
 use crate::journal::lane::Wanted;
-use crate::limits::DRIVES_MAX;
+use crate::limits::{DRIVES_MAX, PARITIES_MAX};
 use crate::mutants::{self, Mutant};
 use crate::stripe::give_up;
 use crate::stripe::plan::{Mode, Plan, StripSet, StripeState, plan_write};
@@ -265,7 +265,7 @@ pub(crate) async fn take_out<E: Host>(
     if missed.is_empty() {
         return;
     }
-    let slots = missed.iter().map(|strip| bound.strip(key, strip).2.index()).collect();
+    let slots = missed.iter().map(|strip| bound.strip(key, strip).2).collect();
     array.fail_all_and_wait(bound, slots).await;
 }
 
@@ -350,7 +350,7 @@ impl<E: Host> Work<'_, E> {
             over(self.array, entered, false);
             return Err(failed);
         }
-        let mut parity: ArrayVec<Option<Buf>, 4> = ArrayVec::new();
+        let mut parity: ArrayVec<Option<Buf>, PARITIES_MAX> = ArrayVec::new();
         if modify {
             self.apply_difference(slice, plan.parity, &mut columns);
             for i in 0..self.state.m {
@@ -494,7 +494,7 @@ fn run_length(fragments: &[Fragment]) -> usize {
 /// Writes of a stripe under way, and the strips that missed one.
 pub(crate) struct Writes<'w, 'a, E: Host> {
     work: &'w Work<'a, E>,
-    tickets: ArrayVec<(u8, Doing<E>), 64>,
+    tickets: ArrayVec<(u8, Doing<E>), STRIPS>,
     missed: StripSet,
 }
 

@@ -23,6 +23,7 @@ use crate::Host;
 use crate::array::Array;
 use crate::array::message::LostChange;
 use crate::journal::Logged;
+use crate::limits::PARITIES_MAX;
 use crate::mutants::{self, Mutant};
 use crate::stripe::execute::{Columns, Unread, Work, Writes, end};
 use crate::stripe::plan::StripSet;
@@ -203,7 +204,8 @@ impl<E: Host> Work<'_, E> {
         for column in columns.iter_mut().skip(k) {
             column.take().into_iter().for_each(|c| self.array.scratch().put(c));
         }
-        let mut parity: ArrayVec<BufMut, 4> = (0..m).map(|_| self.scratch(bytes)).collect();
+        let mut parity: ArrayVec<BufMut, PARITIES_MAX> =
+            (0..m).map(|_| self.scratch(bytes)).collect();
         {
             let data: ArrayVec<&[u8], { crate::stripe::execute::STRIPS }> = (0..k)
                 .map(|strip| match &columns[strip] {
@@ -211,11 +213,11 @@ impl<E: Host> Work<'_, E> {
                     _ => &zeros[..],
                 })
                 .collect();
-            let mut outputs: ArrayVec<&mut [u8], 4> =
+            let mut outputs: ArrayVec<&mut [u8], PARITIES_MAX> =
                 parity.iter_mut().map(|p| &mut p[..]).collect();
             self.code().generate(&data, &mut outputs);
         }
-        let parity: ArrayVec<_, 4> = parity.into_iter().map(BufMut::freeze).collect();
+        let parity: ArrayVec<_, PARITIES_MAX> = parity.into_iter().map(BufMut::freeze).collect();
         let anew = (k..).zip(&parity);
         let all = || lost.iter().map(|strip| (strip, &zeros)).chain(anew.clone());
         let all = || all().filter(|(strip, _)| self.state.writable.has(*strip));

@@ -21,70 +21,7 @@
 
 use crate::mutants::{self, Mutant};
 
-/// The mask of strips `0..n`.
-const fn below(n: usize) -> u64 {
-    if n >= 64 { u64::MAX } else { (1 << n) - 1 }
-}
-
-/// A set of strip indexes of one stripe, as a bit mask.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct StripSet(pub u64);
-
-impl StripSet {
-    /// The strips `from..to`.
-    pub const fn range(from: usize, to: usize) -> Self {
-        Self(below(to) & !below(from))
-    }
-    /// The set of one strip.
-    pub const fn one(strip: usize) -> Self {
-        Self(1 << strip)
-    }
-    /// Whether `strip` is in the set.
-    pub const fn has(self, strip: usize) -> bool {
-        self.0 >> strip & 1 == 1
-    }
-    /// How many strips are in the set.
-    pub const fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-    /// Whether no strip is.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-    /// The strips of either.
-    pub const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-    /// The strips of both.
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-    /// The strips of this that are not in `other`.
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-    /// The first `n` strips of the set (all, if it has fewer).
-    pub fn first(self, n: usize) -> Self {
-        self.iter().take(n).collect()
-    }
-    /// The strips in ascending order.
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        let mut rest = self.0;
-        core::iter::from_fn(move || {
-            (rest != 0).then(|| {
-                let strip = rest.trailing_zeros() as usize;
-                rest &= rest - 1;
-                strip
-            })
-        })
-    }
-}
-
-impl FromIterator<usize> for StripSet {
-    fn from_iter<I: IntoIterator<Item = usize>>(strips: I) -> Self {
-        strips.into_iter().fold(Self::default(), |set, strip| set.or(Self::one(strip)))
-    }
-}
+pub use units::StripSet;
 
 /// What the planner knows of a stripe: strips `0..k` are data, `k..k+m` parity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -82,7 +82,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     }
 
     fn discovery(&self, wanted: &Wanted, into: &mut [u8]) -> Result<(), Status> {
-        let host = &self.terms.controller.association.host;
+        let host = self.terms.controller.association.host.as_ref();
         let (generation, places) = self.server.target.discovery(host, &self.terms.local);
         wanted.part(&log::discovery(generation, &places), into)
     }

@@ -203,6 +203,10 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
     if is_discovery && connect.entries_less_one >= DISCOVERY_ENTRIES {
         return Err(wrong(Wrong::ENTRIES));
     }
+    // Its answers are by the host's name.
+    if is_discovery && data.host.is_none() {
+        return Err(wrong(Wrong::HOST));
+    }
     let kind = if is_discovery { ControllerKind::Discovery } else { ControllerKind::Io };
     let association = Association {
         subsystem: data.subsystem.clone(),
@@ -218,13 +222,17 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
         }
         server.env.sleep(LOOK).await;
     }
+    let (is_settled, has_name) = (server.target.is_settled(), data.host.is_some());
     server.target.associate(association, connect.keep_alive_ms).map_err(|why| match why {
-        NoController::Subsystem if server.target.is_settled() => wrong(Wrong::SUBSYSTEM),
+        NoController::Subsystem if is_settled => wrong(Wrong::SUBSYSTEM),
         NoController::Subsystem | NoController::Absent => {
             (Status::CONNECT_PARAMETERS.passing(), Wrong::SUBSYSTEM.result())
         }
-        NoController::Host if server.target.is_settled() => (Status::CONNECT_HOST, 0),
-        NoController::Host => (Status::CONNECT_HOST.passing(), 0),
+        NoController::Host => {
+            let (status, result) =
+                if has_name { (Status::CONNECT_HOST, 0) } else { wrong(Wrong::HOST) };
+            (if is_settled { status } else { status.passing() }, result)
+        }
         NoController::Full => (Status::CONNECT_BUSY, 0),
     })
 }

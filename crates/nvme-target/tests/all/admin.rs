@@ -1,7 +1,7 @@
 //! How hosts come in, and what controllers say of themselves.
 
 use crate::support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
-use crate::support::{HOST, PORT, Rig, export, nqn};
+use crate::support::{BLOCK, HOST, PORT, Rig, SUBSYSTEM, export, nqn};
 use nvme::command::{admin, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, Wrong, property};
 use nvme::identify::cns;
@@ -135,6 +135,83 @@ fn features_are_read_and_what_may_be_is_set() {
         assert_eq!((abort.status, abort.result), (Status::SUCCESS, 1));
         host.expect(command(0x0d, 0), Data::None, Status::INVALID_OPCODE).await;
     });
+    rig.finish();
+}
+
+/// SPDK's `perf` gives no name unless it is told one. Linux's target and SPDK's take that where any
+/// host may come, and so do we; a list of names has nobody without one in it.
+#[test]
+fn a_host_without_a_name_finds_what_any_host_may_have() {
+    let rig = Rig::new(18);
+    let nameless = |subsystem: &str| {
+        let mut host = rig.host();
+        (host.name, host.subsystem) = (String::new(), subsystem.into());
+        host
+    };
+    let open = "nqn.2026-11.example:open";
+    let invalid = (Status::CONNECT_PARAMETERS, Wrong::HOST.result());
+    let (named, discovery, none) = (nameless(SUBSYSTEM), nameless(DISCOVERY), nameless(open));
+    rig.run(async move {
+        // The discovery service answers by the host's name: without one there is no answer.
+        for host in [named, discovery] {
+            let done = host.join(0, ANY_CONTROLLER).await.unwrap();
+            assert_eq!((done.status, done.result), invalid);
+        }
+        let done = none.join(0, ANY_CONTROLLER).await.unwrap();
+        assert_eq!(done.result, Wrong::SUBSYSTEM.result());
+    });
+    let any = |nsid, subsystem: &str| {
+        let subsystem = nqn(subsystem);
+        Export { subsystem, hosts: Hosts::Any, ..export(nsid, 1) }
+    };
+    rig.target.add("open", any(1, open)).unwrap();
+    rig.target.add("second", any(2, SUBSYSTEM)).unwrap();
+    let (admin, io, own) = (nameless(open), nameless(open), rig.host());
+    let (both, to_own, to_nameless) = (nameless(SUBSYSTEM), nameless(SUBSYSTEM), rig.host());
+    let target = rig.target.clone();
+    rig.run(async move {
+        let id = admin.enter().await;
+        assert_eq!(io.join(1, id).await.unwrap().status, Status::SUCCESS);
+        assert_eq!(io.read(0, 1).await.len(), BLOCK);
+        let connected = target.connected("open");
+        assert_eq!((connected.len(), connected[0].host.as_str()), (1, ""));
+        // Of a subsystem that has both it finds the one namespace.
+        let id = both.enter().await;
+        let list = both.identify(cns::ACTIVE_NAMESPACES, 0).await;
+        assert_eq!((u32_at(&list, 0), u32_at(&list, 4)), (2, 0));
+        assert_eq!(target.connected("one"), []);
+        // It is nobody else, and nobody else is it.
+        let own = own.enter().await;
+        let wrong = [to_own.join(1, own).await.unwrap(), to_nameless.join(1, id).await.unwrap()];
+        assert_eq!(wrong.map(|done| done.result), [Wrong::HOST.result(); 2]);
+        // What is only for some any more is taken away.
+        target.add("open", Export { subsystem: nqn(open), ..export(1, 1) }).unwrap();
+        assert!(admin.next_pdu().await.is_err() && io.next_pdu().await.is_err());
+    });
+    rig.finish();
+}
+
+/// It is told to come again where what any host may have may still come.
+#[test]
+fn a_host_without_a_name_comes_again_after_a_restart() {
+    let rig = Rig::starting(19);
+    let join = |status: Status, wrong: Wrong| {
+        let mut host = rig.host();
+        host.name = String::new();
+        rig.run(async move {
+            let done = host.join(0, ANY_CONTROLLER).await.unwrap();
+            assert_eq!((done.status, done.result), (status, wrong.result()));
+        });
+    };
+    join(Status::CONNECT_PARAMETERS.passing(), Wrong::SUBSYSTEM);
+    rig.target.add("one", export(1, 1)).unwrap();
+    join(Status::CONNECT_PARAMETERS.passing(), Wrong::HOST);
+    let absent = |hosts| Absent { subsystem: nqn(SUBSYSTEM), nsid: 2, hosts };
+    rig.target.set_absent([absent(Hosts::Any)]);
+    rig.target.settle();
+    join(Status::CONNECT_PARAMETERS.passing(), Wrong::SUBSYSTEM);
+    rig.target.set_absent([absent(export(1, 1).hosts)]);
+    join(Status::CONNECT_PARAMETERS, Wrong::HOST);
     rig.finish();
 }
 

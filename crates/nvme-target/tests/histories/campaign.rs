@@ -87,6 +87,20 @@ pub fn extent() -> Extent {
     }
 }
 
+/// Histories that failed once.
+const FAILED_ONCE: &str = include_str!("regressions");
+
+/// Runs the histories that failed once; the first that fails again. How many there are.
+pub fn again(history: fn(u64) -> u64) -> Result<usize, (u64, String)> {
+    let lines = FAILED_ONCE.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+    let seeds = lines.filter(|line| !line.is_empty()).map(|line| line.parse().expect("a seed"));
+    let seeds: Vec<u64> = seeds.collect();
+    for seed in &seeds {
+        catch_unwind(|| history(*seed)).map_err(|payload| (*seed, told(&*payload)))?;
+    }
+    Ok(seeds.len())
+}
+
 /// Histories within which a mutant must be caught.
 #[cfg(feature = "mutants")]
 const MOST: u64 = 4000;

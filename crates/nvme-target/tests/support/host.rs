@@ -137,7 +137,7 @@ impl Host {
             host_id: self.host_id,
             controller,
             subsystem: nqn(&self.subsystem),
-            host: nqn(&self.name),
+            host: (!self.name.is_empty()).then(|| nqn(&self.name)),
         };
         data.encode()
     }

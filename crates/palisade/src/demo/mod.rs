@@ -32,6 +32,9 @@ use std::process::ExitCode;
 /// Set in the environment of a daemon that must not outlive who started it.
 const PARENT: &str = "PALISADE_END_WITH_PARENT";
 
+/// Most drives.
+const MOST: i64 = layout::MAX_DRIVES as i64;
+
 /// What `palisade demo` takes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
@@ -39,7 +42,7 @@ pub struct Options {
     #[arg(long, default_value = "5", value_parser = ["0", "1", "5", "6", "10"])]
     pub level: String,
     /// Number of drives [default: 8; with --serve and level 1: 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=32))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=MOST))]
     pub drives: Option<u16>,
     /// Size of each drive [default: 128M; with --serve: enough for a volume of 512M]
     #[arg(long, value_name = "SIZE")]

@@ -33,8 +33,8 @@ proptest! {
     #[test]
     fn updates_in_any_order_equal_generation(
         seed: u64,
-        k in 1usize..=20,
-        m in 1usize..=7,
+        k in 1usize..=62,
+        m in 1usize..=8,
         len in 0usize..600,
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {

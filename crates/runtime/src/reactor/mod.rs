@@ -19,6 +19,7 @@ pub(crate) use pool::Pool as BlockingPool;
 
 use crate::config::Config;
 use crate::doorbell::Doorbell;
+use crate::lookout::Lookout;
 use crate::timer::Timers;
 use core::cell::{Cell, RefCell};
 use core::fmt;
@@ -149,7 +150,7 @@ struct Inner {
     now: Cell<Nanos>,
     /// Who looks at a socket again with the next turn.
     looking: RefCell<Vec<Waker>>,
-    /// For how long a socket that has nothing is looked at again.
+    /// For how long who waits looks around at most.
     spin: Nanos,
     /// What is left to the polled task, and to all tasks in this turn.
     budget: Cell<u32>,
@@ -188,7 +189,7 @@ impl Reactor {
                 start,
                 now: Cell::default(),
                 looking: RefCell::new(Vec::with_capacity(LOOKING)),
-                spin: Nanos(config.spin_time().as_nanos() as u64),
+                spin: Nanos(config.spin.as_nanos() as u64),
                 budget: Cell::new(BUDGET),
                 turn: Cell::new(TURN_BUDGET),
             }),
@@ -202,9 +203,9 @@ impl Reactor {
         uring::Uring::new(config.ring_entries, Arc::new(Doorbell::new()?)).map(drop)
     }
 
-    /// How long the core looks around before it sleeps.
-    pub(crate) fn spin(&self) -> Duration {
-        Duration::from_nanos(self.inner.spin.0)
+    /// Somebody's who begins to wait on this core.
+    pub(crate) fn lookout(&self) -> Lookout {
+        Lookout::new(self.inner.spin)
     }
 
     /// Starts to fill the whole of `into` from byte `offset`.
@@ -239,15 +240,16 @@ impl Reactor {
         DoneTicket(self.start(on, Work::Poll { events: events as u32 }))
     }
 
-    /// A socket has had nothing since the time in `since` (none: it is asked for the first time):
-    /// true after a turn if it is worth another look, false if the kernel had better tell.
+    /// A socket has had nothing since the time in `since` (none: it is asked for the first time),
+    /// and is to be looked at for the time `look`: true after a turn if it is worth another look,
+    /// false if the kernel had better tell.
     ///
     /// Whoever has a peer that answers at once is spared most of the way through the kernel by it:
     /// a poll has to be armed, and its task work run. Everybody looks once more, since other tasks
-    /// may take their time, and a few do as long as a core looks around before it sleeps.
-    pub(crate) async fn look_again(&self, since: &mut Option<Nanos>) -> bool {
+    /// may take their time, and a few do for as long as they are to.
+    pub(crate) async fn look_again(&self, since: &mut Option<Nanos>, look: Nanos) -> bool {
         let is_late = match *since {
-            Some(since) => self.now().since(since) >= self.inner.spin,
+            Some(since) => self.now().since(since) >= look,
             None => false,
         };
         let is_full = self.inner.looking.borrow().len() >= LOOKING;

@@ -38,8 +38,8 @@ pub struct Decoded<'a, R> {
     pub record: Record,
     /// The drive of each slot that takes part.
     pub drives: Vec<Option<&'a R>>,
-    /// The region map of each group, with one.
-    pub maps: Option<Vec<GroupMap>>,
+    /// The region map of each group.
+    pub maps: Vec<GroupMap>,
     /// Pages that a start makes anew from batches, before it serves anything.
     pub(super) overlay: Overlay,
     /// Groups in whose journal batches are missing.
@@ -54,8 +54,6 @@ pub struct Decoded<'a, R> {
     joining: Slots,
     /// Slots whose drives were set back to an older state: they are left out, or filled anew.
     pub set_back: BTreeSet<usize>,
-    /// Without a map: all redundancy was found to be right, whatever the record owes.
-    pub verified: bool,
 }
 
 /// Where a page of a volume lies.
@@ -128,7 +126,6 @@ impl<'a, R: Raw> Decoded<'a, R> {
             doubted: Vec::new(),
             joining,
             set_back,
-            verified: false,
         };
         (all.overlay, all.gaps) = journal::carry_out(&all);
         all.flight = flight::read(&all);
@@ -148,7 +145,8 @@ impl<'a, R: Raw> Decoded<'a, R> {
                 if lacking > range.m {
                     return Err(Refusal::TooManyMissing);
                 }
-                let owes = self.owes(range, position);
+                let group = self.record.groups[range.first_group + position];
+                let owes = group.unclean && !group.guarded;
                 at_risk |= range.kind == 2 && lacking > 0 && owes;
             }
         }
@@ -162,13 +160,6 @@ impl<'a, R: Raw> Decoded<'a, R> {
     /// Where the batches of the journal stand that count, by lane and number.
     pub fn batches(&self) -> journal::Standing {
         journal::standing(self)
-    }
-
-    /// Whether the group's redundancy is not trusted everywhere.
-    fn owes(&self, range: &Range, position: usize) -> bool {
-        let group = self.record.groups[range.first_group + position];
-        let unclean = group.unclean && !group.guarded;
-        range.m > 0 && (unclean || group.border < stripes(range))
     }
 
     /// Whether in-flight pages name something of a seat's page.
@@ -210,30 +201,18 @@ impl<'a, R: Raw> Decoded<'a, R> {
     }
 
     /// The map of a seat's group.
-    fn map(&self, seat: &Seat) -> Option<&GroupMap> {
-        let group = self.record.ranges[seat.range].first_group + seat.position;
-        self.maps.as_ref().map(|maps| &maps[group])
+    fn map(&self, seat: &Seat) -> &GroupMap {
+        &self.maps[self.record.ranges[seat.range].first_group + seat.position]
     }
 
-    /// Whether the band of a stripe was ever written; without a map all were.
+    /// Whether the band of a stripe was ever written.
     pub fn written(&self, seat: &Seat) -> bool {
-        self.map(seat).is_none_or(|map| map.written(seat.stripe))
+        self.map(seat).written(seat.stripe)
     }
 
     /// Whether writes to the stripe may have been under way when the array ended.
     pub fn dirty(&self, seat: &Seat) -> bool {
-        let group = self.record.ranges[seat.range].first_group + seat.position;
-        let group = self.record.groups[group];
-        match self.map(seat) {
-            Some(map) => map.dirty(seat.stripe),
-            None => group.unclean || seat.stripe >= group.border,
-        }
-    }
-
-    /// Whether a stripe of a group is in the region of a seat.
-    pub fn together(&self, seat: &Seat, (group, stripe): (usize, u64)) -> bool {
-        let own = self.record.ranges[seat.range].first_group + seat.position;
-        own == group && self.map(seat).is_some_and(|map| map.together(seat.stripe, stripe))
+        self.map(seat).dirty(seat.stripe)
     }
 
     /// Whether redundancy of a group matches in all that was ever written to it.
@@ -241,14 +220,14 @@ impl<'a, R: Raw> Decoded<'a, R> {
         self.carried(group) || !self.record.groups[group].unclean
     }
 
-    /// Whether a group with a region map owes the resync of a region.
+    /// Whether a group owes the resync of a region.
     pub fn owes_regions(&self) -> bool {
         let owes = |(group, map): (usize, &GroupMap)| {
             let range = self.record.ranges.iter().rfind(|r| r.first_group <= group);
             let lacks = range.is_some_and(|r| self.lacking(r, group - r.first_group) > 0);
             map.any_dirty() && (!self.right(group) || !lacks && map.any_forgotten())
         };
-        self.maps.iter().flatten().enumerate().any(owes)
+        self.maps.iter().enumerate().any(owes)
     }
 
     /// Whether the drive of a slot is there and in sync.
@@ -260,7 +239,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
     pub fn maps_of(&self, slot: usize) -> Vec<(usize, GroupMap)> {
         let own = |(i, drive): (usize, &Option<&'a R>)| drive.filter(|_| i == slot);
         let own: Vec<_> = self.drives.iter().enumerate().map(own).collect();
-        let maps = map::load(&self.record, &own).unwrap_or_default();
+        let maps = map::load(&self.record, &own);
         let mine = |(group, _): &(usize, GroupMap)| {
             let range = self.record.ranges.iter().rfind(|r| r.first_group <= *group);
             range.is_some_and(|r| {
@@ -481,7 +460,7 @@ impl<'a, R: Raw> Decoded<'a, R> {
     /// Whether redundancy of the stripe is to be believed where nobody else says what was written.
     fn gives(&self, seat: &Seat) -> bool {
         let group = self.record.ranges[seat.range].first_group + seat.position;
-        self.trusted(seat) || self.maps.is_some() && self.right(group)
+        self.trusted(seat) || self.right(group)
     }
 
     /// Whether the strips of the stripe are to agree, also where nothing was ever written.
@@ -490,35 +469,29 @@ impl<'a, R: Raw> Decoded<'a, R> {
         let group = r.first_group + seat.position;
         let right = self.right(group);
         let group = self.record.groups[group];
-        match self.map(seat) {
-            Some(map) => {
-                let right = right && !map.forgotten_at(seat.stripe);
-                group.loss_accepted || right || !map.dirty(seat.stripe)
-            }
-            None => self.verified || (!group.unclean && seat.stripe < group.border),
-        }
+        let map = self.map(seat);
+        let right = right && !map.forgotten_at(seat.stripe);
+        group.loss_accepted || right || !map.dirty(seat.stripe)
     }
 
     /// Looks at the redundancy of every page of every stripe, as it is before a start makes right
     /// what was in flight; the places of the first pages where
     /// strips that are all there do not agree, and how many pages were compared. With `dirty` also
-    /// of regions that are dirty; never of bands that were not written, nor, without a map, of what
-    /// was given up and owes a resync.
+    /// of regions that are dirty; never of bands that were not written.
     pub fn mismatches(&self, dirty: bool) -> (Vec<Seat>, u64) {
         let (mut wrong, mut compared) = (Vec::new(), 0);
         for (range, r) in self.record.ranges.iter().enumerate().filter(|(_, r)| r.m > 0) {
             for position in 0..r.groups {
                 for stripe in 0..stripes(r) {
                     let first = Seat { range, position, stripe, strip: 0, at: 0 };
-                    let passed_over = self.maps.is_some() && !dirty && self.dirty(&first);
-                    if passed_over || !self.written(&first) {
+                    if !dirty && self.dirty(&first) || !self.written(&first) {
                         continue;
                     }
                     for at in (0..r.strip).step_by(PAGE) {
                         let seat = Seat { range, position, stripe, strip: 0, at };
                         let Some(agrees) = self.agrees(&seat) else { continue };
                         compared += 1;
-                        if !agrees && wrong.len() < 8 && !self.given_up(&seat) {
+                        if !agrees && wrong.len() < 8 {
                             wrong.push(seat);
                         }
                     }
@@ -526,24 +499,6 @@ impl<'a, R: Raw> Decoded<'a, R> {
             }
         }
         (wrong, compared)
-    }
-
-    /// Whether any page does what `given_up` says.
-    pub fn gave_up(&self) -> bool {
-        let unclean = self.record.groups.iter().any(|group| group.unclean);
-        self.maps.is_none() && unclean && !self.record.lost.is_empty()
-    }
-
-    /// Whether a page has blocks that were given up, and owes the next start a resync: what stands
-    /// in their place may have been in caches only.
-    fn given_up(&self, seat: &Seat) -> bool {
-        let r = &self.record.ranges[seat.range];
-        let group = self.record.groups[r.first_group + seat.position];
-        let lost = |strip| {
-            let at = self.address(seat, strip);
-            self.record.lost.iter().any(|(from, long)| *from < at + PAGE as u64 && at < from + long)
-        };
-        self.maps.is_none() && group.unclean && (0..r.k).any(lost)
     }
 
     /// Whether the strips of a stripe agree at a page; `None` if one is not there.

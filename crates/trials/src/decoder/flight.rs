@@ -48,7 +48,10 @@ pub struct Said {
 /// What the pages say that count.
 pub fn read<R: Raw>(array: &Decoded<'_, R>) -> Said {
     let record = &array.record;
-    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return Said::default() };
+    if record.key == 0 {
+        return Said::default();
+    }
+    let areas = record.areas;
     let mut newest = Newest::new();
     let mut blind = BTreeMap::<u64, usize>::new();
     for slot in 0..record.slots.len() {

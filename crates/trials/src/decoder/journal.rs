@@ -40,19 +40,9 @@ struct Batch {
 /// By lane and sequence number.
 type Batches = BTreeMap<(u64, u64), Batch>;
 
-/// The batches that count, by lane and sequence number.
-pub type Standing = BTreeMap<(u64, u64), Stands>;
-
-/// A batch that counts.
-pub struct Stands {
-    /// Slots, and places on their drives.
-    pub on: Vec<(usize, u64)>,
-    /// The groups and stripes that it names.
-    pub names: Vec<(usize, u64)>,
-}
-
-/// Numbers of batches that earlier releases made are below this.
-const FIRST: u64 = 1 << 48;
+/// The slots whose drives have each batch that counts, by lane and sequence number, and where on
+/// these it stands.
+pub type Standing = BTreeMap<(u64, u64), Vec<(usize, u64)>>;
 
 /// What the journal makes of the pages of the drives of an array; and the groups in whose journal
 /// there is a gap.
@@ -67,11 +57,7 @@ pub fn carry_out<R: Raw>(array: &Decoded<'_, R>) -> (Overlay, BTreeSet<usize>) {
 
 /// Where the batches that count stand.
 pub fn standing<R: Raw>(array: &Decoded<'_, R>) -> Standing {
-    let stands = |batch: Batch| {
-        let names = batch.patches.iter().map(|patch| (patch.group, patch.stripe)).collect();
-        Stands { on: batch.on, names }
-    };
-    counting(array).into_iter().map(|(number, batch)| (number, stands(batch))).collect()
+    counting(array).into_iter().map(|(number, batch)| (number, batch.on)).collect()
 }
 
 /// The groups of lanes that lack a number between the largest tail and the newest.
@@ -82,9 +68,7 @@ fn gaps(batches: &Batches) -> BTreeSet<usize> {
         (*tail, *newest) = (batch.tail.max(*tail), *sequence);
         (*count, *group) = (*count + 1, batch.group);
     }
-    let lacks = |(tail, newest, count, _): &(u64, u64, u64, usize)| {
-        *newest >= FIRST && newest - tail + 1 != *count
-    };
+    let lacks = |(tail, newest, count, _): &(u64, u64, u64, usize)| newest - tail + 1 != *count;
     lanes.into_values().filter(lacks).map(|(.., group)| group).collect()
 }
 
@@ -92,7 +76,10 @@ fn gaps(batches: &Batches) -> BTreeSet<usize> {
 fn counting<R: Raw>(array: &Decoded<'_, R>) -> Batches {
     let record = &array.record;
     let mut found = Batches::new();
-    let Some(areas) = record.areas.filter(|_| record.key != 0) else { return found };
+    if record.key == 0 {
+        return found;
+    }
+    let areas = record.areas;
     for slot in 0..record.slots.len() {
         let Some(drive) = array.drives[slot].filter(|_| array.counts(slot)) else { continue };
         let mut at = 0;
@@ -144,7 +131,7 @@ fn batch<R: Raw>(
     f.reserved(40)?;
     let head_crc = f.number(4)? as u32;
     let record = &array.record;
-    let guarded = record.groups.get(group).is_some_and(|g| g.guarded);
+    let guarded = record.groups.get(group).is_some_and(|g| g.guarded && g.unclean);
     let mine = id == record.array && place == at && key == record.key && guarded;
     if !mine || tail == 0 || tail > sequence || sequence >= 1 << 60 {
         return None;

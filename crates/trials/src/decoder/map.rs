@@ -89,11 +89,6 @@ impl GroupMap {
         self.entries[self.place(stripe).0].dirty
     }
 
-    /// Whether two stripes are in one region.
-    pub fn together(&self, one: u64, other: u64) -> bool {
-        self.place(one).0 == self.place(other).0
-    }
-
     /// Whether any region is dirty.
     pub fn any_dirty(&self) -> bool {
         self.entries.iter().any(|e| e.dirty)
@@ -134,9 +129,8 @@ fn groups(record: &Record) -> impl Iterator<Item = (&Range, usize, usize)> {
 
 /// Bytes of the map area of a slot's drive that hold pages.
 pub fn used_bytes(record: &Record, slot: usize) -> u64 {
-    let Some(areas) = &record.areas else { return 0 };
     let mine = groups(record).filter(|(r, _, first)| (*first..first + r.k + r.m).contains(&slot));
-    mine.map(|(r, _, _)| pages(r, areas) * 2 * PAGE as u64).sum()
+    mine.map(|(r, _, _)| pages(r, &record.areas) * 2 * PAGE as u64).sum()
 }
 
 /// Where on a slot's drive the two places of a group's first page begin.
@@ -147,21 +141,15 @@ fn first_place(record: &Record, areas: &Areas, slot: usize, group: usize) -> u64
     areas.map_start + before.sum::<u64>() * 2 * PAGE as u64
 }
 
-/// The map of every group by the drives of the slots; `None` without one.
-pub fn load<R: Raw>(record: &Record, drives: &[Option<&R>]) -> Option<Vec<GroupMap>> {
-    let areas = record.areas.as_ref()?;
-    Some(
-        groups(record)
-            .map(|(r, g, first)| group_map(record, areas, (r, g, first), drives))
-            .collect(),
-    )
+/// The map of every group by the drives of the slots.
+pub fn load<R: Raw>(record: &Record, drives: &[Option<&R>]) -> Vec<GroupMap> {
+    groups(record).map(|of| group_map(record, &record.areas, of, drives)).collect()
 }
 
 /// The slots whose drives were set back to an older state: by a page that they have whole in both
 /// places, and others have newer, as no crash leaves it.
 pub fn set_back<R: Raw>(record: &Record, drives: &[Option<&R>]) -> BTreeSet<usize> {
-    let mut out = BTreeSet::new();
-    let Some(areas) = &record.areas else { return out };
+    let (mut out, areas) = (BTreeSet::new(), &record.areas);
     for (range, group, first) in groups(record) {
         let entry = record.groups[group];
         let clean = !entry.unclean && !entry.loss_accepted;
@@ -257,7 +245,7 @@ fn places<R: Raw>(
 
 /// A page, by its group and number, whose written bits a slot's drive does not have in both places.
 pub fn unlike<R: Raw>(record: &Record, slot: usize, drive: &R) -> Option<(usize, u64)> {
-    let areas = record.areas.as_ref()?;
+    let areas = &record.areas;
     let mine = groups(record).filter(|(r, _, first)| (*first..first + r.k + r.m).contains(&slot));
     let all = mine.flat_map(|(r, g, _)| (0..pages(r, areas)).map(move |number| (r, g, number)));
     let unlike = |(r, g, number): &(&Range, usize, u64)| {

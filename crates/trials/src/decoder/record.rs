@@ -85,10 +85,8 @@ pub struct GroupEntry {
     pub unclean: bool,
     /// Redundancy is trusted for want of anything better.
     pub loss_accepted: bool,
-    /// The journal stands for what may have been under way.
+    /// The journal area stands for what may have been under way.
     pub guarded: bool,
-    /// Stripes with trusted redundancy.
-    pub border: u64,
 }
 
 /// One volume.
@@ -122,8 +120,8 @@ pub struct Areas {
 pub struct Record {
     /// Counted up by every write of records.
     pub sequence: u64,
-    /// With a region map (version 2).
-    pub areas: Option<Areas>,
+    /// Where region map and journal lie.
+    pub areas: Areas,
     /// What a batch of the journal must name; 0: none counts.
     pub key: u64,
     /// What nobody can give back: array address and bytes.
@@ -254,11 +252,15 @@ fn former_tail(drive: &impl Raw, tail: u64, head: [&Intact; 2]) -> Option<[Optio
     there.then_some(found)
 }
 
+/// The one version of the format.
+const VERSION: u64 = 3;
+
 /// What an intact record slot holds.
 struct Intact {
-    version: u64,
     /// It has lost ranges.
     lost: bool,
+    /// A group is guarded.
+    guarded: bool,
     /// It says something of tasks.
     tasks: bool,
     sequence: u64,
@@ -289,14 +291,14 @@ fn intact(drive: &impl Raw, at: u64) -> Option<Intact> {
         return None;
     }
     let body = drive.copy(at + HEADER as u64, bytes);
-    let known = matches!(version, 1 | 2) && compat <= 1 && incompat <= 7 && read_only == 0;
-    let (lost, tasks) = (incompat & 1 == 1, compat == 1);
-    (known && crc(&body) == body_crc).then_some(Intact { version, lost, tasks, sequence, body })
+    let known = version == VERSION && compat <= 1 && incompat <= 7 && read_only == 0;
+    let (lost, guarded, tasks) = (incompat & 1 != 0, incompat & 2 != 0, compat == 1);
+    let found = Intact { lost, guarded, tasks, sequence, body };
+    (known && crc(&found.body) == body_crc).then_some(found)
 }
 
 fn record(from: &Intact) -> Option<Record> {
     let f = &mut Fields(&from.body);
-    let mapped = from.version == 2;
     let (array, drive, slot) = (f.id()?, f.id()?, f.size(2)?);
     let (level, bits) = (f.number(1)? as u8, f.number(1)?);
     let block = f.number(4)?;
@@ -305,14 +307,17 @@ fn record(from: &Intact) -> Option<Record> {
     let before = f.number(8)?;
     f.take(8 + 16 + 16 + 4 * 8)?;
     let counts: Vec<usize> = (0..6).map(|_| f.size(2)).collect::<Option<_>>()?;
-    let areas = if mapped { Some(areas(f)?) } else { None };
-    f.reserved(if mapped { 3 } else { 20 })?;
+    let areas = areas(f)?;
+    f.reserved(3)?;
     let key = f.number(8)?;
     f.text(counts[5])?;
     let ranges = (0..counts[0]).map(|_| range(f)).collect::<Option<Vec<_>>>()?;
     let strip = ranges.first()?.strip;
-    let slots = (0..counts[1]).map(|_| slot_entry(f, strip, mapped)).collect::<Option<_>>()?;
-    let groups = (0..counts[2]).map(|_| group_entry(f)).collect::<Option<_>>()?;
+    let slots = (0..counts[1]).map(|_| slot_entry(f, strip)).collect::<Option<_>>()?;
+    let groups = (0..counts[2]).map(|_| group_entry(f)).collect::<Option<Vec<_>>>()?;
+    if groups.iter().any(|group| group.guarded) != from.guarded {
+        return None;
+    }
     let volumes = (0..counts[3]).map(|_| volume_entry(f)).collect::<Option<_>>()?;
     (0..counts[4]).try_for_each(|_| export_entry(f))?;
     let (lost, crashed) = if from.lost { lost_ranges(f)? } else { Default::default() };
@@ -353,7 +358,8 @@ fn areas(f: &mut Fields<'_>) -> Option<Areas> {
     let mut mib = || f.number(4).map(|n| n * MIB);
     let (map_start, map_bytes, journal_start, journal_bytes) = (mib()?, mib()?, mib()?, mib()?);
     let shift = f.number(1)? as u32;
-    (shift <= 16).then_some(Areas { map_start, map_bytes, journal_start, journal_bytes, shift })
+    let right = shift <= 16 && map_bytes > 0 && journal_bytes > 0;
+    right.then_some(Areas { map_start, map_bytes, journal_start, journal_bytes, shift })
 }
 
 fn range(f: &mut Fields<'_>) -> Option<Range> {
@@ -379,13 +385,13 @@ fn range(f: &mut Fields<'_>) -> Option<Range> {
     (width == k + m).then_some(range)
 }
 
-fn slot_entry(f: &mut Fields<'_>, strip: u64, mapped: bool) -> Option<SlotEntry> {
+fn slot_entry(f: &mut Fields<'_>, strip: u64) -> Option<SlotEntry> {
     let drive = f.id()?;
     let (state, serial) = (f.number(1)?, f.size(1)?);
     f.reserved(6)?;
     let border = f.number(8)?;
     let last = Epoch { counter: f.number(8)?, id: f.number(8)? };
-    let whole = if mapped { f.number(8)? } else { 0 };
+    let whole = f.number(8)?;
     f.text(serial)?;
     let state = match state {
         0 => State::InSync,
@@ -400,7 +406,7 @@ fn group_entry(f: &mut Fields<'_>) -> Option<GroupEntry> {
     let (unclean, loss_accepted) = (f.number(1)? == 1, f.number(1)? == 1);
     let guarded = f.number(1)? == 1;
     f.reserved(5)?;
-    Some(GroupEntry { unclean, loss_accepted, guarded, border: f.number(8)? })
+    Some(GroupEntry { unclean, loss_accepted, guarded })
 }
 
 fn volume_entry(f: &mut Fields<'_>) -> Option<VolumeEntry> {

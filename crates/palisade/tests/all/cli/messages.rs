@@ -1,6 +1,6 @@
 //! What people are told: true, and enough to act on.
 
-use crate::place::{Place, program};
+use super::place::{Place, program};
 
 #[test]
 fn giving_up_the_end_of_a_volume_needs_a_word() {

@@ -1,6 +1,6 @@
 //! Many clients, few files, busy addresses.
 
-use crate::place::{Place, eventually, greeted, program};
+use super::place::{Place, eventually, greeted, program};
 use rustix::process::Signal;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};

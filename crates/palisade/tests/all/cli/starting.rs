@@ -1,6 +1,6 @@
 //! Drives that come up later than the daemon.
 
-use crate::place::{Place, eventually};
+use super::place::{Place, eventually};
 use rustix::process::Signal;
 
 /// A machine that was shut down, with two arrays, and the last drive of "data" unplugged.

@@ -2,11 +2,11 @@
 //! just after a drive failed, and with a drive that is gone at the next start. The starts that
 //! follow are killed too, once or twice each, before they are done. Each state must be met.
 //!
-//! Two loads run at each kill: fio (`nbd` engine, `verify=crc32c`) on one volume, and on another
-//! a client that knows for every block which writes a reader may see ([`common::blocks`]). After
-//! the start, which nobody has to help, every block must hold one of them, beside the resync or
-//! rebuild and after it; scrub and the outside reader must find all redundancy right. This proves
-//! recovery from a crash of the daemon, not from power loss.
+//! Two loads run at each kill: fio (`nbd` engine, `verify=crc32c`) on one volume, and on another a
+//! client that knows for every block which writes a reader may see ([`crate::common::blocks`]).
+//! After the start, which nobody has to help, every block must hold one of them, beside the resync
+//! or rebuild and after it; scrub and the outside reader must find all redundancy right. This
+//! proves recovery from a crash of the daemon, not from power loss.
 //!
 //! fio has no such account: the state with which it would verify later (`verify_state_save`) is
 //! written when its job ends, and knows nothing of requests that a killed server left open. So its
@@ -18,19 +18,17 @@
 //! blocks with the reason `crash`. A read of these must fail, and only of these; they lie in
 //! columns that were just being written, one of each; written anew, the list is empty again. In
 //! every other state, and of level 10 in all, the list is empty. What was being written the account
-//! says ([`common::blocks`]); of fio's volume it is what fio asked for last, by its own log. Drives
-//! are in memory: no cache has any more to be listed.
+//! says ([`crate::common::blocks`]); of fio's volume it is what fio asked for last, by its own log.
+//! Drives are in memory: no cache has any more to be listed.
 //!
 //! A drive of which the daemon said that it is taken out must be out after the start.
 //!
 //! `PALISADE_KILLS` sets how many kills there are, 20 without it; `script/long-run kill` does.
 
-mod common;
-
-use common::blocks::{BLOCK, Blocks, LATER, Stripes, read_but};
-use common::nbd::Client;
-use common::place::{Daemon, Place, Served, Starting};
-use common::{MIB, end, program, skip, start, succeeded, tools_are_there, until, wait};
+use crate::common::blocks::{BLOCK, Blocks, LATER, Stripes, read_but};
+use crate::common::nbd::Client;
+use crate::common::place::{Daemon, Place, Served, Starting};
+use crate::common::{MIB, end, program, skip, start, succeeded, tools_are_there, until, wait};
 use rustix::process::Signal;
 use std::collections::{BTreeSet, VecDeque};
 use std::os::unix::fs::FileExt;

@@ -1,6 +1,6 @@
 //! A directory with drives, and perhaps a daemon; the command line as its client.
 
-use crate::nvme::{HOST, host_of};
+use crate::cli::nvme::{HOST, host_of};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::TcpStream;

@@ -1,11 +1,9 @@
 //! Block devices as drives: loop devices of 512- and 4096-byte sectors, reached by symbolic links
 //! as `/dev/disk/by-id` has them.
 
-mod common;
-
-use common::loops::{self, Loop};
-use common::place::{Daemon, Place};
-use common::{MIB, program, run, tools_are_there};
+use crate::common::loops::{self, Loop};
+use crate::common::place::{Daemon, Place};
+use crate::common::{MIB, program, run, tools_are_there};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -49,7 +47,7 @@ fn an_array_of_block_devices_serves_loses_one_and_is_rebuilt() {
     let volume = daemon.volume(&place, "a/v", "20M");
     let bytes = 20 * MIB;
     let image = place.file("image.img");
-    common::random_file(&image, bytes, &mut place.rng);
+    crate::common::random_file(&image, bytes, &mut place.rng);
     round_trip(&place, &volume.uri, &image);
 
     // Not the kernel's cache: what is on the devices.

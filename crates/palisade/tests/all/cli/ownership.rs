@@ -1,6 +1,6 @@
 //! Whose a drive is: names, records that are left over, and what the configuration names.
 
-use crate::place::{DRIVE_BYTES, Place, program, random, scribble};
+use super::place::{DRIVE_BYTES, Place, program, random, scribble};
 use rustix::process::Signal;
 use std::fs::File;
 use std::process::Stdio;

@@ -8,10 +8,8 @@
 //! `script/test` runs these beside all other tests: their names end with `is_a_host`, and no other
 //! test's has that in it.
 
-mod common;
-
-use common::place::{Daemon, Place};
-use common::{skip, text};
+use crate::common::place::{Daemon, Place};
+use crate::common::{skip, text};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -179,7 +177,7 @@ fn checks(kernel: &str, options: &[&str]) {
     if ended.status.code() == Some(NOTHING) {
         return skip(text(&ended).trim().lines().next_back().unwrap_or("no guest"));
     }
-    println!("{said}");
+    println!("{said}{}", text(&ended));
     assert!(ended.status.success(), "{}: {said}{}", ended.status, text(&ended));
     assert!(said.contains("ok restart_in_io ") && !said.contains("skipped "), "{said}");
     target.finish();

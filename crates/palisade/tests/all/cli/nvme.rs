@@ -1,11 +1,8 @@
 //! Volumes over NVMe/TCP: the command line, what is recorded, and who gets in.
 
-#[path = "../common/nvme.rs"]
-pub mod host;
-
-use crate::place::{Place, eventually};
+use super::place::{Place, eventually};
+use crate::common::nvme::Host;
 use ::nvme::status::Status;
-use host::Host;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -164,6 +161,9 @@ fn a_named_host_reads_and_writes_and_others_do_not() {
     let stranger = Host { name: format!("{HOST}2"), ..host.clone() };
     let refused = stranger.connect(0, 0xffff).expect("answered").connected;
     assert_eq!(refused, Err(Status::CONNECT_HOST));
+    let nameless = Host { name: String::new(), ..host.clone() };
+    let refused = nameless.connect(0, 0xffff).expect("answered").connected;
+    assert_eq!(refused, Err(Status::CONNECT_PARAMETERS));
     let (mut admin, mut queue) = host.enter().expect("connected");
     assert_eq!(admin.namespaces().expect("listed"), [1]);
     let data: Vec<u8> = (0..300 * 512u32).map(|at| (at / 3) as u8).collect();
@@ -181,6 +181,20 @@ fn a_named_host_reads_and_writes_and_others_do_not() {
     place.json(&["export", "delete", "data:1"]);
     eventually("disconnected", || queue.read(1, 0, 1).is_err() && admin.namespaces().is_err());
     assert!(host.connect(0, 0xffff).is_err(), "nobody listens any more");
+}
+
+/// As SPDK's `perf` comes, unless it is told a name.
+#[test]
+fn a_host_without_a_name_is_shown_where_any_may_come() {
+    let place = Place::with_volumes();
+    let made = place.export("data/v", &["--any-host"]);
+    let (_admin, mut queue) = host_of(&made, "").enter().expect("connected");
+    queue.write(1, 0, &[7; 4096]).expect("written");
+    assert_eq!(queue.read(1, 0, 8).expect("read"), [7; 4096]);
+    let shown = place.json(&["export", "show", "data:1"]);
+    assert_eq!(shown["connections"], json!([{"host": "", "controller": 1, "queues": 2}]));
+    let text = String::from_utf8(place.run(&["export", "show", "data:1"]).stdout).expect("text");
+    assert!(text.contains("connected   a host without a name, controller 1"), "{text}");
 }
 
 #[test]

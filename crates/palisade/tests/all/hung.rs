@@ -4,12 +4,10 @@
 //! The drive is a file on a file system that is frozen: the kernel makes who writes there wait
 //! where no signal reaches it, as it does with a device that hangs.
 
-mod common;
-
-use common::loops::{self, Frozen, Loop, Mount};
-use common::nbd::{Client, Kind};
-use common::place::{Daemon, Place};
-use common::{MIB, program, run, tools_are_there, until};
+use crate::common::loops::{self, Frozen, Loop, Mount};
+use crate::common::nbd::{Client, Kind};
+use crate::common::place::{Daemon, Place};
+use crate::common::{MIB, program, run, tools_are_there, until};
 use std::time::Duration;
 
 const TOOLS: &[&str] = &["losetup", "mke2fs", "mount", "umount", "fsfreeze"];

@@ -2,10 +2,8 @@
 //!
 //! What this machine grants is found out by asking for it; what it does not grant isn't tried.
 
-mod common;
-
-use common::place::{Daemon, Place};
-use common::{MIB, output, program};
+use crate::common::place::{Daemon, Place};
+use crate::common::{MIB, output, program};
 use rustix::process::configure_io_flusher_behavior;
 use serde_json::Value;
 use std::fs::read_to_string;
@@ -56,7 +54,7 @@ fn serve(by: &[&str]) -> (Place, Daemon, Value) {
     let daemon = Daemon::start_by(&place, 2, by, &["--parity", "cpu"]);
     daemon.create("a", "5", &drives, &[]);
     let served = daemon.volume(&place, "a/v", "32M");
-    let mut client = common::nbd::Client::connect(&served.socket, "a/v").expect("connected");
+    let mut client = crate::common::nbd::Client::connect(&served.socket, "a/v").expect("connected");
     let data = vec![7; MIB as usize];
     for offset in 0..32 {
         client.write(offset * MIB, &data).expect("written");

@@ -1,5 +1,5 @@
-//! `palisade bench array` and `bench parity`, small: their JSON is what is promised, whatever
-//! this machine reaches.
+//! `palisade bench array`, `bench nvme-tcp` and `bench parity`, small: their JSON is what is
+//! promised, whatever this machine reaches.
 
 use serde_json::Value;
 use std::process::Command;
@@ -64,6 +64,29 @@ fn a_small_array_is_measured() {
     assert_eq!(reads, [!left_out; 2], "a ratio is there or said to be left out: {errors}");
     let missing = errors.contains("not measured:");
     assert_eq!(run.status.code(), Some(i32::from(missing)), "{errors}");
+}
+
+#[test]
+fn a_target_that_may_use_no_cpu_beside_its_core_is_measured() {
+    let small = ["--rounds", "1", "--seconds", "0.01", "--idle-seconds", "0.01"];
+    let run = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["bench", "nvme-tcp", "--pin", "--json", "--connections", "8"])
+        .args(small)
+        .args(["--drive-size", "16M"])
+        .output()
+        .expect("palisade runs");
+    let errors = String::from_utf8_lossy(&run.stderr);
+    let report: Value = serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{errors}"));
+    let listed = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    for name in ["4k-read-qd1-us", "4k-read-qd1-pinned-us"] {
+        // Where the initiator has no CPU of its own it stays open.
+        let all = [listed("results"), listed("open")].concat();
+        let found = all.iter().find(|r| r["name"] == name);
+        let found = found.unwrap_or_else(|| panic!("{name} is missing: {errors}"));
+        assert!(found["value"].is_null() || found["unit"] == "us", "{found}");
+        let has_goal = found["goal"].is_number();
+        assert_eq!(has_goal, name.contains("pinned") && !found["value"].is_null(), "{found}");
+    }
 }
 
 #[test]

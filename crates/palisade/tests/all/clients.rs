@@ -1,10 +1,10 @@
 //! Real clients of the daemon: `nbdinfo`, `nbdcopy`, `qemu-img`, `qemu-io` and fio, on arrays
 //! whose drives are lost, replaced and rebuilt under them.
 
-mod common;
-
-use common::place::{Daemon, Place, Served};
-use common::{MIB, Rng, program, random_file, run, start, succeeded, tools_are_there, until, wait};
+use crate::common::place::{Daemon, Place, Served};
+use crate::common::{
+    MIB, Rng, program, random_file, run, start, succeeded, tools_are_there, until, wait,
+};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Child;

@@ -1,6 +1,6 @@
-//! `palisade task`, and what is lost, against the real daemon.
+//! `palisade task`, and what `palisade status` says is to be done, against the real daemon.
 
-use crate::place::Place;
+use super::place::Place;
 use serde_json::Value;
 
 /// Starts a scrub and pauses it; one that was over before is started again.
@@ -38,6 +38,7 @@ fn a_scrub_is_paused_over_a_restart_resumed_and_cancelled() {
     assert_eq!(task["total_bytes"], 124 << 20);
     let listed = place.json(&["task", "list"]);
     assert_eq!(listed["tasks"], shown["tasks"]);
+    assert!(next(&place).1.ends_with("palisade task resume data:scrub"));
     assert!(place.refuses(1, &["array", "wait", "data"]).contains("paused"));
     let text = String::from_utf8(place.run(&["array", "show", "data"]).stdout).expect("text");
     assert!(text.contains("paused; resume it with: palisade task resume data:scrub"), "{text}");
@@ -105,4 +106,74 @@ fn tasks_that_are_not_there_are_refused() {
         }
     }
     place.fails(2, &["task", "pause"]);
+}
+
+/// The one thing that is to be done: what happened, and what to do. People see the same.
+fn next(place: &Place) -> (String, String) {
+    let all = place.json(&["status"])["next"].clone();
+    // Where this account may not lock memory, that is told, too.
+    let all = all.as_array().expect("a list").iter();
+    let all: Vec<_> = all.filter(|n| !n["what"].to_string().contains("memory")).collect();
+    assert_eq!(all.len(), 1, "{all:?}");
+    let text = |key: &str| all[0][key].as_str().expect("text").to_owned();
+    let (what, action) = (text("what"), text("do"));
+    let shown = String::from_utf8(place.run(&["status"]).stdout).expect("text");
+    assert!(shown.lines().any(|line| line == format!("{what}; {action}")), "{shown}");
+    (what, action)
+}
+
+/// Types the last command of what is to be done.
+fn type_in(place: &Place, action: &str, path: &str) {
+    let (_, command) = action.rsplit_once("palisade ").expect("a command");
+    let words = command.split(' ').map(|word| if word == "PATH" { path } else { word });
+    place.json(&words.collect::<Vec<_>>());
+}
+
+#[test]
+fn status_says_what_to_do_next_and_that_does_it() {
+    let mut place = Place::running(4);
+    place.create("data", "5", &[0, 1, 2]);
+    let is_well = |place: &Place| {
+        let all = place.json(&["status"])["next"].clone();
+        let all = all.as_array().expect("a list");
+        assert!(all.iter().all(|n| n["what"].to_string().contains("memory")), "{all:?}");
+    };
+    is_well(&place);
+    place.json(&["array", "fail", "data", "--drive", "slot:1"]);
+    let (what, action) = next(&place);
+    assert!(what.contains("slot 1") && what.contains(&place.name(1)), "{what}");
+    type_in(&place, &action, &place.name(3));
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    is_well(&place);
+
+    place.json(&["array", "stop", "data"]);
+    let (what, action) = next(&place);
+    assert_eq!(what, "array data is stopped");
+    type_in(&place, &action, "");
+    is_well(&place);
+
+    // A drive is away at the next start.
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+    std::fs::rename(place.drive(3), place.dir.path().join("away")).expect("moved");
+    place.start();
+    let (what, action) = next(&place);
+    assert!(what.contains("slot 1") && what.contains("missing"), "{what}");
+    type_in(&place, &action, &place.name(1));
+    place.json(&["array", "wait", "data", "--timeout", "60"]);
+    is_well(&place);
+}
+
+#[test]
+fn status_says_how_an_array_is_started_that_was_not() {
+    let mut place = Place::running(2);
+    place.create("data", "1", &[0, 1]);
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+    std::fs::rename(place.drive(1), place.dir.path().join("away")).expect("moved");
+    place.start();
+    let (what, action) = next(&place);
+    assert!(what.starts_with("array data is not started: ") && what.contains("slot 1"), "{what}");
+    assert!(action.ends_with("palisade array assemble data --start-degraded"), "{action}");
+    type_in(&place, &action, "");
+    assert_eq!(place.state("data"), "degraded");
+    assert!(next(&place).0.contains("slot 1"), "what was refused is no more told");
 }

@@ -39,7 +39,8 @@ impl Host {
         stream.write_all(&InitializeRequest::default().encode())?;
         stream.read_exact(&mut [0; pdu::INITIALIZE_BYTES])?;
         let nqn = |name: &str| Nqn::new(name).expect("a qualified name");
-        let (subsystem, host) = (nqn(&self.subsystem), nqn(&self.name));
+        let subsystem = nqn(&self.subsystem);
+        let host = (!self.name.is_empty()).then(|| nqn(&self.name));
         let data = ConnectData { host_id: [3; 16], controller, subsystem, host }.encode();
         let connect = Connect {
             format: 0,

@@ -9,9 +9,9 @@
 //! Of the last stripe of a volume of 2 MiB slot 0 has the first strip, slot 1 the second and slot 2
 //! parity (docs/format.md, left-symmetric: stripe 15 of three drives).
 
-use crate::nvme::host::Queue;
-use crate::nvme::{HOST, host_of};
-use crate::place::{DRIVE_BYTES, Place, eventually};
+use super::nvme::{HOST, host_of};
+use super::place::{DRIVE_BYTES, Place, eventually, random};
+use crate::common::nvme::Queue;
 use ::nvme::status::Status;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl Lost {
         );
         place.json(&["volume", "create", "data/v", "--size", "2M"]);
         let export = place.export("data/v", &["--any-host"]);
-        let data = crate::place::random(7)[..VOLUME].to_vec();
+        let data = random(7)[..VOLUME].to_vec();
         let lost = Self { place, export, data };
         lost.write(0, VOLUME);
         lost.place.json(&["array", "fail", "data", "--drive", "slot:0"]);
@@ -99,6 +99,8 @@ impl Lost {
         let expected: Vec<Value> = blocks.iter().map(range).collect();
         let shown = self.place.json(&["array", "show", "data"]);
         assert_eq!(shown["unreadable"], Value::Array(expected));
+        let next = self.place.json(&["status"])["next"].to_string();
+        assert_eq!(next.contains("can't give back"), !blocks.is_empty(), "{next}");
     }
 
     /// Nothing that is refused changes what is lost.

@@ -1,14 +1,13 @@
 //! A mounted file system in real use on a volume, through a drive's loss and rebuild.
 //!
-//! `qemu-storage-daemon` shows the NBD export as a file by FUSE, `losetup` makes that file a block
-//! device, ext4 is mounted from it, and SQLite works on a database in it all the time. At the end
-//! its own check, the row count, `e2fsck` and the outside reader must agree.
+//! `nbdfuse` shows the NBD export as a file. First fio writes and verifies that file, with 16
+//! requests under way. Then `losetup` makes it a block device, ext4 is mounted from it, and SQLite
+//! works on a database in it all the time; fio verifies beside it. At the end SQLite's own check,
+//! the row count, `e2fsck` and the outside reader must agree.
 
-mod common;
-
-use common::loops::{self, Loop, Mount};
-use common::place::{Daemon, Place, Served};
-use common::{end, output, program, run, skip, start, tools_are_there, until};
+use crate::common::loops::{self, Loop, Mount};
+use crate::common::place::{Daemon, Place, Served};
+use crate::common::{end, output, program, run, skip, start, tools_are_there, until};
 use rustix::process::Signal;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,8 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const TOOLS: &[&str] = &[
-    "qemu-storage-daemon",
+    "nbdfuse",
     "fusermount3",
+    "fio",
     "losetup",
     "mke2fs",
     "e2fsck",
@@ -53,25 +53,14 @@ impl Fuse {
     fn new(place: &Place, served: &Served, bytes: u64) -> Self {
         let file = place.file("volume");
         std::fs::write(&file, b"").expect("a file");
-        let export = &served.name;
-        let server = format!("server.type=unix,server.path={}", served.socket.display());
-        let child = start(
-            program("qemu-storage-daemon")
-                .arg("--blockdev")
-                .arg(format!("driver=nbd,node-name=n,{server},export={export},discard=unmap"))
-                .arg("--export")
-                .arg(format!(
-                    "type=fuse,id=f,node-name=n,writable=on,mountpoint={}",
-                    file.display()
-                )),
-        );
+        let child = start(program("nbdfuse").arg(&file).arg(&served.uri));
         let mut fuse = Self { child, file };
         until("the FUSE file", STAGE, || {
             let ended = fuse.child.try_wait().expect("asked");
             if let (Some(status), Some(pipe)) = (ended, &mut fuse.child.stderr) {
                 let mut said = String::new();
                 let _ = pipe.read_to_string(&mut said);
-                panic!("qemu-storage-daemon: {status}: {said}");
+                panic!("nbdfuse: {status}: {said}");
             }
             let size = std::fs::metadata(&fuse.file).map(|about| about.len());
             (size.is_ok_and(|size| size == bytes)).then_some(())
@@ -82,10 +71,20 @@ impl Fuse {
 
 impl Drop for Fuse {
     fn drop(&mut self) {
-        end(&mut self.child, Signal::TERM, STAGE);
-        // Already gone, unless it was killed.
+        // Nobody uses the file any more, unless the test fails.
         output(program("fusermount3").args(["-u", "-q", "-z"]).arg(&self.file));
+        end(&mut self.child, Signal::TERM, STAGE);
     }
+}
+
+/// Writes random data to all of the first bytes of a file and reads it back, with 16 requests of
+/// this size under way, past the kernel's cache.
+fn verify(file: &Path, block: &str, size: &str) {
+    let mut fio = program("fio");
+    fio.args(["--name=verify", "--ioengine=libaio", "--direct=1", "--iodepth=16"]);
+    fio.args(["--rw=randwrite", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"]);
+    fio.arg(format!("--filename={}", file.display()));
+    run(fio.arg(format!("--bs={block}")).arg(format!("--size={size}")));
 }
 
 fn sqlite(database: &Path, words: &str) -> String {
@@ -152,6 +151,9 @@ fn a_database_outlives_a_drive() {
     daemon.create("a", "5", &drives, &[]);
     let served = daemon.volume(&place, "a/v", "192M");
     let fuse = Fuse::new(&place, &served, 192 << 20);
+    for (block, size) in [("4k", "8m"), ("64k", "48m"), ("256k", "64m"), ("1m", "64m")] {
+        verify(&fuse.file, block, size);
+    }
     let device = Loop::new(&fuse.file, "512");
     run(program("mke2fs").args(["-q", "-t", "ext4", &device.0]));
     let mount = Mount::new(&device, place.file("mounted"));
@@ -169,6 +171,7 @@ fn a_database_outlives_a_drive() {
             });
         };
         lose_and_rebuild(&daemon, &mut place, &mut drives, progress);
+        verify(&mount.0.join("beside"), "64k", "16m");
     });
     assert_eq!(sqlite(&database, "PRAGMA integrity_check;"), "ok");
     let rows = done.load(Ordering::Relaxed) * ROWS;

@@ -6,11 +6,10 @@
 //! - Nothing stays: directories, processes and sockets go when their owner is dropped.
 //! - Drives are filled with random bytes, so that what was never written is never zero by chance.
 
-#![allow(dead_code)] // Each test program uses a part of it.
-
 pub mod blocks;
 pub mod loops;
 pub mod nbd;
+pub mod nvme;
 pub mod place;
 
 use std::io::Write;

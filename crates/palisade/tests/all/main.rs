@@ -1,0 +1,15 @@
+//! The program from outside, as people and hosts use it: one program, so that it is linked once.
+
+mod common;
+
+mod bench;
+mod cli;
+mod clients;
+mod demo;
+mod devices;
+mod filesystem;
+mod guest;
+mod hung;
+mod kill;
+mod memory;
+mod wide;
