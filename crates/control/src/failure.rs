@@ -128,8 +128,7 @@ pub fn advice(why: &AssembleError, options: StartOptions) -> String {
         AssembleError::Cloned { .. } => "remove one of the two, or erase it: palisade drive wipe",
         AssembleError::Diverged { .. } => {
             return format!(
-                "keep the drives of one part, remove the others, then: {}; replace the others \
-                 later",
+                "keep the drives of one part and remove the others, then: {}; replace those later",
                 assemble(true, accept_loss)
             );
         }
@@ -226,6 +225,9 @@ mod tests {
         assert!(hint.ends_with("palisade array assemble NAME --start-degraded"), "{hint}");
         let hint = advice(&needed(Some(AssembleError::NoRecord.into())), degraded);
         assert!(hint.contains("former size") && !hint.contains("--accept-loss"), "{hint}");
+        let (name, cores, fit) = ("data".into(), 9, 4);
+        let error = Error::from(ManageError::TooManyCores { name, cores, fit });
+        assert!(error.hint.contains("cores = 4"), "{}", error.hint);
         let error = Error::from(ManageError::SlotInUse(Slot(3))).about("data");
         assert!(error.hint.ends_with("palisade array fail data --drive slot:3"), "{}", error.hint);
     }

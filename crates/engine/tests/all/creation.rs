@@ -326,7 +326,7 @@ fn an_array_is_not_started_on_more_cores_than_its_journal_has_room_for() {
     let Err(error @ ManageError::TooManyCores { cores: 64, fit, .. }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(error.to_string().contains(&fit.to_string()), "{error}");
+    assert!(error.to_string().contains(&format!("room for {fit} data cores")), "{error}");
     assert!(drives.each_contents() == before, "a refusal writes nothing");
     let more = Rig::new(93, fit + 1).assemble(&references(&drives), FORCE);
     assert!(matches!(more, Err(ManageError::TooManyCores { .. })), "{more:?}");
