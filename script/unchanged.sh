@@ -32,24 +32,26 @@ packages() {
     esac
 }
 
-# version PACKAGE: as it is installed, else as it would be.
-version() {
-    LC_ALL=C apt-cache policy "$1" 2>/dev/null | awk '
+# versions PACKAGE…: each with its version as it is installed, else as it would be.
+versions() {
+    # Where nobody knows, nothing is the same as before.
+    command -v apt-cache >/dev/null 2>&1 || { date +%s%N; return; }
+    LC_ALL=C apt-cache policy "$@" 2>/dev/null | awk '
+        /^[^ ]/ { name = $1 }
         $1 == "Installed:" { found = $2 }
-        $1 == "Candidate:" && found ~ /^(\(none\))?$/ { found = $2 }
-        END { print found ? found : "none" }'
+        $1 == "Candidate:" { print name, found == "(none)" ? $2 : found }'
 }
 
 # hash_of STEP: the hash over its sources and tools.
 hash_of() {
-    local files packages package
+    local files packages
     mapfile -t files < <(sources "$1")
     mapfile -t packages < <(packages "$1")
     {
         find "${files[@]}" -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
         [ "$1" = kernels ] || rustc -vV
         uname -m
-        for package in "${packages[@]}"; do printf '%s %s\n' "$package" "$(version "$package")"; done
+        versions "${packages[@]}"
     } | sha256sum | cut -d ' ' -f 1
 }
 
