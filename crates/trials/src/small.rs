@@ -261,12 +261,7 @@ impl Small {
         Ok((rig, volume))
     }
 
-    fn carry_out(
-        &self,
-        cutter: &mut Cutter,
-        lacking: u64,
-        word: &[Operation],
-    ) -> Outcome<Rig> {
+    fn carry_out(&self, cutter: &mut Cutter, lacking: u64, word: &[Operation]) -> Outcome<Rig> {
         let (rig, volume) = self.start(cutter, lacking)?;
         let mut pending = Pending::default();
         for operation in word.iter().copied() {
@@ -379,13 +374,7 @@ impl Small {
     }
 
     /// Puts a drive into a slot. Where another one fails that the array can't spare it is refused.
-    fn put_in(
-        &self,
-        rig: &Rig,
-        cutter: &mut Cutter,
-        slot: usize,
-        number: usize,
-    ) -> Outcome<()> {
+    fn put_in(&self, rig: &Rig, cutter: &mut Cutter, slot: usize, number: usize) -> Outcome<()> {
         if number == self.shape.width {
             cutter.spare = Some(slot);
         }
