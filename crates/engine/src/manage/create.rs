@@ -20,15 +20,6 @@ use layout::CodeKind;
 use std::rc::Rc;
 use units::{GroupNo, Slot, Uuid};
 
-/// What people may call arrays and volumes.
-pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
-        return Err(ManageError::BadName(name.to_owned()));
-    }
-    Ok(())
-}
-
 /// What was found on one drive.
 struct Candidate<E: Host> {
     reference: DriveRef<E::Shared>,

@@ -3,7 +3,6 @@
 
 use crate::journal::{Shape, has_journal};
 use crate::manage::command::{ManageError, NewArray};
-use crate::manage::create::check_name;
 use format::limits::JOURNAL_BYTES_MAX;
 use format::{ArrayRecord, Split};
 use layout::Layout;
@@ -31,6 +30,15 @@ pub struct Plan {
     pub split: Split,
     /// Its block, bytes.
     pub block_bytes: u32,
+}
+
+/// What people may call arrays and volumes.
+pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
+        return Err(ManageError::BadName(name.to_owned()));
+    }
+    Ok(())
 }
 
 /// What the array would be that these drives make, for so many data cores.

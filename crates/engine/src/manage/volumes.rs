@@ -10,9 +10,10 @@ use crate::limits::PAGE_PASSES;
 use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, SlotStatus, VolumeStatus,
 };
-use crate::manage::create::{check_name, recorded};
+use crate::manage::create::recorded;
 use crate::manage::managed::{Managed, Seat};
 use crate::manage::pages;
+use crate::manage::plan::check_name;
 use crate::manage::store::{self, NextSlot};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
