@@ -15,14 +15,14 @@ pub fn next(status: &api::Status, refused: &BTreeMap<String, Error>) -> Vec<Next
         status.arrays.iter().flat_map(|a| array(a, refused.get(&a.uuid))).collect();
     all.extend(status.memory.problem.as_ref().map(|problem| {
         line(
-            format!("memory may run short: {problem}"),
-            "start the daemon with these, such as by: systemctl edit palisade".to_owned(),
+            format!("programs that write to volumes may hang when memory is short: {problem}"),
+            "change the daemon's service with: systemctl edit palisade".to_owned(),
         )
     }));
     all.extend(status.parity.problem.as_ref().map(|problem| {
         line(
             format!("parity is computed on the CPU: {problem}"),
-            "look at the GPU with: nvidia-smi; the daemon's next start tries it again".to_owned(),
+            "check the GPU with: nvidia-smi; then restart the daemon".to_owned(),
         )
     }));
     all
@@ -47,7 +47,7 @@ fn array(array: &Array, refused: Option<&Error>) -> Vec<Next> {
     all.extend(array.exports.iter().filter_map(|export| {
         let problem = export.problem.as_ref()?;
         let what = format!("export {}: {problem}", export.id);
-        Some(line(what, format!("look at it with: palisade export show {}", export.id)))
+        Some(line(what, format!("show it with: palisade export show {}", export.id)))
     }));
     all
 }
@@ -114,13 +114,13 @@ fn task(name: &str, task: &Task) -> Option<Next> {
     match (task.state, &task.problem) {
         (TaskState::Paused, _) => Some(line(
             format!("task {id} is paused"),
-            format!("have it go on with: palisade task resume {id}"),
+            format!("resume it with: palisade task resume {id}"),
         )),
         (TaskState::Stuck, Some(problem)) => Some(line(
             format!("task {id} is stuck: {problem}"),
             format!(
-                "bring missing drives back, or write anew what is listed by: \
-                 palisade array show {name}; it tries again"
+                "bring missing drives back, or write the unreadable blocks anew (palisade array \
+                 show {name}); the task then goes on by itself"
             ),
         )),
         _ => None,
@@ -133,8 +133,8 @@ fn unreadable(array: &Array) -> Option<Next> {
         let name = &array.name;
         let (ranges, bytes) = (array.unreadable.len(), format_size(bytes));
         line(
-            format!("array {name} can't give back {bytes} in {ranges} ranges of its volumes"),
-            format!("write anew, from a copy, what is listed by: palisade array show {name}"),
+            format!("array {name} can't read {bytes} in {ranges} ranges of its volumes"),
+            format!("restore from a copy what this lists: palisade array show {name}"),
         )
     })
 }

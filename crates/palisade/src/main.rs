@@ -29,8 +29,8 @@ use std::process::ExitCode;
 #[command(
     name = "palisade",
     version,
-    after_help = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 refused to protect data, \
-                  4 no daemon"
+    after_help = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 refused to protect data, 4 no \
+                  daemon"
 )]
 struct Arguments {
     /// Socket of the daemon [default: PALISADE_SOCKET, else /run/palisade/palisade.sock]

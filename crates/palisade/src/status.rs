@@ -56,7 +56,7 @@ fn gpu(parity: &api::Parity) -> Option<String> {
     match (&parity.gpu, &parity.problem) {
         (_, Some(problem)) => Some(format!("parity on the CPU ({}): {problem}", parity.kernel)),
         (Some(gpu), None) => Some(format!(
-            "parity on {gpu}, too ({}): {} jobs, {}",
+            "parity also on {gpu} ({}): {} jobs, {}",
             parity.placement,
             parity.gpu_jobs,
             format_size(parity.gpu_bytes)
@@ -133,7 +133,7 @@ mod tests {
         };
         assert_eq!(gpu(&none), None);
         let some = api::Parity { gpu: Some("H200".to_owned()), ..none };
-        assert_eq!(gpu(&some).as_deref(), Some("parity on H200, too (auto): 3 jobs, 3 MiB"));
+        assert_eq!(gpu(&some).as_deref(), Some("parity also on H200 (auto): 3 jobs, 3 MiB"));
         let fenced = api::Parity { problem: Some("it hung".to_owned()), ..some };
         assert_eq!(gpu(&fenced).as_deref(), Some("parity on the CPU (avx2): it hung"));
     }

@@ -32,6 +32,15 @@ pub struct Plan {
     pub block_bytes: u32,
 }
 
+/// What people may call arrays and volumes.
+pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
+        return Err(ManageError::BadName(name.to_owned()));
+    }
+    Ok(())
+}
+
 /// What the array would be that these drives make, for so many data cores.
 ///
 /// # Errors

@@ -100,7 +100,7 @@ impl Lost {
         let shown = self.place.json(&["array", "show", "data"]);
         assert_eq!(shown["unreadable"], Value::Array(expected));
         let next = self.place.json(&["status"])["next"].to_string();
-        assert_eq!(next.contains("can't give back"), !blocks.is_empty(), "{next}");
+        assert_eq!(next.contains("can't read"), !blocks.is_empty(), "{next}");
     }
 
     /// Nothing that is refused changes what is lost.
