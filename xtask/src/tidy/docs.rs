@@ -56,30 +56,45 @@ fn has_test(code: &str, name: &str) -> bool {
     })
 }
 
-/// Every `` `test:NAME` `` of a page is a test of a Rust source, or a function of a Python one.
+/// The table of the trials' named words.
+const NAMED: &str = "crates/trials/src/named.rs";
+
+/// Every `` `test:NAME` `` of a page is a test of a Rust source, or a function of a Python one;
+/// every `` `seed:NAME` `` a named word of the trials.
 pub fn named_tests_exist(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|f| f.path.ends_with(".md")) {
         for (index, line) in file.text.lines().enumerate() {
-            for rest in line.split("`test:").skip(1) {
-                let name = rest.split('`').next().unwrap_or("");
-                let plain = !name.is_empty() && name.bytes().all(super::scan::is_word);
+            for name in names(line, "`test:") {
                 let python = format!("def {name}(");
-                let exists = || {
-                    files.iter().any(|f| match f.is_rust() {
-                        true => has_test(&f.code, name),
-                        false => !f.path.ends_with(".md") && f.text.contains(&python),
-                    })
-                };
-                if plain && name != "NAME" && !exists() {
+                let exists = files.iter().any(|f| match f.is_rust() {
+                    true => has_test(&f.code, name),
+                    false => !f.path.ends_with(".md") && f.text.contains(&python),
+                });
+                if !exists {
                     let message =
                         format!("no test `{name}`: name the test that exists, or write it");
+                    findings.push(Finding::new(file, index + 1, message));
+                }
+            }
+            for name in names(line, "`seed:") {
+                let word = format!("\"{name}\"");
+                if !page(files, NAMED).is_some_and(|table| table.text.contains(&word)) {
+                    let message =
+                        format!("no named word `{name}` in {NAMED}: add it, or mend this");
                     findings.push(Finding::new(file, index + 1, message));
                 }
             }
         }
     }
     findings
+}
+
+/// What a line names behind a mark; not patterns.
+fn names<'a>(line: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
+    let all = line.split(mark).skip(1).map(|rest| rest.split('`').next().unwrap_or(""));
+    let plain = |name: &str| !name.is_empty() && name.bytes().all(super::scan::is_word);
+    all.filter(move |name| plain(name) && *name != "NAME")
 }
 
 /// Every relative link of a page leads to a file or folder of the tree.
@@ -180,5 +195,14 @@ mod tests {
             &files,
             &["docs/a.md:1", "docs/a.md:2", "docs/b.md:1", "docs/b.md:3"],
         );
+    }
+
+    #[test]
+    fn named_words_that_do_not_exist_are_found() {
+        let files = [
+            File::new("docs/a.md", "`seed:one` `seed:NAME`\n`seed:two`, `test:one`\n", false),
+            File::new(NAMED, "word(\"one\", Raid1);\n", false),
+        ];
+        expect(named_tests_exist, &files, &["docs/a.md:2", "docs/a.md:2"]);
     }
 }

@@ -185,7 +185,7 @@ fn a_start_that_accepts_a_gap_is_cut_at_every_request() {
         let (image, before) = written(case, seed, Nanos(0));
         let (found, tail) = batches(&image);
         spoil(&image, tail + 1, &found[&(tail + 1)]);
-        for submits in (0..).step_by(1 + case) {
+        for submits in (0..).step_by(7 + case) {
             let (drives, oracle) = (duplicates(&image), before.fork());
             let rig = Rig::new(seed + submits, 1);
             rig.world.power_fails_after(submits);
@@ -200,7 +200,7 @@ fn a_start_that_accepts_a_gap_is_cut_at_every_request() {
                 rig.assemble(&references(&drives), FORCE).unwrap();
             }
             assert!(nothing_wrong(&rig, &oracle) > 0, "case {case}, {submits}");
-            if submits % 5 == 0 || over {
+            if submits % 3 == 0 || over {
                 for slot in CASES[case].2 {
                     let fresh = common::drives(1, seed + submits, false).remove(0);
                     rig.replace(*slot, &fresh).unwrap();
