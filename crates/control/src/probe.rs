@@ -137,12 +137,18 @@ pub fn content(drive: &SharedDrive) -> Content {
 fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let bytes = drive.info().bytes;
     let block = u64::from(drive.info().block_bytes);
+    let mut version = None;
     let (record, mut problem) = match read_record(drive)? {
         Ok(record) => (Some(record), None),
         Err(FormatError::NoMagic) => (None, None),
         // Whether it counts is for a start to find out, with the other drives.
         Err(error @ FormatError::TailMissing { .. }) => (error.in_doubt(), Some(error.to_string())),
-        Err(error) => (None, Some(error.to_string())),
+        Err(error) => {
+            if let FormatError::Version(other) = error {
+                version = Some(format!("Palisade array of format version {other}"));
+            }
+            (None, Some(error.to_string()))
+        }
     };
     if let Some(record) = record {
         let signature = Some(format!("Palisade array \"{}\"", record.name));
@@ -160,7 +166,8 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let area = size(format::AREA_BYTES);
     let ends = [(&head[..head.len().min(area)], "head"), (&tail[behind..], "tail")];
     let unknown = ends.iter().find(|(bytes, _)| format::holds_data(bytes));
-    let signature = known.or(unknown.map(|(_, end)| format!("unknown data ({end} of the drive)")));
+    let signature =
+        version.or(known).or(unknown.map(|(_, end)| format!("unknown data ({end} of the drive)")));
     if !(all_before && all_behind) {
         let told = "blocks near its ends can't be read, a record may be there".to_owned();
         problem = problem.or(Some(told));

@@ -1,11 +1,12 @@
-//! Golden images: records of each release, kept forever, that every later one must read.
+//! Golden images: records, pages and batches as they are written.
 //!
-//! `PALISADE_WRITE_GOLDEN=1 cargo test -p palisade-format --test golden` writes those that are
-//! missing; existing ones are never rewritten.
+//! `PALISADE_WRITE_GOLDEN=1 cargo test -p palisade-format --test golden --test journal` writes them
+//! anew. Until the first release they are replaced with the format; those of a release are kept for
+//! ever, and every later one reads them.
 
 mod common;
 
-use common::{SHAPES, eventful, mapped, plain, troubled, uuid, with_nvme};
+use common::{SHAPES, eventful, plain, troubled, uuid, with_nvme};
 use layout::Level;
 use palisade_format::flight::{self, Columns, FlightPage, PageHead};
 use palisade_format::journal::Place;
@@ -19,25 +20,20 @@ use units::GroupNo;
 fn golden_images_are_read_and_written_alike() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     for (level, drives) in SHAPES {
-        for (kind, record) in
-            [("plain", plain(level, drives)), ("eventful", eventful(level, drives))]
-        {
-            let shape = format!("{level}-{drives}-{kind}.slot");
-            same(&folder.join(format!("v2-{shape}")), mapped(record.clone()));
-            same(&folder.join(format!("v1-{shape}")), record);
+        for (kind, record) in [
+            ("plain", plain(level, drives)),
+            ("eventful", eventful(level, drives)),
+            ("troubled", troubled(eventful(level, drives))),
+        ] {
+            same(&folder.join(format!("v3-{level}-{drives}-{kind}.slot")), record);
         }
-        let (old, new) = (eventful(level, drives), mapped(eventful(level, drives)));
-        same(&folder.join(format!("v1-{level}-{drives}-troubled.slot")), troubled(old));
-        same(&folder.join(format!("v2-{level}-{drives}-troubled.slot")), troubled(new));
     }
-    let nvme = with_nvme(eventful(Level::Raid6, 32));
-    same(&folder.join("v1-6-32-nvme.slot"), nvme.clone());
-    same(&folder.join("v2-6-32-nvme.slot"), mapped(nvme));
+    same(&folder.join("v3-6-32-nvme.slot"), with_nvme(eventful(Level::Raid6, 32)));
 }
 
-/// The bytes that are kept, once they are there.
+/// The bytes that are kept.
 fn golden(path: &Path, image: &[u8]) -> Vec<u8> {
-    if !path.exists() && std::env::var_os("PALISADE_WRITE_GOLDEN").is_some() {
+    if std::env::var_os("PALISADE_WRITE_GOLDEN").is_some() {
         std::fs::write(path, image).unwrap();
     }
     let golden = std::fs::read(path).unwrap();
@@ -57,7 +53,7 @@ fn golden_pages_are_read_and_written_alike() {
     for (name, count) in [("full", PAGE_ENTRIES as u64), ("last", 3)] {
         let id = PageId { array: uuid(0xa0), group: GroupNo(2), number: 7 };
         let page = Page { sequence: 41, entries: (0..count).map(entry).collect() };
-        let path = folder.join(format!("v2-{name}.page"));
+        let path = folder.join(format!("v3-{name}.page"));
         let golden = golden(&path, &region::encode(id, &page));
         assert_eq!(region::decode(&golden, id, &vec![u64::MAX; count as usize]), Some(page));
     }
@@ -73,7 +69,7 @@ fn golden_in_flight_pages_are_read_and_written_alike() {
         let entries: Vec<Columns> = (0..count).map(columns).collect();
         let mut image = vec![0; flight::page_bytes(entries.len())];
         flight::encode(place, &head, entries.len(), entries.iter().copied(), &mut image);
-        let golden = golden(&folder.join(format!("v2-{name}.flight")), &image);
+        let golden = golden(&folder.join(format!("v3-{name}.flight")), &image);
         let page = FlightPage { head, entries, bytes: golden.len() };
         assert_eq!(flight::decode(&golden, place), Some(page));
     }

@@ -1,7 +1,7 @@
 //! A page of the region map that no drive has any more: the array starts and says so, bands that
-//! were never written may hold anything (over budget), and what was written is there. Cut off before
-//! the resync of what the page stood for is over, and without a drive then, a parity group may not be
-//! started before a person accepts the loss.
+//! were never written may hold anything (over budget), and what was written is there. Cut off
+//! before the resync of what the page stood for is over, and without a drive then, a parity group
+//! may not be started before a person accepts the loss.
 //!
 //! Invariant: the picture stays as it is; the page is taken from copies of its drives.
 

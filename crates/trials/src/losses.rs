@@ -19,7 +19,7 @@ impl Losses {
 
     /// Of groups of `group` drives side by side, each of which can lose `lose`.
     pub fn even(width: usize, group: usize, lose: usize) -> Self {
-        let mask = |first: usize| ((1u64 << group) - 1) << first;
+        let mask = |first: usize| (first..first + group).fold(0, |mask, slot| mask | 1 << slot);
         Self::new((0..width).step_by(group).map(|first| (mask(first), lose)).collect())
     }
 
@@ -72,14 +72,15 @@ mod tests {
         assert_eq!(all, [0b0, 0b1, 0b10, 0b100, 0b101, 0b110, 0b1000, 0b1001, 0b1010]);
         assert_eq!(Losses::even(4, 4, 2).all(100).unwrap().len(), 1 + 4 + 6);
         assert_eq!(Losses::even(3, 3, 0).all(100).unwrap(), [0]);
-        assert_eq!(Losses::even(32, 2, 1).all(100), None);
+        assert_eq!(Losses::even(64, 2, 1).all(100), None);
+        assert_eq!(Losses::even(64, 64, 1).all(100).unwrap().len(), 1 + 64);
     }
 
     #[test]
     fn by_chance_there_are_those_of_several_groups() {
-        let (pairs, mut rng) = (Losses::even(32, 2, 1), Rng::new(1));
+        let (pairs, mut rng) = (Losses::even(64, 2, 1), Rng::new(1));
         let sets: Vec<u64> = (0..50).map(|_| pairs.any(&mut rng)).collect();
         assert!(sets.iter().all(|set| pairs.bears(*set)));
-        assert!(sets.iter().any(|set| set.count_ones() == 16));
+        assert!(sets.iter().any(|set| set.count_ones() == 32));
     }
 }

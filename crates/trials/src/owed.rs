@@ -1,8 +1,8 @@
 //! Why a start may be refused that lacks no more drives than redundancy makes up for: what a group
 //! owes for a cause that the drives show by themselves, whatever the engine's record says.
 //!
-//! After a crash a group owes nothing, but where a start found an in-flight page that may be hidden,
-//! or a page of the map on no drive, until the resync of its regions is over.
+//! After a crash a group owes nothing, but where a start found an in-flight page that may be
+//! hidden, or a page of the map on no drive, until the resync of its regions is over.
 //!
 //! Such a start is seen in its image. What it owes is handed from picture to picture, until the
 //! record of every drive says that the group is guarded again: from there on no start may be

@@ -8,6 +8,7 @@ use crate::abilities::{CATCH_UP, DRIVE_DISCARD};
 use crate::rig::ARRAY;
 use crate::trouble::{self, Kind};
 use core::fmt;
+use engine::limits::DRIVES_MAX;
 use engine::manage::command::{NewArray, TaskAction, TaskKind};
 use engine::manage::plan::{Offered, plan};
 use layout::Level;
@@ -326,6 +327,9 @@ fn garble(scenario: &mut Scenario) {
     }
 }
 
+/// Most drives of most arrays that have many: more cost more.
+const WIDE: usize = 32;
+
 fn geometry(rng: &mut Rng) -> (Level, usize) {
     let (least, level) = [
         (2, Level::Raid0),
@@ -342,11 +346,16 @@ fn geometry(rng: &mut Rng) -> (Level, usize) {
         (4, Level::Raid10),
     ][rng.index(12)];
     let most = match rng.below(100) {
-        0 => 32,
+        0 => WIDE,
         1..10 => 9,
         _ => least + 2,
     };
-    let width = rng.between(least as u64, most as u64) as usize;
+    let mut width = rng.between(least as u64, most as u64) as usize;
+    // From a generator of its own: what else is drawn of narrower arrays stays as it is.
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7769_6465);
+    if most == WIDE && own.chance(25) {
+        width = own.between(WIDE as u64 + 1, DRIVES_MAX as u64) as usize;
+    }
     (level, if level == Level::Raid10 { width / 2 * 2 } else { width })
 }
 
@@ -409,7 +418,7 @@ impl Scenario {
         let sessions = 0..1 + rng.index(3);
         let sessions = sessions.map(|_| session(&mut rng, &mut numbers, (count, beyond))).collect();
         let unit = u64::from(block);
-        let pictures = 40;
+        let pictures = if width > WIDE { 10 } else { 40 };
         let data = data_area(&new, width, made_on, &drives[0]);
         let row = (width - lose * (width / group)) as u64 * MIB;
         Self {
@@ -622,5 +631,18 @@ impl fmt::Display for Scenario {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_arrays_have_many_drives_and_some_the_most() {
+        let widths = (0..20_000).map(|seed| geometry(&mut Rng::new(seed)).1);
+        let wide: Vec<usize> = widths.filter(|width| *width > WIDE).collect();
+        assert!((20..100).contains(&wide.len()), "{wide:?}");
+        assert!(wide.iter().all(|width| *width <= DRIVES_MAX) && wide.contains(&DRIVES_MAX));
     }
 }

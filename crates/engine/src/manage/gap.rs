@@ -112,8 +112,7 @@ pub(super) async fn accept<E: Host>(
                 if let SlotState::Rebuilding { border } = &mut slot.state {
                     *border = 0;
                 }
-                // Its strips there count as zeros, also in regions that it would not be filled in
-                // when it comes back.
+                // Its strips count as zeros there: whoever is out is filled whole.
                 if slot.state != SlotState::InSync {
                     slot.since = 0;
                 }
@@ -128,8 +127,8 @@ pub(super) async fn accept<E: Host>(
         let (drives, before) = (managed.drives_taking_part(), assembly.missing.len());
         let flushes = drives.iter().map(|(slot, drive)| (*slot, drive.flush())).collect();
         settle(managed, flushes, &mut assembly.missing).await?;
-        // What a drive did not flush it lacks in clean regions, too: that it is to be filled there
-        // has to be recorded as of any other that is out.
+        // A drive that did not flush lacks what was written: it is to be filled whole, too, as any
+        // other that is out.
         if assembly.missing.len() == before {
             return Ok(Decided::Right);
         }

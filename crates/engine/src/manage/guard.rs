@@ -19,8 +19,9 @@
 //! batches. *By flight*: what was under way when the first drive was lost is in in-flight pages.
 //!
 //! *As found*: until the record of a start is written, each record that a start writes has key and
-//! guard as the array left them, also where pages of the region map are lost: else a start that is cut short, and this one itself, would take the group's
-//! redundancy for right without having looked at what was under way.
+//! guard as the array left them, also where pages of the region map are lost: else a start that is
+//! cut short, and this one itself, would take the group's redundancy for right without having
+//! looked at what was under way.
 //!
 //! The keeper waits until the group is not guarded, or only by flight. Then it has every change of
 //! a stripe end that began before, flushes the drives, and records the guard. In a group that
@@ -196,8 +197,8 @@ impl<E: Host> Managed<E> {
         self.publish(false).await;
     }
 
-    /// Waits until the group is guarded by more than what was in flight, or has no journal: a rebuild's
-    /// border does not move over stripes that a start might have to decide about.
+    /// Waits until the group is guarded by more than what was in flight, or has no journal: a
+    /// rebuild's border does not move over stripes that a start might have to decide about.
     pub(super) async fn past_hold(&self) {
         self.guard.changed.wait_until(|| (!self.holds()).then_some(())).await;
     }

@@ -207,7 +207,7 @@ async fn prepare<E: Host>(managed: &Rc<Managed<E>>, keeper: &Keeper, mut batch: 
         refuse(&mut batch, &|p| managed.frozen(p.group));
         // Who assembles the array sees by its record that a region may be dirty.
         for group in batch.iter().map(|p| p.group).collect::<BTreeSet<_>>() {
-            if managed.layout().m(group) > 0 {
+            if managed.layout().m(group) > 0 && !mutants::is(Mutant::NeverUnclean) {
                 managed.first_write(group).await;
             }
         }

@@ -171,13 +171,25 @@ fn beyond(level: Level, width: usize, lose: usize, seed: u64) {
         let many = oracle.uncertain();
         assert!(!many.is_empty());
     }
-    forgive_written(&oracle, stripe);
+    oracle.settle_single();
+    heal(&rig, &oracle, stripe);
+    forgive_stripes(&oracle, stripe);
     oracle.verify(&rig, &rig.open_volume()[0], true);
 }
 
-fn forgive_written(oracle: &Oracle, stripe: u64) {
-    oracle.settle_single();
-    forgive_stripes(oracle, stripe);
+/// What was in flight when the first drive failed is lost with it, and so is what was beside it in
+/// its stripes: it is listed, and zeroed here.
+fn heal(rig: &Rig, oracle: &Rc<Oracle>, stripe: u64) {
+    let written: Vec<u64> = oracle.uncertain().iter().map(|(at, _)| at / stripe).collect();
+    for range in rig.status().unreadable {
+        assert_eq!(range.reason, Some(format::LostReason::Crash));
+        let last = range.offset + range.bytes - 1;
+        let lost = range.offset / stripe..=last / stripe;
+        assert!(lost.into_iter().all(|lost| written.contains(&lost)), "{range:?}");
+        let volume = rig.open_volume()[0].clone();
+        let zeros = async move { volume.write_zeroes(range.offset, range.bytes, true).await };
+        rig.world.block_on(CoreId(0), zeros).unwrap();
+    }
 }
 
 #[test]
@@ -351,6 +363,7 @@ fn a_drive_that_is_needed_stays_though_a_read_failed() {
         let rig = Rig::new(7, 1);
         rig.create(level, &drives, STRIP).unwrap();
         let volume = rig.volume(MIB).remove(0);
+        common::write(&rig, &volume, 0, &vec![7; MIB as usize]).unwrap();
         if level == Level::Raid5 {
             rig.fail(width - 1).unwrap();
         }

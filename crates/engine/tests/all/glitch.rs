@@ -6,7 +6,9 @@ use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Machine, Rig, drives, duplicates, record, references};
-use engine::manage::command::{ArrayState, ManageError, Request, SlotHealth, StartOptions};
+use engine::manage::command::{
+    ArrayState, ArrayStatus, ManageError, Request, SlotHealth, StartOptions, TaskAction, TaskKind,
+};
 use engine::volume::Volume;
 use io::BlockError;
 use layout::Level;
@@ -182,6 +184,7 @@ fn transient(level: Level, all: &[SharedSimDrive], seed: u64) -> (Rig, Rc<Oracle
     oracle.crashed();
     let rig = Rig::new(seed + 2, 1);
     rig.assemble(&references(all), StartOptions::default()).unwrap();
+    resync(&rig, TaskAction::Pause).unwrap();
     oracle.verify(&rig, &rig.open_volume()[0], true);
     all[1].fail_writes(seed % 3, 1);
     oracle.errors.set(true);
@@ -192,7 +195,11 @@ fn transient(level: Level, all: &[SharedSimDrive], seed: u64) -> (Rig, Rc<Oracle
     (rig, oracle)
 }
 
-/// Ahead of a resync border every drive is needed: one error in a write gives none up for good.
+fn resync(rig: &Rig, action: TaskAction) -> Result<ArrayStatus, ManageError> {
+    rig.ask(|r| Request::Task("a".into(), TaskKind::Resync, action, r))
+}
+
+/// Where a resync is owed every drive is needed: one error in a write gives none up for good.
 #[test]
 fn a_transient_error_during_resync_loses_nothing_for_good() {
     for (seed, level) in [(31, Level::Raid5), (32, Level::Raid6), (33, Level::Raid5)] {
@@ -204,6 +211,7 @@ fn a_transient_error_during_resync_loses_nothing_for_good() {
         let rig = Rig::new(seed + 10, 1);
         rig.assemble(&references(&all[..5]), StartOptions::default()).unwrap();
         oracle.verify(&rig, &rig.open_volume()[0], true);
+        resync(&rig, TaskAction::Resume).unwrap();
         rig.wait();
         assert_eq!(rig.scrub(false).mismatches, 0, "seed {seed}");
         assert_eq!(rig.status().state, ArrayState::Optimal);
@@ -224,6 +232,9 @@ fn a_replacement_after_a_failure_during_resync_ends() {
         assert!(matches!(refused, Err(ManageError::Assemble(_))), "{refused:?}");
         rig.assemble(&references(&all), FORCE).unwrap();
         rig.replace(1, &new).unwrap();
+        rig.wait();
+        // It is owed once the array is whole, and was told to wait before.
+        let _ = resync(&rig, TaskAction::Resume);
         rig.wait();
         assert_eq!(rig.status().state, ArrayState::Optimal);
         assert_eq!(rig.scrub(false).mismatches, 0, "seed {seed}");

@@ -494,52 +494,6 @@ fn too_many_lost_blocks_ask_a_person() {
     assert_eq!(rig.scrub(false).mismatches, 0);
 }
 
-/// Drives so many, of blocks so large, that the journal area is too small for lanes of four cores.
-fn many_drives(seed: u64) -> Vec<SharedSimDrive> {
-    let config = |i| DriveConfig {
-        littered: true,
-        ..DriveConfig::new(common::DRIVE_BYTES, seed * 100 + i).with_cache(true).with_blocks(4096)
-    };
-    (0..28).map(|i| SharedSimDrive::new(config(i))).collect()
-}
-
-/// What is in flight is made right by a start that can't use the journal area itself, also by one
-/// that a drive is missing for; before that no record gives it up, wherever the start is cut.
-fn on_too_many_cores(level: Level, seed: u64) {
-    let course = Course::on(many_drives(seed), level, seed, true, 2);
-    assert!(record(&course.drives[0]).groups[0].guarded);
-    course.rig.world.run_for(Nanos::from_micros(20_000));
-    for i in 0..16 {
-        let border = course.step();
-        let (mut left, oracle) = course.cut(border);
-        let cut = duplicates(&left);
-        let rig = Rig::new(border, 4);
-        rig.world.power_fails_after(10 * i);
-        let list = references(&cut);
-        let _ = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r));
-        rig.world.crash();
-        for (drives, cores) in [(duplicates(&left), 4), (cut, 1 + i as u16 % 3)] {
-            let rig = start_on(&drives, border, ALONE, cores);
-            let oracle = oracle.fork();
-            assert!(read_all(&rig, &oracle).is_empty(), "border {border}: no drive is missing");
-            rig.wait();
-            assert_eq!(rig.scrub(false).mismatches, 0, "border {border}, {cores} cores");
-            let of_no_use = !record(&drives[0]).groups[0].guarded;
-            assert_eq!(of_no_use, cores == 4, "border {border}, {cores} cores");
-        }
-        left.remove(i as usize % course.drives.len());
-        let rig = start_on(&left, border, ALONE, 4);
-        let lost = read_all(&rig, &oracle);
-        explained(&rig, &lost, &left[0], &course.columns(Nanos::from_micros(60_000)));
-    }
-}
-
-#[test]
-fn too_many_cores_for_the_journal_area_forget_nothing_in_flight() {
-    on_too_many_cores(Level::Raid5, 651);
-    on_too_many_cores(Level::Raid6, 653);
-}
-
 /// A page of the region map that no drive has any more has only its own regions resynced: what is
 /// in flight elsewhere is made right by the start.
 #[test]

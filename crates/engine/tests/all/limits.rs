@@ -42,7 +42,7 @@ fn too_many_exports_are_refused() {
 
 #[test]
 fn too_many_volumes_are_refused() {
-    let bytes = (VOLUMES_MAX as u64 / 2 + 4) * MIB;
+    let bytes = (VOLUMES_MAX as u64 / 2 + 6) * MIB;
     let config = |i| DriveConfig::new(bytes, i);
     let drives: Vec<_> = (0..2).map(|i| SharedSimDrive::new(config(i))).collect();
     let rig = Rig::new(2, 1);

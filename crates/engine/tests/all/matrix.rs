@@ -50,6 +50,12 @@ const CASES: &[Case] = &[
     Case { block: 4096, ..case(Level::Raid5, 4, 1, 4 << 10) },
     Case { block: 4096, ..case(Level::Raid6, 5, 2, 64 << 10) },
     Case { block: 4096, apart: 2, ..case(Level::Raid10, 4, 2, 16 << 10) },
+    // The most drives that there are.
+    case(Level::Jbod, 64, 0, 16 << 10),
+    case(Level::Raid1, 64, 1, 16 << 10),
+    Case { apart: 3, ..case(Level::Raid10, 64, 2, 16 << 10) },
+    case(Level::Raid5, 64, 1, 16 << 10),
+    Case { apart: 62, ..case(Level::Raid6, 64, 2, 4 << 10) },
 ];
 
 /// Seeds that once failed, run before the others.
@@ -57,9 +63,11 @@ const SEEDS: &[u64] = &[];
 
 fn load(case: &Case, aligned: bool) -> Load {
     let sectors = u64::from(case.block / 512);
+    // Each costs as many writes as there are copies.
+    let dear = case.level == Level::Raid1 && case.width > 8;
     Load {
         tasks: 6,
-        operations: 40,
+        operations: if dear { 8 } else { 40 },
         blocks_most: if aligned { 512 } else { 400 } / sectors,
         read_percent: 40,
         align_blocks: if aligned { 128 / sectors } else { 1 },
@@ -170,4 +178,9 @@ cases! {
     raid5_of_4_with_blocks_of_4096 = 19;
     raid6_of_5_with_blocks_of_4096 = 20;
     raid10_of_4_with_blocks_of_4096 = 21;
+    jbod_of_64 = 22;
+    raid1_of_64 = 23;
+    raid10_of_64 = 24;
+    raid5_of_64 = 25;
+    raid6_of_64 = 26;
 }

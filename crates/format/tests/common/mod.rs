@@ -6,7 +6,7 @@ use palisade_format::{
     ArrayRecord, ExportAddress, ExportRecord, Extent, LastScrub, Listener, LostRange, LostReason,
     NvmeExport, Owner, Paused, ScrubMode, ScrubRecord, SlotState, VolumeRecord, split,
 };
-use units::{GroupNo, MIB, Uuid};
+use units::{MIB, Uuid};
 
 pub fn uuid(n: u8) -> Uuid {
     Uuid::from_random([n; 16])
@@ -14,15 +14,17 @@ pub fn uuid(n: u8) -> Uuid {
 
 /// A clean array of `drives` drives of 8 MiB data area, made in epoch 1.
 pub fn plain(level: Level, drives: u16) -> ArrayRecord {
-    let layout = Layout::new(level, drives, 64 << 10, 8 * MIB).unwrap();
+    let split = split(12 * MIB);
+    let layout = Layout::new(level, drives, 64 << 10, split.data_bytes).unwrap();
+    assert_eq!(layout.data_bytes(), 8 * MIB);
     let slots: Vec<_> = (0..drives).map(|n| (uuid(n as u8 + 1), format!("S{n:04}"))).collect();
-    let mut record = ArrayRecord::new(uuid(0xa0), "tank", 0x1111, 4096, &layout, &slots);
+    let mut record = ArrayRecord::new(uuid(0xa0), "tank", 0x1111, 4096, &layout, &split, &slots);
     record.zeroed = true;
     record
 }
 
-/// An array in which everything that can be recorded is: a failed and a rebuilding drive, an
-/// unclean group, two volumes, exports, a scrub, an owner.
+/// An array in which everything that can be recorded is: a failed and a rebuilding drive, each
+/// whole up to some epoch, an unclean group, two volumes, exports, a scrub, an owner.
 pub fn eventful(level: Level, drives: u16) -> ArrayRecord {
     let mut record = plain(level, drives);
     let layout = record.layout().unwrap();
@@ -30,9 +32,11 @@ pub fn eventful(level: Level, drives: u16) -> ArrayRecord {
     record.next_epoch(0x2222);
     record.slots[0].state = SlotState::Rebuilding { border: 17 };
     record.next_epoch(0x3333);
+    for slot in record.slots.iter_mut().filter(|slot| slot.state != SlotState::InSync) {
+        slot.since = slot.last.counter.min(2);
+    }
     record.sequence = 77;
     record.groups[0].unclean = true;
-    record.groups[0].resync_border = layout.stripes(GroupNo(0)) / 2;
     let row = layout.row_bytes(0);
     let extent = |n: u64| Extent { array_start: n * row, bytes: row };
     record.volumes = vec![
@@ -112,19 +116,6 @@ pub fn troubled(mut record: ArrayRecord) -> ArrayRecord {
     });
     if let Some(scrub) = &mut record.last_scrub {
         (scrub.unlocated, scrub.unreadable) = (3, 4);
-    }
-    record
-}
-
-/// The same array with a region map: what is out has been whole up to some epoch.
-pub fn mapped(mut record: ArrayRecord) -> ArrayRecord {
-    let split = split(record.data_bytes + 4 * MIB);
-    assert_eq!(split.data_bytes, record.data_bytes);
-    record = record.with_areas(&split);
-    for slot in &mut record.slots {
-        if slot.state != SlotState::InSync {
-            slot.since = slot.last.counter.min(2);
-        }
     }
     record
 }

@@ -129,13 +129,13 @@ fn an_array_lives_through_the_loss_of_a_drive() {
 #[test]
 fn a_scrub_finds_and_repairs_what_does_not_agree() {
     let mut place = Place::running(3);
-    place.create_zeroed("data", "5", &[0, 1, 2]);
+    place.create_written("data", "5", &[0, 1, 2]);
     place.json(&["array", "stop", "data"]);
     assert_eq!(place.state("data"), "stopped");
     place.fails(2, &["array", "show", "data", "--exit-state"]);
-    // Two stripes of 64 KiB, behind the head area of 1 MiB.
-    scribble(&place.drive(0), (1 << 20) + 65536 + 17, b"wrong");
-    scribble(&place.drive(2), (1 << 20) + 5 * 65536, b"wrong too");
+    // Two stripes of 64 KiB; the data area begins behind 3 MiB.
+    scribble(&place.drive(0), (3 << 20) + 65536 + 17, b"wrong");
+    scribble(&place.drive(2), (3 << 20) + 5 * 65536, b"wrong too");
     place.json(&["array", "assemble", "data"]);
     let scrub = |mode: &[&str]| {
         place.json(&[&["array", "scrub", "data"], mode].concat());
@@ -154,9 +154,9 @@ fn a_scrub_finds_and_repairs_what_does_not_agree() {
 #[test]
 fn a_scrub_of_p_and_q_names_the_drive() {
     let mut place = Place::running(4);
-    place.create_zeroed("data", "6", &[0, 1, 2, 3]);
+    place.create_written("data", "6", &[0, 1, 2, 3]);
     place.json(&["array", "stop", "data"]);
-    scribble(&place.drive(2), (1 << 20) + 65536 + 17, b"wrong");
+    scribble(&place.drive(2), (3 << 20) + 65536 + 17, b"wrong");
     place.json(&["array", "assemble", "data"]);
     place.json(&["array", "scrub", "data", "--repair"]);
     let shown = place.json(&["array", "wait", "data", "--timeout", "60"]);

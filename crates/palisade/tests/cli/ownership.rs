@@ -332,3 +332,77 @@ fn data_of_an_unknown_kind_is_not_taken_for_nothing() {
     }
     place.create("data", "5", &[0, 2, 3]);
 }
+
+/// Puts another version in the header of every record slot of a drive (docs/format.md).
+fn of_version(path: &std::path::Path, version: u8) {
+    let bytes = std::fs::read(path).expect("read");
+    let tail = bytes.len() - (1 << 20);
+    for slot in [0, 256 << 10, tail, tail + (256 << 10)] {
+        let mut header = bytes[slot..slot + 124].to_vec();
+        if header.starts_with(b"PALISADE") {
+            header[8] = version;
+            let crc = header.iter().fold(u32::MAX, |crc, byte| {
+                let step = |crc: u32, _| crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
+                (0..8).fold(crc ^ u32::from(*byte), step)
+            });
+            header.extend((!crc).to_le_bytes());
+            scribble(path, slot as u64, &header);
+        }
+    }
+}
+
+/// Drives of another version of the format hold an array, which nobody reads and nobody overwrites
+/// without a word.
+#[test]
+fn an_array_of_another_version_is_named_and_not_overwritten() {
+    let mut place = Place::running(2);
+    place.create("data", "1", &[0, 1]);
+    assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+    for version in [1, 2] {
+        let what = format!("format version {version}");
+        (0..2).for_each(|number| of_version(&place.drive(number), version));
+        let before = std::fs::read(place.drive(0)).expect("read");
+        let said = place.refuses(1, &["drive", "inspect", &place.name(0)]);
+        assert!(said.contains(&what), "{said}");
+        place.start();
+        let listed = place.listed(0);
+        assert_eq!(listed["state"], "foreign", "{listed}");
+        assert!(listed["signature"].as_str().expect("text").contains(&what), "{listed}");
+        assert!(listed["problem"].as_str().expect("text").contains(&what), "{listed}");
+        assert!(place.arrays().is_empty());
+        place.refuses(1, &["array", "assemble", "data"]);
+        let paths = [place.name(0), place.name(1)];
+        let create = ["array", "create", "new", "--level", "1", "--drives", &paths[0], &paths[1]];
+        let said = place.refuses(3, &create);
+        assert!(said.contains(&what) && said.contains("--overwrite"), "{said}");
+        let said = place.refuses(3, &["drive", "wipe", &paths[0], "--yes"]);
+        assert!(said.contains(&what), "{said}");
+        assert!(std::fs::read(place.drive(0)).expect("read") == before, "nothing was written");
+        assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
+    }
+    place.start();
+    place.create_over("new", "1", &[0, 1]);
+}
+
+/// The smallest size that works is said, and works.
+#[test]
+fn drives_without_room_for_map_and_journal_are_refused() {
+    let place = Place::running(3);
+    let sized = |bytes: u64| {
+        for number in 0..3 {
+            let file = std::fs::File::create(place.drive(number)).expect("made");
+            file.set_len(bytes).expect("sized");
+        }
+        let paths = [0, 1, 2].map(|number| place.name(number));
+        let create = ["array", "create", "data", "--level", "5", "--drives"];
+        [&create[..], &paths.each_ref().map(String::as_str)].concat().join(" ")
+    };
+    let words = sized((5 << 20) - 512);
+    let words: Vec<&str> = words.split(' ').collect();
+    let said = place.refuses(1, &words);
+    let least = 5 << 20;
+    assert!(said.contains(&place.name(0)) && said.contains(&format!("{least} (5 MiB)")), "{said}");
+    assert!(place.refuses(1, &[&words[..], &["--dry-run"]].concat()).contains("5 MiB"));
+    sized(least);
+    place.json(&words);
+}

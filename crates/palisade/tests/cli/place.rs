@@ -1,5 +1,6 @@
 //! A directory with drives, and perhaps a daemon; the command line as its client.
 
+use crate::nvme::{HOST, host_of};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::TcpStream;
@@ -152,13 +153,19 @@ impl Place {
         self.json(&words)
     }
 
-    /// As [`Place::create`], without a region map: everything is zeroed, and checked by a scrub.
-    pub fn create_zeroed(&self, name: &str, level: &str, drives: &[usize]) -> Value {
-        let paths: Vec<String> = drives.iter().map(|number| self.name(*number)).collect();
-        let mut words = vec!["array", "create", name, "--level", level, "--region-map", "off"];
-        words.push("--drives");
-        words.extend(paths.iter().map(String::as_str));
-        self.json(&words)
+    /// As [`Place::create`], with a volume over all of it of which every band was written with
+    /// zeros: a scrub checks, and a rebuild fills, the whole array.
+    pub fn create_written(&self, name: &str, level: &str, drives: &[usize]) -> Value {
+        let made = self.create(name, level, drives);
+        let (volume, size) = (format!("{name}/all"), made["free_bytes"].to_string());
+        self.json(&["volume", "create", &volume, "--size", &size]);
+        let export = self.export(&volume, &["--any-host"]);
+        let (_admin, mut queue) = host_of(&export, HOST).enter().expect("connected");
+        for at in (0..made["free_bytes"].as_u64().expect("a number")).step_by(1 << 20) {
+            queue.write(1, at / 512, &[0; 512]).expect("written");
+        }
+        self.json(&["export", "delete", export["id"].as_str().expect("text")]);
+        made
     }
 
     /// As [`Place::create`], over whatever the drives hold.
