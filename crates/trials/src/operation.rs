@@ -25,8 +25,6 @@ pub enum Operation {
     Fail(usize),
     /// This slot's drive is gone, and nobody has said so.
     Vanish(usize),
-    /// The next flush of this slot's drive fails.
-    FailFlush(usize),
     /// The spare drive is put into this slot.
     Replace(usize),
     /// This slot's own drive is there again, and put back.

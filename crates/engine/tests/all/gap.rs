@@ -176,15 +176,15 @@ fn older_batches_do_not_come_back_with_a_gap() {
     }
 }
 
-/// A start that goes on without a batch, cut at every request: nothing wrong is ever read, however
+/// A start that goes on without a batch, cut at every seventh request or so: nothing wrong is ever read, however
 /// often it is cut.
 #[test]
-fn a_start_that_accepts_a_gap_is_cut_at_every_request() {
+fn a_start_that_accepts_a_gap_is_cut_at_many_requests() {
     for case in [0, 2] {
         let seed = 22_000 + 100 * case as u64;
         let (image, before) = written(case, seed, Nanos(0));
         let (found, tail) = batches(&image);
-        for submits in (0..).step_by(1 + case) {
+        for submits in (0..).step_by(7 + case) {
             let (drives, oracle) = (duplicates(&image), before.fork());
             spoil(&drives, tail + 1, &found[&(tail + 1)]);
             let rig = Rig::new(seed + submits, 1);
@@ -200,7 +200,7 @@ fn a_start_that_accepts_a_gap_is_cut_at_every_request() {
                 rig.assemble(&references(&drives), FORCE).unwrap();
             }
             assert!(nothing_wrong(&rig, &oracle) > 0, "case {case}, {submits}");
-            if submits % 5 == 0 || over {
+            if submits % 3 == 0 || over {
                 for slot in CASES[case].2 {
                     let fresh = common::drives(1, seed + submits, false).remove(0);
                     rig.replace(*slot, &fresh).unwrap();

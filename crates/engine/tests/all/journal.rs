@@ -1,13 +1,12 @@
-//! The redo journal: arrays that run degraded survive crash after crash, at every request of
-//! writes and of starts, in rings that wrap, through rebuilds, second failures and discards, and
-//! start again by themselves.
+//! The redo journal: arrays that run degraded survive crash after crash under load, in rings that
+//! wrap, through rebuilds, second failures and discards, and start again by themselves.
 
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, duplicates, record, reference, references};
 use engine::manage::command::{ArrayState, Request, StartOptions};
-use io::{Blocks, Env};
+use io::Blocks;
 use layout::Level;
 use sim::drive::{OpKind, Stage};
 use sim::{Rng, SharedSimDrive, WorldConfig};
@@ -101,92 +100,12 @@ pub(crate) fn right(
     assert!(newest.groups[0].guarded && newest.journal_key != 0, "seed {seed}");
 }
 
-fn crashed_at(submits: u64, seed: u64, drives: &[SharedSimDrive], oracle: &Rc<Oracle>) -> bool {
-    let cores = 1 + (submits % 2) as u16 * 3;
-    let rig = Rig::new(seed + submits, cores);
-    rig.world.power_fails_after(submits);
-    let list = references(drives);
-    let start = |r| Request::Assemble(None, list, ALONE, r);
-    let mut over = false;
-    if let Ok(started) = rig.try_ask(start) {
-        let status = started.unwrap().remove(0);
-        let array = rig.cores[0].array(status.id).unwrap();
-        let volume = engine::Volume::new(array, status.volumes[0].uuid);
-        let model = oracle.clone();
-        let strip = u64::from(STRIP);
-        let writes = async move {
-            // Small, over the border of strips, over what was just written, whole stripes.
-            model.write(&volume, 512, 1024, false).await.unwrap();
-            model.write(&volume, strip - 1536, 3072, true).await.unwrap();
-            model.write(&volume, 1024, 2 * strip, false).await.unwrap();
-            model.write(&volume, 6 * strip, 9 * strip, false).await.unwrap();
-            model.flush(&volume).await.unwrap();
-        };
-        over = rig.world.try_block_on(CoreId(0), writes).is_ok();
-    }
-    rig.world.crash();
-    oracle.crashed();
-    over
-}
-
-/// Cuts the power at every request of a start and some writes.
-fn every_request(case: usize, cache: bool) {
-    let seed = 7000 + 100 * case as u64;
-    let (rig, image, before) = degraded(case, seed, cache, 1);
-    rig.stop();
-    let failed = CASES[case].2;
-    for submits in 0.. {
-        let (drives, oracle) = (duplicates(&image), before.fork());
-        let over = crashed_at(submits, seed, &drives, &oracle);
-        let mut left = duplicates(&drives);
-        let rig = Rig::new(seed + 1 + submits, 1 + (submits % 2) as u16);
-        rig.assemble(&references(&drives), ALONE).unwrap();
-        if CASES[case].0 == Level::Raid6 && failed.len() == 1 {
-            // Any other drive may be lost at the crash, too.
-            left.remove([0, 1, 3, 4][submits as usize % 4]);
-            let rig = Rig::new(seed + 2 + submits, 1);
-            rig.assemble(&references(&left), DEGRADED).unwrap();
-            oracle.fork().verify(&rig, &rig.open_volume()[0], true);
-        }
-        right(rig, &oracle, &drives, failed, seed + submits);
-        if over {
-            assert!(submits > 40, "{submits}: the writes were reached");
-            return;
-        }
-    }
-}
-
-#[test]
-fn raid5_degraded_at_every_request() {
-    every_request(0, true);
-    every_request(1, false);
-}
-
-#[test]
-fn raid6_degraded_at_every_request() {
-    every_request(2, true);
-    every_request(2, false);
-}
-
-#[test]
-fn raid6_without_two_at_every_request() {
-    every_request(3, false);
-}
-
-/// The power goes under load, again in the replay at each of its requests, and after it.
-#[test]
-fn a_replay_is_cut_at_every_request() {
-    for seed in 0..4 {
-        replay_is_cut(seed as usize, seed);
-    }
-}
-
 /// On drives that can't read what they were writing when the power went, the same blocks are
 /// written again and again, and a start is cut: the only copy of the newest batch must not be
 /// written again, else those before it come back over what was acknowledged.
 #[test]
 fn a_replay_leaves_the_only_copy_of_a_batch_alone() {
-    for seed in 0..6 {
+    for seed in 0..2 {
         let config = |i| sim::DriveConfig {
             tears: sim::drive::Tears { unreadable: true, ..Default::default() },
             ..sim::DriveConfig::new(common::DRIVE_BYTES, 9000 + 10 * seed + i)
@@ -202,121 +121,16 @@ fn a_replay_leaves_the_only_copy_of_a_batch_alone() {
         rig.world.crash();
         drop(rig);
         oracle.crashed();
-        for turn in 0..600 {
+        for turn in 0..180 {
             let (drives, oracle) = (duplicates(&image), oracle.fork());
             let rig = Rig::new(1000 * seed + turn, 1);
-            rig.world.power_fails_after(turn / 10);
+            rig.world.power_fails_after(turn / 3);
             let list = references(&drives);
             let _ = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r));
             rig.world.crash();
             let rig = Rig::new(seed + turn + 9, 2);
             rig.assemble(&references(&drives), ALONE).unwrap();
             oracle.verify(&rig, &rig.open_volume()[0], true);
-        }
-    }
-}
-
-/// The newest batch that a drive has whole.
-fn newest_batch(drive: &SharedSimDrive) -> u64 {
-    let known = record(drive);
-    let area = known.areas;
-    let image = drive.peek(area.journal_start, area.journal_bytes);
-    let sequence = |at: usize| {
-        let place = format::journal::Place { array: known.array, at: at as u64 };
-        let head = format::journal::decode(&image[at..], place)?;
-        let payload = at + head.head_bytes..at + head.head_bytes + head.payload_bytes;
-        let whole = head.batch.key == known.journal_key && head.matches(&image[payload]);
-        whole.then_some(head.batch.sequence)
-    };
-    (0..image.len()).step_by(4096).filter_map(sequence).max().unwrap_or(0)
-}
-
-/// RAID 6 without a drive, cut while only the drive in `quick` has a batch; `None` if no batch goes
-/// there.
-fn on_one_drive(seed: u64, quick: usize) -> Option<(Vec<SharedSimDrive>, Rc<Oracle>)> {
-    let (rig, drives, oracle) = degraded(2, seed, false, 1);
-    let before = drives.iter().map(newest_batch).max().unwrap();
-    let slow = Nanos::from_millis(5);
-    drives.iter().for_each(|drive| drive.set_latency(slow, slow));
-    drives[quick].set_latency(Nanos(1_000), Nanos(2_000));
-    let (volume, model) = (rig.open_volume()[0].clone(), oracle.clone());
-    rig.env().spawn(io::Priority::First, async move {
-        model.write(&volume, 0, 4096, true).await.unwrap();
-    });
-    for _ in 0..200 {
-        rig.world.run_for(Nanos::from_micros(100));
-        let cut: Vec<_> = drives.iter().map(|drive| drive.after_choice(0)).collect();
-        let have: Vec<_> = (0..5).filter(|i| newest_batch(&cut[*i]) > before).collect();
-        if !have.is_empty() {
-            oracle.crashed();
-            cut.iter().for_each(|drive| drive.set_latency(Nanos(5_000), Nanos(100_000)));
-            return (have == [quick]).then_some((cut, oracle));
-        }
-    }
-    panic!("seed {seed}: nothing is logged");
-}
-
-/// A batch that one drive has is on another before any of it is in place: a start that is cut while
-/// it carries that batch out may be followed by the loss of this drive.
-#[test]
-fn a_batch_of_one_drive_is_on_another_before_it_is_carried_out() {
-    let mut tried = 0;
-    for (seed, quick) in (700..702).flat_map(|seed| [0, 1, 3, 4].map(|quick| (seed, quick))) {
-        let Some((image, oracle)) = on_one_drive(seed, quick) else { continue };
-        tried += 1;
-        for turn in 0.. {
-            let (drives, oracle) = (duplicates(&image), oracle.fork());
-            let rig = Rig::new(1000 * seed + turn, 1);
-            rig.world.power_fails_after(turn / 2);
-            let list = references(&drives);
-            let over = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r)).is_ok();
-            rig.world.crash();
-            let mut left = references(&drives);
-            left.remove(quick);
-            let rig = Rig::new(seed + turn + 9, 1);
-            rig.assemble(&left, DEGRADED).unwrap();
-            oracle.verify(&rig, &rig.open_volume()[0], true);
-            if over {
-                break;
-            }
-        }
-    }
-    assert!(tried >= 2, "{tried} cuts left a batch on one drive");
-}
-
-fn replay_is_cut(case: usize, seed: u64) {
-    {
-        let (rig, image, oracle) = degraded(case, 40 + seed, seed % 2 == 0, 1 + seed as u16);
-        let volumes = rig.open_volume();
-        oracle.start(&rig, &volumes, MIX, seed);
-        rig.world.run_for(Nanos::from_micros(3_000 + 711 * seed));
-        rig.world.crash();
-        drop(volumes);
-        oracle.crashed();
-        for submits in 0.. {
-            let (drives, oracle) = (duplicates(&image), oracle.fork());
-            let rig = Rig::new(seed + submits, 1);
-            rig.world.power_fails_after(submits);
-            let list = references(&drives);
-            let over = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r)).is_ok();
-            rig.world.crash();
-            if submits % 3 == 0 {
-                let rig = Rig::new(seed + submits + 5, 2);
-                rig.world.power_fails_after(submits / 2);
-                let list = references(&drives);
-                let _ = rig.try_ask(|r| Request::Assemble(None, list, ALONE, r));
-                rig.world.crash();
-            }
-            let rig = Rig::new(seed + submits + 9, 2);
-            rig.assemble(&references(&drives), ALONE).unwrap();
-            oracle.verify(&rig, &rig.open_volume()[0], true);
-            if submits % 7 == 0 || over {
-                right(rig, &oracle, &drives, CASES[case].2, seed + submits);
-            }
-            if over {
-                assert!(submits > 20, "{submits}: there was something to carry out");
-                break;
-            }
         }
     }
 }
@@ -359,7 +173,7 @@ fn crash_after_crash(case: usize, seed: u64) {
 
 #[test]
 fn crash_after_crash_under_load() {
-    for seed in 0..16 {
+    for seed in [0, 5, 10, 15] {
         crash_after_crash(seed as usize % 4, 100 + seed);
     }
 }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{FORCE, Machine, Rig, drives, duplicates, record, reference, references};
+use common::{FORCE, Machine, Rig, drives, record, reference, references};
 use engine::Volume;
 use engine::manage::command::{
     ArrayState, ArrayStatus, ManageError, Repair, Request, SlotHealth, StartOptions, TaskAction,
@@ -266,55 +266,6 @@ fn progress_grows_to_the_whole() {
         rig.world.run_for(Nanos::from_micros(100));
     }
     assert!(steps > 3);
-}
-
-/// Power fails at every request from a pause on: afterwards the task waits, or goes on, and ends
-/// right when it is told to.
-#[test]
-fn a_pause_and_a_cancel_are_cut_at_every_request() {
-    for (seed, action) in [(20, TaskAction::Pause), (21, TaskAction::Cancel)] {
-        let image = drives(5, seed, false);
-        let (rig, oracle) = filled(Level::Raid5, &image[..4], seed);
-        rig.fail(1).unwrap();
-        rig.stop();
-        for submits in 0.. {
-            let all = duplicates(&image);
-            let rig = Rig::new(seed + submits, 1);
-            let there: Vec<_> =
-                [0, 2, 3].into_iter().map(|i: usize| reference(&all[i], i)).collect();
-            rig.assemble(&there, FORCE).unwrap();
-            let spare = reference(&all[4], 90);
-            rig.ask(|r| Request::Replace("a".into(), Slot(1), spare, r)).unwrap();
-            rig.world.run_for(Nanos::from_micros(100));
-            rig.world.power_fails_after(submits);
-            let asked = |r| Request::Task("a".into(), TaskKind::Rebuild, action, r);
-            let over = rig.try_ask(asked).is_ok();
-            rig.world.crash();
-            let rig = Rig::new(seed + submits + 500, 1);
-            let there: Vec<_> =
-                [0, 4, 2, 3].into_iter().map(|i: usize| reference(&all[i], i)).collect();
-            rig.assemble(&there, FORCE).unwrap();
-            oracle.verify(&rig, &volume(&rig), false);
-            rig.wait();
-            let health = rig.status().slots[1].health;
-            match action {
-                TaskAction::Pause if over => assert!(one(&rig).paused),
-                TaskAction::Cancel if over => assert_eq!(health, SlotHealth::Failed),
-                _ => {}
-            }
-            if rig.status().tasks.iter().any(|task| task.paused) {
-                act(&rig, TaskKind::Rebuild, TaskAction::Resume).unwrap();
-            } else if health == SlotHealth::Failed {
-                rig.replace(1, &all[4]).unwrap();
-            }
-            rig.wait();
-            assert_eq!((rig.status().state, rig.scrub(false).mismatches), (ArrayState::Optimal, 0));
-            oracle.verify(&rig, &volume(&rig), false);
-            if over {
-                break;
-            }
-        }
-    }
 }
 
 /// What a scrub said to have repaired is so after a power cut that comes just as it is recorded, by
