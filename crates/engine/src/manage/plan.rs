@@ -82,8 +82,8 @@ fn journal_bytes(layout: &Layout, least: u64, cores: u16, block: u32) -> Option<
     if !has_journal(layout) {
         return Some(least);
     }
-    let sizes = (least..=JOURNAL_BYTES_MAX).step_by(MIB as usize);
-    sizes.into_iter().find(|bytes| Shape::new(layout, *bytes, cores, block).is_some())
+    let mut sizes = (least..=JOURNAL_BYTES_MAX).step_by(MIB as usize);
+    sizes.find(|bytes| Shape::new(layout, *bytes, cores, block).is_some())
 }
 
 /// The most cores, fewer than these, that a journal area has room for.

@@ -184,8 +184,8 @@ fn heal(rig: &Rig, oracle: &Rc<Oracle>, stripe: u64) {
     for range in rig.status().unreadable {
         assert_eq!(range.reason, Some(format::LostReason::Crash));
         let last = range.offset + range.bytes - 1;
-        let lost = range.offset / stripe..=last / stripe;
-        assert!(lost.into_iter().all(|lost| written.contains(&lost)), "{range:?}");
+        let mut lost = range.offset / stripe..=last / stripe;
+        assert!(lost.all(|lost| written.contains(&lost)), "{range:?}");
         let volume = rig.open_volume()[0].clone();
         let zeros = async move { volume.write_zeroes(range.offset, range.bytes, true).await };
         rig.world.block_on(CoreId(0), zeros).unwrap();

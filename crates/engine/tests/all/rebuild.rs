@@ -69,6 +69,7 @@ fn cut_short(at: usize, seed: u64) -> bool {
     let (level, width, lose) = LEVELS[at];
     let (cache, power) = (seed % 2 == 0, seed % 3 > 0);
     let Scene { rig, drives, volumes, oracle } = scene(level, width, cache, seed);
+    rig.fill_rest();
     let mut rng = Rng::new(seed);
     let slot = rng.index(width);
     drives[slot].vanish();

@@ -33,6 +33,7 @@ fn filled(level: Level, drives: &[SharedSimDrive], seed: u64) -> (Rig, Rc<Oracle
     let rig = Rig::new(seed, 1 + (seed % 2) as u16);
     rig.create(level, drives, STRIP).unwrap();
     let volumes = rig.volume(BYTES);
+    rig.fill_rest();
     let oracle = Oracle::new(BYTES, false);
     oracle.start(&rig, &volumes, MIX, seed);
     oracle.finish(&rig);

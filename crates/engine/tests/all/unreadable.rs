@@ -45,6 +45,7 @@ fn place(drive: &SharedSimDrive, stripe: u64, strip: u16) -> (usize, u64) {
 fn unclean(level: Level, drives: &[SharedSimDrive], seed: u64) -> (Rig, Rc<Oracle>) {
     let (rig, _volume, oracle) = filled(level, drives, seed);
     rig.world.crash();
+    common::hide_pages(drives);
     let layout = record(&drives[0]).layout().unwrap();
     let (mut rng, mut random) = (Rng::new(seed), vec![0; STRIP as usize]);
     for stripe in 0..layout.stripes(GroupNo(0)) {

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::oracle::{Mix, Oracle};
-use common::{Machine, Rig, drives, flush, read, references};
+use common::{Machine, Rig, drives, flush, read, record, references};
 use engine::Volume;
 use engine::manage::command::{ManageError, Request, StartOptions, VolumeStatus};
 use io::{BlockError, Blocks, Pool};
@@ -149,7 +149,7 @@ fn requests_outside_a_volume_touch_nothing() {
     assert!(matches!(create(&rig, "x", 1 << 40), Err(ManageError::NoSpace { .. })));
 }
 
-/// Discarded and zeroed ranges read as zeros, and parity agrees, whatever drives do.
+/// Discarded rows and zeroed ranges read as zeros, and parity agrees, whatever drives do.
 #[test]
 fn discarded_blocks_are_zero_whatever_drives_return() {
     use DiscardContent::{Changing, Old, Random, Unsupported, Zero};
@@ -162,22 +162,21 @@ fn discarded_blocks_are_zero_whatever_drives_return() {
             let drives: Vec<_> = (0..width).map(|d| SharedSimDrive::new(config(d))).collect();
             let rig = Rig::new(i as u64, 1);
             rig.create(level, &drives, STRIP).unwrap();
-            let volume = rig.volume(MIB).remove(0);
-            let oracle = Oracle::new(MIB, false);
+            let row = record(&drives[0]).layout().unwrap().row_bytes(0);
+            let (volume, size) = (rig.volume(2 * row).remove(0), 2 * row);
+            let oracle = Oracle::new(size, false);
             let mix = Mix { operations: 10, read_percent: 0, ..MIX };
             oracle.start(&rig, core::slice::from_ref(&volume), mix, i as u64);
             oracle.finish(&rig);
             let v = volume.clone();
             rig.world.block_on(CoreId(0), async move {
-                v.discard(512, 300 << 10).await.unwrap();
-                v.write_zeroes(600 << 10, 100 << 10, false).await.unwrap();
+                v.discard(0, row + 4096).await.unwrap();
+                v.write_zeroes(row + (600 << 10), 100 << 10, false).await.unwrap();
             });
-            assert!(
-                is_zero(&rig, &volume, 512, 300 << 10)
-                    && is_zero(&rig, &volume, 600 << 10, 100 << 10)
-            );
-            oracle.forgive(512, 300 << 10);
-            oracle.forgive(600 << 10, 100 << 10);
+            assert!(is_zero(&rig, &volume, 0, row));
+            assert!(is_zero(&rig, &volume, row + (600 << 10), 100 << 10));
+            oracle.forgive(0, row);
+            oracle.forgive(row + (600 << 10), 100 << 10);
             oracle.verify(&rig, &volume, false);
             if !matches!(level, Level::Raid0 | Level::Jbod) {
                 assert_eq!(rig.scrub(false).mismatches, 0);

@@ -229,6 +229,19 @@ impl Rig {
         self.cores.iter().map(open).collect()
     }
 
+    /// Makes a volume of the rest of the array and writes to every band of it: tasks go over the
+    /// whole array then.
+    pub fn fill_rest(&self) {
+        let status = self.status();
+        let make = |r| Request::VolumeCreate("a".into(), "rest".into(), status.free_bytes, r);
+        let rest = self.ask(make).unwrap();
+        let volume = Volume::new(self.cores[0].array(status.id).unwrap(), rest.uuid);
+        for at in (0..rest.bytes).step_by(MIB as usize) {
+            write(self, &volume, at, &[0; 4096]).unwrap();
+        }
+        flush(self, &volume).unwrap();
+    }
+
     /// Waits until no task runs; one that is stuck or paused does not.
     pub fn wait(&self) {
         for _ in 0..100_000 {
