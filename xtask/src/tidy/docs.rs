@@ -61,7 +61,7 @@ const NAMED: &str = "crates/trials/src/named.rs";
 
 /// The file of the trials that has a word of this name.
 pub(super) fn named_word<'a>(files: &'a [File], name: &str) -> Option<&'a File> {
-    let word = format!("word(\"{name}\",");
+    let word = format!("\"{name}\",");
     files.iter().find(|file| file.path == NAMED && file.text.contains(&word))
 }
 

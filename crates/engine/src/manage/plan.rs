@@ -79,15 +79,6 @@ pub fn plan(new: &NewArray, drives: &[Offered], cores: u16) -> Result<Plan, Mana
     Ok(Plan { layout: layout(split.data_bytes)?, split, block_bytes })
 }
 
-/// What people may call arrays and volumes.
-pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
-        return Err(ManageError::BadName(name.to_owned()));
-    }
-    Ok(())
-}
-
 /// Refuses an array whose journal area has no room for a lane of each of so many cores.
 pub(super) fn check_cores(record: &ArrayRecord, cores: u16) -> Result<(), ManageError> {
     let layout = record.layout().map_err(ManageError::Impossible)?;
