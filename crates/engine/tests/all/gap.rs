@@ -176,8 +176,8 @@ fn older_batches_do_not_come_back_with_a_gap() {
     }
 }
 
-/// A start that goes on without a batch, cut at every seventh request or so: nothing wrong is ever read, however
-/// often it is cut.
+/// A start that goes on without a batch, cut at every seventh request or ninth: nothing wrong is
+/// ever read, however often it is cut.
 #[test]
 fn a_start_that_accepts_a_gap_is_cut_at_many_requests() {
     for case in [0, 2] {
