@@ -148,7 +148,7 @@ pub const ALL: &[Named] = &[
     word("a_replay_is_cut_at_every_request", Raid6, 4, START).cut(LOGGED_TWO, 16),
     // A batch on one drive is on another before any of it is in place, so that drive may go.
     word("a_batch_of_one_drive_is_on_another_before_it_is_carried_out", Raid6, 4, START)
-        .cut(LOGGED, 16),
+        .cut(LOGGED, 64),
     word("a_decision_is_cut_at_every_request", Raid5, 3, START)
         .cut(CHANGED, 32)
         .without(0b10)

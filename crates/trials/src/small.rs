@@ -541,7 +541,7 @@ impl Cutter {
         let mut images = BTreeMap::new();
         let all = 1u64 << undecided;
         // An odd step has every bit of the choice change.
-        let step = self.most.map_or(1, |most| all / (16 * most.max(1)) | 1);
+        let step = self.most.map_or(1, |most| (all / (16 * most.max(1))) | 1);
         for kept in (0..all).step_by(step as usize) {
             let left = drive.after_choice(kept);
             images.entry(left.image().digest_from(&self.base[number])).or_insert(left);
