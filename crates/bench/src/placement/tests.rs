@@ -87,7 +87,7 @@ fn a_wrong_result_leaves_all_of_the_gpus_figures_open() {
     let auto = small(Placement::Auto);
     measure(&auto, Ok(service.clone()), &mut report, &spoil).expect("the CPU is measured");
     let fence = service.fence().expect("it is compared").to_string();
-    assert!(fence.contains("something else than the CPU"), "{fence}");
+    assert!(fence.contains("another result than the CPU"), "{fence}");
     let sides =
         ["full-stripe-write-gpu-iops", "degraded-read-gpu-gbps", "degraded-read-auto-cpu-us"];
     for name in GOALS.into_iter().chain(sides) {

@@ -125,7 +125,7 @@ mod tests {
             (Level::Raid5, 3, 1),
             (Level::Raid1, 2, 64),
             (Level::Raid6, 32, 64),
-            (Level::Jbod, 1, 9),
+            (Level::Jbod, 2, 9),
         ] {
             let Err(ManageError::TooSmall { path, has, needs }) =
                 plan(&new(level), &files(count, MIB), cores)

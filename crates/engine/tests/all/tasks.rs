@@ -200,7 +200,10 @@ fn a_scrub_goes_on_where_it_was() {
 #[test]
 fn a_scrub_tells_what_it_could_not_compare_from_what_was_never_written() {
     let all = drives(3, 12, false);
-    let (rig, _) = filled(Level::Raid5, &all, 12);
+    let rig = Rig::new(12, 1);
+    rig.create(Level::Raid5, &all, STRIP).unwrap();
+    let volume = rig.volume(MIB).remove(0);
+    common::write(&rig, &volume, 0, &[7; 4096]).unwrap();
     let (size, written) = (rig.status().size_bytes, rig.status().region_map.written_bytes);
     assert!(0 < written && written < size, "{written} of {size}");
     assert_eq!(rig.status().uncompared_bytes, None);
