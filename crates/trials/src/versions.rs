@@ -300,6 +300,13 @@ impl Versions {
         }
     }
 
+    /// Where the blocks are that a read has to tell about: they may hold more than one version.
+    pub fn uncertain(&self, at: usize) -> Vec<u64> {
+        let blocks = self.volumes[at].blocks.iter().enumerate();
+        let open = blocks.filter(|(_, block)| block.now.len() > 1);
+        open.map(|(number, _)| (number * self.grain) as u64).collect()
+    }
+
     /// Holds what was read against what it may be; with `pin` it stays so whatever happens, else
     /// until the next crash. How many blocks were forgiven, or what is wrong.
     ///
