@@ -233,3 +233,11 @@ impl Oracle {
         });
     }
 }
+
+#[test]
+#[should_panic(expected = "block 1 of v holds nobody's bytes")]
+fn a_wrong_byte_is_told() {
+    let mut got = [0; 2 * BLOCK as usize];
+    got[BLOCK as usize..].fill(7);
+    Oracle::new(2 * BLOCK, false).check(0, &got, false);
+}
