@@ -13,7 +13,7 @@
 //! | a write begins            | and the new version  | and the new version                      |
 //! | it ends well              | the new version      | the new version if durable, else as it is|
 //! | it fails                  | as it is             | as it is                                 |
-//! | a flush ends well         | as it is             | from what was now when the flush began   |
+//! | a flush ends well         | as it is             | from the oldest of now at its begin      |
 //! | a read gives a version    | that                 | as it is                                 |
 //! | power cut, end of process | what is kept         | as it is                                 |
 //! | a read after recovery     | that                 | that                                     |
@@ -66,8 +66,8 @@ pub struct Versions {
     volumes: Vec<Record>,
 }
 
-/// A flush under way: what each block of each volume held for certain when it began.
-pub struct Flush(Vec<Vec<Option<Version>>>);
+/// A flush under way: the oldest that each block of each volume could give when it began.
+pub struct Flush(Vec<Vec<Version>>);
 
 fn mixed(volume: u32, block: u64, version: Version) -> u64 {
     let seed = u64::from(volume) << 56 ^ block << 32 ^ u64::from(version);
@@ -251,15 +251,14 @@ impl Versions {
 
     /// A flush begins.
     pub fn flush_begins(&self) -> Flush {
-        let certain = |b: &Block| (b.now.len() == 1).then(|| b.now[0]);
-        Flush(self.volumes.iter().map(|v| v.blocks.iter().map(certain).collect()).collect())
+        let oldest = |b: &Block| b.now[0];
+        Flush(self.volumes.iter().map(|v| v.blocks.iter().map(oldest).collect()).collect())
     }
 
     /// It ended well: what was overwritten before it began does not come back.
     pub fn flush_ends(&mut self, flush: &Flush) {
         for (volume, before) in self.volumes.iter_mut().zip(&flush.0) {
             for (block, held) in volume.blocks.iter_mut().zip(before) {
-                let Some(held) = held else { continue };
                 let at = block.kept.iter().rposition(|v| v == held);
                 if let Some(at) = at.filter(|at| *at > 0) {
                     block.kept = block.kept[at..].into();
@@ -298,6 +297,13 @@ impl Versions {
         for block in self.volumes.iter_mut().flat_map(|volume| &mut volume.blocks) {
             block.forgiven |= block.now.iter().any(zero);
         }
+    }
+
+    /// Where the blocks are that a read has to tell about: they may hold more than one version.
+    pub fn uncertain(&self, at: usize) -> Vec<u64> {
+        let blocks = self.volumes[at].blocks.iter().enumerate();
+        let open = blocks.filter(|(_, block)| block.now.len() > 1);
+        open.map(|(number, _)| (number * self.grain) as u64).collect()
     }
 
     /// Holds what was read against what it may be; with `pin` it stays so whatever happens, else
@@ -393,6 +399,21 @@ mod tests {
         versions.flush_ends(&flush);
         versions.crashed();
         for (version, fine) in [(0, false), (1, false), (2, true), (3, true)] {
+            let got = bytes(&versions, version);
+            assert_eq!(versions.clone().check(0, 0, &got, false).is_ok(), fine, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_flush_behind_a_failed_write_keeps_what_was_before_it() {
+        let mut versions = one(true);
+        let v = versions.begin(0, 0, 512, false);
+        versions.end(0, 0, 512, v, false);
+        versions.begin(0, 0, 512, false);
+        let flush = versions.flush_begins();
+        versions.flush_ends(&flush);
+        versions.crashed();
+        for (version, fine) in [(0, false), (1, true), (2, true)] {
             let got = bytes(&versions, version);
             assert_eq!(versions.clone().check(0, 0, &got, false).is_ok(), fine, "{version}");
         }

@@ -1,9 +1,11 @@
 //! Every level × width × healthy, degraded, rebuilding × aligned, unaligned × 1 and 2 cores,
-//! against a naive model, on the deterministic runtime. A failure names its seed.
+//! against the record of what each block may hold, on the deterministic runtime. A failure names
+//! its seed.
 
 use crate::common;
 
-use common::{DRIVE_BYTES, Load, Model, Rig, reference, references};
+use common::oracle::{Mix, Oracle};
+use common::{DRIVE_BYTES, Rig, reference, references};
 use engine::manage::command::{ArrayState, ArrayStatus, NewArray, Request};
 use layout::Level;
 use sim::{DriveConfig, SharedSimDrive};
@@ -61,17 +63,11 @@ const CASES: &[Case] = &[
 /// Seeds that once failed, run before the others.
 const SEEDS: &[u64] = &[];
 
-fn load(case: &Case, aligned: bool) -> Load {
-    let sectors = u64::from(case.block / 512);
+fn load(case: &Case, aligned: bool) -> Mix {
     // Each costs as many writes as there are copies.
     let dear = case.level == Level::Raid1 && case.width > 8;
-    Load {
-        tasks: 6,
-        operations: if dear { 8 } else { 40 },
-        blocks_most: if aligned { 512 } else { 400 } / sectors,
-        read_percent: 40,
-        align_blocks: if aligned { 128 / sectors } else { 1 },
-    }
+    let (operations, blocks_most) = (if dear { 8 } else { 40 }, if aligned { 512 } else { 400 });
+    Mix { tasks: 6, operations, blocks_most, read_percent: 40 }
 }
 
 fn machine(case: &Case, seed: u64) -> Vec<SharedSimDrive> {
@@ -96,19 +92,21 @@ fn run(case: &Case, seed: u64, cores: u16, aligned: bool) {
     assert_eq!(made.block_bytes, case.block);
     let bytes = made.size_bytes.min(6 * MIB) - 8 * 512;
     let volumes = rig.volume(bytes);
-    let model = Model::new(bytes);
+    let oracle = Oracle::new(bytes, seed.is_multiple_of(2));
+    oracle.zeros.set(true);
+    oracle.align.set(if aligned { 64 << 10 } else { u64::from(case.block) });
     // Healthy.
-    model.start(&rig, &volumes, load(case, aligned), seed);
-    model.finish(&rig);
-    model.verify(&rig, &volumes[0]);
+    oracle.start(&rig, &volumes, load(case, aligned), seed);
+    oracle.finish(&rig);
+    oracle.verify(&rig, &volumes[0], false);
     for lost in 0..case.lose {
         // Degraded: the drive goes while requests are under way.
-        model.start(&rig, &volumes, load(case, aligned), seed + 1);
+        oracle.start(&rig, &volumes, load(case, aligned), seed + 1);
         rig.world.run_for(units::Nanos::from_micros(200));
         let slot = (seed as usize + lost * case.apart) % case.width;
         machine[slot].vanish();
-        model.finish(&rig);
-        model.verify(&rig, &volumes[0]);
+        oracle.finish(&rig);
+        oracle.verify(&rig, &volumes[0], false);
     }
     for lost in 0..case.lose {
         // Rebuilding: the replacement fills while requests go on.
@@ -116,13 +114,13 @@ fn run(case: &Case, seed: u64, cores: u16, aligned: bool) {
         let _ = rig.ask(|r| Request::Fail("a".into(), format!("slot:{slot}"), r)).unwrap();
         let spare = reference(&machine[case.width + lost], case.width + lost);
         rig.ask(|r| Request::Replace("a".into(), Slot(slot as u16), spare, r)).unwrap();
-        model.start(&rig, &volumes, load(case, aligned), seed + 2);
-        model.finish(&rig);
+        oracle.start(&rig, &volumes, load(case, aligned), seed + 2);
+        oracle.finish(&rig);
     }
     rig.wait();
     let status = rig.status();
     assert_eq!(status.state, ArrayState::Optimal, "seed {seed}");
-    model.verify(&rig, &volumes[0]);
+    oracle.verify(&rig, &volumes[0], false);
     if !matches!(case.level, Level::Jbod | Level::Raid0) {
         let found = rig.scrub(false);
         assert_eq!(found.mismatches, 0, "seed {seed}");

@@ -1,7 +1,4 @@
-//! A simulated machine with an engine on it, a workload, and the naive model it is held against.
-//!
-//! The model is one flat vector: what a volume must read back. The workload keeps ranges that
-//! are in flight apart, so that every read has exactly one right answer.
+//! A simulated machine with an engine on it, and what tests ask of it.
 #![allow(dead_code, missing_docs)]
 
 pub mod oracle;
@@ -12,16 +9,14 @@ use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, StartOptions,
 };
 use engine::volume::Volume;
-use io::{BlockError, Blocks, Env, Pool, Priority};
+use io::{BlockError, Blocks, Env, Pool};
 use layout::Level;
-use sim::{DriveConfig, Rng, SharedSimDrive, SimEnv, Stopped, World, WorldConfig};
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use sim::{DriveConfig, SharedSimDrive, Stopped, World, WorldConfig};
 use std::sync::{Arc, Mutex};
 use units::{CoreId, MIB, Nanos, Slot};
 
-pub type Message = Mail<SharedSimDrive>;
-pub type Machine = SimEnv<Message>;
+pub use trials::rig::{Machine, Message, reference, references_in_order as references};
+
 /// Where the answer to a request comes.
 pub type Answer<T> = Arc<Mutex<Option<Result<T, ManageError>>>>;
 
@@ -63,15 +58,6 @@ pub fn write(rig: &Rig, volume: &Volume<Machine>, at: u64, data: &[u8]) -> Resul
     let (volume, mut buffer) = (volume.clone(), Pool::single(data.len()));
     buffer.copy_from_slice(data);
     rig.world.block_on(CoreId(0), async move { volume.write(at, buffer.freeze(), false).await })
-}
-
-pub fn reference(drive: &SharedSimDrive, i: usize) -> DriveRef<SharedSimDrive> {
-    let path = format!("/dev/drive{i}");
-    DriveRef { shared: drive.clone(), path, serial: format!("SERIAL{i}"), is_file: true }
-}
-
-pub fn references(drives: &[SharedSimDrive]) -> Vec<DriveRef<SharedSimDrive>> {
-    drives.iter().enumerate().map(|(i, d)| reference(d, i)).collect()
 }
 
 /// Agrees to everything.
@@ -265,160 +251,5 @@ impl Rig {
         self.ask(|reply| Request::Scrub("a".into(), repair, reply)).unwrap();
         self.wait();
         self.status().last_scrub.unwrap()
-    }
-}
-
-/// What the volume must read back, and the ranges that are in flight.
-pub struct Model {
-    pub bytes: RefCell<Vec<u8>>,
-    busy: RefCell<Vec<(u64, u64)>>,
-    running: Cell<usize>,
-    pub done: Cell<u64>,
-}
-
-#[derive(Clone, Copy)]
-pub struct Load {
-    pub tasks: usize,
-    pub operations: usize,
-    /// Largest request, in blocks.
-    pub blocks_most: u64,
-    pub read_percent: u64,
-    /// Requests begin and end at multiples of this many blocks.
-    pub align_blocks: u64,
-}
-
-impl Model {
-    pub fn new(bytes: u64) -> Rc<Self> {
-        Rc::new(Self {
-            bytes: RefCell::new(vec![0; bytes as usize]),
-            busy: RefCell::default(),
-            running: Cell::new(0),
-            done: Cell::new(0),
-        })
-    }
-
-    fn claim(&self, from: u64, to: u64) -> bool {
-        let mut busy = self.busy.borrow_mut();
-        if busy.iter().any(|(lo, hi)| from < *hi && *lo < to) {
-            return false;
-        }
-        busy.push((from, to));
-        true
-    }
-
-    fn free(&self, from: u64) {
-        self.busy.borrow_mut().retain(|(lo, _)| *lo != from);
-    }
-
-    /// Starts the load on the volume as each core sees it.
-    pub fn start(self: &Rc<Self>, rig: &Rig, volumes: &[Volume<Machine>], load: Load, seed: u64) {
-        for task in 0..load.tasks {
-            let core = task % volumes.len();
-            let (model, volume) = (self.clone(), volumes[core].clone());
-            let mut rng = Rng::new(seed * 1000 + task as u64);
-            self.running.set(self.running.get() + 1);
-            let env = rig.world.env(CoreId(core as u16));
-            let sleeper = env.clone();
-            env.spawn(Priority::First, async move {
-                for _ in 0..load.operations {
-                    model.operate(&volume, load, &mut rng).await;
-                    let pause = rng.below(3);
-                    sleeper.sleep(Nanos::from_micros(pause * 20)).await;
-                }
-                model.running.set(model.running.get() - 1);
-            });
-        }
-    }
-
-    pub fn running(&self) -> bool {
-        self.running.get() > 0
-    }
-
-    /// Runs the machine until the load is over.
-    pub fn finish(&self, rig: &Rig) {
-        while self.running() {
-            rig.world.run_for(Nanos::from_millis(1));
-        }
-    }
-
-    async fn operate(&self, volume: &Volume<Machine>, load: Load, rng: &mut Rng) {
-        let block = u64::from(volume.block_bytes()) * load.align_blocks;
-        let total = volume.bytes() / block;
-        let most = (load.blocks_most / load.align_blocks).max(1);
-        let n = (1 + rng.below(most)).min(total);
-        let from = rng.below(total - n + 1) * block;
-        let bytes = n * block;
-        if !self.claim(from, from + bytes) {
-            return;
-        }
-        let range = from as usize..(from + bytes) as usize;
-        if rng.below(100) < load.read_percent {
-            let (result, got) = volume.read(from, Pool::single(bytes as usize)).await;
-            assert_eq!(result, Ok(()), "read of {bytes} at {from}");
-            let model = self.bytes.borrow();
-            assert!(got[..] == model[range], "wrong data at {from}+{bytes}");
-        } else {
-            self.change(volume, from, bytes, rng).await;
-        }
-        self.free(from);
-        self.done.set(self.done.get() + 1);
-    }
-
-    async fn change(&self, volume: &Volume<Machine>, from: u64, bytes: u64, rng: &mut Rng) {
-        let range = from as usize..(from + bytes) as usize;
-        let result = match rng.below(10) {
-            0 => {
-                self.bytes.borrow_mut()[range].fill(0);
-                volume.write_zeroes(from, bytes, rng.below(2) == 0).await
-            }
-            1 => self.discard(volume, from, bytes).await,
-            2 => volume.flush().await,
-            _ => {
-                let mut data = Pool::single(bytes as usize);
-                rng.fill(&mut data);
-                self.bytes.borrow_mut()[range].copy_from_slice(&data);
-                volume.write(from, data.freeze(), rng.below(8) == 0).await
-            }
-        };
-        assert_eq!(result, Ok(()), "change of {bytes} at {from}");
-    }
-
-    /// Discards: whole bands read as zeros afterwards, the rest as before.
-    async fn discard(
-        &self,
-        volume: &Volume<Machine>,
-        from: u64,
-        bytes: u64,
-    ) -> Result<(), BlockError> {
-        let result = volume.discard(from, bytes).await;
-        let (read, got) = volume.read(from, Pool::single(bytes as usize)).await;
-        assert_eq!(read, Ok(()));
-        let model = &mut self.bytes.borrow_mut()[from as usize..(from + bytes) as usize];
-        for (block, got) in model.chunks_mut(512).zip(got.chunks(512)) {
-            if block != got {
-                assert!(got.iter().all(|b| *b == 0), "discarded blocks are old or zeros");
-                block.fill(0);
-            }
-        }
-        result
-    }
-
-    /// Reads the whole volume back and compares.
-    pub fn verify(self: &Rc<Self>, rig: &Rig, volume: &Volume<Machine>) {
-        let (model, volume) = (self.clone(), volume.clone());
-        rig.world.block_on(CoreId(0), async move {
-            let step = MIB;
-            let mut at = 0;
-            while at < volume.bytes() {
-                let n = step.min(volume.bytes() - at);
-                let (result, got) = volume.read(at, Pool::single(n as usize)).await;
-                assert_eq!(result, Ok(()), "read back at {at}");
-                let wanted = &model.bytes.borrow()[at as usize..(at + n) as usize];
-                if let Some(i) = got.iter().zip(wanted).position(|(a, b)| a != b) {
-                    panic!("wrong byte at {}", at + i as u64);
-                }
-                at += n;
-            }
-        });
     }
 }

@@ -1,9 +1,7 @@
-//! What each block of a volume may read as, when power cuts and failures are about.
+//! Load on a volume, held against the trials' record of what each of its blocks may hold.
 //!
-//! Every write has a number; a block written by it is full of bytes drawn from that number and
-//! the block's. A block has a list of numbers it may hold, oldest first: one for sure after an
-//! acknowledgement that counts (FUA, no volatile cache, a flush begun later), several while a
-//! write is under way or was cut off. What was read after a crash must stay as it was read.
+//! The load keeps ranges that are in flight apart, so that every read has an answer that is right
+//! or wrong for certain; reads after a crash are pinned: what was read must stay.
 
 use super::{Machine, Rig};
 use engine::volume::Volume;
@@ -11,42 +9,25 @@ use io::{BlockError, Blocks, Env, Pool, Priority};
 use sim::Rng;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use trials::versions::Versions;
 use units::{CoreId, MIB, Nanos};
 
 const BLOCK: u64 = 512;
 
-#[derive(Clone)]
-struct Block {
-    /// What it may hold, oldest first; empty: anything at all.
-    allowed: Vec<u64>,
-    /// What was acknowledged last.
-    acknowledged: u64,
-    /// Reads give what was acknowledged last.
-    certain: bool,
-    /// A request is under way.
-    busy: bool,
-}
-
-/// The record of all blocks of one volume.
+/// One volume, and what it may hold.
 pub struct Oracle {
-    blocks: RefCell<Vec<Block>>,
-    next: Cell<u64>,
+    versions: RefCell<Versions>,
     running: Cell<usize>,
     /// Requests may fail.
     pub errors: Cell<bool>,
+    /// Some writes are of zeros, and some discards.
+    pub zeros: Cell<bool>,
+    /// Requests begin and end at multiples of this many bytes.
+    pub align: Cell<u64>,
     /// Requests that ended well, and that failed.
     pub done: Cell<(u64, u64)>,
     /// The longest that a request of the load took.
     pub longest: Cell<Nanos>,
-    volatile: bool,
-}
-
-fn fill(tag: u64, block: u64, into: &mut [u8]) {
-    if tag == 0 {
-        into.fill(0);
-    } else {
-        Rng::new(tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ block).fill(into);
-    }
 }
 
 /// The load of one task: how many requests, how large, how many of them reads.
@@ -60,87 +41,57 @@ pub struct Mix {
 
 impl Oracle {
     pub fn new(bytes: u64, volatile: bool) -> Rc<Self> {
-        let zero = Block { allowed: vec![0], acknowledged: 0, certain: true, busy: false };
+        let mut versions = Versions::new(BLOCK as usize, volatile);
+        versions.create("v", bytes);
+        versions.settle(0, bytes);
+        Self::of(versions)
+    }
+
+    fn of(versions: Versions) -> Rc<Self> {
         Rc::new(Self {
-            blocks: RefCell::new(vec![zero; (bytes / BLOCK) as usize]),
-            next: Cell::new(1),
+            versions: RefCell::new(versions),
             running: Cell::new(0),
             errors: Cell::new(false),
+            zeros: Cell::new(false),
+            align: Cell::new(BLOCK),
             done: Cell::new((0, 0)),
             longest: Cell::new(Nanos(0)),
-            volatile,
         })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.versions.borrow().bytes(0)
     }
 
     /// The same record for another course of events.
     pub fn fork(&self) -> Rc<Self> {
-        let copy = Self {
-            blocks: self.blocks.clone(),
-            next: self.next.clone(),
-            running: Cell::new(0),
-            errors: Cell::new(false),
-            done: Cell::new((0, 0)),
-            longest: Cell::new(Nanos(0)),
-            volatile: self.volatile,
-        };
-        copy.blocks.borrow_mut().iter_mut().for_each(|b| b.busy = false);
-        Rc::new(copy)
+        let mut versions = self.versions.borrow().clone();
+        versions.release(0, 0, self.bytes());
+        Self::of(versions)
     }
 
-    /// After a crash: nothing is under way, and nothing is certain but what the lists say.
+    /// After a crash nothing is under way.
     pub fn crashed(&self) {
         self.running.set(0);
-        for block in self.blocks.borrow_mut().iter_mut() {
-            block.busy = false;
-            // What was acknowledged and not flushed may be gone: a later flush proves nothing.
-            (block.certain, block.acknowledged) = (false, u64::MAX);
-        }
+        self.versions.borrow_mut().crashed();
     }
 
     /// The bytes around `at` may read as anything from now on.
     pub fn forgive(&self, at: u64, bytes: u64) {
-        let mut blocks = self.blocks.borrow_mut();
-        let end = ((at + bytes) / BLOCK).min(blocks.len() as u64);
-        for block in &mut blocks[(at / BLOCK) as usize..end as usize] {
-            block.allowed.clear();
-            block.certain = false;
-        }
+        let bytes = bytes.min(self.bytes() - at);
+        self.versions.borrow_mut().forgive(0, at, bytes);
     }
 
     /// These bytes read as zeros from now on.
     pub fn forget(&self, at: u64, bytes: u64) {
-        let range = (at / BLOCK) as usize..((at + bytes) / BLOCK) as usize;
-        let zero = Block { allowed: vec![0], acknowledged: 0, certain: true, busy: false };
-        self.blocks.borrow_mut()[range].fill(zero);
+        let mut versions = self.versions.borrow_mut();
+        let version = versions.begin(0, at, bytes, true);
+        versions.end(0, at, bytes, version, true);
     }
 
-    /// Ranges with more than one possible content, as (offset, bytes).
-    pub fn uncertain(&self) -> Vec<(u64, u64)> {
-        let blocks = self.blocks.borrow();
-        let open = |i: &usize| !blocks[*i].certain;
-        (0..blocks.len()).filter(open).map(|i| (i as u64 * BLOCK, BLOCK)).collect()
-    }
-
-    /// Blocks with one possible content are certain, whatever was cut off elsewhere.
-    pub fn settle_single(&self) {
-        for block in self.blocks.borrow_mut().iter_mut().filter(|b| b.allowed.len() == 1) {
-            (block.certain, block.acknowledged) = (true, block.allowed[0]);
-        }
-    }
-
-    fn claim(&self, from: u64, bytes: u64) -> bool {
-        let mut blocks = self.blocks.borrow_mut();
-        let range = (from / BLOCK) as usize..((from + bytes) / BLOCK) as usize;
-        if blocks[range.clone()].iter().any(|b| b.busy) {
-            return false;
-        }
-        blocks[range].iter_mut().for_each(|b| b.busy = true);
-        true
-    }
-
-    fn release(&self, from: u64, bytes: u64) {
-        let range = (from / BLOCK) as usize..((from + bytes) / BLOCK) as usize;
-        self.blocks.borrow_mut()[range].iter_mut().for_each(|b| b.busy = false);
+    /// Where the blocks are that may hold more than one version.
+    pub fn uncertain(&self) -> Vec<u64> {
+        self.versions.borrow().uncertain(0)
     }
 
     fn count(&self, result: Result<(), BlockError>) {
@@ -157,65 +108,46 @@ impl Oracle {
         bytes: u64,
         fua: bool,
     ) -> Result<(), BlockError> {
-        let tag = self.next.replace(self.next.get() + 1);
-        let range = (from / BLOCK) as usize..((from + bytes) / BLOCK) as usize;
+        let version = self.versions.borrow_mut().begin(0, from, bytes, false);
         let mut data = Pool::single(bytes as usize);
-        for (i, part) in data.chunks_mut(BLOCK as usize).enumerate() {
-            fill(tag, from / BLOCK + i as u64, part);
+        self.versions.borrow().data(0, from, version, &mut data);
+        volume.write(from, data.freeze(), fua).await?;
+        self.versions.borrow_mut().end(0, from, bytes, version, fua);
+        Ok(())
+    }
+
+    /// Writes zeros, or discards: then some blocks are zeros and the rest as before, and a read
+    /// tells which.
+    async fn clear(
+        &self,
+        volume: &Volume<Machine>,
+        from: u64,
+        bytes: u64,
+        rng: &mut Rng,
+    ) -> Result<(), BlockError> {
+        let version = self.versions.borrow_mut().begin(0, from, bytes, true);
+        if rng.coin() {
+            volume.discard(from, bytes).await?;
+            return self.read(volume, from, bytes).await;
         }
-        for block in &mut self.blocks.borrow_mut()[range.clone()] {
-            if !block.allowed.is_empty() {
-                block.allowed.push(tag);
-            }
-            block.certain = false;
-        }
-        let result = volume.write(from, data.freeze(), fua).await;
-        if result.is_ok() {
-            for block in &mut self.blocks.borrow_mut()[range] {
-                if fua || !self.volatile {
-                    block.allowed = vec![tag];
-                }
-                (block.acknowledged, block.certain) = (tag, true);
-            }
-        }
-        result
+        let fua = rng.coin();
+        volume.write_zeroes(from, bytes, fua).await?;
+        self.versions.borrow_mut().end(0, from, bytes, version, fua);
+        Ok(())
     }
 
     /// Flushes and keeps record of it.
     pub async fn flush(&self, volume: &Volume<Machine>) -> Result<(), BlockError> {
-        let before: Vec<u64> = self.blocks.borrow().iter().map(|b| b.acknowledged).collect();
-        let result = volume.flush().await;
-        if result.is_ok() {
-            for (block, tag) in self.blocks.borrow_mut().iter_mut().zip(before) {
-                if let Some(at) = block.allowed.iter().position(|t| *t == tag) {
-                    block.allowed.drain(..at);
-                }
-            }
-        }
-        result
+        let flush = self.versions.borrow().flush_begins();
+        volume.flush().await?;
+        self.versions.borrow_mut().flush_ends(&flush);
+        Ok(())
     }
 
     /// Checks what was read from a volume that nobody writes; with `pin` it must stay so.
     pub fn check(&self, from: u64, got: &[u8], pin: bool) {
-        let mut wanted = vec![0; BLOCK as usize];
-        for (i, part) in got.chunks(BLOCK as usize).enumerate() {
-            let number = from / BLOCK + i as u64;
-            let block = &mut self.blocks.borrow_mut()[number as usize];
-            if block.allowed.is_empty() {
-                continue;
-            }
-            let list = if block.certain { vec![block.acknowledged] } else { block.allowed.clone() };
-            let found = list.iter().rev().find(|tag| {
-                fill(**tag, number, &mut wanted);
-                wanted == part
-            });
-            let Some(tag) = found else {
-                panic!("block {number} holds none of {list:?} (certain: {})", block.certain);
-            };
-            if pin {
-                *block = Block { allowed: vec![*tag], acknowledged: *tag, certain: true, ..*block };
-            }
-        }
+        let checked = self.versions.borrow_mut().check(0, from, got, pin);
+        checked.unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 
     /// Reads `bytes` at `from` and checks them.
@@ -233,21 +165,24 @@ impl Oracle {
     }
 
     async fn operate(&self, volume: &Volume<Machine>, mix: Mix, rng: &mut Rng) {
-        let total = volume.bytes().min(self.blocks.borrow().len() as u64 * BLOCK) / BLOCK;
-        let n = (1 + rng.below(mix.blocks_most)).min(total);
-        let (from, bytes) = (rng.below(total - n + 1) * BLOCK, n * BLOCK);
-        if !self.claim(from, bytes) {
+        let unit = self.align.get();
+        let total = volume.bytes().min(self.bytes()) / unit;
+        let n = (1 + rng.below((mix.blocks_most * BLOCK / unit).max(1))).min(total);
+        let (from, bytes) = (rng.below(total - n + 1) * unit, n * unit);
+        if !self.versions.borrow_mut().claim(0, from, bytes) {
             return;
         }
         let result = if rng.below(100) < mix.read_percent {
             self.read(volume, from, bytes).await
         } else if rng.below(8) == 0 {
             self.flush(volume).await
+        } else if self.zeros.get() && rng.below(4) == 0 {
+            self.clear(volume, from, bytes, rng).await
         } else {
             self.write(volume, from, bytes, rng.below(4) == 0).await
         };
         self.count(result);
-        self.release(from, bytes);
+        self.versions.borrow_mut().release(0, from, bytes);
     }
 
     /// Starts a load over all cores.
@@ -287,7 +222,7 @@ impl Oracle {
     pub fn verify(self: &Rc<Self>, rig: &Rig, volume: &Volume<Machine>, pin: bool) {
         let (oracle, volume) = (self.clone(), volume.clone());
         rig.world.block_on(CoreId(0), async move {
-            let (mut at, end) = (0, oracle.blocks.borrow().len() as u64 * BLOCK);
+            let (mut at, end) = (0, oracle.bytes());
             while at < end {
                 let n = (MIB / 2).min(end - at);
                 let (result, got) = volume.read(at, Pool::single(n as usize)).await;
@@ -297,4 +232,12 @@ impl Oracle {
             }
         });
     }
+}
+
+#[test]
+#[should_panic(expected = "block 1 of v holds nobody's bytes")]
+fn a_wrong_byte_is_told() {
+    let mut got = [0; 2 * BLOCK as usize];
+    got[BLOCK as usize..].fill(7);
+    Oracle::new(2 * BLOCK, false).check(0, &got, false);
 }
