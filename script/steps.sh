@@ -165,7 +165,7 @@ joined() {
     wait "${running[$1]}"
     take_up "$1"
     [ "$((step_passed + step_failed + step_skipped))" -ge "$2" ] \
-        || fail "$1" "fewer than $2 tests were run: how does it find them?"
+        || fail "$1" "fewer than $2 tests were run: did their names change?"
 }
 
 # beside_all NAME FUNCTION: starts a function that takes steps by run_logged, one after the other,
