@@ -159,10 +159,13 @@ stop_running() {
     for group in "${running[@]}"; do kill -- "-$group" 2>/dev/null; done
 }
 
-# joined STEP: see beside.
+# joined STEP LEAST: see beside. Tests that are known by their names can lose them: fewer than LEAST
+# that passed, failed or were skipped are a failure.
 joined() {
     wait "${running[$1]}"
     take_up "$1"
+    [ "$((step_passed + step_failed + step_skipped))" -ge "$2" ] \
+        || fail "$1" "fewer than $2 tests were run: did their names change?"
 }
 
 # beside_all NAME FUNCTION: starts a function that takes steps by run_logged, one after the other,
@@ -199,6 +202,7 @@ run_logged() {
 # take_up STEP: counts what run_logged left; of one that was killed that is nothing.
 take_up() {
     local step=$1 rc span command word=ok why
+    step_passed=0 step_failed=0 step_skipped=0
     read -r rc span command <"$LOGS/$step.end"
     if [ "${rc:=1}" = 77 ]; then
         why=$(tail -n 1 "$LOGS/$step.log")
@@ -295,9 +299,10 @@ times() {
     printf '\n  ]\n}\n'
 }
 
-# slowest: the five slowest steps, and how long all of it took.
+# slowest: the five slowest steps, and how long all of it took; nothing where no step was run.
 slowest() {
     local span text=
+    [ "${#spans[@]}" -gt 0 ] || return 0
     while read -r span; do
         text+="${text:+, }${span% *} $(seconds "${span#* }") s"
     done < <(printf '%s\n' "${spans[@]}" | sort -k 2 -n -r | head -n 5)

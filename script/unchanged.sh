@@ -8,7 +8,8 @@
 # that nothing changed. A machine with other versions has another hash, and runs the step.
 
 UNCHANGED=docs/unchanged.json
-PARITY_SOURCES=(Cargo.toml Cargo.lock crates/parity crates/units crates/layout)
+PARITY_SOURCES=(Cargo.toml Cargo.lock .cargo crates/parity crates/units crates/layout fuzz/replay.rs
+    fuzz/corpus/parity)
 
 # sources STEP: the files and folders that a step depends on.
 sources() {

@@ -2,13 +2,13 @@
 //!
 //! They are a test of `nvme-target`, built as the trials of the engine are.
 
-use crate::trials;
+use crate::trials::{self, Kind};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
 const USAGE: &str = "\
-usage: cargo xtask histories --seeds A..B [--seconds N]
+usage: cargo xtask histories --seeds A..B [--seconds N] [--plain]
        cargo xtask histories --mutants";
 
 /// What to run.
@@ -17,6 +17,7 @@ struct Wanted {
     seeds: Option<String>,
     seconds: Option<String>,
     mutants: bool,
+    plain: bool,
 }
 
 fn wanted(arguments: &[String]) -> Option<Wanted> {
@@ -27,10 +28,12 @@ fn wanted(arguments: &[String]) -> Option<Wanted> {
             "--seeds" => wanted.seeds = Some(rest.next()?.clone()),
             "--seconds" => wanted.seconds = Some(rest.next()?.clone()),
             "--mutants" => wanted.mutants = true,
+            "--plain" => wanted.plain = true,
             _ => return None,
         }
     }
-    (wanted.mutants != wanted.seeds.is_some()).then_some(wanted)
+    let is_one = wanted.mutants != wanted.seeds.is_some() && !(wanted.mutants && wanted.plain);
+    is_one.then_some(wanted)
 }
 
 /// What the test harness says around a test's own lines.
@@ -45,7 +48,8 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let Some(programs) = trials::build(root) else { return ExitCode::FAILURE };
+    let kind = if wanted.plain { Kind::Plain } else { Kind::Mutable };
+    let Some(programs) = trials::build(root, kind) else { return ExitCode::FAILURE };
     let mut command = trials::command(&programs.histories);
     command.current_dir(root).stdout(Stdio::piped());
     for (name, value) in
@@ -90,6 +94,7 @@ mod tests {
             wanted(&arguments).is_some()
         };
         assert!(said("--mutants") && said("--seeds 0..9") && said("--seconds 5 --seeds 0..9"));
+        assert!(said("--seeds 0..9 --plain") && !said("--mutants --plain") && !said("--plain"));
         assert!(
             !said("") && !said("--seeds") && !said("--mutants --seeds 0..9") && !said("--seed")
         );

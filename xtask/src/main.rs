@@ -13,11 +13,12 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy [--write]
-       cargo xtask sim [--seeds A..B] [--json] …
-       cargo xtask histories --seeds A..B | --mutants
+       cargo xtask sim [--plain] [--seeds A..B] [--json] …
+       cargo xtask histories --seeds A..B [--plain] | --mutants
   tidy       check the house rules; --write: first make the pages anew that are made of others
   sim        try the engine in the simulator (see crates/trials)
-  histories  try the NVMe/TCP target in the simulator (see crates/nvme-target/tests)";
+  histories  try the NVMe/TCP target in the simulator (see crates/nvme-target/tests)
+  --plain    the same code as the daemon's: no known bugs compiled in";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

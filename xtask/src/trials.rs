@@ -1,9 +1,10 @@
 //! What tries the engine and the NVMe/TCP target in the simulator: built once, for every command.
 //!
 //! Invariant: whoever runs one of these programs builds both, with the same profile and the same
-//! features, so that no crate is compiled twice. The features switch known bugs on, one at a time,
-//! where a command says so; a profile of their own keeps what they are built into apart from what
-//! the product links.
+//! features, so that no crate is compiled twice. The features compile known bugs in, each of them
+//! off unless a command switches it on; a profile of their own keeps what they are built into apart
+//! from what the product links. Plain programs are built without these features, in a folder of
+//! their own: long runs try exactly the code that the daemon links.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,16 @@ pub struct Programs {
     pub histories: PathBuf,
 }
 
-/// All that is asked of cargo.
+/// How the programs are built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// With known bugs compiled in, each of them off until a command switches it on.
+    Mutable,
+    /// Without them.
+    Plain,
+}
+
+/// All that is asked of cargo for either kind.
 const BUILD: &[&str] = &[
     "build",
     "--quiet",
@@ -25,11 +35,18 @@ const BUILD: &[&str] = &[
     "--profile=trials",
     "--package=palisade-trials",
     "--package=palisade-nvme-target",
-    "--features=palisade-trials/mutants,palisade-nvme-target/mutants",
     "--bin=palisade-trials",
     "--test=histories",
     "--message-format=json-render-diagnostics",
 ];
+
+/// What is asked of cargo besides; `target` is its usual folder.
+fn extra(kind: Kind, target: &Path) -> [String; 1] {
+    [match kind {
+        Kind::Mutable => "--features=palisade-trials/mutants,palisade-nvme-target/mutants".into(),
+        Kind::Plain => format!("--target-dir={}", target.join("plain").display()),
+    }]
+}
 
 /// The program that a line of cargo's JSON says was made of the target of this name.
 fn executable<'a>(line: &'a str, name: &str) -> Option<&'a str> {
@@ -39,10 +56,12 @@ fn executable<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Builds both programs; `None` where that fails, which cargo has said then.
-pub fn build(root: &Path) -> Option<Programs> {
+pub fn build(root: &Path, kind: Kind) -> Option<Programs> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let mut command = Command::new(cargo);
-    let started = command.current_dir(root).args(BUILD).stdout(Stdio::piped()).spawn();
+    command.current_dir(root).args(BUILD).args(extra(kind, Path::new(&target)));
+    let started = command.stdout(Stdio::piped()).spawn();
     let mut child = match started {
         Ok(child) => child,
         Err(error) => {
@@ -74,6 +93,15 @@ pub fn command(program: &Path) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_programs_have_no_known_bugs_and_a_folder_of_their_own() {
+        let [mutable, plain] =
+            [Kind::Mutable, Kind::Plain].map(|kind| extra(kind, Path::new("t")).concat());
+        assert!(mutable.starts_with("--features=") && mutable.contains("mutants"), "{mutable}");
+        assert_eq!(plain, "--target-dir=t/plain");
+        assert!(!BUILD.iter().any(|word| word.contains("mutants")));
+    }
 
     #[test]
     fn programs_are_found_by_their_targets() {

@@ -16,7 +16,9 @@ pub fn next(status: &api::Status, refused: &BTreeMap<String, Error>) -> Vec<Next
     all.extend(status.memory.problem.as_ref().map(|problem| {
         line(
             format!("programs that write to volumes may hang when memory is short: {problem}"),
-            "change the daemon's service with: systemctl edit palisade".to_owned(),
+            "give the daemon's service LimitMEMLOCK=infinity and \
+             AmbientCapabilities=CAP_SYS_RESOURCE"
+                .to_owned(),
         )
     }));
     all.extend(status.parity.problem.as_ref().map(|problem| {
@@ -252,7 +254,10 @@ mod tests {
         status.memory.problem = Some("it is not locked".into());
         status.parity.problem = Some("it hung".into());
         let all = next(&status, &BTreeMap::new());
-        assert!(all[0].what.ends_with("it is not locked") && all[0].action.contains("systemctl"));
+        assert!(all[0].what.ends_with("it is not locked"), "{}", all[0].what);
+        for word in ["LimitMEMLOCK=infinity", "AmbientCapabilities=CAP_SYS_RESOURCE"] {
+            assert!(all[0].action.contains(word), "{}", all[0].action);
+        }
         assert!(all[1].what.ends_with("it hung") && all[1].action.contains("nvidia-smi"));
     }
 }

@@ -89,8 +89,8 @@ pub const UNTRIED: [(&str, &str); 14] = [
     ),
     (
         "a restart on another release",
-        "golden images of every version of the format are opened by this one; no second \
-         release is at hand",
+        "there is no release yet and one version of the format; its golden images are opened by \
+         the code of today",
     ),
     (
         "what decays while a drive lacks and another copy is torn",
@@ -103,11 +103,12 @@ pub const UNTRIED: [(&str, &str); 14] = [
     ),
     (
         "cuts within a recovery and other orders of completion in the exhaustive mode",
-        "a recovery runs to its end, at equal latencies; the seeds have both",
+        "a recovery runs to its end, at equal latencies; named words begin with a crash, the \
+         seeds have both",
     ),
     (
-        "operations at once, torn requests and drives put in, in the exhaustive mode",
-        "one operation after the other, and whole requests or none; the seeds have the rest",
+        "torn requests in the exhaustive mode and in named words",
+        "requests are written whole or not; the seeds have the rest",
     ),
     (
         "discards, and zeros of whole bands, in the exhaustive mode",

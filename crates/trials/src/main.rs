@@ -18,6 +18,7 @@ usage: cargo xtask sim [--seeds A..B] [--json] [--jobs N] [--seconds N] [--point
        cargo xtask sim --exhaustive OPS [--level 0|1|5|6|10|jbod] [--most N] [--json]
        cargo xtask sim --named NAME|all [--jobs N] [--json]
        cargo xtask sim --regressions
+With --plain, beside any of these but --mutant, the known bugs are not compiled in.
 Status: 0 nothing found, 1 found (a line `seed S commit C: …`), 2 not understood.";
 
 /// What was asked for.

@@ -121,6 +121,55 @@ pub fn links_lead_somewhere(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// The page whose table names mutants, and where these are declared.
+const TRIALS: &str = "docs/reliability.md";
+const MUTANTS: [&str; 2] = ["crates/engine/src/mutants.rs", "crates/nvme-target/src/mutants.rs"];
+
+/// The words of a line that stand between backticks.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Every mutant in the table of bugs that others had is declared.
+pub fn mutants_exist(files: &[File]) -> Vec<Finding> {
+    let Some(trials) = page(files, TRIALS) else { return Vec::new() };
+    let declared = |name: &str| {
+        let called = format!("= \"{name}\":");
+        MUTANTS.iter().filter_map(|path| page(files, path)).any(|f| f.text.contains(&called))
+    };
+    let mut findings = Vec::new();
+    let mut is_table = false;
+    for (index, line) in trials.text.lines().enumerate() {
+        is_table = line.starts_with('|') && (is_table || line.contains("| Mutants |"));
+        let cell = line.split('|').nth(3).filter(|_| is_table).unwrap_or("");
+        for name in quoted(cell).filter(|name| !name.contains('/') && !declared(name)) {
+            let message = format!("no mutant `{name}`: name one that {} has", MUTANTS.join(" or "));
+            findings.push(Finding::new(trials, index + 1, message));
+        }
+    }
+    findings
+}
+
+/// Every path to a source, a page or a script that a page quotes as code leads to a file.
+pub fn quoted_paths_exist(files: &[File]) -> Vec<Finding> {
+    let is_path = |word: &str| {
+        let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(&b));
+        let kind = [".rs", ".md", ".py", ".sh", ".toml"].iter().any(|end| word.ends_with(end));
+        let (first, _) = word.split_once('/').unwrap_or_default();
+        plain && kind && ["crates", "docs", "fuzz", "script", "xtask"].contains(&first)
+    };
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|f| f.path.ends_with(".md")) {
+        for (index, line) in file.text.lines().enumerate() {
+            for path in quoted(line).filter(|word| is_path(word) && page(files, word).is_none()) {
+                let message = format!("`{path}` does not exist: mend the path");
+                findings.push(Finding::new(file, index + 1, message));
+            }
+        }
+    }
+    findings
+}
+
 /// The path from the root of a link `target` in a page of `folder`.
 fn joined(folder: &str, target: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -150,6 +199,30 @@ mod tests {
             File::new("src/x.rs", "", false),
         ];
         expect(links_lead_somewhere, &files, &["docs/a.md:2"]);
+    }
+
+    #[test]
+    fn mutants_that_do_not_exist_are_found() {
+        let text = "| `old` |\n\n| Row | Bug | Mutants | Tests |\n|---|---|---|---|\n\
+                    | 1 | `x` | `one` `gone` | `y` |\n| 2 | b | of the target: `two` | |\n\
+                    | 3 | c | none (`a/b.rs`) | |\n\n| 4 | d | `old` | |\n";
+        let files = [
+            File::new(TRIALS, text, false),
+            File::new(MUTANTS[0], "One = \"one\": \"text\";\n", false),
+            File::new(MUTANTS[1], "Two = \"two\": \"text\";\n", false),
+        ];
+        expect(mutants_exist, &files, &["docs/reliability.md:5"]);
+    }
+
+    #[test]
+    fn quoted_paths_that_lead_nowhere_are_found() {
+        let text = "`crates/a/src/lib.rs` and `crates/a/gone.rs`\n`fuzz/TARGET-crash` `src/x.rs`\n\
+                    crates/a/gone.rs, `docs/x …/gone.md`\n`script/gone.py`\n";
+        let files = [
+            File::new("docs/a.md", text, false),
+            File::new("crates/a/src/lib.rs", "//! A.\n", false),
+        ];
+        expect(quoted_paths_exist, &files, &["docs/a.md:1", "docs/a.md:4"]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 25] = [
+const RULES: [Rule; 27] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -70,6 +70,8 @@ const RULES: [Rule; 25] = [
     docs::invariants_name_their_check,
     docs::named_tests_exist,
     docs::links_lead_somewhere,
+    docs::mutants_exist,
+    docs::quoted_paths_exist,
     glossary::modules_have_a_row,
     promises::tests_of_promises,
     scripts::runnable,
