@@ -55,7 +55,8 @@ fn alphabet(k: u64, spare: bool) -> Vec<Operation> {
 /// What was found.
 pub fn run(level: Level, operations: usize, most: Option<u64>, tally: &mut Tally) -> Outcome<()> {
     for volatile in [false, true] {
-        let shape = Shape { level, width: width(level), strip: 1, bands: 1, volatile, most };
+        let (width, cores) = (width(level), 1);
+        let shape = Shape { level, width, strip: 1, bands: 1, volatile, cores, most };
         let (mut small, begin) = Small::new(shape, 0)?;
         let letters = alphabet(shape.k(), small.bears(1));
         let outcome = words(&mut small, &begin, &letters, operations);

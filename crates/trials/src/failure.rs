@@ -23,6 +23,8 @@ pub enum Oracle {
     Assertion,
     /// The same seed ran differently.
     Determinism,
+    /// What a trial is there for did not happen in it.
+    Vacuous,
 }
 
 impl fmt::Display for Oracle {
@@ -37,6 +39,7 @@ impl fmt::Display for Oracle {
             Self::Start => "start",
             Self::Assertion => "assertion",
             Self::Determinism => "determinism",
+            Self::Vacuous => "vacuous",
         })
     }
 }

@@ -39,6 +39,7 @@ pub mod forgotten;
 pub mod gap;
 pub mod lists;
 pub mod losses;
+pub mod met;
 pub mod mutation;
 pub mod named;
 pub mod operation;

@@ -17,6 +17,8 @@ pub enum Operation {
     Begin(u64, u64, bool),
     /// All requests that began end.
     Join,
+    /// So many borders of requests pass.
+    Pass(u64),
     /// A write of zeros.
     Zero(u64, u64),
     /// A flush.
@@ -41,24 +43,25 @@ pub enum Operation {
 type End = Rc<RefCell<Option<Result<(), BlockError>>>>;
 
 /// Requests under way.
-#[derive(Default)]
-pub struct Pending(Vec<End>);
+#[derive(Clone, Default)]
+pub struct Pending(Rc<RefCell<Vec<End>>>);
 
 impl Pending {
-    /// A request begins: where its end is to be put.
-    pub fn begin(&mut self) -> End {
-        self.0.push(End::default());
-        self.0[self.0.len() - 1].clone()
+    /// A request begins: where its end is to be put, and how many began before it.
+    pub fn begin(&self) -> (End, usize) {
+        let (end, mut all) = (End::default(), self.0.borrow_mut());
+        all.push(end.clone());
+        (end, all.len() - 1)
     }
 
-    /// Whether all have ended.
-    pub fn over(&self) -> bool {
-        self.0.iter().all(|end| end.borrow().is_some())
+    /// How many are under way.
+    pub fn under_way(&self) -> usize {
+        self.0.borrow().iter().filter(|end| end.borrow().is_none()).count()
     }
 
     /// Forgets those that ended; whether one of them failed.
-    pub fn failed(&mut self) -> bool {
-        core::mem::take(&mut self.0).iter().any(|end| *end.borrow() != Some(Ok(())))
+    pub fn failed(&self) -> bool {
+        self.0.take().iter().any(|end| *end.borrow() != Some(Ok(())))
     }
 }
 

@@ -39,6 +39,8 @@ fn read(line: &str) -> Option<(u64, Cuts)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
+    use layout::Level;
 
     #[test]
     fn cuts_are_written_and_read_alike() {
@@ -52,5 +54,11 @@ mod tests {
         assert_eq!(read(&format!("12{cuts}")), Some((12, cuts)));
         assert_eq!(read("12 --nothing"), None);
         all();
+    }
+
+    #[test]
+    fn one_has_raid_6_of_many_drives() {
+        let many = |s: Scenario| s.level == Level::Raid6 && s.width > 32;
+        assert!(all().into_iter().any(|(seed, _)| many(Scenario::new(seed))));
     }
 }

@@ -17,8 +17,9 @@
 //!
 //! Each recovery is followed by a second, which changes nothing.
 //!
-//! Drives write whole requests or none here; torn ones are the seeds' part. Invariant: nothing is
-//! drawn at random but what the recovery's own machine draws.
+//! Drives write whole requests or none here; torn ones are the seeds' part. On several cores mail
+//! takes its time, and requests of hosts begin on each core in turn. Invariant: nothing is drawn at
+//! random but when mail comes and what the recovery's own machine draws.
 
 use crate::before::still;
 use crate::camera::Picture;
@@ -27,6 +28,7 @@ use crate::decoder::map::GroupMap;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Areas, Picked, pick, references};
 use crate::losses::Losses;
+use crate::met::Met;
 use crate::operation::{Operation, Pending, carry_out};
 use crate::owed::Owed;
 use crate::point::{self, Aim, Content, Context, OPTIONS};
@@ -56,6 +58,9 @@ const UNDECIDED_MOST: usize = 20;
 const QUIET: Nanos = Nanos(2 * FLIGHT_QUIET.0);
 const IDLE: Nanos = Nanos(3 * SWEEP.0);
 
+/// The longest that mail takes where there are several cores: longer than a request of a drive.
+const MAIL_MOST: Nanos = Nanos(20_000);
+
 /// What a small array is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
@@ -69,6 +74,8 @@ pub struct Shape {
     pub bands: u64,
     /// Drives have caches that lose what is not flushed.
     pub volatile: bool,
+    /// Cores of its machine.
+    pub cores: u16,
     /// Of each border and set of lost drives at most so many images, if there is a bound.
     pub most: Option<u64>,
 }
@@ -84,6 +91,12 @@ impl Shape {
         let (k, group) = (self.k(), shape(self.level, self.width).2);
         let row = self.width as u64 / group as u64 * k * MIB;
         (self.bands - 1) * row + 2 * k * self.strip * BLOCK
+    }
+
+    /// A machine: of one core without chance in its mail.
+    fn machine(&self, seed: u64) -> WorldConfig {
+        let mail_delay_most = if self.cores == 1 { Nanos(0) } else { MAIL_MOST };
+        WorldConfig { cores: self.cores, mail_delay_most, ..WorldConfig::new(seed) }
     }
 }
 
@@ -110,6 +123,8 @@ pub struct Small {
     pub context: Context,
     /// What volumes were found to hold.
     contents: BTreeSet<Rc<Vec<Content>>>,
+    /// What words met.
+    pub met: Met,
 }
 
 impl Small {
@@ -120,7 +135,7 @@ impl Small {
     pub fn new(shape: Shape, spares: usize) -> Outcome<(Self, State)> {
         let (lose, _, group) = self::shape(shape.level, shape.width);
         let new = new_array(shape.level, (shape.strip * BLOCK) as u32);
-        let bytes = drive_bytes(&new, shape.width, 1, shape.bands);
+        let bytes = drive_bytes(&new, shape.width, shape.cores, shape.bands);
         let drive = |i: usize| {
             SharedSimDrive::new(DriveConfig {
                 block_bytes: BLOCK as u32,
@@ -138,7 +153,7 @@ impl Small {
         let bytes = shape.bytes();
         versions.create("v", bytes);
         versions.settle(0, bytes);
-        let rig = Rig::new(quiet(1));
+        let rig = Rig::new(shape.machine(1));
         let list = references_in_order(&drives[..shape.width]);
         let wrong = |e| Failure::new(Oracle::Start, format!("not made: {e}"));
         rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?.map_err(wrong)?;
@@ -148,7 +163,8 @@ impl Small {
         let base = drives.iter().map(SharedSimDrive::image).collect();
         let losses = Losses::even(shape.width, group, lose);
         let context = context(&drives);
-        let small = Self { shape, losses, base, context, contents: BTreeSet::new() };
+        let (contents, met) = (BTreeSet::new(), Met::default());
+        let small = Self { shape, losses, base, context, contents, met };
         Ok((small, State { drives, versions, failed: 0, spare: None, starts: 0 }))
     }
 
@@ -186,14 +202,13 @@ impl Small {
         let mut cutter = self.cutter(from, 0);
         cutter.on = false;
         let (last, first) = word.split_last().expect("there are operations");
-        let (rig, volume) = self.start(&mut cutter, 0)?;
-        let mut pending = Pending::default();
+        let (rig, volumes) = self.start(&mut cutter, 0)?;
         for operation in first {
-            self.operate((&rig, &volume), &mut cutter, 0, (*operation, &mut pending))?;
+            self.operate((&rig, &volumes), &mut cutter, 0, *operation)?;
         }
         cutter.on = true;
         cutter.border = rig.world.boundaries();
-        self.operate((&rig, &volume), &mut cutter, 0, (*last, &mut pending))?;
+        self.operate((&rig, &volumes), &mut cutter, 0, *last)?;
         rig.world.crash();
         let all: u64 = cutter.borders.iter().map(|b| b.images(0)).sum();
         let (step, mut next, mut passed) = (all.div_ceil(count).max(1), 0, 0);
@@ -222,6 +237,8 @@ impl Small {
         self.end(&rig, &mut cutter)?;
         rig.world.crash();
         for border in cutter.borders {
+            self.met.borders += 1;
+            self.met.at_once += u64::from(border.under_way > 1);
             self.look(lacking, &border)?;
         }
         Ok(())
@@ -239,6 +256,7 @@ impl Small {
             spare: from.spare,
             starts: from.starts,
             on: true,
+            pending: Pending::default(),
             at: 0,
             border: 0,
             borders: Vec::new(),
@@ -251,32 +269,31 @@ impl Small {
         slots | u64::from(put_in) << self.shape.width
     }
 
-    fn start(&self, cutter: &mut Cutter, lacking: u64) -> Outcome<(Rig, Volume)> {
-        let rig = Rig::new(quiet(2 + cutter.starts));
+    fn start(&self, cutter: &mut Cutter, lacking: u64) -> Outcome<(Rig, Vec<Volume>)> {
+        let rig = Rig::new(self.shape.machine(2 + cutter.starts));
         let list = references(&cutter.drives, &mut Rng::new(3));
         let status = rig.assemble(cutter, list, OPTIONS)?;
         let refused = |e| format!("refused without slots {lacking:#b}: {e}");
         let status = status.map_err(|e| Failure::new(Oracle::Start, refused(e)))?;
-        let volume = rig.open(&status, &status.volumes[0]).swap_remove(0);
-        Ok((rig, volume))
+        let volumes = rig.open(&status, &status.volumes[0]);
+        Ok((rig, volumes))
     }
 
     fn carry_out(&self, cutter: &mut Cutter, lacking: u64, word: &[Operation]) -> Outcome<Rig> {
-        let (rig, volume) = self.start(cutter, lacking)?;
-        let mut pending = Pending::default();
+        let (rig, volumes) = self.start(cutter, lacking)?;
         for operation in word.iter().copied() {
-            self.operate((&rig, &volume), cutter, lacking, (operation, &mut pending))?;
+            self.operate((&rig, &volumes), cutter, lacking, operation)?;
         }
-        self.operate((&rig, &volume), cutter, lacking, (Operation::Join, &mut pending))?;
+        self.operate((&rig, &volumes), cutter, lacking, Operation::Join)?;
         Ok(rig)
     }
 
     fn operate(
         &self,
-        (rig, volume): (&Rig, &Volume),
+        (rig, volumes): (&Rig, &[Volume]),
         cutter: &mut Cutter,
         lacking: u64,
-        (operation, pending): (Operation, &mut Pending),
+        operation: Operation,
     ) -> Outcome<()> {
         cutter.at += 1;
         match operation {
@@ -301,11 +318,16 @@ impl Small {
                 rig.pass(cutter, IDLE);
                 return Ok(());
             }
+            Operation::Pass(borders) => {
+                let until = rig.world.boundaries() + borders;
+                return rig.run(cutter, BOUND, "a request", || rig.world.boundaries() >= until);
+            }
             Operation::Join => {}
             _ => {
-                let (held, volume) = (cutter.versions.clone(), volume.clone());
-                let over = pending.begin();
-                rig.world.env(CoreId(0)).spawn(Priority::First, async move {
+                let (over, before) = cutter.pending.begin();
+                let core = before % volumes.len();
+                let (held, volume) = (cutter.versions.clone(), volumes[core].clone());
+                rig.world.env(CoreId(core as u16)).spawn(Priority::First, async move {
                     let end = carry_out(&volume, &held, operation).await;
                     *over.borrow_mut() = Some(end);
                 });
@@ -314,7 +336,8 @@ impl Small {
                 }
             }
         }
-        rig.run(cutter, BOUND, "an operation", || pending.over())?;
+        let pending = cutter.pending.clone();
+        rig.run(cutter, BOUND, "an operation", || pending.under_way() == 0)?;
         match pending.failed() {
             false => Ok(()),
             true => {
@@ -401,7 +424,7 @@ impl Small {
             }
             self.context.tally.combinations[0] =
                 self.context.tally.combinations[0].saturating_add(ways);
-            self.each_image(lost, border).map_err(|f| {
+            self.each_image((lost, lost != lacking), border).map_err(|f| {
                 let Border { at, number, .. } = border;
                 f.at(format_args!("in operation {at}, at border {number}, slots {lost:#b} lost"))
             })?;
@@ -410,7 +433,7 @@ impl Small {
     }
 
     /// Looks at each image that the drives can be left with that are not lost.
-    fn each_image(&mut self, lost: u64, border: &Border) -> Outcome<()> {
+    fn each_image(&mut self, (lost, more): (u64, bool), border: &Border) -> Outcome<()> {
         let lost = self.drives_of(lost, border.spare);
         let images = border.images(lost);
         let step = self.shape.most.map_or(1, |most| images.div_ceil(most.max(1)));
@@ -426,6 +449,7 @@ impl Small {
             let owed = Owed::default();
             let picture = Picture { number, border, drives, versions, power: true, owed };
             self.context.tally.combinations[1] += 1;
+            self.met.start(&picture.drives, more);
             let refused = self.context.tally.refused;
             point::check_plainly(&mut self.context, picture, digest)?;
             if self.context.tally.refused > refused {
@@ -470,11 +494,6 @@ fn context(drives: &[SharedSimDrive]) -> Context {
     }
 }
 
-/// A machine without chance in its mail.
-fn quiet(seed: u64) -> WorldConfig {
-    WorldConfig { mail_delay_most: Nanos(0), ..WorldConfig::new(seed) }
-}
-
 /// A border of requests: what each drive can be left with by a cut there.
 struct Border {
     /// The operation that is under way.
@@ -490,6 +509,8 @@ struct Border {
     failed: u64,
     /// The slot that the spare drive was put in.
     spare: Option<usize>,
+    /// Requests of hosts.
+    under_way: usize,
 }
 
 impl Border {
@@ -526,6 +547,8 @@ struct Cutter {
     spare: Option<usize>,
     starts: u64,
     on: bool,
+    /// Requests of hosts.
+    pending: Pending,
     /// The operation that is under way, from 1 on.
     at: usize,
     border: u64,
@@ -560,7 +583,9 @@ impl Cutter {
         let choices = (0..self.drives.len()).map(|i| Rc::new(self.choices(i))).collect();
         let undecided = self.drives.iter().map(SharedSimDrive::undecided).collect();
         let (at, number, failed, spare) = (self.at, border, self.failed, self.spare);
-        self.borders.push(Border { at, number, undecided, choices, versions, failed, spare });
+        let under_way = self.pending.under_way();
+        let border = Border { at, number, undecided, choices, versions, failed, spare, under_way };
+        self.borders.push(border);
     }
 }
 

@@ -162,6 +162,13 @@ impl<'a, R: Raw> Decoded<'a, R> {
         journal::standing(self)
     }
 
+    /// Whether they, or in-flight pages, have something that is not yet in place.
+    pub fn carries_out(&self) -> bool {
+        self.overlay.iter().any(|((slot, number), (page, _))| {
+            self.drives[*slot].is_some_and(|drive| drive.page(*number) != &**page)
+        })
+    }
+
     /// Whether in-flight pages name something of a seat's page.
     pub fn in_flight(&self, seat: &Seat) -> bool {
         let group = self.record.ranges[seat.range].first_group + seat.position;
