@@ -46,7 +46,7 @@ pub struct ArrayBench {
     pub span: Duration,
     /// 1, or 2 to compare two data cores with one as well.
     pub cores: u16,
-    /// Drives, 3 to 32.
+    /// Drives, 3 to [`layout::MAX_DRIVES`].
     pub drives: usize,
     /// Bytes of each drive.
     pub drive_bytes: u64,

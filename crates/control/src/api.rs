@@ -149,6 +149,9 @@ pub struct Parity {
     pub gpu: Option<String>,
     /// Why a GPU is not used that is there.
     pub problem: Option<String>,
+    /// Whether parity that the GPU computed may be wrong.
+    #[serde(default)]
+    pub gpu_suspect: bool,
     /// Jobs that the GPU did since the daemon's start.
     pub gpu_jobs: u64,
     /// Bytes that these read.
@@ -215,6 +218,18 @@ pub enum TaskState {
     Paused,
 }
 
+/// Why a task is stuck.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hindrance {
+    /// A drive can't read blocks that no other drive can give.
+    Unreadable,
+    /// Drives are missing, or their redundancy is not right yet.
+    Unavailable,
+    /// The list of lost blocks is full.
+    ListFull,
+}
+
 /// One slot of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SlotInfo {
@@ -273,6 +288,9 @@ pub struct Task {
     /// Where and why it can't go on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
+    /// What kind of problem that is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hindrance: Option<Hindrance>,
 }
 
 /// What the last finished scrub found.

@@ -40,6 +40,7 @@ fn array() -> Array {
             seconds_left: None,
             state: TaskState::Running,
             problem: None,
+            hindrance: None,
         }],
         last_scrub: Some(LastScrub {
             checked_bytes: 1,

@@ -13,6 +13,7 @@
 
 use crate::api::{self, Error};
 use crate::convert;
+use crate::failure::CHECK_DRIVE;
 use crate::inventory::{self, Inventory, Known, Places};
 use crate::look::{self, LookError, canonical};
 use crate::manager::Manager;
@@ -24,9 +25,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::MutexGuard;
 use units::Uuid;
-
-/// What to do about a drive that fails.
-pub const CHECK_DRIVE: &str = "check the drive and its cabling";
 
 /// How often, and how many times, it is looked whether the engine has closed a drive.
 const CLOSED: (Duration, u32) = (Duration::from_millis(5), 200);

@@ -132,12 +132,8 @@ pub fn named_task(id: &str) -> Option<(&str, TaskKind)> {
 fn task(array: &str, task: &TaskStatus) -> api::Task {
     let problem = task.stuck.map(|stuck| {
         let (reason, offset) = (stuck.reason, stuck.offset);
-        let todo = match reason {
-            Hindrance::ListFull => "; write the lost blocks anew or discard them",
-            Hindrance::Unreadable | Hindrance::Unavailable => "",
-        };
         let group = stuck.group;
-        format!("{reason}{todo} (group {group}, at byte {offset} of its drives' data areas)")
+        format!("{reason} (group {group}, at byte {offset} of its drives' data areas)")
     });
     let progress = match task.total_bytes {
         0 => 1.0,
@@ -160,6 +156,11 @@ fn task(array: &str, task: &TaskStatus) -> api::Task {
             (None, _) => api::TaskState::Running,
         },
         problem,
+        hindrance: task.stuck.map(|stuck| match stuck.reason {
+            Hindrance::Unreadable => api::Hindrance::Unreadable,
+            Hindrance::Unavailable => api::Hindrance::Unavailable,
+            Hindrance::ListFull => api::Hindrance::ListFull,
+        }),
     }
 }
 

@@ -4,6 +4,9 @@ use crate::api::{Error, ErrorCode};
 use engine::manage::command::{ManageError, StartOptions};
 use format::AssembleError;
 
+/// What to do about a drive that fails.
+pub const CHECK_DRIVE: &str = "check the drive and its cabling";
+
 impl Error {
     /// It could not be done.
     pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -88,11 +91,8 @@ fn hint(error: &ManageError) -> String {
         ManageError::Quarantined(_) => {
             "wait until the drive answers, reset it, or use another drive"
         }
-        ManageError::Assemble(why) => return advice(why, StartOptions::default()),
-        ManageError::JournalGap { .. } => {
-            "bring missing drives back, or give up what was written last: palisade array assemble \
-             NAME --accept-loss (what may be wrong is then listed as lost until it is written \
-             again)"
+        ManageError::Assemble(_) | ManageError::JournalGap { .. } => {
+            return start_hint(error, StartOptions::default());
         }
         ManageError::NothingFound => "see what each drive holds: palisade drive list",
     };
@@ -113,14 +113,30 @@ fn protects(error: &ManageError) -> bool {
     )
 }
 
+/// What to do about an array that was not started with these options; [`Error::about`] puts its
+/// name in.
+pub fn start_hint(error: &ManageError, options: StartOptions) -> String {
+    match error {
+        ManageError::Assemble(why) => advice(why, options),
+        ManageError::JournalGap { .. } => format!(
+            "bring missing drives back, or give up what was written last: {} (what may be wrong \
+             is then listed as lost until it is written again)",
+            assemble(options.start_degraded, true)
+        ),
+        error => hint(error),
+    }
+}
+
+/// The command that starts an array with these options.
+fn assemble(start_degraded: bool, accept_loss: bool) -> String {
+    let degraded = if start_degraded { " --start-degraded" } else { "" };
+    let loss = if accept_loss { " --accept-loss" } else { "" };
+    format!("palisade array assemble NAME{degraded}{loss}")
+}
+
 /// What to do about an array that can't be started with these options: whole commands, where
 /// [`Error::about`] puts the array's name.
-pub fn advice(why: &AssembleError, options: StartOptions) -> String {
-    let assemble = |start_degraded, accept_loss| {
-        let degraded = if start_degraded { " --start-degraded" } else { "" };
-        let loss = if accept_loss { " --accept-loss" } else { "" };
-        format!("palisade array assemble NAME{degraded}{loss}")
-    };
+fn advice(why: &AssembleError, options: StartOptions) -> String {
     let StartOptions { start_degraded, accept_loss } = options;
     let text = match why {
         AssembleError::NoRecord => "see what each drive holds: palisade drive list",
@@ -225,6 +241,9 @@ mod tests {
         assert!(hint.ends_with("palisade array assemble NAME --start-degraded"), "{hint}");
         let hint = advice(&needed(Some(AssembleError::NoRecord.into())), degraded);
         assert!(hint.contains("former size") && !hint.contains("--accept-loss"), "{hint}");
+        let gap = ManageError::JournalGap { lane: 0, first: 1, last: 2 };
+        let hint = start_hint(&gap, degraded);
+        assert!(hint.contains("assemble NAME --start-degraded --accept-loss ("), "{hint}");
         let (name, cores, fit) = ("data".into(), 9, 4);
         let error = Error::from(ManageError::TooManyCores { name, cores, fit });
         assert!(error.hint.contains("cores = 4"), "{}", error.hint);

@@ -59,6 +59,7 @@ impl Parity {
             placement: self.placement.to_string(),
             kernel: self.kernel.to_owned(),
             gpu: service.and_then(Service::device),
+            gpu_suspect: fence.as_ref().is_some_and(is_suspect),
             problem: fence.filter(|fence| is_told(self.placement, fence)).map(|f| f.to_string()),
             gpu_jobs: figures.jobs,
             gpu_bytes: figures.bytes,
@@ -94,7 +95,7 @@ fn say(placement: Placement, fence: &Fence) {
         "palisade: warning: the GPU is not used for parity from now on: {fence}"
     ));
     match fence {
-        Fence::Wrong { .. } | Fence::Undone { .. } => {
+        _ if is_suspect(fence) => {
             runtime::say(format_args!("  parity that it computed may be wrong: scrub all arrays"))
         }
         _ if is_none(fence) => runtime::say(format_args!(
@@ -107,6 +108,11 @@ fn say(placement: Placement, fence: &Fence) {
 /// Whether a person wants to know: not that there is no GPU where none was asked for.
 fn is_told(placement: Placement, fence: &Fence) -> bool {
     placement == Placement::Gpu || !is_none(fence)
+}
+
+/// Whether what the GPU computed before may be wrong.
+fn is_suspect(fence: &Fence) -> bool {
+    matches!(fence, Fence::Wrong { .. } | Fence::Undone { .. })
 }
 
 /// Whether there simply is no GPU.
@@ -144,6 +150,13 @@ mod tests {
         assert!(gpu.problem.is_some_and(|problem| problem.contains("libcuda.so.1")));
         let (parity, cpu) = failed(Placement::Cpu, missing());
         assert!(parity.accelerator().is_none() && cpu.problem.is_none());
+    }
+
+    #[test]
+    fn a_gpu_that_computed_wrong_parity_is_suspect() {
+        let kind = parity_gpu::Kind::ALL[0];
+        assert!(is_suspect(&Fence::Wrong { kind, unchecked: 3 }));
+        assert!(is_suspect(&Fence::Undone { kind }) && !is_suspect(&Fence::Hung));
     }
 
     #[test]

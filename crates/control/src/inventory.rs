@@ -19,7 +19,7 @@ use crate::look::{Identity, Look, LookError, Seen, absolute, canonical};
 use crate::probe::Content;
 use drives::SharedDrive;
 use engine::manage::command::DriveRef;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use units::Uuid;
@@ -118,6 +118,12 @@ impl Inventory {
     /// The drives.
     pub fn iter(&self) -> impl Iterator<Item = &Known> {
         self.drives.iter()
+    }
+
+    /// The paths of the drives whose records name an array.
+    pub fn paths_of(&self, array: Uuid) -> BTreeSet<String> {
+        let own = self.drives.iter().filter(|known| known.recorded() == Some(array));
+        own.map(|known| known.path.clone()).collect()
     }
 
     /// The drive that a path leads to, or once led to.

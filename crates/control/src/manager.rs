@@ -8,14 +8,14 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::api::{self, Error};
-use crate::claims::{CHECK_DRIVE, Taken, paths_of};
+use crate::claims::{Taken, paths_of};
 use crate::convert;
 use crate::data::Data;
 use crate::exports::Exports;
-use crate::failure;
+use crate::failure::{self, CHECK_DRIVE};
 use crate::gpu::Parity;
 use crate::inventory::{Inventory, Known};
-use crate::next;
+use crate::next::{self, Idle, Refused};
 use core::fmt::Display;
 use drives::SharedDrive;
 use engine::manage::command::{
@@ -31,6 +31,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 use units::{Slot, Uuid};
 
+/// Why an array could not be started, and which drives of it were there.
+#[derive(Clone)]
+struct Problem {
+    why: Error,
+    paths: BTreeSet<String>,
+}
+
 /// The control plane's state.
 pub struct Manager {
     pub(crate) data: Data,
@@ -42,9 +49,9 @@ pub struct Manager {
     pub(crate) looking: tokio::sync::Mutex<()>,
     pub(crate) patterns: Vec<String>,
     /// Why arrays that were found do not run.
-    problems: Mutex<BTreeMap<Uuid, Error>>,
+    problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
-    /// Arrays that a person has started or made: a start-up leaves them alone.
+    /// Arrays that a person has started, made or stopped: a start-up leaves them alone.
     in_hand: Mutex<BTreeSet<Uuid>>,
     /// Whether the daemon is to end.
     pub(crate) ending: watch::Sender<bool>,
@@ -81,7 +88,7 @@ impl Manager {
         self.in_hand.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn problems(&self) -> MutexGuard<'_, BTreeMap<Uuid, Error>> {
+    fn problems(&self) -> MutexGuard<'_, BTreeMap<Uuid, Problem>> {
         self.problems.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -134,10 +141,21 @@ impl Manager {
             arrays: self.arrays().await?,
             next: Vec::new(),
         };
-        let refused = self.problems().clone();
-        let refused = refused.into_iter().map(|(uuid, why)| (uuid.to_string(), why)).collect();
-        status.next = next::next(&status, &refused);
+        status.next = next::next(&status, &self.idle());
         Ok(status)
+    }
+
+    /// What is known of arrays that do not run.
+    fn idle(&self) -> Idle {
+        let problems = self.problems().clone();
+        let refused = |(uuid, Problem { why, paths }): (Uuid, Problem)| {
+            let is_outdated = self.inventory().paths_of(uuid) != paths;
+            (uuid.to_string(), Refused { why, is_outdated })
+        };
+        Idle {
+            refused: problems.into_iter().map(refused).collect(),
+            in_hand: self.in_hand().iter().map(Uuid::to_string).collect(),
+        }
     }
 
     /// All arrays, running and found.
@@ -152,7 +170,7 @@ impl Manager {
         for (uuid, record) in found {
             // It may have been started since.
             if !running.iter().any(|status| status.uuid == uuid) {
-                let problem = problems.get(&uuid).map(|why| why.error.clone());
+                let problem = problems.get(&uuid).map(|known| known.why.error.clone());
                 arrays.push(convert::found(&record, &inventory, problem));
             }
         }
@@ -295,19 +313,17 @@ impl Manager {
     ) -> Result<ArrayStatus, Error> {
         let references = self.claim_found(uuid).await?;
         let paths: Vec<String> = references.iter().map(|r| r.path.clone()).collect();
-        let named = |k: &Known| k.content.record.as_ref().filter(|r| r.array == uuid).cloned();
-        let name = self.inventory().iter().find_map(named).map_or(uuid.to_string(), |r| r.name);
+        let name = self.called(uuid, &self.running().await?);
         let wanted = Some(uuid.to_string());
         let request = |reply| Request::Assemble(wanted, references, options, reply);
         let answer = self.data.ask_engine(request).await;
         self.inventory().reserve(&paths, false);
         let outcome = match answer? {
             Ok(mut started) => started.pop().ok_or_else(|| ManageError::NothingFound.into()),
-            Err(ManageError::Assemble(why)) => {
-                let hint = failure::advice(&why, options);
-                Err(Error { hint, ..ManageError::Assemble(why).into() })
+            Err(error) => {
+                let hint = failure::start_hint(&error, options);
+                Err(Error { hint, ..error.into() })
             }
-            Err(error) => Err(error.into()),
         };
         match outcome {
             Ok(status) => {
@@ -316,16 +332,30 @@ impl Manager {
             }
             Err(error) => {
                 let error = error.about(&name);
-                self.problems().insert(uuid, error.clone());
+                let paths = self.inventory().paths_of(uuid);
+                self.problems().insert(uuid, Problem { why: error.clone(), paths });
                 Err(error)
             }
         }
     }
 
+    /// What commands call an array that was found: its name, unless another has it, too.
+    fn called(&self, uuid: Uuid, running: &[ArrayStatus]) -> String {
+        let found = convert::found_records(&self.inventory(), |_| true);
+        let name = found.get(&uuid).map(|record| record.name.clone());
+        let is_other = |name: &String| {
+            running.iter().any(|s| s.name == *name && s.uuid != uuid)
+                || found.iter().any(|(other, r)| r.name == *name && *other != uuid)
+        };
+        name.filter(|name| !is_other(name)).unwrap_or(uuid.to_string())
+    }
+
     /// Stops a running array.
     pub async fn stop(&self, name: &str) -> Result<(), Error> {
         let status = self.named(name).await?;
-        self.stop_running(&status).await
+        self.stop_running(&status).await?;
+        self.in_hand().insert(status.uuid);
+        Ok(())
     }
 
     async fn stop_running(&self, status: &ArrayStatus) -> Result<(), Error> {

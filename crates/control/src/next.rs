@@ -5,14 +5,36 @@
 //! - Each line says what happened, and what to do: a command that can be typed where there is one.
 //!   `PATH` stands for a drive that only a person can choose.
 
-use crate::api::{self, Array, ArrayState, Error, Next, SlotInfo, SlotState, Task, TaskState};
-use std::collections::BTreeMap;
+use crate::api::{
+    self, Array, ArrayState, Error, Hindrance, Next, SlotInfo, SlotState, Task, TaskState,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use units::format_size;
 
-/// What there is to do. `refused` has why arrays were not started, by UUID.
-pub fn next(status: &api::Status, refused: &BTreeMap<String, Error>) -> Vec<Next> {
-    let mut all: Vec<Next> =
-        status.arrays.iter().flat_map(|a| array(a, refused.get(&a.uuid))).collect();
+/// What is known of arrays that do not run, by UUID.
+#[derive(Default)]
+pub struct Idle {
+    /// Why they were not started.
+    pub refused: BTreeMap<String, Refused>,
+    /// Those that a person has started, made or stopped.
+    pub in_hand: BTreeSet<String>,
+}
+
+/// Why an array was not started.
+pub struct Refused {
+    /// What happened, and what to do about it.
+    pub why: Error,
+    /// Whether other drives of it are there now than at that time.
+    pub is_outdated: bool,
+}
+
+/// What there is to do.
+pub fn next(status: &api::Status, idle: &Idle) -> Vec<Next> {
+    let mut all: Vec<Next> = status
+        .arrays
+        .iter()
+        .flat_map(|a| array(a, called(a, &status.arrays), status, idle))
+        .collect();
     all.extend(status.memory.problem.as_ref().map(|problem| {
         line(
             format!("programs that write to volumes may hang when memory is short: {problem}"),
@@ -21,12 +43,7 @@ pub fn next(status: &api::Status, refused: &BTreeMap<String, Error>) -> Vec<Next
                 .to_owned(),
         )
     }));
-    all.extend(status.parity.problem.as_ref().map(|problem| {
-        line(
-            format!("parity is computed on the CPU: {problem}"),
-            "check the GPU with: nvidia-smi; then restart the daemon".to_owned(),
-        )
-    }));
+    all.extend(gpu(status));
     all
 }
 
@@ -34,18 +51,52 @@ fn line(what: String, action: String) -> Next {
     Next { what, action }
 }
 
-fn array(array: &Array, refused: Option<&Error>) -> Vec<Next> {
-    let name = &array.name;
-    let mut all = match array.state {
-        ArrayState::Stopped => vec![stopped(array, refused)],
-        ArrayState::Failed => vec![failed(array)],
+/// What commands call an array: its name, unless another has it, too.
+fn called<'a>(array: &'a Array, all: &[Array]) -> &'a str {
+    let is_other = |other: &Array| other.name == array.name && other.uuid != array.uuid;
+    if all.iter().any(is_other) { &array.uuid } else { &array.name }
+}
+
+fn gpu(status: &api::Status) -> Option<Next> {
+    let problem = status.parity.problem.as_ref()?;
+    let cpu = "set parity = \"cpu\" in the daemon's configuration and restart the daemon";
+    let what = format!("parity is computed on the CPU: {problem}");
+    Some(if status.parity.gpu_suspect {
+        let runs = |a: &&Array| a.state != ArrayState::Stopped;
+        let scrub =
+            |a: &Array| format!("palisade array scrub {} --check", called(a, &status.arrays));
+        let scrubs: Vec<_> = status.arrays.iter().filter(runs).map(scrub).collect();
+        let scrubs = if scrubs.is_empty() {
+            "palisade array scrub NAME --check, for each array".to_owned()
+        } else {
+            scrubs.join("; ")
+        };
+        let what = format!("{what}; parity that the GPU computed may be wrong");
+        line(what, format!("{cpu}, then compare all parity with: {scrubs}"))
+    } else if status.parity.gpu.is_some() {
+        line(what, "check the GPU with: nvidia-smi; then restart the daemon".to_owned())
+    } else {
+        line(what, format!("install NVIDIA's driver and restart the daemon, or {cpu}"))
+    })
+}
+
+fn array(array: &Array, name: &str, status: &api::Status, idle: &Idle) -> Vec<Next> {
+    let mut all: Vec<Next> = match array.state {
+        ArrayState::Stopped => stopped(array, name, status.ready, idle).into_iter().collect(),
+        ArrayState::Failed => vec![failed(array, name)],
         ArrayState::Degraded => {
-            array.slots.iter().filter_map(|slot| degraded(name, slot)).collect()
+            array.slots.iter().filter_map(|slot| degraded(array, name, slot)).collect()
         }
         ArrayState::Optimal => Vec::new(),
     };
     all.extend(array.tasks.iter().filter_map(|t| task(name, t)));
-    all.extend(unreadable(array));
+    if array.state == ArrayState::Degraded && all.is_empty() {
+        all.push(line(
+            format!("array {} is degraded until its drives are in sync", array.name),
+            format!("wait for it with: palisade array wait {name}"),
+        ));
+    }
+    all.extend(unreadable(array, name));
     all.extend(array.exports.iter().filter_map(|export| {
         let problem = export.problem.as_ref()?;
         let what = format!("export {}: {problem}", export.id);
@@ -54,38 +105,66 @@ fn array(array: &Array, refused: Option<&Error>) -> Vec<Next> {
     all
 }
 
-/// The slots whose drives are not there or out of service, in words.
-fn lacking(array: &Array) -> String {
-    let lacks = |s: &&SlotInfo| matches!(s.state, SlotState::Failed | SlotState::Missing);
+/// The slots in this state, in words.
+fn slots(array: &Array, state: SlotState) -> Vec<String> {
     let word = |s: &SlotInfo| format!("slot {} (serial {})", s.slot, s.serial);
-    array.slots.iter().filter(lacks).map(word).collect::<Vec<_>>().join(", ")
+    array.slots.iter().filter(|s| s.state == state).map(word).collect()
 }
 
-fn stopped(array: &Array, refused: Option<&Error>) -> Next {
-    let name = &array.name;
-    if let Some(Error { error, hint, .. }) = refused {
-        return line(format!("array {name} is not started: {error}"), hint.clone());
-    }
-    let lacking = lacking(array);
-    let lacking = if lacking.is_empty() { lacking } else { format!(", without {lacking}") };
-    line(
-        format!("array {name} is stopped{lacking}"),
-        format!("start it with: palisade array assemble {name}"),
-    )
-}
-
-fn failed(array: &Array) -> Next {
-    let (name, lacking) = (&array.name, lacking(array));
-    line(
-        format!("array {name} has failed: too many drives are gone: {lacking}"),
-        format!(
-            "bring the drives back, then: palisade array stop {name}; \
-             palisade array assemble {name}"
+fn stopped(array: &Array, name: &str, ready: bool, idle: &Idle) -> Option<Next> {
+    let own = &array.name;
+    let missing = slots(array, SlotState::Missing).join(", ");
+    let start = format!("palisade array assemble {name}");
+    let (what, action) = match idle.refused.get(&array.uuid) {
+        Some(Refused { why, is_outdated: false }) => {
+            (format!("array {own} is not started: {}", why.error), why.hint.clone())
+        }
+        Some(_) if missing.is_empty() => (
+            format!("array {own} is not started, and its missing drives are back"),
+            format!("start it with: {start}"),
         ),
+        Some(_) => (
+            format!("array {own} is not started, and its drives have changed: no {missing}"),
+            format!("bring these back, then start it with: {start}"),
+        ),
+        None if idle.in_hand.contains(&array.uuid) && missing.is_empty() => return None,
+        None if idle.in_hand.contains(&array.uuid) || ready => match missing.is_empty() {
+            true => (format!("array {own} is not started"), format!("start it with: {start}")),
+            false => (
+                format!("array {own} is stopped, without {missing}"),
+                format!("bring the drives back, then start it with: {start}"),
+            ),
+        },
+        // The daemon is starting arrays.
+        None if missing.is_empty() => return None,
+        None => (
+            format!("array {own} waits for {missing}"),
+            "it starts by itself once these are there, or the wait for drives is over".to_owned(),
+        ),
+    };
+    Some(line(what, action))
+}
+
+fn failed(array: &Array, name: &str) -> Next {
+    let [missing, out] =
+        [SlotState::Missing, SlotState::Failed].map(|state| slots(array, state).join(", "));
+    let restart = format!("palisade array stop {name}; palisade array assemble {name}");
+    let told = [
+        (!missing.is_empty()).then(|| format!("missing: {missing}")),
+        (!out.is_empty()).then(|| format!("already out of service: {out}")),
+    ];
+    let told: Vec<_> = told.into_iter().flatten().collect();
+    let told = if told.is_empty() { told.concat() } else { format!(" ({})", told.join("; ")) };
+    line(
+        format!("array {} has failed, as too many drives are gone{told}", array.name),
+        match missing.is_empty() {
+            true => format!("check the drives and their cabling, then: {restart}"),
+            false => format!("bring {missing} back, then: {restart}"),
+        },
     )
 }
 
-fn degraded(name: &str, slot: &SlotInfo) -> Option<Next> {
+fn degraded(array: &Array, name: &str, slot: &SlotInfo) -> Option<Next> {
     let number = slot.slot;
     let drive = slot.drive.as_deref().unwrap_or(&slot.serial);
     let reason = slot.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
@@ -108,34 +187,45 @@ fn degraded(name: &str, slot: &SlotInfo) -> Option<Next> {
             ),
         ),
     };
-    Some(line(format!("array {name} is degraded in slot {number}: {what}"), action))
+    Some(line(format!("array {} is degraded in slot {number}: {what}", array.name), action))
 }
 
 fn task(name: &str, task: &Task) -> Option<Next> {
     let id = &task.id;
     match (task.state, &task.problem) {
-        (TaskState::Paused, _) => Some(line(
-            format!("task {id} is paused"),
-            format!("resume it with: palisade task resume {id}"),
-        )),
-        (TaskState::Stuck, Some(problem)) => Some(line(
-            format!("task {id} is stuck: {problem}"),
-            format!(
-                "bring missing drives back, or write the unreadable blocks anew (palisade array \
-                 show {name}); the task then goes on by itself"
-            ),
-        )),
+        (TaskState::Paused, _) => {
+            let kind = id.rsplit_once(':').map_or(id.as_str(), |(_, kind)| kind);
+            Some(line(
+                format!("task {id} is paused"),
+                format!("resume it with: palisade task resume {name}:{kind}"),
+            ))
+        }
+        (TaskState::Stuck, Some(problem)) => {
+            let action = match task.hindrance {
+                Some(Hindrance::Unavailable) => "bring the missing drives back".to_owned(),
+                Some(Hindrance::ListFull) => format!(
+                    "write the lost blocks anew or discard them (palisade array show {name})"
+                ),
+                Some(Hindrance::Unreadable) | None => format!(
+                    "bring missing drives back, or write the unreadable blocks anew (palisade \
+                     array show {name})"
+                ),
+            };
+            Some(line(
+                format!("task {id} is stuck: {problem}"),
+                format!("{action}; the task then goes on by itself"),
+            ))
+        }
         _ => None,
     }
 }
 
-fn unreadable(array: &Array) -> Option<Next> {
+fn unreadable(array: &Array, name: &str) -> Option<Next> {
     let bytes = array.unreadable.iter().map(|range| range.length).sum();
     (bytes > 0).then(|| {
-        let name = &array.name;
         let (ranges, bytes) = (array.unreadable.len(), format_size(bytes));
         line(
-            format!("array {name} can't read {bytes} in {ranges} ranges of its volumes"),
+            format!("array {} can't read {bytes} in {ranges} ranges of its volumes", array.name),
             format!("restore from a copy what this lists: palisade array show {name}"),
         )
     })
@@ -174,7 +264,7 @@ mod tests {
     }
 
     fn only(change: impl FnOnce(&mut Array)) -> (String, String) {
-        let all = next(&status(change), &BTreeMap::new());
+        let all = next(&status(change), &Idle::default());
         assert_eq!(all.len(), 1, "{all:?}");
         (all[0].what.clone(), all[0].action.clone())
     }
@@ -186,9 +276,31 @@ mod tests {
 
     #[test]
     fn where_all_is_well_there_is_nothing_to_do() {
-        assert_eq!(next(&status(|_| ()), &BTreeMap::new()), []);
-        let rebuilding = status(|array| lacks(array, SlotState::Rebuilding));
-        assert_eq!(next(&rebuilding, &BTreeMap::new()), []);
+        assert_eq!(next(&status(|_| ()), &Idle::default()), []);
+        let mut stopped = status(|array| array.state = ArrayState::Stopped);
+        let idle = Idle { in_hand: ["u".to_owned()].into(), ..Idle::default() };
+        assert_eq!(next(&stopped, &idle), [], "a person stopped it");
+        stopped.ready = false;
+        assert_eq!(next(&stopped, &Idle::default()), [], "it is being started");
+    }
+
+    #[test]
+    fn what_only_takes_time_is_waited_for() {
+        let wait = "wait for it with: palisade array wait data";
+        let (what, action) = only(|array| lacks(array, SlotState::Rebuilding));
+        assert_eq!(
+            (what.as_str(), action.as_str()),
+            ("array data is degraded until its drives are in sync", wait)
+        );
+        assert_eq!(only(|array| array.state = ArrayState::Degraded).1, wait, "a resync");
+        let mut status = status(|array| {
+            array.state = ArrayState::Stopped;
+            array.slots[1].state = SlotState::Missing;
+        });
+        status.ready = false;
+        let all = next(&status, &Idle::default());
+        assert_eq!(all[0].what, "array data waits for slot 1 (serial S1)");
+        assert!(!all[0].action.contains("palisade"), "{all:?}");
     }
 
     #[test]
@@ -213,16 +325,52 @@ mod tests {
             lacks(array, SlotState::Missing);
             array.state = ArrayState::Failed;
         });
-        assert!(what.contains("failed") && what.contains("slot 1 (serial S1)"), "{what}");
-        assert!(action.ends_with("palisade array stop data; palisade array assemble data"));
+        assert!(what.ends_with("gone (missing: slot 1 (serial S1))"), "{what}");
+        let restart = "then: palisade array stop data; palisade array assemble data";
+        assert_eq!(action, format!("bring slot 1 (serial S1) back, {restart}"));
+        let (what, action) = only(|array| {
+            lacks(array, SlotState::Failed);
+            array.state = ArrayState::Failed;
+        });
+        assert!(what.ends_with("gone (already out of service: slot 1 (serial S1))"), "{what}");
+        assert!(!action.contains("bring") && action.ends_with(restart), "{action}");
         let (what, action) = only(|array| array.state = ArrayState::Stopped);
-        assert_eq!(what, "array data is stopped");
+        assert_eq!(what, "array data is not started");
         assert_eq!(action, "start it with: palisade array assemble data");
-        let found = status(|array| array.state = ArrayState::Stopped);
-        let why = Error::refused("it needs more", "say: palisade array assemble data --more");
-        let all = next(&found, &[("u".to_owned(), why)].into());
-        assert!(all[0].what.ends_with("not started: it needs more"), "{all:?}");
-        assert!(all[0].action.ends_with("--more"), "{all:?}");
+    }
+
+    #[test]
+    fn a_refusal_is_told_until_other_drives_are_there() {
+        let told = |is_outdated, missing| {
+            let found = status(|array| {
+                array.state = ArrayState::Stopped;
+                if missing {
+                    array.slots[1].state = SlotState::Missing;
+                }
+            });
+            let why = Error::refused("it needs more", "say: palisade array assemble data --more");
+            let refused = [("u".to_owned(), Refused { why, is_outdated })].into();
+            let all = next(&found, &Idle { refused, ..Idle::default() });
+            assert_eq!(all.len(), 1, "{all:?}");
+            (all[0].what.clone(), all[0].action.clone())
+        };
+        let (what, action) = told(false, true);
+        assert!(what.ends_with("not started: it needs more"), "{what}");
+        assert!(action.ends_with("--more"), "{action}");
+        assert_eq!(told(false, false).1, action, "something else than missing drives");
+        let start = "start it with: palisade array assemble data";
+        assert_eq!(told(true, false).1, start);
+        let (what, action) = told(true, true);
+        assert!(what.contains("slot 1 (serial S1)") && action.ends_with(start), "{what}: {action}");
+    }
+
+    #[test]
+    fn an_array_whose_name_is_not_its_own_is_called_by_its_uuid() {
+        let mut two = status(|array| array.state = ArrayState::Stopped);
+        two.arrays.push(Array { uuid: "w".to_owned(), ..two.arrays[0].clone() });
+        let actions: Vec<_> = next(&two, &Idle::default()).into_iter().map(|n| n.action).collect();
+        let start = "start it with: palisade array assemble";
+        assert_eq!(actions, [format!("{start} u"), format!("{start} w")]);
     }
 
     #[test]
@@ -238,6 +386,14 @@ mod tests {
         let (what, action) = only(|array| array.tasks.push(task("stuck")));
         assert!(what.ends_with("data:scrub is stuck: no drive"), "{what}");
         assert!(action.contains("palisade array show data"), "{action}");
+        for (hindrance, todo) in [
+            (Hindrance::Unavailable, "bring the missing drives back; "),
+            (Hindrance::ListFull, "write the lost blocks anew or discard them "),
+        ] {
+            let stuck = Task { hindrance: Some(hindrance), ..task("stuck") };
+            let (_, action) = only(|array| array.tasks.push(stuck));
+            assert!(action.starts_with(todo), "{action}");
+        }
         let (what, action) = only(|array| {
             let reason = api::UnreadableReason::Media;
             let range =
@@ -253,11 +409,19 @@ mod tests {
         let mut status = status(|_| ());
         status.memory.problem = Some("it is not locked".into());
         status.parity.problem = Some("it hung".into());
-        let all = next(&status, &BTreeMap::new());
+        let all = next(&status, &Idle::default());
         assert!(all[0].what.ends_with("it is not locked"), "{}", all[0].what);
         for word in ["LimitMEMLOCK=infinity", "AmbientCapabilities=CAP_SYS_RESOURCE"] {
             assert!(all[0].action.contains(word), "{}", all[0].action);
         }
-        assert!(all[1].what.ends_with("it hung") && all[1].action.contains("nvidia-smi"));
+        assert!(all[1].what.ends_with("it hung") && all[1].action.contains("parity = \"cpu\""));
+        assert!(!all[1].action.contains("nvidia-smi"), "no GPU was found: {all:?}");
+        status.parity.gpu = Some("H200".to_owned());
+        let action = |status: &api::Status| next(status, &Idle::default())[1].action.clone();
+        assert!(action(&status).contains("nvidia-smi"));
+        status.parity.gpu_suspect = true;
+        let suspect = action(&status);
+        assert!(suspect.contains("parity = \"cpu\""), "{suspect}");
+        assert!(suspect.ends_with("palisade array scrub data --check"), "{suspect}");
     }
 }

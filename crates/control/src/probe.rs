@@ -2,6 +2,7 @@
 
 use crate::api;
 use crate::convert;
+use crate::failure::CHECK_DRIVE;
 use drives::{BlockingDrive, SharedDrive, now};
 use engine::manage::{erase_records, read_record};
 use format::{ArrayRecord, FormatError, SlotState};
@@ -17,6 +18,40 @@ pub struct Content {
     pub signature: Option<String>,
     /// Why not all can be told that is on it.
     pub problem: Option<String>,
+    /// What kind of problem that is, where no record counts.
+    pub unread: Option<Unread>,
+}
+
+/// Why a record that may be there can't be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unread {
+    /// Another release wrote it.
+    Release,
+    /// The drive does not give it.
+    Drive,
+    /// It is damaged.
+    Damaged,
+}
+
+impl Unread {
+    const fn of(error: &FormatError) -> Self {
+        match error {
+            FormatError::Version(_) | FormatError::Incompatible(_) => Self::Release,
+            _ => Self::Damaged,
+        }
+    }
+
+    /// What to do about the drive at `path`. What destroys data comes last, and asks once more.
+    pub fn advice(self, path: &str) -> String {
+        match self {
+            Self::Release => "use the release that wrote it, or leave the drive out".to_owned(),
+            Self::Drive => CHECK_DRIVE.to_owned(),
+            Self::Damaged => format!(
+                "leave the drive out: its array starts without it if its redundancy covers that; \
+                 what the drive holds can also be destroyed with: palisade drive wipe {path}"
+            ),
+        }
+    }
 }
 
 impl Content {
@@ -87,6 +122,7 @@ fn read_what_can_be(
 pub fn content(drive: &SharedDrive) -> Content {
     look(drive).unwrap_or_else(|error| Content {
         problem: Some(format!("can't be read: {error}")),
+        unread: Some(Unread::Drive),
         ..Content::default()
     })
 }
@@ -94,7 +130,7 @@ pub fn content(drive: &SharedDrive) -> Content {
 fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     let bytes = drive.info().bytes;
     let block = u64::from(drive.info().block_bytes);
-    let mut version = None;
+    let (mut version, mut unread) = (None, None);
     let found = now(read_record(&BlockingDrive(drive.clone())))?;
     let (record, mut problem) = match found {
         Ok((_, record)) => (Some(record), None),
@@ -105,12 +141,13 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
             if let FormatError::Version(other) = error {
                 version = Some(format!("Palisade array of format version {other}"));
             }
+            unread = Some(Unread::of(&error));
             (None, Some(error.to_string()))
         }
     };
     if let Some(record) = record {
         let signature = Some(format!("Palisade array \"{}\"", record.name));
-        return Ok(Content { record: Some(record), signature, problem });
+        return Ok(Content { record: Some(record), signature, problem, unread });
     }
     // Behind the tail area less than a MiB may follow; all of it is looked at.
     let tail_part = bytes.min(2 * MIB);
@@ -129,8 +166,9 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     if !(all_before && all_behind) {
         let told = "blocks at its ends can't be read, and may hold a record".to_owned();
         problem = problem.or(Some(told));
+        unread = unread.or(Some(Unread::Drive));
     }
-    Ok(Content { record: None, signature, problem })
+    Ok(Content { record: None, signature, problem, unread })
 }
 
 /// What `drive inspect` tells.
@@ -368,9 +406,26 @@ mod tests {
         faults.lose(slots[0]..slots[0] + 512);
         let seen = content(&drive);
         assert!(seen.record.is_none() && seen.problem.is_some());
+        assert_eq!(seen.unread, Some(Unread::Drive));
         let holds = seen.holds().expect("it may hold anything");
         assert!(holds.starts_with("something unknown: "), "{holds}");
         faults.lose(0..12 * MIB);
-        assert!(content(&drive).problem.expect("none").starts_with("can't be read: "));
+        let seen = content(&drive);
+        assert!(seen.problem.expect("none").starts_with("can't be read: "));
+        assert_eq!(seen.unread.map(|why| why.advice("/dev/a")).as_deref(), Some(CHECK_DRIVE));
+    }
+
+    #[test]
+    fn a_record_that_cant_be_read_is_not_advised_away() {
+        let advice = |error| Unread::of(&error).advice("/dev/a");
+        for other in [FormatError::Version(4), FormatError::Incompatible(2)] {
+            assert_eq!(advice(other), "use the release that wrote it, or leave the drive out");
+        }
+        for damage in [FormatError::HeaderDamaged, FormatError::Invalid("it is")] {
+            let text = advice(damage);
+            assert!(text.starts_with("leave the drive out"), "{text}");
+            assert!(text.ends_with("destroyed with: palisade drive wipe /dev/a"), "{text}");
+        }
+        assert_eq!(content(&recorded().0).unread, None);
     }
 }

@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::output::{Output, Problem, say, state, table};
 use clap::Subcommand;
 use control::api::{self, Answer};
-use control::probe::{self, WipeError};
+use control::probe::{self, Unread, WipeError};
 use drives::{OpenError, OpenOptions, SharedDrive};
 use std::path::{Path, PathBuf};
 use units::format_size;
@@ -111,7 +111,7 @@ fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
         return Err(match content.problem {
             Some(problem) => Problem::failed(
                 format!("{name}: {problem}"),
-                format!("erase it with: palisade drive wipe {name} --yes --overwrite {name}"),
+                content.unread.unwrap_or(Unread::Damaged).advice(&name.to_string()),
             ),
             None => Problem::failed(
                 format!("{name} has no Palisade record; it holds {holds}"),

@@ -51,10 +51,11 @@ fn text(status: &api::Status) -> String {
     text
 }
 
-/// What a GPU does for parity, where one was found or asked for.
+/// What a GPU does for parity, where one does.
 fn gpu(parity: &api::Parity) -> Option<String> {
     match (&parity.gpu, &parity.problem) {
-        (_, Some(problem)) => Some(format!("parity on the CPU ({}): {problem}", parity.kernel)),
+        // It is told with what is to be done about it.
+        (_, Some(_)) => None,
         (Some(gpu), None) => Some(format!(
             "parity also on {gpu} ({}): {} jobs, {}",
             parity.placement,
@@ -118,12 +119,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gpu_is_shown_where_there_is_one_or_something_to_say() {
+    fn a_gpu_is_shown_where_one_is_used() {
         let none = api::Parity {
             placement: "auto".to_owned(),
             kernel: "avx2".to_owned(),
             gpu: None,
             problem: None,
+            gpu_suspect: false,
             gpu_jobs: 3,
             gpu_bytes: 3 << 20,
             gpu_undone: 0,
@@ -135,6 +137,6 @@ mod tests {
         let some = api::Parity { gpu: Some("H200".to_owned()), ..none };
         assert_eq!(gpu(&some).as_deref(), Some("parity also on H200 (auto): 3 jobs, 3 MiB"));
         let fenced = api::Parity { problem: Some("it hung".to_owned()), ..some };
-        assert_eq!(gpu(&fenced).as_deref(), Some("parity on the CPU (avx2): it hung"));
+        assert_eq!(gpu(&fenced), None, "it is told below");
     }
 }

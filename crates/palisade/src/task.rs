@@ -100,6 +100,7 @@ mod tests {
                 seconds_left,
                 state,
                 problem: None,
+                hindrance: None,
             };
             time_left(&task)
         };

@@ -309,8 +309,8 @@ impl<E: Host> Manager<E> {
         }
         let (epoch_id, dirty) = (self.env().random(), managed.dirty_groups());
         let owed = managed.owed_groups();
-        let usable = managed.guard.area.is_some();
-        let how = (epoch_id, accept_loss, usable);
+        let has_journal = managed.guard.area.is_some();
+        let how = (epoch_id, accept_loss, has_journal);
         let begun = |r: &mut ArrayRecord| {
             *r = begun(&assembly, r, how, (&dirty, &owed));
             if mutants::is(Mutant::LostForgotten) {

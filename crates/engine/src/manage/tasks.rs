@@ -106,6 +106,11 @@ impl Tasks {
         self.running.get()
     }
 
+    /// Whether the array is about to stop: what takes long ends where it is.
+    pub(super) fn ending(&self) -> bool {
+        self.ending.get()
+    }
+
     fn is_stuck(&self, what: Owed) -> bool {
         self.stuck.borrow().iter().any(|s| s.what == what)
     }

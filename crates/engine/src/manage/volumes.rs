@@ -336,6 +336,9 @@ impl<E: Host> Managed<E> {
     async fn zero_extents(&self, extents: &[Extent]) -> Result<(), ManageError> {
         let array = self.local().ok_or(ManageError::State(self.state()))?;
         for extent in extents.iter().filter(|_| !mutants::is(Mutant::NewRowsNotZeroed)) {
+            if self.tasks.ending() {
+                return Err(ManageError::NoArray(self.record().name.clone()));
+            }
             let zeroed = array.write_zeroes(extent.array_start, extent.bytes, false).await;
             zeroed.map_err(|_| ManageError::State(self.state()))?;
         }

@@ -12,8 +12,8 @@
 //! | degraded          | enough strips to recover lost data   | trusted parity               |
 //!
 //! Invariants
-//! - A plan never derives anything from parity that is not trusted (after a crash, ahead of the
-//!   resync border).
+//! - A plan never derives anything from parity that is not trusted (in a region that owes a
+//!   resync).
 //! - Every parity that can be written is written, or provably unchanged: a parity on a drive
 //!   being rebuilt is never updated from its own old content.
 //! - Without a plan, more strips are lost than the parities cover, or what is lost hangs on
@@ -34,7 +34,7 @@ pub struct StripeState {
     pub readable: StripSet,
     /// Strips that take writes: the readable ones and those being rebuilt.
     pub writable: StripSet,
-    /// Whether parity agrees with data (false ahead of the resync border after a crash).
+    /// Whether parity agrees with data (false in a region that owes a resync).
     pub parity_trusted: bool,
     /// Whether what is lost is computed from parity all the same: a person accepted what may be
     /// wrong, or that is only where nothing was ever written. No write is computed from what

@@ -124,7 +124,9 @@ impl<E: Env> Flush<E> {
                 self.run();
                 continue;
             }
-            state.waiters.push(cx.waker().clone());
+            if !state.waiters.iter().any(|waiter| waiter.will_wake(cx.waker())) {
+                state.waiters.push(cx.waker().clone());
+            }
             drop(state);
             // It ends with the opening on this core, too.
             let now = opening.watch.inner.tick.get();

@@ -217,7 +217,10 @@ fn a_drive_whose_blocks_are_larger_now_is_not_called_failed() {
             assert!(!common::record(drive).slots.iter().any(failed), "{level}");
         }
         let told = outcome.map(drop).unwrap_err().to_string();
-        assert_eq!(told, "/dev/drive1 has a block size of 4096 bytes, the array has 512", "{level}");
+        assert_eq!(
+            told, "/dev/drive1 has a block size of 4096 bytes, the array has 512",
+            "{level}"
+        );
         refusal(&drives, FORCE);
         // Back where it was it is as good as ever.
         drives[1] = fine;

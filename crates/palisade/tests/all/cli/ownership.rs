@@ -363,7 +363,8 @@ fn an_array_of_another_version_is_named_and_not_overwritten() {
         (0..2).for_each(|number| of_version(&place.drive(number), version));
         let before = std::fs::read(place.drive(0)).expect("read");
         let said = place.refuses(1, &["drive", "inspect", &place.name(0)]);
-        assert!(said.contains(&what), "{said}");
+        assert!(said.contains(&what) && said.contains("use the release that wrote it"), "{said}");
+        assert!(!said.contains("wipe"), "{said}");
         place.start();
         let listed = place.listed(0);
         assert_eq!(listed["state"], "foreign", "{listed}");

@@ -147,10 +147,9 @@ fn status_says_what_to_do_next_and_that_does_it() {
     is_well(&place);
 
     place.json(&["array", "stop", "data"]);
-    let (what, action) = next(&place);
-    assert_eq!(what, "array data is stopped");
-    type_in(&place, &action, "");
+    // A person wanted that.
     is_well(&place);
+    place.json(&["array", "assemble", "data"]);
 
     // A drive is away at the next start.
     assert_eq!(place.end(rustix::process::Signal::TERM), Some(0));
@@ -171,6 +170,15 @@ fn status_says_how_an_array_is_started_that_was_not() {
     std::fs::rename(place.drive(1), place.dir.path().join("away")).expect("moved");
     place.start();
     let (what, action) = next(&place);
+    // With its drive back, nothing has to be risked any more.
+    let away = place.dir.path().join("away");
+    std::fs::rename(&away, place.drive(1)).expect("moved");
+    place.json(&["drive", "list"]);
+    let (now, start) = next(&place);
+    assert!(now.contains("drives are back") && start.ends_with("assemble data"), "{now}: {start}");
+    std::fs::rename(place.drive(1), &away).expect("moved");
+    place.json(&["drive", "list"]);
+    assert_eq!(next(&place), (what.clone(), action.clone()));
     assert!(what.starts_with("array data is not started: ") && what.contains("slot 1"), "{what}");
     assert!(action.ends_with("palisade array assemble data --start-degraded"), "{action}");
     type_in(&place, &action, "");
