@@ -209,6 +209,23 @@ pub fn mutants(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// Who may start an engine that guards no write: the engine has it, the benchmark measures it.
+const UNGUARDED: &[&str] = &["crates/engine/src/core.rs", "crates/bench/"];
+
+/// Nobody else starts an engine whose arrays are wrong after a crash.
+pub fn unguarded(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let others = |f: &&File| f.is_rust() && !UNGUARDED.iter().any(|own| f.path.starts_with(own));
+    for file in files.iter().filter(others) {
+        for at in places(&file.code, "start_unguarded") {
+            let message = "what is written without guards is wrong after a crash: only `bench \
+                           array` may (UNGUARDED in xtask/src/tidy/crates.rs)";
+            findings.push(Finding::new(file, line_of(&file.code, at), message));
+        }
+    }
+    findings
+}
+
 /// Crates that are not in the daemon, or in which what else is there prints.
 const PRINTING: &[&str] = &["palisade", "bench", "trials", "sim"];
 /// The daemon's file of those.
@@ -310,6 +327,15 @@ mod tests {
             .map(|name| File::new(&format!("crates/{name}/src/a.rs"), text, false));
         let places = [3, 4, 6, 5].map(|line| format!("crates/engine/src/a.rs:{line}"));
         expect(conditions, &files, &places.each_ref().map(String::as_str));
+    }
+
+    #[test]
+    fn engines_without_guards_are_found() {
+        let start = |path: &str| File::new(path, "//! A.\nCore::start_unguarded(env);\n", false);
+        let paths =
+            ["engine/src/core.rs", "engine/src/a.rs", "bench/src/rig.rs", "control/src/a.rs"];
+        let files = paths.map(|path| start(&format!("crates/{path}")));
+        expect(unguarded, &files, &["crates/engine/src/a.rs:2", "crates/control/src/a.rs:2"]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 27] = [
+const RULES: [Rule; 28] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -64,6 +64,7 @@ const RULES: [Rule; 27] = [
     crates::decoder,
     crates::conditions,
     crates::mutants,
+    crates::unguarded,
     crates::printing,
     circles::inside,
     docs::crates_are_mentioned,
