@@ -208,6 +208,7 @@ mod tests {
             total_bytes,
             state: api::TaskState::Running,
             problem: None,
+            hindrance: None,
         };
         assert_eq!(percent(&task(999_999, 1_000_000)), "99.9%");
         assert_eq!(percent(&task(0, 0)), "0.0%");
