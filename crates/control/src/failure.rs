@@ -76,6 +76,7 @@ fn hint(error: &ManageError) -> String {
         ManageError::BlockSize { .. } => "use a drive whose block size is not larger",
         ManageError::Cancelled(_) => "its drives are free: create the array again",
         ManageError::Impossible(_) => "delete volumes or exports, or choose smaller values",
+        ManageError::TooManyCores { fit: 0, .. } => "choose fewer drives or a smaller strip",
         ManageError::TooManyCores { fit, .. } => {
             return format!("set cores = {fit} in the daemon's configuration, then restart it");
         }
@@ -247,6 +248,9 @@ mod tests {
         let (name, cores, fit) = ("data".into(), 9, 4);
         let error = Error::from(ManageError::TooManyCores { name, cores, fit });
         assert!(error.hint.contains("cores = 4"), "{}", error.hint);
+        let (name, fit) = ("data".into(), 0);
+        let error = Error::from(ManageError::TooManyCores { name, cores, fit });
+        assert!(!error.hint.contains("cores = 0"), "{}", error.hint);
         let error = Error::from(ManageError::SlotInUse(Slot(3))).about("data");
         assert!(error.hint.ends_with("palisade array fail data --drive slot:3"), "{}", error.hint);
     }
