@@ -83,7 +83,9 @@ impl ArrayBench {
         } else if self.drive_bytes < 16 * MIB || !self.drive_bytes.is_multiple_of(MIB) {
             "give drives of at least 16 MiB and of whole MiB"
         } else {
-            return check_room(&self.dir, self.drive_bytes.saturating_mul(2 * self.drives as u64));
+            // Two sets, and for the rebuilds a drive in use and the next one.
+            let files = 2 * self.drives as u64 + 2;
+            return check_room(&self.dir, self.drive_bytes.saturating_mul(files));
         };
         Err(BenchError::Usage(problem.to_owned()))
     }
@@ -230,7 +232,7 @@ fn add_side(
 }
 
 /// The raw drives as a side.
-fn raw_side<'a>(rig: &'a Rig, drives: &[SharedDrive]) -> Side<'a> {
+pub(crate) fn raw_side<'a>(rig: &'a Rig, drives: &[SharedDrive]) -> Side<'a> {
     let usable = drives.iter().map(|d| format::usable_bytes(d.info().bytes, false)).min();
     let split = format::split(usable.unwrap_or(0));
     let (start, bytes) = (split.data_offset, split.data_bytes);
@@ -369,6 +371,7 @@ pub fn bench_array(
     costs::against_unguarded(options, &bay, &second, &mut report, progress)?;
     costs::cold_regions(options, &mut report, progress)?;
     costs::degraded(options, &bay, &second, &mut report, progress)?;
+    costs::rebuild(options, &second, &mut report, progress)?;
     let mut bays = vec![bay];
     if options.cores == 2 {
         let two = Bay::create(second.source(), Make { cores: 2, ..make })?;

@@ -8,13 +8,15 @@ use crate::record::Record;
 use crate::rig::{Aim, Helper, Rig};
 use drives::{OpenOptions, SharedDrive};
 use engine::array::message::ArrayId;
-use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Repair, Request, StartOptions};
+use engine::manage::command::{
+    ArrayStatus, DriveRef, NewArray, Repair, Request, SlotHealth, StartOptions,
+};
 use io::Reach;
 use layout::Level;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use units::Uuid;
+use units::{Slot, Uuid};
 
 const NAME: &str = "bench";
 const STRIP_BYTES: u32 = 64 << 10;
@@ -125,6 +127,28 @@ impl Bay {
     pub fn fail_one(&self) -> Result<(), BenchError> {
         self.rig.ask(|reply| Request::Fail(NAME.to_owned(), "slot:0".to_owned(), reply))?;
         Ok(())
+    }
+
+    /// Puts another drive into slot 0 and waits until it is filled.
+    ///
+    /// # Errors
+    /// When the drive is not filled.
+    pub fn rebuild_one(&mut self, with: SharedDrive) -> Result<(), BenchError> {
+        let drive = references(std::slice::from_ref(&with)).remove(0);
+        let mut status =
+            self.rig.ask(|reply| Request::Replace(NAME.to_owned(), Slot(0), drive, reply))?;
+        while status.slots[0].health == SlotHealth::Rebuilding {
+            std::thread::sleep(Duration::from_millis(1));
+            status = self.rig.ask(Request::Status)?.remove(0);
+        }
+        if let Source::Files(paths) = &mut self.source {
+            paths[0] = with.path().to_owned();
+        }
+        self.drives[0] = with;
+        match status.slots[0].health {
+            SlotHealth::InSync => Ok(()),
+            _ => Err(BenchError::NotRebuilt),
+        }
     }
 
     fn aim(&self) -> Aim {

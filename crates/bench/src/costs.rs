@@ -1,13 +1,14 @@
 //! What an array pays for losing nothing: the region map, in-flight pages, the journal of one that
 //! lacks a drive.
 
-use crate::array::{ArrayBench, WORKLOADS, Workload, compare};
+use crate::array::{ArrayBench, Side, WORKLOADS, Workload, compare, raw_side};
 use crate::bay::{Bay, Make};
 use crate::error::BenchError;
 use crate::files::Files;
 use crate::load::{Load, Op, Order, Until};
 use crate::report::Report;
 use crate::stats::{Round, Spread, cpu_ratio, rate_ratio};
+use std::time::Instant;
 use units::{GIB, MIB};
 
 /// Bytes of each drive that a region covers.
@@ -16,9 +17,11 @@ const REGION: u64 = 64 * MIB;
 const SPARSE: u64 = 64;
 /// And at most this large.
 const SPARSE_MOST: u64 = 64 * GIB;
+/// Rounds of rebuilds, at most.
+const REBUILDS: usize = 5;
 
-fn small_writes() -> &'static Workload {
-    let small = WORKLOADS.iter().find(|w| w.op == Op::Write && w.order == Order::Random);
+fn small(op: Op) -> &'static Workload {
+    let small = WORKLOADS.iter().find(|w| w.op == op && w.order == Order::Random);
     small.expect("it is one of them")
 }
 
@@ -34,7 +37,7 @@ pub fn against_unguarded(
 ) -> Result<(), BenchError> {
     progress("4k-random-write: with and without region map and in-flight pages");
     let without = Bay::create(second.source(), Make::default())?.again_unguarded()?;
-    let rounds = compare(options, small_writes(), &without.side(), &guarded.side())?;
+    let rounds = compare(options, small(Op::Write), &without.side(), &guarded.side())?;
     let cost = Spread::of(rounds.iter().map(|r| r.b.cpu_micros() - r.a.cpu_micros()));
     report.add("guard-cpu-us", "us", cost, None);
     without.verify()
@@ -70,8 +73,9 @@ pub fn cold_regions(
     Ok(())
 }
 
-/// What is left of the rate of small writes when a drive is gone and every write goes through the
-/// journal; a healthy array is side A.
+/// What is left of small requests' rates when a drive is gone. Reads, of which one in as many as
+/// there are drives is computed from all others, beside the raw drives (side A). Writes, each of
+/// which goes through the journal, beside a healthy array (side A).
 pub fn degraded(
     options: &ArrayBench,
     healthy: &Bay,
@@ -79,11 +83,51 @@ pub fn degraded(
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
-    progress("4k-random-write: an array that lacks a drive, and a healthy one");
     let lacking = Bay::create(second.source(), Make::default())?;
     lacking.fail_one()?;
-    let rounds = compare(options, small_writes(), &healthy.side(), &lacking.side())?;
+    progress("4k-random-read: an array that lacks a drive, and the raw drives");
+    let raw = raw_side(&healthy.rig, &healthy.drives);
+    let rounds = compare(options, small(Op::Read), &raw, &lacking.side())?;
+    report.add("4k-random-read-degraded", "ratio", rate_ratio(&rounds), None);
+    progress("4k-random-write: an array that lacks a drive, and a healthy one");
+    let rounds = compare(options, small(Op::Write), &healthy.side(), &lacking.side())?;
     report.add("4k-random-write-degraded", "ratio", rate_ratio(&rounds), None);
     report.add("4k-random-write-degraded-cpu-ratio", "ratio", cpu_ratio(&rounds), None);
     lacking.verify_degraded()
+}
+
+/// How fast a drive of an idle array is filled whole, of the rate at which the raw drive is written
+/// in order (side A): all of the volume was written before, and each round has a drive of its own.
+pub fn rebuild(
+    options: &ArrayBench,
+    second: &Files,
+    report: &mut Report,
+    progress: &dyn Fn(&str),
+) -> Result<(), BenchError> {
+    progress("rebuild: a drive that is filled, and the raw drive");
+    let mut bay = Bay::create(second.source(), Make::default())?;
+    let (mut ratios, mut rates, mut in_use) = (Vec::new(), Vec::new(), None);
+    for round in 0..options.rounds.min(REBUILDS) {
+        let spare = Files::new(&options.dir, 1, options.drive_bytes, 3 + round as u64)?;
+        let drive = spare.source().open()?.remove(0);
+        let raw = {
+            let Side { rig, aim, record } = raw_side(&bay.rig, std::slice::from_ref(&drive));
+            let load = Load::new(Op::Write, Order::Sequential, 128 << 10, 8, &record);
+            rig.run(&aim, &load, Until::Once, 0)?.0.rate() * load.bytes as f64
+        };
+        bay.fail_one()?;
+        let begun = Instant::now();
+        bay.rebuild_one(drive)?;
+        let filled = format::split(format::usable_bytes(options.drive_bytes, false)).data_bytes;
+        let rate = filled as f64 / begun.elapsed().as_secs_f64();
+        ratios.push(rate / raw);
+        rates.push(rate / 1e9);
+        // The array goes on with this drive, and without the one before.
+        in_use = Some(spare);
+    }
+    report.add("rebuild", "ratio", Spread::of(ratios), None);
+    report.add("rebuild-gbps", "GB/s", Spread::of(rates), None);
+    let verified = bay.verify();
+    drop(in_use);
+    verified
 }

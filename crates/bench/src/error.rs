@@ -50,6 +50,9 @@ pub enum BenchError {
     /// A request of the load failed.
     #[error("{0} requests of the load failed")]
     Failed(u64),
+    /// A rebuild ended and the array is not whole.
+    #[error("the rebuild ended before its drive was filled")]
+    NotRebuilt,
     /// A core ended before it answered.
     #[error("a core of the run ended early")]
     CoreGone,

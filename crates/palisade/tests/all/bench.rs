@@ -50,6 +50,7 @@ fn a_small_array_is_measured() {
     let mut always = vec!["4k-random-write-array-iops", "128k-sequential-read-raw-gbps"];
     always.extend(["4k-random-read-array-cpu-us", "cores-2-cpu-ratio", "guard-cpu-us"]);
     always.extend(["region-map-cost-cold", "4k-random-write-degraded"]);
+    always.extend(["4k-random-read-degraded", "rebuild", "rebuild-gbps"]);
     if has_fio() {
         always.extend(["raw-vs-fio-4k-read", "raw-vs-fio-4k-write"]);
     } else {
