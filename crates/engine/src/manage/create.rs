@@ -457,7 +457,7 @@ async fn carry_out<E: Host>(
 ) -> Result<doubt::Decided, ManageError> {
     match gap::find(said) {
         Some(gap) if !accept_loss => Err(gap.into()),
-        Some(_) => gap::accept(managed, assembly).await,
+        Some(_) => gap::accept(managed, assembly, said).await,
         None => {
             replay::carry_out(managed, assembly, said).await?;
             doubt::carry_out(managed, assembly, accept_loss, said).await
