@@ -1,7 +1,7 @@
 //! What an array pays for losing nothing: the region map, in-flight pages, the journal of one that
 //! lacks a drive.
 
-use crate::array::{ArrayBench, Side, WORKLOADS, Workload, compare, raw_side};
+use crate::array::{ArrayBench, WORKLOADS, Workload, compare, raw_side};
 use crate::bay::{Bay, Make};
 use crate::error::BenchError;
 use crate::files::Files;
@@ -110,11 +110,9 @@ pub fn rebuild(
     for round in 0..options.rounds.min(REBUILDS) {
         let spare = Files::new(&options.dir, 1, options.drive_bytes, 3 + round as u64)?;
         let drive = spare.source().open()?.remove(0);
-        let raw = {
-            let Side { rig, aim, record } = raw_side(&bay.rig, std::slice::from_ref(&drive));
-            let load = Load::new(Op::Write, Order::Sequential, 128 << 10, 8, &record);
-            rig.run(&aim, &load, Until::Once, 0)?.0.rate() * load.bytes as f64
-        };
+        let alone = raw_side(&bay.rig, std::slice::from_ref(&drive));
+        let load = Load::new(Op::Write, Order::Sequential, 128 << 10, 8, &alone.record);
+        let raw = alone.run(&load, Until::Once, 0)?.rate() * load.bytes as f64;
         bay.fail_one()?;
         let begun = Instant::now();
         bay.rebuild_one(drive)?;
