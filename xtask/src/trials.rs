@@ -41,11 +41,11 @@ const BUILD: &[&str] = &[
 ];
 
 /// What is asked of cargo besides; `target` is its usual folder.
-fn extra(kind: Kind, target: &Path) -> [String; 1] {
-    [match kind {
+fn extra(kind: Kind, target: &Path) -> String {
+    match kind {
         Kind::Mutable => "--features=palisade-trials/mutants,palisade-nvme-target/mutants".into(),
         Kind::Plain => format!("--target-dir={}", target.join("plain").display()),
-    }]
+    }
 }
 
 /// The program that a line of cargo's JSON says was made of the target of this name.
@@ -60,7 +60,7 @@ pub fn build(root: &Path, kind: Kind) -> Option<Programs> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(BUILD).args(extra(kind, Path::new(&target)));
+    command.current_dir(root).args(BUILD).arg(extra(kind, Path::new(&target)));
     let started = command.stdout(Stdio::piped()).spawn();
     let mut child = match started {
         Ok(child) => child,
@@ -96,8 +96,7 @@ mod tests {
 
     #[test]
     fn plain_programs_have_no_known_bugs_and_a_folder_of_their_own() {
-        let [mutable, plain] =
-            [Kind::Mutable, Kind::Plain].map(|kind| extra(kind, Path::new("t")).concat());
+        let [mutable, plain] = [Kind::Mutable, Kind::Plain].map(|kind| extra(kind, Path::new("t")));
         assert!(mutable.starts_with("--features=") && mutable.contains("mutants"), "{mutable}");
         assert_eq!(plain, "--target-dir=t/plain");
         assert!(!BUILD.iter().any(|word| word.contains("mutants")));
