@@ -90,20 +90,32 @@ def counting_page(record, rg, group, masks, found):
     return [(bits, missed, dirty and rg["m"] > 0) for bits, missed, dirty in regions]
 
 
+def owes(page, sequence):
+    """Whether a page has this number and says that somebody has something to make right."""
+    if page is None or page[0] != sequence:
+        return False
+    return any(region[2] and not forgotten(region) for region in page[1])
+
+
 def set_back(array, unreadable):
     """The slots whose drives hold older pages than a crash can leave."""
     record, slots = array.record, set()
     for _, group, _, places in places_of(array, unreadable):
         entry = record["groups"][group]
         clean = not entry["unclean"] and not entry["loss_accepted"]
-        newest = max((page[0] for slot, both in places.items() if array.counts(slot)
-                      for page in both if page), default=0)
+        counting = [both for slot, both in places.items() if array.counts(slot)]
+        newest = max((page for both in counting for page in both if page), default=None,
+                     key=lambda page: page[0])
+        if newest is None:
+            continue
+        sequence, place = newest[0], newest[0] % 2
         for slot, both in places.items():
-            if None in both:
+            own = max((page[0] for page in both if page), default=sequence)
+            if both[place] is None or own >= sequence:
                 continue
-            sequence, regions = max(both, key=lambda page: page[0])
-            owes = any(region[2] and not forgotten(region) for region in regions)
-            if newest > sequence + 1 or newest > sequence and clean and owes:
+            before = [both[1 - place]] + [b[1 - place] for b in counting if b[place] == newest]
+            ended = clean and any(owes(page, sequence - 1) for page in before)
+            if both[1 - place] is not None and own + 2 <= sequence or ended:
                 slots.add(slot)
     return slots
 

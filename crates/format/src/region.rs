@@ -154,20 +154,35 @@ pub fn may_be_behind<'a>(newest: &Page, found: impl IntoIterator<Item = &'a Plac
     found.into_iter().all(|places| places[next].is_none())
 }
 
-/// Whether a drive is an older state of itself, by what both its places of a page hold. The
-/// `newest` page was begun only after every drive that takes part had taken the one before. So who
-/// has a page in both places, none of which was lost then, and not that one, was set back. So was
-/// who has not the newest and calls a region dirty that is not forgotten, where the record says
-/// that `none_is_dirty`: it says so once every drive has a page that does.
-pub fn is_set_back(newest: &Page, own: &Places, none_is_dirty: bool) -> bool {
-    let [Some(one), Some(other)] = own else { return false };
-    let own = if one.sequence > other.sequence { one } else { other };
-    let dirty = || own.entries.iter().any(|e| e.dirty && !e.is_forgotten());
-    match newest.sequence.saturating_sub(own.sequence) {
-        0 => false,
-        1 => none_is_dirty && dirty(),
-        _ => true,
-    }
+/// Whether a drive is an older state of itself, by what its places of a page hold. The `newest`
+/// page was begun only after every drive that takes part had taken the one before. So who has a
+/// page in both places, none of which was lost then, and not that one, was set back.
+///
+/// A record that says that none is dirty was `ended` by the newest page: every drive has that one.
+/// So was set back who has an older one in its place, whatever the other place holds.
+pub fn is_set_back(newest: &Page, own: &Places, ended: bool) -> bool {
+    let sequence = own.iter().flatten().map(|page| page.sequence).max();
+    let Some(behind) = sequence.map(|own| newest.sequence.saturating_sub(own)) else {
+        return false;
+    };
+    let place = (newest.sequence % 2) as usize;
+    own[place].is_some() && (behind > 1 && own[1 - place].is_some() || behind > 0 && ended)
+}
+
+/// Whether it was the newest page that ended what was dirty, by a drive that has the page before,
+/// too, or by the one that is asked about, where the record says that no region is dirty: it says
+/// so once every drive has a page that does.
+pub fn ended<'a>(
+    newest: &Page,
+    own: &'a Places,
+    counting: impl IntoIterator<Item = &'a Places>,
+) -> bool {
+    let last = (newest.sequence % 2) as usize;
+    let has = |places: &&Places| places[last].as_ref() == Some(newest);
+    let counting = counting.into_iter().filter(has);
+    let before = counting.chain(core::iter::once(own)).filter_map(|p| p[1 - last].as_ref());
+    let owes = |page: &Page| page.entries.iter().any(|e| e.dirty && !e.is_forgotten());
+    before.filter(|page| page.sequence + 1 == newest.sequence).any(owes)
 }
 
 /// The next page, as bad as it may be: with the same written bits, and with every region dirty

@@ -316,8 +316,10 @@ fn set_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> bool
     let now = Decoded::open(&all);
     let starts =
         now.as_ref().is_ok_and(|d| matches!(d.may_start(), Ok(()) | Err(Refusal::AcceptLoss)));
-    let shown = now.is_ok_and(|d| d.set_back.contains(&slot));
-    if !starts || known && !shown {
+    let shown = now.as_ref().is_ok_and(|d| d.set_back.contains(&slot));
+    // One that nothing shows, and that lacks writes: what P7 says can't be shown.
+    let is_behind = now.is_ok_and(|d| d.counts(slot) && is_behind(&d, slot));
+    if !starts || known && !shown || is_behind {
         picture.drives[at] = before;
         return false;
     }
@@ -326,6 +328,15 @@ fn set_back(context: &mut Context, picture: &mut Picture, rng: &mut Rng) -> bool
     context.tally.fault(kind, 1);
     context.areas.set_back |= shown;
     true
+}
+
+/// Whether a drive lacks more than the newest page of a map: it was set back, and has one of both
+/// places torn since, so that nothing shows it.
+fn is_behind(decoded: &Decoded<'_, Picked>, slot: usize) -> bool {
+    decoded.maps_of(slot).into_iter().any(|(group, own)| {
+        let newest = decoded.maps[group].sequences.iter();
+        newest.zip(own.sequences).any(|(newest, own)| own.map(|own| own + 1) < *newest)
+    })
 }
 
 /// The slot in which a drive is in sync, by its own record and by the array's, if it is set back by

@@ -131,13 +131,13 @@ pub(super) fn set_back<E: Host>(managed: &Managed<E>, images: &Images) -> BTreeS
     let pages = managed.keeper().map.borrow().pages();
     for page in pages.into_iter().filter(|_| !mutants::is(Mutant::SetBackBelieved)) {
         let found = places_of(managed, images, page);
-        let counting = found.iter().filter(|f| f.1).map(|f| &f.2);
-        let Some(newest) = format::region::newest(counting) else { continue };
+        let counting = || found.iter().filter(|f| f.1).map(|f| &f.2);
+        let Some(newest) = format::region::newest(counting()) else { continue };
         let group = managed.record().groups[page.0.index()];
         let none_is_dirty = !(group.unclean || group.loss_accepted);
-        let old =
-            |f: &&(Slot, bool, Places)| format::region::is_set_back(newest, &f.2, none_is_dirty);
-        slots.extend(found.iter().filter(old).map(|f| f.0));
+        let ended = |own| none_is_dirty && format::region::ended(newest, own, counting());
+        let old = |own| format::region::is_set_back(newest, own, ended(own));
+        slots.extend(found.iter().filter(|f| old(&f.2)).map(|f| f.0));
     }
     slots
 }

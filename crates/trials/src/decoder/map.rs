@@ -151,8 +151,8 @@ pub fn load<R: Raw>(record: &Record, drives: &[Option<&R>]) -> Vec<GroupMap> {
     groups(record).map(|of| group_map(record, &record.areas, of, drives)).collect()
 }
 
-/// The slots whose drives were set back to an older state: by a page that they have whole in both
-/// places, and others have newer, as no crash leaves it.
+/// The slots whose drives were set back to an older state: by what their places of a page hold, and
+/// others have newer, as no crash leaves it.
 pub fn set_back<R: Raw>(record: &Record, drives: &[Option<&R>]) -> BTreeSet<usize> {
     let (mut out, areas) = (BTreeSet::new(), &record.areas);
     for (range, group, first) in groups(record) {
@@ -167,14 +167,20 @@ pub fn set_back<R: Raw>(record: &Record, drives: &[Option<&R>]) -> BTreeSet<usiz
             let found: Vec<_> = (first..first + range.k + range.m).filter_map(on).collect();
             let counts = |slot: &usize| record.slots[*slot].state == State::InSync;
             let counting = found.iter().filter(|(slot, _)| counts(slot));
-            let newest =
-                counting.flat_map(|(_, places)| places).flatten().map(|p| p.sequence).max();
+            let counting: Vec<_> = counting.map(|(_, places)| places).collect();
+            let newest = counting.iter().copied().flatten().flatten().max_by_key(|p| p.sequence);
+            let Some(newest) = newest else { continue };
+            let (n, at) = (newest.sequence, newest.sequence as usize % 2);
+            let owes = |places: &[Option<MapPage>; 2]| {
+                let before = places[1 - at].as_ref().filter(|page| page.sequence + 1 == n);
+                before.is_some_and(|p| p.entries.iter().any(|e| e.dirty && !e.forgotten()))
+            };
+            let known = counting.iter().any(|p| p[at].as_ref() == Some(newest) && owes(p));
             for (slot, places) in &found {
-                let ([Some(one), Some(other)], Some(newest)) = (places, newest) else { continue };
-                let own = if one.sequence > other.sequence { one } else { other };
-                let owes = own.entries.iter().any(|e| e.dirty && !e.forgotten());
-                let cut = own.sequence + 1 == newest && !(clean && owes);
-                if own.sequence < newest && !cut {
+                let o = places.iter().flatten().map(|page| page.sequence).max();
+                let Some(o) = o.filter(|_| places[at].is_some()) else { continue };
+                let both = places[1 - at].is_some() && n >= o + 2;
+                if both || n > o && clean && (known || owes(places)) {
                     out.insert(*slot);
                 }
             }
