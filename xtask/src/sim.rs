@@ -14,7 +14,15 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
     let Some(programs) = trials::build(root, kind) else { return ExitCode::FAILURE };
     let passed = arguments.iter().filter(|argument| *argument != "--plain");
     match trials::command(&programs.trials).current_dir(root).args(passed).status() {
-        Ok(status) => status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)),
+        Ok(status) => status.code().map_or_else(
+            || {
+                eprintln!(
+                    "sim: the trials were ended: {status}; dmesg says whether memory was short"
+                );
+                ExitCode::FAILURE
+            },
+            |code| ExitCode::from(code as u8),
+        ),
         Err(error) => {
             eprintln!("sim: cannot start {}: {error}", programs.trials.display());
             ExitCode::FAILURE

@@ -144,7 +144,7 @@ impl Camera {
         let drives = self.drives.iter().map(|d| d.after_cut(power, rng.bits())).collect();
         let (number, owed) = (0, self.owed);
         self.pictures.push(Picture { number, border, drives, versions, power, owed });
-        if self.pictures.len() >= 2 * self.most && self.most > 1 {
+        if self.pictures.len() >= 2 * self.most {
             let mut odd = false;
             self.pictures.retain(|_| {
                 odd = !odd;
@@ -171,5 +171,26 @@ impl Watch for Camera {
             }
         }
         self.looked = border;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_camera_keeps_fewer_than_twice_the_pictures_that_it_may() {
+        let versions = Rc::new(RefCell::new(Versions::new(512, false)));
+        for most in [1, 2, 10] {
+            let mut camera = Camera::new(&[], &versions, Rng::new(1), most);
+            for border in 0..1000 {
+                if border >= camera.next {
+                    camera.next = border + camera.every;
+                    camera.take(border);
+                }
+                assert!(camera.pictures.len() < 2 * most, "more than twice {most}");
+            }
+            assert!(!camera.pictures.is_empty());
+        }
     }
 }
