@@ -9,6 +9,7 @@
 
 use crate::api::Error;
 use crate::connection::{Connections, Fences, Table};
+use crate::failure;
 use crate::gpu::Parity;
 use crate::nvme::{self, Server, Uses, VolumeKey};
 use core::cell::RefCell;
@@ -139,7 +140,7 @@ impl Data {
         &self,
         make: impl FnOnce(Reply<T>) -> Request<SharedDrive>,
     ) -> Result<T, Error> {
-        self.ask_engine(make).await?.map_err(Error::from)
+        self.ask_engine(make).await?.map_err(|error| failure::told(&error))
     }
 
     /// As [`Data::ask`], with the engine's own error within.

@@ -7,39 +7,16 @@ use format::AssembleError;
 /// What to do about a drive that fails.
 pub const CHECK_DRIVE: &str = "check the drive and its cabling";
 
-impl Error {
-    /// It could not be done.
-    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Failed }
-    }
-
-    /// The request is wrong.
-    pub fn usage(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Usage }
-    }
-
-    /// Refused to protect data.
-    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Refused }
-    }
-
-    /// Puts the array's name where the hint says `NAME`.
-    pub fn about(self, array: &str) -> Self {
-        Self { hint: self.hint.replace("NAME", array), ..self }
-    }
-}
-
-impl From<ManageError> for Error {
-    fn from(error: ManageError) -> Self {
-        let code = if protects(&error) {
-            ErrorCode::Refused
-        } else if is_usage(&error) {
-            ErrorCode::Usage
-        } else {
-            ErrorCode::Failed
-        };
-        Self { hint: hint(&error), error: error.to_string(), code }
-    }
+/// What people are told of a request that the engine did not carry out.
+pub fn told(error: &ManageError) -> Error {
+    let code = if protects(error) {
+        ErrorCode::Refused
+    } else if is_usage(error) {
+        ErrorCode::Usage
+    } else {
+        ErrorCode::Failed
+    };
+    Error { hint: hint(error), error: error.to_string(), code }
 }
 
 /// What to do about a failure, one line; [`Error::about`] puts the array's name in.
@@ -220,7 +197,7 @@ mod tests {
             (ManageError::BadName("/".into()), ErrorCode::Usage),
             (ManageError::WouldLose(Slot(1)), ErrorCode::Refused),
         ] {
-            let error = Error::from(error);
+            let error = told(&error);
             assert_eq!(error.code, code);
             assert!(!error.error.is_empty() && !error.hint.is_empty());
         }
@@ -232,7 +209,7 @@ mod tests {
         let why = AssembleError::NeedsAcceptLoss { groups: vec![] };
         let hint = advice(&why, degraded);
         assert!(hint.ends_with("palisade array assemble NAME --start-degraded --accept-loss"));
-        let error = Error { hint, ..ManageError::Assemble(why).into() }.about("data");
+        let error = Error { hint, ..told(&ManageError::Assemble(why)) }.about("data");
         assert!(error.hint.contains(" assemble data --start"), "{}", error.hint);
         let needed = |instead| AssembleError::TailMissing { paths: vec![], instead };
         let hint = advice(&needed(None), degraded);
@@ -246,12 +223,12 @@ mod tests {
         let hint = start_hint(&gap, degraded);
         assert!(hint.contains("assemble NAME --start-degraded --accept-loss ("), "{hint}");
         let (name, cores, fit) = ("data".into(), 9, 4);
-        let error = Error::from(ManageError::TooManyCores { name, cores, fit });
+        let error = told(&ManageError::TooManyCores { name, cores, fit });
         assert!(error.hint.contains("cores = 4"), "{}", error.hint);
         let (name, fit) = ("data".into(), 0);
-        let error = Error::from(ManageError::TooManyCores { name, cores, fit });
+        let error = told(&ManageError::TooManyCores { name, cores, fit });
         assert!(!error.hint.contains("cores = 0"), "{}", error.hint);
-        let error = Error::from(ManageError::SlotInUse(Slot(3))).about("data");
+        let error = told(&ManageError::SlotInUse(Slot(3))).about("data");
         assert!(error.hint.ends_with("palisade array fail data --drive slot:3"), "{}", error.hint);
     }
 }

@@ -14,7 +14,6 @@
 //! it runs on one thread of its own and never on a data core, but for these.
 
 mod address;
-pub mod api;
 mod claims;
 pub mod config;
 mod connection;
@@ -23,7 +22,6 @@ mod data;
 mod exports;
 mod failure;
 mod gpu;
-mod inspected;
 mod inventory;
 mod look;
 mod lookup;
@@ -37,3 +35,5 @@ mod served;
 pub mod server;
 mod starting;
 pub mod stream;
+
+pub use redfish::view as api;

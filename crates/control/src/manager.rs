@@ -251,7 +251,7 @@ impl Manager {
         }
         let running = self.running().await?;
         if running.iter().any(|status| status.name == *name) {
-            return Err(ManageError::NameTaken(name.clone()).into());
+            return Err(failure::told(&ManageError::NameTaken(name.clone())));
         }
         let places = convert::places(&running);
         let inventory = self.inventory();
@@ -319,10 +319,12 @@ impl Manager {
         let answer = self.data.ask_engine(request).await;
         self.inventory().reserve(&paths, false);
         let outcome = match answer? {
-            Ok(mut started) => started.pop().ok_or_else(|| ManageError::NothingFound.into()),
+            Ok(mut started) => {
+                started.pop().ok_or_else(|| failure::told(&ManageError::NothingFound))
+            }
             Err(error) => {
                 let hint = failure::start_hint(&error, options);
-                Err(Error { hint, ..error.into() })
+                Err(Error { hint, ..failure::told(&error) })
             }
         };
         match outcome {
@@ -539,7 +541,8 @@ fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Err
         is_file: taken.reference.is_file,
     };
     let offered: Vec<Offered> = taken.iter().map(offered).collect();
-    let Plan { layout, block_bytes, .. } = plan(new, &offered, cores)?;
+    let Plan { layout, block_bytes, .. } =
+        plan(new, &offered, cores).map_err(|error| failure::told(&error))?;
     Ok(api::Plan {
         dry_run: true,
         name: new.name.clone(),

@@ -5,6 +5,7 @@ use crate::api::{self, Error};
 use crate::connection::Target;
 use crate::convert;
 use crate::exports::{self, Exports};
+use crate::failure;
 use crate::manager::Manager;
 use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
@@ -145,7 +146,7 @@ impl Manager {
         let number: u32 = number.parse().map_err(|_| wrong())?;
         let array = self.named(array).await?;
         let Some(export) = array.exports.iter().find(|e| e.id == number) else {
-            return Err(ManageError::NoExport(array.name, number).into());
+            return Err(failure::told(&ManageError::NoExport(array.name, number)));
         };
         let volume = VolumeKey { array: array.id, volume: export.volume };
         let is_nvme = matches!(export.address, ExportAddress::NvmeTcp(_));
@@ -390,8 +391,9 @@ fn nvme_wanted(
 ) -> Result<NvmeExport, Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
     let volume = array.volumes.iter().find(|volume| volume.name == request.volume);
-    let volume =
-        volume.ok_or_else(|| ManageError::NoVolume(array.name.clone(), request.volume.clone()))?;
+    let volume = volume.ok_or_else(|| {
+        failure::told(&ManageError::NoVolume(array.name.clone(), request.volume.clone()))
+    })?;
     let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(volume.uuid));
     let recorded: BTreeMap<u32, Uuid> = recorded
         .iter()

@@ -1,7 +1,7 @@
 //! What `drive inspect` tells of a drive's record: read without the daemon, printed as the answers
-//! of [`crate::api`] are.
+//! of [`crate::view`] are.
 
-use crate::api::{LastScrub, SlotInfo, Unreadable, Volume};
+use crate::view::{LastScrub, SlotInfo, Unreadable, Volume};
 use serde::{Deserialize, Serialize};
 
 /// What a drive's record says (`drive inspect`, read without the daemon).

@@ -74,6 +74,28 @@ pub struct Error {
     pub code: ErrorCode,
 }
 
+impl Error {
+    /// It could not be done.
+    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Failed }
+    }
+
+    /// The request is wrong.
+    pub fn usage(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Usage }
+    }
+
+    /// Refused to protect data.
+    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Refused }
+    }
+
+    /// Puts the array's name where the hint says `NAME`.
+    pub fn about(self, array: &str) -> Self {
+        Self { hint: self.hint.replace("NAME", array), ..self }
+    }
+}
+
 /// The kinds of failure; each is an exit code of the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -91,6 +113,73 @@ pub enum ErrorCode {
 pub struct Done {
     /// Always true.
     pub done: bool,
+}
+
+/// Everything that the daemon knows at a moment: what answers are made of. Nobody is asked for it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct View {
+    /// The machine that the daemon runs on.
+    pub server: Server,
+    /// The daemon, and all arrays.
+    pub status: Status,
+    /// All drives, by path.
+    pub drives: Vec<KnownDrive>,
+    /// Background work that goes on, and that of the last day.
+    pub jobs: Vec<Job>,
+}
+
+/// The machine that the daemon runs on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// What identifies the service for ever.
+    pub uuid: String,
+    /// Now, in seconds since 1970.
+    pub now: u64,
+    /// When the daemon was started, in seconds since 1970.
+    pub since: u64,
+}
+
+/// A drive, and how it is named.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownDrive {
+    /// Names it for ever: from its WWID, else its serial number, else its path.
+    pub id: String,
+    /// Its World Wide Identifier, as the kernel has it.
+    pub wwid: Option<String>,
+    /// Its model, as the kernel has it.
+    pub model: Option<String>,
+    /// Whether it is a file.
+    pub is_file: bool,
+    /// What is known of it.
+    pub drive: Drive,
+}
+
+/// Background work of an array.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// Names it; never used again.
+    pub id: String,
+    /// The array's identity.
+    pub array: String,
+    /// The task, as it is, or was when last seen.
+    pub task: Task,
+    /// When it was first seen, in seconds since 1970.
+    pub began: u64,
+    /// When it ended, and how.
+    pub ended: Option<(u64, JobEnd)>,
+}
+
+/// How background work ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobEnd {
+    /// It came to its end.
+    Completed,
+    /// A person ended it.
+    Cancelled,
+    /// Its array was stopped, or lost what it needs.
+    Interrupted,
 }
 
 /// Everything at a glance.
@@ -766,5 +855,5 @@ pub struct Wiped {
 }
 
 #[cfg(test)]
-#[path = "api_tests.rs"]
+#[path = "view_tests.rs"]
 mod tests;
