@@ -1,6 +1,7 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
+//! - `http` and `stall`: HTTP on the socket, within limits. `answer`: what is asked there.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
@@ -14,6 +15,7 @@
 //! it runs on one thread of its own and never on a data core, but for these.
 
 mod address;
+mod answer;
 mod claims;
 pub mod config;
 mod connection;
@@ -22,6 +24,7 @@ mod data;
 mod exports;
 mod failure;
 mod gpu;
+mod http;
 mod inventory;
 mod look;
 mod lookup;
@@ -33,6 +36,7 @@ mod pattern;
 pub mod probe;
 mod served;
 pub mod server;
+mod stall;
 mod starting;
 pub mod stream;
 
