@@ -3,6 +3,7 @@
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `snapshot`: what answers are made of.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
@@ -33,6 +34,7 @@ mod pattern;
 pub mod probe;
 mod served;
 pub mod server;
+mod snapshot;
 mod starting;
 pub mod stream;
 
