@@ -122,7 +122,7 @@ impl Manager {
     }
 
     /// The known path of a drive that a request names: as the configuration has it, if it does.
-    fn named_drive(&self, path: &str) -> Result<String, Error> {
+    pub(crate) fn named_drive(&self, path: &str) -> Result<String, Error> {
         let kind = std::fs::metadata(path).map(|found| found.file_type());
         let kind = kind.map_err(|error| no_drive(format!("{path}: {error}")))?;
         let real = canonical(Path::new(path));

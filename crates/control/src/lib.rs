@@ -4,6 +4,7 @@
 //! - `http` and `stall`: HTTP on the socket, within limits. `answer`: what is asked there.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `snapshot`: what answers are made of.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
@@ -36,6 +37,7 @@ mod pattern;
 pub mod probe;
 mod served;
 pub mod server;
+mod snapshot;
 mod stall;
 mod starting;
 pub mod stream;

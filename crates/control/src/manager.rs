@@ -16,6 +16,7 @@ use crate::failure::{self, CHECK_DRIVE};
 use crate::gpu::Parity;
 use crate::inventory::{Inventory, Known};
 use crate::next::{self, Idle, Refused};
+use crate::snapshot::Snapshot;
 use core::fmt::Display;
 use drives::SharedDrive;
 use engine::manage::command::{
@@ -51,6 +52,7 @@ pub struct Manager {
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
+    pub(crate) snapshot: Snapshot,
     /// Arrays that a person has started, made or stopped: a start-up leaves them alone.
     in_hand: Mutex<BTreeSet<Uuid>>,
     /// Whether the daemon is to end.
@@ -65,7 +67,18 @@ impl Manager {
         memory: api::Memory,
         patterns: Vec<String>,
     ) -> Self {
+        let status = api::Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            cores: data.cores(),
+            ready: false,
+            parity: parity.status(),
+            memory: memory.clone(),
+            arrays: Vec::new(),
+            next: Vec::new(),
+        };
         Self {
+            snapshot: Snapshot::new(status),
             exports: tokio::sync::Mutex::new(Exports::new(data.clone())),
             data,
             parity,

@@ -16,8 +16,9 @@
 //! - A kind waits only while there is such a task: the next one starts by itself.
 
 use crate::Host;
-use crate::manage::command::{ArrayStatus, ManageError, TaskAction, TaskKind};
+use crate::manage::command::{ArrayStatus, ManageError, TaskAction, TaskEnd, TaskKind};
 use crate::manage::managed::Managed;
+use crate::manage::numbers::What;
 use crate::manage::tasks::owed;
 use format::{ArrayRecord, Paused, SlotState};
 use std::rc::Rc;
@@ -121,6 +122,8 @@ impl<E: Host> Managed<E> {
             self.lock.release(1);
             self.record_tasks(|record| record.paused = hold).await?;
         }
+        let cancelled = |what: What| (what.kind() == kind).then_some(TaskEnd::Cancelled);
+        self.tasks.numbers.end(cancelled);
         self.tasks.hold.set(hold);
         Ok(())
     }
