@@ -20,7 +20,7 @@ use core::convert::Infallible;
 use core::future::Future;
 use core::time::Duration;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -138,6 +138,9 @@ where
 
 /// A request's body, in memory.
 async fn read(body: Incoming) -> Result<Bytes, NoBody> {
+    if body.size_hint().lower() > BODY_BYTES as u64 {
+        return Err(NoBody::TooLarge);
+    }
     match timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(NoBody::TooLarge),

@@ -17,6 +17,7 @@
 
 mod address;
 mod answer;
+mod change;
 mod claims;
 pub mod config;
 mod connection;
