@@ -4,9 +4,15 @@
 //!   what the command line prints.
 //! - [`told`]: what changes are answered.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done.
+//! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
+//!   made of resources.
 
+mod dates;
 pub mod error;
 mod inspected;
+pub mod oem;
+pub mod read;
 pub mod routes;
+pub mod service;
 pub mod told;
 pub mod view;
