@@ -4,6 +4,7 @@
 //!   what the command line prints.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done.
 
+pub mod change;
 pub mod error;
 mod inspected;
 pub mod routes;
