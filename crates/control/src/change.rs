@@ -14,7 +14,8 @@ use hyper::header::HeaderMap;
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
 use redfish::routes::{self, Match, Method, Resource};
-use redfish::{service, told};
+use redfish::service::{self, uri};
+use redfish::told;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -96,7 +97,7 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
         }
         Change::CreateArray(request) => {
             let array = manager.create(&request).await?;
-            Ok(made(Resource::Pool, &[&array.uuid]))
+            Ok(Done::Made(uri::pool(&array.uuid)))
         }
         Change::DeleteArray { array } => {
             let api::Deleted { left, .. } = manager.delete(&array).await?;
@@ -119,7 +120,7 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
         }
         Change::ResizeVolume { array, volume, request } => {
             let volume = manager.resize_volume(&array, &volume, request).await?;
-            Ok(Done::Changed(uri(Resource::Volume, &[&volume.uuid])))
+            Ok(Done::Changed(uri::volume(&volume.uuid)))
         }
         Change::DeleteVolume { array, volume } => {
             manager.delete_volume(&array, &volume).await.map(quietly)
@@ -127,9 +128,9 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
         Change::CreateExport(request) => {
             let export = manager.create_export(&request).await?;
             let fabric = if export.nvme.is_some() { "nvme" } else { "nbd" };
-            let number = export.id.rsplit_once(':').map_or("", |(_, number)| number);
-            let id = format!("{}-{number}", request.array);
-            Ok(made(Resource::Connection, &[fabric, &id]))
+            let number = uri::export_number(&export.id).unwrap_or_default();
+            let id = uri::connection_id(&request.array, number);
+            Ok(Done::Made(uri::connection(fabric, &id)))
         }
         Change::DeleteExport { id } => manager.delete_export(&id).await.map(quietly),
         Change::Job { array, kind, action, .. } => {
@@ -151,7 +152,7 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
         }
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
-            let link = |id: &String| told::Link { uri: uri(Resource::Drive, &[id]) };
+            let link = |id: &String| told::Link { uri: uri::drive(id) };
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
         }
     }
@@ -186,23 +187,5 @@ fn quietly<T>(_: T) -> Done {
 }
 
 fn volume_made(volume: &api::Volume) -> Result<Done, Error> {
-    Ok(made(Resource::Volume, &[&volume.uuid]))
-}
-
-fn made(resource: Resource, ids: &[&str]) -> Done {
-    Done::Made(uri(resource, ids))
-}
-
-/// The URI of a resource, with these identifiers in it.
-fn uri(resource: Resource, ids: &[&str]) -> String {
-    let route = routes::ROUTES.iter().find(|route| route.resource == resource);
-    let mut ids = ids.iter();
-    let segments = route.map_or("", |route| route.uri).split('/').map(|segment| {
-        if segment.starts_with('{') {
-            ids.next().map_or_else(String::new, |id| routes::encoded(id))
-        } else {
-            segment.to_owned()
-        }
-    });
-    segments.collect::<Vec<_>>().join("/")
+    Ok(Done::Made(uri::volume(&volume.uuid)))
 }

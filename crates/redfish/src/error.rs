@@ -82,12 +82,8 @@ impl Base {
         "The body is not what this request takes.",
         "Send a JSON object with the properties that the schema names.",
     );
-    pub const PAYLOAD_TOO_LARGE: Self = base(
-        "PayloadTooLarge",
-        413,
-        "The body is too large.",
-        "Send a smaller body.",
-    );
+    pub const PAYLOAD_TOO_LARGE: Self =
+        base("PayloadTooLarge", 413, "The body is too large.", "Send a smaller body.");
     pub const PROPERTY_UNKNOWN: Self = base(
         "PropertyUnknown",
         400,
@@ -100,12 +96,8 @@ impl Base {
         "The property %1 is there more than once.",
         "Give the property once.",
     );
-    pub const PROPERTY_MISSING: Self = base(
-        "PropertyMissing",
-        400,
-        "The property %1 is missing.",
-        "Give the property.",
-    );
+    pub const PROPERTY_MISSING: Self =
+        base("PropertyMissing", 400, "The property %1 is missing.", "Give the property.");
     pub const PROPERTY_NOT_WRITABLE: Self = base(
         "PropertyNotWritable",
         400,
@@ -250,12 +242,8 @@ impl Base {
         "The resource is no longer as the request supposes.",
         "Read the resource again.",
     );
-    pub const INTERNAL: Self = base(
-        "InternalError",
-        500,
-        "The daemon could not answer.",
-        "Look into the daemon's log.",
-    );
+    pub const INTERNAL: Self =
+        base("InternalError", 500, "The daemon could not answer.", "Look into the daemon's log.");
     pub const GENERAL: Self = base(
         "GeneralError",
         400,

@@ -7,6 +7,7 @@
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
 
+pub mod change;
 mod dates;
 pub mod error;
 mod inspected;
