@@ -104,9 +104,7 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
             Ok(if left.is_empty() { Done::Quietly } else { Done::says(&told::Left { left }) })
         }
         Change::Stop { array } => manager.stop(&array).await.map(quietly),
-        Change::Assemble { array, request } => {
-            manager.assemble(&array, request).await.map(quietly)
-        }
+        Change::Assemble { array, request } => manager.assemble(&array, request).await.map(quietly),
         Change::FailDrive { array, request } => {
             manager.fail(&array, &request.drive).await.map(quietly)
         }

@@ -147,9 +147,8 @@ fn every_resource_is_reached_and_is_what_its_route_says() {
     daemon.call(&["export", "create", "tank/db", "--nvme-tcp", "127.0.0.1:0", "--any-host"]);
     daemon.call(&["array", "scrub", "tank", "--check"]);
     daemon.settle("tank");
-    let mut open: BTreeSet<String> = ["/redfish/v1", "/redfish", "/redfish/v1/odata"]
-        .map(str::to_owned)
-        .into();
+    let mut open: BTreeSet<String> =
+        ["/redfish/v1", "/redfish", "/redfish/v1/odata"].map(str::to_owned).into();
     let (mut seen, mut rows) = (BTreeSet::new(), BTreeSet::new());
     while let Some(uri) = open.pop_first() {
         if !seen.insert(uri.clone()) {
@@ -282,8 +281,11 @@ fn arrays_volumes_and_exports_come_and_go() {
     let drives = place.drives(4);
     let daemon = Daemon::start(&place, 1);
     let wanted = pool(&place, "tank", "RAID5", &drives[..3]);
-    let plan = request("POST", POOLS, &wanted.to_string())
-        .replacen("\r\n", "\r\npalisade-plan: only\r\n", 1);
+    let plan = request("POST", POOLS, &wanted.to_string()).replacen(
+        "\r\n",
+        "\r\npalisade-plan: only\r\n",
+        1,
+    );
     let plan = send(&place, plan.as_bytes()).expect("an answer");
     assert_eq!((plan.status, &plan.json()["Plan"]["Level"]), (200, &"5".into()), "{plan:?}");
     assert_eq!(get(&place, POOLS)["Members@odata.count"], 0);
@@ -370,9 +372,7 @@ fn a_change_is_carried_to_its_end_though_its_client_has_gone() {
     let mut stream = connect(&place);
     stream.write_all(request("POST", POOLS, &body).as_bytes()).expect("sent");
     drop(stream);
-    until("the array", LIMIT, || {
-        (get(&place, POOLS)["Members@odata.count"] == 1).then_some(())
-    });
+    until("the array", LIMIT, || (get(&place, POOLS)["Members@odata.count"] == 1).then_some(()));
     // A body that was cut off asks for nothing.
     let pool = get(&place, POOLS)["Members"][0]["@odata.id"].as_str().expect("a URI").to_owned();
     let stop = format!("{pool}/Actions/Oem/PalisadeStoragePool.Stop");
