@@ -14,3 +14,8 @@ pub mod read;
 pub mod routes;
 pub mod service;
 pub mod view;
+
+#[cfg(test)]
+mod round_trip_tests;
+#[cfg(test)]
+mod sample;
