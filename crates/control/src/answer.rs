@@ -62,16 +62,16 @@ impl Told {
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
     let found = routes::find(asked.uri().path());
     let route = found.as_ref().map(|found| found.route);
-    let mut response = match told(manager, &asked, found).await {
-        Ok(told) => told_response(told),
-        Err(refusal) => refused(&refusal),
+    let (mut response, is_told) = match told(manager, &asked, found).await {
+        Ok(told) => (told_response(told), true),
+        Err(refusal) => (refused(&refusal), false),
     };
     let headers = response.headers_mut();
     headers.insert(ODATA_VERSION, HeaderValue::from_static(VERSION));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Some(route) = route {
         put(headers, ALLOW, &route.allow());
-        if let Some(schema) = schema_of(route) {
+        if let Some(schema) = schema_of(route).filter(|_| is_told) {
             put(headers, LINK, &format!("<{schema}>; rel=describedby"));
         }
     }
