@@ -17,3 +17,8 @@ pub mod routes;
 pub mod schema;
 pub mod service;
 pub mod view;
+
+#[cfg(test)]
+mod round_trip_tests;
+#[cfg(test)]
+mod sample;

@@ -75,6 +75,25 @@ fn links(uris: impl IntoIterator<Item = String>) -> Vec<Value> {
     uris.into_iter().map(link).collect()
 }
 
+/// A text, or nothing where it is empty.
+fn named(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Adds a property.
+fn put(resource: &mut Value, property: &str, value: Value) {
+    if let Some(resource) = resource.as_object_mut() {
+        resource.insert(property.to_owned(), value);
+    }
+}
+
+/// Adds a property whose text is not empty; schemas want the others left out.
+fn put_named(resource: &mut Value, property: &str, text: &str) {
+    if let Some(text) = named(text) {
+        put(resource, property, json!(text));
+    }
+}
+
 /// A collection of `schema`s, such as `StoragePoolCollection`.
 fn collection(
     uri: &str,
