@@ -71,7 +71,7 @@ pub fn members(collection: &Value) -> Result<&[Value], Error> {
 /// The machine, of the ServiceRoot and the Manager.
 pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
     Ok(Server {
-        name: text(root, "/ServiceIdentification")?,
+        name: optional(root, "/ServiceIdentification").unwrap_or_default(),
         uuid: optional(root, "/UUID").unwrap_or_default(),
         now: moment(manager, "/DateTime")?,
         since: moment(manager, "/LastResetTime")?,
@@ -149,7 +149,7 @@ fn slot(own: oem::Slot) -> SlotInfo {
     SlotInfo {
         slot: own.slot,
         drive: own.path,
-        serial: own.serial_number,
+        serial: own.serial_number.unwrap_or_default(),
         state: own.state.into(),
         read_errors: own.read_errors,
         rewritten: own.rewritten,
@@ -223,7 +223,7 @@ pub fn drive(resource: &Value) -> Result<KnownDrive, Error> {
         is_file: own.is_file,
         drive: Drive {
             path: own.path,
-            serial: text(resource, "/SerialNumber")?,
+            serial: optional(resource, "/SerialNumber").unwrap_or_default(),
             bytes: number(resource, "/CapacityBytes")?,
             block_bytes: u32::try_from(block).map_err(|_| lacks(resource, "/BlockSizeBytes"))?,
             state: own.state.into(),

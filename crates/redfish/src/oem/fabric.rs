@@ -59,8 +59,9 @@ impl Extension for Connection {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct Host {
-    /// The host's qualified name; empty if it gave none.
-    pub host: String,
+    /// The host's qualified name; absent if it gave none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
     /// Its controller's number.
     pub controller: u16,
     /// Its queues: connections of TCP, the admin queue's included.
@@ -117,14 +118,15 @@ impl Connection {
 impl From<&view::Connection> for Host {
     fn from(host: &view::Connection) -> Self {
         let view::Connection { host, controller, queues } = host;
-        Self { host: host.clone(), controller: *controller, queues: *queues }
+        let host = Some(host.clone()).filter(|host| !host.is_empty());
+        Self { host, controller: *controller, queues: *queues }
     }
 }
 
 impl From<Host> for view::Connection {
     fn from(host: Host) -> Self {
         let Host { host, controller, queues } = host;
-        Self { host, controller, queues }
+        Self { host: host.unwrap_or_default(), controller, queues }
     }
 }
 

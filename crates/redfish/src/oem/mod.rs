@@ -122,8 +122,9 @@ pub struct Slot {
     /// The path of its drive, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
-    /// The serial number of its drive.
-    pub serial_number: String,
+    /// The serial number of its drive; absent if none is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub serial_number: Option<String>,
     /// Reads of its drive that met unreadable blocks since the array started.
     #[serde(default)]
     pub read_errors: u64,

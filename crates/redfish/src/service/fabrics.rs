@@ -246,11 +246,9 @@ pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
             listeners: known.listeners.into_iter().collect(),
         }),
     });
-    if let Some(resource) = resource.as_object_mut()
-        && end.role != Role::Listener
-    {
+    if end.role != Role::Listener {
         let name = json!([{"DurableName": end.name, "DurableNameFormat": "NQN"}]);
-        resource.insert("Identifiers".to_owned(), name);
+        super::put(&mut resource, "Identifiers", name);
     }
     Some(resource)
 }

@@ -47,17 +47,13 @@ pub(super) fn job(view: &View, id: &str) -> Option<Value> {
         "Actions": actions(job),
         "Oem": oem::wrapped(&extension),
     });
-    if let Some(resource) = resource.as_object_mut() {
-        match (job.ended, task.seconds_left) {
-            (Some((at, _)), _) => {
-                resource.insert("EndTime".to_owned(), json!(dates::text(at)));
-            }
-            (None, Some(left)) => {
-                let at = view.server.now.saturating_add(left);
-                resource.insert("EstimatedCompletionTime".to_owned(), json!(dates::text(at)));
-            }
-            (None, None) => {}
+    match (job.ended, task.seconds_left) {
+        (Some((at, _)), _) => super::put(&mut resource, "EndTime", json!(dates::text(at))),
+        (None, Some(left)) => {
+            let at = dates::text(view.server.now.saturating_add(left));
+            super::put(&mut resource, "EstimatedCompletionTime", json!(at));
         }
+        (None, None) => {}
     }
     Some(resource)
 }

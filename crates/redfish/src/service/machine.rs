@@ -19,8 +19,7 @@ pub(super) fn system(view: &View) -> Value {
         "@odata.type": "#ComputerSystem.v1_28_0.ComputerSystem",
         "Id": "local",
         "Name": "The machine that the daemon runs on",
-        "SystemType": "OS",
-        "HostName": view.server.name,
+        "HostName": super::named(&view.server.name),
         "PowerState": "On",
         "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view)},
         "Storage": link(format!("{}/Storage", uri::SYSTEM)),
@@ -103,7 +102,6 @@ pub(super) fn manager(view: &View) -> Value {
         "ManagerType": "Service",
         "Model": "Palisade",
         "FirmwareVersion": status.version,
-        "ServiceIdentification": server.name,
         "DateTime": dates::text(server.now),
         "LastResetTime": dates::text(server.since),
         "Status": standing.status(),
@@ -114,11 +112,8 @@ pub(super) fn manager(view: &View) -> Value {
         },
         "Oem": oem::wrapped(&oem::Manager::from(status)),
     });
-    if let Some(manager) = manager.as_object_mut()
-        && !server.uuid.is_empty()
-    {
-        manager.insert("ServiceEntryPointUUID".to_owned(), json!(server.uuid));
-    }
+    super::put_named(&mut manager, "ServiceEntryPointUUID", &server.uuid);
+    super::put_named(&mut manager, "ServiceIdentification", &server.name);
     manager
 }
 

@@ -48,10 +48,8 @@ fn actions(uri: &str) -> Value {
         let mut action = json!({
             "target": format!("{uri}/Actions/Oem/PalisadeStoragePool.{name}"),
         });
-        if name == "Scrub"
-            && let Some(action) = action.as_object_mut()
-        {
-            action.insert("Mode@Redfish.AllowableValues".to_owned(), json!(["Check", "Repair"]));
+        if name == "Scrub" {
+            super::put(&mut action, "Mode@Redfish.AllowableValues", json!(["Check", "Repair"]));
         }
         all.insert(format!("#PalisadeStoragePool.{name}"), action);
     }
@@ -164,7 +162,7 @@ fn slot(view: &View, info: &SlotInfo) -> oem::Slot {
         state: info.state.into(),
         drive: drive_uri(view, info).map(|id| oem::Link { id }),
         path: info.drive.clone(),
-        serial_number: info.serial.clone(),
+        serial_number: super::named(&info.serial).map(str::to_owned),
         read_errors: info.read_errors,
         rewritten: info.rewritten,
         wrong_strips: info.wrong_strips,

@@ -25,7 +25,6 @@ pub(super) fn service_root(view: &View) -> Value {
         "Name": "Palisade",
         "Product": "Palisade",
         "RedfishVersion": PROTOCOL,
-        "ServiceIdentification": server.name,
         "ProtocolFeaturesSupported": {
             "ExpandQuery": {
                 "ExpandAll": true, "Links": true, "NoLinks": true, "Levels": true,
@@ -55,11 +54,8 @@ pub(super) fn service_root(view: &View) -> Value {
             "ManagerProvidingService": link(uri::MANAGER),
         },
     });
-    if let Some(root) = root.as_object_mut()
-        && !server.uuid.is_empty()
-    {
-        root.insert("UUID".to_owned(), json!(server.uuid));
-    }
+    super::put_named(&mut root, "UUID", &server.uuid);
+    super::put_named(&mut root, "ServiceIdentification", &server.name);
     root
 }
 
