@@ -38,11 +38,19 @@ impl What {
     }
 }
 
+/// A task that has not ended.
+struct Given {
+    what: What,
+    number: u64,
+    /// A person is ending it.
+    is_cancelled: bool,
+}
+
 /// The numbers of an array's tasks.
 pub(super) struct Numbers {
     /// The last that any task of the engine has.
     last: Rc<Cell<u64>>,
-    given: RefCell<Vec<(What, u64)>>,
+    given: RefCell<Vec<Given>>,
     ended: RefCell<VecDeque<EndedTask>>,
     /// A task began or ended since this was asked last.
     news: Cell<bool>,
@@ -58,28 +66,41 @@ impl Numbers {
     /// The number of a task that has not ended.
     pub fn of(&self, what: What) -> u64 {
         let mut given = self.given.borrow_mut();
-        if let Some((_, number)) = given.iter().find(|(known, _)| *known == what) {
-            return *number;
+        if let Some(known) = given.iter().find(|known| known.what == what) {
+            return known.number;
         }
         let number = self.last.get() + 1;
         self.last.set(number);
-        given.push((what, number));
+        given.push(Given { what, number, is_cancelled: false });
         self.news.set(true);
         number
+    }
+
+    /// A person is ending all tasks of a kind: one that does not come to its end is cancelled.
+    pub fn cancel(&self, kind: TaskKind) {
+        let mut given = self.given.borrow_mut();
+        given.iter_mut().filter(|g| g.what.kind() == kind).for_each(|g| g.is_cancelled = true);
     }
 
     /// Ends the tasks for which `end` says how.
     pub fn end(&self, end: impl Fn(What) -> Option<TaskEnd>) {
         let mut ended = self.ended.borrow_mut();
-        self.given.borrow_mut().retain(|(what, number)| {
-            let Some(end) = end(*what) else { return true };
+        self.given.borrow_mut().retain(|given| {
+            let Some(end) = end(given.what) else { return true };
+            let cut = given.is_cancelled && end == TaskEnd::Interrupted;
+            let end = if cut { TaskEnd::Cancelled } else { end };
             if ended.len() == ENDED_TASKS {
                 ended.pop_front();
             }
-            ended.push_back(EndedTask { number: *number, end });
+            ended.push_back(EndedTask { number: given.number, end });
             self.news.set(true);
             false
         });
+    }
+
+    /// The numbers of the tasks that have not ended.
+    pub fn unended(&self) -> Vec<u64> {
+        self.given.borrow().iter().map(|given| given.number).collect()
     }
 
     /// The last tasks that ended, in order.

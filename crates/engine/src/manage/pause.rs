@@ -107,7 +107,9 @@ impl<E: Host> Managed<E> {
             let none = |record: &mut ArrayRecord| (record.paused, record.scrub) = (hold, None);
             self.record_tasks(none).await?;
             self.tasks.scrub.set(None);
+            self.tasks.numbers.end(|what| (what == What::Scrub).then_some(TaskEnd::Cancelled));
         } else {
+            self.tasks.numbers.cancel(kind);
             self.lock.acquire(1).await;
             let rebuilding = |slot: &Slot| {
                 let state = self.record().slots[slot.index()].state;
@@ -122,8 +124,6 @@ impl<E: Host> Managed<E> {
             self.lock.release(1);
             self.record_tasks(|record| record.paused = hold).await?;
         }
-        let cancelled = |what: What| (what.kind() == kind).then_some(TaskEnd::Cancelled);
-        self.tasks.numbers.end(cancelled);
         self.tasks.hold.set(hold);
         Ok(())
     }
