@@ -1,23 +1,23 @@
 //! What a Redfish request is answered (DSP0266): the table of routes says what it leads to.
 //!
 //! Reads are answered by what the daemon knows already ([`Manager::view`]): neither drives nor the
-//! engine are asked. Changes are carried out by [`crate::change`].
+//! engine are asked. Changes are carried out by [`crate::act`].
 //!
 //! Invariant: whatever a client sends is answered, and nothing of it is taken for granted.
 
+use crate::act;
 use crate::api::View;
-use crate::change;
 use crate::http::{Asked, NoBody};
 use crate::manager::Manager;
+use crate::reply::{self, Body, Told};
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use hyper::header::{LINK, LOCATION};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LINK};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Resource, Route};
 use redfish::{schema, service};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// The version of OData, asked for and answered (DSP0266, "Headers").
@@ -26,53 +26,21 @@ const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
 /// The only one that there is.
 const VERSION: &str = "4.0";
 
-/// What is answered.
-pub enum Body {
-    /// Nothing.
-    Nothing,
-    /// A resource, or what an action tells.
-    Json(Value),
-    /// A schema.
-    Xml(String),
-}
-
-/// An answer that is no error.
-pub struct Told {
-    /// The status of HTTP.
-    pub status: StatusCode,
-    /// What was made.
-    pub location: Option<String>,
-    /// What is told.
-    pub body: Body,
-}
-
-impl Told {
-    /// There is nothing to tell.
-    pub fn nothing() -> Self {
-        Self { status: StatusCode::NO_CONTENT, location: None, body: Body::Nothing }
-    }
-
-    /// An object.
-    pub fn json(value: Value) -> Self {
-        Self { status: StatusCode::OK, location: None, body: Body::Json(value) }
-    }
-}
-
 /// Answers a request.
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
     let found = routes::find(asked.uri().path());
     let route = found.as_ref().map(|found| found.route);
-    let mut response = match told(manager, &asked, found).await {
-        Ok(told) => told_response(told),
-        Err(refusal) => refused(&refusal),
+    let (mut response, is_told) = match told(manager, &asked, found).await {
+        Ok(told) => (told.response(), true),
+        Err(refusal) => (reply::refusal(&refusal), false),
     };
     let headers = response.headers_mut();
     headers.insert(ODATA_VERSION, HeaderValue::from_static(VERSION));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Some(route) = route {
-        put(headers, ALLOW, &route.allow());
-        if let Some(schema) = schema_of(route) {
-            put(headers, LINK, &format!("<{schema}>; rel=describedby"));
+        reply::put(headers, ALLOW, &route.allow());
+        if let Some(schema) = schema_of(route).filter(|_| is_told) {
+            reply::put(headers, LINK, &format!("<{schema}>; rel=describedby"));
         }
     }
     response
@@ -104,7 +72,7 @@ async fn told(
                 return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
             }
             check_type(asked.headers(), body)?;
-            change::carry_out(manager, &found, method, asked.headers(), body).await
+            act::carry_out(manager, &found, method, asked.headers(), body).await
         }
     }
 }
@@ -149,7 +117,6 @@ fn read(view: &View, found: &Match, query: &str, path: &str) -> Result<Told, Ref
     let body = match found.route.resource {
         Resource::Metadata => Body::Xml(schema::metadata()),
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
-        Resource::JsonSchemaText => Body::Json(schema::json(found.id(0)).ok_or_else(missing)?),
         _ => {
             let resource = service::render(view, found).ok_or_else(missing)?;
             let other = |uri: &str| service::render(view, &routes::find(uri)?);
@@ -168,43 +135,4 @@ fn schema_of(route: &Route) -> Option<String> {
         _ => "v1",
     };
     Some(format!("http://redfish.dmtf.org/schemas/{folder}/{name}.json"))
-}
-
-fn told_response(told: Told) -> Response<Bytes> {
-    let (kind, body) = match told.body {
-        Body::Nothing => (None, Bytes::new()),
-        Body::Json(value) => (Some("application/json;charset=utf-8"), text(&value)),
-        Body::Xml(text) => (Some("application/xml;charset=utf-8"), Bytes::from(text)),
-    };
-    let mut response = Response::new(body);
-    *response.status_mut() = told.status;
-    if let Some(kind) = kind {
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    }
-    if let Some(location) = told.location {
-        put(response.headers_mut(), LOCATION, &location);
-    }
-    response
-}
-
-fn refused(refusal: &Refusal) -> Response<Bytes> {
-    let status = StatusCode::from_u16(refusal.status);
-    let told = Told {
-        status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-        location: None,
-        body: Body::Json(refusal.body()),
-    };
-    told_response(told)
-}
-
-/// JSON as bytes: of a value that is always possible.
-fn text(value: &Value) -> Bytes {
-    Bytes::from(value.to_string())
-}
-
-/// Adds a header. Its value is from our tables and identifiers in URIs: it can be one.
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
-    }
 }

@@ -6,6 +6,7 @@
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
+//! - [`change`]: what a request wants changed. [`schema`]: what describes the resources.
 
 pub mod change;
 mod dates;
@@ -14,6 +15,7 @@ mod inspected;
 pub mod oem;
 pub mod read;
 pub mod routes;
+pub mod schema;
 pub mod service;
 pub mod told;
 pub mod view;

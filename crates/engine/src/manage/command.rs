@@ -329,6 +329,9 @@ pub struct ArrayStatus {
     pub slots: Vec<SlotStatus>,
     /// Tasks that run or are stuck.
     pub tasks: Vec<TaskStatus>,
+    /// The numbers of all tasks that have not ended, also of those that wait for another to end and
+    /// are not listed.
+    pub unended: Vec<u64>,
     /// The last tasks that ended, in order.
     pub ended: Vec<EndedTask>,
     /// What the last finished scrub found.

@@ -98,6 +98,11 @@ impl Numbers {
         });
     }
 
+    /// The numbers of the tasks that have not ended.
+    pub fn unended(&self) -> Vec<u64> {
+        self.given.borrow().iter().map(|given| given.number).collect()
+    }
+
     /// The last tasks that ended, in order.
     pub fn ended(&self) -> Vec<EndedTask> {
         self.ended.borrow().iter().copied().collect()

@@ -7,6 +7,7 @@
 //! the same view.
 
 use crate::routes::{Match, Resource};
+use crate::schema;
 use crate::view::View;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ mod root;
 pub mod uri;
 mod volumes;
 
-/// The resource, if there is one. Texts other than JSON are not among them, nor are schemas.
+/// The resource, if there is one. Texts other than JSON are not among them.
 pub fn render(view: &View, found: &Match) -> Option<Value> {
     use Resource as R;
     let id = found.id(0);
@@ -55,7 +56,10 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
         R::Job => jobs::job(view, id),
         R::SessionService => Some(root::session_service()),
         R::Sessions => Some(root::sessions()),
-        R::Metadata | R::CsdlFile | R::JsonSchemas | R::JsonSchema | R::JsonSchemaText => None,
+        R::JsonSchemas => Some(schema::collection()),
+        R::JsonSchema => schema::file(id),
+        R::JsonSchemaText => schema::json(found.id(1)),
+        R::Metadata | R::CsdlFile => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }

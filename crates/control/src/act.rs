@@ -4,9 +4,9 @@
 //! - A change that was begun is carried to its end, whether or not the client stays.
 //! - Who was answered finds the change in what is read next: the view is renewed before.
 
-use crate::answer::Told;
 use crate::api::{self, Error};
 use crate::manager::Manager;
+use crate::reply::Told;
 use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
@@ -53,11 +53,7 @@ pub async fn carry_out(
     // Whoever asked may go meanwhile.
     let work = tokio::spawn({
         let manager = manager.clone();
-        async move {
-            let outcome = act(&manager, change).await;
-            manager.renew().await;
-            outcome
-        }
+        async move { act(&manager, change).await }
     });
     let stopping = || Error::failed("the daemon is stopping", "start it again");
     let outcome = work.await.unwrap_or_else(|_| Err(stopping()));

@@ -1,1 +1,0 @@
-//! Nothing: the package is there for what it fetches.
