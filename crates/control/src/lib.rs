@@ -7,7 +7,8 @@
 //!   for its clients. `next`: what a person is told to do.
 //! - `snapshot`: what answers are made of. `jobs`: background work, to its end and a day after.
 //!   `changes`: what clients may change.
-//! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
+//! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
+//!   `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `nameplate`: what identifies them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
@@ -37,6 +38,7 @@ mod lookup;
 mod manager;
 mod memory;
 mod nameplate;
+pub mod names;
 mod next;
 mod nvme;
 mod pattern;
@@ -50,3 +52,4 @@ mod starting;
 pub mod stream;
 
 pub use redfish::view as api;
+pub use served::check_export;
