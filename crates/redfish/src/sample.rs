@@ -167,7 +167,9 @@ fn array(random: &mut Random, drives: &[KnownDrive], jobs: &mut Vec<Job>) -> Arr
         began: random.moment(),
         ended: None,
     });
-    let tasks = own.iter().map(|job| job.task.clone()).collect();
+    let waiting = random.below(own.len() as u64 + 1) / 2;
+    let listed = own.len() - waiting as usize;
+    let tasks = own.iter().take(listed).map(|job| job.task.clone()).collect();
     jobs.extend(own);
     let mut number = 0;
     let exports = random.several(4, |random, _| {
