@@ -1,10 +1,14 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
+//! - `http` and `stall`: HTTP on the socket, within limits. `answer`, `act` and `reply`: what is
+//!   asked there, done and answered.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `snapshot`: what answers are made of. `jobs`: background work, to its end and a day after.
+//!   `changes`: what clients may change.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
-//!   is on them. `pattern`: which paths are meant.
+//!   is on them. `nameplate`: what identifies them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
@@ -13,7 +17,10 @@
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
 //! it runs on one thread of its own and never on a data core, but for these.
 
+mod act;
 mod address;
+mod answer;
+mod changes;
 mod claims;
 pub mod config;
 mod connection;
@@ -22,17 +29,23 @@ mod data;
 mod exports;
 mod failure;
 mod gpu;
+mod http;
 mod inventory;
+mod jobs;
 mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod nameplate;
 mod next;
 mod nvme;
 mod pattern;
 pub mod probe;
+mod reply;
 mod served;
 pub mod server;
+mod snapshot;
+mod stall;
 mod starting;
 pub mod stream;
 
