@@ -189,7 +189,7 @@ impl Manager {
     fn compose(&self, told: &Told, now: u64) -> View {
         let server = Server { now, ..self.view().server.clone() };
         let places = convert::places(&told.arrays);
-        let mut status = self.status_of(&told.arrays);
+        let status = self.status_of(&told.arrays);
         let drives: Vec<KnownDrive> =
             self.inventory().iter().filter_map(|known| known.described(&places)).collect();
         let numbers = |array: &api::Array| {
@@ -197,7 +197,6 @@ impl Manager {
             told.map_or(Vec::new(), |told| told.tasks.iter().map(|task| task.number).collect())
         };
         let numbers: Vec<u64> = status.arrays.iter().flat_map(numbers).collect();
-        status.ready &= told.feed.is_some();
         View { server, status, drives, jobs: told.jobs.list(&numbers) }
     }
 
@@ -259,3 +258,7 @@ impl Manager {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;
