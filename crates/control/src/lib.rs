@@ -8,8 +8,8 @@
 //! - `snapshot`: what answers are made of. `jobs`: background work, to its end and a day after.
 //!   `changes`: what clients may change.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
-//!   `inventory`, `look` and [`probe`]: drives, and what
-//!   is on them. `nameplate`: what identifies them. `pattern`: which paths are meant.
+//!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
+//!   them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:

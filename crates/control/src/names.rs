@@ -9,7 +9,7 @@ use crate::convert;
 use crate::failure;
 use crate::look::canonical;
 use core::fmt::Display;
-use engine::manage::command::{self as engine, ManageError};
+use engine::manage::command::{self, ManageError};
 use std::path::Path;
 
 /// Whether people who say `name` may mean this array.
@@ -157,10 +157,7 @@ pub fn export<'a>(arrays: &'a [Array], id: &str) -> Result<&'a Export, Error> {
 ///
 /// # Errors
 /// There is none.
-pub fn export_of<'a>(
-    arrays: &'a [Array],
-    id: &str,
-) -> Result<(&'a Array, &'a Export, u32), Error> {
+pub fn export_of<'a>(arrays: &'a [Array], id: &str) -> Result<(&'a Array, &'a Export, u32), Error> {
     let (name, number) = id.rsplit_once(':').ok_or_else(|| no_export(id))?;
     let number: u32 = number.parse().map_err(|_| no_export(id))?;
     let array = running(arrays, name)?;
@@ -177,9 +174,9 @@ pub fn export_of<'a>(
 pub fn task(id: &str) -> Result<(&str, TaskKind), Error> {
     let (array, kind) = convert::named_task(id).ok_or_else(|| no_task(id))?;
     let kind = match kind {
-        engine::TaskKind::Rebuild => TaskKind::Rebuild,
-        engine::TaskKind::Resync => TaskKind::Resync,
-        engine::TaskKind::Scrub => TaskKind::Scrub,
+        command::TaskKind::Rebuild => TaskKind::Rebuild,
+        command::TaskKind::Resync => TaskKind::Resync,
+        command::TaskKind::Scrub => TaskKind::Scrub,
     };
     Ok((array, kind))
 }
@@ -187,9 +184,9 @@ pub fn task(id: &str) -> Result<(&str, TaskKind), Error> {
 /// An array has no such task.
 pub fn no_task_of(array: &Array, kind: TaskKind) -> Error {
     let kind = match kind {
-        TaskKind::Rebuild => engine::TaskKind::Rebuild,
-        TaskKind::Resync => engine::TaskKind::Resync,
-        TaskKind::Scrub => engine::TaskKind::Scrub,
+        TaskKind::Rebuild => command::TaskKind::Rebuild,
+        TaskKind::Resync => command::TaskKind::Resync,
+        TaskKind::Scrub => command::TaskKind::Scrub,
     };
     failure::told(&ManageError::NoTask(kind)).about(&array.name)
 }
