@@ -14,7 +14,7 @@
 use crate::api::{self, Error};
 use crate::convert;
 use crate::failure::CHECK_DRIVE;
-use crate::inventory::{self, Found, Inventory, Known, Places};
+use crate::inventory::{Found, Inventory, Known, Places};
 use crate::look::{self, LookError, canonical};
 use crate::manager::Manager;
 use crate::nameplate::{self, Stamp};
@@ -155,14 +155,6 @@ impl Manager {
             let _ = self.look(&turn, std::slice::from_ref(&known), false).await;
         }
         Ok(known)
-    }
-
-    /// All drives.
-    pub async fn drives(&self) -> Result<Vec<api::Drive>, Error> {
-        // What can't be opened is listed as unusable.
-        let _ = self.scan().await?;
-        let places = convert::places(&self.running().await?);
-        Ok(self.inventory().iter().map(|k| inventory::describe(k, &places)).collect())
     }
 
     /// Warns of an array's drives that the configuration does not name.

@@ -148,11 +148,6 @@ impl Manager {
         problems
     }
 
-    /// Everything at a glance.
-    pub async fn status(&self) -> Result<api::Status, Error> {
-        Ok(self.status_of(&self.running().await?))
-    }
-
     /// Everything at a glance, while these arrays run.
     pub(crate) fn status_of(&self, running: &[ArrayStatus]) -> api::Status {
         let ready = self.ready.load(Ordering::Acquire);
@@ -471,12 +466,6 @@ impl Manager {
         let outcome = self.ask_of(&array, ask).await;
         self.let_go(&paths).await;
         Ok(self.describe(&outcome?).await)
-    }
-
-    /// All tasks that have not ended.
-    pub async fn tasks(&self) -> Result<api::TaskList, Error> {
-        let tasks = self.arrays().await?.into_iter().flat_map(|array| array.tasks).collect();
-        Ok(api::TaskList { tasks })
     }
 
     /// Has a task wait, go on or end.

@@ -20,15 +20,6 @@ use units::{Uuid, format_size};
 const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
 impl Manager {
-    /// All volumes of running arrays.
-    pub async fn volumes(&self) -> Result<Vec<api::Volume>, Error> {
-        let arrays = self.arrays().await?;
-        let running = arrays.into_iter().filter(|a| a.state != api::ArrayState::Stopped);
-        let mut volumes: Vec<_> = running.flat_map(|array| array.volumes).collect();
-        volumes.sort_by(|a, b| (&a.array, &a.name).cmp(&(&b.array, &b.name)));
-        Ok(volumes)
-    }
-
     /// Makes a volume.
     pub(crate) async fn make_volume(
         &self,
@@ -84,17 +75,6 @@ impl Manager {
             }
             None => error,
         })
-    }
-
-    /// All exports of running arrays.
-    pub async fn exports(&self) -> Result<Vec<api::Export>, Error> {
-        Ok(self.arrays().await?.into_iter().flat_map(|array| array.exports).collect())
-    }
-
-    /// One export: `ARRAY:NUMBER`.
-    pub async fn export(&self, id: &str) -> Result<api::Export, Error> {
-        let all = self.exports().await?;
-        all.into_iter().find(|export| export.id == id).ok_or_else(|| names::no_export(id))
     }
 
     /// Serves a volume. The address is taken before the export is recorded, so that an address

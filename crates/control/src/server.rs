@@ -14,27 +14,15 @@
 
 use crate::address;
 use crate::answer;
-use crate::api::{self, Answer, Done, Error, ErrorCode};
+use crate::api::{self, Error};
 use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
-use crate::http::{self, Asked};
+use crate::http;
 use crate::manager::Manager;
 use crate::memory;
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
-use core::future::Future;
 use engine::Settings;
-use engine::manage::command::TaskAction;
-use hyper::service::Service;
-use hyper_util::service::TowerToHyperService;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path as FilePath;
@@ -49,8 +37,6 @@ const RETRY: Duration = Duration::from_secs(3);
 
 /// How often it is said again that clients are turned away.
 const QUIET: Duration = Duration::from_secs(60);
-
-type Shared = State<Arc<Manager>>;
 
 pub use parity_gpu::leave_if_stuck;
 
@@ -105,8 +91,11 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Arc::new(Manager::new(data, parity, memory, config.drives));
     let server = tokio::spawn(http::serve(listener, {
-        let (manager, router) = (manager.clone(), router(manager.clone()));
-        move |asked| dispatch(manager.clone(), router.clone(), asked)
+        let manager = manager.clone();
+        move |asked| {
+            let manager = manager.clone();
+            async move { answer::answer(&manager, asked).await }
+        }
     }));
     let wait = Duration::from_millis(config.drive_wait_ms);
     let starting = tokio::spawn({
@@ -215,217 +204,4 @@ async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
     let listener = address::unix_listener(path).await.map_err(failed)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
     Ok(listener)
-}
-
-/// Answers a request: a Redfish one, or one of the interface under [`api::PREFIX`].
-async fn dispatch(manager: Arc<Manager>, router: Router, asked: Asked) -> hyper::Response<Bytes> {
-    if asked.uri().path().starts_with("/redfish") {
-        return answer::answer(&manager, asked).await;
-    }
-    let (head, body) = asked.into_parts();
-    let body = match body {
-        Ok(body) => body,
-        Err(why) => return (why.status(), ()).into_response().map(|_| Bytes::new()),
-    };
-    let request = hyper::Request::from_parts(head, Body::from(body));
-    let Ok(response) = TowerToHyperService::new(router).call(request).await;
-    let (head, body) = response.into_parts();
-    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-    hyper::Response::from_parts(head, body)
-}
-
-fn router(manager: Arc<Manager>) -> Router {
-    let v1 = Router::new()
-        .route("/status", get(status))
-        .route("/drives", get(drives))
-        .route("/drives/wipe", post(wipe_drive))
-        .route("/arrays", get(arrays).post(create_array))
-        .route("/arrays/{name}", get(array).delete(delete_array))
-        .route("/arrays/{name}/stop", post(stop_array))
-        .route("/arrays/{name}/assemble", post(assemble_array))
-        .route("/arrays/{name}/fail", post(fail_drive))
-        .route("/arrays/{name}/replace", post(replace_drive))
-        .route("/arrays/{name}/scrub", post(scrub_array))
-        .route("/tasks", get(tasks))
-        .route("/tasks/{id}/pause", post(pause_task))
-        .route("/tasks/{id}/resume", post(resume_task))
-        .route("/tasks/{id}/cancel", post(cancel_task))
-        .route("/volumes", get(volumes).post(create_volume))
-        .route("/volumes/{array}/{volume}/resize", post(resize_volume))
-        .route("/volumes/{array}/{volume}", delete(delete_volume))
-        .route("/exports", get(exports).post(create_export))
-        .route("/exports/{id}", get(export).delete(delete_export))
-        .method_not_allowed_fallback(no_such_request)
-        .fallback(no_such_request);
-    Router::new().nest(api::PREFIX, v1).fallback(no_such_request).with_state(manager)
-}
-
-async fn no_such_request() -> Response {
-    answer::<Done>(Err(Error::usage(
-        "the daemon does not know this request",
-        "use a client of the same release as the daemon",
-    )))
-}
-
-fn answer<T: Serialize>(outcome: Result<T, Error>) -> Response {
-    let (status, body) = match outcome {
-        Ok(body) => (StatusCode::OK, serde_json::to_vec(&Answer::new(body))),
-        Err(error) => {
-            let status = match error.code {
-                ErrorCode::Failed => StatusCode::CONFLICT,
-                ErrorCode::Usage => StatusCode::BAD_REQUEST,
-                ErrorCode::Refused => StatusCode::FORBIDDEN,
-            };
-            (status, serde_json::to_vec(&Answer::new(error)))
-        }
-    };
-    let body = body.expect("the interface's types always encode");
-    (status, [("content-type", "application/json")], body).into_response()
-}
-
-/// Reads a request's body; an empty one counts as `{}`.
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Error> {
-    let text: &[u8] = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(text).map_err(|error| {
-        Error::usage(
-            format!("the request is not valid: {error}"),
-            "use a client of the same release as the daemon",
-        )
-    })
-}
-
-/// Carries a change to its end, whether or not the client stays.
-async fn change<T, F>(work: F) -> Response
-where
-    T: Serialize + Send + 'static,
-    F: Future<Output = Result<T, Error>> + Send + 'static,
-{
-    match tokio::spawn(work).await {
-        Ok(outcome) => answer(outcome),
-        Err(_) => answer::<T>(Err(Error::failed("the daemon is stopping", "start it again"))),
-    }
-}
-
-const DONE: Done = Done { done: true };
-
-async fn status(State(manager): Shared) -> Response {
-    answer(manager.status().await)
-}
-
-async fn drives(State(manager): Shared) -> Response {
-    answer(manager.drives().await.map(|drives| api::DriveList { drives }))
-}
-
-async fn wipe_drive(State(manager): Shared, body: Bytes) -> Response {
-    change(async move { manager.wipe(&parse(&body)?).await }).await
-}
-
-async fn arrays(State(manager): Shared) -> Response {
-    answer(manager.arrays().await.map(|arrays| api::ArrayList { arrays }))
-}
-
-async fn array(State(manager): Shared, Path(name): Path<String>) -> Response {
-    answer(manager.array(&name).await)
-}
-
-async fn create_array(State(manager): Shared, body: Bytes) -> Response {
-    let request: api::CreateArray = match parse(&body) {
-        Ok(request) => request,
-        Err(error) => return answer::<Done>(Err(error)),
-    };
-    if request.dry_run {
-        return answer(manager.plan(&request).await);
-    }
-    change(async move { manager.create(&request).await }).await
-}
-
-async fn delete_array(State(manager): Shared, Path(name): Path<String>) -> Response {
-    change(async move { manager.delete(&name).await }).await
-}
-
-async fn stop_array(State(manager): Shared, Path(name): Path<String>) -> Response {
-    change(async move { manager.stop(&name).await.map(|()| DONE) }).await
-}
-
-async fn assemble_array(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
-    change(async move { manager.assemble(&name, parse(&body)?).await }).await
-}
-
-async fn fail_drive(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
-    change(async move {
-        let request: api::FailDrive = parse(&body)?;
-        manager.fail(&name, &request.drive).await
-    })
-    .await
-}
-
-async fn replace_drive(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
-    change(async move {
-        let request: api::ReplaceDrive = parse(&body)?;
-        manager.replace(&name, &request).await
-    })
-    .await
-}
-
-async fn scrub_array(State(manager): Shared, Path(name): Path<String>, body: Bytes) -> Response {
-    change(async move {
-        let request: api::ScrubArray = parse(&body)?;
-        manager.scrub(&name, request).await
-    })
-    .await
-}
-
-async fn tasks(State(manager): Shared) -> Response {
-    answer(manager.tasks().await)
-}
-
-async fn pause_task(State(manager): Shared, Path(id): Path<String>) -> Response {
-    change(async move { manager.act_on_task(&id, TaskAction::Pause).await }).await
-}
-
-async fn resume_task(State(manager): Shared, Path(id): Path<String>) -> Response {
-    change(async move { manager.act_on_task(&id, TaskAction::Resume).await }).await
-}
-
-async fn cancel_task(State(manager): Shared, Path(id): Path<String>) -> Response {
-    change(async move { manager.act_on_task(&id, TaskAction::Cancel).await }).await
-}
-
-async fn volumes(State(manager): Shared) -> Response {
-    answer(manager.volumes().await.map(|volumes| api::VolumeList { volumes }))
-}
-
-async fn create_volume(State(manager): Shared, body: Bytes) -> Response {
-    change(async move { manager.create_volume(&parse(&body)?).await }).await
-}
-
-async fn resize_volume(
-    State(manager): Shared,
-    Path((array, volume)): Path<(String, String)>,
-    body: Bytes,
-) -> Response {
-    change(async move { manager.resize_volume(&array, &volume, parse(&body)?).await }).await
-}
-
-async fn delete_volume(
-    State(manager): Shared,
-    Path((array, volume)): Path<(String, String)>,
-) -> Response {
-    change(async move { manager.delete_volume(&array, &volume).await.map(|()| DONE) }).await
-}
-
-async fn exports(State(manager): Shared) -> Response {
-    answer(manager.exports().await.map(|exports| api::ExportList { exports }))
-}
-
-async fn export(State(manager): Shared, Path(id): Path<String>) -> Response {
-    answer(manager.export(&id).await)
-}
-
-async fn create_export(State(manager): Shared, body: Bytes) -> Response {
-    change(async move { manager.create_export(&parse(&body)?).await }).await
-}
-
-async fn delete_export(State(manager): Shared, Path(id): Path<String>) -> Response {
-    change(async move { manager.delete_export(&id).await.map(|()| DONE) }).await
 }

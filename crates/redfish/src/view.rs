@@ -1,47 +1,17 @@
-//! The management interface: JSON over HTTP on the daemon's Unix socket, paths under [`PREFIX`].
+//! What the daemon knows, and what it is asked to change, in the words of the product.
 //!
-//! Purpose: the one place that says what daemon and clients tell each other. Every answer is an
-//! object with `"schema": 1`, sizes are bytes as integers, and a request that was not carried out
-//! is answered with an [`Error`]. The command line prints these objects as they are (`--json`).
+//! Purpose: Redfish's resources are made of a [`View`] and read back to it; requests become the
+//! types here. The command line prints what is read back (`--json`): every answer is an object with
+//! `"schema": 1`, and sizes are bytes as integers.
 //!
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
-//!
-//! | Request | Body | Answer |
-//! |---|---|---|
-//! | `GET status` | | [`Status`] |
-//! | `GET drives` | | [`DriveList`] |
-//! | `POST drives/wipe` | [`WipeDrive`] | [`Wiped`] |
-//! | `GET arrays` | | [`ArrayList`] |
-//! | `POST arrays` | [`CreateArray`] | [`Array`], or [`Plan`] for a dry run |
-//! | `GET arrays/NAME` | | [`Array`] |
-//! | `DELETE arrays/NAME` | | [`Deleted`] |
-//! | `POST arrays/NAME/stop` | | [`Done`] |
-//! | `POST arrays/NAME/assemble` | [`AssembleArray`] | [`Array`] |
-//! | `POST arrays/NAME/fail` | [`FailDrive`] | [`Array`] |
-//! | `POST arrays/NAME/replace` | [`ReplaceDrive`] | [`Array`] |
-//! | `POST arrays/NAME/scrub` | [`ScrubArray`] | [`Array`] |
-//! | `GET tasks` | | [`TaskList`] |
-//! | `POST tasks/ID/pause` | | [`Array`] |
-//! | `POST tasks/ID/resume` | | [`Array`] |
-//! | `POST tasks/ID/cancel` | | [`Array`] |
-//! | `GET volumes` | | [`VolumeList`] |
-//! | `POST volumes` | [`CreateVolume`] | [`Volume`] |
-//! | `POST volumes/ARRAY/VOLUME/resize` | [`ResizeVolume`] | [`Volume`] |
-//! | `DELETE volumes/ARRAY/VOLUME` | | [`Done`] |
-//! | `GET exports` | | [`ExportList`] |
-//! | `POST exports` | [`CreateExport`] | [`Export`] |
-//! | `GET exports/ID` | | [`Export`] |
-//! | `DELETE exports/ID` | | [`Done`] |
 
 pub use crate::inspected::Inspected;
 use serde::{Deserialize, Serialize};
 
 /// Version of every answer.
 pub const SCHEMA: u32 = 1;
-
-/// What every path begins with.
-pub const PREFIX: &str = "/v1";
 
 /// Where the daemon listens unless told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/palisade/palisade.sock";
@@ -64,7 +34,7 @@ impl<T> Answer<T> {
 }
 
 /// Why a request was not carried out. `hint` says what to do next.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     /// What happened, one line.
     pub error: String,
@@ -97,8 +67,7 @@ impl Error {
 }
 
 /// The kinds of failure; each is an exit code of the command line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorCode {
     /// It could not be done.
     Failed,
@@ -535,8 +504,7 @@ pub struct ArrayList {
 }
 
 /// A request for a new array.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreateArray {
     /// Its name.
     pub name: String,
@@ -547,13 +515,10 @@ pub struct CreateArray {
     /// Strip size.
     pub strip_bytes: u32,
     /// Block size; the largest of the drives' when absent.
-    #[serde(default)]
     pub block_bytes: Option<u32>,
     /// Drives whose foreign content may be destroyed.
-    #[serde(default)]
     pub overwrite: Vec<String>,
     /// Only say what would be done.
-    #[serde(default)]
     pub dry_run: bool,
 }
 
@@ -594,14 +559,11 @@ pub struct PlannedDrive {
 }
 
 /// A request to start an array that was stopped or could not be started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AssembleArray {
     /// Start though drives are missing that no record says failed.
-    #[serde(default)]
     pub start_degraded: bool,
     /// Start though blocks written at a crash may be wrong, or what newest records said is gone.
-    #[serde(default)]
     pub accept_loss: bool,
 }
 
@@ -617,34 +579,29 @@ pub struct Deleted {
 }
 
 /// A request to take a drive out of service.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailDrive {
     /// Its path, its serial number, or `slot:N`.
     pub drive: String,
 }
 
 /// A request to put another drive in a slot.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplaceDrive {
     /// Which slot.
     pub slot: u16,
     /// Path of the new drive.
     pub with: String,
     /// Drives whose foreign content may be destroyed.
-    #[serde(default)]
     pub overwrite: Vec<String>,
 }
 
 /// A request to compare redundancy with the data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScrubArray {
     /// Whether to write over strips that are known to be wrong.
     pub repair: bool,
     /// With `repair`: also to write what the data says where nobody can know what is wrong.
-    #[serde(default)]
     pub trust_data: bool,
 }
 
@@ -669,8 +626,7 @@ pub struct VolumeList {
 }
 
 /// A request for a new volume.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreateVolume {
     /// Its array.
     pub array: String,
@@ -681,13 +637,11 @@ pub struct CreateVolume {
 }
 
 /// A request to change a volume's size.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResizeVolume {
     /// The new size.
     pub size_bytes: u64,
     /// Give up what is behind a new size that is less.
-    #[serde(default)]
     pub shrink: bool,
 }
 
@@ -758,30 +712,23 @@ pub struct ExportList {
 }
 
 /// A request to serve a volume.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreateExport {
     /// The array.
     pub array: String,
     /// The volume's name in the array.
     pub volume: String,
     /// Over NBD, where: `ADDR:PORT` (port 0: any free one) or `unix:PATH`.
-    #[serde(default)]
     pub nbd: Option<String>,
     /// Over NVMe/TCP, where: `ADDR:PORT`.
-    #[serde(default)]
     pub nvme_tcp: Vec<String>,
     /// The subsystem's qualified name; without: one of the volume's own.
-    #[serde(default)]
     pub subsystem: Option<String>,
     /// Qualified names of hosts that may have it.
-    #[serde(default)]
     pub hosts: Vec<String>,
     /// Any host may have it.
-    #[serde(default)]
     pub any_host: bool,
     /// What hosts are told instead of the addresses, in their order.
-    #[serde(default)]
     pub advertise: Vec<String>,
 }
 
@@ -835,13 +782,11 @@ pub struct DriveList {
 }
 
 /// A request to erase a drive's records.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WipeDrive {
     /// Its path.
     pub path: String,
     /// Erase also what is foreign there, or not known.
-    #[serde(default)]
     pub overwrite: bool,
 }
 
