@@ -1,8 +1,8 @@
 //! The way back: what clients fetched, as the view that it was made of.
 //!
-//! Invariant: of what [`crate::service`] made of a view, [`view`] makes the same view. An
-//! unfinished job of an array is one of its tasks; exports of an array are in the order of their
-//! numbers.
+//! Invariant: of what [`crate::service`] made of a view, [`view`] makes the same view. For that an
+//! array's exports are in the order of their numbers, and the first of its jobs that have not
+//! ended are its tasks, in their order; the others wait for these.
 
 use crate::dates;
 use crate::oem;
@@ -45,12 +45,11 @@ pub fn strange(what: &str) -> Error {
 
 /// All that was fetched.
 pub fn view(fetched: &Fetched) -> Result<View, Error> {
-    let jobs = all(&fetched.jobs, job)?;
     Ok(View {
         server: server(&fetched.root, &fetched.manager)?,
-        status: status(fetched, &jobs)?,
+        status: status(fetched)?,
         drives: all(&fetched.drives, drive)?,
-        jobs,
+        jobs: all(&fetched.jobs, job)?,
     })
 }
 
@@ -59,13 +58,13 @@ pub fn all<T>(
     collection: &Value,
     one: impl Fn(&Value) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
-    members(collection)?.iter().map(one).collect()
+    contents(collection)?.iter().map(one).collect()
 }
 
 /// The members of a collection.
-pub fn members(collection: &Value) -> Result<&[Value], Error> {
-    let members = collection.get("Members").and_then(Value::as_array);
-    members.map(Vec::as_slice).ok_or_else(|| lacks(collection, "/Members"))
+pub fn contents(collection: &Value) -> Result<&[Value], Error> {
+    let contents = collection.get("Members").and_then(Value::as_array);
+    contents.map(Vec::as_slice).ok_or_else(|| lacks(collection, "/Members"))
 }
 
 /// The machine, of the ServiceRoot and the Manager.
@@ -78,7 +77,8 @@ pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
     })
 }
 
-fn status(fetched: &Fetched, jobs: &[Job]) -> Result<Status, Error> {
+/// The daemon and its arrays. Server and drives need not be fetched.
+pub fn status(fetched: &Fetched) -> Result<Status, Error> {
     let manager = &fetched.manager;
     let own: oem::Manager = oem::of(manager)?;
     let volumes = all(&fetched.volumes, |resource| Ok((pool_of(resource)?, volume(resource)?)))?;
@@ -90,16 +90,17 @@ fn status(fetched: &Fetched, jobs: &[Job]) -> Result<Status, Error> {
     let mut exports = all(&fetched.nvme, numbered)?;
     exports.extend(all(&fetched.nbd, numbered)?);
     exports.sort_by_key(|(_, number, _)| *number);
+    let tasks = all(&fetched.jobs, task)?;
     let array = |pool: &Value| {
         let uuid = text(pool, "/Id")?;
         let is_own = |array: &String| *array == uuid;
         let volumes = volumes.iter().filter(|(array, _)| is_own(array));
         let exports = exports.iter().filter(|(array, ..)| is_own(array));
-        let tasks = jobs.iter().filter(|job| job.ended.is_none() && is_own(&job.array));
+        let tasks = tasks.iter().flatten().filter(|(array, _)| is_own(array));
         Ok(Array {
             volumes: volumes.map(|(_, volume)| volume.clone()).collect(),
             exports: exports.map(|(.., export)| export.clone()).collect(),
-            tasks: tasks.map(|job| job.task.clone()).collect(),
+            tasks: tasks.map(|(_, task)| task.clone()).collect(),
             ..array(pool)?
         })
     };
@@ -233,6 +234,14 @@ pub fn drive(resource: &Value) -> Result<KnownDrive, Error> {
             problem: own.problem,
         },
     })
+}
+
+/// What a job is as a task of its array, whose UUID stands beside it; nothing if it has ended, or
+/// waits for another to end.
+pub fn task(resource: &Value) -> Result<Option<(String, Task)>, Error> {
+    let own: oem::Job = oem::of(resource)?;
+    let Job { array, task, ended, .. } = job(resource)?;
+    Ok((ended.is_none() && !own.waiting).then_some((array, task)))
 }
 
 /// A job, of its resource.

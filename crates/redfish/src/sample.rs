@@ -129,7 +129,8 @@ fn parity(random: &mut Random) -> Parity {
 
 fn drive(random: &mut Random, number: u64) -> KnownDrive {
     use DriveState::*;
-    let kinds = ["eui.0025385b01404d3e", "naa.5000c500a1b2c3d4", "uuid.x", "t10.ATA", "nvme.1-2"];
+    let uuid = "uuid.ba1f1d94-1d0c-4a25-8d55-6f1e4a1f9d10";
+    let kinds = ["eui.0025385b01404d3e", "naa.5000c500a1b2c3d4", uuid, "uuid.x", "nvme.1-2"];
     KnownDrive {
         id: format!("drive.{number}~2"),
         wwid: random.maybe(|r| r.pick(&kinds).to_owned()),
@@ -166,7 +167,9 @@ fn array(random: &mut Random, drives: &[KnownDrive], jobs: &mut Vec<Job>) -> Arr
         began: random.moment(),
         ended: None,
     });
-    let tasks = own.iter().map(|job| job.task.clone()).collect();
+    let waiting = random.below(own.len() as u64 + 1) / 2;
+    let listed = own.len() - waiting as usize;
+    let tasks = own.iter().take(listed).map(|job| job.task.clone()).collect();
     jobs.extend(own);
     let mut number = 0;
     let exports = random.several(4, |random, _| {
@@ -313,10 +316,10 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         uuid,
         listeners: random.several(3, |random, _| listener(random)),
         advertise: random.several(2, |random, _| listener(random)),
-        hosts: random.several(3, |random, _| host(random)),
+        hosts: random.several(3, |random, _| host(random, false)),
         any_host: random.chance(),
         connections: random.several(3, |random, _| Connection {
-            host: host(random),
+            host: host(random, true),
             controller: random.below(1 << 16) as u16,
             queues: random.below(64) as usize,
         }),
@@ -338,6 +341,8 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
     }
 }
 
-fn host(random: &mut Random) -> String {
-    random.pick(&["", "nqn.a:b", "nqn.a-b", "nqn.ä/ö"]).to_owned()
+/// The name of a host; one that is connected need not give any.
+fn host(random: &mut Random, or_none: bool) -> String {
+    let names = ["nqn.a:b", "nqn.a-b", "nqn.ä/ö", ""];
+    random.pick(if or_none { &names } else { &names[..3] }).to_owned()
 }

@@ -316,6 +316,9 @@ pub struct Job {
     /// How it ended; absent before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub end: Option<JobEnd>,
+    /// Whether it waits for another job of its array to end.
+    #[serde(default)]
+    pub waiting: bool,
     /// Bytes per drive done.
     pub done_bytes: u64,
     /// Bytes per drive in all.

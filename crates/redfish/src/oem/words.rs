@@ -4,19 +4,22 @@ use crate::view;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An enumeration with the same members as one of the view's.
+/// An enumeration with the same words as one of the view's.
 macro_rules! words {
-    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $member_doc:literal])+ $member:ident,)+ }) => {
+    (
+        $(#[doc = $doc:literal])+
+        $name:ident { $($(#[doc = $means:literal])+ $word:ident,)+ }
+    ) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
         pub enum $name {
-            $($(#[doc = $member_doc])+ $member,)+
+            $($(#[doc = $means])+ $word,)+
         }
 
         impl From<view::$name> for $name {
             fn from(own: view::$name) -> Self {
                 match own {
-                    $(view::$name::$member => Self::$member,)+
+                    $(view::$name::$word => Self::$word,)+
                 }
             }
         }
@@ -24,7 +27,7 @@ macro_rules! words {
         impl From<$name> for view::$name {
             fn from(own: $name) -> Self {
                 match own {
-                    $($name::$member => Self::$member,)+
+                    $($name::$word => Self::$word,)+
                 }
             }
         }

@@ -6,8 +6,8 @@ use crate::view::{DriveState, KnownDrive, View};
 use serde_json::{Value, json};
 
 pub(super) fn drives(view: &View) -> Value {
-    let members = view.drives.iter().map(|known| uri::drive(&known.id));
-    collection(uri::DRIVES, "DriveCollection", "Drives", members)
+    let uris = view.drives.iter().map(|known| uri::drive(&known.id));
+    collection(uri::DRIVES, "DriveCollection", "Drives", uris)
 }
 
 pub(super) fn drive(view: &View, id: &str) -> Option<Value> {

@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 pub(super) const ALL: [&str; 2] = ["nvme", "nbd"];
 
 pub(super) fn fabrics() -> Value {
-    let members = ALL.map(|id| format!("{}/{id}", uri::FABRICS));
-    collection(&format!("{ROOT}/Fabrics"), "FabricCollection", "Fabrics", members)
+    let uris = ALL.map(uri::fabric);
+    collection(&format!("{ROOT}/Fabrics"), "FabricCollection", "Fabrics", uris)
 }
 
 pub(super) fn fabric(id: &str) -> Option<Value> {
@@ -22,7 +22,7 @@ pub(super) fn fabric(id: &str) -> Option<Value> {
         "nbd" => ("NBD", "OEM"),
         _ => return None,
     };
-    let uri = format!("{}/{id}", uri::FABRICS);
+    let uri = uri::fabric(id);
     Some(json!({
         "@odata.id": uri,
         "@odata.type": "#Fabric.v1_4_0.Fabric",
@@ -105,9 +105,9 @@ impl Own<'_> {
 
 pub(super) fn connections(view: &View, fabric: &str) -> Option<Value> {
     let fabric = *ALL.iter().find(|own| **own == fabric)?;
-    let uri = format!("{}/{fabric}/Connections", uri::FABRICS);
-    let members = exports(view, fabric).map(|own| own.uri());
-    Some(collection(&uri, "ConnectionCollection", "Exports", members))
+    let uri = format!("{}/Connections", uri::fabric(fabric));
+    let uris = exports(view, fabric).map(|own| own.uri());
+    Some(collection(&uri, "ConnectionCollection", "Exports", uris))
 }
 
 pub(super) fn connection(view: &View, fabric: &str, id: &str) -> Option<Value> {
@@ -218,10 +218,10 @@ fn ends(view: &View, fabric: &str) -> BTreeMap<End, Known> {
 
 pub(super) fn endpoints(view: &View, fabric: &str) -> Option<Value> {
     let fabric = *ALL.iter().find(|own| **own == fabric)?;
-    let uri = format!("{}/{fabric}/Endpoints", uri::FABRICS);
+    let uri = format!("{}/Endpoints", uri::fabric(fabric));
     let ends = ends(view, fabric);
-    let members = ends.keys().map(|end| end.uri(fabric));
-    Some(collection(&uri, "EndpointCollection", "Endpoints", members))
+    let uris = ends.keys().map(|end| end.uri(fabric));
+    Some(collection(&uri, "EndpointCollection", "Endpoints", uris))
 }
 
 pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
@@ -231,6 +231,7 @@ pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
         Role::Subsystem | Role::Listener => known.is_served,
     };
     let state = if is_there { "Enabled" } else { "StandbyOffline" };
+    let details: Vec<Value> = known.listeners.iter().filter_map(|at| transport(at)).collect();
     let mut resource = json!({
         "@odata.id": end.uri(fabric),
         "@odata.type": "#Endpoint.v1_8_2.Endpoint",
@@ -239,7 +240,7 @@ pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
         "EndpointProtocol": if fabric == "nvme" { "NVMeOverFabrics" } else { "OEM" },
         "Status": Standing { state, health: "OK" }.status(),
         "ConnectedEntities": [entity(end.role)],
-        "IPTransportDetails": known.listeners.iter().filter_map(|at| transport(at)).collect::<Vec<_>>(),
+        "IPTransportDetails": details,
         "Links": {"Connections": links(known.connections)},
         "Oem": oem::wrapped(&oem::Endpoint {
             controllers: known.controllers.len() as u64,

@@ -24,15 +24,15 @@ pub(super) fn service(view: &View) -> Value {
 }
 
 pub(super) fn jobs(view: &View) -> Value {
-    let members = view.jobs.iter().map(|job| uri::job(&job.id));
-    collection(uri::JOBS, "JobCollection", "Tasks of arrays", members)
+    let uris = view.jobs.iter().map(|job| uri::job(&job.id));
+    collection(uri::JOBS, "JobCollection", "Tasks of arrays", uris)
 }
 
 pub(super) fn job(view: &View, id: &str) -> Option<Value> {
     let job = view.jobs.iter().find(|job| job.id == id)?;
     let task = &job.task;
-    let (state, health) = standing(job);
     let extension = extension(view, job);
+    let (state, health) = standing(job, extension.waiting);
     let mut resource = json!({
         "@odata.id": uri::job(id),
         "@odata.type": "#Job.v1_3_0.Job",
@@ -59,11 +59,12 @@ pub(super) fn job(view: &View, id: &str) -> Option<Value> {
 }
 
 /// The job's state and health (DSP2046, `Job`).
-const fn standing(job: &Job) -> (&'static str, &'static str) {
+const fn standing(job: &Job, waiting: bool) -> (&'static str, &'static str) {
     match (job.ended, job.task.state) {
         (Some((_, JobEnd::Completed)), _) => ("Completed", "OK"),
         (Some((_, JobEnd::Cancelled)), _) => ("Cancelled", "OK"),
         (Some((_, JobEnd::Interrupted)), _) => ("Exception", "Warning"),
+        (None, _) if waiting => ("Pending", "OK"),
         (None, TaskState::Running) => ("Running", "OK"),
         (None, TaskState::Paused) => ("Suspended", "OK"),
         (None, TaskState::Stuck) => ("UserIntervention", "Warning"),
@@ -95,8 +96,17 @@ fn actions(job: &Job) -> Value {
     Value::Object(all)
 }
 
+/// Whether a job is an array's, and has not ended.
+pub(super) fn is_open_of(job: &Job, array: &str) -> bool {
+    job.ended.is_none() && job.array == array
+}
+
+/// The first jobs of an array that have not ended are its tasks; what is behind them waits.
 fn extension(view: &View, job: &Job) -> oem::Job {
     let (task, array) = (&job.task, pools::find(view, &job.array));
+    let before = view.jobs.iter().take_while(|other| other.id != job.id);
+    let place = before.filter(|other| is_open_of(other, &job.array)).count();
+    let waiting = job.ended.is_none() && array.is_some_and(|array| place >= array.tasks.len());
     let named = task.id.rsplit_once(':').map_or("", |(array, _)| array);
     oem::Job {
         array: array.map_or(named, |array| &array.name).to_owned(),
@@ -105,6 +115,7 @@ fn extension(view: &View, job: &Job) -> oem::Job {
         kind: task.kind.into(),
         state: task.state.into(),
         end: job.ended.map(|(_, end)| end.into()),
+        waiting,
         done_bytes: task.done_bytes,
         total_bytes: task.total_bytes,
         seconds_left: task.seconds_left,

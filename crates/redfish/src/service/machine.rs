@@ -8,9 +8,9 @@ use crate::view::View;
 use serde_json::{Value, json};
 
 pub(super) fn systems() -> Value {
-    let members = [uri::SYSTEM.to_owned()];
+    let uris = [uri::SYSTEM.to_owned()];
     let name = "Machines";
-    collection(&format!("{ROOT}/Systems"), "ComputerSystemCollection", name, members)
+    collection(&format!("{ROOT}/Systems"), "ComputerSystemCollection", name, uris)
 }
 
 pub(super) fn system(view: &View) -> Value {
@@ -57,8 +57,8 @@ pub(super) fn storage(view: &View) -> Value {
 }
 
 pub(super) fn chassis_all() -> Value {
-    let members = [uri::CHASSIS.to_owned()];
-    collection(&format!("{ROOT}/Chassis"), "ChassisCollection", "Housings", members)
+    let uris = [uri::CHASSIS.to_owned()];
+    collection(&format!("{ROOT}/Chassis"), "ChassisCollection", "Housings", uris)
 }
 
 pub(super) fn chassis(view: &View) -> Value {
@@ -83,8 +83,8 @@ pub(super) fn chassis(view: &View) -> Value {
 }
 
 pub(super) fn managers() -> Value {
-    let members = [uri::MANAGER.to_owned()];
-    collection(&format!("{ROOT}/Managers"), "ManagerCollection", "Daemons", members)
+    let uris = [uri::MANAGER.to_owned()];
+    collection(&format!("{ROOT}/Managers"), "ManagerCollection", "Daemons", uris)
 }
 
 pub(super) fn manager(view: &View) -> Value {
@@ -108,7 +108,7 @@ pub(super) fn manager(view: &View) -> Value {
         "Links": {
             "ManagerForServers": [link(uri::SYSTEM)],
             "ManagerForChassis": [link(uri::CHASSIS)],
-            "ManagerForFabrics": links(super::fabrics::ALL.map(|id| format!("{}/{id}", uri::FABRICS))),
+            "ManagerForFabrics": links(super::fabrics::ALL.map(uri::fabric)),
         },
         "Oem": oem::wrapped(&oem::Manager::from(status)),
     });

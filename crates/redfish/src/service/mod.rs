@@ -99,15 +99,15 @@ fn collection(
     uri: &str,
     schema: &str,
     name: &str,
-    members: impl IntoIterator<Item = String>,
+    uris: impl IntoIterator<Item = String>,
 ) -> Value {
-    let members = links(members);
+    let all = links(uris);
     json!({
         "@odata.id": uri,
         "@odata.type": format!("#{schema}.{schema}"),
         "Name": name,
-        "Members@odata.count": members.len(),
-        "Members": members,
+        "Members@odata.count": all.len(),
+        "Members": all,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Arrays, as pools.
 
-use super::{Standing, collection, link, percent, uri};
+use super::{Standing, collection, jobs, link, percent, uri};
 use crate::dates;
 use crate::oem;
 use crate::view::{Array, ArrayState, LastScrub, SlotInfo, View};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 const ACTIONS: [&str; 5] = ["Stop", "Assemble", "FailDrive", "ReplaceDrive", "Scrub"];
 
 pub(super) fn pools(view: &View) -> Value {
-    let members = view.status.arrays.iter().map(|array| uri::pool(&array.uuid));
-    collection(uri::POOLS, "StoragePoolCollection", "Arrays", members)
+    let uris = view.status.arrays.iter().map(|array| uri::pool(&array.uuid));
+    collection(uri::POOLS, "StoragePoolCollection", "Arrays", uris)
 }
 
 pub(super) fn find<'a>(view: &'a View, uuid: &str) -> Option<&'a Array> {
@@ -120,13 +120,13 @@ fn drive_uri(view: &View, slot: &SlotInfo) -> Option<String> {
 pub(super) fn allocated_volumes(view: &View, uuid: &str) -> Option<Value> {
     let array = find(view, uuid)?;
     let uri = format!("{}/AllocatedVolumes", uri::pool(uuid));
-    let members = array.volumes.iter().map(|volume| uri::volume(&volume.uuid));
+    let uris = array.volumes.iter().map(|volume| uri::volume(&volume.uuid));
     let name = format!("Volumes of {}", array.name);
-    Some(collection(&uri, "VolumeCollection", &name, members))
+    Some(collection(&uri, "VolumeCollection", &name, uris))
 }
 
 fn extension(view: &View, array: &Array) -> oem::StoragePool {
-    let own = view.jobs.iter().filter(|job| job.ended.is_none() && job.array == array.uuid);
+    let own = view.jobs.iter().filter(|job| jobs::is_open_of(job, &array.uuid));
     let unreadable = |range: &crate::view::Unreadable| oem::Unreadable {
         volume: range.volume.clone(),
         offset_bytes: range.offset,

@@ -61,7 +61,10 @@ pub(super) fn service_root(view: &View) -> Value {
 
 /// OData's service document (DSP0266, "OData service document").
 pub(super) fn odata() -> Value {
-    let singleton = |name: &str, tail: &str| json!({"name": name, "kind": "Singleton", "url": format!("{ROOT}{tail}")});
+    let singleton = |name: &str, tail: &str| {
+        let url = format!("{ROOT}{tail}");
+        json!({"name": name, "kind": "Singleton", "url": url})
+    };
     json!({
         "@odata.context": format!("{ROOT}/$metadata"),
         "value": [

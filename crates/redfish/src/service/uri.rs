@@ -45,6 +45,11 @@ pub fn job(id: &str) -> String {
     format!("{JOBS}/{}", encoded(id))
 }
 
+/// A fabric: `nvme` or `nbd`.
+pub fn fabric(id: &str) -> String {
+    format!("{FABRICS}/{id}")
+}
+
 /// An export of a fabric, by the identifier that [`connection_id`] gives.
 pub fn connection(fabric: &str, id: &str) -> String {
     format!("{FABRICS}/{fabric}/Connections/{}", encoded(id))

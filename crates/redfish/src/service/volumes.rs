@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 pub(super) fn volumes(view: &View) -> Value {
     let all = view.status.arrays.iter().flat_map(|array| &array.volumes);
-    let members = all.map(|volume| uri::volume(&volume.uuid));
-    collection(uri::VOLUMES, "VolumeCollection", "Volumes", members)
+    let uris = all.map(|volume| uri::volume(&volume.uuid));
+    collection(uri::VOLUMES, "VolumeCollection", "Volumes", uris)
 }
 
 fn find<'a>(view: &'a View, uuid: &str) -> Option<(&'a Array, &'a Volume)> {
@@ -33,6 +33,7 @@ pub(super) fn volume(view: &View, uuid: &str) -> Option<Value> {
         uris.dedup();
         links(uris)
     };
+    let check = format!("{uri}/Actions/Volume.CheckConsistency");
     let connections = links(exports.iter().map(fabrics::Own::uri));
     Some(json!({
         "@odata.id": uri,
@@ -58,9 +59,7 @@ pub(super) fn volume(view: &View, uuid: &str) -> Option<Value> {
             "ServerEndpoints": endpoints(|own| own.targets()),
             "ClientEndpoints": endpoints(|own| own.initiators()),
         },
-        "Actions": {
-            "#Volume.CheckConsistency": {"target": format!("{uri}/Actions/Volume.CheckConsistency")},
-        },
+        "Actions": {"#Volume.CheckConsistency": {"target": check}},
         "Oem": oem::wrapped(&oem::Volume { array: array.name.clone(), unreadable_bytes }),
     }))
 }
