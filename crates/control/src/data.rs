@@ -158,6 +158,12 @@ impl Data {
         receiver.await.map_err(stopped)
     }
 
+    /// Runs a test's work on the manager's core.
+    #[cfg(test)]
+    pub fn run_on_manager(&self, work: impl FnOnce() + Send + 'static) {
+        self.handle.run_on(MANAGER, Box::new(move |_| work()));
+    }
+
     /// Serves a connection on the next core in turn.
     pub fn serve(&self, fd: OwnedFd, table: Arc<Table>) {
         let core = CoreId(self.next.fetch_add(1, Ordering::Relaxed) % self.cores());

@@ -70,7 +70,9 @@ impl Manager {
         problems.extend(self.settle_exports(&done.started).await);
         self.tell_absent().await;
         self.data.target().settle();
+        self.renew().await;
         self.ready.store(true, Ordering::Release);
+        self.refresh();
         problems
     }
 

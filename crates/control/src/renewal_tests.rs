@@ -1,0 +1,202 @@
+//! The view is there whatever else is not.
+
+use super::*;
+use crate::config::Config;
+use crate::data;
+use crate::gpu::Parity;
+use core::future::Future;
+use engine::Settings;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Instant;
+use tokio::time::timeout;
+
+/// Long for somebody who waits for nothing, short for a test.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Runs a test beside a daemon of one core that knows drives of these patterns, and keeps its view.
+fn run<F: Future<Output = ()>>(patterns: Vec<String>, test: impl FnOnce(Arc<Manager>) -> F) {
+    run_with(true, patterns, test);
+}
+
+/// The same, or with a view that nobody keeps.
+fn run_with<F: Future<Output = ()>>(
+    keeps: bool,
+    patterns: Vec<String>,
+    test: impl FnOnce(Arc<Manager>) -> F,
+) {
+    let config: Config = toml::from_str("drives = []").expect("a configuration");
+    let kernel = parity::select_kernel().expect("a kernel");
+    let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
+    let (cores, data) = data::start(1, Settings::default(), parity.clone()).expect("cores");
+    let manager = Arc::new(Manager::new(data, parity, api::Memory::default(), patterns));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    runtime.block_on(async {
+        let keeping = tokio::spawn({
+            let manager = manager.clone();
+            async move {
+                if keeps {
+                    manager.keep_view().await;
+                }
+            }
+        });
+        test(manager.clone()).await;
+        keeping.abort();
+        manager.shut_down().await;
+    });
+    runtime.shutdown_background();
+    assert!(cores.stop());
+}
+
+fn drives(dir: &Path, count: usize) -> Vec<String> {
+    let path = |i| {
+        let path = dir.join(format!("d{i}"));
+        std::fs::File::create(&path).expect("created").set_len(96 << 20).expect("sized");
+        path.to_str().expect("text").to_owned()
+    };
+    (0..count).map(path).collect()
+}
+
+fn array(drives: &[String]) -> api::CreateArray {
+    api::CreateArray {
+        name: "data".to_owned(),
+        level: "1".to_owned(),
+        drives: drives.to_vec(),
+        strip_bytes: 64 << 10,
+        block_bytes: None,
+        overwrite: Vec::new(),
+        dry_run: false,
+    }
+}
+
+/// Holds the engine's core until what this gives is dropped.
+async fn hold_core(manager: &Manager) -> mpsc::Sender<()> {
+    let (release, held) = mpsc::channel::<()>();
+    let (tell, holds) = tokio::sync::oneshot::channel();
+    manager.data.run_on_manager(move || {
+        let _ = tell.send(());
+        // Ends when the sender is gone.
+        let _ = held.recv();
+    });
+    holds.await.expect("the core runs");
+    release
+}
+
+#[test]
+fn the_view_is_there_while_the_engine_a_drive_and_an_export_hang() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths = drives(dir.path(), 3);
+    run(paths.clone(), |manager| async move {
+        manager.start(Duration::ZERO).await;
+        manager.create(&array(&paths[..2])).await.expect("created");
+        // A look at the third drive never ends, nor does the export that is being made.
+        let hung = manager.inventory().begin(&paths[2]).expect("begins");
+        let _turn = manager.looking.lock().await;
+        let _exports = manager.exports.lock().await;
+        let release = hold_core(&manager).await;
+        let changing = tokio::spawn({
+            let manager = manager.clone();
+            async move {
+                manager.scrub("data", api::ScrubArray { repair: false, trust_data: false }).await
+            }
+        });
+        tokio::time::sleep(2 * AGAIN).await;
+        let (begin, before) = (Instant::now(), manager.view());
+        assert!(begin.elapsed() < SOON);
+        assert_eq!((before.status.arrays.len(), before.drives.len()), (1, 3));
+        assert!(!changing.is_finished(), "the engine answers nothing");
+        // What does not depend on the engine is as new as ever.
+        manager.ready.store(false, std::sync::atomic::Ordering::Release);
+        assert!(manager.refresh() && !manager.view().status.ready);
+        drop((hung, release));
+        let scrubbed = timeout(SOON, changing).await.expect("is done").expect("ran");
+        assert!(scrubbed.is_ok());
+    });
+}
+
+#[test]
+fn who_changes_something_reads_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths = drives(dir.path(), 3);
+    run(paths.clone(), |manager| async move {
+        manager.start(Duration::ZERO).await;
+        let ids = manager.find_drives(&paths).await.expect("found");
+        let view = manager.view();
+        let known: Vec<&String> = view.drives.iter().map(|drive| &drive.id).collect();
+        assert_eq!(known, ids.iter().collect::<Vec<_>>());
+        manager.create(&array(&paths[..2])).await.expect("created");
+        let view = manager.view();
+        assert_eq!(view.status.arrays[0].name, "data");
+        let states: Vec<api::DriveState> = view.drives.iter().map(|d| d.drive.state).collect();
+        assert_eq!(states, [api::DriveState::InUse, api::DriveState::InUse, api::DriveState::Free]);
+        let same: Vec<&String> = view.drives.iter().map(|drive| &drive.id).collect();
+        assert_eq!(same, ids.iter().collect::<Vec<_>>(), "an array that takes it renames no drive");
+        for number in 0..20 {
+            let name = format!("v{number}");
+            let new = api::CreateVolume { array: "data".into(), name, size_bytes: 4096 };
+            manager.create_volume(&new).await.expect("created");
+            assert_eq!(manager.view().status.arrays[0].volumes.len(), number + 1);
+        }
+        manager.delete_volume("data", "v0").await.expect("deleted");
+        assert_eq!(manager.view().status.arrays[0].volumes.len(), 19);
+        manager.stop("data").await.expect("stopped");
+        assert_eq!(manager.view().status.arrays[0].state, api::ArrayState::Stopped);
+        assert_eq!(manager.view().drives[0].drive.state, api::DriveState::Found);
+        manager.delete("data").await.expect("deleted");
+        assert_eq!(manager.view().status.arrays, []);
+    });
+}
+
+#[test]
+fn a_reader_that_missed_something_asks_for_all() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths = drives(dir.path(), 2);
+    run_with(false, paths.clone(), |manager| async move {
+        manager.start(Duration::ZERO).await;
+        let status = manager.create_array(&array(&paths)).await.expect("created");
+        // More than the ring holds, while nobody reads.
+        for _ in 0..engine::limits::FEED_RING {
+            let new = |reply| Request::VolumeCreate(status.uuid.clone(), "v".into(), 4096, reply);
+            manager.data.ask(new).await.expect("created");
+            let gone = |reply| Request::VolumeDelete(status.uuid.clone(), "v".into(), reply);
+            manager.data.ask(gone).await.expect("deleted");
+        }
+        let before = manager.view();
+        assert!(!manager.refresh(), "something is missing");
+        assert_eq!(manager.view().status.arrays, before.status.arrays, "as it was known last");
+        manager.renew().await;
+        assert!(manager.view().status.arrays[0].volumes.is_empty());
+        let new = api::CreateVolume { array: "data".into(), name: "w".into(), size_bytes: 4096 };
+        manager.create_volume(&new).await.expect("created");
+        assert_eq!(manager.view().status.arrays[0].volumes.len(), 1);
+    });
+}
+
+#[test]
+fn a_scrub_is_a_job_to_its_end_and_behind_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths = drives(dir.path(), 2);
+    run_with(false, paths.clone(), |manager| async move {
+        manager.start(Duration::ZERO).await;
+        manager.create(&array(&paths)).await.expect("created");
+        let check = api::ScrubArray { repair: false, trust_data: false };
+        let mut ids = Vec::new();
+        for number in 0..3 {
+            manager.scrub("data", check).await.expect("asked");
+            let ended = async {
+                while manager.view().jobs.iter().filter(|job| job.ended.is_some()).count() <= number
+                {
+                    manager.snapshot.news.notified().await;
+                    manager.refresh();
+                }
+            };
+            timeout(SOON, ended).await.expect("a scrub ends");
+            let job = manager.view().jobs[0].clone();
+            assert_eq!(job.ended.map(|(_, end)| end), Some(api::JobEnd::Completed));
+            assert!(!ids.contains(&job.id));
+            ids.push(job.id);
+        }
+        assert_eq!(manager.view().jobs.len(), 3);
+    });
+}
