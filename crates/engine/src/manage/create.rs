@@ -464,7 +464,7 @@ async fn carry_out<E: Host>(
         pages::bring_first(managed, core::mem::take(lacking), &mut assembly.missing).await?;
     }
     if gap.is_some() {
-        return gap::accept(managed, assembly, said).await;
+        return gap::accept(managed, assembly).await;
     }
     replay::carry_out(managed, assembly, said).await?;
     doubt::carry_out(managed, assembly, accept_loss, said).await
