@@ -1,7 +1,21 @@
 //! Why a request was not carried out, as Redfish tells it (DSP0266, "Error responses").
+//!
+//! A [`Refusal`] is a status of HTTP and one message or more. The daemon's own answers
+//! ([`Error`]) become messages of `Palisade.1.0`: the text is `Message`, the hint `Resolution`. All
+//! that concerns HTTP, URIs and properties is told by messages of DMTF's `Base` registry, in words
+//! of our own. [`read`] turns a body back into an [`Error`].
 
 use crate::view::{Error, ErrorCode};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// What identifiers of DMTF's messages begin with.
+const BASE: &str = "Base.1.19.";
+
+/// What identifiers of our messages begin with.
+const PALISADE: &str = "Palisade.1.0.";
+
+/// The property that holds the messages.
+const INFO: &str = "@Message.ExtendedInfo";
 
 /// The status of HTTP that stands for a failure.
 pub const fn status(code: ErrorCode) -> u16 {
@@ -12,14 +26,422 @@ pub const fn status(code: ErrorCode) -> u16 {
     }
 }
 
-/// The body of an answer that says why.
-pub fn body(error: &Error) -> Value {
-    let _ = error;
-    Value::Null
+/// A message of the `Base` registry: `%1` and so on in the text stand for its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Base {
+    name: &'static str,
+    status: u16,
+    text: &'static str,
+    resolution: &'static str,
 }
 
-/// What a body says, for clients.
-pub fn read(status: u16, body: &Value) -> Option<Error> {
-    let _ = (status, body);
-    None
+const fn base(
+    name: &'static str,
+    status: u16,
+    text: &'static str,
+    resolution: &'static str,
+) -> Base {
+    Base { name, status, text, resolution }
 }
+
+#[allow(missing_docs, reason = "each is named after its message")]
+impl Base {
+    pub const RESOURCE_MISSING: Self = base(
+        "ResourceMissingAtURI",
+        404,
+        "There is nothing at %1.",
+        "Follow the links from /redfish/v1.",
+    );
+    pub const OPERATION_NOT_ALLOWED: Self = base(
+        "OperationNotAllowed",
+        405,
+        "The resource does not know this method.",
+        "Use one of the methods that the header Allow names.",
+    );
+    pub const ACTION_NOT_SUPPORTED: Self = base(
+        "ActionNotSupported",
+        400,
+        "The action %1 is not supported.",
+        "Use an action that the resource lists in Actions.",
+    );
+    pub const MALFORMED_JSON: Self = base(
+        "MalformedJSON",
+        400,
+        "The body is not JSON that can be read.",
+        "Correct the body's syntax and send it again.",
+    );
+    pub const EMPTY_JSON: Self = base(
+        "EmptyJSON",
+        400,
+        "The body has no property.",
+        "Send a body with at least one property that can be changed.",
+    );
+    pub const UNRECOGNIZED_BODY: Self = base(
+        "UnrecognizedRequestBody",
+        400,
+        "The body is not what this request takes.",
+        "Send a JSON object with the properties that the schema names.",
+    );
+    pub const PAYLOAD_TOO_LARGE: Self =
+        base("PayloadTooLarge", 413, "The body is too large.", "Send a smaller body.");
+    pub const PROPERTY_UNKNOWN: Self = base(
+        "PropertyUnknown",
+        400,
+        "The request does not know the property %1.",
+        "Leave the property out.",
+    );
+    pub const PROPERTY_DUPLICATE: Self = base(
+        "PropertyDuplicate",
+        400,
+        "The property %1 is there more than once.",
+        "Give the property once.",
+    );
+    pub const PROPERTY_MISSING: Self =
+        base("PropertyMissing", 400, "The property %1 is missing.", "Give the property.");
+    pub const PROPERTY_NOT_WRITABLE: Self = base(
+        "PropertyNotWritable",
+        400,
+        "The property %1 can only be read.",
+        "Leave the property out.",
+    );
+    pub const PROPERTY_TYPE: Self = base(
+        "PropertyValueTypeError",
+        400,
+        "The value %1 of the property %2 has the wrong type.",
+        "Give a value of the type that the schema names.",
+    );
+    pub const PROPERTY_FORMAT: Self = base(
+        "PropertyValueFormatError",
+        400,
+        "The value %1 of the property %2 has the wrong format.",
+        "Give a value of the format that the schema names.",
+    );
+    pub const PROPERTY_NOT_IN_LIST: Self = base(
+        "PropertyValueNotInList",
+        400,
+        "The value %1 of the property %2 is none of those that can be.",
+        "Give one of the values that the schema names.",
+    );
+    pub const PROPERTY_RANGE: Self = base(
+        "PropertyValueOutOfRange",
+        400,
+        "The value %1 of the property %2 is out of range.",
+        "Give a value within the range.",
+    );
+    pub const PROPERTY_CONFLICT: Self = base(
+        "PropertyValueConflict",
+        400,
+        "The property %1 does not agree with the property %2.",
+        "Leave one of the two out, or make them agree.",
+    );
+    pub const PROPERTY_RESOURCE: Self = base(
+        "PropertyValueResourceConflict",
+        400,
+        "The value %2 of the property %1 does not fit what is at %3.",
+        "Name a resource of the kind that the property takes.",
+    );
+    pub const ARRAY_TOO_LONG: Self = base(
+        "ArraySizeTooLong",
+        400,
+        "The property %1 has more than %2 members.",
+        "Give fewer members.",
+    );
+    pub const ARRAY_TOO_SHORT: Self = base(
+        "ArraySizeTooShort",
+        400,
+        "The property %1 has fewer than %2 members.",
+        "Give more members.",
+    );
+    pub const PARAMETER_UNKNOWN: Self = base(
+        "ActionParameterUnknown",
+        400,
+        "The action %1 does not know the parameter %2.",
+        "Leave the parameter out.",
+    );
+    pub const PARAMETER_DUPLICATE: Self = base(
+        "ActionParameterDuplicate",
+        400,
+        "The action %1 has the parameter %2 more than once.",
+        "Give the parameter once.",
+    );
+    pub const PARAMETER_MISSING: Self = base(
+        "ActionParameterMissing",
+        400,
+        "The action %1 lacks the parameter %2.",
+        "Give the parameter.",
+    );
+    pub const PARAMETER_TYPE: Self = base(
+        "ActionParameterValueTypeError",
+        400,
+        "The value %1 of the parameter %2 of the action %3 has the wrong type.",
+        "Give a value of the type that the schema names.",
+    );
+    pub const PARAMETER_NOT_IN_LIST: Self = base(
+        "ActionParameterValueNotInList",
+        400,
+        "The value %1 of the parameter %2 of the action %3 is none of those that can be.",
+        "Give one of the values that the schema names.",
+    );
+    pub const PARAMETER_RANGE: Self = base(
+        "ActionParameterValueOutOfRange",
+        400,
+        "The value %1 of the parameter %2 of the action %3 is out of range.",
+        "Give a value within the range.",
+    );
+    pub const QUERY_UNSUPPORTED: Self = base(
+        "QueryParameterUnsupported",
+        501,
+        "The query parameter %1 is not supported.",
+        "Use what ProtocolFeaturesSupported of the service root names.",
+    );
+    pub const QUERY_NOT_HERE: Self = base(
+        "QueryNotSupportedOnResource",
+        400,
+        "The resource does not take this query parameter.",
+        "Leave the query parameter out.",
+    );
+    pub const QUERY_NOT_ON_OPERATION: Self = base(
+        "QueryNotSupportedOnOperation",
+        400,
+        "The method does not take query parameters.",
+        "Leave the query parameters out.",
+    );
+    pub const QUERY_COMBINATION: Self = base(
+        "QueryCombinationInvalid",
+        400,
+        "These query parameters do not go together.",
+        "Use one at a time.",
+    );
+    pub const QUERY_TYPE: Self = base(
+        "QueryParameterValueTypeError",
+        400,
+        "The value %1 of the query parameter %2 has the wrong type.",
+        "Give a value of the type that the parameter takes.",
+    );
+    pub const QUERY_FORMAT: Self = base(
+        "QueryParameterValueFormatError",
+        400,
+        "The value %1 of the query parameter %2 can't be read.",
+        "Correct the value's syntax.",
+    );
+    pub const QUERY_RANGE: Self = base(
+        "QueryParameterOutOfRange",
+        400,
+        "The value %1 of the query parameter %2 is out of the range %3.",
+        "Give a value within the range.",
+    );
+    pub const HEADER_INVALID: Self = base(
+        "HeaderInvalid",
+        400,
+        "The header %1 has a value that can't be used.",
+        "Correct the header.",
+    );
+    pub const PRECONDITION_FAILED: Self = base(
+        "PreconditionFailed",
+        412,
+        "The resource is no longer as the request supposes.",
+        "Read the resource again.",
+    );
+    pub const INTERNAL: Self =
+        base("InternalError", 500, "The daemon could not answer.", "Look into the daemon's log.");
+    pub const GENERAL: Self = base(
+        "GeneralError",
+        400,
+        "The request has several mistakes.",
+        "See the messages of @Message.ExtendedInfo.",
+    );
+    pub const UNAVAILABLE: Self = base(
+        "ServiceTemporarilyUnavailable",
+        503,
+        "The daemon can't answer now; it may in %1 seconds.",
+        "Wait, and ask again.",
+    );
+}
+
+/// One reason of a refusal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Names it, with registry and version.
+    pub id: String,
+    /// What happened.
+    pub text: String,
+    /// What stands for `%1` and so on in the registry's text.
+    pub args: Vec<String>,
+    /// What to do.
+    pub resolution: String,
+    /// Paths of the properties that it is about: JSON pointers in a fragment (RFC 6901).
+    pub related: Vec<String>,
+}
+
+impl Message {
+    /// A message of the `Base` registry.
+    pub fn base(base: &Base, args: &[&str]) -> Self {
+        let mut text = base.text.to_owned();
+        for (number, arg) in args.iter().enumerate().rev() {
+            text = text.replace(&format!("%{}", number + 1), arg);
+        }
+        Self {
+            id: format!("{BASE}{}", base.name),
+            text,
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            resolution: base.resolution.to_owned(),
+            related: Vec::new(),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json = json!({
+            "@odata.type": "#Message.v1_3_0.Message",
+            "MessageId": self.id,
+            "Message": self.text,
+            "MessageArgs": self.args,
+            "MessageSeverity": "Critical",
+            "Resolution": self.resolution,
+        });
+        if !self.related.is_empty()
+            && let Some(object) = json.as_object_mut()
+        {
+            object.insert("RelatedProperties".to_owned(), json!(self.related));
+        }
+        json
+    }
+}
+
+/// Why a request is answered with an error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The status of HTTP.
+    pub status: u16,
+    /// Why: one reason at least.
+    pub messages: Vec<Message>,
+}
+
+impl Refusal {
+    /// For a reason that the `Base` registry has.
+    pub fn base(base: &Base, args: &[&str]) -> Self {
+        Self { status: base.status, messages: vec![Message::base(base, args)] }
+    }
+
+    /// With the path of the property that it is about, such as `#/Links/Drives/0`.
+    #[must_use]
+    pub fn at(mut self, pointer: &str) -> Self {
+        for message in &mut self.messages {
+            message.related.push(pointer.to_owned());
+        }
+        self
+    }
+
+    /// With other advice.
+    #[must_use]
+    pub fn advise(mut self, resolution: &str) -> Self {
+        for message in &mut self.messages {
+            resolution.clone_into(&mut message.resolution);
+        }
+        self
+    }
+
+    /// With another status of HTTP.
+    #[must_use]
+    pub const fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The reasons of several refusals in one; none if there are none.
+    pub fn all(refusals: Vec<Self>) -> Option<Self> {
+        let status = refusals.first()?.status;
+        let messages = refusals.into_iter().flat_map(|one| one.messages).collect();
+        Some(Self { status, messages })
+    }
+
+    /// There is nothing at this URI.
+    pub fn not_found(uri: &str) -> Self {
+        Self::base(&Base::RESOURCE_MISSING, &[uri])
+    }
+
+    /// The resource does not know the method. The answer has the header `Allow`.
+    pub fn not_allowed() -> Self {
+        Self::base(&Base::OPERATION_NOT_ALLOWED, &[])
+    }
+
+    /// The body is larger than the daemon takes.
+    pub fn too_large() -> Self {
+        Self::base(&Base::PAYLOAD_TOO_LARGE, &[])
+    }
+
+    /// The daemon made a mistake.
+    pub fn internal() -> Self {
+        Self::base(&Base::INTERNAL, &[])
+    }
+
+    /// The body of the answer.
+    pub fn body(&self) -> Value {
+        let (code, text) = match self.messages.as_slice() {
+            [one] => (one.id.clone(), one.text.clone()),
+            _ => (format!("{BASE}{}", Base::GENERAL.name), Base::GENERAL.text.to_owned()),
+        };
+        let messages: Vec<Value> = self.messages.iter().map(Message::to_json).collect();
+        json!({ "error": { "code": code, "message": text, INFO: messages } })
+    }
+}
+
+impl From<&Error> for Refusal {
+    fn from(error: &Error) -> Self {
+        let name = match error.code {
+            ErrorCode::Failed => "Failed",
+            ErrorCode::Usage => "Usage",
+            ErrorCode::Refused => "Refused",
+        };
+        let message = Message {
+            id: format!("{PALISADE}{name}"),
+            text: error.error.clone(),
+            args: Vec::new(),
+            resolution: error.hint.clone(),
+            related: Vec::new(),
+        };
+        Self { status: status(error.code), messages: vec![message] }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+/// The body of an answer that says why.
+pub fn body(error: &Error) -> Value {
+    Refusal::from(error).body()
+}
+
+/// The kind of failure that a message stands for: by its name, else by the status of HTTP.
+fn code(id: &str, status: u16) -> ErrorCode {
+    match id.strip_prefix(PALISADE) {
+        Some("Usage") => ErrorCode::Usage,
+        Some("Refused") => ErrorCode::Refused,
+        Some(_) => ErrorCode::Failed,
+        None if status == 400 => ErrorCode::Usage,
+        None if status == 401 || status == 403 => ErrorCode::Refused,
+        None => ErrorCode::Failed,
+    }
+}
+
+/// What a body says, for clients: its first message. None if it is not a body of an error.
+pub fn read(status: u16, body: &Value) -> Option<Error> {
+    let error = body.get("error")?;
+    let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
+    let first = error.get(INFO).and_then(Value::as_array).and_then(|all| all.first());
+    let Some(message) = first else {
+        let id = text(error, "code").unwrap_or_default();
+        let code = code(&id, status);
+        return Some(Error { error: text(error, "message")?, hint: String::new(), code });
+    };
+    let id = text(message, "MessageId").unwrap_or_default();
+    let what = text(message, "Message").or_else(|| text(error, "message"))?;
+    let hint = text(message, "Resolution").unwrap_or_default();
+    Some(Error { error: what, hint, code: code(&id, status) })
+}
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -3,8 +3,22 @@
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done.
+//! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
+//!   made of resources.
+//! - [`change`]: what a request wants changed. [`schema`]: what describes the resources.
 
+pub mod change;
+mod dates;
 pub mod error;
 mod inspected;
+pub mod oem;
+pub mod read;
 pub mod routes;
+pub mod schema;
+pub mod service;
 pub mod view;
+
+#[cfg(test)]
+mod round_trip_tests;
+#[cfg(test)]
+mod sample;

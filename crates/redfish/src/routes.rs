@@ -6,7 +6,7 @@
 //! Invariant: no two rows match one path.
 
 use Method::{Delete, Get, Patch, Post};
-use Privilege::{ConfigureComponents, ConfigureManager, Login, Nobody};
+use Privilege::{ConfigureComponents, Login, Nobody};
 
 /// What every URI of the service begins with (DSP0266, "Resource type identification").
 pub const ROOT: &str = "/redfish/v1";
@@ -161,20 +161,211 @@ const fn row(
     Route { uri, resource, schema, methods }
 }
 
+/// Shortens the table: under the service's root, and under the one Storage.
+macro_rules! under {
+    (root $tail:literal) => {
+        concat!("/redfish/v1", $tail)
+    };
+    (storage $tail:literal) => {
+        concat!("/redfish/v1/Systems/local/Storage/palisade", $tail)
+    };
+    (pool $tail:literal) => {
+        concat!("/redfish/v1/Systems/local/Storage/palisade/StoragePools/{StoragePool}", $tail)
+    };
+    (drive $tail:literal) => {
+        concat!("/redfish/v1/Chassis/local/Drives", $tail)
+    };
+    (fabric $tail:literal) => {
+        concat!("/redfish/v1/Fabrics/{Fabric}", $tail)
+    };
+    (job $tail:literal) => {
+        concat!("/redfish/v1/JobService/Jobs/{Job}", $tail)
+    };
+}
+
 /// All of them.
 pub const ROUTES: &[Route] = &{
     use Resource as R;
     [
         row("/redfish", R::Versions, "", OPEN),
-        row("/redfish/v1", R::ServiceRoot, "#ServiceRoot.v1_21_0.ServiceRoot", OPEN),
-        row("/redfish/v1/odata", R::Odata, "", OPEN),
-        row("/redfish/v1/$metadata", R::Metadata, "", OPEN),
+        row(under!(root ""), R::ServiceRoot, "#ServiceRoot.v1_21_0.ServiceRoot", OPEN),
+        row(under!(root "/odata"), R::Odata, "", OPEN),
+        row(under!(root "/$metadata"), R::Metadata, "", OPEN),
+        row(under!(root "/Schemas/{File}"), R::CsdlFile, "", OPEN),
+        row(
+            under!(root "/JsonSchemas"),
+            R::JsonSchemas,
+            "#JsonSchemaFileCollection.JsonSchemaFileCollection",
+            READ,
+        ),
+        row(
+            under!(root "/JsonSchemas/{Schema}"),
+            R::JsonSchema,
+            "#JsonSchemaFile.v1_1_5.JsonSchemaFile",
+            READ,
+        ),
+        row(under!(root "/JsonSchemas/{Schema}/{File}"), R::JsonSchemaText, "", OPEN),
+        row(
+            under!(root "/Systems"),
+            R::Systems,
+            "#ComputerSystemCollection.ComputerSystemCollection",
+            READ,
+        ),
+        row(
+            under!(root "/Systems/local"),
+            R::System,
+            "#ComputerSystem.v1_28_0.ComputerSystem",
+            READ,
+        ),
+        row(
+            under!(root "/Systems/local/Storage"),
+            R::Storages,
+            "#StorageCollection.StorageCollection",
+            READ,
+        ),
+        row(under!(storage ""), R::Storage, "#Storage.v1_22_0.Storage", READ),
+        row(under!(storage "/Actions/Oem/PalisadeStorage.FindDrives"), R::FindDrives, "", ACT),
+        row(
+            under!(storage "/StoragePools"),
+            R::Pools,
+            "#StoragePoolCollection.StoragePoolCollection",
+            CREATE,
+        ),
+        row(under!(pool ""), R::Pool, "#StoragePool.v1_9_2.StoragePool", END),
+        row(
+            under!(pool "/CapacitySources/1"),
+            R::CapacitySource,
+            "#Capacity.v1_2_2.CapacitySource",
+            READ,
+        ),
+        row(
+            under!(pool "/CapacitySources/1/ProvidingDrives"),
+            R::ProvidingDrives,
+            "#DriveCollection.DriveCollection",
+            READ,
+        ),
+        row(
+            under!(pool "/AllocatedVolumes"),
+            R::AllocatedVolumes,
+            "#VolumeCollection.VolumeCollection",
+            READ,
+        ),
+        row(under!(pool "/Actions/Oem/PalisadeStoragePool.Stop"), R::Stop, "", ACT),
+        row(under!(pool "/Actions/Oem/PalisadeStoragePool.Assemble"), R::Assemble, "", ACT),
+        row(under!(pool "/Actions/Oem/PalisadeStoragePool.FailDrive"), R::FailDrive, "", ACT),
+        row(under!(pool "/Actions/Oem/PalisadeStoragePool.ReplaceDrive"), R::ReplaceDrive, "", ACT),
+        row(under!(pool "/Actions/Oem/PalisadeStoragePool.Scrub"), R::Scrub, "", ACT),
+        row(under!(storage "/Volumes"), R::Volumes, "#VolumeCollection.VolumeCollection", CREATE),
+        row(under!(storage "/Volumes/{Volume}"), R::Volume, "#Volume.v1_10_2.Volume", RESIZE),
+        row(
+            under!(storage "/Volumes/{Volume}/Actions/Volume.CheckConsistency"),
+            R::CheckConsistency,
+            "",
+            ACT,
+        ),
+        row(under!(root "/Chassis"), R::ChassisAll, "#ChassisCollection.ChassisCollection", READ),
+        row(under!(root "/Chassis/local"), R::Chassis, "#Chassis.v1_28_0.Chassis", READ),
+        row(under!(drive ""), R::Drives, "#DriveCollection.DriveCollection", READ),
+        row(under!(drive "/{Drive}"), R::Drive, "#Drive.v1_22_0.Drive", READ),
+        row(under!(drive "/{Drive}/Actions/Oem/PalisadeDrive.Wipe"), R::Wipe, "", ACT),
+        row(under!(root "/Managers"), R::Managers, "#ManagerCollection.ManagerCollection", READ),
+        row(under!(root "/Managers/palisade"), R::Manager, "#Manager.v1_25_0.Manager", READ),
+        row(under!(root "/Fabrics"), R::Fabrics, "#FabricCollection.FabricCollection", READ),
+        row(under!(fabric ""), R::Fabric, "#Fabric.v1_4_0.Fabric", READ),
+        row(
+            under!(fabric "/Connections"),
+            R::Connections,
+            "#ConnectionCollection.ConnectionCollection",
+            CREATE,
+        ),
+        row(
+            under!(fabric "/Connections/{Connection}"),
+            R::Connection,
+            "#Connection.v1_4_0.Connection",
+            END,
+        ),
+        row(
+            under!(fabric "/Endpoints"),
+            R::Endpoints,
+            "#EndpointCollection.EndpointCollection",
+            READ,
+        ),
+        row(under!(fabric "/Endpoints/{Endpoint}"), R::Endpoint, "#Endpoint.v1_8_2.Endpoint", READ),
+        row(under!(root "/JobService"), R::JobService, "#JobService.v1_1_0.JobService", READ),
+        row(under!(root "/JobService/Jobs"), R::Jobs, "#JobCollection.JobCollection", READ),
+        row(under!(job ""), R::Job, "#Job.v1_3_0.Job", READ),
+        row(under!(job "/Actions/Job.Suspend"), R::Suspend, "", ACT),
+        row(under!(job "/Actions/Job.Resume"), R::Resume, "", ACT),
+        row(under!(job "/Actions/Job.Cancel"), R::Cancel, "", ACT),
+        row(
+            under!(root "/SessionService"),
+            R::SessionService,
+            "#SessionService.v1_2_0.SessionService",
+            READ,
+        ),
+        row(
+            under!(root "/SessionService/Sessions"),
+            R::Sessions,
+            "#SessionCollection.SessionCollection",
+            READ,
+        ),
     ]
 };
 
 /// The row of a path, and the identifiers in it, decoded (RFC 3986, section 2.1). A slash at the
 /// end counts for nothing.
 pub fn find(path: &str) -> Option<Match> {
-    let _ = (path, READ, ACT, CREATE, END, RESIZE, ConfigureManager);
-    None
+    let path = path.strip_prefix('/')?;
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let segments: Vec<String> = path.split('/').map(decoded).collect::<Option<_>>()?;
+    ROUTES.iter().find_map(|route| Some(Match { route, ids: identifiers(route.uri, &segments)? }))
 }
+
+/// What stands where the URI has braces, if it matches.
+fn identifiers(uri: &str, segments: &[String]) -> Option<Vec<String>> {
+    let mut wanted = uri.split('/').skip(1);
+    let mut ids = Vec::new();
+    for segment in segments {
+        match wanted.next()? {
+            own if own.starts_with('{') && !segment.is_empty() => ids.push(segment.clone()),
+            own if own == segment => {}
+            _ => return None,
+        }
+    }
+    wanted.next().is_none().then_some(ids)
+}
+
+/// A part of a path without percent signs; none if it is not text.
+fn decoded(segment: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// An identifier as a part of a path: what RFC 3986 does not leave unreserved is encoded.
+pub fn encoded(id: &str) -> String {
+    let mut text = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(char::from(byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "routes_tests.rs"]
+mod tests;

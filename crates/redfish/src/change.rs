@@ -1,0 +1,365 @@
+//! What a request wants changed: its method, URI and body, read strictly.
+//!
+//! A property that is unknown, doubled, missing, of a wrong type or out of range is refused by
+//! name, before anything is done. Links become what `Manager` takes: a drive's path, an array's
+//! UUID, a volume's name in its array. A link is always `{"@odata.id": URI}`.
+//!
+//! Bodies (`?`: may be left out):
+//!
+//! - `POST StoragePools`: `Name`, `SupportedRAIDTypes`? (one; else `Oem.Palisade.Level`),
+//!   `CapacitySources[0].ProvidingDrives.Members` (links to drives), `Oem.Palisade`: `Level`?,
+//!   `StripSizeBytes`? (65536), `BlockSizeBytes`?, `Overwrite`? (links to drives).
+//! - Actions of a pool: `Stop`; `Assemble`: `StartDegraded`?, `AcceptLoss`?; `FailDrive`: `Drive`
+//!   (a link) or `Slot`; `ReplaceDrive`: `Slot`, `With` (a link), `Overwrite`? (links); `Scrub`:
+//!   `Mode`? (`Check`, `Repair`), `TrustData`?
+//! - `POST Volumes`: `Name`, `CapacityBytes`, `CapacitySources[0].ProvidingPools.Members` (one
+//!   link). Or `Name`, `RAIDType`, `CapacityBytes`? (all), `Links.Drives` (links),
+//!   `StripSizeBytes`?, `Oem.Palisade`: `Level`?, `Overwrite`?
+//! - `PATCH` of a volume: `CapacityBytes`, `Oem.Palisade.Shrink`?; its action `CheckConsistency`.
+//! - `POST Connections`: `VolumeInfo[0].Volume` (a link), `Oem.Palisade`: `Listeners`; for NVMe
+//!   also `Hosts`?, `AnyHost`?, `Subsystem`?, `Advertise`?
+//! - `Wipe` of a drive: `Overwrite`?; `FindDrives`: `Paths`? (texts).
+//! - `DELETE` of a pool, a volume and a connection, and the actions of a job: nothing.
+
+mod create;
+mod links;
+mod node;
+mod tree;
+
+use crate::error::{Base, Refusal};
+use crate::routes::{Match, Method, Resource};
+use crate::view::{self, Error, TaskKind, View};
+use node::{Fields, Node};
+use tree::Tree;
+
+/// A change, with all links resolved. Arrays are UUIDs, drives paths, volumes names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Creates an array; with `dry_run` only says what would be done.
+    CreateArray(view::CreateArray),
+    /// Deletes an array.
+    DeleteArray {
+        /// The array's UUID.
+        array: String,
+    },
+    /// Stops an array.
+    Stop {
+        /// The array's UUID.
+        array: String,
+    },
+    /// Starts an array.
+    Assemble {
+        /// The array's UUID.
+        array: String,
+        /// What is accepted.
+        request: view::AssembleArray,
+    },
+    /// Takes a drive out of service.
+    FailDrive {
+        /// The array's UUID.
+        array: String,
+        /// Which drive.
+        request: view::FailDrive,
+    },
+    /// Puts another drive in a slot.
+    ReplaceDrive {
+        /// The array's UUID.
+        array: String,
+        /// Which slot and drive.
+        request: view::ReplaceDrive,
+    },
+    /// Compares redundancy with the data.
+    Scrub {
+        /// The array's UUID.
+        array: String,
+        /// What is repaired.
+        request: view::ScrubArray,
+    },
+    /// Creates a volume.
+    CreateVolume(view::CreateVolume),
+    /// Creates an array, and a volume of the same name in it.
+    CreateVolumeOnDrives {
+        /// The array.
+        array: view::CreateArray,
+        /// The volume's size; all that the array has if absent.
+        size_bytes: Option<u64>,
+    },
+    /// Changes a volume's size.
+    ResizeVolume {
+        /// The array's UUID.
+        array: String,
+        /// The volume's name.
+        volume: String,
+        /// The new size.
+        request: view::ResizeVolume,
+    },
+    /// Deletes a volume.
+    DeleteVolume {
+        /// The array's UUID.
+        array: String,
+        /// The volume's name.
+        volume: String,
+    },
+    /// Serves a volume.
+    CreateExport(view::CreateExport),
+    /// Ends an export.
+    DeleteExport {
+        /// `ARRAY-UUID:NUMBER`.
+        id: String,
+    },
+    /// Acts on background work.
+    Job {
+        /// The job's identifier.
+        id: String,
+        /// The array's UUID.
+        array: String,
+        /// What the work does.
+        kind: TaskKind,
+        /// What to do.
+        action: JobAction,
+    },
+    /// Erases a drive's records.
+    Wipe(view::WipeDrive),
+    /// Looks for drives.
+    FindDrives {
+        /// Paths to look at, besides what the configuration names.
+        paths: Vec<String>,
+    },
+}
+
+/// What can be done to background work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobAction {
+    /// Let it wait.
+    Suspend,
+    /// Let it go on.
+    Resume,
+    /// End it.
+    Cancel,
+}
+
+/// What a volume has, and keeps as it was created.
+const READ_ONLY: [&str; 7] =
+    ["Id", "Name", "RAIDType", "BlockSizeBytes", "CapacitySources", "Identifiers", "Status"];
+
+/// Reads what a request wants. With `plan_only` an array is only planned.
+///
+/// # Errors
+///
+/// 404 if the URI names nothing, 405 if there is no such change, 400 if the body is wrong, 409 if
+/// a job has ended.
+pub fn parse(
+    view: &View,
+    found: &Match,
+    method: Method,
+    body: &[u8],
+    plan_only: bool,
+) -> Result<Change, Refusal> {
+    if found.route.privilege(method).is_none() {
+        return Err(Refusal::not_allowed());
+    }
+    let action = action_name(found.route.resource);
+    let tree = Tree::read(body)?;
+    node::refuse_doubled(&tree, action)?;
+    let fields = Node::root(&tree, action).fields()?;
+    match (method, found.route.resource) {
+        (Method::Post, Resource::Pools) => create::array(view, fields, plan_only),
+        (Method::Post, Resource::Volumes) => create::volume(view, fields, plan_only),
+        (Method::Post, Resource::Connections) => create::export(view, found, fields),
+        (Method::Post, Resource::FindDrives) => find_drives(fields),
+        (Method::Post, Resource::Wipe) => wipe(view, found, fields),
+        (Method::Post, Resource::Suspend) => job(view, found, fields, JobAction::Suspend),
+        (Method::Post, Resource::Resume) => job(view, found, fields, JobAction::Resume),
+        (Method::Post, Resource::Cancel) => job(view, found, fields, JobAction::Cancel),
+        (Method::Post | Method::Delete, Resource::Pool)
+        | (
+            Method::Post,
+            Resource::Stop
+            | Resource::Assemble
+            | Resource::FailDrive
+            | Resource::ReplaceDrive
+            | Resource::Scrub,
+        ) => pool(view, found, method, fields),
+        (Method::Patch | Method::Delete, Resource::Volume)
+        | (Method::Post, Resource::CheckConsistency) => volume(view, found, method, fields),
+        (Method::Delete, Resource::Connection) => {
+            fields.end()?;
+            links::export(view, found.id(0), found.id(1))
+                .map(|id| Change::DeleteExport { id })
+                .ok_or_else(|| nothing(found))
+        }
+        _ => Err(Refusal::not_allowed()),
+    }
+}
+
+/// Puts an array's name where the daemon speaks of its UUID, unless two arrays have that name:
+/// a person knows the array by its name.
+pub fn with_names(view: &View, error: Error) -> Error {
+    let arrays = &view.status.arrays;
+    let mut told = error;
+    for array in arrays.iter().filter(|array| !array.uuid.is_empty()) {
+        if arrays.iter().filter(|other| other.name == array.name).count() == 1 {
+            told.error = told.error.replace(&array.uuid, &array.name);
+            told.hint = told.hint.replace(&array.uuid, &array.name);
+        }
+    }
+    told
+}
+
+/// The name of an action, as resources have it under `Actions`.
+pub const fn action_name(resource: Resource) -> Option<&'static str> {
+    Some(match resource {
+        Resource::FindDrives => "PalisadeStorage.FindDrives",
+        Resource::Stop => "PalisadeStoragePool.Stop",
+        Resource::Assemble => "PalisadeStoragePool.Assemble",
+        Resource::FailDrive => "PalisadeStoragePool.FailDrive",
+        Resource::ReplaceDrive => "PalisadeStoragePool.ReplaceDrive",
+        Resource::Scrub => "PalisadeStoragePool.Scrub",
+        Resource::CheckConsistency => "Volume.CheckConsistency",
+        Resource::Wipe => "PalisadeDrive.Wipe",
+        Resource::Suspend => "Job.Suspend",
+        Resource::Resume => "Job.Resume",
+        Resource::Cancel => "Job.Cancel",
+        _ => return None,
+    })
+}
+
+fn last(found: &Match) -> &str {
+    found.ids.last().map_or("", String::as_str)
+}
+
+/// There is nothing at the URI of the request: of an action, at that of its resource.
+fn nothing(found: &Match) -> Refusal {
+    let uri = links::uri(found);
+    Refusal::not_found(uri.split_once("/Actions/").map_or(uri.as_str(), |(owner, _)| owner))
+}
+
+fn pool(
+    view: &View,
+    found: &Match,
+    method: Method,
+    mut fields: Fields<'_>,
+) -> Result<Change, Refusal> {
+    let known = links::array(view, last(found)).ok_or_else(|| nothing(found))?;
+    let array = known.uuid.clone();
+    let change = match (method, found.route.resource) {
+        (Method::Delete, Resource::Pool) => Change::DeleteArray { array },
+        (_, Resource::Stop) => Change::Stop { array },
+        (_, Resource::Assemble) => {
+            let start_degraded = fields.flag("StartDegraded")?;
+            let accept_loss = fields.flag("AcceptLoss")?;
+            let request = view::AssembleArray { start_degraded, accept_loss };
+            Change::Assemble { array, request }
+        }
+        (_, Resource::FailDrive) => {
+            let request = view::FailDrive { drive: failing(view, &mut fields)? };
+            Change::FailDrive { array, request }
+        }
+        (_, Resource::ReplaceDrive) => {
+            let slot = slot(&fields.need("Slot")?)?;
+            let with = links::drive_path(view, &fields.need("With")?)?;
+            let overwrite = create::overwrite(view, &mut fields)?;
+            let request = view::ReplaceDrive { slot, with, overwrite };
+            Change::ReplaceDrive { array, request }
+        }
+        (_, Resource::Scrub) => Change::Scrub { array, request: scrub(&mut fields)? },
+        _ => return Err(Refusal::not_allowed()),
+    };
+    fields.end()?;
+    Ok(change)
+}
+
+/// Which drive to take out of service: its path, or `slot:N`.
+fn failing(view: &View, fields: &mut Fields<'_>) -> Result<String, Refusal> {
+    match (fields.take("Drive"), fields.take("Slot")) {
+        (Some(_), Some(slot)) => Err(slot.conflict("Drive")),
+        (Some(drive), None) => links::drive_path(view, &drive),
+        (None, Some(number)) => Ok(format!("slot:{}", slot(&number)?)),
+        (None, None) => Err(fields.missing("Drive")),
+    }
+}
+
+fn slot(node: &Node<'_>) -> Result<u16, Refusal> {
+    let most = u16::MAX.into();
+    u16::try_from(node.whole(0, most)?).map_err(|_| node.out_of_range(0, most))
+}
+
+fn scrub(fields: &mut Fields<'_>) -> Result<view::ScrubArray, Refusal> {
+    let mode = match fields.take("Mode") {
+        Some(mode) => mode.word(&["Check", "Repair"])?,
+        None => "Check",
+    };
+    let trust = fields.take("TrustData");
+    let trust_data = trust.as_ref().map_or(Ok(false), Node::truth)?;
+    let repair = mode == "Repair";
+    match trust {
+        Some(trust) if trust_data && !repair => Err(trust.conflict("Mode")),
+        _ => Ok(view::ScrubArray { repair, trust_data }),
+    }
+}
+
+fn volume(
+    view: &View,
+    found: &Match,
+    method: Method,
+    mut fields: Fields<'_>,
+) -> Result<Change, Refusal> {
+    let (array, volume) = links::volume(view, last(found)).ok_or_else(|| nothing(found))?;
+    let (array, volume) = (array.uuid.clone(), volume.name.clone());
+    let change = match (method, found.route.resource) {
+        (Method::Delete, _) => Change::DeleteVolume { array, volume },
+        (Method::Patch, _) => {
+            if fields.is_empty() {
+                return Err(Refusal::base(&Base::EMPTY_JSON, &[]));
+            }
+            let mut oem = fields.oem()?;
+            let shrink = oem.flag("Shrink")?;
+            oem.end()?;
+            if let Some(node) = READ_ONLY.iter().find_map(|name| fields.take(name)) {
+                return Err(node.read_only());
+            }
+            let size_bytes = fields.need("CapacityBytes")?.whole(1, u64::MAX)?;
+            let request = view::ResizeVolume { size_bytes, shrink };
+            Change::ResizeVolume { array, volume, request }
+        }
+        _ => {
+            let request = view::ScrubArray { repair: false, trust_data: false };
+            Change::Scrub { array, request }
+        }
+    };
+    fields.end()?;
+    Ok(change)
+}
+
+fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Refusal> {
+    let known = links::drive(view, last(found)).ok_or_else(|| nothing(found))?;
+    let overwrite = fields.flag("Overwrite")?;
+    fields.end()?;
+    Ok(Change::Wipe(view::WipeDrive { path: known.drive.path.clone(), overwrite }))
+}
+
+fn find_drives(mut fields: Fields<'_>) -> Result<Change, Refusal> {
+    let paths = fields.texts("Paths", usize::from(u16::MAX))?;
+    fields.end()?;
+    Ok(Change::FindDrives { paths })
+}
+
+fn job(
+    view: &View,
+    found: &Match,
+    fields: Fields<'_>,
+    action: JobAction,
+) -> Result<Change, Refusal> {
+    let job = links::job(view, last(found)).ok_or_else(|| nothing(found))?;
+    fields.end()?;
+    if job.ended.is_some() {
+        let text = format!("task {} has ended", job.task.id);
+        return Err(Error::failed(text, "list tasks with: palisade task list").into());
+    }
+    let (id, array, kind) = (job.id.clone(), job.array.clone(), job.task.kind);
+    Ok(Change::Job { id, array, kind, action })
+}
+
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod tests;

@@ -1,0 +1,191 @@
+//! Bodies of what is created: arrays, volumes, exports.
+
+use super::node::{Fields, Node};
+use super::{Change, links, nothing};
+use crate::error::Refusal;
+use crate::routes::Match;
+use crate::view::{self, View};
+
+/// The strip size of an array that names none.
+const STRIP: u32 = 65536;
+
+/// More drives than any array has.
+const MOST_DRIVES: usize = 4096;
+
+/// More listeners, or hosts, than any export has.
+const MOST_NAMES: usize = 4096;
+
+/// Types of RAID (Swordfish, `Volume.RAIDType`), and levels.
+const LEVELS: [(&str, &str); 6] = [
+    ("RAID0", "0"),
+    ("RAID1", "1"),
+    ("RAID5", "5"),
+    ("RAID6", "6"),
+    ("RAID10", "10"),
+    ("None", "jbod"),
+];
+
+/// The level that a type of RAID, or the product's own word, names; both must agree.
+fn level(raid: Option<&Node<'_>>, own: Option<&Node<'_>>) -> Result<Option<&'static str>, Refusal> {
+    let of_type = match raid {
+        Some(node) => {
+            let text = node.text()?;
+            let known = LEVELS.iter().find(|(name, _)| *name == text);
+            let (_, level) = known.ok_or_else(|| node.not_in(&LEVELS.map(|(name, _)| name)))?;
+            Some(*level)
+        }
+        None => None,
+    };
+    let Some(node) = own else { return Ok(of_type) };
+    let text = node.text()?;
+    let known = LEVELS.iter().find(|(_, level)| *level == text);
+    let (_, level) = known.ok_or_else(|| node.not_in(&LEVELS.map(|(_, level)| level)))?;
+    match (of_type, raid) {
+        (Some(other), Some(raid)) if other != *level => {
+            Err(node.conflict(raid.path().trim_start_matches("#/")))
+        }
+        _ => Ok(Some(*level)),
+    }
+}
+
+/// Drives whose foreign content may be destroyed.
+pub fn overwrite(view: &View, fields: &mut Fields<'_>) -> Result<Vec<String>, Refusal> {
+    match fields.take("Overwrite") {
+        Some(drives) => links::drive_paths(view, &drives, 0, MOST_DRIVES),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The members of `CapacitySources[0].{what}.Members`.
+fn provided<'a>(sources: &Node<'a>, what: &str) -> Result<Node<'a>, Refusal> {
+    let mut source = sources.only()?.fields()?;
+    let mut providing = source.need(what)?.fields()?;
+    let members = providing.need("Members")?;
+    providing.end()?;
+    source.end()?;
+    Ok(members)
+}
+
+/// `POST StoragePools`.
+pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Change, Refusal> {
+    let name = fields.need("Name")?.text()?.to_owned();
+    let raid = match fields.take("SupportedRAIDTypes") {
+        Some(types) => Some(types.only()?),
+        None => None,
+    };
+    let mut oem = fields.oem()?;
+    let own = oem.take("Level");
+    let level = level(raid.as_ref(), own.as_ref())?;
+    let level = level.ok_or_else(|| fields.missing("SupportedRAIDTypes"))?.to_owned();
+    let members = provided(&fields.need("CapacitySources")?, "ProvidingDrives")?;
+    let drives = links::drive_paths(view, &members, 1, MOST_DRIVES)?;
+    let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(1))?;
+    let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
+    let overwrite = overwrite(view, &mut oem)?;
+    oem.end()?;
+    fields.end()?;
+    Ok(Change::CreateArray(view::CreateArray {
+        name,
+        level,
+        drives,
+        strip_bytes,
+        block_bytes,
+        overwrite,
+        dry_run: plan_only,
+    }))
+}
+
+/// `POST Volumes`: in an array, or on drives.
+pub fn volume(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Change, Refusal> {
+    match (fields.take("CapacitySources"), fields.take("Links")) {
+        (Some(_), Some(links)) => Err(links.conflict("CapacitySources")),
+        (Some(sources), None) => volume_in_array(view, fields, &sources),
+        (None, Some(links)) => volume_on_drives(view, fields, &links, plan_only),
+        (None, None) => Err(fields.missing("CapacitySources")),
+    }
+}
+
+fn volume_in_array(
+    view: &View,
+    mut fields: Fields<'_>,
+    sources: &Node<'_>,
+) -> Result<Change, Refusal> {
+    let name = fields.need("Name")?.text()?.to_owned();
+    let size_bytes = fields.need("CapacityBytes")?.whole(1, u64::MAX)?;
+    let pool = provided(sources, "ProvidingPools")?.only()?;
+    let array = links::pool(view, &pool)?.uuid.clone();
+    fields.end()?;
+    Ok(Change::CreateVolume(view::CreateVolume { array, name, size_bytes }))
+}
+
+fn volume_on_drives(
+    view: &View,
+    mut fields: Fields<'_>,
+    linked: &Node<'_>,
+    plan_only: bool,
+) -> Result<Change, Refusal> {
+    let name = fields.need("Name")?.text()?.to_owned();
+    let raid = fields.need("RAIDType")?;
+    let mut oem = fields.oem()?;
+    let own = oem.take("Level");
+    let level = level(Some(&raid), own.as_ref())?.unwrap_or_default().to_owned();
+    let mut linked = linked.fields()?;
+    let drives = links::drive_paths(view, &linked.need("Drives")?, 1, MOST_DRIVES)?;
+    linked.end()?;
+    let size_bytes =
+        fields.take("CapacityBytes").map(|node| node.whole(1, u64::MAX)).transpose()?;
+    let strip_bytes = fields.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(1))?;
+    let overwrite = overwrite(view, &mut oem)?;
+    oem.end()?;
+    fields.end()?;
+    let array = view::CreateArray {
+        name,
+        level,
+        drives,
+        strip_bytes,
+        block_bytes: None,
+        overwrite,
+        dry_run: plan_only,
+    };
+    Ok(Change::CreateVolumeOnDrives { array, size_bytes })
+}
+
+/// `POST Connections` of a fabric.
+pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Refusal> {
+    let is_nvme = match found.id(0) {
+        "nvme" => true,
+        "nbd" => false,
+        _ => return Err(nothing(found)),
+    };
+    if let Some(kind) = fields.take("ConnectionType") {
+        kind.word(&["Storage"])?;
+    }
+    let mut info = fields.need("VolumeInfo")?.only()?.fields()?;
+    let (array, volume) = links::linked_volume(view, &info.need("Volume")?)?;
+    info.end()?;
+    let mut oem = fields.oem()?;
+    let listeners = oem.need("Listeners")?;
+    let mut request = view::CreateExport {
+        array: array.uuid.clone(),
+        volume: volume.name.clone(),
+        nbd: None,
+        nvme_tcp: Vec::new(),
+        subsystem: None,
+        hosts: Vec::new(),
+        any_host: false,
+        advertise: Vec::new(),
+    };
+    if is_nvme {
+        request.nvme_tcp = listeners.texts(1, MOST_NAMES)?;
+        let subsystem = oem.take("Subsystem").map(|node| node.text()).transpose()?;
+        request.subsystem = subsystem.map(str::to_owned);
+        request.hosts = oem.texts("Hosts", MOST_NAMES)?;
+        request.any_host = oem.flag("AnyHost")?;
+        request.advertise = oem.texts("Advertise", MOST_NAMES)?;
+    } else {
+        request.nbd = Some(listeners.only()?.text()?.to_owned());
+    }
+    oem.end()?;
+    fields.end()?;
+    Ok(Change::CreateExport(request))
+}

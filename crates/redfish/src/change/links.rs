@@ -1,0 +1,92 @@
+//! Where links of a request lead: to a drive's path, an array, a volume.
+
+use super::node::Node;
+use crate::error::Refusal;
+use crate::routes::{self, Match, Resource};
+use crate::view::{Array, Export, Job, KnownDrive, View, Volume};
+
+/// The URI that a match is of.
+pub fn uri(found: &Match) -> String {
+    let mut ids = found.ids.iter();
+    let part = |part: &str| match part.starts_with('{') {
+        true => ids.next().cloned().unwrap_or_default(),
+        false => part.to_owned(),
+    };
+    found.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+/// The drive of this identifier.
+pub fn drive<'a>(view: &'a View, id: &str) -> Option<&'a KnownDrive> {
+    view.drives.iter().find(|drive| drive.id == id)
+}
+
+/// The array of this UUID.
+pub fn array<'a>(view: &'a View, uuid: &str) -> Option<&'a Array> {
+    view.status.arrays.iter().find(|array| array.uuid.eq_ignore_ascii_case(uuid))
+}
+
+/// The volume of this UUID, and its array.
+pub fn volume<'a>(view: &'a View, uuid: &str) -> Option<(&'a Array, &'a Volume)> {
+    view.status.arrays.iter().find_map(|array| {
+        let volume = array.volumes.iter().find(|own| own.uuid.eq_ignore_ascii_case(uuid))?;
+        Some((array, volume))
+    })
+}
+
+/// The export that a connection of a fabric is: `ARRAY-UUID-NUMBER` becomes `ARRAY-UUID:NUMBER`.
+pub fn export(view: &View, fabric: &str, id: &str) -> Option<String> {
+    let (uuid, number) = id.rsplit_once('-')?;
+    let array = array(view, uuid)?;
+    let is_it = |export: &&Export| {
+        export.id.rsplit_once(':').is_some_and(|(_, own)| own == number)
+            && fabric == if export.nvme.is_some() { "nvme" } else { "nbd" }
+    };
+    array.exports.iter().find(is_it).map(|_| format!("{}:{number}", array.uuid))
+}
+
+/// The job of this identifier.
+pub fn job<'a>(view: &'a View, id: &str) -> Option<&'a Job> {
+    view.jobs.iter().find(|job| job.id == id)
+}
+
+/// The identifier in a link that must lead to this kind of resource.
+fn id(node: &Node<'_>, kind: Resource, wanted: &str) -> Result<(String, String), Refusal> {
+    let uri = node.link()?;
+    let Some(found) = routes::find(uri) else { return Err(node.leads_nowhere(uri)) };
+    if found.route.resource != kind {
+        return Err(node.other_kind(uri, wanted));
+    }
+    Ok((found.ids.last().cloned().unwrap_or_default(), uri.to_owned()))
+}
+
+/// The path of the drive that a link leads to.
+pub fn drive_path(view: &View, node: &Node<'_>) -> Result<String, Refusal> {
+    let (id, uri) = id(node, Resource::Drive, "drive")?;
+    let known = drive(view, &id).ok_or_else(|| node.leads_nowhere(&uri))?;
+    Ok(known.drive.path.clone())
+}
+
+/// The paths of drives that a list of links leads to: so many at least, and at most.
+pub fn drive_paths(
+    view: &View,
+    node: &Node<'_>,
+    least: usize,
+    most: usize,
+) -> Result<Vec<String>, Refusal> {
+    node.list(least, most)?.iter().map(|one| drive_path(view, one)).collect()
+}
+
+/// The array that a link leads to.
+pub fn pool<'a>(view: &'a View, node: &Node<'_>) -> Result<&'a Array, Refusal> {
+    let (id, uri) = id(node, Resource::Pool, "storage pool")?;
+    array(view, &id).ok_or_else(|| node.leads_nowhere(&uri))
+}
+
+/// The volume that a link leads to, and its array.
+pub fn linked_volume<'a>(
+    view: &'a View,
+    node: &Node<'_>,
+) -> Result<(&'a Array, &'a Volume), Refusal> {
+    let (id, uri) = id(node, Resource::Volume, "volume")?;
+    volume(view, &id).ok_or_else(|| node.leads_nowhere(&uri))
+}

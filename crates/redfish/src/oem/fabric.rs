@@ -1,0 +1,164 @@
+//! What exports have beside what Redfish says of them.
+
+use super::Extension;
+use crate::view;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a connection has beside what Redfish says of it: a connection is an export.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Connection {
+    /// The name of its array.
+    pub array: String,
+    /// The volume's name in the array.
+    pub volume: String,
+    /// The export's number in the array.
+    pub number: u32,
+    /// Where it is served: `ADDR:PORT`, or `unix:PATH` for NBD.
+    pub listeners: Vec<String>,
+    /// What hosts are told instead of these, in their order; empty if nothing else.
+    #[serde(default)]
+    pub advertise: Vec<String>,
+    /// The qualified names of the hosts that may have it.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Any host may.
+    #[serde(default)]
+    pub any_host: bool,
+    /// The subsystem's qualified name, over NVMe.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub subsystem: Option<String>,
+    /// The namespace's number, over NVMe.
+    #[serde(rename = "NSID", skip_serializing_if = "Option::is_none", default)]
+    pub nsid: Option<u32>,
+    /// What identifies the namespace for ever: 32 hexadecimal digits.
+    #[serde(rename = "NGUID", skip_serializing_if = "Option::is_none", default)]
+    pub nguid: Option<String>,
+    /// The same, as a UUID: the volume's.
+    #[serde(rename = "UUID", skip_serializing_if = "Option::is_none", default)]
+    pub uuid: Option<String>,
+    /// How clients name it: an NBD URI, or that of a namespace.
+    #[serde(rename = "URI")]
+    pub uri: String,
+    /// Whether it is served now.
+    pub serving: bool,
+    /// Why it is not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
+    /// Hosts that have it now.
+    #[serde(default)]
+    pub connected: Vec<Host>,
+}
+
+impl Extension for Connection {
+    const OF: &'static str = "Connection";
+}
+
+/// A host that is connected to a namespace's subsystem.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Host {
+    /// The host's qualified name; absent if it gave none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
+    /// Its controller's number.
+    pub controller: u16,
+    /// Its queues: connections of TCP, the admin queue's included.
+    pub queues: usize,
+}
+
+/// What an endpoint has beside what Redfish says of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Endpoint {
+    /// Of a subsystem or of NBD: where it is served.
+    #[serde(default)]
+    pub listeners: Vec<String>,
+    /// Of a host: how many controllers it is connected to now.
+    #[serde(default)]
+    pub controllers: u64,
+}
+
+impl Extension for Endpoint {
+    const OF: &'static str = "Endpoint";
+}
+
+impl Connection {
+    /// An export, by its number.
+    pub fn new(export: &view::Export, number: u32) -> Self {
+        let nvme = export.nvme.as_ref();
+        let names = |names: fn(&view::NvmeExport) -> &Vec<String>| {
+            nvme.map(|nvme| names(nvme).clone()).unwrap_or_default()
+        };
+        let connected = nvme.map(|nvme| nvme.connections.iter().map(Host::from).collect());
+        Self {
+            array: export.array.clone(),
+            volume: export.volume.clone(),
+            number,
+            listeners: match &export.nbd {
+                Some(listener) => vec![listener.clone()],
+                None => names(|nvme| &nvme.listeners),
+            },
+            advertise: names(|nvme| &nvme.advertise),
+            hosts: names(|nvme| &nvme.hosts),
+            any_host: nvme.is_some_and(|nvme| nvme.any_host),
+            subsystem: nvme.map(|nvme| nvme.subsystem.clone()),
+            nsid: nvme.map(|nvme| nvme.nsid),
+            nguid: nvme.map(|nvme| nvme.nguid.clone()),
+            uuid: nvme.map(|nvme| nvme.uuid.clone()),
+            uri: export.uri.clone(),
+            serving: export.serving,
+            problem: export.problem.clone(),
+            connected: connected.unwrap_or_default(),
+        }
+    }
+}
+
+impl From<&view::Connection> for Host {
+    fn from(host: &view::Connection) -> Self {
+        let view::Connection { host, controller, queues } = host;
+        let host = Some(host.clone()).filter(|host| !host.is_empty());
+        Self { host, controller: *controller, queues: *queues }
+    }
+}
+
+impl From<Host> for view::Connection {
+    fn from(host: Host) -> Self {
+        let Host { host, controller, queues } = host;
+        Self { host: host.unwrap_or_default(), controller, queues }
+    }
+}
+
+impl From<Connection> for view::Export {
+    fn from(own: Connection) -> Self {
+        let id = format!("{}:{}", own.array, own.number);
+        let (mut nbd, mut nvme) = (None, None);
+        match own.subsystem {
+            Some(subsystem) => {
+                nvme = Some(view::NvmeExport {
+                    subsystem,
+                    nsid: own.nsid.unwrap_or_default(),
+                    nguid: own.nguid.unwrap_or_default(),
+                    uuid: own.uuid.unwrap_or_default(),
+                    listeners: own.listeners,
+                    advertise: own.advertise,
+                    hosts: own.hosts,
+                    any_host: own.any_host,
+                    connections: own.connected.into_iter().map(view::Connection::from).collect(),
+                });
+            }
+            None => nbd = own.listeners.into_iter().next(),
+        }
+        Self {
+            id,
+            array: own.array,
+            volume: own.volume,
+            nbd,
+            nvme,
+            uri: own.uri,
+            serving: own.serving,
+            problem: own.problem,
+        }
+    }
+}

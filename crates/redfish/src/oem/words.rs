@@ -1,0 +1,142 @@
+//! Enumerations: the words of [`crate::view`], as Redfish writes them.
+
+use crate::view;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An enumeration with the same members as one of the view's.
+macro_rules! words {
+    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $member_doc:literal])+ $member:ident,)+ }) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+        pub enum $name {
+            $($(#[doc = $member_doc])+ $member,)+
+        }
+
+        impl From<view::$name> for $name {
+            fn from(own: view::$name) -> Self {
+                match own {
+                    $(view::$name::$member => Self::$member,)+
+                }
+            }
+        }
+
+        impl From<$name> for view::$name {
+            fn from(own: $name) -> Self {
+                match own {
+                    $($name::$member => Self::$member,)+
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// How an array is.
+    ArrayState {
+        /// All drives count.
+        Optimal,
+        /// Redundancy is less than it should be; all data is there.
+        Degraded,
+        /// More drives are missing than redundancy covers.
+        Failed,
+        /// Found on drives, not running.
+        Stopped,
+    }
+}
+
+words! {
+    /// How a slot is.
+    SlotState {
+        /// Its drive counts.
+        InSync,
+        /// Its drive is being filled.
+        Rebuilding,
+        /// Its drive was taken out of service.
+        Failed,
+        /// Its drive is not there.
+        Missing,
+    }
+}
+
+words! {
+    /// What a task does.
+    TaskKind {
+        /// Fills a replaced drive.
+        Rebuild,
+        /// Makes parity and copies right after a crash.
+        Resync,
+        /// Compares parity and copies with the data.
+        Scrub,
+    }
+}
+
+words! {
+    /// How a task is.
+    TaskState {
+        /// It goes on.
+        Running,
+        /// It can't go on. It tries again from time to time.
+        Stuck,
+        /// It waits until it is told to go on, also over restarts.
+        Paused,
+    }
+}
+
+words! {
+    /// How background work ended.
+    JobEnd {
+        /// It came to its end.
+        Completed,
+        /// A person ended it.
+        Cancelled,
+        /// Its array was stopped, or lost what it needs.
+        Interrupted,
+    }
+}
+
+words! {
+    /// Why a task is stuck.
+    Hindrance {
+        /// A drive can't read blocks that no other drive can give.
+        Unreadable,
+        /// Drives are missing, or their redundancy is not right yet.
+        Unavailable,
+        /// The list of lost blocks is full.
+        ListFull,
+    }
+}
+
+words! {
+    /// Why a range can't be given back.
+    UnreadableReason {
+        /// A drive can't read it now and nothing else gives it. If that changes it is there again.
+        Media,
+        /// Lost: a drive was rebuilt while another could not read what that needed.
+        Rebuild,
+        /// Lost: a resync needed blocks that a drive could not read.
+        Resync,
+        /// Lost: blocks of its stripe were written while nothing could give it.
+        Write,
+        /// Lost: it was being written at a crash after which its drive was gone.
+        Crash,
+    }
+}
+
+words! {
+    /// What the daemon makes of a drive.
+    DriveState {
+        /// Part of a running array.
+        InUse,
+        /// Holds the record of an array that does not run.
+        Found,
+        /// Excluded by a running array, or holds an old record of one.
+        Failed,
+        /// Holds something that is not Palisade's.
+        Foreign,
+        /// Holds nothing known.
+        Free,
+        /// Can't be opened or read.
+        Unusable,
+    }
+}

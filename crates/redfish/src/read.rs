@@ -1,0 +1,293 @@
+//! The way back: what clients fetched, as the view that it was made of.
+//!
+//! Invariant: of what [`crate::service`] made of a view, [`view`] makes the same view. An
+//! unfinished job of an array is one of its tasks; exports of an array are in the order of their
+//! numbers.
+
+use crate::dates;
+use crate::oem;
+use crate::service::uri;
+use crate::view::{
+    Array, Drive, DriveIo, Error, Export, Job, KnownDrive, LastScrub, RegionMap, Server, SlotInfo,
+    Status, Task, TaskKind, Unreadable, View, Volume,
+};
+use serde_json::Value;
+
+/// What clients fetch to know everything: resources, and collections with their members (query
+/// option `$expand=.`).
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Fetched {
+    /// `/redfish/v1`.
+    pub root: Value,
+    /// `Managers/palisade`.
+    pub manager: Value,
+    /// `StoragePools`, with members.
+    pub pools: Value,
+    /// `Volumes`, with members.
+    pub volumes: Value,
+    /// `Drives`, with members.
+    pub drives: Value,
+    /// `Connections` of the fabric `nvme`, with members.
+    pub nvme: Value,
+    /// `Connections` of the fabric `nbd`, with members.
+    pub nbd: Value,
+    /// `Jobs`, with members.
+    pub jobs: Value,
+}
+
+/// An answer that is not what this service would say.
+pub fn strange(what: &str) -> Error {
+    Error::failed(
+        format!("the daemon's answer can't be read: {what}"),
+        "check that the daemon and this command are of the same version",
+    )
+}
+
+/// All that was fetched.
+pub fn view(fetched: &Fetched) -> Result<View, Error> {
+    let jobs = all(&fetched.jobs, job)?;
+    Ok(View {
+        server: server(&fetched.root, &fetched.manager)?,
+        status: status(fetched, &jobs)?,
+        drives: all(&fetched.drives, drive)?,
+        jobs,
+    })
+}
+
+/// The members of a collection, each read by `one`.
+pub fn all<T>(
+    collection: &Value,
+    one: impl Fn(&Value) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    members(collection)?.iter().map(one).collect()
+}
+
+/// The members of a collection.
+pub fn members(collection: &Value) -> Result<&[Value], Error> {
+    let members = collection.get("Members").and_then(Value::as_array);
+    members.map(Vec::as_slice).ok_or_else(|| lacks(collection, "/Members"))
+}
+
+/// The machine, of the ServiceRoot and the Manager.
+pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
+    Ok(Server {
+        name: optional(root, "/ServiceIdentification").unwrap_or_default(),
+        uuid: optional(root, "/UUID").unwrap_or_default(),
+        now: moment(manager, "/DateTime")?,
+        since: moment(manager, "/LastResetTime")?,
+    })
+}
+
+fn status(fetched: &Fetched, jobs: &[Job]) -> Result<Status, Error> {
+    let manager = &fetched.manager;
+    let own: oem::Manager = oem::of(manager)?;
+    let volumes = all(&fetched.volumes, |resource| Ok((pool_of(resource)?, volume(resource)?)))?;
+    let numbered = |resource: &Value| {
+        let id = text(resource, "/Id")?;
+        let (array, number) = uri::connection_of(&id).ok_or_else(|| lacks(resource, "/Id"))?;
+        Ok((array.to_owned(), number, export(resource)?))
+    };
+    let mut exports = all(&fetched.nvme, numbered)?;
+    exports.extend(all(&fetched.nbd, numbered)?);
+    exports.sort_by_key(|(_, number, _)| *number);
+    let array = |pool: &Value| {
+        let uuid = text(pool, "/Id")?;
+        let is_own = |array: &String| *array == uuid;
+        let volumes = volumes.iter().filter(|(array, _)| is_own(array));
+        let exports = exports.iter().filter(|(array, ..)| is_own(array));
+        let tasks = jobs.iter().filter(|job| job.ended.is_none() && is_own(&job.array));
+        Ok(Array {
+            volumes: volumes.map(|(_, volume)| volume.clone()).collect(),
+            exports: exports.map(|(.., export)| export.clone()).collect(),
+            tasks: tasks.map(|job| job.task.clone()).collect(),
+            ..array(pool)?
+        })
+    };
+    Ok(Status {
+        version: text(manager, "/FirmwareVersion")?,
+        pid: own.process_id,
+        cores: own.cores,
+        ready: own.ready,
+        parity: own.parity.into(),
+        memory: own.memory.into(),
+        arrays: all(&fetched.pools, array)?,
+        next: own.next.into_iter().map(Into::into).collect(),
+    })
+}
+
+/// An array, of its pool, without volumes, exports and tasks.
+pub fn array(pool: &Value) -> Result<Array, Error> {
+    let own: oem::StoragePool = oem::of(pool)?;
+    let size_bytes = number(pool, "/Capacity/Data/AllocatedBytes")?;
+    let consumed = number(pool, "/Capacity/Data/ConsumedBytes")?;
+    Ok(Array {
+        name: text(pool, "/Name")?,
+        uuid: text(pool, "/Id")?,
+        level: own.level,
+        state: own.state.into(),
+        strip_bytes: own.strip_size_bytes,
+        block_bytes: own.block_size_bytes,
+        size_bytes,
+        free_bytes: size_bytes.saturating_sub(consumed),
+        epoch: own.epoch,
+        unclean: own.unclean,
+        crash_safe: own.crash_safe,
+        problem: own.problem,
+        warnings: own.warnings,
+        slots: own.slots.into_iter().map(slot).collect(),
+        tasks: Vec::new(),
+        last_scrub: own.last_scrub.map(|own| scrub(pool, own)).transpose()?,
+        unreadable: own.unreadable.into_iter().map(unreadable).collect(),
+        region_map: own.region_map.map(region_map),
+        drive_io: own.drive_requests.into_iter().map(DriveIo::from).collect(),
+        volumes: Vec::new(),
+        exports: Vec::new(),
+    })
+}
+
+fn slot(own: oem::Slot) -> SlotInfo {
+    SlotInfo {
+        slot: own.slot,
+        drive: own.path,
+        serial: own.serial_number.unwrap_or_default(),
+        state: own.state.into(),
+        read_errors: own.read_errors,
+        rewritten: own.rewritten,
+        wrong_strips: own.wrong_strips,
+        failures: own.failures,
+        timeouts: own.timeouts,
+        reason: own.reason,
+        quarantined: own.quarantined,
+    }
+}
+
+fn scrub(pool: &Value, own: oem::Scrub) -> Result<LastScrub, Error> {
+    let ended = dates::seconds(&own.end_time);
+    Ok(LastScrub {
+        checked_bytes: own.checked_bytes,
+        uncompared_bytes: own.uncompared_bytes,
+        mismatches: own.mismatches,
+        repaired: own.repaired,
+        unlocated: own.unlocated,
+        unreadable: own.unreadable,
+        ended: ended.ok_or_else(|| lacks(pool, "/Oem/Palisade/LastScrub/EndTime"))?,
+    })
+}
+
+fn unreadable(own: oem::Unreadable) -> Unreadable {
+    Unreadable {
+        volume: own.volume,
+        offset: own.offset_bytes,
+        length: own.length_bytes,
+        reason: own.reason.into(),
+    }
+}
+
+fn region_map(own: oem::RegionMap) -> RegionMap {
+    let oem::RegionMap { written_bytes, dirty_regions, lost_pages } = own;
+    RegionMap { written_bytes, dirty_regions, lost_pages }
+}
+
+/// A volume, of its resource.
+pub fn volume(resource: &Value) -> Result<Volume, Error> {
+    let own: oem::Volume = oem::of(resource)?;
+    Ok(Volume {
+        array: own.array,
+        name: text(resource, "/Name")?,
+        uuid: text(resource, "/Id")?,
+        size_bytes: number(resource, "/CapacityBytes")?,
+    })
+}
+
+/// The UUID of a volume's array.
+fn pool_of(volume: &Value) -> Result<String, Error> {
+    const LINK: &str = "/Links/ProvidingStoragePool/@odata.id";
+    let pool = text(volume, LINK)?;
+    let uuid = crate::routes::find(&pool).map(|found| found.id(0).to_owned());
+    uuid.ok_or_else(|| lacks(volume, LINK))
+}
+
+/// An export, of its connection.
+pub fn export(connection: &Value) -> Result<Export, Error> {
+    oem::of::<oem::Connection>(connection).map(Export::from)
+}
+
+/// A drive, of its resource.
+pub fn drive(resource: &Value) -> Result<KnownDrive, Error> {
+    let own: oem::Drive = oem::of(resource)?;
+    let block = number(resource, "/BlockSizeBytes")?;
+    Ok(KnownDrive {
+        id: text(resource, "/Id")?,
+        wwid: own.wwid,
+        model: optional(resource, "/Model"),
+        is_file: own.is_file,
+        drive: Drive {
+            path: own.path,
+            serial: optional(resource, "/SerialNumber").unwrap_or_default(),
+            bytes: number(resource, "/CapacityBytes")?,
+            block_bytes: u32::try_from(block).map_err(|_| lacks(resource, "/BlockSizeBytes"))?,
+            state: own.state.into(),
+            array: own.array,
+            slot: own.slot,
+            signature: own.signature,
+            problem: own.problem,
+        },
+    })
+}
+
+/// A job, of its resource.
+pub fn job(resource: &Value) -> Result<Job, Error> {
+    let own: oem::Job = oem::of(resource)?;
+    let ended = match own.end {
+        Some(end) => Some((moment(resource, "/EndTime")?, end.into())),
+        None => None,
+    };
+    let kind: TaskKind = own.kind.into();
+    let word = match kind {
+        TaskKind::Rebuild => "rebuild",
+        TaskKind::Resync => "resync",
+        TaskKind::Scrub => "scrub",
+    };
+    Ok(Job {
+        id: text(resource, "/Id")?,
+        array: own.array_uuid,
+        task: Task {
+            id: format!("{}:{word}", own.array),
+            kind,
+            done_bytes: own.done_bytes,
+            total_bytes: own.total_bytes,
+            progress: match own.total_bytes {
+                0 => 1.0,
+                total => own.done_bytes as f64 / total as f64,
+            },
+            seconds_left: own.seconds_left,
+            state: own.state.into(),
+            problem: own.problem,
+            hindrance: own.hindrance.map(Into::into),
+        },
+        began: moment(resource, "/StartTime")?,
+        ended,
+    })
+}
+
+fn lacks(resource: &Value, pointer: &str) -> Error {
+    let id = optional(resource, "/@odata.id");
+    strange(&format!("{}: {pointer}", id.as_deref().unwrap_or("no resource")))
+}
+
+fn optional(resource: &Value, pointer: &str) -> Option<String> {
+    resource.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn text(resource: &Value, pointer: &str) -> Result<String, Error> {
+    optional(resource, pointer).ok_or_else(|| lacks(resource, pointer))
+}
+
+fn number(resource: &Value, pointer: &str) -> Result<u64, Error> {
+    let number = resource.pointer(pointer).and_then(Value::as_u64);
+    number.ok_or_else(|| lacks(resource, pointer))
+}
+
+fn moment(resource: &Value, pointer: &str) -> Result<u64, Error> {
+    dates::seconds(&text(resource, pointer)?).ok_or_else(|| lacks(resource, pointer))
+}

@@ -1,0 +1,168 @@
+//! A view becomes resources, and these the same view.
+
+use crate::read::{self, Fetched};
+use crate::routes::{self, Method, Resource};
+use crate::service::{render, uri};
+use crate::view::View;
+use crate::{oem, sample};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+const VIEWS: u64 = 400;
+
+fn get(view: &View, uri: &str) -> Value {
+    let found = routes::find(uri).expect(uri);
+    render(view, &found).expect(uri)
+}
+
+/// A collection with its members.
+fn expanded(view: &View, uri: &str) -> Value {
+    let mut collection = get(view, uri);
+    for member in collection["Members"].as_array_mut().expect("members") {
+        *member = get(view, member["@odata.id"].as_str().expect("a link"));
+    }
+    collection
+}
+
+fn fetch(view: &View) -> Fetched {
+    Fetched {
+        root: get(view, routes::ROOT),
+        manager: get(view, uri::MANAGER),
+        pools: expanded(view, uri::POOLS),
+        volumes: expanded(view, uri::VOLUMES),
+        drives: expanded(view, uri::DRIVES),
+        nvme: expanded(view, uri::NVME_CONNECTIONS),
+        nbd: expanded(view, uri::NBD_CONNECTIONS),
+        jobs: expanded(view, uri::JOBS),
+    }
+}
+
+#[test]
+fn a_view_comes_back() {
+    for seed in 0..VIEWS {
+        let view = sample::view(seed);
+        let text = serde_json::to_string(&fetch(&view).pools).expect("encodes");
+        let pools = serde_json::from_str(&text).expect("decodes");
+        let fetched = Fetched { pools, ..fetch(&view) };
+        let back = read::view(&fetched).expect("is read");
+        assert_eq!(back, view, "seed {seed}");
+        let printed = |view: &View| serde_json::to_string(&view.status).expect("encodes");
+        assert_eq!(printed(&back), printed(&view), "seed {seed}");
+    }
+}
+
+/// Every URI that a resource links to.
+fn linked(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(all) => all.iter().for_each(|value| linked(value, into)),
+        Value::Object(all) => {
+            into.extend(all.get("@odata.id").and_then(Value::as_str).map(str::to_owned));
+            all.values().for_each(|value| linked(value, into));
+        }
+        _ => {}
+    }
+}
+
+/// All resources that can be reached, by URI.
+fn reached(view: &View) -> BTreeMap<String, Value> {
+    let mut found: BTreeMap<String, Value> = BTreeMap::new();
+    let mut open = BTreeSet::from([routes::ROOT.to_owned()]);
+    while let Some(uri) = open.pop_first() {
+        let resource = get(view, &uri);
+        let mut next = BTreeSet::new();
+        linked(&resource, &mut next);
+        found.insert(uri, resource);
+        open.extend(next.into_iter().filter(|uri| !found.contains_key(uri)));
+    }
+    found
+}
+
+#[test]
+fn every_link_leads_to_a_resource_of_the_type_that_the_table_says() {
+    let mut kinds = BTreeSet::new();
+    for seed in 0..VIEWS / 10 {
+        for (uri, resource) in reached(&sample::view(seed)) {
+            let route = routes::find(&uri).expect(&uri).route;
+            kinds.insert(route.resource);
+            assert_eq!(resource["@odata.id"], json!(uri));
+            assert_eq!(resource["@odata.type"], json!(route.schema), "{uri}");
+            assert!(resource["Name"].is_string(), "{uri}");
+            if let Some(members) = resource.get("Members") {
+                let count = members.as_array().expect("an array").len();
+                assert_eq!(resource["Members@odata.count"], json!(count), "{uri}");
+            } else {
+                assert!(resource["Id"].is_string(), "{uri}");
+            }
+        }
+    }
+    let unreached: Vec<_> = routes::ROUTES
+        .iter()
+        .filter(|row| !row.schema.is_empty() && !kinds.contains(&row.resource))
+        .map(|row| row.resource)
+        .collect();
+    assert_eq!(unreached, []);
+}
+
+#[test]
+fn every_action_has_a_row() {
+    let mut acted = BTreeSet::new();
+    for seed in 0..VIEWS / 10 {
+        for (uri, resource) in reached(&sample::view(seed)) {
+            let Some(actions) = resource.get("Actions").and_then(Value::as_object) else {
+                continue;
+            };
+            let oem = actions.get("Oem").and_then(Value::as_object);
+            let all = actions.iter().chain(oem.into_iter().flatten());
+            for (name, action) in all.filter(|(name, _)| *name != "Oem") {
+                let target = action["target"].as_str().expect(name);
+                let found = routes::find(target).expect(target);
+                assert!(found.route.privilege(Method::Post).is_some(), "{target}");
+                assert!(target.starts_with(&uri), "{target} of {uri}");
+                assert!(target.ends_with(name.trim_start_matches('#')), "{target}: {name}");
+                acted.insert(found.route.resource);
+            }
+        }
+    }
+    let with_actions = routes::ROUTES.iter().filter(|row| row.uri.contains("/Actions/"));
+    assert_eq!(acted, with_actions.map(|row| row.resource).collect());
+}
+
+#[test]
+fn what_is_not_there_is_not_rendered() {
+    let view = sample::view(3);
+    for row in routes::ROUTES.iter().filter(|row| row.uri.contains('{')) {
+        for id in ["x", "nvme", "", "x-1", "ä"] {
+            let ids = vec![id.to_owned(), "y-1".to_owned()];
+            let found = routes::Match { route: row, ids };
+            let is_fabric = id == "nvme"
+                && matches!(
+                    row.resource,
+                    Resource::Fabric | Resource::Connections | Resource::Endpoints
+                );
+            assert_eq!(render(&view, &found).is_some(), is_fabric, "{} of {id}", row.uri);
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_read_is_told() {
+    let view = (0..).map(sample::view).find(|view| !view.status.arrays.is_empty());
+    let fetched = fetch(&view.expect("one has arrays"));
+    let mut pools = fetched.pools.clone();
+    pools["Members"][0]["Oem"]["Palisade"]["State"] = json!("Odd");
+    let error = read::view(&Fetched { pools, ..fetched.clone() }).expect_err("is no state");
+    assert!(error.error.contains("/StoragePools/") && error.error.contains("Odd"), "{error:?}");
+    let error = read::view(&Fetched { jobs: json!({}), ..fetched }).expect_err("no collection");
+    assert!(error.error.contains("Members"), "{error:?}");
+    assert!(read::view(&Fetched::default()).is_err());
+}
+
+#[test]
+fn extensions_say_their_type() {
+    let wrapped = oem::wrapped(&oem::Volume { array: "tank".to_owned(), unreadable_bytes: 0 });
+    assert_eq!(
+        wrapped,
+        json!({"Palisade": {"@odata.type": "#PalisadeVolume.v1_0_0.Volume", "Array": "tank",
+                            "UnreadableBytes": 0}})
+    );
+}

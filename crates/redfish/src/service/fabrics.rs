@@ -1,0 +1,277 @@
+//! Exports, as connections of two fabrics, and who is at their ends.
+
+use super::{Standing, collection, link, links, uri};
+use crate::oem;
+use crate::routes::ROOT;
+use crate::view::{Array, Export, View, Volume};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// The fabrics.
+pub(super) const ALL: [&str; 2] = ["nvme", "nbd"];
+
+pub(super) fn fabrics() -> Value {
+    let members = ALL.map(|id| format!("{}/{id}", uri::FABRICS));
+    collection(&format!("{ROOT}/Fabrics"), "FabricCollection", "Fabrics", members)
+}
+
+pub(super) fn fabric(id: &str) -> Option<Value> {
+    let (name, kind) = match id {
+        "nvme" => ("NVMe/TCP", "NVMeOverFabrics"),
+        "nbd" => ("NBD", "OEM"),
+        _ => return None,
+    };
+    let uri = format!("{}/{id}", uri::FABRICS);
+    Some(json!({
+        "@odata.id": uri,
+        "@odata.type": "#Fabric.v1_4_0.Fabric",
+        "Id": id,
+        "Name": name,
+        "FabricType": kind,
+        "Status": Standing::GOOD.status(),
+        "Connections": link(format!("{uri}/Connections")),
+        "Endpoints": link(format!("{uri}/Endpoints")),
+    }))
+}
+
+/// An export and where it belongs.
+pub(super) struct Own<'a> {
+    array: &'a Array,
+    export: &'a Export,
+    number: u32,
+}
+
+/// The exports of an array.
+pub(super) fn exports_of(array: &Array) -> impl Iterator<Item = Own<'_>> {
+    array.exports.iter().filter_map(move |export| {
+        let number = uri::export_number(&export.id)?;
+        Some(Own { array, export, number })
+    })
+}
+
+fn exports<'a>(view: &'a View, fabric: &'a str) -> impl Iterator<Item = Own<'a>> {
+    let all = view.status.arrays.iter().flat_map(exports_of);
+    all.filter(move |own| own.fabric() == fabric)
+}
+
+impl Own<'_> {
+    fn fabric(&self) -> &'static str {
+        if self.export.nvme.is_some() { "nvme" } else { "nbd" }
+    }
+
+    fn id(&self) -> String {
+        uri::connection_id(&self.array.uuid, self.number)
+    }
+
+    /// Its URI.
+    pub(super) fn uri(&self) -> String {
+        uri::connection(self.fabric(), &self.id())
+    }
+
+    /// Whether it serves this volume of its array.
+    pub(super) fn names(&self, volume: &Volume) -> bool {
+        self.export.volume == volume.name
+    }
+
+    /// What serves it.
+    fn target(&self) -> Option<End> {
+        let export = self.export;
+        match (&export.nvme, &export.nbd) {
+            (Some(nvme), _) => Some(End { role: Role::Subsystem, name: nvme.subsystem.clone() }),
+            (None, Some(nbd)) => Some(End { role: Role::Listener, name: nbd.clone() }),
+            (None, None) => None,
+        }
+    }
+
+    /// Hosts that may have it or have it, if they are known by name.
+    fn hosts(&self) -> BTreeSet<End> {
+        let Some(nvme) = &self.export.nvme else { return BTreeSet::new() };
+        let connected = nvme.connections.iter().map(|connection| &connection.host);
+        let named = nvme.hosts.iter().chain(connected).filter(|name| !name.is_empty());
+        named.map(|name| End { role: Role::Host, name: name.clone() }).collect()
+    }
+
+    /// The endpoints that serve it.
+    pub(super) fn targets(&self) -> Vec<String> {
+        self.target().iter().map(|end| end.uri(self.fabric())).collect()
+    }
+
+    /// The endpoints of its hosts.
+    pub(super) fn initiators(&self) -> Vec<String> {
+        self.hosts().iter().map(|end| end.uri(self.fabric())).collect()
+    }
+}
+
+pub(super) fn connections(view: &View, fabric: &str) -> Option<Value> {
+    let fabric = *ALL.iter().find(|own| **own == fabric)?;
+    let uri = format!("{}/{fabric}/Connections", uri::FABRICS);
+    let members = exports(view, fabric).map(|own| own.uri());
+    Some(collection(&uri, "ConnectionCollection", "Exports", members))
+}
+
+pub(super) fn connection(view: &View, fabric: &str, id: &str) -> Option<Value> {
+    let (array, number) = uri::connection_of(id)?;
+    let mut all = exports(view, fabric);
+    let own = all.find(|own| own.array.uuid == array && own.number == number)?;
+    let export = own.export;
+    let standing = match (export.serving, export.problem.is_some()) {
+        (true, false) => Standing::GOOD,
+        (true, true) => Standing::enabled("Warning"),
+        (false, _) => Standing { state: "UnavailableOffline", health: "Critical" },
+    };
+    let access = if export.serving { "Optimized" } else { "Unavailable" };
+    let mut volumes = own.array.volumes.iter();
+    let volume = volumes.find(|volume| own.names(volume)).map(|volume| {
+        json!({
+            "Volume": link(uri::volume(&volume.uuid)),
+            "AccessCapabilities": ["Read", "Write"],
+            "AccessState": access,
+        })
+    });
+    Some(json!({
+        "@odata.id": own.uri(),
+        "@odata.type": "#Connection.v1_4_0.Connection",
+        "Id": id,
+        "Name": export.id,
+        "ConnectionType": "Storage",
+        "Status": standing.status(),
+        "VolumeInfo": volume.into_iter().collect::<Vec<_>>(),
+        "Links": {
+            "InitiatorEndpoints": links(own.initiators()),
+            "TargetEndpoints": links(own.targets()),
+        },
+        "Oem": oem::wrapped(&oem::Connection::new(export, own.number)),
+    }))
+}
+
+/// What an endpoint is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    Subsystem,
+    Listener,
+    Host,
+}
+
+/// An end of connections.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct End {
+    role: Role,
+    name: String,
+}
+
+impl End {
+    fn id(&self) -> String {
+        let role = match self.role {
+            Role::Subsystem => "subsystem",
+            Role::Listener => "listener",
+            Role::Host => "host",
+        };
+        uri::endpoint_id(role, &self.name)
+    }
+
+    fn uri(&self, fabric: &str) -> String {
+        uri::endpoint(fabric, &self.id())
+    }
+}
+
+/// What is known of an endpoint.
+#[derive(Default)]
+struct Known {
+    connections: Vec<String>,
+    listeners: BTreeSet<String>,
+    controllers: BTreeSet<(String, u16)>,
+    is_served: bool,
+}
+
+/// The ends of a fabric's connections.
+fn ends(view: &View, fabric: &str) -> BTreeMap<End, Known> {
+    let mut ends: BTreeMap<End, Known> = BTreeMap::new();
+    for own in exports(view, fabric) {
+        let nvme = own.export.nvme.as_ref();
+        let mut at = |end: End| {
+            let known = ends.entry(end.clone()).or_default();
+            known.connections.push(own.uri());
+            known.is_served |= own.export.serving;
+            match end.role {
+                Role::Host => {
+                    let all = nvme.iter().flat_map(|nvme| {
+                        let hosts = nvme.connections.iter();
+                        hosts.map(|host| (&host.host, (nvme.subsystem.clone(), host.controller)))
+                    });
+                    let here = all.filter(|(host, _)| **host == end.name);
+                    known.controllers.extend(here.map(|(_, controller)| controller));
+                }
+                Role::Subsystem => {
+                    known.listeners.extend(nvme.iter().flat_map(|nvme| nvme.listeners.clone()));
+                }
+                Role::Listener => {
+                    known.listeners.insert(end.name);
+                }
+            }
+        };
+        own.target().into_iter().for_each(&mut at);
+        own.hosts().into_iter().for_each(&mut at);
+    }
+    ends
+}
+
+pub(super) fn endpoints(view: &View, fabric: &str) -> Option<Value> {
+    let fabric = *ALL.iter().find(|own| **own == fabric)?;
+    let uri = format!("{}/{fabric}/Endpoints", uri::FABRICS);
+    let ends = ends(view, fabric);
+    let members = ends.keys().map(|end| end.uri(fabric));
+    Some(collection(&uri, "EndpointCollection", "Endpoints", members))
+}
+
+pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
+    let (end, known) = ends(view, fabric).into_iter().find(|(end, _)| end.id() == id)?;
+    let is_there = match end.role {
+        Role::Host => !known.controllers.is_empty(),
+        Role::Subsystem | Role::Listener => known.is_served,
+    };
+    let state = if is_there { "Enabled" } else { "StandbyOffline" };
+    let mut resource = json!({
+        "@odata.id": end.uri(fabric),
+        "@odata.type": "#Endpoint.v1_8_2.Endpoint",
+        "Id": id,
+        "Name": end.name,
+        "EndpointProtocol": if fabric == "nvme" { "NVMeOverFabrics" } else { "OEM" },
+        "Status": Standing { state, health: "OK" }.status(),
+        "ConnectedEntities": [entity(end.role)],
+        "IPTransportDetails": known.listeners.iter().filter_map(|at| transport(at)).collect::<Vec<_>>(),
+        "Links": {"Connections": links(known.connections)},
+        "Oem": oem::wrapped(&oem::Endpoint {
+            controllers: known.controllers.len() as u64,
+            listeners: known.listeners.into_iter().collect(),
+        }),
+    });
+    if end.role != Role::Listener {
+        let name = json!([{"DurableName": end.name, "DurableNameFormat": "NQN"}]);
+        super::put(&mut resource, "Identifiers", name);
+    }
+    Some(resource)
+}
+
+fn entity(role: Role) -> Value {
+    match role {
+        Role::Host => json!({"EntityType": "StorageInitiator", "EntityRole": "Initiator"}),
+        Role::Subsystem | Role::Listener => json!({
+            "EntityType": "StorageSubsystem",
+            "EntityRole": "Target",
+            "EntityLink": link(uri::STORAGE),
+        }),
+    }
+}
+
+/// A listener at an address of IP; none for a path or a name.
+fn transport(listener: &str) -> Option<Value> {
+    let at: SocketAddr = listener.parse().ok()?;
+    let (property, address) = match at {
+        SocketAddr::V4(at) => ("IPv4Address", at.ip().to_string()),
+        SocketAddr::V6(at) => ("IPv6Address", at.ip().to_string()),
+    };
+    Some(json!({
+        "TransportProtocol": "TCP", "Port": at.port(), property: {"Address": address},
+    }))
+}

@@ -1,0 +1,125 @@
+//! The machine, the daemon and the one Storage.
+
+use super::{Standing, collection, link, links, pools, uri};
+use crate::dates;
+use crate::oem;
+use crate::routes::ROOT;
+use crate::view::View;
+use serde_json::{Value, json};
+
+pub(super) fn systems() -> Value {
+    let members = [uri::SYSTEM.to_owned()];
+    let name = "Machines";
+    collection(&format!("{ROOT}/Systems"), "ComputerSystemCollection", name, members)
+}
+
+pub(super) fn system(view: &View) -> Value {
+    json!({
+        "@odata.id": uri::SYSTEM,
+        "@odata.type": "#ComputerSystem.v1_28_0.ComputerSystem",
+        "Id": "local",
+        "Name": "The machine that the daemon runs on",
+        "HostName": super::named(&view.server.name),
+        "PowerState": "On",
+        "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view)},
+        "Storage": link(format!("{}/Storage", uri::SYSTEM)),
+        "Links": {
+            "Chassis": [link(uri::CHASSIS)],
+            "ManagedBy": [link(uri::MANAGER)],
+        },
+    })
+}
+
+pub(super) fn storages() -> Value {
+    let at = format!("{}/Storage", uri::SYSTEM);
+    collection(&at, "StorageCollection", "Storage", [uri::STORAGE.to_owned()])
+}
+
+pub(super) fn storage(view: &View) -> Value {
+    let drives = links(view.drives.iter().map(|known| uri::drive(&known.id)));
+    json!({
+        "@odata.id": uri::STORAGE,
+        "@odata.type": "#Storage.v1_22_0.Storage",
+        "Id": "palisade",
+        "Name": "Palisade",
+        "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view)},
+        "StoragePools": link(uri::POOLS),
+        "Volumes": link(uri::VOLUMES),
+        "Drives@odata.count": drives.len(),
+        "Drives": drives,
+        "Links": {"Enclosures": [link(uri::CHASSIS)]},
+        "Actions": {"Oem": {
+            "#PalisadeStorage.FindDrives": {
+                "target": format!("{}/Actions/Oem/PalisadeStorage.FindDrives", uri::STORAGE),
+            },
+        }},
+    })
+}
+
+pub(super) fn chassis_all() -> Value {
+    let members = [uri::CHASSIS.to_owned()];
+    collection(&format!("{ROOT}/Chassis"), "ChassisCollection", "Housings", members)
+}
+
+pub(super) fn chassis(view: &View) -> Value {
+    let drives = links(view.drives.iter().map(|known| uri::drive(&known.id)));
+    json!({
+        "@odata.id": uri::CHASSIS,
+        "@odata.type": "#Chassis.v1_28_0.Chassis",
+        "Id": "local",
+        "Name": "The housing of the machine's drives",
+        "ChassisType": "Other",
+        "PowerState": "On",
+        "Status": Standing::GOOD.status(),
+        "Drives": link(uri::DRIVES),
+        "Links": {
+            "ComputerSystems": [link(uri::SYSTEM)],
+            "ManagedBy": [link(uri::MANAGER)],
+            "Storage": [link(uri::STORAGE)],
+            "Drives@odata.count": drives.len(),
+            "Drives": drives,
+        },
+    })
+}
+
+pub(super) fn managers() -> Value {
+    let members = [uri::MANAGER.to_owned()];
+    collection(&format!("{ROOT}/Managers"), "ManagerCollection", "Daemons", members)
+}
+
+pub(super) fn manager(view: &View) -> Value {
+    let (server, status) = (&view.server, &view.status);
+    let standing = match (status.ready, status.next.is_empty()) {
+        (false, _) => Standing { state: "Starting", health: "OK" },
+        (true, true) => Standing::GOOD,
+        (true, false) => Standing::enabled("Warning"),
+    };
+    let mut manager = json!({
+        "@odata.id": uri::MANAGER,
+        "@odata.type": "#Manager.v1_25_0.Manager",
+        "Id": "palisade",
+        "Name": "The Palisade daemon",
+        "ManagerType": "Service",
+        "Model": "Palisade",
+        "FirmwareVersion": status.version,
+        "DateTime": dates::text(server.now),
+        "LastResetTime": dates::text(server.since),
+        "Status": standing.status(),
+        "Links": {
+            "ManagerForServers": [link(uri::SYSTEM)],
+            "ManagerForChassis": [link(uri::CHASSIS)],
+            "ManagerForFabrics": links(super::fabrics::ALL.map(|id| format!("{}/{id}", uri::FABRICS))),
+        },
+        "Oem": oem::wrapped(&oem::Manager::from(status)),
+    });
+    super::put_named(&mut manager, "ServiceEntryPointUUID", &server.uuid);
+    super::put_named(&mut manager, "ServiceIdentification", &server.name);
+    manager
+}
+
+/// The worst health of any array.
+fn worst(view: &View) -> &'static str {
+    let healths = || view.status.arrays.iter().map(|array| pools::standing(array).health);
+    let is_there = |health: &&&str| healths().any(|own| own == **health);
+    ["Critical", "Warning"].iter().find(is_there).copied().unwrap_or("OK")
+}

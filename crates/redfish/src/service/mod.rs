@@ -1,0 +1,138 @@
+//! Resources, made of the view: what a GET answers.
+//!
+//! Purpose: standard properties as DMTF's and SNIA's schemas have them, and what these lack under
+//! `Oem.Palisade` (see [`crate::oem`]). [`crate::read`] is the way back.
+//!
+//! Invariant: nobody is asked. A resource that refers to another refers to one that is there in
+//! the same view.
+
+use crate::routes::{Match, Resource};
+use crate::schema;
+use crate::view::View;
+use serde_json::{Value, json};
+
+mod drives;
+mod fabrics;
+mod jobs;
+mod machine;
+mod pools;
+mod root;
+pub mod uri;
+mod volumes;
+
+/// The resource, if there is one. Texts other than JSON are not among them.
+pub fn render(view: &View, found: &Match) -> Option<Value> {
+    use Resource as R;
+    let id = found.id(0);
+    match found.route.resource {
+        R::Versions => Some(root::versions()),
+        R::ServiceRoot => Some(root::service_root(view)),
+        R::Odata => Some(root::odata()),
+        R::Systems => Some(machine::systems()),
+        R::System => Some(machine::system(view)),
+        R::Storages => Some(machine::storages()),
+        R::Storage => Some(machine::storage(view)),
+        R::Pools => Some(pools::pools(view)),
+        R::Pool => pools::pool(view, id),
+        R::CapacitySource => pools::capacity_source(view, id),
+        R::ProvidingDrives => pools::providing_drives(view, id),
+        R::AllocatedVolumes => pools::allocated_volumes(view, id),
+        R::Volumes => Some(volumes::volumes(view)),
+        R::Volume => volumes::volume(view, id),
+        R::ChassisAll => Some(machine::chassis_all()),
+        R::Chassis => Some(machine::chassis(view)),
+        R::Drives => Some(drives::drives(view)),
+        R::Drive => drives::drive(view, id),
+        R::Managers => Some(machine::managers()),
+        R::Manager => Some(machine::manager(view)),
+        R::Fabrics => Some(fabrics::fabrics()),
+        R::Fabric => fabrics::fabric(id),
+        R::Connections => fabrics::connections(view, id),
+        R::Connection => fabrics::connection(view, id, found.id(1)),
+        R::Endpoints => fabrics::endpoints(view, id),
+        R::Endpoint => fabrics::endpoint(view, id, found.id(1)),
+        R::JobService => Some(jobs::service(view)),
+        R::Jobs => Some(jobs::jobs(view)),
+        R::Job => jobs::job(view, id),
+        R::SessionService => Some(root::session_service()),
+        R::Sessions => Some(root::sessions()),
+        R::JsonSchemas => Some(schema::collection()),
+        R::JsonSchema => schema::file(id),
+        R::JsonSchemaText => schema::json(found.id(1)),
+        R::Metadata | R::CsdlFile => None,
+        R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
+        R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
+    }
+}
+
+/// A reference.
+fn link(uri: impl Into<String>) -> Value {
+    json!({"@odata.id": uri.into()})
+}
+
+/// References.
+fn links(uris: impl IntoIterator<Item = String>) -> Vec<Value> {
+    uris.into_iter().map(link).collect()
+}
+
+/// A text, or nothing where it is empty.
+fn named(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Adds a property.
+fn put(resource: &mut Value, property: &str, value: Value) {
+    if let Some(resource) = resource.as_object_mut() {
+        resource.insert(property.to_owned(), value);
+    }
+}
+
+/// Adds a property whose text is not empty; schemas want the others left out.
+fn put_named(resource: &mut Value, property: &str, text: &str) {
+    if let Some(text) = named(text) {
+        put(resource, property, json!(text));
+    }
+}
+
+/// A collection of `schema`s, such as `StoragePoolCollection`.
+fn collection(
+    uri: &str,
+    schema: &str,
+    name: &str,
+    members: impl IntoIterator<Item = String>,
+) -> Value {
+    let members = links(members);
+    json!({
+        "@odata.id": uri,
+        "@odata.type": format!("#{schema}.{schema}"),
+        "Name": name,
+        "Members@odata.count": members.len(),
+        "Members": members,
+    })
+}
+
+/// How something is, in two words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Standing {
+    state: &'static str,
+    health: &'static str,
+}
+
+impl Standing {
+    const GOOD: Self = Self::enabled("OK");
+
+    const fn enabled(health: &'static str) -> Self {
+        Self { state: "Enabled", health }
+    }
+
+    fn status(self) -> Value {
+        json!({"State": self.state, "Health": self.health})
+    }
+}
+
+/// How many hundredths of `whole` a part is; all of nothing.
+fn percent(part: u64, whole: u64) -> u64 {
+    let hundredths = u128::from(part.min(whole)) * 100;
+    let percent = hundredths.checked_div(u128::from(whole)).unwrap_or(100);
+    u64::try_from(percent).unwrap_or(100)
+}

@@ -1,0 +1,186 @@
+//! Arrays, as pools.
+
+use super::{Standing, collection, link, percent, uri};
+use crate::dates;
+use crate::oem;
+use crate::view::{Array, ArrayState, LastScrub, SlotInfo, View};
+use serde_json::{Value, json};
+
+const ACTIONS: [&str; 5] = ["Stop", "Assemble", "FailDrive", "ReplaceDrive", "Scrub"];
+
+pub(super) fn pools(view: &View) -> Value {
+    let members = view.status.arrays.iter().map(|array| uri::pool(&array.uuid));
+    collection(uri::POOLS, "StoragePoolCollection", "Arrays", members)
+}
+
+pub(super) fn find<'a>(view: &'a View, uuid: &str) -> Option<&'a Array> {
+    view.status.arrays.iter().find(|array| array.uuid == uuid)
+}
+
+pub(super) fn pool(view: &View, uuid: &str) -> Option<Value> {
+    let array = find(view, uuid)?;
+    let uri = uri::pool(uuid);
+    let consumed = array.size_bytes.saturating_sub(array.free_bytes);
+    Some(json!({
+        "@odata.id": uri,
+        "@odata.type": "#StoragePool.v1_9_2.StoragePool",
+        "Id": uuid,
+        "Name": array.name,
+        "Identifier": {"DurableName": uuid, "DurableNameFormat": "UUID"},
+        "Status": standing(array).status(),
+        "SupportedRAIDTypes": [raid_type(&array.level)],
+        "SupportedProvisioningPolicies": ["Fixed"],
+        "MaxBlockSizeBytes": array.block_bytes,
+        "Capacity": {"Data": {"AllocatedBytes": array.size_bytes, "ConsumedBytes": consumed}},
+        "RemainingCapacityPercent": percent(array.free_bytes, array.size_bytes),
+        "CapacitySources@odata.count": 1,
+        "CapacitySources": [source(array)],
+        "AllocatedVolumes": link(format!("{uri}/AllocatedVolumes")),
+        "Links": {"OwningStorageResource": link(uri::STORAGE)},
+        "Actions": {"Oem": actions(&uri)},
+        "Oem": oem::wrapped(&extension(view, array)),
+    }))
+}
+
+fn actions(uri: &str) -> Value {
+    let mut all = serde_json::Map::new();
+    for name in ACTIONS {
+        let mut action = json!({
+            "target": format!("{uri}/Actions/Oem/PalisadeStoragePool.{name}"),
+        });
+        if name == "Scrub" {
+            super::put(&mut action, "Mode@Redfish.AllowableValues", json!(["Check", "Repair"]));
+        }
+        all.insert(format!("#PalisadeStoragePool.{name}"), action);
+    }
+    Value::Object(all)
+}
+
+/// How an array is.
+pub(super) fn standing(array: &Array) -> Standing {
+    let has_lost = !array.unreadable.is_empty() || !array.warnings.is_empty();
+    match array.state {
+        ArrayState::Optimal if has_lost => Standing::enabled("Warning"),
+        ArrayState::Optimal => Standing::GOOD,
+        ArrayState::Degraded => Standing::enabled("Warning"),
+        ArrayState::Failed => Standing::enabled("Critical"),
+        ArrayState::Stopped => {
+            let health = if array.problem.is_some() { "Warning" } else { "OK" };
+            Standing { state: "StandbyOffline", health }
+        }
+    }
+}
+
+/// A level, as the schema of volumes names it.
+pub(super) fn raid_type(level: &str) -> &'static str {
+    match level {
+        "0" => "RAID0",
+        "1" => "RAID1",
+        "5" => "RAID5",
+        "6" => "RAID6",
+        "10" => "RAID10",
+        _ => "None",
+    }
+}
+
+pub(super) fn capacity_source(view: &View, uuid: &str) -> Option<Value> {
+    find(view, uuid).map(source)
+}
+
+fn source(array: &Array) -> Value {
+    let uri = format!("{}/CapacitySources/1", uri::pool(&array.uuid));
+    json!({
+        "@odata.id": uri,
+        "@odata.type": "#Capacity.v1_2_2.CapacitySource",
+        "Id": "1",
+        "Name": format!("Drives of {}", array.name),
+        "ProvidedCapacity": {"Data": {"AllocatedBytes": array.size_bytes}},
+        "ProvidingDrives": link(format!("{uri}/ProvidingDrives")),
+    })
+}
+
+pub(super) fn providing_drives(view: &View, uuid: &str) -> Option<Value> {
+    let array = find(view, uuid)?;
+    let uri = format!("{}/CapacitySources/1/ProvidingDrives", uri::pool(uuid));
+    let name = format!("Drives of {}", array.name);
+    Some(collection(&uri, "DriveCollection", &name, drive_uris(view, array)))
+}
+
+/// The drives of an array's slots.
+pub(super) fn drive_uris(view: &View, array: &Array) -> Vec<String> {
+    array.slots.iter().filter_map(|slot| drive_uri(view, slot)).collect()
+}
+
+fn drive_uri(view: &View, slot: &SlotInfo) -> Option<String> {
+    let path = slot.drive.as_deref()?;
+    let known = view.drives.iter().find(|known| known.drive.path == path)?;
+    Some(uri::drive(&known.id))
+}
+
+pub(super) fn allocated_volumes(view: &View, uuid: &str) -> Option<Value> {
+    let array = find(view, uuid)?;
+    let uri = format!("{}/AllocatedVolumes", uri::pool(uuid));
+    let members = array.volumes.iter().map(|volume| uri::volume(&volume.uuid));
+    let name = format!("Volumes of {}", array.name);
+    Some(collection(&uri, "VolumeCollection", &name, members))
+}
+
+fn extension(view: &View, array: &Array) -> oem::StoragePool {
+    let own = view.jobs.iter().filter(|job| job.ended.is_none() && job.array == array.uuid);
+    let unreadable = |range: &crate::view::Unreadable| oem::Unreadable {
+        volume: range.volume.clone(),
+        offset_bytes: range.offset,
+        length_bytes: range.length,
+        reason: range.reason.into(),
+    };
+    oem::StoragePool {
+        level: array.level.clone(),
+        state: array.state.into(),
+        strip_size_bytes: array.strip_bytes,
+        block_size_bytes: array.block_bytes,
+        epoch: array.epoch,
+        unclean: array.unclean,
+        crash_safe: array.crash_safe,
+        problem: array.problem.clone(),
+        warnings: array.warnings.clone(),
+        slots: array.slots.iter().map(|info| slot(view, info)).collect(),
+        jobs: own.map(|job| oem::Link { id: uri::job(&job.id) }).collect(),
+        last_scrub: array.last_scrub.as_ref().map(scrub),
+        unreadable: array.unreadable.iter().map(unreadable).collect(),
+        region_map: array.region_map.map(|map| oem::RegionMap {
+            written_bytes: map.written_bytes,
+            dirty_regions: map.dirty_regions,
+            lost_pages: map.lost_pages,
+        }),
+        drive_requests: array.drive_io.iter().map(oem::DriveRequests::from).collect(),
+    }
+}
+
+fn slot(view: &View, info: &SlotInfo) -> oem::Slot {
+    oem::Slot {
+        slot: info.slot,
+        state: info.state.into(),
+        drive: drive_uri(view, info).map(|id| oem::Link { id }),
+        path: info.drive.clone(),
+        serial_number: super::named(&info.serial).map(str::to_owned),
+        read_errors: info.read_errors,
+        rewritten: info.rewritten,
+        wrong_strips: info.wrong_strips,
+        failures: info.failures,
+        timeouts: info.timeouts,
+        reason: info.reason.clone(),
+        quarantined: info.quarantined,
+    }
+}
+
+fn scrub(last: &LastScrub) -> oem::Scrub {
+    oem::Scrub {
+        checked_bytes: last.checked_bytes,
+        uncompared_bytes: last.uncompared_bytes,
+        mismatches: last.mismatches,
+        repaired: last.repaired,
+        unlocated: last.unlocated,
+        unreadable: last.unreadable,
+        end_time: dates::text(last.ended),
+    }
+}

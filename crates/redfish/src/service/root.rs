@@ -1,0 +1,96 @@
+//! The service itself: where everything begins.
+
+use super::{collection, link, uri};
+use crate::routes::ROOT;
+use crate::view::View;
+use serde_json::{Value, json};
+
+/// The version of the protocol (DSP0266).
+const PROTOCOL: &str = "1.22.0";
+
+/// Levels of `$expand`.
+const LEVELS: u64 = 3;
+
+/// The versions that are served.
+pub(super) fn versions() -> Value {
+    json!({"v1": format!("{ROOT}/")})
+}
+
+pub(super) fn service_root(view: &View) -> Value {
+    let server = &view.server;
+    let mut root = json!({
+        "@odata.id": ROOT,
+        "@odata.type": "#ServiceRoot.v1_21_0.ServiceRoot",
+        "Id": "RootService",
+        "Name": "Palisade",
+        "Product": "Palisade",
+        "RedfishVersion": PROTOCOL,
+        "ProtocolFeaturesSupported": {
+            "ExpandQuery": {
+                "ExpandAll": true, "Links": true, "NoLinks": true, "Levels": true,
+                "MaxLevels": LEVELS,
+            },
+            "SelectQuery": true,
+            "FilterQuery": true,
+            "FilterQueryComparisonOperations": true,
+            "FilterQueryCompoundOperations": true,
+            "TopSkipQuery": true,
+            "OnlyMemberQuery": true,
+            "ExcerptQuery": false,
+            "IncludeOriginOfConditionQuery": false,
+            "ClientContextQuery": false,
+            "MultipleHTTPRequests": true,
+            "DeepOperations": {"DeepPATCH": false, "DeepPOST": false},
+        },
+        "Systems": link(format!("{ROOT}/Systems")),
+        "Chassis": link(format!("{ROOT}/Chassis")),
+        "Managers": link(format!("{ROOT}/Managers")),
+        "Fabrics": link(uri::FABRICS),
+        "JobService": link(format!("{ROOT}/JobService")),
+        "SessionService": link(format!("{ROOT}/SessionService")),
+        "JsonSchemas": link(format!("{ROOT}/JsonSchemas")),
+        "Links": {
+            "Sessions": link(format!("{ROOT}/SessionService/Sessions")),
+            "ManagerProvidingService": link(uri::MANAGER),
+        },
+    });
+    super::put_named(&mut root, "UUID", &server.uuid);
+    super::put_named(&mut root, "ServiceIdentification", &server.name);
+    root
+}
+
+/// OData's service document (DSP0266, "OData service document").
+pub(super) fn odata() -> Value {
+    let singleton = |name: &str, tail: &str| json!({"name": name, "kind": "Singleton", "url": format!("{ROOT}{tail}")});
+    json!({
+        "@odata.context": format!("{ROOT}/$metadata"),
+        "value": [
+            singleton("Service", "/"),
+            singleton("Systems", "/Systems"),
+            singleton("Chassis", "/Chassis"),
+            singleton("Managers", "/Managers"),
+            singleton("Fabrics", "/Fabrics"),
+            singleton("JobService", "/JobService"),
+            singleton("SessionService", "/SessionService"),
+            singleton("JsonSchemas", "/JsonSchemas"),
+            singleton("Sessions", "/SessionService/Sessions"),
+        ],
+    })
+}
+
+/// Sessions need accounts, of which there are none.
+pub(super) fn session_service() -> Value {
+    json!({
+        "@odata.id": format!("{ROOT}/SessionService"),
+        "@odata.type": "#SessionService.v1_2_0.SessionService",
+        "Id": "SessionService",
+        "Name": "Sessions",
+        "ServiceEnabled": false,
+        "Status": {"State": "Disabled", "Health": "OK"},
+        "Sessions": link(format!("{ROOT}/SessionService/Sessions")),
+    })
+}
+
+pub(super) fn sessions() -> Value {
+    collection(&format!("{ROOT}/SessionService/Sessions"), "SessionCollection", "Sessions", [])
+}

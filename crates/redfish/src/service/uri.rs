@@ -1,0 +1,111 @@
+//! URIs of resources, and the identifiers in them.
+
+use crate::routes::encoded;
+
+/// The machine.
+pub const SYSTEM: &str = "/redfish/v1/Systems/local";
+/// The engine: the one Storage.
+pub const STORAGE: &str = "/redfish/v1/Systems/local/Storage/palisade";
+/// All arrays.
+pub const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
+/// All volumes.
+pub const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
+/// The machine's housing.
+pub const CHASSIS: &str = "/redfish/v1/Chassis/local";
+/// All drives.
+pub const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
+/// The daemon.
+pub const MANAGER: &str = "/redfish/v1/Managers/palisade";
+/// All fabrics.
+pub const FABRICS: &str = "/redfish/v1/Fabrics";
+/// Exports over NVMe.
+pub const NVME_CONNECTIONS: &str = "/redfish/v1/Fabrics/nvme/Connections";
+/// Exports over NBD.
+pub const NBD_CONNECTIONS: &str = "/redfish/v1/Fabrics/nbd/Connections";
+/// All jobs.
+pub const JOBS: &str = "/redfish/v1/JobService/Jobs";
+
+/// An array, by its UUID.
+pub fn pool(uuid: &str) -> String {
+    format!("{POOLS}/{}", encoded(uuid))
+}
+
+/// A volume, by its UUID.
+pub fn volume(uuid: &str) -> String {
+    format!("{VOLUMES}/{}", encoded(uuid))
+}
+
+/// A drive, by its identifier.
+pub fn drive(id: &str) -> String {
+    format!("{DRIVES}/{}", encoded(id))
+}
+
+/// A job, by its identifier.
+pub fn job(id: &str) -> String {
+    format!("{JOBS}/{}", encoded(id))
+}
+
+/// An export of a fabric, by the identifier that [`connection_id`] gives.
+pub fn connection(fabric: &str, id: &str) -> String {
+    format!("{FABRICS}/{fabric}/Connections/{}", encoded(id))
+}
+
+/// An endpoint of a fabric, by the identifier that [`endpoint_id`] gives.
+pub fn endpoint(fabric: &str, id: &str) -> String {
+    format!("{FABRICS}/{fabric}/Endpoints/{}", encoded(id))
+}
+
+/// The identifier of an export: its array's UUID and its number there.
+pub fn connection_id(array: &str, number: u32) -> String {
+    format!("{array}-{number}")
+}
+
+/// The array's UUID and the export's number that an identifier stands for.
+pub fn connection_of(id: &str) -> Option<(&str, u32)> {
+    let (array, number) = id.rsplit_once('-')?;
+    let number = number.parse().ok()?;
+    (connection_id(array, number) == id).then_some((array, number))
+}
+
+/// The number of an export that the view calls `ARRAY:NUMBER`.
+pub fn export_number(id: &str) -> Option<u32> {
+    id.rsplit_once(':')?.1.parse().ok()
+}
+
+/// The identifier of an endpoint: its role, and its name without what a URI would have encoded. No
+/// two names have one.
+pub fn endpoint_id(role: &str, name: &str) -> String {
+    let mut id = format!("{role}-");
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' => id.push(char::from(byte)),
+            b':' => id.push('~'),
+            other => id.push_str(&format!("_{other:02X}")),
+        }
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exports_are_named_by_array_and_number() {
+        assert_eq!(connection_of(&connection_id("a-b", 7)), Some(("a-b", 7)));
+        for id in ["", "a", "a-", "a-x", "a-+1", "a-01", "a-4294967296"] {
+            assert_eq!(connection_of(id), None, "{id}");
+        }
+        assert_eq!(export_number("a:b:3"), Some(3));
+        assert_eq!(export_number("a3"), None);
+    }
+
+    #[test]
+    fn endpoints_have_identifiers_of_their_own() {
+        let names = ["nqn.a:b", "nqn.a-b", "nqn.a~b", "nqn.a_b", "nqn.a_3Ab", "nqn.a/b", "ä"];
+        let ids: std::collections::BTreeSet<_> =
+            names.iter().map(|name| endpoint_id("host", name)).collect();
+        assert_eq!(ids.len(), names.len(), "{ids:?}");
+        assert!(ids.iter().all(|id| encoded(id) == *id), "{ids:?}");
+    }
+}
