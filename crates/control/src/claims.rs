@@ -14,14 +14,15 @@
 use crate::api::{self, Error};
 use crate::convert;
 use crate::failure::CHECK_DRIVE;
-use crate::inventory::{self, Inventory, Known, Places};
+use crate::inventory::{self, Found, Inventory, Known, Places};
 use crate::look::{self, LookError, canonical};
 use crate::manager::Manager;
+use crate::nameplate::{self, Stamp};
 use crate::pattern;
 use crate::probe;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tokio::sync::MutexGuard;
 use units::Uuid;
@@ -58,8 +59,20 @@ impl Manager {
     }
 
     /// Every path that the configuration names now.
-    fn configured(&self) -> Vec<PathBuf> {
-        self.patterns.iter().flat_map(|pattern| pattern::expand(pattern)).collect()
+    fn configured(&self) -> Vec<Found> {
+        self.note_configured(configured(&self.patterns))
+    }
+
+    /// The same, looked up aside: what was named last, if that takes too long.
+    async fn configured_aside(&self) -> Option<Vec<Found>> {
+        let patterns = self.patterns.clone();
+        let found = look::within(look::LOOK, vec![move || configured(&patterns)]).await;
+        Some(self.note_configured(found.into_iter().next()??))
+    }
+
+    fn note_configured(&self, found: Vec<Found>) -> Vec<Found> {
+        *self.named_paths() = found.iter().map(|found| found.canonical.clone()).collect();
+        found
     }
 
     /// Looks at known drives that nobody has, all at once. Answers with those that can't be.
@@ -84,18 +97,64 @@ impl Manager {
     /// array has excluded; forgets what it no longer names and holds no record. Answers with what
     /// can't be opened.
     pub(crate) async fn scan(&self) -> Result<Vec<LookError>, Error> {
+        self.look_again(true).await
+    }
+
+    /// The same; unless `all` are meant, only at those that may have changed since the last look.
+    pub(crate) async fn look_again(&self, all: bool) -> Result<Vec<LookError>, Error> {
+        let configured = self.configured_aside().await;
         let turn = self.turn().await?;
         let named: Vec<String> = {
             let mut inventory = self.inventory();
-            let named: Vec<String> =
-                self.configured().iter().map(|path| inventory.add(path)).collect();
+            let named: Option<Vec<String>> =
+                configured.map(|found| found.iter().map(|f| inventory.add_found(f)).collect());
             let placed = |k: &Known| turn.places.by_path.contains_key(&k.path);
-            let held = |k: &Known| k.is_reserved() || placed(k) || k.content.record.is_some();
-            inventory.retain(|k| held(k) || named.contains(&k.path));
+            let held = |k: &Known| {
+                k.is_reserved() || placed(k) || k.content.record.is_some() || k.is_asked_for()
+            };
+            if let Some(named) = named {
+                inventory.retain(|k| held(k) || named.contains(&k.path));
+            }
             let idle = |k: &&Known| !k.is_reserved() && !placed(k);
             inventory.iter().filter(idle).map(|k| k.path.clone()).collect()
         };
-        Ok(self.look(&turn, &named, false).await)
+        let due = if all { named } else { self.due(named).await };
+        Ok(self.look(&turn, &due, false).await)
+    }
+
+    /// Those of known drives that may have changed since they were looked at.
+    async fn due(&self, paths: Vec<String>) -> Vec<String> {
+        let look = move || {
+            let stamp = |path: String| {
+                let stamp = nameplate::stamp(Path::new(nameplate::SYSFS), Path::new(&path));
+                (path, stamp)
+            };
+            paths.into_iter().map(stamp).collect::<Vec<_>>()
+        };
+        let stamped = look::within(look::LOOK, vec![look]).await.into_iter().flatten().flatten();
+        let inventory = self.inventory();
+        let is_due = |(path, stamp): &(String, Option<Stamp>)| {
+            inventory.at(path).is_some_and(|known| known.is_due(stamp.as_ref()))
+        };
+        stamped.filter(is_due).map(|(path, _)| path).collect()
+    }
+
+    /// Looks at a drive that somebody asks for by its path, if nobody has it and it was never
+    /// looked at; answers with the path that it is known by.
+    pub(crate) async fn look_for(&self, path: &str) -> Result<String, Error> {
+        let known = self.named_drive(path)?;
+        let turn = self.turn().await?;
+        let is_new = {
+            let mut inventory = self.inventory();
+            inventory.ask_for(&known);
+            let is_new = inventory.at(&known).is_some_and(Known::is_new);
+            is_new
+        };
+        if is_new {
+            // What can't be opened is remembered with its problem.
+            let _ = self.look(&turn, std::slice::from_ref(&known), false).await;
+        }
+        Ok(known)
     }
 
     /// All drives.
@@ -108,10 +167,14 @@ impl Manager {
 
     /// Warns of an array's drives that the configuration does not name.
     pub(crate) fn warn(&self, arrays: &mut [api::Array]) {
-        let named: Vec<PathBuf> = self.configured().iter().map(|path| canonical(path)).collect();
+        let (inventory, named) = (self.inventory(), self.named_paths());
+        let is_named = |path: &str| {
+            let real = inventory.at(path).map_or(Path::new(path), Known::real);
+            named.iter().any(|named| named == real)
+        };
         for array in arrays {
             let drives = array.slots.iter().filter_map(|slot| slot.drive.as_deref());
-            let unnamed = drives.filter(|path| !named.contains(&canonical(Path::new(path))));
+            let unnamed = drives.filter(|path| !is_named(path));
             array.warnings.extend(unnamed.map(|path| {
                 format!(
                     "{path} is not in the daemon's configuration, and would be missing at its \
@@ -126,8 +189,8 @@ impl Manager {
         let kind = std::fs::metadata(path).map(|found| found.file_type());
         let kind = kind.map_err(|error| no_drive(format!("{path}: {error}")))?;
         let real = canonical(Path::new(path));
-        match self.configured().into_iter().find(|named| canonical(named) == real) {
-            Some(named) => Ok(self.inventory().add(&named)),
+        match self.configured().into_iter().find(|named| named.canonical == real) {
+            Some(named) => Ok(self.inventory().add_found(&named)),
             None if kind.is_dir() => Err(no_drive(format!("{path} is not a block device or file"))),
             None => Ok(self.inventory().add(Path::new(path))),
         }
@@ -290,7 +353,7 @@ impl Manager {
 
     /// Erases the records of a drive that no running array counts on, what is foreign only if that
     /// is said. Answers with what was on it.
-    pub async fn wipe(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
+    pub(crate) async fn wipe_drive(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
         let stranger = || {
             Error::refused(
                 format!("{} is in use by another process, or mounted", request.path),
@@ -345,6 +408,12 @@ impl Manager {
         };
         done.into_iter().map(problem).collect()
     }
+}
+
+/// What these patterns name now.
+fn configured(patterns: &[String]) -> Vec<Found> {
+    let paths = patterns.iter().flat_map(|pattern| pattern::expand(pattern));
+    paths.map(|path| Found::at(&path)).collect()
 }
 
 /// What became of an array's records.

@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::api;
-use crate::exports::Exports;
+use crate::exports::Standing;
 use crate::inventory::{Inventory, Known, Place, Places};
 use crate::probe;
 use drives::SharedDrive;
@@ -22,7 +22,7 @@ pub fn export_id(array: &str, number: u32) -> String {
 }
 
 /// A running array.
-pub fn array(status: &ArrayStatus, inventory: &Inventory, exports: &Exports) -> api::Array {
+pub fn array(status: &ArrayStatus, inventory: &Inventory, standing: &Standing) -> api::Array {
     api::Array {
         name: status.name.clone(),
         uuid: status.uuid.to_string(),
@@ -50,7 +50,7 @@ pub fn array(status: &ArrayStatus, inventory: &Inventory, exports: &Exports) -> 
         region_map: Some(region_map(status.region_map)),
         drive_io: drive_io(status, inventory),
         volumes: status.volumes.iter().map(|v| volume(&status.name, v)).collect(),
-        exports: status.exports.iter().map(|e| export(&status.name, e, exports)).collect(),
+        exports: status.exports.iter().map(|e| export(&status.name, e, standing)).collect(),
     }
 }
 
@@ -129,7 +129,8 @@ pub fn named_task(id: &str) -> Option<(&str, TaskKind)> {
     Some((array, kinds.into_iter().find(|kind| kind_word(*kind) == word)?))
 }
 
-fn task(array: &str, task: &TaskStatus) -> api::Task {
+/// A task of the array called `array`.
+pub fn task(array: &str, task: &TaskStatus) -> api::Task {
     let problem = task.stuck.map(|stuck| {
         let (reason, offset) = (stuck.reason, stuck.offset);
         let group = stuck.group;
@@ -166,7 +167,7 @@ fn task(array: &str, task: &TaskStatus) -> api::Task {
 
 fn drive_io(status: &ArrayStatus, inventory: &Inventory) -> Vec<api::DriveIo> {
     let slots = status.slots.iter().filter_map(|slot| {
-        let counts = inventory.find(slot.path.as_deref()?)?.drive.as_ref()?.io_counts();
+        let counts = inventory.at(slot.path.as_deref()?)?.drive.as_ref()?.io_counts();
         Some(api::DriveIo {
             slot: slot.slot.0,
             reads: counts.reads,
@@ -191,7 +192,7 @@ pub fn volume(array: &str, status: &VolumeStatus) -> api::Volume {
 }
 
 /// An export of the array called `array`.
-pub fn export(array: &str, status: &ExportStatus, exports: &Exports) -> api::Export {
+pub fn export(array: &str, status: &ExportStatus, standing: &Standing) -> api::Export {
     let id = export_id(array, status.id);
     api::Export {
         array: array.to_owned(),
@@ -201,12 +202,12 @@ pub fn export(array: &str, status: &ExportStatus, exports: &Exports) -> api::Exp
             address => Some(address::text(address)),
         },
         nvme: match &status.address {
-            ExportAddress::NvmeTcp(nvme) => Some(nvme_export(&id, status, nvme, exports)),
+            ExportAddress::NvmeTcp(nvme) => Some(nvme_export(&id, status, nvme, standing)),
             _ => None,
         },
         uri: address::uri(&status.address, &format!("{array}/{}", status.volume_name)),
-        serving: exports.serves(&id),
-        problem: exports.problem(&id).cloned(),
+        serving: standing.serves(&id),
+        problem: standing.problem(&id),
         id,
     }
 }
@@ -215,7 +216,7 @@ fn nvme_export(
     id: &str,
     status: &ExportStatus,
     nvme: &NvmeExport,
-    exports: &Exports,
+    standing: &Standing,
 ) -> api::NvmeExport {
     let told = |listener: &Listener| {
         listener.advertise.clone().unwrap_or_else(|| listener.address.clone())
@@ -236,7 +237,7 @@ fn nvme_export(
         advertise: if is_told { nvme.listeners.iter().map(told).collect() } else { Vec::new() },
         hosts: nvme.hosts.clone().unwrap_or_default(),
         any_host: nvme.hosts.is_none(),
-        connections: exports.connected(id).into_iter().map(connection).collect(),
+        connections: standing.connected(id).into_iter().map(connection).collect(),
     }
 }
 

@@ -12,14 +12,14 @@ use crate::api::Error;
 use crate::connection::{Table, Target};
 use crate::data::Data;
 use crate::lookup::{self, Lookups, UnderWay};
-use crate::nvme::VolumeKey;
+use crate::nvme::{self, VolumeKey};
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
 use nvme_target::{Absent, Export, Hosts, Port, PortId, Refused};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use units::Uuid;
@@ -50,16 +50,54 @@ struct Listening {
     accepting: JoinHandle<()>,
 }
 
-/// All of it.
-pub struct Exports {
-    data: Data,
-    lookups: Lookups,
-    /// By address.
-    listening: BTreeMap<String, Listening>,
+/// Which exports are served, and why others are not: for whoever asks, whatever is being done.
+#[derive(Clone)]
+pub struct Standing {
+    target: nvme::Target,
+    how: Arc<Mutex<How>>,
+}
+
+#[derive(Default)]
+struct How {
     /// By export: its addresses.
     served: BTreeMap<String, Vec<String>>,
     /// By export: why it is not served, or not everywhere.
     problems: BTreeMap<String, String>,
+}
+
+impl Standing {
+    /// Nothing is served.
+    pub fn new(target: nvme::Target) -> Self {
+        Self { target, how: Arc::default() }
+    }
+
+    fn how(&self) -> MutexGuard<'_, How> {
+        self.how.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Whether an export is served now.
+    pub fn serves(&self, export: &str) -> bool {
+        self.how().served.contains_key(export)
+    }
+
+    /// Why an export is not served, or not everywhere.
+    pub fn problem(&self, export: &str) -> Option<String> {
+        self.how().problems.get(export).cloned()
+    }
+
+    /// Hosts that an export over NVMe has.
+    pub fn connected(&self, export: &str) -> Vec<nvme_target::Connected> {
+        self.target.connected(export)
+    }
+}
+
+/// All of it.
+pub struct Exports {
+    data: Data,
+    standing: Standing,
+    lookups: Lookups,
+    /// By address.
+    listening: BTreeMap<String, Listening>,
     /// The next NVMe port's number.
     next_port: u16,
     /// By subsystem: the numbers that were given since the start, and to which volume.
@@ -68,10 +106,10 @@ pub struct Exports {
 
 impl Exports {
     /// Nothing is served yet.
-    pub fn new(data: Data) -> Self {
-        let (listening, served, problems, numbers) = Default::default();
+    pub fn new(data: Data, standing: Standing) -> Self {
+        let (listening, numbers) = Default::default();
         let lookups = Lookups::new();
-        Self { data, lookups, listening, served, problems, next_port: 1, numbers }
+        Self { data, standing, lookups, listening, next_port: 1, numbers }
     }
 
     /// Lookups of names of recorded exports that are not over.
@@ -86,22 +124,17 @@ impl Exports {
 
     /// Whether an export is served now.
     pub fn serves(&self, export: &str) -> bool {
-        self.served.contains_key(export)
+        self.standing.serves(export)
     }
 
     /// Whether any export that should be served is not, or not everywhere.
     pub fn has_problems(&self) -> bool {
-        !self.problems.is_empty()
+        !self.standing.how().problems.is_empty()
     }
 
     /// Why an export is not served, or not everywhere.
-    pub fn problem(&self, export: &str) -> Option<&String> {
-        self.problems.get(export)
-    }
-
-    /// Hosts that an export over NVMe has.
-    pub fn connected(&self, export: &str) -> Vec<nvme_target::Connected> {
-        self.data.target().connected(export)
+    pub fn problem(&self, export: &str) -> Option<String> {
+        self.standing.problem(export)
     }
 
     /// A volume was resized: hosts that have it over NVMe are told.
@@ -270,8 +303,8 @@ impl Exports {
         let export = target.export.clone();
         let outcome = self.add_to_listeners(name, target, address).await;
         match &outcome {
-            Ok(()) => self.problems.remove(&export),
-            Err(error) => self.problems.insert(export, error.error.clone()),
+            Ok(()) => self.standing.how().problems.remove(&export),
+            Err(error) => self.standing.how().problems.insert(export, error.error.clone()),
         };
         outcome
     }
@@ -285,7 +318,7 @@ impl Exports {
         let (address, elsewhere) = self.listen_where_possible(address).await?;
         let keys = address::keys(&address);
         let export = target.export.clone();
-        if self.served.get(&export) == Some(&keys) {
+        if self.standing.how().served.get(&export) == Some(&keys) {
             // Tried again, and there is nothing new to tell hosts.
             return elsewhere;
         }
@@ -294,7 +327,7 @@ impl Exports {
             _ => self.add_to_table(name, target, &keys[0]),
         };
         match outcome {
-            Ok(()) => self.served.insert(export, keys),
+            Ok(()) => self.standing.how().served.insert(export, keys),
             Err(error) => {
                 self.close_if_unused(&address).await;
                 return Err(error);
@@ -362,8 +395,12 @@ impl Exports {
     }
 
     async fn close(&mut self, export: &str) {
-        self.problems.remove(export);
-        let Some(keys) = self.served.remove(export) else { return };
+        let keys = {
+            let mut how = self.standing.how();
+            how.problems.remove(export);
+            how.served.remove(export)
+        };
+        let Some(keys) = keys else { return };
         for key in keys {
             let protocol = self.listening.get(&key).map(|listening| &listening.protocol);
             if let Some(Protocol::Nbd(_, table)) = protocol {
@@ -383,7 +420,7 @@ impl Exports {
     }
 
     async fn close_key_if_unused(&mut self, key: &str) {
-        if self.served.values().flatten().any(|used| used == key) {
+        if self.standing.how().served.values().flatten().any(|used| used == key) {
             return;
         }
         let Some(listening) = self.listening.remove(key) else { return };

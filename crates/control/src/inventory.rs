@@ -13,16 +13,42 @@
 //! - Looks are taken one batch after the other, and no drive is reserved meanwhile: who calls
 //!   [`Inventory::begin`], [`Inventory::finish`] or [`Inventory::reserve`] to reserve has the turn.
 //! - What was on a drive before an array took it is forgotten then.
+//! - A drive gets its id at the end of the first look at it, and keeps it as long as its path leads
+//!   to the same drive: whatever takes it, and whatever else is learnt of it.
 
 use crate::api;
 use crate::look::{Identity, Look, LookError, Seen, absolute, canonical};
+use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
 use crate::probe::Content;
 use drives::SharedDrive;
 use engine::manage::command::DriveRef;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 use units::Uuid;
+
+/// How long a drive is known that somebody asked for, though the configuration does not name it.
+const ASKED: Duration = Duration::from_secs(600);
+
+/// What is at a path.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The path, from the root.
+    pub plain: PathBuf,
+    /// The same without symbolic links.
+    pub canonical: PathBuf,
+    /// What the kernel says of it.
+    pub plate: Option<Nameplate>,
+}
+
+impl Found {
+    /// Looks the path up.
+    pub fn at(path: &Path) -> Self {
+        let plate = nameplate::of(Path::new(SYSFS), path);
+        Self { plain: absolute(path), canonical: canonical(path), plate }
+    }
+}
 
 /// Where a running array has a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,6 +101,14 @@ pub struct Known {
     canonical: PathBuf,
     /// What the path led to when it was opened.
     identity: Option<Identity>,
+    /// What the kernel says of it.
+    plate: Option<Nameplate>,
+    /// Names it in URIs; `None` before the first look at it.
+    id: Option<String>,
+    /// How it was when it was last looked at.
+    stamp: Option<Stamp>,
+    /// When somebody last asked for it by its path.
+    asked: Option<Instant>,
     /// The open drive.
     pub drive: Option<SharedDrive>,
     /// What it is; `None` if it could not be opened.
@@ -100,6 +134,50 @@ impl Known {
     /// Whether a request has it, or has had it erased and that is not over.
     pub fn is_reserved(&self) -> bool {
         self.reserved || self.erasing.strong_count() > 0
+    }
+
+    /// The path without symbolic links, when it was opened.
+    pub fn real(&self) -> &Path {
+        &self.canonical
+    }
+
+    /// Whether it was changed since it was last looked at, by how it is now, or that is not known.
+    pub fn is_due(&self, now: Option<&Stamp>) -> bool {
+        now.is_none() || self.stamp.as_ref() != now || self.content.problem.is_some()
+    }
+
+    /// Names it in URIs, once it was looked at.
+    pub fn id(&self) -> Option<&String> {
+        self.id.as_ref()
+    }
+
+    /// Whether it was never looked at.
+    pub fn is_new(&self) -> bool {
+        self.id.is_none()
+    }
+
+    /// Whether somebody asked for it by its path not long ago.
+    pub fn is_asked_for(&self) -> bool {
+        self.asked.is_some_and(|at| at.elapsed() < ASKED)
+    }
+
+    /// What its id is made from: its WWID, else its serial number, else its path.
+    fn base(&self) -> String {
+        let plate = self.plate.as_ref();
+        let name = plate.and_then(|plate| plate.wwid.as_ref().or(plate.serial.as_ref()));
+        nameplate::id(name.unwrap_or(&self.path))
+    }
+
+    /// For the interface, once it has an id.
+    pub fn described(&self, places: &Places) -> Option<api::KnownDrive> {
+        let plate = self.plate.clone().unwrap_or_default();
+        Some(api::KnownDrive {
+            id: self.id.clone()?,
+            wwid: plate.wwid,
+            model: plate.model,
+            is_file: plate.is_file,
+            drive: describe(self, places),
+        })
     }
 
     /// The array that its record names.
@@ -131,10 +209,42 @@ impl Inventory {
         self.index(Path::new(path)).map(|at| &self.drives[at])
     }
 
+    /// The drive that is known by this very path. Nothing is looked up.
+    pub fn at(&self, path: &str) -> Option<&Known> {
+        self.drives.iter().find(|known| known.path == path)
+    }
+
     fn index(&self, path: &Path) -> Option<usize> {
-        let (real, plain) = (canonical(path), absolute(path));
+        self.index_of(&canonical(path), &absolute(path))
+    }
+
+    fn index_of(&self, real: &Path, plain: &Path) -> Option<usize> {
         let named = |known: &Known| known.canonical == real || Path::new(&known.path) == plain;
         self.drives.iter().position(named)
+    }
+
+    /// Somebody asks for a known drive by its path.
+    pub fn ask_for(&mut self, path: &str) {
+        if let Some(known) = self.known(path) {
+            known.asked = Some(Instant::now());
+        }
+    }
+
+    /// Gives a drive its id, unless it has one.
+    fn name(&mut self, path: &str) {
+        let Some(known) = self.at(path).filter(|known| known.id.is_none()) else { return };
+        let base = known.base();
+        let is_taken = |id: &str| self.drives.iter().any(|k| k.id.as_deref() == Some(id));
+        let mut id = base.clone();
+        for number in 2_u32.. {
+            if !is_taken(&id) {
+                break;
+            }
+            id = format!("{base}~{number}");
+        }
+        if let Some(known) = self.known(path) {
+            known.id = Some(id);
+        }
     }
 
     fn known(&mut self, path: &str) -> Option<&mut Known> {
@@ -143,15 +253,24 @@ impl Inventory {
 
     /// Makes sure that the drive at `path` is known; the path that it is known by.
     pub fn add(&mut self, path: &Path) -> String {
-        if let Some(at) = self.index(path) {
+        self.add_found(&Found::at(path))
+    }
+
+    /// The same of one that was looked up before.
+    pub fn add_found(&mut self, found: &Found) -> String {
+        if let Some(at) = self.index_of(&found.canonical, &found.plain) {
             return self.drives[at].path.clone();
         }
-        let plain = absolute(path).to_string_lossy().into_owned();
+        let plain = found.plain.to_string_lossy().into_owned();
         let at = self.drives.partition_point(|known| known.path < plain);
         let known = Known {
             path: plain.clone(),
-            canonical: canonical(path),
+            canonical: found.canonical.clone(),
             identity: None,
+            plate: found.plate.clone(),
+            id: None,
+            stamp: None,
+            asked: None,
             drive: None,
             about: None,
             content: Content::default(),
@@ -179,11 +298,27 @@ impl Inventory {
     /// Ends a look with what was seen, or with nothing if it was given up. With `hold` the drive
     /// stays open whatever is on it.
     pub fn finish(&mut self, path: &str, seen: Option<Seen>, hold: bool) -> Result<(), LookError> {
+        let outcome = self.finish_look(path, seen, hold);
+        self.name(path);
+        outcome
+    }
+
+    fn finish_look(
+        &mut self,
+        path: &str,
+        seen: Option<Seen>,
+        hold: bool,
+    ) -> Result<(), LookError> {
         let silent = || LookError::Silent(PathBuf::from(path));
         let known = self.known(path).ok_or_else(silent)?;
         let outcome = match seen {
             None => Err(silent()),
-            Some(Seen { canonical, identity, outcome, .. }) => {
+            Some(Seen { canonical, identity, plate, stamp, outcome, .. }) => {
+                if plate.is_some() && known.plate != plate {
+                    // Another drive is there.
+                    (known.plate, known.id) = (plate, None);
+                }
+                known.stamp = stamp;
                 (known.canonical, known.identity) = (canonical, identity);
                 outcome.map_err(LookError::Open)
             }

@@ -3,8 +3,10 @@
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `snapshot`: what answers are made of. `jobs`: background work, to its end and a day after.
+//!   `changes`: what clients may change.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
-//!   is on them. `pattern`: which paths are meant.
+//!   is on them. `nameplate`: what identifies them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
@@ -14,6 +16,7 @@
 //! it runs on one thread of its own and never on a data core, but for these.
 
 mod address;
+mod changes;
 mod claims;
 pub mod config;
 mod connection;
@@ -23,16 +26,19 @@ mod exports;
 mod failure;
 mod gpu;
 mod inventory;
+mod jobs;
 mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod nameplate;
 mod next;
 mod nvme;
 mod pattern;
 pub mod probe;
 mod served;
 pub mod server;
+mod snapshot;
 mod starting;
 pub mod stream;
 

@@ -7,6 +7,7 @@
 //!
 //! Invariant: nothing here runs on the control plane's own thread but waiting.
 
+use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
 use crate::probe::{self, Content};
 use drives::{OpenError, OpenOptions, SharedDrive};
 use std::os::unix::fs::MetadataExt;
@@ -51,6 +52,10 @@ pub struct Seen {
     pub canonical: PathBuf,
     /// What the path leads to.
     pub identity: Option<Identity>,
+    /// What the kernel says of it.
+    pub plate: Option<Nameplate>,
+    /// How it was before anything was read.
+    pub stamp: Option<Stamp>,
     /// The open drive, and what is on it.
     pub outcome: Result<(SharedDrive, Content), OpenError>,
     /// Dropped behind the drive: the look has ended when nobody has its result any more.
@@ -76,6 +81,9 @@ impl Look {
     /// Looks, in the calling thread. A drive that is open stays so while its path leads to it.
     pub fn look(self) -> Seen {
         let (canonical, now) = (canonical(&self.path), identity(&self.path));
+        let sysfs = Path::new(SYSFS);
+        let (plate, stamp) =
+            (nameplate::of(sysfs, &self.path), nameplate::stamp(sysfs, &self.path));
         let open = self.open.filter(|(_, then)| now.is_some() && now == *then);
         let drive = match open {
             Some((drive, _)) => Ok(drive),
@@ -85,7 +93,7 @@ impl Look {
             let content = probe::content(&drive);
             (drive, content)
         });
-        Seen { canonical, identity: now, outcome, _under_way: self.under_way }
+        Seen { canonical, identity: now, plate, stamp, outcome, _under_way: self.under_way }
     }
 }
 

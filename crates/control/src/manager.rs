@@ -11,11 +11,12 @@ use crate::api::{self, Error};
 use crate::claims::{Taken, paths_of};
 use crate::convert;
 use crate::data::Data;
-use crate::exports::Exports;
+use crate::exports::{Exports, Standing};
 use crate::failure::{self, CHECK_DRIVE};
 use crate::gpu::Parity;
 use crate::inventory::{Inventory, Known};
 use crate::next::{self, Idle, Refused};
+use crate::snapshot::Snapshot;
 use core::fmt::Display;
 use drives::SharedDrive;
 use engine::manage::command::{
@@ -26,6 +27,7 @@ use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
 use layout::Level;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
@@ -44,13 +46,18 @@ pub struct Manager {
     parity: Arc<Parity>,
     memory: api::Memory,
     pub(crate) exports: tokio::sync::Mutex<Exports>,
+    /// Which exports are served.
+    pub(crate) standing: Standing,
     inventory: Mutex<Inventory>,
+    /// What the configuration named when it was last looked at, without symbolic links.
+    named_paths: Mutex<Vec<PathBuf>>,
     /// Held by who looks at drives or reserves them.
     pub(crate) looking: tokio::sync::Mutex<()>,
     pub(crate) patterns: Vec<String>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
+    pub(crate) snapshot: Snapshot,
     /// Arrays that a person has started, made or stopped: a start-up leaves them alone.
     in_hand: Mutex<BTreeSet<Uuid>>,
     /// Whether the daemon is to end.
@@ -65,8 +72,12 @@ impl Manager {
         memory: api::Memory,
         patterns: Vec<String>,
     ) -> Self {
+        let standing = Standing::new(data.target().clone());
         Self {
-            exports: tokio::sync::Mutex::new(Exports::new(data.clone())),
+            snapshot: Snapshot::new(daemon(&data, &parity, memory.clone())),
+            exports: tokio::sync::Mutex::new(Exports::new(data.clone(), standing.clone())),
+            standing,
+            named_paths: Mutex::default(),
             data,
             parity,
             memory,
@@ -82,6 +93,10 @@ impl Manager {
 
     pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {
         self.inventory.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub(crate) fn named_paths(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.named_paths.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     pub(crate) fn in_hand(&self) -> MutexGuard<'_, BTreeSet<Uuid>> {
@@ -110,10 +125,14 @@ impl Manager {
 
     /// The arrays that were found on drives nobody has and do not run.
     pub(crate) async fn found(&self) -> Result<BTreeMap<Uuid, ArrayRecord>, Error> {
-        let places = convert::places(&self.running().await?);
+        Ok(self.found_beside(&self.running().await?))
+    }
+
+    fn found_beside(&self, running: &[ArrayStatus]) -> BTreeMap<Uuid, ArrayRecord> {
+        let places = convert::places(running);
         let mut found = convert::found_records(&self.inventory(), |k| !places.is_taken(k));
         found.retain(|uuid, _| !places.arrays.contains(uuid));
-        Ok(found)
+        found
     }
 
     /// Stops every array cleanly. Answers with what went wrong.
@@ -131,18 +150,19 @@ impl Manager {
 
     /// Everything at a glance.
     pub async fn status(&self) -> Result<api::Status, Error> {
+        Ok(self.status_of(&self.running().await?))
+    }
+
+    /// Everything at a glance, while these arrays run.
+    pub(crate) fn status_of(&self, running: &[ArrayStatus]) -> api::Status {
+        let ready = self.ready.load(Ordering::Acquire);
         let mut status = api::Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            cores: self.data.cores(),
-            ready: self.ready.load(Ordering::Acquire),
-            parity: self.parity.status(),
-            memory: self.memory.clone(),
-            arrays: self.arrays().await?,
-            next: Vec::new(),
+            ready,
+            arrays: self.arrays_of(running),
+            ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
-        Ok(status)
+        status
     }
 
     /// What is known of arrays that do not run.
@@ -160,24 +180,25 @@ impl Manager {
 
     /// All arrays, running and found.
     pub async fn arrays(&self) -> Result<Vec<api::Array>, Error> {
-        let running = self.running().await?;
-        let found = self.found().await?;
-        let exports = self.exports.lock().await;
-        let inventory = self.inventory();
-        let mut arrays: Vec<_> =
-            running.iter().map(|status| convert::array(status, &inventory, &exports)).collect();
-        let problems = self.problems();
-        for (uuid, record) in found {
-            // It may have been started since.
-            if !running.iter().any(|status| status.uuid == uuid) {
-                let problem = problems.get(&uuid).map(|known| known.why.error.clone());
-                arrays.push(convert::found(&record, &inventory, problem));
-            }
-        }
-        drop(inventory);
+        Ok(self.arrays_of(&self.running().await?))
+    }
+
+    /// All arrays, while these run.
+    fn arrays_of(&self, running: &[ArrayStatus]) -> Vec<api::Array> {
+        let found = self.found_beside(running);
+        let mut arrays = {
+            let (inventory, problems) = (self.inventory(), self.problems());
+            let own = |status| convert::array(status, &inventory, &self.standing);
+            let mut arrays: Vec<_> = running.iter().map(own).collect();
+            arrays.extend(found.iter().map(|(uuid, record)| {
+                let problem = problems.get(uuid).map(|known| known.why.error.clone());
+                convert::found(record, &inventory, problem)
+            }));
+            arrays
+        };
         self.warn(&mut arrays);
         arrays.sort_by(|a, b| (&a.name, &a.uuid).cmp(&(&b.name, &b.uuid)));
-        Ok(arrays)
+        arrays
     }
 
     /// The one array of this name or identity.
@@ -204,15 +225,14 @@ impl Manager {
     }
 
     pub(crate) async fn describe(&self, status: &ArrayStatus) -> api::Array {
-        let exports = self.exports.lock().await;
-        let mut described = [convert::array(status, &self.inventory(), &exports)];
+        let mut described = [convert::array(status, &self.inventory(), &self.standing)];
         self.warn(&mut described);
         let [array] = described;
         array
     }
 
     /// Creates an array.
-    pub async fn create(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
+    pub(crate) async fn create_array(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
         let (new, cores) = (new_array(request, level), self.data.cores());
@@ -275,7 +295,7 @@ impl Manager {
     }
 
     /// Starts an array that does not run.
-    pub async fn assemble(
+    pub(crate) async fn assemble_array(
         &self,
         name: &str,
         request: api::AssembleArray,
@@ -353,7 +373,7 @@ impl Manager {
     }
 
     /// Stops a running array.
-    pub async fn stop(&self, name: &str) -> Result<(), Error> {
+    pub(crate) async fn stop_array(&self, name: &str) -> Result<(), Error> {
         let status = self.named(name).await?;
         self.stop_running(&status).await?;
         self.in_hand().insert(status.uuid);
@@ -383,7 +403,7 @@ impl Manager {
 
     /// Deletes an array, running or found: its records are erased, also those of drives that it
     /// has excluded.
-    pub async fn delete(&self, name: &str) -> Result<api::Deleted, Error> {
+    pub(crate) async fn delete_array(&self, name: &str) -> Result<api::Deleted, Error> {
         let array = self.array(name).await?;
         let mut erased = Vec::new();
         if array.state != api::ArrayState::Stopped {
@@ -430,7 +450,7 @@ impl Manager {
     }
 
     /// Takes a drive out of service.
-    pub async fn fail(&self, name: &str, drive: &str) -> Result<api::Array, Error> {
+    pub(crate) async fn fail_drive(&self, name: &str, drive: &str) -> Result<api::Array, Error> {
         let array = self.named(name).await?;
         let known = self.inventory().find(drive).map(|known| known.path.clone());
         let drive = known.unwrap_or_else(|| drive.to_owned());
@@ -440,7 +460,7 @@ impl Manager {
     }
 
     /// Puts another drive in a slot.
-    pub async fn replace(
+    pub(crate) async fn replace_drive(
         &self,
         name: &str,
         request: &api::ReplaceDrive,
@@ -467,7 +487,7 @@ impl Manager {
     }
 
     /// Has a task wait, go on or end.
-    pub async fn act_on_task(&self, id: &str, action: TaskAction) -> Result<api::Array, Error> {
+    pub(crate) async fn act_on(&self, id: &str, action: TaskAction) -> Result<api::Array, Error> {
         let Some((name, kind)) = convert::named_task(id) else {
             return Err(Error::failed(
                 format!("there is no task \"{id}\""),
@@ -481,7 +501,7 @@ impl Manager {
     }
 
     /// Starts a scrub.
-    pub async fn scrub(&self, name: &str, wanted: api::ScrubArray) -> Result<api::Array, Error> {
+    pub(crate) async fn scrub_array(&self, name: &str, wanted: api::ScrubArray) -> Result<api::Array, Error> {
         let array = self.named(name).await?;
         let repair = match wanted {
             api::ScrubArray { repair: false, .. } => Repair::Nothing,
@@ -491,6 +511,20 @@ impl Manager {
         let ask = |uuid, reply| Request::Scrub(uuid, repair, reply);
         let status = self.ask_of(&array, ask).await?;
         Ok(self.describe(&status).await)
+    }
+}
+
+/// The daemon, without arrays.
+fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
+    api::Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        cores: data.cores(),
+        ready: false,
+        parity: parity.status(),
+        memory,
+        arrays: Vec::new(),
+        next: Vec::new(),
     }
 }
 

@@ -29,7 +29,7 @@ impl Manager {
     }
 
     /// Makes a volume.
-    pub async fn create_volume(&self, request: &api::CreateVolume) -> Result<api::Volume, Error> {
+    pub(crate) async fn make_volume(&self, request: &api::CreateVolume) -> Result<api::Volume, Error> {
         let array = self.named(&request.array).await?;
         let (name, bytes) = (request.name.clone(), request.size_bytes);
         let ask = |uuid, reply| Request::VolumeCreate(uuid, name, bytes, reply);
@@ -37,7 +37,7 @@ impl Manager {
     }
 
     /// Changes a volume's size; to less only if the request says so.
-    pub async fn resize_volume(
+    pub(crate) async fn size_volume(
         &self,
         array: &str,
         volume: &str,
@@ -68,7 +68,7 @@ impl Manager {
     }
 
     /// Deletes a volume.
-    pub async fn delete_volume(&self, array: &str, volume: &str) -> Result<(), Error> {
+    pub(crate) async fn remove_volume(&self, array: &str, volume: &str) -> Result<(), Error> {
         let array = self.named(array).await?;
         let name = volume.to_owned();
         let outcome = self.ask_of(&array, |uuid, reply| Request::VolumeDelete(uuid, name, reply));
@@ -95,7 +95,7 @@ impl Manager {
 
     /// Serves a volume. The address is taken before the export is recorded, so that an address
     /// that can't be had is an error of this request.
-    pub async fn create_export(&self, request: &api::CreateExport) -> Result<api::Export, Error> {
+    pub(crate) async fn make_export(&self, request: &api::CreateExport) -> Result<api::Export, Error> {
         check(request)?;
         let named = self.named(&request.array).await?;
         // From here to the record nobody else makes an export.
@@ -120,7 +120,7 @@ impl Manager {
             let _ = exports.listen(&existing.address).await;
             let (name, target) = (name(array, existing), target(array, existing));
             exports.add(&name, target, &existing.address).await?;
-            return Ok(convert::export(&array.name, existing, &exports));
+            return Ok(convert::export(&array.name, existing, &self.standing));
         }
         let address = exports.listen(&address).await?;
         let (volume, recorded) = (request.volume.clone(), address.clone());
@@ -129,7 +129,7 @@ impl Manager {
             Ok(status) => {
                 let target = target(array, &status);
                 exports.add(&name(array, &status), target, &status.address).await?;
-                Ok(convert::export(&array.name, &status, &exports))
+                Ok(convert::export(&array.name, &status, &self.standing))
             }
             Err(error) => {
                 exports.close_if_unused(&address).await;
@@ -140,7 +140,7 @@ impl Manager {
 
     /// Forgets an export: `ARRAY:NUMBER`. No command for it is under way then, so that its volume
     /// may be deleted next.
-    pub async fn delete_export(&self, id: &str) -> Result<(), Error> {
+    pub(crate) async fn remove_export(&self, id: &str) -> Result<(), Error> {
         let wrong = || no_export(id);
         let (array, number) = id.rsplit_once(':').ok_or_else(wrong)?;
         let number: u32 = number.parse().map_err(|_| wrong())?;

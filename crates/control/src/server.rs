@@ -109,6 +109,10 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
             say_ready();
         }
     });
+    let keeping = tokio::spawn({
+        let manager = manager.clone();
+        async move { manager.keep_view().await }
+    });
     let retrying = tokio::spawn({
         let manager = manager.clone();
         async move {
@@ -126,6 +130,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     manager.begin_end();
     let _ = starting.await;
     retrying.abort();
+    keeping.abort();
     turned_away.abort();
     let problems = manager.shut_down().await;
     report(&problems);

@@ -41,6 +41,12 @@ pub const DRIVE_DEADLINE: Nanos = Nanos::from_millis(10_000);
 
 /// A task that can't go on tries again after this long, if nothing else has it try before.
 pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
+/// How often what changes by itself is told to the control plane.
+pub const FEED_LOOK: Nanos = Nanos::from_millis(250);
+/// So many changes are told to a control plane that does not read before it misses one.
+pub const FEED_RING: usize = 256;
+/// So many of an array's tasks that ended are known.
+pub const ENDED_TASKS: usize = 16;
 /// A task's rate is that of this long.
 pub const RATE_SPAN: Nanos = Nanos::from_millis(30_000);
 /// Pages of the region map that are on their way to a drive at once, or at a start to all drives:

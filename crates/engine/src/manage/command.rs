@@ -9,9 +9,11 @@ use core::fmt;
 use format::{AssembleError, ExportAddress, FormatError, LastScrub, LostReason};
 use io::DriveError;
 use layout::{LayoutError, Level};
+use std::sync::Arc;
 use units::{GroupNo, Slot, Uuid, format_size};
 
 pub use super::errors::ErrorCounts;
+use super::feed::Feed;
 
 /// Takes the answer to a request.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, ManageError>) + Send>;
@@ -82,6 +84,8 @@ pub enum Request<S> {
     ExportCreate(String, String, ExportAddress, Reply<ExportStatus>),
     /// Forget an export (array, number).
     ExportDelete(String, u32, Reply<()>),
+    /// Tell of all arrays, and from now on in this feed of what changes.
+    Feed(Arc<Feed>, Reply<Vec<ArrayStatus>>),
     /// Tell of all arrays.
     Status(Reply<Vec<ArrayStatus>>),
 }
@@ -121,7 +125,7 @@ pub enum SlotHealth {
 }
 
 /// One slot of an array.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlotStatus {
     /// Which.
     pub slot: Slot,
@@ -209,6 +213,8 @@ pub struct Stuck {
 /// A task that runs, is stuck or waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskStatus {
+    /// Which it is: no other task of the engine ever has this number.
+    pub number: u64,
     /// What it does.
     pub kind: TaskKind,
     /// Bytes (per drive) done.
@@ -223,8 +229,28 @@ pub struct TaskStatus {
     pub seconds_left: Option<u64>,
 }
 
+/// How a task ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskEnd {
+    /// All is done.
+    Completed,
+    /// A person ended it.
+    Cancelled,
+    /// What it worked on is there no more.
+    Interrupted,
+}
+
+/// A task that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndedTask {
+    /// Which it was.
+    pub number: u64,
+    /// How it ended.
+    pub end: TaskEnd,
+}
+
 /// One volume of an array.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VolumeStatus {
     /// Its name within the array.
     pub name: String,
@@ -235,7 +261,7 @@ pub struct VolumeStatus {
 }
 
 /// One export of an array.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportStatus {
     /// Its number, unique in the array.
     pub id: u32,
@@ -273,7 +299,7 @@ pub struct RegionMapStatus {
 }
 
 /// Everything about one array.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ArrayStatus {
     /// Its name within the engine, to find it on a core.
     pub id: crate::array::message::ArrayId,
@@ -303,6 +329,11 @@ pub struct ArrayStatus {
     pub slots: Vec<SlotStatus>,
     /// Tasks that run or are stuck.
     pub tasks: Vec<TaskStatus>,
+    /// The numbers of all tasks that have not ended, also of those that wait for another to end and
+    /// are not listed.
+    pub unended: Vec<u64>,
+    /// The last tasks that ended, in order.
+    pub ended: Vec<EndedTask>,
     /// What the last finished scrub found.
     pub last_scrub: Option<LastScrub>,
     /// Written bytes that the last scrub could not compare, as a drive was missing; `None`: it

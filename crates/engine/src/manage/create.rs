@@ -53,9 +53,7 @@ impl<E: Host> Manager<E> {
         record: ArrayRecord,
         seats: Vec<Option<Taken<E>>>,
     ) -> Rc<Managed<E>> {
-        let quarantine = self.inner.quarantine.clone();
-        let managed =
-            Managed::new(self.env().clone(), self.new_id(), phase, record, seats, quarantine);
+        let managed = Managed::new(self, self.new_id(), phase, record, seats);
         let managed = Rc::new(managed);
         self.inner.arrays.borrow_mut().push(managed.clone());
         self.note_change(&managed);

@@ -27,8 +27,10 @@ use crate::array::view::{
 };
 use crate::array::{Array, MANAGER};
 use crate::mail::Mail;
+use crate::manage::Manager;
 use crate::manage::command::{DriveRef, ManageError};
 use crate::manage::errors::Errors;
+use crate::manage::feed::Teller;
 use crate::manage::guard::Guard;
 use crate::manage::keeper::Keeper;
 use crate::manage::lost::LostLists;
@@ -116,6 +118,10 @@ pub(super) struct Managed<E: Host> {
     pub(super) lost: LostLists,
     /// Drives whose old openings are not over.
     pub(super) quarantine: Rc<Quarantine>,
+    /// Tells the control plane how the array is.
+    pub(super) teller: Rc<Teller>,
+    /// Something was recorded, or a drive dropped, that was not told yet.
+    pub(super) news: Cell<bool>,
     local: RefCell<Option<Array<E>>>,
     generation: Cell<Generation>,
     stopped: Cell<bool>,
@@ -133,15 +139,15 @@ pub(super) struct Managed<E: Host> {
 
 impl<E: Host> Managed<E> {
     pub fn new(
-        env: E,
+        manager: &Manager<E>,
         id: ArrayId,
         phase: Phase,
         record: ArrayRecord,
         drives: Vec<Option<Taken<E>>>,
-        quarantine: Rc<Quarantine>,
     ) -> Self {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
-        let tasks = Tasks::new(&record);
+        let inner = &manager.inner;
+        let tasks = Tasks::new(&record, inner.last_task.clone());
         let keeper = Keeper::new(Map::new(record.array, &layout, record.areas.shift));
         let guard = Guard::new(&record, &layout, phase == Phase::Starting);
         let seat = |drive: Option<Taken<E>>| match drive {
@@ -151,7 +157,7 @@ impl<E: Host> Managed<E> {
             None => Seat { drive: None, next: NextSlot::default(), incarnation: 0, dropped: false },
         };
         Self {
-            env,
+            env: inner.env.clone(),
             id,
             layout,
             record: RefCell::new(record),
@@ -170,7 +176,9 @@ impl<E: Host> Managed<E> {
             phase_changed: Event::default(),
             errors: Errors::default(),
             lost: LostLists::default(),
-            quarantine,
+            quarantine: inner.quarantine.clone(),
+            teller: inner.teller.clone(),
+            news: Cell::new(false),
             local: RefCell::default(),
             generation: Cell::new(Generation(1)),
             stopped: Cell::new(false),
@@ -335,6 +343,7 @@ impl<E: Host> Managed<E> {
             record.sequence += 1;
             let failed = self.write_records(&record).await;
             *self.record.borrow_mut() = record.clone();
+            self.news.set(true);
             if failed.is_empty() {
                 return Ok(());
             }
@@ -542,6 +551,7 @@ impl<E: Host> Managed<E> {
         let drives = || drives.clone();
         self.to_all(|| ArrayMail::Publish { view: view.clone(), drives: drives(), drain, quiet });
         self.all_answered().await;
+        self.announce_news();
         self.to_all(|| ArrayMail::Settle(generation));
         self.guard.changed.notify();
     }
@@ -664,6 +674,7 @@ impl<E: Host> Managed<E> {
             }
         } else {
             self.seats.borrow_mut()[slot.index()].dropped = true;
+            self.news.set(true);
         }
         self.publish(false).await;
         self.tasks.changed.notify();

@@ -18,11 +18,13 @@ mod create;
 mod discard;
 mod doubt;
 mod errors;
+pub mod feed;
 mod gap;
 mod guard;
 mod keeper;
 pub mod lost;
 mod managed;
+mod numbers;
 mod pages;
 mod pause;
 pub mod plan;
@@ -44,6 +46,7 @@ use crate::watch::{Opened, Watch, Watched};
 use command::{DriveRef, ManageError, Reply, Request};
 use core::cell::{Cell, RefCell};
 use core::future::Future;
+use feed::Teller;
 use io::{DriveError, Priority};
 use managed::Managed;
 use std::collections::BTreeMap;
@@ -68,6 +71,9 @@ struct Inner<E: Host> {
     /// Over all requests of the manager itself.
     watch: Watch<E>,
     quarantine: Rc<Quarantine>,
+    teller: Rc<Teller>,
+    /// The last number that a task has.
+    last_task: Rc<Cell<u64>>,
     arrays: RefCell<Vec<Rc<Managed<E>>>>,
     next_id: Cell<u32>,
     /// Counts arrays that came and went, and when each of them last did: what was read of its
@@ -82,6 +88,8 @@ impl<E: Host> Manager<E> {
         let inner = Inner {
             watch: Watch::new(&env, settings.deadline),
             quarantine: Rc::default(),
+            teller: Rc::default(),
+            last_task: Rc::default(),
             env,
             arrays: RefCell::default(),
             next_id: Cell::new(1),
@@ -198,13 +206,19 @@ impl<E: Host> Manager<E> {
         }
     }
 
-    /// Runs a request as a task of its own and gives its answer to `reply`.
+    /// Runs a request as a task of its own and gives its answer to `reply`. What it changed is told
+    /// before.
     fn run<T: 'static>(
         &self,
         reply: Reply<T>,
         work: impl Future<Output = Result<T, ManageError>> + 'static,
     ) {
-        self.env().spawn(Priority::First, async move { reply(work.await) });
+        let me = self.clone();
+        self.env().spawn(Priority::First, async move {
+            let answer = work.await;
+            me.tell_all();
+            reply(answer);
+        });
     }
 
     /// Runs a request on a named array, once it runs; refused while it is being made.
@@ -300,6 +314,7 @@ impl<E: Host> Manager<E> {
             Request::ExportDelete(name, id, reply) => {
                 self.on(&name, reply, |a| async move { a.delete_export(id).await });
             }
+            Request::Feed(feed, reply) => reply(Ok(self.feed(&feed))),
             Request::Status(reply) => {
                 let arrays = self.inner.arrays.borrow();
                 reply(Ok(arrays.iter().map(|a| a.status()).collect()));

@@ -16,8 +16,9 @@
 //! - A kind waits only while there is such a task: the next one starts by itself.
 
 use crate::Host;
-use crate::manage::command::{ArrayStatus, ManageError, TaskAction, TaskKind};
+use crate::manage::command::{ArrayStatus, ManageError, TaskAction, TaskEnd, TaskKind};
 use crate::manage::managed::Managed;
+use crate::manage::numbers::What;
 use crate::manage::tasks::owed;
 use format::{ArrayRecord, Paused, SlotState};
 use std::rc::Rc;
@@ -106,7 +107,9 @@ impl<E: Host> Managed<E> {
             let none = |record: &mut ArrayRecord| (record.paused, record.scrub) = (hold, None);
             self.record_tasks(none).await?;
             self.tasks.scrub.set(None);
+            self.tasks.numbers.end(|what| (what == What::Scrub).then_some(TaskEnd::Cancelled));
         } else {
+            self.tasks.numbers.cancel(kind);
             self.lock.acquire(1).await;
             let rebuilding = |slot: &Slot| {
                 let state = self.record().slots[slot.index()].state;

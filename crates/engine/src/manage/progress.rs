@@ -34,6 +34,11 @@ impl Progress {
         }
     }
 
+    /// Whether the task of this number is not the one that is shown.
+    pub fn is_other(&self, number: u64) -> bool {
+        self.shown.get().is_none_or(|task| task.number != number)
+    }
+
     /// The task that is shown has done so much.
     pub fn moved(&self, done_bytes: u64, now: Nanos) {
         if let Some(mut task) = self.shown.get() {
@@ -84,6 +89,7 @@ mod tests {
         let progress = Progress::default();
         let at = |seconds: u64| Nanos(seconds * SECOND.0);
         let task = TaskStatus {
+            number: 1,
             kind: TaskKind::Scrub,
             done_bytes: 0,
             total_bytes: 10_000,

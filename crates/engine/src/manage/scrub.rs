@@ -18,8 +18,9 @@
 use crate::Host;
 use crate::array::message::{Job, Repair};
 use crate::limits::BORDERS_MIN;
-use crate::manage::command::{ArrayStatus, ManageError, TaskKind, TaskStatus};
+use crate::manage::command::{ArrayStatus, ManageError, TaskEnd, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
+use crate::manage::numbers::What;
 use crate::manage::tasks::{Sum, Visit, due, window, windows};
 use format::{ArrayRecord, LastScrub, Paused, ScrubMode, ScrubRecord};
 use std::rc::Rc;
@@ -90,7 +91,7 @@ impl<E: Host> Managed<E> {
         let at = self.tasks.scrub.get()?;
         let (done, total) = self.scrubbed(&at);
         let paused = self.tasks.hold.get().scrub;
-        Some(TaskStatus { paused, ..self.task(TaskKind::Scrub, done, total) })
+        Some(TaskStatus { paused, ..self.task(What::Scrub, done, total) })
     }
 
     /// Records where the scrub goes on, after what it wrote was flushed; with `paused` also what
@@ -133,7 +134,7 @@ pub(super) async fn scrub<E: Host>(managed: &Rc<Managed<E>>) {
         let data = u64::from(layout.k(group)) * u64::from(layout.strip_bytes());
         for stripes in windows(managed, group, at.stripe) {
             let (done, total) = managed.scrubbed(&ScrubRecord { stripe: stripes.start, ..at });
-            managed.progress(TaskKind::Scrub, done, total);
+            managed.progress(What::Scrub, done, total);
             let visit = Visit { thorough: true, since: 0, before: done };
             let (sum, next) = window(managed, group, stripes, visit, move || Job::Check(how)).await;
             managed.blame(&sum.wrong);
@@ -161,6 +162,7 @@ pub(super) async fn scrub<E: Host>(managed: &Rc<Managed<E>>) {
     }
     end(managed, at).await;
     tasks.scrub.set(None);
+    tasks.numbers.end(|what| (what == What::Scrub).then_some(TaskEnd::Completed));
     tasks.left_uncompared.set(tasks.uncompared.get());
 }
 

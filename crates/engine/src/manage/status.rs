@@ -115,6 +115,8 @@ impl<E: Host> Managed<E> {
             crash_safe: self.crash_safe(),
             slots: (0..seats.len()).map(slot).collect(),
             tasks: self.task_list(),
+            unended: self.tasks.numbers.unended(),
+            ended: self.tasks.numbers.ended(),
             last_scrub: record.last_scrub,
             uncompared_bytes: self.tasks.left_uncompared.get(),
             unreadable: self.unreadable_ranges(),

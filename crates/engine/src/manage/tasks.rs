@@ -32,8 +32,9 @@ use crate::array::Array;
 use crate::array::message::{Checked, Job, Outcome, Repair};
 use crate::array::view::View;
 use crate::limits::{BORDER_BANDS, BORDERS_MIN, DRIVES_MAX, TASK_BANDS, TASK_RETRY, TASK_STRIPES};
-use crate::manage::command::{Hindrance, Stuck, TaskKind, TaskStatus};
+use crate::manage::command::{Hindrance, Stuck, TaskEnd, TaskKind, TaskStatus};
 use crate::manage::managed::Managed;
+use crate::manage::numbers::{Numbers, What};
 use crate::manage::progress::Progress;
 use crate::manage::{keeper, pause, scrub};
 use crate::mutants::{self, Mutant};
@@ -49,6 +50,7 @@ use units::{Generation, GroupNo, Slot, StripeNo};
 /// What runs, what was asked for, and who waits.
 pub(super) struct Tasks {
     pub progress: Progress,
+    pub numbers: Numbers,
     stuck: RefCell<Vec<StuckTask>>,
     /// The scrub that has not ended, wherever it is.
     pub scrub: Cell<Option<ScrubRecord>>,
@@ -80,9 +82,10 @@ struct StuckTask {
 
 impl Tasks {
     /// Those of an array that starts.
-    pub fn new(record: &ArrayRecord) -> Self {
+    pub fn new(record: &ArrayRecord, last: Rc<Cell<u64>>) -> Self {
         Self {
             progress: Progress::default(),
+            numbers: Numbers::new(last),
             stuck: RefCell::default(),
             scrub: Cell::new(record.scrub),
             uncompared: Cell::new(None),
@@ -210,6 +213,7 @@ async fn keep<E: Host>(managed: Rc<Managed<E>>) {
         let now = managed.view().generation;
         let owed = owed(&managed);
         tasks.stuck.borrow_mut().retain(|s| s.under == now && owed.contains(&s.what));
+        managed.number(&owed);
         managed.forget_pauses().await;
         if let Some(next) = due(&managed) {
             let again = last.replace((next, now)) == Some((next, now));
@@ -256,11 +260,10 @@ pub(super) fn due<E: Host>(managed: &Managed<E>) -> Option<Owed> {
 async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
     let View { generation: before, slots, .. } = managed.view();
     managed.lost.take_overflow();
-    let (kind, group, end) = match what {
-        Owed::Resync(group) => (TaskKind::Resync, group, resync(managed, group).await),
-        Owed::Rebuild(slot, group) => {
-            (TaskKind::Rebuild, group, rebuild(managed, slot, group).await)
-        }
+    let is = managed.what(what);
+    let (group, end) = match what {
+        Owed::Resync(group) => (group, resync(managed, group).await),
+        Owed::Rebuild(slot, group) => (group, rebuild(managed, slot, group).await),
     };
     let tasks = &managed.tasks;
     managed.show(None);
@@ -279,7 +282,7 @@ async fn carry_out<E: Host>(managed: &Rc<Managed<E>>, what: Owed) {
     let reason = if full { Hindrance::ListFull } else { reason };
     let strip = u64::from(managed.layout().strip_bytes());
     let stuck = Some(Stuck { reason, group, offset: stripe * strip });
-    let mut shown = managed.task(kind, stripe, managed.layout().stripes(group));
+    let mut shown = managed.task(is, stripe, managed.layout().stripes(group));
     shown.stuck = stuck;
     tasks.stuck.borrow_mut().push(StuckTask { what, under, shown });
 }
@@ -451,11 +454,12 @@ pub(super) fn windows<E: Host>(
 }
 
 impl<E: Host> Managed<E> {
-    pub(super) fn task(&self, kind: TaskKind, done: u64, total: u64) -> TaskStatus {
+    pub(super) fn task(&self, what: What, done: u64, total: u64) -> TaskStatus {
         let strip = u64::from(self.layout().strip_bytes());
         let (done_bytes, total_bytes) = (done * strip, total * strip);
         let (stuck, paused, seconds_left) = (None, false, None);
-        TaskStatus { kind, done_bytes, total_bytes, stuck, paused, seconds_left }
+        let (kind, number) = (what.kind(), self.tasks.numbers.of(what));
+        TaskStatus { number, kind, done_bytes, total_bytes, stuck, paused, seconds_left }
     }
 
     /// Shows a task to people, or none.
@@ -482,7 +486,7 @@ impl<E: Host> Managed<E> {
         list.extend(stuck.iter().map(|s| s.shown).filter(|task| !waits(task.kind)));
         for what in owed(self).into_iter().filter(|what| waits(what.kind())) {
             let (done, total) = self.done_of(what);
-            list.push(TaskStatus { paused: true, ..self.task(what.kind(), done, total) });
+            list.push(TaskStatus { paused: true, ..self.task(self.what(what), done, total) });
         }
         if shown.is_none_or(|task| task.kind != TaskKind::Scrub) {
             list.extend(self.waiting_scrub());
@@ -508,8 +512,45 @@ impl<E: Host> Managed<E> {
         self.keeper().map.borrow().next_stripe(group, stripe, end, since)
     }
 
-    pub(super) fn progress(&self, kind: TaskKind, done: u64, total: u64) {
-        self.show(Some(self.task(kind, done, total)));
+    pub(super) fn progress(&self, what: What, done: u64, total: u64) {
+        let is_new = self.tasks.progress.is_other(self.tasks.numbers.of(what));
+        self.show(Some(self.task(what, done, total)));
+        if is_new {
+            self.announce();
+        }
+    }
+
+    /// Which task does what is owed.
+    fn what(&self, owed: Owed) -> What {
+        match owed {
+            Owed::Resync(group) => What::Resync(group),
+            Owed::Rebuild(slot, _) => {
+                What::Rebuild(slot, self.seats.borrow()[slot.index()].incarnation)
+            }
+        }
+    }
+
+    /// Gives what is owed numbers, ends those of what is owed no more, and tells of it.
+    fn number(&self, owed: &[Owed]) {
+        let numbers = &self.tasks.numbers;
+        let now: Vec<What> = owed.iter().map(|owed| self.what(*owed)).collect();
+        numbers.end(|what| match what {
+            What::Scrub => None,
+            what if now.contains(&what) => None,
+            What::Resync(_) => Some(TaskEnd::Completed),
+            What::Rebuild(slot, drive) => {
+                let is_same = self.seats.borrow()[slot.index()].incarnation == drive;
+                let whole = self.record().slots[slot.index()].state == SlotState::InSync;
+                let end = if is_same && whole { TaskEnd::Completed } else { TaskEnd::Interrupted };
+                Some(end)
+            }
+        });
+        for what in now {
+            numbers.of(what);
+        }
+        if numbers.take_news() {
+            self.announce();
+        }
     }
 
     /// Counts the stripes in which a scrub found a slot's strip to be wrong.
@@ -542,7 +583,7 @@ async fn resync<E: Host>(managed: &Rc<Managed<E>>, group: GroupNo) -> End {
     let mut done = 0;
     for (region, stripes) in owed {
         let stripes = stripes.start..stripes.end.min(total);
-        managed.progress(TaskKind::Resync, done, all);
+        managed.progress(What::Resync(group), done, all);
         let skip = mutants::is(Mutant::ResyncSkips);
         let repair = move || Job::Check(if skip { Repair::Nothing } else { Repair::Resync });
         let visit = Visit { before: done, ..Visit::default() };
@@ -584,7 +625,7 @@ async fn rebuild<E: Host>(managed: &Rc<Managed<E>>, slot: Slot, group: GroupNo) 
             // Nothing to fill: a border behind it is a border here.
             continue;
         }
-        managed.progress(TaskKind::Rebuild, stripes.start, total);
+        managed.progress(What::Rebuild(slot, incarnation), stripes.start, total);
         let fill = move || Job::Rebuild(slot);
         let visit = Visit { since, before: stripes.start, thorough: false };
         let (sum, _) = window(managed, group, stripes.clone(), visit, fill).await;

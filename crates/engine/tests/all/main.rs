@@ -13,6 +13,7 @@ mod creation;
 mod discard;
 mod drain;
 mod failure;
+mod feed;
 mod flushes;
 mod forged;
 mod gap;

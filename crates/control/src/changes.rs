@@ -1,0 +1,119 @@
+//! What clients may change.
+//!
+//! Invariant: a change is answered when [`Manager::view`] says what it did, so that whoever made it
+//! reads it; also one that failed, which may have done something.
+
+use crate::api::{self, Error};
+use crate::manager::Manager;
+use core::future::Future;
+use engine::manage::command::TaskAction;
+
+impl Manager {
+    async fn change<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let outcome = work.await;
+        self.renew().await;
+        outcome
+    }
+
+    /// Creates an array.
+    pub async fn create(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
+        self.change(self.create_array(request)).await
+    }
+
+    /// Starts an array that does not run.
+    pub async fn assemble(
+        &self,
+        name: &str,
+        request: api::AssembleArray,
+    ) -> Result<api::Array, Error> {
+        self.change(self.assemble_array(name, request)).await
+    }
+
+    /// Stops a running array.
+    pub async fn stop(&self, name: &str) -> Result<(), Error> {
+        self.change(self.stop_array(name)).await
+    }
+
+    /// Deletes an array, running or found.
+    pub async fn delete(&self, name: &str) -> Result<api::Deleted, Error> {
+        self.change(self.delete_array(name)).await
+    }
+
+    /// Takes a drive out of service.
+    pub async fn fail(&self, name: &str, drive: &str) -> Result<api::Array, Error> {
+        self.change(self.fail_drive(name, drive)).await
+    }
+
+    /// Puts another drive in a slot.
+    pub async fn replace(
+        &self,
+        name: &str,
+        request: &api::ReplaceDrive,
+    ) -> Result<api::Array, Error> {
+        self.change(self.replace_drive(name, request)).await
+    }
+
+    /// Has a task wait, go on or end.
+    pub async fn act_on_task(&self, id: &str, action: TaskAction) -> Result<api::Array, Error> {
+        self.change(self.act_on(id, action)).await
+    }
+
+    /// Starts a scrub.
+    pub async fn scrub(&self, name: &str, wanted: api::ScrubArray) -> Result<api::Array, Error> {
+        self.change(self.scrub_array(name, wanted)).await
+    }
+
+    /// Makes a volume.
+    pub async fn create_volume(&self, request: &api::CreateVolume) -> Result<api::Volume, Error> {
+        self.change(self.make_volume(request)).await
+    }
+
+    /// Changes a volume's size; to less only if the request says so.
+    pub async fn resize_volume(
+        &self,
+        array: &str,
+        volume: &str,
+        request: api::ResizeVolume,
+    ) -> Result<api::Volume, Error> {
+        self.change(self.size_volume(array, volume, request)).await
+    }
+
+    /// Deletes a volume.
+    pub async fn delete_volume(&self, array: &str, volume: &str) -> Result<(), Error> {
+        self.change(self.remove_volume(array, volume)).await
+    }
+
+    /// Serves a volume.
+    pub async fn create_export(&self, request: &api::CreateExport) -> Result<api::Export, Error> {
+        self.change(self.make_export(request)).await
+    }
+
+    /// Forgets an export: `ARRAY:NUMBER`.
+    pub async fn delete_export(&self, id: &str) -> Result<(), Error> {
+        self.change(self.remove_export(id)).await
+    }
+
+    /// Erases the records of a drive that no running array counts on.
+    pub async fn wipe(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
+        self.change(self.wipe_drive(request)).await
+    }
+
+    /// Looks at the drives that the configuration names, and at these; answers with the ids of the
+    /// latter, in their order.
+    pub async fn find_drives(&self, paths: &[String]) -> Result<Vec<String>, Error> {
+        self.change(async {
+            // What can't be opened is listed as unusable.
+            let _ = self.scan().await?;
+            let mut ids = Vec::with_capacity(paths.len());
+            for path in paths {
+                let known = self.look_for(path).await?;
+                let id = self.inventory().at(&known).and_then(|known| known.id().cloned());
+                ids.push(id.ok_or_else(|| {
+                    Error::failed(format!("{path} is not known any more"), "try again")
+                })?);
+            }
+            Ok(ids)
+        })
+        .await
+    }
+}

@@ -1,0 +1,163 @@
+//! What identifies a drive for ever, by the kernel's word (`/sys`): nothing is asked of the drive.
+//!
+//! Invariant: what is read here is in the kernel's memory; a drive that hangs delays nobody.
+
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Where the kernel tells of devices.
+pub const SYSFS: &str = "/sys";
+
+/// What the kernel says that a drive is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Nameplate {
+    /// Its World Wide Identifier; that of a partition is its drive's, and says which it is.
+    pub wwid: Option<String>,
+    /// Its serial number.
+    pub serial: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Whether it is a regular file.
+    pub is_file: bool,
+}
+
+/// What tells whether anything was written to a drive, or another is there, since the last look.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    /// File system and number of the file, its device, its size, when it was written.
+    file: (u64, u64, u64, u64, i64, i64),
+    /// What the kernel counts of it.
+    written: Option<String>,
+}
+
+/// One line, with single spaces.
+fn line(path: PathBuf) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    Some(words.join(" ")).filter(|text| !text.is_empty())
+}
+
+fn directory(sysfs: &Path, device: u64) -> Option<PathBuf> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    std::fs::canonicalize(sysfs.join(format!("dev/block/{major}:{minor}"))).ok()
+}
+
+/// Of the block device with this number.
+fn of_device(sysfs: &Path, device: u64) -> Nameplate {
+    let Some(own) = directory(sysfs, device) else { return Nameplate::default() };
+    let partition = line(own.join("partition"));
+    let drive = match (&partition, own.parent()) {
+        (Some(_), Some(parent)) => parent.to_owned(),
+        _ => own,
+    };
+    let first = |names: &[&str]| names.iter().find_map(|name| line(drive.join(name)));
+    let own = |text: String| match &partition {
+        Some(number) => format!("{text}-part{number}"),
+        None => text,
+    };
+    Nameplate {
+        wwid: first(&["wwid", "device/wwid", "dm/uuid"]).map(own),
+        serial: first(&["device/serial", "serial"]).map(own),
+        model: first(&["device/model"]),
+        is_file: false,
+    }
+}
+
+/// Of whatever is at a path; `None` if nothing is.
+pub fn of(sysfs: &Path, path: &Path) -> Option<Nameplate> {
+    let found = std::fs::metadata(path).ok()?;
+    Some(match found.file_type().is_block_device() {
+        true => of_device(sysfs, found.rdev()),
+        false => Nameplate { is_file: found.is_file(), ..Nameplate::default() },
+    })
+}
+
+/// The fifth to seventh number are of writes: merged ones are no others.
+fn writes(sysfs: &Path, found: &Metadata) -> Option<String> {
+    let text = line(directory(sysfs, found.rdev())?.join("stat"))?;
+    let numbers: Vec<&str> = text.split(' ').skip(4).take(3).collect();
+    Some(numbers.join(" "))
+}
+
+/// How what is at a path is now; `None` if nothing is.
+pub fn stamp(sysfs: &Path, path: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(path).ok()?;
+    let is_device = found.file_type().is_block_device();
+    // The time in the node of a device says nothing.
+    let (written, time) = match is_device {
+        true => (writes(sysfs, &found), (0, 0)),
+        false => (None, (found.mtime(), found.mtime_nsec())),
+    };
+    let file = (found.dev(), found.ino(), found.rdev(), found.len(), time.0, time.1);
+    Some(Stamp { file, written })
+}
+
+/// A name that is good in a URI: letters, digits, `.`, `_` and `-`.
+pub fn id(name: &str) -> String {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    name.chars().map(|c| if good(c) { c } else { '-' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device of this number with these files.
+    fn sysfs(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (name, text) in files {
+            let path = dir.path().join("devices/nvme0n1").join(name);
+            std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        let numbers = dir.path().join("dev/block");
+        std::fs::create_dir_all(&numbers).expect("made");
+        for (number, target) in [("259:0", "nvme0n1"), ("259:1", "nvme0n1/nvme0n1p1")] {
+            let to = dir.path().join("devices").join(target);
+            std::os::unix::fs::symlink(to, numbers.join(number)).expect("linked");
+        }
+        dir
+    }
+
+    fn device(minor: u32) -> u64 {
+        rustix::fs::makedev(259, minor)
+    }
+
+    #[test]
+    fn a_drive_is_identified_by_what_the_kernel_says() {
+        let dir = sysfs(&[
+            ("wwid", "eui.0025388b91d0b2ab\n"),
+            ("device/model", "Samsung SSD   980\n"),
+            ("device/serial", " S64DNX0 \n"),
+            ("nvme0n1p1/partition", "1\n"),
+        ]);
+        let drive = of_device(dir.path(), device(0));
+        assert_eq!(drive.wwid.as_deref(), Some("eui.0025388b91d0b2ab"));
+        assert_eq!(drive.model.as_deref(), Some("Samsung SSD 980"));
+        assert_eq!(drive.serial.as_deref(), Some("S64DNX0"));
+        let partition = of_device(dir.path(), device(1));
+        assert_eq!(partition.wwid.as_deref(), Some("eui.0025388b91d0b2ab-part1"));
+        assert_eq!(of_device(dir.path(), device(2)), Nameplate::default());
+    }
+
+    #[test]
+    fn a_drive_of_scsi_has_its_wwid_elsewhere() {
+        let dir = sysfs(&[("device/wwid", "t10.ATA     QEMU HARDDISK\n")]);
+        let wwid = of_device(dir.path(), device(0)).wwid.expect("it has one");
+        assert_eq!((wwid.as_str(), id(&wwid)), ("t10.ATA QEMU HARDDISK", "t10.ATA-QEMU-HARDDISK".to_owned()));
+    }
+
+    #[test]
+    fn what_is_written_to_a_file_shows() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (sysfs, path) = (Path::new(SYSFS), dir.path().join("a"));
+        assert_eq!(stamp(sysfs, &path), None);
+        std::fs::write(&path, "1").expect("written");
+        let before = stamp(sysfs, &path);
+        assert_eq!((stamp(sysfs, &path), before.is_some()), (before.clone(), true));
+        std::fs::write(&path, "22").expect("written");
+        assert_ne!(stamp(sysfs, &path), before);
+        assert!(of(sysfs, &path).is_some_and(|plate| plate.is_file));
+    }
+}
