@@ -303,12 +303,7 @@ impl Inventory {
         outcome
     }
 
-    fn finish_look(
-        &mut self,
-        path: &str,
-        seen: Option<Seen>,
-        hold: bool,
-    ) -> Result<(), LookError> {
+    fn finish_look(&mut self, path: &str, seen: Option<Seen>, hold: bool) -> Result<(), LookError> {
         let silent = || LookError::Silent(PathBuf::from(path));
         let known = self.known(path).ok_or_else(silent)?;
         let outcome = match seen {

@@ -1,6 +1,8 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
+//! - `http` and `stall`: HTTP on the socket, within limits. `answer`, `act` and `reply`: what is
+//!   asked there, done and answered.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
 //! - `snapshot`: what answers are made of. `jobs`: background work, to its end and a day after.
@@ -15,7 +17,9 @@
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
 //! it runs on one thread of its own and never on a data core, but for these.
 
+mod act;
 mod address;
+mod answer;
 mod changes;
 mod claims;
 pub mod config;
@@ -25,6 +29,7 @@ mod data;
 mod exports;
 mod failure;
 mod gpu;
+mod http;
 mod inventory;
 mod jobs;
 mod look;
@@ -36,9 +41,11 @@ mod next;
 mod nvme;
 mod pattern;
 pub mod probe;
+mod reply;
 mod served;
 pub mod server;
 mod snapshot;
+mod stall;
 mod starting;
 pub mod stream;
 

@@ -232,7 +232,10 @@ impl Manager {
     }
 
     /// Creates an array.
-    pub(crate) async fn create_array(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
+    pub(crate) async fn create_array(
+        &self,
+        request: &api::CreateArray,
+    ) -> Result<api::Array, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
         let (new, cores) = (new_array(request, level), self.data.cores());
@@ -501,7 +504,11 @@ impl Manager {
     }
 
     /// Starts a scrub.
-    pub(crate) async fn scrub_array(&self, name: &str, wanted: api::ScrubArray) -> Result<api::Array, Error> {
+    pub(crate) async fn scrub_array(
+        &self,
+        name: &str,
+        wanted: api::ScrubArray,
+    ) -> Result<api::Array, Error> {
         let array = self.named(name).await?;
         let repair = match wanted {
             api::ScrubArray { repair: false, .. } => Repair::Nothing,

@@ -145,7 +145,10 @@ mod tests {
     fn a_drive_of_scsi_has_its_wwid_elsewhere() {
         let dir = sysfs(&[("device/wwid", "t10.ATA     QEMU HARDDISK\n")]);
         let wwid = of_device(dir.path(), device(0)).wwid.expect("it has one");
-        assert_eq!((wwid.as_str(), id(&wwid)), ("t10.ATA QEMU HARDDISK", "t10.ATA-QEMU-HARDDISK".to_owned()));
+        assert_eq!(
+            (wwid.as_str(), id(&wwid)),
+            ("t10.ATA QEMU HARDDISK", "t10.ATA-QEMU-HARDDISK".to_owned())
+        );
     }
 
     #[test]

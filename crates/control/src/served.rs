@@ -29,7 +29,10 @@ impl Manager {
     }
 
     /// Makes a volume.
-    pub(crate) async fn make_volume(&self, request: &api::CreateVolume) -> Result<api::Volume, Error> {
+    pub(crate) async fn make_volume(
+        &self,
+        request: &api::CreateVolume,
+    ) -> Result<api::Volume, Error> {
         let array = self.named(&request.array).await?;
         let (name, bytes) = (request.name.clone(), request.size_bytes);
         let ask = |uuid, reply| Request::VolumeCreate(uuid, name, bytes, reply);
@@ -95,7 +98,10 @@ impl Manager {
 
     /// Serves a volume. The address is taken before the export is recorded, so that an address
     /// that can't be had is an error of this request.
-    pub(crate) async fn make_export(&self, request: &api::CreateExport) -> Result<api::Export, Error> {
+    pub(crate) async fn make_export(
+        &self,
+        request: &api::CreateExport,
+    ) -> Result<api::Export, Error> {
         check(request)?;
         let named = self.named(&request.array).await?;
         // From here to the record nobody else makes an export.

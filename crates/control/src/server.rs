@@ -13,14 +13,16 @@
 //! Invariant: a change that was begun is carried to its end, whether or not the client stays.
 
 use crate::address;
+use crate::answer;
 use crate::api::{self, Answer, Done, Error, ErrorCode};
 use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
+use crate::http::{self, Asked};
 use crate::manager::Manager;
 use crate::memory;
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -28,6 +30,8 @@ use axum::routing::{delete, get, post};
 use core::future::Future;
 use engine::Settings;
 use engine::manage::command::TaskAction;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -100,7 +104,10 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Arc::new(Manager::new(data, parity, memory, config.drives));
-    let server = tokio::spawn(axum::serve(listener, router(manager.clone())).into_future());
+    let server = tokio::spawn(http::serve(listener, {
+        let (manager, router) = (manager.clone(), router(manager.clone()));
+        move |asked| dispatch(manager.clone(), router.clone(), asked)
+    }));
     let wait = Duration::from_millis(config.drive_wait_ms);
     let starting = tokio::spawn({
         let manager = manager.clone();
@@ -208,6 +215,23 @@ async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
     let listener = address::unix_listener(path).await.map_err(failed)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
     Ok(listener)
+}
+
+/// Answers a request: a Redfish one, or one of the interface under [`api::PREFIX`].
+async fn dispatch(manager: Arc<Manager>, router: Router, asked: Asked) -> hyper::Response<Bytes> {
+    if asked.uri().path().starts_with("/redfish") {
+        return answer::answer(&manager, asked).await;
+    }
+    let (head, body) = asked.into_parts();
+    let body = match body {
+        Ok(body) => body,
+        Err(why) => return (why.status(), ()).into_response().map(|_| Bytes::new()),
+    };
+    let request = hyper::Request::from_parts(head, Body::from(body));
+    let Ok(response) = TowerToHyperService::new(router).call(request).await;
+    let (head, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    hyper::Response::from_parts(head, body)
 }
 
 fn router(manager: Arc<Manager>) -> Router {

@@ -157,7 +157,8 @@ impl Snapshot {
 
     fn put(&self, view: View) {
         let view = Arc::new(view);
-        let old = core::mem::replace(&mut *self.view.lock().unwrap_or_else(|e| e.into_inner()), view);
+        let old =
+            core::mem::replace(&mut *self.view.lock().unwrap_or_else(|e| e.into_inner()), view);
         // Whoever drops it last frees it, but not while the new one is waited for.
         drop(old);
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
+//! - [`told`]: what changes are answered.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
@@ -16,6 +17,7 @@ pub mod read;
 pub mod routes;
 pub mod schema;
 pub mod service;
+pub mod told;
 pub mod view;
 
 #[cfg(test)]

@@ -12,4 +12,5 @@ mod guest;
 mod hung;
 mod kill;
 mod memory;
+mod redfish;
 mod wide;

@@ -1,0 +1,138 @@
+//! What a Redfish request is answered (DSP0266): the table of routes says what it leads to.
+//!
+//! Reads are answered by what the daemon knows already ([`Manager::view`]): neither drives nor the
+//! engine are asked. Changes are carried out by [`crate::act`].
+//!
+//! Invariant: whatever a client sends is answered, and nothing of it is taken for granted.
+
+use crate::act;
+use crate::api::View;
+use crate::http::{Asked, NoBody};
+use crate::manager::Manager;
+use crate::reply::{self, Body, Told};
+use hyper::body::Bytes;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LINK};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use redfish::error::{Base, Refusal};
+use redfish::query::Query;
+use redfish::routes::{self, Match, Method, Resource, Route};
+use redfish::{schema, service};
+use std::sync::Arc;
+
+/// The version of OData, asked for and answered (DSP0266, "Headers").
+const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
+
+/// The only one that there is.
+const VERSION: &str = "4.0";
+
+/// Answers a request.
+pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
+    let found = routes::find(asked.uri().path());
+    let route = found.as_ref().map(|found| found.route);
+    let (mut response, is_told) = match told(manager, &asked, found).await {
+        Ok(told) => (told.response(), true),
+        Err(refusal) => (reply::refusal(&refusal), false),
+    };
+    let headers = response.headers_mut();
+    headers.insert(ODATA_VERSION, HeaderValue::from_static(VERSION));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Some(route) = route {
+        reply::put(headers, ALLOW, &route.allow());
+        if let Some(schema) = schema_of(route).filter(|_| is_told) {
+            reply::put(headers, LINK, &format!("<{schema}>; rel=describedby"));
+        }
+    }
+    response
+}
+
+/// What is told, or why nothing is.
+async fn told(
+    manager: &Arc<Manager>,
+    asked: &Asked,
+    found: Option<Match>,
+) -> Result<Told, Refusal> {
+    let body = match asked.body() {
+        Ok(body) => body,
+        Err(why) => return Err(no_body(*why)),
+    };
+    let path = asked.uri().path();
+    let found = found.ok_or_else(|| Refusal::not_found(path))?;
+    let method = method(asked.method()).filter(|method| found.route.privilege(*method).is_some());
+    let method = method.ok_or_else(Refusal::not_allowed)?;
+    let wanted = asked.headers().get(ODATA_VERSION);
+    if wanted.is_some_and(|wanted| wanted != VERSION) {
+        return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
+    }
+    let query = asked.uri().query().unwrap_or_default();
+    match method {
+        Method::Get => read(&manager.view(), &found, query, path),
+        _ => {
+            if !query.is_empty() {
+                return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
+            }
+            check_type(asked.headers(), body)?;
+            act::carry_out(manager, &found, method, asked.headers(), body).await
+        }
+    }
+}
+
+/// A request's method, if any route could know it.
+fn method(method: &hyper::Method) -> Option<Method> {
+    match *method {
+        hyper::Method::GET | hyper::Method::HEAD => Some(Method::Get),
+        hyper::Method::POST => Some(Method::Post),
+        hyper::Method::PATCH => Some(Method::Patch),
+        hyper::Method::DELETE => Some(Method::Delete),
+        _ => None,
+    }
+}
+
+/// A body is JSON, if a client says what it is.
+fn check_type(headers: &HeaderMap, body: &Bytes) -> Result<(), Refusal> {
+    let Some(value) = headers.get(CONTENT_TYPE).filter(|_| !body.is_empty()) else {
+        return Ok(());
+    };
+    let kind = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    if kind.trim().eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let refusal = Refusal::base(&Base::UNRECOGNIZED_BODY, &[]);
+    Err(refusal.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE.as_u16()))
+}
+
+/// Why a request without a whole body is refused.
+fn no_body(why: NoBody) -> Refusal {
+    let refusal = match why {
+        NoBody::TooLarge => Refusal::too_large(),
+        NoBody::TooLate | NoBody::Broken => Refusal::base(&Base::UNRECOGNIZED_BODY, &[]),
+    };
+    refusal.with_status(why.status().as_u16())
+}
+
+/// What a GET is answered.
+fn read(view: &View, found: &Match, query: &str, path: &str) -> Result<Told, Refusal> {
+    let query = Query::parse(query)?;
+    let missing = || Refusal::not_found(path);
+    let body = match found.route.resource {
+        Resource::Metadata => Body::Xml(schema::metadata()),
+        Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
+        _ => {
+            let resource = service::render(view, found).ok_or_else(missing)?;
+            let other = |uri: &str| service::render(view, &routes::find(uri)?);
+            Body::Json(query.apply(resource, &other)?)
+        }
+    };
+    Ok(Told { status: StatusCode::OK, location: None, body })
+}
+
+/// Where the schema of a route's resources is described; none if it has none.
+fn schema_of(route: &Route) -> Option<String> {
+    let name = route.schema.strip_prefix('#')?;
+    let (name, _) = name.rsplit_once('.')?;
+    let folder = match name.split('.').next()? {
+        "StoragePool" | "StoragePoolCollection" | "Capacity" => "swordfish/v1",
+        _ => "v1",
+    };
+    Some(format!("http://redfish.dmtf.org/schemas/{folder}/{name}.json"))
+}

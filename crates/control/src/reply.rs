@@ -1,0 +1,77 @@
+//! Answers to Redfish requests, as HTTP has them.
+
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::{Response, StatusCode};
+use redfish::error::Refusal;
+use serde_json::Value;
+
+/// What is answered.
+pub enum Body {
+    /// Nothing.
+    Nothing,
+    /// A resource, or what an action tells.
+    Json(Value),
+    /// A schema.
+    Xml(String),
+}
+
+/// An answer that is no error.
+pub struct Told {
+    /// The status of HTTP.
+    pub status: StatusCode,
+    /// What was made.
+    pub location: Option<String>,
+    /// What is told.
+    pub body: Body,
+}
+
+impl Told {
+    /// There is nothing to tell.
+    pub fn nothing() -> Self {
+        Self { status: StatusCode::NO_CONTENT, location: None, body: Body::Nothing }
+    }
+
+    /// An object.
+    pub fn json(value: Value) -> Self {
+        Self { status: StatusCode::OK, location: None, body: Body::Json(value) }
+    }
+
+    /// It as HTTP has it.
+    pub fn response(self) -> Response<Bytes> {
+        let (kind, body) = match self.body {
+            Body::Nothing => (None, Bytes::new()),
+            Body::Json(value) => {
+                (Some("application/json;charset=utf-8"), Bytes::from(value.to_string()))
+            }
+            Body::Xml(text) => (Some("application/xml;charset=utf-8"), Bytes::from(text)),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        if let Some(kind) = kind {
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        if let Some(location) = self.location {
+            put(response.headers_mut(), LOCATION, &location);
+        }
+        response
+    }
+}
+
+/// What a refusal is answered.
+pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
+    let status = StatusCode::from_u16(refusal.status);
+    let told = Told {
+        status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        location: None,
+        body: Body::Json(refusal.body()),
+    };
+    told.response()
+}
+
+/// Adds a header. Its value is from our tables and identifiers in URIs: it can be one.
+pub fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}

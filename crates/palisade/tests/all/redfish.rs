@@ -1,0 +1,482 @@
+//! The management interface as other programs see it: HTTP on the daemon's socket.
+
+use crate::common::place::{Daemon, Place};
+use crate::common::{LIMIT, until};
+use redfish::routes::{self, Method, ROUTES};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
+const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
+const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
+
+/// What the daemon answered.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    body: String,
+}
+
+impl Answer {
+    /// The first answer in these bytes; none if they are no whole head.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let mut lines = head.split("\r\n");
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let header = |line: &str| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.to_ascii_lowercase(), value.trim().to_owned()))
+        };
+        Some(Self { status, headers: lines.filter_map(header).collect(), body: body.to_owned() })
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    /// The name of the first message of an error, without its registry.
+    fn message(&self) -> String {
+        let json = self.json();
+        let id = json["error"]["@Message.ExtendedInfo"][0]["MessageId"].as_str().expect("an id");
+        id.rsplit('.').next().expect("a name").to_owned()
+    }
+}
+
+fn connect(place: &Place) -> UnixStream {
+    let stream = UnixStream::connect(place.file("socket")).expect("the daemon listens");
+    stream.set_read_timeout(Some(LIMIT)).expect("set");
+    stream.set_write_timeout(Some(LIMIT)).expect("set");
+    stream
+}
+
+/// All that comes until the daemon closes.
+fn rest(stream: &mut UnixStream) -> Vec<u8> {
+    let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        match stream.read(&mut part) {
+            Ok(0) => return bytes,
+            Ok(count) => bytes.extend(part.iter().take(count)),
+            // It closed while there was something that it had not read.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return bytes,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// What these bytes are answered.
+fn send(place: &Place, bytes: &[u8]) -> Option<Answer> {
+    let mut stream = connect(place);
+    // It may have closed already.
+    let _ = stream.write_all(bytes);
+    Answer::read(&rest(&mut stream))
+}
+
+/// A request as it is sent.
+fn request(method: &str, uri: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{method} {uri} HTTP/1.1\r\nhost: palisade\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+fn ask(place: &Place, method: &str, uri: &str, body: &Value) -> Answer {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    send(place, request(method, uri, &body).as_bytes()).expect("an answer")
+}
+
+fn get(place: &Place, uri: &str) -> Value {
+    let answer = ask(place, "GET", uri, &Value::Null);
+    assert_eq!(answer.status, 200, "{uri}: {answer:?}");
+    answer.json()
+}
+
+/// Every URI that a resource leads to.
+fn links(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                match value.as_str().filter(|_| key == "@odata.id" || key == "Uri") {
+                    Some(uri) if uri.starts_with("/redfish/") => drop(found.insert(uri.to_owned())),
+                    _ => links(value, found),
+                }
+            }
+        }
+        Value::Array(array) => array.iter().for_each(|value| links(value, found)),
+        _ => {}
+    }
+}
+
+/// The URI of the drive at a path.
+fn drive_uri(place: &Place, path: &str) -> String {
+    let find = "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";
+    let found = ask(place, "POST", find, &json!({ "Paths": [path] }));
+    assert_eq!(found.status, 200, "{found:?}");
+    found.json()["Drives"][0]["@odata.id"].as_str().expect("a URI").to_owned()
+}
+
+/// A request for an array on these drives.
+fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
+    let link = |path: &String| json!({ "@odata.id": drive_uri(place, path) });
+    let members: Vec<Value> = drives.iter().map(link).collect();
+    json!({
+        "Name": name,
+        "SupportedRAIDTypes": [raid],
+        "CapacitySources": [{ "ProvidingDrives": { "Members": members } }],
+    })
+}
+
+#[test]
+fn every_resource_is_reached_and_is_what_its_route_says() {
+    let mut place = Place::new("redfish: routes", 16);
+    let drives = place.drives(4);
+    let daemon = Daemon::start(&place, 1);
+    daemon.create("tank", "5", &drives[..3], &[]);
+    daemon.volume(&place, "tank/db", "4M");
+    daemon.call(&["export", "create", "tank/db", "--nvme-tcp", "127.0.0.1:0", "--any-host"]);
+    daemon.call(&["array", "scrub", "tank", "--check"]);
+    daemon.settle("tank");
+    let mut open: BTreeSet<String> =
+        ["/redfish/v1", "/redfish", "/redfish/v1/odata"].map(str::to_owned).into();
+    let (mut seen, mut rows) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(uri) = open.pop_first() {
+        if !seen.insert(uri.clone()) {
+            continue;
+        }
+        let found = routes::find(&uri).unwrap_or_else(|| panic!("no route leads to {uri}"));
+        rows.insert(found.route.uri);
+        let answer = ask(&place, "GET", &uri, &Value::Null);
+        assert_eq!(answer.status, 200, "{uri}: {answer:?}");
+        assert_eq!(answer.header("odata-version"), "4.0", "{uri}");
+        assert_eq!(answer.header("allow"), found.route.allow(), "{uri}");
+        if !answer.header("content-type").starts_with("application/json") {
+            continue;
+        }
+        let json = answer.json();
+        if !found.route.schema.is_empty() {
+            assert_eq!(json["@odata.type"], found.route.schema, "{uri}");
+            assert_eq!(json["@odata.id"], uri.as_str());
+            assert!(answer.header("link").contains("rel=describedby"), "{uri}");
+        }
+        links(&json, &mut open);
+    }
+    let reads = |row: &&routes::Route| row.privilege(Method::Get).is_some();
+    let missed: Vec<_> =
+        ROUTES.iter().filter(reads).map(|r| r.uri).filter(|uri| !rows.contains(uri)).collect();
+    // Schemas are found by $metadata, which is no JSON.
+    let by_metadata = ["/redfish/v1/$metadata", "/redfish/v1/Schemas/{File}"];
+    assert!(missed.iter().all(|uri| by_metadata.contains(uri)), "{missed:?}");
+    daemon.stop();
+}
+
+#[test]
+fn schemas_of_our_own_are_served() {
+    let place = Place::new("redfish: schemas", 16);
+    let daemon = Daemon::start(&place, 1);
+    let metadata = ask(&place, "GET", "/redfish/v1/$metadata", &Value::Null);
+    assert_eq!(metadata.header("content-type"), "application/xml;charset=utf-8");
+    let own: Vec<&str> =
+        metadata.body.split("Uri=\"").filter(|part| part.starts_with("/redfish/")).collect();
+    assert!(!own.is_empty(), "{}", metadata.body);
+    for part in own {
+        let (uri, _) = part.split_once('"').expect("an end");
+        let schema = ask(&place, "GET", uri, &Value::Null);
+        assert_eq!(schema.status, 200, "{uri}");
+        assert!(schema.body.contains("<edmx:Edmx"), "{uri}: {}", schema.body);
+    }
+    let missing = ask(&place, "GET", "/redfish/v1/Schemas/None.xml", &Value::Null);
+    assert_eq!(missing.status, 404);
+    daemon.stop();
+}
+
+#[test]
+fn what_is_not_there_and_what_can_not_be_done_is_told() {
+    let place = Place::new("redfish: refusals", 16);
+    let daemon = Daemon::start(&place, 1);
+    let none = format!("{POOLS}/00000000-0000-0000-0000-000000000000");
+    for uri in ["/redfish/v2", "/redfish/v1/None", "/redfish/v1//", &none, "/redfish/v1/%ff"] {
+        let answer = ask(&place, "GET", uri, &Value::Null);
+        assert_eq!((answer.status, answer.message().as_str()), (404, "ResourceMissingAtURI"));
+    }
+    for method in ["POST", "PATCH", "PUT", "DELETE", "TRACE", "OPTIONS", "NONE"] {
+        let answer = ask(&place, method, "/redfish/v1", &Value::Null);
+        assert_eq!((answer.status, answer.header("allow")), (405, "GET, HEAD"), "{method}");
+        assert_eq!(answer.message(), "OperationNotAllowed");
+    }
+    let answer = ask(&place, "GET", &format!("{POOLS}/x/Actions/None"), &Value::Null);
+    assert_eq!(answer.status, 404);
+
+    let whole = ask(&place, "GET", "/redfish/v1/Chassis", &Value::Null);
+    let head = ask(&place, "HEAD", "/redfish/v1/Chassis", &Value::Null);
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    for name in ["content-length", "content-type", "allow", "odata-version", "link"] {
+        assert_eq!(head.header(name), whole.header(name), "{name}");
+        assert!(!head.header(name).is_empty(), "{name}");
+    }
+    let other = b"GET /redfish/v1 HTTP/1.1\r\nhost: p\r\nconnection: close\r\n\
+        odata-version: 3.0\r\n\r\n";
+    assert_eq!(send(&place, other).expect("an answer").status, 412);
+    for uri in ["/redfish/v1?$none", "/redfish/v1/Chassis?$expand=~"] {
+        let answer = ask(&place, "GET", uri, &Value::Null);
+        assert!([400, 501].contains(&answer.status), "{uri}: {answer:?}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn a_body_is_read_strictly() {
+    let mut place = Place::new("redfish: bodies", 16);
+    let drives = place.drives(3);
+    let daemon = Daemon::start(&place, 1);
+    let right = pool(&place, "tank", "RAID5", &drives);
+    let with = |key: &str, value: Value| {
+        let mut body = right.clone();
+        body[key] = value;
+        body
+    };
+    for (body, message) in [
+        (with("Size", json!(1)), "PropertyUnknown"),
+        (with("Name", json!(1)), "PropertyValueTypeError"),
+        (with("SupportedRAIDTypes", json!(["RAID7"])), "PropertyValueNotInList"),
+    ] {
+        let answer = ask(&place, "POST", POOLS, &body);
+        assert_eq!((answer.status, answer.message().as_str()), (400, message), "{answer:?}");
+    }
+    let whole = right.to_string();
+    let doubled = whole.replacen('{', "{\"Name\":\"other\",", 1);
+    for (body, message) in [
+        (doubled.as_str(), "PropertyDuplicate"),
+        (&whole[..whole.len() - 1], "MalformedJSON"),
+        ("", "PropertyMissing"),
+        ("[]", "UnrecognizedRequestBody"),
+    ] {
+        let answer = send(&place, request("POST", POOLS, body).as_bytes()).expect("an answer");
+        assert_eq!((answer.status, answer.message().as_str()), (400, message), "{answer:?}");
+    }
+    let deep = "[".repeat(100_000);
+    let answer = send(&place, request("POST", POOLS, &deep).as_bytes()).expect("an answer");
+    assert_eq!(answer.status, 400);
+    let text = request("POST", POOLS, &whole).replace("application/json", "text/plain");
+    assert_eq!(send(&place, text.as_bytes()).expect("an answer").status, 415);
+    let query = ask(&place, "POST", &format!("{POOLS}?only"), &right);
+    assert_eq!(query.status, 400);
+    assert_eq!(get(&place, POOLS)["Members@odata.count"], 0);
+    daemon.stop();
+}
+
+#[test]
+fn arrays_volumes_and_exports_come_and_go() {
+    let mut place = Place::new("redfish: changes", 16);
+    let drives = place.drives(4);
+    let daemon = Daemon::start(&place, 1);
+    let wanted = pool(&place, "tank", "RAID5", &drives[..3]);
+    let plan = request("POST", POOLS, &wanted.to_string()).replacen(
+        "\r\n",
+        "\r\npalisade-plan: only\r\n",
+        1,
+    );
+    let plan = send(&place, plan.as_bytes()).expect("an answer");
+    assert_eq!((plan.status, &plan.json()["Plan"]["Level"]), (200, &"5".into()), "{plan:?}");
+    assert_eq!(get(&place, POOLS)["Members@odata.count"], 0);
+
+    let made = ask(&place, "POST", POOLS, &wanted);
+    let uri = made.header("location").to_owned();
+    assert_eq!((made.status, &made.json()["@odata.id"]), (201, &json!(uri)), "{made:?}");
+    assert_eq!(get(&place, &uri)["Name"], "tank");
+    let source = json!([{ "ProvidingPools": { "Members": [{ "@odata.id": uri }] } }]);
+    let body = json!({ "Name": "db", "CapacityBytes": 4 << 20, "CapacitySources": source });
+    let volume = ask(&place, "POST", VOLUMES, &body);
+    assert_eq!(volume.status, 201, "{volume:?}");
+    let volume = volume.header("location").to_owned();
+    let grown = ask(&place, "PATCH", &volume, &json!({ "CapacityBytes": 8 << 20 }));
+    assert_eq!((grown.status, &grown.json()["CapacityBytes"]), (200, &json!(8 << 20)));
+    let shrunk = ask(&place, "PATCH", &volume, &json!({ "CapacityBytes": 4 << 20 }));
+    assert_eq!((shrunk.status, shrunk.message().as_str()), (403, "Refused"), "{shrunk:?}");
+
+    let body = json!({
+        "VolumeInfo": [{ "Volume": { "@odata.id": volume } }],
+        "Oem": { "Palisade": { "Listeners": ["127.0.0.1:0"] } },
+    });
+    let export = ask(&place, "POST", "/redfish/v1/Fabrics/nbd/Connections", &body);
+    assert_eq!(export.status, 201, "{export:?}");
+    assert_eq!(daemon.call(&["export", "list"])["exports"][0]["volume"], "db");
+    // A volume that is exported stays.
+    let kept = ask(&place, "DELETE", &volume, &Value::Null);
+    assert_eq!((kept.status, kept.message().as_str()), (403, "Refused"), "{kept:?}");
+    for uri in [export.header("location"), &volume] {
+        assert_eq!(ask(&place, "DELETE", uri, &Value::Null).status, 204, "{uri}");
+        assert_eq!(ask(&place, "GET", uri, &Value::Null).status, 404, "{uri}");
+    }
+
+    let act = |name: &str, body: Value| {
+        let uri = format!("{uri}/Actions/Oem/PalisadeStoragePool.{name}");
+        let answer = ask(&place, "POST", &uri, &body);
+        assert_eq!(answer.status, 204, "{name}: {answer:?}");
+    };
+    act("FailDrive", json!({ "Drive": { "@odata.id": drive_uri(&place, &drives[1]) } }));
+    assert_eq!(get(&place, &uri)["Status"]["Health"], "Warning");
+    let with = json!({ "@odata.id": drive_uri(&place, &drives[3]) });
+    act("ReplaceDrive", json!({ "Slot": 1, "With": with }));
+    daemon.settle("tank");
+    act("Scrub", json!({ "Mode": "Check" }));
+    daemon.settle("tank");
+    act("Stop", json!({}));
+    assert_eq!(get(&place, &uri)["Status"]["State"], "StandbyOffline");
+    act("Assemble", json!({}));
+    assert_eq!(get(&place, &uri)["Status"]["State"], "Enabled");
+    assert!([200, 204].contains(&ask(&place, "DELETE", &uri, &Value::Null).status));
+    assert_eq!(get(&place, POOLS)["Members@odata.count"], 0);
+    assert_eq!(get(&place, DRIVES)["Members@odata.count"], 4);
+    daemon.stop();
+}
+
+#[test]
+fn a_volume_on_drives_is_made_with_its_array_or_not_at_all() {
+    let mut place = Place::new("redfish: a volume on drives", 16);
+    let drives = place.drives(3);
+    let daemon = Daemon::start(&place, 1);
+    let link = |path: &String| json!({ "@odata.id": drive_uri(&place, path) });
+    let links: Vec<Value> = drives.iter().map(link).collect();
+    let body = |bytes: u64| {
+        json!({
+            "Name": "db", "RAIDType": "RAID5", "CapacityBytes": bytes,
+            "Links": { "Drives": links },
+        })
+    };
+    let refused = ask(&place, "POST", VOLUMES, &body(1 << 40));
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(get(&place, POOLS)["Members@odata.count"], 0);
+    let made = ask(&place, "POST", VOLUMES, &body(4 << 20));
+    assert_eq!((made.status, &made.json()["Name"]), (201, &"db".into()), "{made:?}");
+    assert_eq!(daemon.show("db")["volumes"][0]["size_bytes"], 4 << 20);
+    daemon.stop();
+}
+
+#[test]
+fn a_change_is_carried_to_its_end_though_its_client_has_gone() {
+    let mut place = Place::new("redfish: a client goes", 16);
+    let drives = place.drives(3);
+    let daemon = Daemon::start(&place, 1);
+    let body = pool(&place, "tank", "RAID5", &drives).to_string();
+    let mut stream = connect(&place);
+    stream.write_all(request("POST", POOLS, &body).as_bytes()).expect("sent");
+    drop(stream);
+    until("the array", LIMIT, || (get(&place, POOLS)["Members@odata.count"] == 1).then_some(()));
+    // A body that was cut off asks for nothing.
+    let pool = get(&place, POOLS)["Members"][0]["@odata.id"].as_str().expect("a URI").to_owned();
+    let stop = format!("{pool}/Actions/Oem/PalisadeStoragePool.Stop");
+    let cut = format!("POST {stop} HTTP/1.1\r\nhost: p\r\ncontent-length: 2\r\n\r\n");
+    let mut stream = connect(&place);
+    stream.write_all(cut.as_bytes()).expect("sent");
+    stream.shutdown(Shutdown::Write).expect("shut");
+    rest(&mut stream);
+    assert_eq!(daemon.show("tank")["state"], "optimal");
+    daemon.stop();
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_serves_nobody_to_break_in() {
+    let place = Place::new("redfish: no requests", 16);
+    let daemon = Daemon::start(&place, 1);
+    for (bytes, status) in [
+        (&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..], 400),
+        (b"GET\r\n\r\n", 400),
+        (b"GET /redfish/v1 HTTP/1.1\r\nno header\r\n\r\n", 400),
+        (b"GET /redfish/v1 HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx", 400),
+        (b"GET /redfish/v1 HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400),
+        (b"GET /redfish/v1 HTTP/1.1\r\ntransfer-encoding: gzip\r\n\r\n", 400),
+    ] {
+        let answer = send(&place, bytes).expect("an answer");
+        assert_eq!(answer.status, status, "{:?}", String::from_utf8_lossy(bytes));
+    }
+    // Of two framings only one counts: what is behind it is no second request.
+    let both = b"POST /redfish/v1 HTTP/1.1\r\nhost: p\r\ncontent-length: 4\r\n\
+        transfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /redfish/v1 HTTP/1.1\r\nhost: p\r\n\
+        connection: close\r\n\r\n";
+    let mut stream = connect(&place);
+    stream.write_all(both).expect("sent");
+    stream.shutdown(Shutdown::Write).expect("shut");
+    let answers = String::from_utf8_lossy(&rest(&mut stream)).matches("HTTP/1.1 ").count();
+    assert!(answers <= 2, "{answers}");
+
+    let head = "GET /redfish/v1 HTTP/1.1\r\nhost: p\r\nconnection: close\r\n";
+    let large = format!("{head}x: {}\r\n\r\n", "y".repeat(17 << 10));
+    assert_eq!(send(&place, large.as_bytes()).expect("an answer").status, 431);
+    let fits = format!("{head}x: {}\r\n\r\n", "y".repeat(15 << 10));
+    assert_eq!(send(&place, fits.as_bytes()).expect("an answer").status, 200);
+    let many = format!("{head}{}\r\n", "x: y\r\n".repeat(1000));
+    assert_eq!(send(&place, many.as_bytes()).expect("an answer").status, 431);
+
+    let body = " ".repeat((1 << 20) + 1);
+    let large = send(&place, request("POST", POOLS, &body).as_bytes()).expect("an answer");
+    assert_eq!((large.status, large.message().as_str()), (413, "PayloadTooLarge"));
+    let part = format!("{:x}\r\n{}\r\n", 1 << 18, " ".repeat(1 << 18));
+    let chunked = format!(
+        "POST {POOLS} HTTP/1.1\r\nhost: p\r\ntransfer-encoding: chunked\r\n\r\n{}0\r\n\r\n",
+        part.repeat(5)
+    );
+    assert_eq!(send(&place, chunked.as_bytes()).expect("an answer").status, 413);
+    daemon.stop();
+}
+
+#[test]
+fn a_client_that_never_finishes_is_let_go() {
+    let place = Place::new("redfish: slow clients", 16);
+    let daemon = Daemon::start(&place, 1);
+    let wait = |bytes: String, status: Option<u16>, least: u64| {
+        let mut stream = connect(&place);
+        thread::spawn(move || {
+            let begun = Instant::now();
+            stream.write_all(bytes.as_bytes()).expect("sent");
+            let answer = Answer::read(&rest(&mut stream));
+            assert_eq!(answer.map(|answer| answer.status), status, "{bytes}");
+            let took = begun.elapsed();
+            assert!(took >= Duration::from_secs(least) && took < LIMIT, "{bytes}: {took:?}");
+        })
+    };
+    let body = format!("POST {POOLS} HTTP/1.1\r\nhost: p\r\ncontent-length: 9\r\n\r\n{{");
+    let all = [
+        wait(String::new(), None, 9),
+        wait("GET /redfish/v1 HTTP/1.1\r\nhost: p\r\n".to_owned(), None, 9),
+        wait(body, Some(408), 29),
+    ];
+    for one in all {
+        one.join().expect("let go");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn a_client_beyond_the_limit_is_told_so() {
+    let place = Place::new("redfish: many clients", 16);
+    let daemon = Daemon::start(&place, 1);
+    let asked = "GET /redfish HTTP/1.1\r\nhost: p\r\n\r\n";
+    let mut all = Vec::new();
+    for _ in 0..256 {
+        let mut stream = connect(&place);
+        stream.write_all(asked.as_bytes()).expect("sent");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).expect("an answer");
+        assert_eq!(&first, b"HTTP/1.1 200");
+        all.push(stream);
+    }
+    assert_eq!(send(&place, b"").expect("an answer").status, 503);
+    all.pop();
+    until("room", LIMIT, || {
+        let answer = ask(&place, "GET", "/redfish", &Value::Null);
+        (answer.status == 200).then_some(())
+    });
+    drop(all);
+    daemon.stop();
+}
