@@ -495,7 +495,7 @@ fn what_is_not_there_or_cannot_be_done() {
     refused(body, "PropertyUnknown", "#/Force");
 }
 
-fn changes() -> Vec<Change> {
+fn creations() -> Vec<Change> {
     let array = || "aaaa-1".to_owned();
     let (volume, path) = (|| "db".to_owned(), || "/dev/b".to_owned());
     let pool = CreateArray {
@@ -526,16 +526,30 @@ fn changes() -> Vec<Change> {
         advertise: vec!["a:1".into()],
         ..nbd.clone()
     };
+    let size_bytes = 1 << 40;
+    vec![
+        Change::CreateArray(pool.clone()),
+        Change::CreateArray(CreateArray { block_bytes: None, overwrite: vec![], ..pool.clone() }),
+        Change::CreateVolume(CreateVolume { array: array(), name: volume(), size_bytes }),
+        Change::CreateVolumeOnDrives {
+            array: CreateArray { block_bytes: None, ..pool },
+            size_bytes: Some(size_bytes),
+        },
+        Change::CreateExport(nbd),
+        Change::CreateExport(nvme),
+    ]
+}
+
+fn other_changes() -> Vec<Change> {
+    let array = || "aaaa-1".to_owned();
+    let (volume, path) = (|| "db".to_owned(), || "/dev/b".to_owned());
     let job =
         |action| Change::Job { id: "j1".into(), array: array(), kind: TaskKind::Scrub, action };
     let scrub = |repair, trust_data| Change::Scrub {
         array: array(),
         request: ScrubArray { repair, trust_data },
     };
-    let size_bytes = 1 << 40;
     vec![
-        Change::CreateArray(pool.clone()),
-        Change::CreateArray(CreateArray { block_bytes: None, overwrite: vec![], ..pool.clone() }),
         Change::DeleteArray { array: array() },
         Change::Stop { array: array() },
         Change::Assemble {
@@ -550,19 +564,12 @@ fn changes() -> Vec<Change> {
         },
         scrub(false, false),
         scrub(true, true),
-        Change::CreateVolume(CreateVolume { array: array(), name: volume(), size_bytes }),
-        Change::CreateVolumeOnDrives {
-            array: CreateArray { block_bytes: None, ..pool },
-            size_bytes: Some(size_bytes),
-        },
         Change::ResizeVolume {
             array: array(),
             volume: volume(),
-            request: ResizeVolume { size_bytes, shrink: true },
+            request: ResizeVolume { size_bytes: 1 << 40, shrink: true },
         },
         Change::DeleteVolume { array: array(), volume: volume() },
-        Change::CreateExport(nbd),
-        Change::CreateExport(nvme),
         Change::DeleteExport { id: "aaaa-1:1".into() },
         Change::DeleteExport { id: "aaaa-1:2".into() },
         job(JobAction::Suspend),
@@ -581,7 +588,7 @@ fn what_a_client_asks_for_is_what_the_daemon_reads() {
         Some(crate::service::uri::drive(&known.id))
     };
     let known = Known { arrays: &view.status.arrays, drive: &uri_of };
-    for change in changes() {
+    for change in creations().into_iter().chain(other_changes()) {
         let asked = request(&change, &known).unwrap_or_else(|| panic!("{change:?}"));
         let body = asked.body.map(|body| body.to_string()).unwrap_or_default();
         assert_eq!(ask(asked.method, &asked.uri, &body), Ok(change));

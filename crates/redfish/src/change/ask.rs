@@ -28,7 +28,7 @@ pub struct Known<'a> {
 /// The request for a change; none if it names what is not known. Whether an array is only planned
 /// is not in it.
 pub fn request(change: &Change, known: &Known<'_>) -> Option<Request> {
-    let pool = |array: &str| Some(known.array(array)?.uuid.as_str()).map(uri::pool);
+    let pool = |array: &str| Some(uri::pool(&known.array(array)?.uuid));
     Some(match change {
         Change::CreateArray(request) => post(uri::POOLS, known.pool_body(request)?),
         Change::DeleteArray { array } => delete(pool(array)?),
