@@ -1,22 +1,41 @@
-//! The daemon's client: JSON over HTTP/1.1 on its Unix socket, one connection a request.
+//! The daemon's client: Redfish over HTTP/1.1 on its Unix socket, one connection for all that a
+//! command asks.
+//!
+//! States of the connection: none → open (with the first request) → gone, when the daemon let it
+//! go: the next request opens another.
+//!
+//! Invariant: what changes something is sent once.
 
 use crate::output::Problem;
-use control::api::{self, Answer};
+use control::api;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper::{Method, Request};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{CONTENT_TYPE, HOST, LOCATION};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
-use serde::Serialize;
+use redfish::told::PLAN_HEADER;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
+use tokio::sync::Mutex;
 
-/// Where the daemon is asked. Cheap to clone.
-#[derive(Clone, Debug)]
+/// Where the daemon is asked.
+#[derive(Debug)]
 pub struct Client {
     socket: PathBuf,
+    connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
+}
+
+/// What a change was answered.
+#[derive(Debug)]
+pub struct Changed {
+    /// Where that is which was made.
+    pub location: Option<String>,
+    /// What was told; null if nothing.
+    pub body: Value,
 }
 
 /// The socket that is meant: the argument, else `PALISADE_SOCKET`, else the default.
@@ -26,85 +45,120 @@ pub fn socket_or_default(argument: Option<PathBuf>) -> PathBuf {
         .unwrap_or_else(|| api::DEFAULT_SOCKET.into())
 }
 
-/// A path's parts, quoted (RFC 3986, section 2.1) and joined behind the interface's prefix.
-pub fn path(parts: &[&str]) -> String {
-    let mut path = api::PREFIX.to_owned();
-    for part in parts {
-        path.push('/');
-        for byte in part.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                path.push(char::from(byte));
-            } else {
-                path.push_str(&format!("%{byte:02X}"));
-            }
-        }
-    }
-    path
+/// Reads what an action told.
+pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, Problem> {
+    serde_json::from_value(body).map_err(|error| broken(&error.to_string()))
 }
 
 impl Client {
     /// A client of the daemon behind this socket.
     pub fn new(socket: PathBuf) -> Self {
-        Self { socket }
+        Self { socket, connection: Mutex::new(None) }
     }
 
-    /// Asks for something.
-    pub async fn get<T: DeserializeOwned>(&self, parts: &[&str]) -> Result<Answer<T>, Problem> {
-        self.call(Method::GET, parts, None::<&()>).await
+    /// Reads a resource; a query may follow its URI.
+    pub async fn get(&self, uri: &str) -> Result<Value, Problem> {
+        Ok(self.call(&Method::GET, uri, None, false).await?.body)
     }
 
-    /// Asks for a change.
-    pub async fn post<T: DeserializeOwned>(
+    /// Creates something, or carries an action out.
+    pub async fn post(&self, uri: &str, body: &Value) -> Result<Changed, Problem> {
+        self.call(&Method::POST, uri, Some(body), false).await
+    }
+
+    /// Asks what a POST would do.
+    pub async fn plan(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
+        Ok(self.call(&Method::POST, uri, Some(body), true).await?.body)
+    }
+
+    /// Changes properties; the resource as it is then.
+    pub async fn patch(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
+        Ok(self.call(&Method::PATCH, uri, Some(body), false).await?.body)
+    }
+
+    /// Deletes something.
+    pub async fn delete(&self, uri: &str) -> Result<Value, Problem> {
+        Ok(self.call(&Method::DELETE, uri, None, false).await?.body)
+    }
+
+    async fn call(
         &self,
-        parts: &[&str],
-        body: &impl Serialize,
-    ) -> Result<Answer<T>, Problem> {
-        self.call(Method::POST, parts, Some(body)).await
-    }
-
-    /// Asks for an end.
-    pub async fn delete<T: DeserializeOwned>(&self, parts: &[&str]) -> Result<Answer<T>, Problem> {
-        self.call(Method::DELETE, parts, None::<&()>).await
-    }
-
-    async fn call<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        parts: &[&str],
-        body: Option<&impl Serialize>,
-    ) -> Result<Answer<T>, Problem> {
-        let body = match body {
-            Some(body) => serde_json::to_vec(body).map_err(|e| broken(&e.to_string()))?,
-            None => Vec::new(),
+        method: &Method,
+        uri: &str,
+        body: Option<&Value>,
+        plan_only: bool,
+    ) -> Result<Changed, Problem> {
+        let request = || {
+            let mut request = Request::builder().method(method).uri(uri).header(HOST, "palisade");
+            if plan_only {
+                request = request.header(PLAN_HEADER, "only");
+            }
+            let bytes = match body {
+                Some(body) => {
+                    request = request.header(CONTENT_TYPE, "application/json");
+                    Bytes::from(body.to_string())
+                }
+                None => Bytes::new(),
+            };
+            request.body(Full::new(bytes)).map_err(|error| broken(&error.to_string()))
         };
+        let mut connection = self.connection.lock().await;
+        let mut kept = connection.take();
+        if let Some(sender) = &mut kept
+            && sender.ready().await.is_ok()
+        {
+            match answered(sender, request()?).await {
+                Ok(answer) => {
+                    *connection = kept;
+                    return understood(answer);
+                }
+                // The daemon may just have let it go: to ask anew changes nothing.
+                Err(_) if method == Method::GET => {}
+                Err(error) => return Err(broken(&error.to_string())),
+            }
+        }
+        let mut sender = self.connect().await?;
+        let answer = answered(&mut sender, request()?).await;
+        let answer = answer.map_err(|error| broken(&error.to_string()))?;
+        *connection = Some(sender);
+        understood(answer)
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Problem> {
         let stream = UnixStream::connect(&self.socket)
             .await
             .map_err(|error| not_connected(&self.socket, &error))?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| broken(&error.to_string()))?;
-        // Its errors are those of the request below.
+        // Its errors are those of the requests.
         tokio::spawn(connection);
-        let request = Request::builder()
-            .method(method)
-            .uri(path(parts))
-            .header("host", "palisade")
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| broken(&error.to_string()))?;
-        let answer =
-            sender.send_request(request).await.map_err(|error| broken(&error.to_string()))?;
-        let ok = answer.status().is_success();
-        let bytes = answer.into_body().collect().await;
-        let bytes = bytes.map_err(|error| broken(&error.to_string()))?.to_bytes();
-        if ok {
-            return serde_json::from_slice(&bytes).map_err(|error| broken(&error.to_string()));
-        }
-        match serde_json::from_slice::<Answer<api::Error>>(&bytes) {
-            Ok(error) => Err(error.body.into()),
-            Err(_) => Err(broken("its answer is not valid")),
-        }
+        Ok(sender)
     }
+}
+
+/// Sends a request, and waits for the whole answer.
+async fn answered(
+    sender: &mut SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> hyper::Result<Response<Bytes>> {
+    let (head, body) = sender.send_request(request).await?.into_parts();
+    Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
+}
+
+fn understood(answer: Response<Bytes>) -> Result<Changed, Problem> {
+    let not_valid = || broken("its answer is not valid");
+    let (head, bytes) = answer.into_parts();
+    let body = match bytes.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_slice(&bytes).map_err(|_| not_valid())?,
+    };
+    if !head.status.is_success() {
+        let error = redfish::error::read(head.status.as_u16(), &body);
+        return Err(error.map_or_else(not_valid, Problem::from));
+    }
+    let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    Ok(Changed { location: location.map(str::to_owned), body })
 }
 
 fn broken(what: &str) -> Problem {
@@ -135,11 +189,64 @@ fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redfish::error::Refusal;
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixListener;
+
+    /// Reads a request up to its end, which is that of a body of JSON or of the headers.
+    async fn asked(stream: &mut UnixStream) -> String {
+        let mut text = String::new();
+        let mut bytes = [0; 4096];
+        loop {
+            let read = stream.read(&mut bytes).await.expect("reads");
+            text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            if text.ends_with("\r\n\r\n") || text.ends_with('}') {
+                return text;
+            }
+            assert!(read > 0, "the client goes within a request: {text}");
+        }
+    }
+
+    async fn answer(stream: &mut UnixStream, status: &str, body: &Value) {
+        let body = body.to_string();
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + &body).as_bytes()).await.expect("written");
+    }
 
     #[test]
-    fn names_can_not_leave_their_part_of_the_path() {
-        assert_eq!(path(&["arrays", "data", "stop"]), "/v1/arrays/data/stop");
-        assert_eq!(path(&["arrays", "a/b c%"]), "/v1/arrays/a%2Fb%20c%25");
-        assert_eq!(path(&["exports", "data:1"]), "/v1/exports/data%3A1");
+    fn requests_share_a_connection_until_the_daemon_lets_it_go() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let dir = tempfile::tempdir().expect("a directory");
+            let socket = dir.path().join("socket");
+            let listener = UnixListener::bind(&socket).expect("bound");
+            let client = Client::new(socket);
+            let daemon = async {
+                let (mut stream, _) = listener.accept().await.expect("comes");
+                assert!(asked(&mut stream).await.starts_with("GET /a HTTP/1.1"));
+                answer(&mut stream, "200 OK", &json!({"A": 1})).await;
+                let planned = asked(&mut stream).await;
+                assert!(planned.contains("palisade-plan: only") && planned.ends_with(r#"{"B":2}"#));
+                let refused = api::Error::refused("no", "ask otherwise");
+                answer(&mut stream, "403 Forbidden", &Refusal::from(refused).body()).await;
+                // The next request comes, and nobody answers it any more.
+                asked(&mut stream).await;
+                drop(stream);
+                let (mut stream, _) = listener.accept().await.expect("comes again");
+                assert!(asked(&mut stream).await.starts_with("GET /c HTTP/1.1"));
+                answer(&mut stream, "200 OK", &json!({"C": 3})).await;
+                // A change is not sent again.
+                asked(&mut stream).await;
+            };
+            let asks = async {
+                assert_eq!(client.get("/a").await, Ok(json!({"A": 1})));
+                let refused = client.plan("/b", &json!({"B": 2})).await;
+                assert_eq!(refused, Err(Problem::refused("no", "ask otherwise")));
+                assert_eq!(client.get("/c").await, Ok(json!({"C": 3})));
+                assert!(client.delete("/d").await.is_err());
+            };
+            tokio::join!(daemon, asks);
+        });
     }
 }

@@ -77,10 +77,24 @@ pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
     })
 }
 
-/// The daemon and its arrays. Server and drives need not be fetched.
+/// Everything at a glance, of all that was fetched but the ServiceRoot and drives.
 pub fn status(fetched: &Fetched) -> Result<Status, Error> {
     let manager = &fetched.manager;
     let own: oem::Manager = oem::of(manager)?;
+    Ok(Status {
+        version: text(manager, "/FirmwareVersion")?,
+        pid: own.process_id,
+        cores: own.cores,
+        ready: own.ready,
+        parity: own.parity.into(),
+        memory: own.memory.into(),
+        arrays: arrays(fetched)?,
+        next: own.next.into_iter().map(Into::into).collect(),
+    })
+}
+
+/// All arrays, of their pools, volumes, connections and jobs.
+pub fn arrays(fetched: &Fetched) -> Result<Vec<Array>, Error> {
     let volumes = all(&fetched.volumes, |resource| Ok((pool_of(resource)?, volume(resource)?)))?;
     let numbered = |resource: &Value| {
         let id = text(resource, "/Id")?;
@@ -104,16 +118,7 @@ pub fn status(fetched: &Fetched) -> Result<Status, Error> {
             ..array(pool)?
         })
     };
-    Ok(Status {
-        version: text(manager, "/FirmwareVersion")?,
-        pid: own.process_id,
-        cores: own.cores,
-        ready: own.ready,
-        parity: own.parity.into(),
-        memory: own.memory.into(),
-        arrays: all(&fetched.pools, array)?,
-        next: own.next.into_iter().map(Into::into).collect(),
-    })
+    all(&fetched.pools, array)
 }
 
 /// An array, of its pool, without volumes, exports and tasks.
