@@ -230,6 +230,12 @@ impl Base {
         "The value %1 of the query parameter %2 is out of the range %3.",
         "Give a value within the range.",
     );
+    pub const TOO_MUCH: Self = base(
+        "InsufficientStorage",
+        507,
+        "The answer would be too large.",
+        "Ask for less: fewer levels, or fewer members at a time.",
+    );
     pub const HEADER_INVALID: Self = base(
         "HeaderInvalid",
         400,

@@ -6,13 +6,15 @@
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
-//! - [`change`]: what a request wants changed. [`schema`]: what describes the resources.
+//! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
+//! - [`schema`]: what describes the resources.
 
 pub mod change;
 mod dates;
 pub mod error;
 mod inspected;
 pub mod oem;
+pub mod query;
 pub mod read;
 pub mod routes;
 pub mod schema;

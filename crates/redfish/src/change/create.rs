@@ -25,6 +25,11 @@ const LEVELS: [(&str, &str); 6] = [
     ("None", "jbod"),
 ];
 
+/// The type of RAID of a level.
+pub fn raid_type(level: &str) -> Option<&'static str> {
+    LEVELS.iter().find(|(_, own)| *own == level).map(|(name, _)| *name)
+}
+
 /// The level that a type of RAID, or the product's own word, names; both must agree.
 fn level(raid: Option<&Node<'_>>, own: Option<&Node<'_>>) -> Result<Option<&'static str>, Refusal> {
     let of_type = match raid {
@@ -60,10 +65,10 @@ pub fn overwrite(view: &View, fields: &mut Fields<'_>) -> Result<Vec<String>, Re
 fn provided<'a>(sources: &Node<'a>, what: &str) -> Result<Node<'a>, Refusal> {
     let mut source = sources.only()?.fields()?;
     let mut providing = source.need(what)?.fields()?;
-    let members = providing.need("Members")?;
+    let items = providing.need("Members")?;
     providing.end()?;
     source.end()?;
-    Ok(members)
+    Ok(items)
 }
 
 /// `POST StoragePools`.
@@ -77,8 +82,8 @@ pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Cha
     let own = oem.take("Level");
     let level = level(raid.as_ref(), own.as_ref())?;
     let level = level.ok_or_else(|| fields.missing("SupportedRAIDTypes"))?.to_owned();
-    let members = provided(&fields.need("CapacitySources")?, "ProvidingDrives")?;
-    let drives = links::drive_paths(view, &members, 1, MOST_DRIVES)?;
+    let items = provided(&fields.need("CapacitySources")?, "ProvidingDrives")?;
+    let drives = links::drive_paths(view, &items, 1, MOST_DRIVES)?;
     let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(1))?;
     let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
     let overwrite = overwrite(view, &mut oem)?;
