@@ -147,8 +147,7 @@ impl Manager {
         let is_new = {
             let mut inventory = self.inventory();
             inventory.ask_for(&known);
-            let is_new = inventory.at(&known).is_some_and(Known::is_new);
-            is_new
+            inventory.at(&known).is_some_and(|known| known.id().is_none())
         };
         if is_new {
             // What can't be opened is remembered with its problem.

@@ -151,11 +151,6 @@ impl Known {
         self.id.as_ref()
     }
 
-    /// Whether it was never looked at.
-    pub fn is_new(&self) -> bool {
-        self.id.is_none()
-    }
-
     /// Whether somebody asked for it by its path not long ago.
     pub fn is_asked_for(&self) -> bool {
         self.asked.is_some_and(|at| at.elapsed() < ASKED)

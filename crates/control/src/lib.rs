@@ -5,8 +5,8 @@
 //!   asked there, done and answered.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
-//! - `snapshot`: what answers are made of. `jobs`: background work, to its end and a day after.
-//!   `changes`: what clients may change.
+//! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
+//!   and a day after. `changes`: what clients may change.
 //! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
 //!   is on them. `nameplate`: what identifies them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
@@ -41,6 +41,7 @@ mod next;
 mod nvme;
 mod pattern;
 pub mod probe;
+mod renewal;
 mod reply;
 mod served;
 pub mod server;

@@ -1,49 +1,29 @@
-//! What the daemon knows at a moment, ready for whoever asks: nobody is asked for it then.
-//!
-//! Purpose: answers of the interface are made of a [`View`] that is there already. It is made of
-//! what the engine told ([`engine::manage::feed`]), what is known of drives and exports, and what
-//! was kept of tasks ([`crate::jobs`]).
+//! What the daemon knows at a moment, and what it is made of: what the engine told
+//! ([`engine::manage::feed`]), and what was kept of tasks ([`crate::jobs`]).
 //!
 //! | what is known of arrays is | becomes | when                                                  |
 //! |----------------------------|---------|-------------------------------------------------------|
 //! | behind                     | current | the engine was asked for all, and answered            |
 //! | current                    | behind  | the engine told more than its ring holds              |
 //!
-//! The view is made anew when the engine tells something, when a change is about to be answered,
-//! after each look at drives, and every [`AGAIN`] for what moves by itself: hosts that come and go,
-//! exports that can be served now, what drives were asked.
-//!
 //! Invariants
-//! - [`Manager::view`] waits for nothing but the moment in which the view is put in its place:
-//!   neither for the engine, a drive, a name server nor a host.
-//! - Nothing that is held while a view is made is held over I/O or while somebody is waited for.
-//! - A later view is of a later moment.
-//! - A change is answered after the view says what it did ([`crate::changes`]).
+//! - [`Snapshot::view`] waits for nothing but the moment in which a view is put in its place.
+//! - Every array that was told is shown to the jobs, in order.
 
-use crate::api::{self, Error, KnownDrive, Server, View};
+use crate::api::{self, Server, View};
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
-use crate::manager::Manager;
-use engine::manage::command::{ArrayStatus, Request};
-use engine::manage::feed::{Change, Feed};
+use engine::manage::command::{ArrayStatus, Change};
+use engine::manage::feed::Feed;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 use units::Uuid;
 
-/// How often the view is made anew for what moves by itself.
-const AGAIN: Duration = Duration::from_millis(500);
-
-/// How often it is looked whether drives have changed.
-const LOOK: Duration = Duration::from_secs(5);
-
-/// Each how manieth of these looks is at all drives, changed or not.
-const FULL: u32 = 12;
-
 /// Seconds since 1970.
-fn now() -> u64 {
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
@@ -70,17 +50,18 @@ fn service_uuid() -> Uuid {
 }
 
 /// What the engine told.
-struct Told {
+pub struct Told {
     /// Where it tells what changes.
-    feed: Option<Arc<Feed>>,
+    pub feed: Option<Arc<Feed<Change>>>,
     /// How running arrays are.
-    arrays: Vec<ArrayStatus>,
-    jobs: Jobs,
+    pub arrays: Vec<ArrayStatus>,
+    /// Their tasks, to their ends and behind.
+    pub jobs: Jobs,
 }
 
 impl Told {
     /// Takes what was told since the last time; false if something is missing.
-    fn catch_up(&mut self, now: u64) -> bool {
+    pub fn catch_up(&mut self, now: u64) -> bool {
         let Some(feed) = &self.feed else { return false };
         let Ok(changes) = feed.take() else {
             self.feed = None;
@@ -99,7 +80,7 @@ impl Told {
     }
 
     /// Takes how all arrays are, and where changes of that will come.
-    fn begin(&mut self, feed: Arc<Feed>, arrays: Vec<ArrayStatus>, now: u64) {
+    pub fn begin(&mut self, feed: Arc<Feed<Change>>, arrays: Vec<ArrayStatus>, now: u64) {
         let is_there = |id| arrays.iter().any(|array| array.id == id);
         let gone = self.arrays.extract_if(.., |array| !is_there(array.id));
         gone.for_each(|array| self.jobs.gone(&array.uuid.to_string(), now));
@@ -130,11 +111,11 @@ pub struct Snapshot {
     view: Mutex<Arc<View>>,
     told: Mutex<Told>,
     /// Held by who asks the engine for all.
-    asking: tokio::sync::Mutex<()>,
+    pub asking: tokio::sync::Mutex<()>,
     /// The engine told something.
-    news: Arc<Notify>,
+    pub news: Arc<Notify>,
     /// The engine is to be asked for all.
-    behind: Notify,
+    pub behind: Notify,
 }
 
 impl Snapshot {
@@ -151,11 +132,13 @@ impl Snapshot {
         Self { view: Mutex::new(Arc::new(view)), told: Mutex::new(told), asking, news, behind }
     }
 
-    fn view(&self) -> Arc<View> {
+    /// The view that is there.
+    pub fn view(&self) -> Arc<View> {
         self.view.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    fn put(&self, view: View) {
+    /// Puts another in its place.
+    pub fn put(&self, view: View) {
         let view = Arc::new(view);
         let old =
             core::mem::replace(&mut *self.view.lock().unwrap_or_else(|e| e.into_inner()), view);
@@ -163,102 +146,8 @@ impl Snapshot {
         drop(old);
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    /// What the engine told. Held while a view is made of it, never over I/O or a wait.
+    pub fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
-
-impl Manager {
-    /// What the daemon knows now.
-    pub fn view(&self) -> Arc<View> {
-        self.snapshot.view()
-    }
-
-    /// Makes the view of what is known now; false if the engine has to be asked for all.
-    pub(crate) fn refresh(&self) -> bool {
-        let now = now();
-        // Held to the end, so that a view that is older does not take the place of a newer one.
-        let mut told = self.snapshot.told();
-        let is_current = told.catch_up(now);
-        told.jobs.forget(now);
-        let view = self.compose(&told, now);
-        self.snapshot.put(view);
-        is_current
-    }
-
-    fn compose(&self, told: &Told, now: u64) -> View {
-        let server = Server { now, ..self.view().server.clone() };
-        let places = convert::places(&told.arrays);
-        let status = self.status_of(&told.arrays);
-        let drives: Vec<KnownDrive> =
-            self.inventory().iter().filter_map(|known| known.described(&places)).collect();
-        let numbers = |array: &api::Array| {
-            let told = told.arrays.iter().find(|told| told.uuid.to_string() == array.uuid);
-            told.map_or(Vec::new(), |told| told.tasks.iter().map(|task| task.number).collect())
-        };
-        let numbers: Vec<u64> = status.arrays.iter().flat_map(numbers).collect();
-        View { server, status, drives, jobs: told.jobs.list(&numbers) }
-    }
-
-    /// Makes the view say what changed before this was called.
-    pub async fn renew(&self) {
-        if !self.refresh() {
-            // An engine that does not answer is stopping.
-            let _ = self.ask_for_all().await;
-            self.refresh();
-        }
-    }
-
-    /// Asks the engine how all arrays are, and to tell what changes from then on.
-    async fn ask_for_all(&self) -> Result<(), Error> {
-        let _asking = self.snapshot.asking.lock().await;
-        if self.snapshot.told().feed.is_some() {
-            return Ok(());
-        }
-        let news = self.snapshot.news.clone();
-        let feed = Feed::new(move || news.notify_one());
-        let given = feed.clone();
-        let arrays = self.data.ask(|reply| Request::Feed(given, reply)).await?;
-        self.snapshot.told().begin(feed, arrays, now());
-        Ok(())
-    }
-
-    /// Keeps the view: it follows the engine, looks at drives, and makes it anew now and then.
-    pub async fn keep_view(&self) {
-        tokio::join!(self.keep_refreshing(), self.keep_asking(), self.keep_looking());
-    }
-
-    async fn keep_refreshing(&self) {
-        loop {
-            if !self.refresh() {
-                self.snapshot.behind.notify_one();
-            }
-            // Whichever comes first.
-            let _ = tokio::time::timeout(AGAIN, self.snapshot.news.notified()).await;
-        }
-    }
-
-    async fn keep_asking(&self) {
-        loop {
-            self.snapshot.behind.notified().await;
-            if self.ask_for_all().await.is_ok() {
-                self.refresh();
-            }
-        }
-    }
-
-    async fn keep_looking(&self) {
-        for look in 1_u32.. {
-            tokio::time::sleep(LOOK).await;
-            // A start-up looks by itself.
-            if self.view().status.ready {
-                let _ = self.look_again(look.is_multiple_of(FULL)).await;
-                self.refresh();
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-#[path = "snapshot_tests.rs"]
-mod tests;

@@ -24,13 +24,17 @@ const ROWS: &Rows = &[
     (
         "control",
         &[
-            &["api", "inspected", "config", "lookup", "pattern", "stream"],
-            &["address", "failure", "gpu", "memory", "next"],
+            &["config", "lookup", "nameplate", "pattern", "reply", "stall", "stream"],
+            &["address", "failure", "gpu", "http", "jobs", "memory", "next"],
             &["connection", "data", "nvme"],
             &["exports"],
             &["convert", "inventory", "look", "probe"],
+            &["snapshot"],
             &["claims", "manager"],
-            &["served", "server", "starting"],
+            &["changes", "renewal", "served", "starting"],
+            &["act"],
+            &["answer"],
+            &["server"],
         ],
     ),
     (
@@ -60,7 +64,6 @@ const CHECKED: &[&str] = &["engine"];
 
 /// The circles of today. Nothing is added.
 const CIRCLES: &Circles = &[
-    ("control", &["api", "inspected"]),
     ("control", &["connection", "data", "nvme"]),
     ("control", &["convert", "inventory", "look", "probe"]),
     ("control", &["claims", "manager"]),

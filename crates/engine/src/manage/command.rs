@@ -4,6 +4,7 @@
 //! that the engine needs no channels of anybody's runtime. Answers may come much later (drives take
 //! their time); nothing waits for them inside the engine.
 
+use crate::array::message::ArrayId;
 pub use crate::array::message::Repair;
 use core::fmt;
 use format::{AssembleError, ExportAddress, FormatError, LastScrub, LostReason};
@@ -85,7 +86,7 @@ pub enum Request<S> {
     /// Forget an export (array, number).
     ExportDelete(String, u32, Reply<()>),
     /// Tell of all arrays, and from now on in this feed of what changes.
-    Feed(Arc<Feed>, Reply<Vec<ArrayStatus>>),
+    Feed(Arc<Feed<Change>>, Reply<Vec<ArrayStatus>>),
     /// Tell of all arrays.
     Status(Reply<Vec<ArrayStatus>>),
 }
@@ -302,7 +303,7 @@ pub struct RegionMapStatus {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArrayStatus {
     /// Its name within the engine, to find it on a core.
-    pub id: crate::array::message::ArrayId,
+    pub id: ArrayId,
     /// Its name.
     pub name: String,
     /// Its identity.
@@ -347,6 +348,15 @@ pub struct ArrayStatus {
     pub volumes: Vec<VolumeStatus>,
     /// The exports.
     pub exports: Vec<ExportStatus>,
+}
+
+/// A piece of news.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Change {
+    /// An array is there, or changed: this is how it is.
+    Array(Box<ArrayStatus>),
+    /// An array is there no more.
+    Gone(ArrayId),
 }
 
 /// Why a request could not be carried out. The text says what happened; what to do about it is for

@@ -30,12 +30,12 @@ use crate::mail::Mail;
 use crate::manage::Manager;
 use crate::manage::command::{DriveRef, ManageError};
 use crate::manage::errors::Errors;
-use crate::manage::feed::Teller;
 use crate::manage::guard::Guard;
 use crate::manage::keeper::Keeper;
 use crate::manage::lost::LostLists;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
+use crate::manage::teller::Teller;
 use crate::mutants::{self, Mutant};
 use crate::region::map::Map;
 use crate::watch::quarantine::Quarantine;
@@ -554,6 +554,18 @@ impl<E: Host> Managed<E> {
         self.announce_news();
         self.to_all(|| ArrayMail::Settle(generation));
         self.guard.changed.notify();
+    }
+
+    /// Tells how the array is, if that is news and somebody reads.
+    pub(super) fn announce(&self) {
+        self.teller.tell(|| self.status());
+    }
+
+    /// Tells it if what was recorded or who takes part has changed since the last time.
+    pub(super) fn announce_news(&self) {
+        if self.news.take() {
+            self.announce();
+        }
     }
 
     /// Waits until every operation is over that began before the last draining publication. The

@@ -34,23 +34,27 @@ mod scrub;
 mod status;
 mod store;
 mod tasks;
+mod teller;
 mod volumes;
 
 use crate::Host;
 use crate::array::Array;
 use crate::array::message::ArrayId;
 use crate::core::Settings;
+use crate::limits::FEED_LOOK;
 use crate::region::message::ToKeeper;
 use crate::watch::quarantine::Quarantine;
 use crate::watch::{Opened, Watch, Watched};
-use command::{DriveRef, ManageError, Reply, Request};
+use command::{ArrayStatus, Change, DriveRef, ManageError, Reply, Request};
 use core::cell::{Cell, RefCell};
 use core::future::Future;
-use feed::Teller;
+use feed::Feed;
 use io::{DriveError, Priority};
 use managed::Managed;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
+use std::sync::{self, Arc};
+use teller::Teller;
 use units::{Generation, GroupNo, Slot, Uuid};
 
 pub use store::{NextSlot, erase as erase_records, read as read_record};
@@ -262,6 +266,26 @@ impl<E: Host> Manager<E> {
         }
     }
 
+    /// From now on news go to this feed; how all arrays are now. Ends what another one heard.
+    fn feed(&self, feed: &Arc<Feed<Change>>) -> Vec<ArrayStatus> {
+        let arrays = self.inner.arrays.borrow();
+        let all: Vec<ArrayStatus> = arrays.iter().map(|array| array.status()).collect();
+        let feed = Arc::downgrade(feed);
+        self.inner.teller.begin(feed.clone(), all.clone());
+        self.env().spawn(Priority::Last, look(Rc::downgrade(&self.inner), feed));
+        all
+    }
+
+    /// Tells all that is news.
+    fn tell_all(&self) {
+        if !self.inner.teller.is_heard() {
+            return;
+        }
+        let arrays = self.inner.arrays.borrow();
+        arrays.iter().for_each(|array| array.announce());
+        self.inner.teller.tell_gone(|id| arrays.iter().any(|array| array.id() == id));
+    }
+
     /// Takes a request of the control plane.
     pub fn request(&self, request: Request<E::Shared>) {
         let me = self.clone();
@@ -320,5 +344,18 @@ impl<E: Host> Manager<E> {
                 reply(Ok(arrays.iter().map(|a| a.status()).collect()));
             }
         }
+    }
+}
+
+/// Looks for news as long as this feed is the one that is read.
+async fn look<E: Host>(inner: Weak<Inner<E>>, feed: sync::Weak<Feed<Change>>) {
+    loop {
+        let Some(sleep) = inner.upgrade().map(|inner| inner.env.sleep(FEED_LOOK)) else { return };
+        sleep.await;
+        let Some(inner) = inner.upgrade() else { return };
+        if !inner.teller.is_heard_in(&feed) {
+            return;
+        }
+        Manager { inner }.tell_all();
     }
 }

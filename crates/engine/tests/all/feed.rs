@@ -5,9 +5,9 @@ use crate::common;
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives};
 use engine::manage::command::{
-    ArrayStatus, Repair, Request, SlotHealth, TaskAction, TaskEnd, TaskKind,
+    ArrayStatus, Change, Repair, Request, SlotHealth, TaskAction, TaskEnd, TaskKind,
 };
-use engine::manage::feed::{Change, Feed, Overflowed};
+use engine::manage::feed::{Feed, Overflowed};
 use layout::Level;
 use std::sync::Arc;
 use units::{CoreId, MIB, Nanos};
@@ -19,7 +19,7 @@ const LOOK: Nanos = Nanos::from_millis(600);
 
 /// What a control plane knows of arrays by its feed.
 struct Reader {
-    feed: Arc<Feed>,
+    feed: Arc<Feed<Change>>,
     arrays: Vec<ArrayStatus>,
 }
 
@@ -55,11 +55,13 @@ fn act(rig: &Rig, kind: TaskKind, action: TaskAction) -> ArrayStatus {
 
 /// The arrays of all steps, in order.
 fn steps(changes: &[Change]) -> Vec<&ArrayStatus> {
-    let array = |change| match change {
-        &Change::Array(ref array) => Some(&**array),
-        Change::Gone(_) => None,
-    };
-    changes.iter().filter_map(array).collect()
+    let mut arrays = Vec::new();
+    for change in changes {
+        if let Change::Array(array) = change {
+            arrays.push(&**array);
+        }
+    }
+    arrays
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! Keeps the view: what the daemon knows at a moment, ready for whoever asks.
+//!
+//! Purpose: answers of the interface are made of a [`View`] that is there already. It is made anew
+//! when the engine tells something, when a change is about to be answered, after each look at
+//! drives, and every [`AGAIN`] for what moves by itself: hosts that come and go, exports that can
+//! be served now, what drives were asked.
+//!
+//! Invariants
+//! - [`Manager::view`] waits for nothing but the moment in which the view is put in its place:
+//!   neither for the engine, a drive, a name server nor a host.
+//! - Nothing that is held while a view is made is held over I/O or while somebody is waited for.
+//! - A later view is of a later moment.
+//! - A change is answered after the view says what it did ([`crate::changes`]).
+
+use crate::api::{self, Error, KnownDrive, Server, View};
+use crate::convert;
+use crate::manager::Manager;
+use crate::snapshot::{Told, now};
+use engine::manage::command::Request;
+use engine::manage::feed::Feed;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the view is made anew for what moves by itself.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether drives have changed.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Each how manieth of these looks is at all drives, changed or not.
+const FULL: u32 = 12;
+
+impl Manager {
+    /// What the daemon knows now.
+    pub fn view(&self) -> Arc<View> {
+        self.snapshot.view()
+    }
+
+    /// Makes the view of what is known now; false if the engine has to be asked for all.
+    pub(crate) fn refresh(&self) -> bool {
+        let now = now();
+        // Held to the end, so that a view that is older does not take the place of a newer one.
+        let mut told = self.snapshot.told();
+        let is_current = told.catch_up(now);
+        told.jobs.forget(now);
+        let view = self.compose(&told, now);
+        self.snapshot.put(view);
+        is_current
+    }
+
+    fn compose(&self, told: &Told, now: u64) -> View {
+        let server = Server { now, ..self.view().server.clone() };
+        let places = convert::places(&told.arrays);
+        let status = self.status_of(&told.arrays);
+        let drives: Vec<KnownDrive> =
+            self.inventory().iter().filter_map(|known| known.described(&places)).collect();
+        let numbers = |array: &api::Array| {
+            let told = told.arrays.iter().find(|told| told.uuid.to_string() == array.uuid);
+            told.map_or(Vec::new(), |told| told.tasks.iter().map(|task| task.number).collect())
+        };
+        let numbers: Vec<u64> = status.arrays.iter().flat_map(numbers).collect();
+        View { server, status, drives, jobs: told.jobs.list(&numbers) }
+    }
+
+    /// Makes the view say what changed before this was called.
+    pub async fn renew(&self) {
+        if !self.refresh() {
+            // An engine that does not answer is stopping.
+            let _ = self.ask_for_all().await;
+            self.refresh();
+        }
+    }
+
+    /// Asks the engine how all arrays are, and to tell what changes from then on.
+    async fn ask_for_all(&self) -> Result<(), Error> {
+        let _asking = self.snapshot.asking.lock().await;
+        if self.snapshot.told().feed.is_some() {
+            return Ok(());
+        }
+        let news = self.snapshot.news.clone();
+        let feed = Feed::new(move || news.notify_one());
+        let given = feed.clone();
+        let arrays = self.data.ask(|reply| Request::Feed(given, reply)).await?;
+        self.snapshot.told().begin(feed, arrays, now());
+        Ok(())
+    }
+
+    /// Keeps the view: it follows the engine, looks at drives, and makes it anew now and then.
+    pub async fn keep_view(&self) {
+        tokio::join!(self.keep_refreshing(), self.keep_asking(), self.keep_looking());
+    }
+
+    async fn keep_refreshing(&self) {
+        loop {
+            if !self.refresh() {
+                self.snapshot.behind.notify_one();
+            }
+            // Whichever comes first.
+            let _ = tokio::time::timeout(AGAIN, self.snapshot.news.notified()).await;
+        }
+    }
+
+    async fn keep_asking(&self) {
+        loop {
+            self.snapshot.behind.notified().await;
+            if self.ask_for_all().await.is_ok() {
+                self.refresh();
+            }
+        }
+    }
+
+    async fn keep_looking(&self) {
+        for look in 1_u32.. {
+            tokio::time::sleep(LOOK).await;
+            // A start-up looks by itself.
+            if self.view().status.ready {
+                let _ = self.look_again(look.is_multiple_of(FULL)).await;
+                self.refresh();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "renewal_tests.rs"]
+mod tests;
