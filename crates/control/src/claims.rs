@@ -18,6 +18,7 @@ use crate::inventory::{self, Found, Inventory, Known, Places};
 use crate::look::{self, LookError, canonical};
 use crate::manager::Manager;
 use crate::nameplate::{self, Stamp};
+use crate::names;
 use crate::pattern;
 use crate::probe;
 use drives::{OpenError, SharedDrive};
@@ -208,7 +209,7 @@ impl Manager {
         for path in paths {
             let known = self.named_drive(path)?;
             if named.contains(&known) {
-                return Err(Error::usage(format!("{path} is named twice"), "name each drive once"));
+                return Err(names::named_twice(path));
             }
             named.push(known);
         }
@@ -353,12 +354,7 @@ impl Manager {
     /// Erases the records of a drive that no running array counts on, what is foreign only if that
     /// is said. Answers with what was on it.
     pub(crate) async fn wipe_drive(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
-        let stranger = || {
-            Error::refused(
-                format!("{} is in use by another process, or mounted", request.path),
-                "unmount it, or stop the program that uses it",
-            )
-        };
+        let stranger = || names::has_stranger(&request.path);
         let turn = self.turn().await?;
         let path = self.inventory().find(&request.path).map(|known| known.path.clone());
         let path = [path.ok_or_else(stranger)?];
@@ -447,10 +443,7 @@ fn describe_taken(
         match taken.iter_mut().find(|t| known == Some(&t.plan.path)) {
             Some(named) => named.plan.refused = false,
             None => {
-                return Err(Error::usage(
-                    format!("--overwrite names {path}, which is none of the drives"),
-                    "use --overwrite only with drives of this command",
-                ));
+                return Err(names::overwrites_other(path));
             }
         }
     }

@@ -7,8 +7,9 @@
 //!   for its clients. `next`: what a person is told to do.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
-//! - `claims`: which drives a request may take. `inventory`, `look` and [`probe`]: drives, and what
-//!   is on them. `nameplate`: what identifies them. `pattern`: which paths are meant.
+//! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
+//!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
+//!   them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
@@ -37,6 +38,7 @@ mod lookup;
 mod manager;
 mod memory;
 mod nameplate;
+pub mod names;
 mod next;
 mod nvme;
 mod pattern;
@@ -51,3 +53,4 @@ mod starting;
 pub mod stream;
 
 pub use redfish::view as api;
+pub use served::check_export;

@@ -15,9 +15,9 @@ use crate::exports::{Exports, Standing};
 use crate::failure::{self, CHECK_DRIVE};
 use crate::gpu::Parity;
 use crate::inventory::{Inventory, Known};
+use crate::names::{self, is_called, one_of};
 use crate::next::{self, Idle, Refused};
 use crate::snapshot::Snapshot;
-use core::fmt::Display;
 use drives::SharedDrive;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
@@ -203,11 +203,7 @@ impl Manager {
 
     /// The one array of this name or identity.
     pub async fn array(&self, name: &str) -> Result<api::Array, Error> {
-        let mut arrays = self.arrays().await?;
-        arrays.retain(|array| is_called(name, &array.name, &array.uuid));
-        let uuids: Vec<&str> = arrays.iter().map(|array| array.uuid.as_str()).collect();
-        one_of(name, &uuids)?;
-        Ok(arrays.swap_remove(0))
+        Ok(names::array(&self.arrays().await?, name)?.clone())
     }
 
     /// The running array of this name or identity; of two arrays of one name, the one that runs.
@@ -218,10 +214,7 @@ impl Manager {
             return Ok(running.swap_remove(at));
         }
         self.array(name).await?;
-        Err(Error::failed(
-            format!("array \"{name}\" is not running"),
-            format!("start it with: palisade array assemble {name}"),
-        ))
+        Err(names::not_running(name))
     }
 
     pub(crate) async fn describe(&self, status: &ArrayStatus) -> api::Array {
@@ -305,10 +298,7 @@ impl Manager {
     ) -> Result<api::Array, Error> {
         let running = self.running().await?;
         if running.iter().any(|s| is_called(name, &s.name, &s.uuid.to_string())) {
-            return Err(Error::failed(
-                format!("array \"{name}\" is already running"),
-                format!("show it with: palisade array show {name}"),
-            ));
+            return Err(names::already_running(name));
         }
         // What can't be opened is as good as missing; the engine decides what that means.
         let _ = self.scan().await?;
@@ -426,7 +416,7 @@ impl Manager {
                 |s: &&SlotStatus| done && s.health != SlotHealth::Failed && s.path.is_some();
             erased.extend(status.slots.iter().filter(counts).map(|s| s.serial.clone()));
         }
-        let uuid: Uuid = array.uuid.parse().map_err(|_| unknown_array(name))?;
+        let uuid: Uuid = array.uuid.parse().map_err(|_| names::unknown_array(name))?;
         let rest = self.erase_records(uuid).await;
         self.tell_absent().await;
         let rest = rest?;
@@ -492,10 +482,7 @@ impl Manager {
     /// Has a task wait, go on or end.
     pub(crate) async fn act_on(&self, id: &str, action: TaskAction) -> Result<api::Array, Error> {
         let Some((name, kind)) = convert::named_task(id) else {
-            return Err(Error::failed(
-                format!("there is no task \"{id}\""),
-                "list tasks with: palisade task list",
-            ));
+            return Err(names::no_task(id));
         };
         let array = self.named(name).await?;
         let ask = |uuid, reply| Request::Task(uuid, kind, action, reply);
@@ -533,28 +520,6 @@ fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
         arrays: Vec::new(),
         next: Vec::new(),
     }
-}
-
-/// Whether people who say `name` may mean this array.
-fn is_called(name: &str, own: &str, uuid: &str) -> bool {
-    name == own || name.eq_ignore_ascii_case(uuid)
-}
-
-/// Makes sure that a name is that of exactly one array.
-fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
-    match uuids {
-        [] => Err(unknown_array(name)),
-        [_] => Ok(()),
-        [first, second, ..] => Err(Error::refused(
-            format!("two arrays are named \"{name}\": {first} and {second}"),
-            "name the array by its UUID",
-        )),
-    }
-}
-
-fn unknown_array(name: &str) -> Error {
-    let hint = "list arrays with: palisade array list";
-    Error::failed(format!("no array is named \"{name}\""), hint)
 }
 
 fn parse_level(text: &str) -> Result<Level, Error> {

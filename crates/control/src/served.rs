@@ -7,6 +7,7 @@ use crate::convert;
 use crate::exports::{self, Exports};
 use crate::failure;
 use crate::manager::Manager;
+use crate::names;
 use crate::nvme::VolumeKey;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
 use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
@@ -93,7 +94,7 @@ impl Manager {
     /// One export: `ARRAY:NUMBER`.
     pub async fn export(&self, id: &str) -> Result<api::Export, Error> {
         let all = self.exports().await?;
-        all.into_iter().find(|export| export.id == id).ok_or_else(|| no_export(id))
+        all.into_iter().find(|export| export.id == id).ok_or_else(|| names::no_export(id))
     }
 
     /// Serves a volume. The address is taken before the export is recorded, so that an address
@@ -102,7 +103,7 @@ impl Manager {
         &self,
         request: &api::CreateExport,
     ) -> Result<api::Export, Error> {
-        check(request)?;
+        check_export(request)?;
         let named = self.named(&request.array).await?;
         // From here to the record nobody else makes an export.
         let mut exports = self.exports.lock().await;
@@ -147,7 +148,7 @@ impl Manager {
     /// Forgets an export: `ARRAY:NUMBER`. No command for it is under way then, so that its volume
     /// may be deleted next.
     pub(crate) async fn remove_export(&self, id: &str) -> Result<(), Error> {
-        let wrong = || no_export(id);
+        let wrong = || names::no_export(id);
         let (array, number) = id.rsplit_once(':').ok_or_else(wrong)?;
         let number: u32 = number.parse().map_err(|_| wrong())?;
         let array = self.named(array).await?;
@@ -268,13 +269,11 @@ impl Manager {
     }
 }
 
-fn no_export(id: &str) -> Error {
-    let text = format!("no export has the ID \"{id}\"");
-    Error::failed(text, "list exports with: palisade export list")
-}
-
 /// Whether a request says what it has to, in a possible form, whatever there is to be served.
-fn check(request: &api::CreateExport) -> Result<(), Error> {
+///
+/// # Errors
+/// It does not, or not in such a form.
+pub fn check_export(request: &api::CreateExport) -> Result<(), Error> {
     let api::CreateExport { nbd, nvme_tcp, subsystem, hosts, any_host, advertise, .. } = request;
     let says_of_nvme =
         subsystem.is_some() || !hosts.is_empty() || *any_host || !advertise.is_empty();

@@ -1,12 +1,18 @@
 //! `palisade array`: manages arrays.
 
-use crate::client::Client;
+use crate::client::{self, Client};
+use crate::fetch::{self, links};
 use crate::output::{Output, Problem, percent, state, table, word_of};
 use crate::task::time_left;
 use crate::volume::size;
 use crate::{export, status, volume};
 use clap::Subcommand;
 use control::api::{self, Answer};
+use control::names;
+use redfish::read;
+use redfish::service::uri;
+use redfish::told::{Left, Planned};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -175,11 +181,13 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
     match command {
         Command::Create(create) => self::create(create, client).await?,
         Command::List { output } => {
-            let answer: Answer<api::ArrayList> = client.get(&["arrays"]).await?;
-            output.print(&answer, |list| status::arrays(&list.arrays));
+            let arrays = fetch::arrays(client, fetch::ALL).await?;
+            output.print(&Answer::new(api::ArrayList { arrays }), |list| {
+                status::arrays(&list.arrays)
+            });
         }
         Command::Show { name, exit_state, output } => {
-            let answer: Result<Answer<api::Array>, Problem> = client.get(&["arrays", name]).await;
+            let answer = show(name, client).await;
             if *exit_state {
                 let answer = answer.map_err(Problem::without_state)?;
                 output.print(&answer, text);
@@ -188,20 +196,21 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
             output.print(&answer?, text);
         }
         Command::Stop { name, output } => {
-            let answer = client.post(&["arrays", name, "stop"], &Empty {}).await?;
-            output.print(&answer, |_: &api::Done| format!("array {name} is stopped"));
+            let arrays = fetch::arrays(client, &[]).await?;
+            let uuid = &names::running(&arrays, name)?.uuid;
+            client.post(&action(uuid, "Stop"), &json!({})).await?;
+            output.print(&DONE, |_| format!("array {name} is stopped"));
         }
         Command::Assemble { name, start_degraded, accept_loss, output } => {
-            let (start_degraded, accept_loss) = (*start_degraded, *accept_loss);
-            let request = api::AssembleArray { start_degraded, accept_loss };
-            output.print(&client.post(&["arrays", name, "assemble"], &request).await?, text);
+            let body = json!({ "StartDegraded": start_degraded, "AcceptLoss": accept_loss });
+            output.print(&assemble(name, &body, client).await?, text);
         }
         Command::Delete { name, yes, output } => {
             if !yes {
                 let what = format!("this deletes array {name} with all its volumes and data");
                 return Err(Problem::unconfirmed(&what));
             }
-            let answer = client.delete(&["arrays", name]).await?;
+            let answer = Answer::new(delete(name, client).await?);
             output.print(&answer, |deleted| text_of_deleted(name, deleted));
         }
         other => change(other, client).await?,
@@ -213,19 +222,28 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
 async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
         Command::Fail { name, drive, output } => {
-            let request = api::FailDrive { drive: drive_name(drive) };
-            output.print(&client.post(&["arrays", name, "fail"], &request).await?, text);
+            let arrays = fetch::arrays(client, &[]).await?;
+            let array = names::running(&arrays, name)?;
+            let body = failing(array, &drive_name(drive), client).await?;
+            output.print(&act(&array.uuid, "FailDrive", &body, client).await?, text);
         }
         Command::Replace { name, slot, with, overwrite, output } => {
-            let (with, overwrite) = (absolute(with), overwrite.iter().map(|p| absolute(p)));
-            let request = api::ReplaceDrive { slot: *slot, with, overwrite: overwrite.collect() };
-            output.print(&client.post(&["arrays", name, "replace"], &request).await?, text);
+            let arrays = fetch::arrays(client, &[]).await?;
+            let uuid = &names::running(&arrays, name)?.uuid;
+            let overwrite: Vec<String> = overwrite.iter().map(|path| absolute(path)).collect();
+            let (with, overwrite) =
+                fetch::named_drives(client, &[absolute(with)], &overwrite).await?;
+            let with = with.first().map(|uri| fetch::link(uri));
+            let body = json!({ "Slot": slot, "With": with, "Overwrite": links(&overwrite) });
+            output.print(&act(uuid, "ReplaceDrive", &body, client).await?, text);
         }
         Command::Scrub(scrub) => {
             let Scrub { repair, trust_data, .. } = *scrub;
-            let request = api::ScrubArray { repair, trust_data };
-            let answer = client.post(&["arrays", &scrub.name, "scrub"], &request).await?;
-            scrub.output.print(&answer, text);
+            let arrays = fetch::arrays(client, &[]).await?;
+            let uuid = &names::running(&arrays, &scrub.name)?.uuid;
+            let mode = if repair { "Repair" } else { "Check" };
+            let body = json!({ "Mode": mode, "TrustData": trust_data });
+            scrub.output.print(&act(uuid, "Scrub", &body, client).await?, text);
         }
         Command::Wait { name, timeout, output } => {
             output.print(&wait(name, *timeout, client).await?, text);
@@ -235,9 +253,64 @@ async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A request without content.
-#[derive(serde::Serialize)]
-pub struct Empty {}
+/// What is said of a change that has nothing to tell.
+pub const DONE: Answer<api::Done> = Answer::new(api::Done { done: true });
+
+/// The array of this name or identity.
+pub async fn show(name: &str, client: &Client) -> Result<Answer<api::Array>, Problem> {
+    let arrays = fetch::arrays(client, fetch::ALL).await?;
+    Ok(Answer::new(names::array(&arrays, name)?.clone()))
+}
+
+/// The URI of an array's action.
+fn action(uuid: &str, name: &str) -> String {
+    format!("{}/Actions/Oem/PalisadeStoragePool.{name}", uri::pool(uuid))
+}
+
+/// Carries an action of an array out; the array as it is then.
+async fn act(
+    uuid: &str,
+    name: &str,
+    body: &Value,
+    client: &Client,
+) -> Result<Answer<api::Array>, Problem> {
+    client.post(&action(uuid, name), body).await?;
+    show(uuid, client).await
+}
+
+/// Starts an array on whatever drives are there by now.
+async fn assemble(
+    name: &str,
+    body: &Value,
+    client: &Client,
+) -> Result<Answer<api::Array>, Problem> {
+    fetch::find_drives(client, &[]).await?;
+    let arrays = fetch::arrays(client, &[]).await?;
+    act(&names::stopped(&arrays, name)?.uuid, "Assemble", body, client).await
+}
+
+async fn delete(name: &str, client: &Client) -> Result<api::Deleted, Problem> {
+    let arrays = fetch::arrays(client, &[]).await?;
+    let left = match client.delete(&uri::pool(&names::array(&arrays, name)?.uuid)).await? {
+        Value::Null => Vec::new(),
+        told => client::read::<Left>(told)?.left,
+    };
+    Ok(api::Deleted { done: true, left })
+}
+
+/// What names a drive of an array that is to be taken out: the drive itself, so that no other is
+/// taken that came to its slot meanwhile; the slot, if that was named or has no drive.
+async fn failing(array: &api::Array, drive: &str, client: &Client) -> Result<Value, Problem> {
+    let slot = names::slot(array, drive)?;
+    let path = slot.drive.as_ref().filter(|_| !drive.starts_with("slot:"));
+    if let Some(path) = path {
+        let drives = fetch::drives(client).await?;
+        if let Some(known) = drives.iter().find(|known| known.drive.path == *path) {
+            return Ok(json!({ "Drive": fetch::link(&uri::drive(&known.id)) }));
+        }
+    }
+    Ok(json!({ "Slot": slot.slot }))
+}
 
 fn exit_code(state: api::ArrayState) -> ExitCode {
     ExitCode::from(match state {
@@ -270,20 +343,30 @@ fn drive_name(drive: &str) -> String {
 }
 
 async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
-    let request = api::CreateArray {
-        name: create.name.clone(),
-        level: create.level.clone(),
-        drives: create.drives.iter().map(|path| absolute(path)).collect(),
-        strip_bytes: create.strip,
-        block_bytes: create.block,
-        overwrite: create.overwrite.iter().map(|path| absolute(path)).collect(),
-        dry_run: create.dry_run,
-    };
+    let paths = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect::<Vec<_>>();
+    let (drives, overwrite) = (paths(&create.drives), paths(&create.overwrite));
+    let (drives, overwrite) = fetch::named_drives(client, &drives, &overwrite).await?;
+    let mut own = json!({
+        "Level": create.level,
+        "StripSizeBytes": create.strip,
+        "Overwrite": links(&overwrite),
+    });
+    if let Some(bytes) = create.block {
+        own["BlockSizeBytes"] = bytes.into();
+    }
+    let body = json!({
+        "Name": create.name,
+        "CapacitySources": [{ "ProvidingDrives": { "Members": links(&drives) } }],
+        "Oem": { "Palisade": own },
+    });
     if create.dry_run {
-        create.output.print(&client.post(&["arrays"], &request).await?, plan);
+        let planned: Planned = client::read(client.plan(uri::POOLS, &body).await?)?;
+        create.output.print(&Answer::new(api::Plan::from(planned)), plan);
         return Ok(());
     }
-    create.output.print(&client.post(&["arrays"], &request).await?, text);
+    let made = client.post(uri::POOLS, &body).await?;
+    let uuid = read::array(&made)?.uuid;
+    create.output.print(&show(&uuid, client).await?, text);
     Ok(())
 }
 
@@ -294,10 +377,10 @@ async fn wait(
 ) -> Result<Answer<api::Array>, Problem> {
     let start = Instant::now();
     loop {
-        let answer: Answer<api::Array> = client.get(&["arrays", name]).await?;
-        let tasks = &answer.body.tasks;
+        let arrays = fetch::arrays(client, &[fetch::Part::Tasks]).await?;
+        let tasks = &names::array(&arrays, name)?.tasks;
         let running = tasks.iter().find(|task| task.state == api::TaskState::Running);
-        let Some(task) = running.or(tasks.first()) else { return Ok(answer) };
+        let Some(task) = running.or(tasks.first()) else { return show(name, client).await };
         if task.state == api::TaskState::Paused {
             return Err(Problem::failed(
                 format!("the {} of array {name} is paused", word_of(&task.kind)),

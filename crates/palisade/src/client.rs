@@ -11,7 +11,7 @@ use control::api;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{CONTENT_TYPE, HOST, LOCATION};
+use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use redfish::told::PLAN_HEADER;
@@ -27,15 +27,6 @@ use tokio::sync::Mutex;
 pub struct Client {
     socket: PathBuf,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
-}
-
-/// What a change was answered.
-#[derive(Debug)]
-pub struct Changed {
-    /// Where that is which was made.
-    pub location: Option<String>,
-    /// What was told; null if nothing.
-    pub body: Value,
 }
 
 /// The socket that is meant: the argument, else `PALISADE_SOCKET`, else the default.
@@ -58,27 +49,27 @@ impl Client {
 
     /// Reads a resource; a query may follow its URI.
     pub async fn get(&self, uri: &str) -> Result<Value, Problem> {
-        Ok(self.call(&Method::GET, uri, None, false).await?.body)
+        self.call(&Method::GET, uri, None, false).await
     }
 
-    /// Creates something, or carries an action out.
-    pub async fn post(&self, uri: &str, body: &Value) -> Result<Changed, Problem> {
+    /// Creates something, or carries an action out; what was made or is told, or null.
+    pub async fn post(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
         self.call(&Method::POST, uri, Some(body), false).await
     }
 
     /// Asks what a POST would do.
     pub async fn plan(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
-        Ok(self.call(&Method::POST, uri, Some(body), true).await?.body)
+        self.call(&Method::POST, uri, Some(body), true).await
     }
 
     /// Changes properties; the resource as it is then.
     pub async fn patch(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
-        Ok(self.call(&Method::PATCH, uri, Some(body), false).await?.body)
+        self.call(&Method::PATCH, uri, Some(body), false).await
     }
 
-    /// Deletes something.
+    /// Deletes something; what is told, or null.
     pub async fn delete(&self, uri: &str) -> Result<Value, Problem> {
-        Ok(self.call(&Method::DELETE, uri, None, false).await?.body)
+        self.call(&Method::DELETE, uri, None, false).await
     }
 
     async fn call(
@@ -87,7 +78,7 @@ impl Client {
         uri: &str,
         body: Option<&Value>,
         plan_only: bool,
-    ) -> Result<Changed, Problem> {
+    ) -> Result<Value, Problem> {
         let request = || {
             let mut request = Request::builder().method(method).uri(uri).header(HOST, "palisade");
             if plan_only {
@@ -146,19 +137,18 @@ async fn answered(
     Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
 }
 
-fn understood(answer: Response<Bytes>) -> Result<Changed, Problem> {
+fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     let not_valid = || broken("its answer is not valid");
-    let (head, bytes) = answer.into_parts();
+    let (status, bytes) = (answer.status(), answer.into_body());
     let body = match bytes.is_empty() {
         true => Value::Null,
         false => serde_json::from_slice(&bytes).map_err(|_| not_valid())?,
     };
-    if !head.status.is_success() {
-        let error = redfish::error::read(head.status.as_u16(), &body);
-        return Err(error.map_or_else(not_valid, Problem::from));
+    if status.is_success() {
+        return Ok(body);
     }
-    let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
-    Ok(Changed { location: location.map(str::to_owned), body })
+    let error = redfish::error::read(status.as_u16(), &body);
+    Err(error.map_or_else(not_valid, Problem::from))
 }
 
 fn broken(what: &str) -> Problem {

@@ -1,12 +1,17 @@
 //! `palisade drive`: lists, inspects and erases drives.
 
-use crate::array::{absolute, text_of_unreadable};
-use crate::client::Client;
+use crate::array::{DONE, absolute, text_of_unreadable};
+use crate::client::{self, Client};
+use crate::fetch;
 use crate::output::{Output, Problem, say, state, table};
 use clap::Subcommand;
 use control::api::{self, Answer};
+use control::names;
 use control::probe::{self, Unread, WipeError};
 use drives::{OpenError, OpenOptions, SharedDrive};
+use redfish::service::uri;
+use redfish::told::Wiped;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use units::format_size;
 
@@ -44,8 +49,10 @@ pub enum Command {
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
         Command::List { output } => {
-            let answer: Answer<api::DriveList> = client.get(&["drives"]).await?;
-            output.print(&answer, list);
+            fetch::find_drives(client, &[]).await?;
+            let drives = fetch::drives(client).await?;
+            let drives = drives.into_iter().map(|known| known.drive).collect();
+            output.print(&Answer::new(api::DriveList { drives }), list);
             Ok(())
         }
         Command::Inspect { path, output } => inspect(path, *output),
@@ -215,7 +222,7 @@ async fn wipe(
         }
     };
     if output.json {
-        output.print(&Answer::new(api::Done { done: true }), |_| String::new());
+        output.print(&DONE, |_| String::new());
     } else {
         let held = held.unwrap_or("nothing known".to_owned());
         say(&format!("drive {name} is erased; it held {held}"));
@@ -230,10 +237,13 @@ async fn wipe_by_daemon(
     client: &Client,
 ) -> Result<Option<String>, Problem> {
     let path = absolute(path);
-    let answer = client.post(&["drives", "wipe"], &api::WipeDrive { path, overwrite }).await;
-    match answer {
-        Ok(Answer { body: api::Wiped { held, .. }, .. }) => Ok(held),
-        Err(problem) if problem.is_no_daemon() => Err(not_opened(in_use)),
-        Err(problem) => Err(problem),
-    }
+    let drives = match fetch::drives(client).await {
+        Err(problem) if problem.is_no_daemon() => return Err(not_opened(in_use)),
+        drives => drives?,
+    };
+    let known = drives.iter().find(|known| names::is_same_drive(&known.drive.path, &path));
+    let known = known.ok_or_else(|| names::has_stranger(&path))?;
+    let action = format!("{}/Actions/Oem/PalisadeDrive.Wipe", uri::drive(&known.id));
+    let answer = client.post(&action, &json!({ "Overwrite": overwrite })).await?;
+    Ok(client::read::<Wiped>(answer)?.held)
 }

@@ -1,10 +1,16 @@
 //! `palisade export`: manages exports.
 
+use crate::array::DONE;
 use crate::client::Client;
+use crate::fetch::{self, Part};
 use crate::output::{Output, Problem, state, table};
 use crate::volume::Name;
 use clap::Subcommand;
 use control::api::{self, Answer};
+use control::names;
+use redfish::read;
+use redfish::service::uri;
+use serde_json::{Value, json};
 
 /// What can be done with exports.
 #[derive(Debug, Subcommand)]
@@ -77,28 +83,74 @@ impl How {
     }
 }
 
+/// The fabric of an export.
+fn fabric(is_nvme: bool) -> &'static str {
+    if is_nvme { "nvme" } else { "nbd" }
+}
+
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
         Command::Create { name, how, output } => {
-            let request = how.request(name.clone());
-            let answer = client.post(&["exports"], &request).await?;
-            output.print(&answer, |export: &api::Export| exports(core::slice::from_ref(export)));
+            let answer = create(how.request(name.clone()), client).await?;
+            output.print(&answer, |export| exports(core::slice::from_ref(export)));
         }
         Command::List { output } => {
-            let answer: Answer<api::ExportList> = client.get(&["exports"]).await?;
-            output.print(&answer, |list| exports(&list.exports));
+            let arrays = fetch::arrays(client, &[Part::Exports]).await?;
+            let exports = arrays.into_iter().flat_map(|array| array.exports).collect();
+            let answer = Answer::new(api::ExportList { exports });
+            output.print(&answer, |list| self::exports(&list.exports));
         }
         Command::Show { id, output } => {
-            let answer: Answer<api::Export> = client.get(&["exports", id]).await?;
-            output.print(&answer, detail);
+            let arrays = fetch::arrays(client, &[Part::Exports]).await?;
+            output.print(&Answer::new(names::export(&arrays, id)?.clone()), detail);
         }
         Command::Delete { id, output } => {
-            let answer = client.delete(&["exports", id]).await?;
-            output.print(&answer, |_: &api::Done| format!("export {id} is deleted"));
+            let arrays = fetch::arrays(client, &[Part::Exports]).await?;
+            let (array, export, number) = names::export_of(&arrays, id)?;
+            let own = uri::connection_id(&array.uuid, number);
+            client.delete(&uri::connection(fabric(export.nvme.is_some()), &own)).await?;
+            output.print(&DONE, |_| format!("export {id} is deleted"));
         }
     }
     Ok(())
+}
+
+async fn create(
+    request: api::CreateExport,
+    client: &Client,
+) -> Result<Answer<api::Export>, Problem> {
+    control::check_export(&request)?;
+    let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
+    let volume = names::volume(names::running(&arrays, &request.array)?, &request.volume)?;
+    let collection = match request.nbd {
+        Some(_) => uri::NBD_CONNECTIONS,
+        None => uri::NVME_CONNECTIONS,
+    };
+    let body = json!({
+        "VolumeInfo": [{ "Volume": fetch::link(&uri::volume(&volume.uuid)) }],
+        "Oem": { "Palisade": wanted(&request) },
+    });
+    let made = client.post(collection, &body).await?;
+    Ok(Answer::new(read::export(&made)?))
+}
+
+/// How a request wants a volume to be served.
+fn wanted(request: &api::CreateExport) -> Value {
+    if let Some(nbd) = &request.nbd {
+        return json!({ "Listeners": [nbd] });
+    }
+    let mut own = json!({ "Listeners": request.nvme_tcp, "AnyHost": request.any_host });
+    if !request.hosts.is_empty() {
+        own["Hosts"] = json!(request.hosts);
+    }
+    if !request.advertise.is_empty() {
+        own["Advertise"] = json!(request.advertise);
+    }
+    if let Some(subsystem) = &request.subsystem {
+        own["Subsystem"] = json!(subsystem);
+    }
+    own
 }
 
 /// A socket's path counts from here, not from where the daemon is.

@@ -5,72 +5,110 @@
 
 use crate::client::{self, Client};
 use crate::output::Problem;
-use control::api::{Array, KnownDrive, Status};
+use control::api::{Array, Job, KnownDrive, Status};
+use control::names;
 use redfish::read::{self, Fetched};
 use redfish::service::uri;
 use redfish::told::Found;
 use serde_json::{Value, json};
 
-/// A collection with its members.
-async fn members(client: &Client, collection: &str) -> Result<Value, Problem> {
+/// A collection with what it contains.
+async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
     client.get(&format!("{collection}?$expand=.")).await
 }
 
-/// Resources of which arrays are made.
-async fn all(client: &Client) -> Result<Fetched, Problem> {
-    Ok(Fetched {
-        jobs: members(client, uri::JOBS).await?,
-        nvme: members(client, uri::NVME_CONNECTIONS).await?,
-        nbd: members(client, uri::NBD_CONNECTIONS).await?,
-        volumes: members(client, uri::VOLUMES).await?,
-        pools: members(client, uri::POOLS).await?,
-        ..Fetched::default()
-    })
+/// What is fetched of arrays besides themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Their volumes.
+    Volumes,
+    /// Their exports.
+    Exports,
+    /// Their tasks.
+    Tasks,
 }
 
-/// All arrays, with volumes, exports and tasks.
-pub async fn arrays(client: &Client) -> Result<Vec<Array>, Problem> {
-    Ok(read::arrays(&all(client).await?)?)
-}
+/// All that there is.
+pub const ALL: &[Part] = &[Part::Volumes, Part::Exports, Part::Tasks];
 
-/// All arrays without volumes, exports and tasks.
-pub async fn pools(client: &Client) -> Result<Vec<Array>, Problem> {
-    Ok(read::all(&members(client, uri::POOLS).await?, read::array)?)
-}
-
-/// All arrays with volumes, without exports and tasks.
-pub async fn with_volumes(client: &Client) -> Result<Vec<Array>, Problem> {
+async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
     let none = || json!({ "Members": [] });
-    let fetched = Fetched {
-        volumes: members(client, uri::VOLUMES).await?,
-        pools: members(client, uri::POOLS).await?,
-        jobs: none(),
-        nvme: none(),
-        nbd: none(),
-        ..Fetched::default()
-    };
-    Ok(read::arrays(&fetched)?)
+    let (mut jobs, mut nvme, mut nbd, mut volumes) = (none(), none(), none(), none());
+    if wanted.contains(&Part::Tasks) {
+        jobs = expanded(client, uri::JOBS).await?;
+    }
+    if wanted.contains(&Part::Exports) {
+        nvme = expanded(client, uri::NVME_CONNECTIONS).await?;
+        nbd = expanded(client, uri::NBD_CONNECTIONS).await?;
+    }
+    if wanted.contains(&Part::Volumes) {
+        volumes = expanded(client, uri::VOLUMES).await?;
+    }
+    let pools = expanded(client, uri::POOLS).await?;
+    Ok(Fetched { pools, volumes, nvme, nbd, jobs, ..Fetched::default() })
+}
+
+/// All arrays, with these parts of them.
+pub async fn arrays(client: &Client, wanted: &[Part]) -> Result<Vec<Array>, Problem> {
+    Ok(read::arrays(&parts(client, wanted).await?)?)
+}
+
+/// All jobs, with those that have ended.
+pub async fn jobs(client: &Client) -> Result<Vec<Job>, Problem> {
+    Ok(read::all(&expanded(client, uri::JOBS).await?, read::job)?)
 }
 
 /// Everything at a glance.
 pub async fn status(client: &Client) -> Result<Status, Problem> {
-    let mut fetched = all(client).await?;
+    let mut fetched = parts(client, ALL).await?;
     fetched.manager = client.get(uri::MANAGER).await?;
     Ok(read::status(&fetched)?)
 }
 
 /// All drives, as the daemon last saw them.
 pub async fn drives(client: &Client) -> Result<Vec<KnownDrive>, Problem> {
-    Ok(read::all(&members(client, uri::DRIVES).await?, read::drive)?)
+    Ok(read::all(&expanded(client, uri::DRIVES).await?, read::drive)?)
 }
 
 /// Has the daemon look at its drives, and at those of these paths; the URIs of the latter.
 pub async fn find_drives(client: &Client, paths: &[String]) -> Result<Vec<String>, Problem> {
     let action = format!("{}/Actions/Oem/PalisadeStorage.FindDrives", uri::STORAGE);
     let answer = client.post(&action, &json!({ "Paths": paths })).await?;
-    let Found { drives } = client::read(answer.body)?;
+    let Found { drives } = client::read(answer)?;
     match drives.len() == paths.len() {
         true => Ok(drives.into_iter().map(|link| link.uri).collect()),
         false => Err(read::strange("FindDrives: /Drives").into()),
     }
+}
+
+/// The URIs of drives that a command names, each once, and of those of them that may be
+/// overwritten.
+pub async fn named_drives(
+    client: &Client,
+    paths: &[String],
+    overwrite: &[String],
+) -> Result<(Vec<String>, Vec<String>), Problem> {
+    let drives = find_drives(client, paths).await?;
+    for (at, (uri, path)) in drives.iter().zip(paths).enumerate() {
+        if drives.iter().take(at).any(|other| other == uri) {
+            return Err(names::named_twice(path).into());
+        }
+    }
+    let mut again = Vec::new();
+    for path in overwrite {
+        let named = paths.iter().position(|other| names::is_same_drive(other, path));
+        let uri = named.and_then(|at| drives.get(at));
+        again.push(uri.ok_or_else(|| names::overwrites_other(path))?.clone());
+    }
+    Ok((drives, again))
+}
+
+/// A link to a resource.
+pub fn link(uri: &str) -> Value {
+    json!({ "@odata.id": uri })
+}
+
+/// Links to resources.
+pub fn links(uris: &[String]) -> Value {
+    uris.iter().map(|uri| link(uri)).collect()
 }

@@ -1,7 +1,7 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
 //! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`status`]), each a
-//! client of the daemon ([`serve`]) through [`client`]; [`output`] prints. `demo` and `bench` are
+//! client of the daemon ([`serve`]) through [`client`] and [`fetch`]; [`output`] prints. `demo` and `bench` are
 //! programs of their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
@@ -12,6 +12,7 @@ mod client;
 mod demo;
 mod drive;
 mod export;
+mod fetch;
 mod output;
 mod serve;
 mod status;

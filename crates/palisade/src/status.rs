@@ -1,6 +1,7 @@
 //! `palisade status`: everything at a glance.
 
 use crate::client::Client;
+use crate::fetch;
 use crate::output::{Output, Problem, percent, say, state, table, word_of};
 use control::api::{self, Answer};
 use std::io::IsTerminal;
@@ -23,7 +24,7 @@ pub struct Arguments {
 /// Shows it, once or again and again.
 pub async fn run(arguments: &Arguments, client: &Client) -> Result<(), Problem> {
     loop {
-        let answer: Answer<api::Status> = client.get(&["status"]).await?;
+        let answer = Answer::new(fetch::status(client).await?);
         if arguments.watch && !arguments.output.json && std::io::stdout().is_terminal() {
             // To the top left, and clear (ECMA-48: CUP, ED).
             say("\x1b[H\x1b[2J");

@@ -1,10 +1,14 @@
 //! `palisade task`: manages the background tasks of arrays.
 
-use crate::array::{Empty, text};
+use crate::array::{show, text};
 use crate::client::Client;
+use crate::fetch::{self, Part};
 use crate::output::{Output, Problem, percent, table, word_of};
 use clap::Subcommand;
 use control::api::{self, Answer};
+use control::names;
+use redfish::service::uri;
+use serde_json::json;
 use units::format_size;
 
 /// What can be done with tasks.
@@ -40,18 +44,33 @@ pub enum Command {
 
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
-    let (id, word, output) = match command {
+    let (id, action, output) = match command {
         Command::List { output } => {
-            let answer: Answer<api::TaskList> = client.get(&["tasks"]).await?;
-            output.print(&answer, |list| tasks(&list.tasks));
+            let arrays = fetch::arrays(client, &[Part::Tasks]).await?;
+            let tasks = arrays.into_iter().flat_map(|array| array.tasks).collect();
+            let answer = Answer::new(api::TaskList { tasks });
+            output.print(&answer, |list| self::tasks(&list.tasks));
             return Ok(());
         }
-        Command::Pause { id, output } => (id, "pause", output),
-        Command::Resume { id, output } => (id, "resume", output),
-        Command::Cancel { id, output } => (id, "cancel", output),
+        Command::Pause { id, output } => (id, "Job.Suspend", output),
+        Command::Resume { id, output } => (id, "Job.Resume", output),
+        Command::Cancel { id, output } => (id, "Job.Cancel", output),
     };
-    output.print(&client.post(&["tasks", id, word], &Empty {}).await?, text);
+    output.print(&act(id, action, client).await?, text);
     Ok(())
+}
+
+/// Acts on a task; its array as it is then.
+async fn act(id: &str, action: &str, client: &Client) -> Result<Answer<api::Array>, Problem> {
+    let (name, kind) = names::task(id)?;
+    let jobs = fetch::jobs(client).await?;
+    let arrays = fetch::arrays(client, &[]).await?;
+    let array = names::running(&arrays, name)?;
+    let is_it =
+        |job: &&api::Job| job.ended.is_none() && job.array == array.uuid && job.task.kind == kind;
+    let job = jobs.iter().find(is_it).ok_or_else(|| names::no_task_of(array, kind))?;
+    client.post(&format!("{}/Actions/{action}", uri::job(&job.id)), &json!({})).await?;
+    show(&array.uuid, client).await
 }
 
 /// A table of tasks.

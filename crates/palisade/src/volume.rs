@@ -1,9 +1,15 @@
 //! `palisade volume`: manages volumes.
 
+use crate::array::DONE;
 use crate::client::Client;
+use crate::fetch::{self, Part};
 use crate::output::{Output, Problem, table};
 use clap::Subcommand;
 use control::api::{self, Answer};
+use control::names;
+use redfish::read;
+use redfish::service::uri;
+use serde_json::json;
 use units::format_size;
 
 /// A volume as people name it.
@@ -80,19 +86,18 @@ pub enum Command {
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
         Command::Create { name, size, output } => {
-            let Name { array, volume } = name.clone();
-            let request = api::CreateVolume { array, name: volume, size_bytes: *size };
-            let answer = client.post(&["volumes"], &request).await?;
-            output.print(&answer, one);
+            output.print(&create(name, *size, client).await?, one);
         }
         Command::List { output } => {
-            let answer: Answer<api::VolumeList> = client.get(&["volumes"]).await?;
-            output.print(&answer, |list| volumes(&list.volumes));
+            let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
+            let running = arrays.into_iter().filter(|a| a.state != api::ArrayState::Stopped);
+            let mut volumes: Vec<_> = running.flat_map(|array| array.volumes).collect();
+            volumes.sort_by(|a, b| (&a.array, &a.name).cmp(&(&b.array, &b.name)));
+            let answer = Answer::new(api::VolumeList { volumes });
+            output.print(&answer, |list| self::volumes(&list.volumes));
         }
         Command::Resize { name, size, yes, output } => {
-            let parts = ["volumes", &name.array, &name.volume, "resize"];
-            let request = api::ResizeVolume { size_bytes: *size, shrink: *yes };
-            output.print(&client.post(&parts, &request).await?, one);
+            output.print(&resize(name, *size, *yes, client).await?, one);
         }
         Command::Delete { name, yes, output } => {
             let Name { array, volume } = name;
@@ -100,11 +105,42 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
                 let what = format!("this deletes volume {array}/{volume} and its data");
                 return Err(Problem::unconfirmed(&what));
             }
-            let answer = client.delete(&["volumes", array, volume]).await?;
-            output.print(&answer, |_: &api::Done| format!("volume {array}/{volume} is deleted"));
+            let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
+            let known = names::volume(names::running(&arrays, array)?, volume)?;
+            client.delete(&uri::volume(&known.uuid)).await?;
+            output.print(&DONE, |_| format!("volume {array}/{volume} is deleted"));
         }
     }
     Ok(())
+}
+
+async fn create(name: &Name, size: u64, client: &Client) -> Result<Answer<api::Volume>, Problem> {
+    let arrays = fetch::arrays(client, &[]).await?;
+    let array = names::running(&arrays, &name.array)?;
+    names::volume_size(array, size)?;
+    let pool = fetch::link(&uri::pool(&array.uuid));
+    let body = json!({
+        "Name": name.volume,
+        "CapacityBytes": size,
+        "CapacitySources": [{ "ProvidingPools": { "Members": [pool] } }],
+    });
+    let made = client.post(uri::VOLUMES, &body).await?;
+    Ok(Answer::new(read::volume(&made)?))
+}
+
+async fn resize(
+    name: &Name,
+    size: u64,
+    shrink: bool,
+    client: &Client,
+) -> Result<Answer<api::Volume>, Problem> {
+    let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
+    let array = names::running(&arrays, &name.array)?;
+    let volume = names::volume(array, &name.volume)?;
+    names::volume_size(array, size)?;
+    let body = json!({ "CapacityBytes": size, "Oem": { "Palisade": { "Shrink": shrink } } });
+    let resized = client.patch(&uri::volume(&volume.uuid), &body).await?;
+    Ok(Answer::new(read::volume(&resized)?))
 }
 
 fn one(volume: &api::Volume) -> String {

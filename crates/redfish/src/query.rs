@@ -142,14 +142,14 @@ impl Query {
     ) -> Result<Value, Refusal> {
         let pages = self.filter.is_some() || self.top.is_some() || self.skip.is_some();
         if pages || self.only {
-            let members = value.get_mut("Members").and_then(Value::as_array_mut);
-            let members = members.ok_or_else(|| Refusal::base(&Base::QUERY_NOT_HERE, &[]))?;
+            let items = value.get_mut("Members").and_then(Value::as_array_mut);
+            let items = items.ok_or_else(|| Refusal::base(&Base::QUERY_NOT_HERE, &[]))?;
             if self.only {
-                let [only] = members.as_slice() else { return Ok(value) };
+                let [only] = items.as_slice() else { return Ok(value) };
                 let resource = expand::link(only).and_then(get);
                 return Ok(resource.unwrap_or(value));
             }
-            let total = self.page(members, get);
+            let total = self.page(items, get);
             if let Some(count) = value.get_mut("Members@odata.count") {
                 *count = Value::from(total);
             }
@@ -165,16 +165,16 @@ impl Query {
     }
 
     /// Keeps the members that are asked for, and says how many there are but for pages.
-    fn page(&self, members: &mut Vec<Value>, get: &dyn Fn(&str) -> Option<Value>) -> usize {
+    fn page(&self, items: &mut Vec<Value>, get: &dyn Fn(&str) -> Option<Value>) -> usize {
         if let Some(filter) = &self.filter {
-            members.retain(|member| match expand::link(member).and_then(get) {
+            items.retain(|item| match expand::link(item).and_then(get) {
                 Some(resource) => filter.is_true_of(&resource),
-                None => filter.is_true_of(member),
+                None => filter.is_true_of(item),
             });
         }
-        let total = members.len();
-        members.drain(..self.skip.unwrap_or(0).min(total));
-        members.truncate(self.top.unwrap_or(usize::MAX));
+        let total = items.len();
+        items.drain(..self.skip.unwrap_or(0).min(total));
+        items.truncate(self.top.unwrap_or(usize::MAX));
         total
     }
 }

@@ -38,14 +38,14 @@ fn get(uri: &str) -> Option<Value> {
 }
 
 fn drives() -> Value {
-    let members: Vec<Value> =
+    let items: Vec<Value> =
         (1..=4).map(|number| json!({"@odata.id": format!("/d/{number}")})).collect();
     json!({
         "@odata.id": "/d",
         "@odata.type": "#DriveCollection.DriveCollection",
         "Name": "Drives",
-        "Members@odata.count": members.len(),
-        "Members": members,
+        "Members@odata.count": items.len(),
+        "Members": items,
     })
 }
 
@@ -60,10 +60,10 @@ fn why(raw: &str) -> (u16, String) {
 
 fn filtered(filter: &str) -> Vec<u64> {
     let answer = ask("/d", &format!("$filter={filter}")).unwrap();
-    let members = answer["Members"].as_array().unwrap();
-    assert_eq!(answer["Members@odata.count"], members.len());
+    let items = answer["Members"].as_array().unwrap();
+    assert_eq!(answer["Members@odata.count"], items.len());
     let number = |one: &Value| one["@odata.id"].as_str().unwrap()[3..].parse().unwrap();
-    members.iter().map(number).collect()
+    items.iter().map(number).collect()
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn all_go_together() {
 }
 
 #[test]
-fn only_gives_the_one_member() {
+fn only_gives_the_one_there_is() {
     assert_eq!(ask("/one", "only").unwrap(), drive(1));
     assert_eq!(ask("/d", "only").unwrap(), drives());
     for raw in ["only&$top=1", "$expand=.&only", "only&$select=Name", "only&$filter=Id eq '1'"] {

@@ -183,13 +183,13 @@ pub fn collection() -> Value {
     let mut all = names();
     all.extend(standard().into_iter().map(str::to_owned));
     let link = |name: &String| json!({"@odata.id": format!("{ROOT}/JsonSchemas/{name}")});
-    let members: Vec<Value> = all.iter().map(link).collect();
+    let items: Vec<Value> = all.iter().map(link).collect();
     json!({
         "@odata.id": format!("{ROOT}/JsonSchemas"),
         "@odata.type": "#JsonSchemaFileCollection.JsonSchemaFileCollection",
         "Name": "Schemas",
-        "Members@odata.count": members.len(),
-        "Members": members,
+        "Members@odata.count": items.len(),
+        "Members": items,
     })
 }
 

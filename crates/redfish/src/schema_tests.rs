@@ -124,11 +124,11 @@ fn every_action_of_a_route_is_described() {
 #[test]
 fn json_schemas_are_found_by_the_collection() {
     let all = collection();
-    let members = all["Members"].as_array().unwrap();
-    assert!(members.len() > 20);
+    let items = all["Members"].as_array().unwrap();
+    assert!(items.len() > 20);
     let mut own = 0;
-    for member in members {
-        let uri = member["@odata.id"].as_str().unwrap();
+    for item in items {
+        let uri = item["@odata.id"].as_str().unwrap();
         let found = routes::find(uri).unwrap();
         assert_eq!(found.route.resource, Resource::JsonSchema);
         let file = file(found.id(0)).unwrap();

@@ -60,10 +60,10 @@ pub fn overwrite(view: &View, fields: &mut Fields<'_>) -> Result<Vec<String>, Re
 fn provided<'a>(sources: &Node<'a>, what: &str) -> Result<Node<'a>, Refusal> {
     let mut source = sources.only()?.fields()?;
     let mut providing = source.need(what)?.fields()?;
-    let members = providing.need("Members")?;
+    let items = providing.need("Members")?;
     providing.end()?;
     source.end()?;
-    Ok(members)
+    Ok(items)
 }
 
 /// `POST StoragePools`.
@@ -77,8 +77,8 @@ pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Cha
     let own = oem.take("Level");
     let level = level(raid.as_ref(), own.as_ref())?;
     let level = level.ok_or_else(|| fields.missing("SupportedRAIDTypes"))?.to_owned();
-    let members = provided(&fields.need("CapacitySources")?, "ProvidingDrives")?;
-    let drives = links::drive_paths(view, &members, 1, MOST_DRIVES)?;
+    let items = provided(&fields.need("CapacitySources")?, "ProvidingDrives")?;
+    let drives = links::drive_paths(view, &items, 1, MOST_DRIVES)?;
     let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(1))?;
     let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
     let overwrite = overwrite(view, &mut oem)?;

@@ -127,21 +127,21 @@ impl<'a> Node<'a> {
 
     /// Its members: so many at least, and at most.
     pub fn list(&self, least: usize, most: usize) -> Result<Vec<Self>, Refusal> {
-        let Tree::List(members) = self.tree else { return Err(self.wrong_type()) };
+        let Tree::List(items) = self.tree else { return Err(self.wrong_type()) };
         let size = |base, limit: usize| {
             Refusal::base(base, &[shown(&self.path), &limit.to_string()]).at(&self.path)
         };
-        if members.len() < least {
+        if items.len() < least {
             return Err(size(&Base::ARRAY_TOO_SHORT, least));
         }
-        if members.len() > most {
+        if items.len() > most {
             return Err(size(&Base::ARRAY_TOO_LONG, most));
         }
         let node = |(number, tree)| {
             let path = format!("{}/{number}", self.path);
             Self { tree, path, action: self.action }
         };
-        Ok(members.iter().enumerate().map(node).collect())
+        Ok(items.iter().enumerate().map(node).collect())
     }
 
     /// Its one member.

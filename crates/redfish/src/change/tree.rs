@@ -70,11 +70,11 @@ impl Tree {
     fn look_for_doubled(&self, path: &mut String, found: &mut Vec<String>) {
         let length = path.len();
         match self {
-            Self::List(members) => {
-                for (number, member) in members.iter().enumerate() {
+            Self::List(items) => {
+                for (number, item) in items.iter().enumerate() {
                     path.push('/');
                     path.push_str(&number.to_string());
-                    member.look_for_doubled(path, found);
+                    item.look_for_doubled(path, found);
                     path.truncate(length);
                 }
             }
@@ -156,11 +156,11 @@ impl<'de> Visitor<'de> for Level {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {
         let below = self.below()?;
-        let mut members = Vec::new();
-        while let Some(member) = from.next_element_seed(below)? {
-            members.push(member);
+        let mut items = Vec::new();
+        while let Some(item) = from.next_element_seed(below)? {
+            items.push(item);
         }
-        Ok(Tree::List(members))
+        Ok(Tree::List(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {
