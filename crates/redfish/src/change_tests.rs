@@ -495,6 +495,103 @@ fn what_is_not_there_or_cannot_be_done() {
     refused(body, "PropertyUnknown", "#/Force");
 }
 
+fn changes() -> Vec<Change> {
+    let array = || "aaaa-1".to_owned();
+    let (volume, path) = (|| "db".to_owned(), || "/dev/b".to_owned());
+    let pool = CreateArray {
+        name: "new".into(),
+        level: "jbod".into(),
+        drives: vec![path(), "/dev/a".into()],
+        strip_bytes: 4096,
+        block_bytes: Some(512),
+        overwrite: vec![path()],
+        dry_run: false,
+    };
+    let nbd = CreateExport {
+        array: array(),
+        volume: volume(),
+        nbd: Some("unix:/run/x".into()),
+        nvme_tcp: Vec::new(),
+        subsystem: None,
+        hosts: Vec::new(),
+        any_host: false,
+        advertise: Vec::new(),
+    };
+    let nvme = CreateExport {
+        nbd: None,
+        nvme_tcp: vec!["[::]:1".into()],
+        subsystem: Some("s".into()),
+        hosts: vec!["h".into()],
+        any_host: true,
+        advertise: vec!["a:1".into()],
+        ..nbd.clone()
+    };
+    let job =
+        |action| Change::Job { id: "j1".into(), array: array(), kind: TaskKind::Scrub, action };
+    let scrub = |repair, trust_data| Change::Scrub {
+        array: array(),
+        request: ScrubArray { repair, trust_data },
+    };
+    let size_bytes = 1 << 40;
+    vec![
+        Change::CreateArray(pool.clone()),
+        Change::CreateArray(CreateArray { block_bytes: None, overwrite: vec![], ..pool.clone() }),
+        Change::DeleteArray { array: array() },
+        Change::Stop { array: array() },
+        Change::Assemble {
+            array: array(),
+            request: AssembleArray { start_degraded: true, accept_loss: true },
+        },
+        Change::FailDrive { array: array(), request: FailDrive { drive: path() } },
+        Change::FailDrive { array: array(), request: FailDrive { drive: "slot:7".into() } },
+        Change::ReplaceDrive {
+            array: array(),
+            request: ReplaceDrive { slot: 3, with: path(), overwrite: vec![path()] },
+        },
+        scrub(false, false),
+        scrub(true, true),
+        Change::CreateVolume(CreateVolume { array: array(), name: volume(), size_bytes }),
+        Change::CreateVolumeOnDrives {
+            array: CreateArray { block_bytes: None, ..pool },
+            size_bytes: Some(size_bytes),
+        },
+        Change::ResizeVolume {
+            array: array(),
+            volume: volume(),
+            request: ResizeVolume { size_bytes, shrink: true },
+        },
+        Change::DeleteVolume { array: array(), volume: volume() },
+        Change::CreateExport(nbd),
+        Change::CreateExport(nvme),
+        Change::DeleteExport { id: "aaaa-1:1".into() },
+        Change::DeleteExport { id: "aaaa-1:2".into() },
+        job(JobAction::Suspend),
+        job(JobAction::Resume),
+        job(JobAction::Cancel),
+        Change::Wipe(WipeDrive { path: path(), overwrite: true }),
+        Change::FindDrives { paths: vec![path()] },
+    ]
+}
+
+#[test]
+fn what_a_client_asks_for_is_what_the_daemon_reads() {
+    let view = view();
+    let uri_of = |path: &str| {
+        let known = view.drives.iter().find(|known| known.drive.path == path)?;
+        Some(crate::service::uri::drive(&known.id))
+    };
+    let known = Known { arrays: &view.status.arrays, drive: &uri_of };
+    for change in changes() {
+        let asked = request(&change, &known).unwrap_or_else(|| panic!("{change:?}"));
+        let body = asked.body.map(|body| body.to_string()).unwrap_or_default();
+        assert_eq!(ask(asked.method, &asked.uri, &body), Ok(change));
+    }
+    let gone = Change::Stop { array: "x".into() };
+    assert_eq!(request(&gone, &known), None);
+    let gone = Change::Wipe(WipeDrive { path: "/dev/x".into(), overwrite: false });
+    assert_eq!(request(&gone, &known), None);
+}
+
 #[test]
 fn a_person_reads_names() {
     let told = with_names(&view(), Error::failed("array \"aaaa-1\" is", "stop aaaa-1"));
