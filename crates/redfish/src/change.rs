@@ -21,7 +21,6 @@
 //! - `Wipe` of a drive: `Overwrite`?; `FindDrives`: `Paths`? (texts).
 //! - `DELETE` of a pool, a volume and a connection, and the actions of a job: nothing.
 
-mod ask;
 mod create;
 mod links;
 mod node;
@@ -32,8 +31,6 @@ use crate::routes::{Match, Method, Resource};
 use crate::view::{self, Error, TaskKind, View};
 use node::{Fields, Node};
 use tree::Tree;
-
-pub use ask::{Known, Request, request};
 
 /// A change, with all links resolved. Arrays are UUIDs, drives paths, volumes names.
 #[derive(Clone, PartialEq, Eq, Debug)]

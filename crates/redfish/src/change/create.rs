@@ -25,11 +25,6 @@ const LEVELS: [(&str, &str); 6] = [
     ("None", "jbod"),
 ];
 
-/// The type of RAID of a level.
-pub fn raid_type(level: &str) -> Option<&'static str> {
-    LEVELS.iter().find(|(_, own)| *own == level).map(|(name, _)| *name)
-}
-
 /// The level that a type of RAID, or the product's own word, names; both must agree.
 fn level(raid: Option<&Node<'_>>, own: Option<&Node<'_>>) -> Result<Option<&'static str>, Refusal> {
     let of_type = match raid {
