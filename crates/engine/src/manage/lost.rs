@@ -144,6 +144,7 @@ impl<E: Host> Managed<E> {
             }
             *self.lost.lists.borrow_mut() = Lost { listed: Default::default(), ..after };
             self.publish(false).await;
+            self.announce();
         }
         let closed = self.closed();
         let answer = |fits: bool| match fits && !closed {

@@ -10,6 +10,7 @@
 //! |                                                        | before what waits for that goes on  |
 //! | a request of the control plane changed something       | before its answer                   |
 //! | a task began or ended                                  | at once                             |
+//! | what can't be read or is lost changed                  | when every core has adopted it      |
 //! | all else: how far a task is, counts, the region map    | at the next look                    |
 //!
 //! Invariants
