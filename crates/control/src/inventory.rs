@@ -497,6 +497,26 @@ mod tests {
     }
 
     #[test]
+    fn every_drive_has_an_id_of_its_own_and_keeps_it() {
+        let mut inventory = Inventory::default();
+        let add = |inventory: &mut Inventory, path: &str, wwid: Option<&str>| {
+            let plate = Nameplate { wwid: wwid.map(str::to_owned), ..Nameplate::default() };
+            let (plain, canonical) = (PathBuf::from(path), PathBuf::from(path));
+            let path = inventory.add_found(&Found { plain, canonical, plate: Some(plate) });
+            inventory.name(&path);
+            inventory.at(&path).and_then(|known| known.id().cloned()).expect("it has an id")
+        };
+        let first = add(&mut inventory, "/no/b", Some("t10.Disk 1"));
+        assert_eq!(first, "t10.Disk-1");
+        assert_eq!(add(&mut inventory, "/no/c", Some("t10.Disk 1")), "t10.Disk-1~2");
+        assert_eq!(add(&mut inventory, "/no/a", None), "-no-a");
+        assert_eq!(add(&mut inventory, "/no/b", Some("t10.Disk 1")), first);
+        // What it held, and whether it can be opened, does not matter, nor that it is gone.
+        assert!(look(&mut inventory, Path::new("/no/b"), false).is_err());
+        assert_eq!(inventory.at("/no/b").and_then(Known::id), Some(&first));
+    }
+
+    #[test]
     fn a_drive_is_not_looked_at_twice_at_the_same_time() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut inventory = Inventory::default();

@@ -282,9 +282,13 @@ pub struct Message {
 impl Message {
     /// A message of the `Base` registry.
     pub fn base(base: &Base, args: &[&str]) -> Self {
-        let mut text = base.text.to_owned();
-        for (number, arg) in args.iter().enumerate().rev() {
-            text = text.replace(&format!("%{}", number + 1), arg);
+        let mut parts = base.text.split('%');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let mut rest = part.chars();
+            let number = rest.next().and_then(|digit| digit.to_digit(10)).unwrap_or(0) as usize;
+            text.push_str(number.checked_sub(1).and_then(|at| args.get(at)).unwrap_or(&""));
+            text.push_str(rest.as_str());
         }
         Self {
             id: format!("{BASE}{}", base.name),

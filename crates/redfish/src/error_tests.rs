@@ -33,6 +33,13 @@ fn a_message_of_the_base_registry_has_all_its_parts() {
 }
 
 #[test]
+fn what_stands_in_an_argument_is_left_as_it_is() {
+    let refusal = Refusal::base(&Base::PROPERTY_TYPE, &["%2 100%", "%1"]);
+    let text = "The value %2 100% of the property %1 has the wrong type.";
+    assert_eq!(refusal.messages[0].text, text);
+}
+
+#[test]
 fn several_reasons_are_told_together() {
     let one = |name: &str| Refusal::base(&Base::PROPERTY_UNKNOWN, &[name]);
     let body = Refusal::all(vec![one("A"), one("B")]).unwrap().body();

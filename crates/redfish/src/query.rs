@@ -9,6 +9,7 @@ mod filter;
 mod select;
 
 use crate::error::{Base, Refusal};
+pub use expand::MOST_LEVELS;
 use expand::{Expand, Unreadable};
 use filter::Filter;
 use select::Select;
@@ -104,7 +105,7 @@ impl Query {
                 let expand = Expand::read(value).map_err(|why| match why {
                     Unreadable::Format => wrong(),
                     Unreadable::Levels => {
-                        let range = format!("1 to {}", expand::MOST_LEVELS);
+                        let range = format!("1 to {}", MOST_LEVELS);
                         Refusal::base(&Base::QUERY_RANGE, &[value, name, &range])
                     }
                 })?;

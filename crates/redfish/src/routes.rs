@@ -348,7 +348,8 @@ fn decoded(segment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn digit(byte: u8) -> Option<u8> {
+/// A digit of a hexadecimal number.
+pub(crate) fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 

@@ -4,8 +4,7 @@
 //! | the batch is     | the decoder | a start                                                     |
 //! |------------------|-------------|-------------------------------------------------------------|
 //! | below the newest | says gap    | is refused; with loss accepted every block is as it may be, |
-//! |                  |             | or in a region that is dirty, or of which a batch names a   |
-//! |                  |             | stripe, listed, and not read                                |
+//! |                  |             | or in a region that is dirty, listed, and not read          |
 //! | the newest       | says start  | is not tried: a cut leaves the same                         |
 //!
 //! Invariant: the picture stays as it is; the batch is taken from copies of its drives.
@@ -22,7 +21,6 @@ use crate::rig::{Blind, Rig};
 use crate::versions::Versions;
 use engine::manage::command::{ArrayStatus, ManageError, StartOptions, UnreadableRange};
 use sim::{Rng, SharedSimDrive, WorldConfig};
-use std::collections::BTreeSet;
 
 /// Takes a batch from copies of all drives of a picture, if one has one below the newest.
 ///
@@ -74,7 +72,7 @@ fn take_away(drives: &[SharedSimDrive], rng: &mut Rng) -> bool {
     }
     let there: Vec<&SharedSimDrive> = drives.iter().filter(|d| !d.is_gone()).collect();
     let taken = *below[rng.index(below.len())];
-    for (slot, at) in &batches[&taken].on {
+    for (slot, at) in &batches[&taken] {
         let own = decoded.drives[*slot].expect("it has a batch");
         let number = picked.iter().position(|one| core::ptr::eq(one, own)).expect("one of them");
         match rng.coin() {
@@ -96,17 +94,14 @@ fn read(
 ) -> Outcome<()> {
     settle_volumes(status, versions)?;
     let failure = |text: String| Err(Failure::new(Oracle::Versions, text));
-    let batches = decoded.batches();
-    let names: BTreeSet<_> = batches.values().flat_map(|batch| batch.names.clone()).collect();
     for volume in &status.volumes {
         let at = versions.named(&volume.name).expect("settled");
         let known = decoded.volume(&volume.name).expect("it was recorded");
         let open = rig.open(status, volume).swap_remove(0);
         for from in (0..volume.bytes).step_by(unit as usize) {
             let seat = decoded.seat(known, from).expect("extents hold the volume");
-            let named = || names.iter().any(|stripe| decoded.together(&seat, *stripe));
-            let listed = decoded.written(&seat) && (decoded.dirty(&seat) || named())
-                || decoded.listed(known, from, unit);
+            let listed =
+                decoded.written(&seat) && decoded.dirty(&seat) || decoded.listed(known, from, unit);
             let over = |r: &&UnreadableRange| {
                 r.volume == volume.name && r.offset <= from && from < r.offset + r.bytes
             };

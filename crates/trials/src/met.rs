@@ -1,7 +1,6 @@
 //! What a word met. What it is there for has to happen, else it shows nothing.
 
 use crate::decoder::array::Decoded;
-use crate::decoder::journal::Stands;
 use crate::decoder::map::GroupMap;
 use crate::decoder::record::State;
 use crate::fleet::pick;
@@ -66,7 +65,7 @@ impl Met {
     pub fn start(&mut self, drives: &[SharedSimDrive], more: bool) {
         let picked = pick(drives);
         let Ok(decoded) = Decoded::open(&picked) else { return };
-        let lone = |batch: &Stands| batch.on.len() == 1;
+        let lone = |on: &Vec<_>| on.len() == 1;
         self.lone += u64::from(!more && decoded.batches().values().any(lone));
         self.carry_out += u64::from(decoded.carries_out());
         self.dirty[usize::from(decoded.maps.iter().any(GroupMap::any_dirty))] += 1;

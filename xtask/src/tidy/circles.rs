@@ -24,14 +24,16 @@ const ROWS: &Rows = &[
     (
         "control",
         &[
-            &["config", "lookup", "nameplate", "pattern", "stream"],
-            &["address", "failure", "gpu", "jobs", "memory", "next"],
+            &["config", "lookup", "nameplate", "pattern", "reply", "stall", "stream"],
+            &["address", "failure", "gpu", "http", "jobs", "memory", "next"],
             &["connection", "data", "nvme"],
             &["exports"],
             &["convert", "inventory", "look", "probe"],
             &["snapshot"],
             &["claims", "manager"],
             &["changes", "renewal", "served", "starting"],
+            &["act"],
+            &["answer"],
             &["server"],
         ],
     ),

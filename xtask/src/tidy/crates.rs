@@ -6,7 +6,7 @@ use super::scan::{line_of, places, without_tests};
 
 /// The crates from bottom to top. A crate may use crates of lower rows only.
 const ROWS: &[&[&str]] = &[
-    &["units", "nvme"],
+    &["units", "nvme", "redfish"],
     &["io"],
     &["layout", "parity"],
     &["format", "parity-gpu"],
@@ -27,6 +27,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("nbd", &["units", "io", "front"], "a front end sees `io::Blocks`, never the engine"),
     ("nvme-target", &["units", "io", "front", "nvme", "parity"], "a front end sees `io::Blocks`"),
     ("nvme", &[], "it is bytes, of use without a palisade"),
+    ("redfish", &[], "it is what is told of arrays, not arrays"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
     ("drives", &["units", "io", "runtime"], "a drive knows nothing of arrays"),
 ];
@@ -39,8 +40,19 @@ const NOT_IN_DECODER: &[&str] = &["format::", "layout::", "parity::", "engine::"
 const OUTSIDE: &[&str] =
     &["tokio", "libc", "io-uring", "nix", "rustix", "mio", "hyper", "axum", "rand", "getrandom"];
 /// The crates below the runtimes.
-const INSIDE: &[&str] =
-    &["units", "io", "layout", "parity", "format", "engine", "front", "nbd", "nvme", "nvme-target"];
+const INSIDE: &[&str] = &[
+    "units",
+    "io",
+    "layout",
+    "parity",
+    "format",
+    "engine",
+    "front",
+    "nbd",
+    "nvme",
+    "nvme-target",
+    "redfish",
+];
 
 fn row(name: &str) -> Option<usize> {
     ROWS.iter().position(|row| row.contains(&name))

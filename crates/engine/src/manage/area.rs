@@ -103,6 +103,12 @@ fn is_blind(area: &[u8], at: usize, unread: &BTreeSet<usize>) -> bool {
 }
 
 impl Said {
+    /// Whether there is anything to carry out.
+    pub fn is_anything(&self) -> bool {
+        let named = |found: &Found<FlightPage>| !found.what.entries.is_empty();
+        !self.batches.is_empty() || self.pages.values().any(named)
+    }
+
     /// Whether a page that counts may be where drives are blind.
     pub fn may_hide<E: Host>(&self, managed: &Managed<E>) -> bool {
         let m = usize::from(managed.layout().m(GROUP));

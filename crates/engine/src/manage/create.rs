@@ -292,7 +292,7 @@ impl<E: Host> Manager<E> {
         let hidden = said.as_ref().filter(|said| whole && said.may_hide(managed));
         let decided = match &said {
             Some(said) if hidden.is_none() => {
-                carry_out(managed, &mut assembly, accept_loss, said).await?
+                carry_out(managed, &mut assembly, (accept_loss, &mut lacking), said).await?
             }
             Some(_) => doubt::Decided::Unguarded,
             None => doubt::Decided::Right,
@@ -447,20 +447,25 @@ async fn fill<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
 }
 
 /// Carries out what the journal area says, unless some of it is missing and nobody accepts that.
+/// The pages by which it goes are on all drives before.
 async fn carry_out<E: Host>(
     managed: &Managed<E>,
     assembly: &mut Assembly,
-    accept_loss: bool,
+    (accept_loss, lacking): (bool, &mut Vec<pages::Lacking>),
     said: &area::Said,
 ) -> Result<doubt::Decided, ManageError> {
-    match gap::find(said) {
-        Some(gap) if !accept_loss => Err(gap.into()),
-        Some(_) => gap::accept(managed, assembly, said).await,
-        None => {
-            replay::carry_out(managed, assembly, said).await?;
-            doubt::carry_out(managed, assembly, accept_loss, said).await
-        }
+    let gap = gap::find(said);
+    if let Some(gap) = gap.filter(|_| !accept_loss) {
+        return Err(gap.into());
     }
+    if said.is_anything() {
+        pages::bring_first(managed, core::mem::take(lacking), &mut assembly.missing).await?;
+    }
+    if gap.is_some() {
+        return gap::accept(managed, assembly).await;
+    }
+    replay::carry_out(managed, assembly, said).await?;
+    doubt::carry_out(managed, assembly, accept_loss, said).await
 }
 
 /// The record with which an assembled array starts, made of its present one; with which groups have

@@ -24,11 +24,9 @@
 //!
 //! 1. No batch of any lane is carried out: an older one would come over what a vanished one had
 //!    written.
-//! 2. All data of written bands is listed as lost in regions that are dirty, and in those of which
-//!    a batch that is left names a stripe. A start that was cut off may have found a page of the
-//!    map at its worst. It may then have brought what an older batch said, and not yet what the
-//!    vanished one did, also to regions that count as clean by now. The record is of an epoch in
-//!    which the missing drives have failed. A drive that is being filled is filled from its begin.
+//! 2. All data of written bands is listed as lost in regions that are dirty. The record is of an
+//!    epoch in which the missing drives have failed. A drive that is being filled is filled from
+//!    its begin.
 //! 3. Redundancy there is made of what the data is then, with zeros for what can't be read; the
 //!    drives are flushed. It is right in every stripe, and the record of the start ends the key.
 //!
@@ -52,7 +50,7 @@ use format::limits::LOST_MAX;
 use format::{ArrayRecord, Assembly, LostReason, SlotState};
 use io::Drive;
 use layout::Place;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use units::{StripIndex, StripeNo};
 
 /// Longest range that is listed at once; one of a record holds twice as much.
@@ -104,9 +102,8 @@ fn in_batches(batches: &BTreeMap<(u16, u64), FoundBatch>) -> Option<Gap> {
 pub(super) async fn accept<E: Host>(
     managed: &Managed<E>,
     assembly: &mut Assembly,
-    said: &Said,
 ) -> Result<Decided, ManageError> {
-    let stripes = doubtful(managed, said);
+    let stripes = doubtful(managed);
     loop {
         let listed = |record: &mut ArrayRecord| {
             let mut next = begin_epoch(managed, assembly, record);
@@ -138,17 +135,12 @@ pub(super) async fn accept<E: Host>(
     }
 }
 
-/// The stripes of written bands of regions that are dirty, or of which batches name a stripe, in
-/// ascending runs.
-fn doubtful<E: Host>(managed: &Managed<E>, said: &Said) -> Vec<Range<u64>> {
+/// The stripes of written bands of regions that are dirty, in ascending runs.
+fn doubtful<E: Host>(managed: &Managed<E>) -> Vec<Range<u64>> {
     let map = managed.keeper().map.borrow();
     let end = managed.layout().stripes(GROUP);
-    let entries = said.batches.values().flat_map(|found| &found.what.0.entries);
-    let named = entries.map(|entry| entry.stripe).filter(|stripe| *stripe < end);
-    let mut regions: BTreeSet<u64> = named.map(|stripe| stripe / map.stripes(0).end).collect();
-    regions.extend(map.dirty(GROUP));
     let mut runs: Vec<Range<u64>> = Vec::new();
-    for region in regions {
+    for region in map.dirty(GROUP) {
         let stripes = map.stripes(region);
         let stripes = stripes.start..stripes.end.min(end);
         let mut at = map.next_stripe(GROUP, stripes.start, stripes.end, 0);

@@ -1,6 +1,7 @@
 //! Carries out the journal of a group that was guarded and unclean when its array ended, before
 //! anything is served and before the record of the start ends its key ([`crate::journal`]). None is
-//! missing below the newest: that was looked at before ([`crate::manage::gap`]).
+//! missing below the newest: that was looked at before ([`crate::manage::gap`]). And no drive has
+//! another page of the map than those by which it goes ([`crate::manage::pages::bring_first`]).
 //!
 //! 1. Of each lane the batches that count are taken, in order.
 //! 2. The newest of each lane is written to all drives in sync that don't have it: it alone may be

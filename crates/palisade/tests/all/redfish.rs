@@ -227,10 +227,13 @@ fn what_is_not_there_and_what_can_not_be_done_is_told() {
     let other = b"GET /redfish/v1 HTTP/1.1\r\nhost: p\r\nconnection: close\r\n\
         odata-version: 3.0\r\n\r\n";
     assert_eq!(send(&place, other).expect("an answer").status, 412);
-    for uri in ["/redfish/v1?$none", "/redfish/v1/Chassis?$expand=~"] {
-        let answer = ask(&place, "GET", uri, &Value::Null);
-        assert!([400, 501].contains(&answer.status), "{uri}: {answer:?}");
+    for (query, status) in [("$none", 501), ("$expand=x", 400), ("$top=-1", 400)] {
+        let uri = format!("/redfish/v1/Chassis?{query}");
+        let answer = ask(&place, "GET", &uri, &Value::Null);
+        assert_eq!(answer.status, status, "{uri}: {answer:?}");
     }
+    assert_eq!(get(&place, "/redfish/v1/Chassis?$expand=.")["Members"][0]["Id"], "local");
+    assert_eq!(get(&place, "/redfish/v1/Chassis?only")["Id"], "local");
     daemon.stop();
 }
 

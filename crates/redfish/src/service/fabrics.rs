@@ -5,7 +5,7 @@ use crate::oem;
 use crate::routes::ROOT;
 use crate::view::{Array, Export, View, Volume};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The fabrics.
@@ -92,6 +92,21 @@ impl Own<'_> {
         named.map(|name| End { role: Role::Host, name: name.clone() }).collect()
     }
 
+    /// Whether it has this end.
+    fn has(&self, end: &End) -> bool {
+        let Some(nvme) = &self.export.nvme else {
+            return end.role == Role::Listener && self.export.nbd.as_ref() == Some(&end.name);
+        };
+        match end.role {
+            Role::Subsystem => nvme.subsystem == end.name,
+            Role::Listener => false,
+            Role::Host => {
+                let is_connected = nvme.connections.iter().any(|host| host.host == end.name);
+                is_connected || nvme.hosts.contains(&end.name)
+            }
+        }
+    }
+
     /// The endpoints that serve it.
     pub(super) fn targets(&self) -> Vec<String> {
         self.target().iter().map(|end| end.uri(self.fabric())).collect()
@@ -160,14 +175,21 @@ struct End {
     name: String,
 }
 
+/// Roles, and what identifiers of endpoints begin with.
+const ROLES: [(Role, &str); 3] =
+    [(Role::Subsystem, "subsystem"), (Role::Listener, "listener"), (Role::Host, "host")];
+
 impl End {
     fn id(&self) -> String {
-        let role = match self.role {
-            Role::Subsystem => "subsystem",
-            Role::Listener => "listener",
-            Role::Host => "host",
-        };
+        let role = ROLES.iter().find(|(role, _)| *role == self.role).map_or("", |(_, word)| word);
         uri::endpoint_id(role, &self.name)
+    }
+
+    /// The end that an identifier stands for.
+    fn of(id: &str) -> Option<Self> {
+        let (word, name) = uri::endpoint_of(id)?;
+        let (role, _) = ROLES.iter().find(|(_, own)| *own == word)?;
+        Some(Self { role: *role, name })
     }
 
     fn uri(&self, fabric: &str) -> String {
@@ -180,52 +202,43 @@ impl End {
 struct Known {
     connections: Vec<String>,
     listeners: BTreeSet<String>,
+    /// A host's controllers, by subsystem: exports of one have them in common.
     controllers: BTreeSet<(String, u16)>,
     is_served: bool,
 }
 
-/// The ends of a fabric's connections.
-fn ends(view: &View, fabric: &str) -> BTreeMap<End, Known> {
-    let mut ends: BTreeMap<End, Known> = BTreeMap::new();
-    for own in exports(view, fabric) {
-        let nvme = own.export.nvme.as_ref();
-        let mut at = |end: End| {
-            let known = ends.entry(end.clone()).or_default();
+impl Known {
+    /// An export's end, if any has it.
+    fn of(view: &View, fabric: &str, end: &End) -> Option<Self> {
+        let mut known = Self::default();
+        for own in exports(view, fabric).filter(|own| own.has(end)) {
             known.connections.push(own.uri());
             known.is_served |= own.export.serving;
-            match end.role {
-                Role::Host => {
-                    let all = nvme.iter().flat_map(|nvme| {
-                        let hosts = nvme.connections.iter();
-                        hosts.map(|host| (&host.host, (nvme.subsystem.clone(), host.controller)))
-                    });
-                    let here = all.filter(|(host, _)| **host == end.name);
-                    known.controllers.extend(here.map(|(_, controller)| controller));
-                }
-                Role::Subsystem => {
-                    known.listeners.extend(nvme.iter().flat_map(|nvme| nvme.listeners.clone()));
-                }
-                Role::Listener => {
-                    known.listeners.insert(end.name);
-                }
+            known.listeners.extend(own.export.nbd.clone());
+            let Some(nvme) = &own.export.nvme else { continue };
+            if end.role == Role::Subsystem {
+                known.listeners.extend(nvme.listeners.iter().cloned());
+                continue;
             }
-        };
-        own.target().into_iter().for_each(&mut at);
-        own.hosts().into_iter().for_each(&mut at);
+            let here = nvme.connections.iter().filter(|host| host.host == end.name);
+            known.controllers.extend(here.map(|host| (nvme.subsystem.clone(), host.controller)));
+        }
+        (!known.connections.is_empty()).then_some(known)
     }
-    ends
 }
 
 pub(super) fn endpoints(view: &View, fabric: &str) -> Option<Value> {
     let fabric = *ALL.iter().find(|own| **own == fabric)?;
     let uri = format!("{}/Endpoints", uri::fabric(fabric));
-    let ends = ends(view, fabric);
-    let uris = ends.keys().map(|end| end.uri(fabric));
+    let both = |own: Own<'_>| own.target().into_iter().chain(own.hosts());
+    let ends: BTreeSet<End> = exports(view, fabric).flat_map(both).collect();
+    let uris = ends.iter().map(|end| end.uri(fabric));
     Some(collection(&uri, "EndpointCollection", "Endpoints", uris))
 }
 
 pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
-    let (end, known) = ends(view, fabric).into_iter().find(|(end, _)| end.id() == id)?;
+    let end = End::of(id)?;
+    let known = Known::of(view, fabric, &end)?;
     let is_there = match end.role {
         Role::Host => !known.controllers.is_empty(),
         Role::Subsystem | Role::Listener => known.is_served,

@@ -1,15 +1,13 @@
 //! The service itself: where everything begins.
 
 use super::{collection, link, uri};
+use crate::query;
 use crate::routes::ROOT;
 use crate::view::View;
 use serde_json::{Value, json};
 
 /// The version of the protocol (DSP0266).
 const PROTOCOL: &str = "1.22.0";
-
-/// Levels of `$expand`.
-const LEVELS: u64 = 3;
 
 /// The versions that are served.
 pub(super) fn versions() -> Value {
@@ -28,7 +26,7 @@ pub(super) fn service_root(view: &View) -> Value {
         "ProtocolFeaturesSupported": {
             "ExpandQuery": {
                 "ExpandAll": true, "Links": true, "NoLinks": true, "Levels": true,
-                "MaxLevels": LEVELS,
+                "MaxLevels": query::MOST_LEVELS,
             },
             "SelectQuery": true,
             "FilterQuery": true,

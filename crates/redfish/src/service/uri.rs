@@ -1,6 +1,6 @@
 //! URIs of resources, and the identifiers in them.
 
-use crate::routes::encoded;
+use crate::routes::{digit, encoded};
 
 /// The machine.
 pub const SYSTEM: &str = "/redfish/v1/Systems/local";
@@ -91,6 +91,22 @@ pub fn endpoint_id(role: &str, name: &str) -> String {
     id
 }
 
+/// The role and the name that an identifier of an endpoint stands for.
+pub fn endpoint_of(id: &str) -> Option<(&str, String)> {
+    let (role, rest) = id.split_once('-')?;
+    let mut bytes = Vec::with_capacity(rest.len());
+    let mut rest = rest.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'~' => b':',
+            b'_' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
+            other => other,
+        });
+    }
+    let name = String::from_utf8(bytes).ok()?;
+    (endpoint_id(role, &name) == id).then_some((role, name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,5 +128,13 @@ mod tests {
             names.iter().map(|name| endpoint_id("host", name)).collect();
         assert_eq!(ids.len(), names.len(), "{ids:?}");
         assert!(ids.iter().all(|id| encoded(id) == *id), "{ids:?}");
+        for name in names {
+            let id = endpoint_id("host", name);
+            assert_eq!(endpoint_of(&id), Some(("host", name.to_owned())));
+        }
+        for id in ["", "host", "host-_", "host-_2", "host-_zz", "host-_ff", "host-_41", "host-a:b"]
+        {
+            assert_eq!(endpoint_of(id), None, "{id}");
+        }
     }
 }

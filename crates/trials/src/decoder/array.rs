@@ -222,12 +222,6 @@ impl<'a, R: Raw> Decoded<'a, R> {
         self.map(seat).dirty(seat.stripe)
     }
 
-    /// Whether a stripe of a group is in the region of a seat.
-    pub fn together(&self, seat: &Seat, (group, stripe): (usize, u64)) -> bool {
-        let own = self.record.ranges[seat.range].first_group + seat.position;
-        own == group && self.map(seat).together(seat.stripe, stripe)
-    }
-
     /// Whether redundancy of a group matches in all that was ever written to it.
     fn right(&self, group: usize) -> bool {
         self.carried(group) || !self.record.groups[group].unclean

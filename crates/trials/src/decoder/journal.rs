@@ -40,16 +40,9 @@ struct Batch {
 /// By lane and sequence number.
 type Batches = BTreeMap<(u64, u64), Batch>;
 
-/// The batches that count, by lane and sequence number.
-pub type Standing = BTreeMap<(u64, u64), Stands>;
-
-/// A batch that counts.
-pub struct Stands {
-    /// Slots, and places on their drives.
-    pub on: Vec<(usize, u64)>,
-    /// The groups and stripes that it names.
-    pub names: Vec<(usize, u64)>,
-}
+/// The slots whose drives have each batch that counts, by lane and sequence number, and where on
+/// these it stands.
+pub type Standing = BTreeMap<(u64, u64), Vec<(usize, u64)>>;
 
 /// What the journal makes of the pages of the drives of an array; and the groups in whose journal
 /// there is a gap.
@@ -64,11 +57,7 @@ pub fn carry_out<R: Raw>(array: &Decoded<'_, R>) -> (Overlay, BTreeSet<usize>) {
 
 /// Where the batches that count stand.
 pub fn standing<R: Raw>(array: &Decoded<'_, R>) -> Standing {
-    let stands = |batch: Batch| {
-        let names = batch.patches.iter().map(|patch| (patch.group, patch.stripe)).collect();
-        Stands { on: batch.on, names }
-    };
-    counting(array).into_iter().map(|(number, batch)| (number, stands(batch))).collect()
+    counting(array).into_iter().map(|(number, batch)| (number, batch.on)).collect()
 }
 
 /// The groups of lanes that lack a number between the largest tail and the newest.

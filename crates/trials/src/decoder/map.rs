@@ -89,11 +89,6 @@ impl GroupMap {
         self.entries[self.place(stripe).0].dirty
     }
 
-    /// Whether two stripes are in one region.
-    pub fn together(&self, one: u64, other: u64) -> bool {
-        self.place(one).0 == self.place(other).0
-    }
-
     /// Whether any region is dirty.
     pub fn any_dirty(&self) -> bool {
         self.entries.iter().any(|e| e.dirty)
