@@ -16,6 +16,7 @@ mod inspected;
 pub mod oem;
 pub mod query;
 pub mod read;
+mod requests;
 pub mod routes;
 pub mod schema;
 pub mod service;

@@ -8,6 +8,10 @@
 //! [`SCHEMA`].
 
 pub use crate::inspected::Inspected;
+pub use crate::requests::{
+    AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, ReplaceDrive, ResizeVolume,
+    ScrubArray, WipeDrive,
+};
 use serde::{Deserialize, Serialize};
 
 /// Version of every answer.
@@ -503,25 +507,6 @@ pub struct ArrayList {
     pub arrays: Vec<Array>,
 }
 
-/// A request for a new array.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CreateArray {
-    /// Its name.
-    pub name: String,
-    /// `0`, `1`, `5`, `6`, `10` or `jbod`.
-    pub level: String,
-    /// Paths of its drives, in the order of slots.
-    pub drives: Vec<String>,
-    /// Strip size.
-    pub strip_bytes: u32,
-    /// Block size; the largest of the drives' when absent.
-    pub block_bytes: Option<u32>,
-    /// Drives whose foreign content may be destroyed.
-    pub overwrite: Vec<String>,
-    /// Only say what would be done.
-    pub dry_run: bool,
-}
-
 /// What making an array would do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -558,15 +543,6 @@ pub struct PlannedDrive {
     pub refused: bool,
 }
 
-/// A request to start an array that was stopped or could not be started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AssembleArray {
-    /// Start though drives are missing that no record says failed.
-    pub start_degraded: bool,
-    /// Start though blocks written at a crash may be wrong, or what newest records said is gone.
-    pub accept_loss: bool,
-}
-
 /// An array is deleted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Deleted {
@@ -576,33 +552,6 @@ pub struct Deleted {
     /// its record, it shows up as a stopped array.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub left: Vec<String>,
-}
-
-/// A request to take a drive out of service.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FailDrive {
-    /// Its path, its serial number, or `slot:N`.
-    pub drive: String,
-}
-
-/// A request to put another drive in a slot.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReplaceDrive {
-    /// Which slot.
-    pub slot: u16,
-    /// Path of the new drive.
-    pub with: String,
-    /// Drives whose foreign content may be destroyed.
-    pub overwrite: Vec<String>,
-}
-
-/// A request to compare redundancy with the data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ScrubArray {
-    /// Whether to write over strips that are known to be wrong.
-    pub repair: bool,
-    /// With `repair`: also to write what the data says where nobody can know what is wrong.
-    pub trust_data: bool,
 }
 
 /// A volume.
@@ -623,26 +572,6 @@ pub struct Volume {
 pub struct VolumeList {
     /// By array, then name.
     pub volumes: Vec<Volume>,
-}
-
-/// A request for a new volume.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CreateVolume {
-    /// Its array.
-    pub array: String,
-    /// Its name.
-    pub name: String,
-    /// Its size.
-    pub size_bytes: u64,
-}
-
-/// A request to change a volume's size.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ResizeVolume {
-    /// The new size.
-    pub size_bytes: u64,
-    /// Give up what is behind a new size that is less.
-    pub shrink: bool,
 }
 
 /// A volume served by a front end.
@@ -711,27 +640,6 @@ pub struct ExportList {
     pub exports: Vec<Export>,
 }
 
-/// A request to serve a volume.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CreateExport {
-    /// The array.
-    pub array: String,
-    /// The volume's name in the array.
-    pub volume: String,
-    /// Over NBD, where: `ADDR:PORT` (port 0: any free one) or `unix:PATH`.
-    pub nbd: Option<String>,
-    /// Over NVMe/TCP, where: `ADDR:PORT`.
-    pub nvme_tcp: Vec<String>,
-    /// The subsystem's qualified name; without: one of the volume's own.
-    pub subsystem: Option<String>,
-    /// Qualified names of hosts that may have it.
-    pub hosts: Vec<String>,
-    /// Any host may have it.
-    pub any_host: bool,
-    /// What hosts are told instead of the addresses, in their order.
-    pub advertise: Vec<String>,
-}
-
 /// What the daemon makes of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -779,15 +687,6 @@ pub struct Drive {
 pub struct DriveList {
     /// By path.
     pub drives: Vec<Drive>,
-}
-
-/// A request to erase a drive's records.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WipeDrive {
-    /// Its path.
-    pub path: String,
-    /// Erase also what is foreign there, or not known.
-    pub overwrite: bool,
 }
 
 /// A drive's records are erased.

@@ -29,7 +29,7 @@ const ROWS: &Rows = &[
             &["connection", "data", "nvme"],
             &["exports"],
             &["convert", "inventory", "look", "probe"],
-            &["snapshot"],
+            &["names", "snapshot"],
             &["claims", "manager"],
             &["changes", "renewal", "served", "starting"],
             &["act"],

@@ -129,11 +129,11 @@ fn drive_uri(place: &Place, path: &str) -> String {
 /// A request for an array on these drives.
 fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
     let link = |path: &String| json!({ "@odata.id": drive_uri(place, path) });
-    let members: Vec<Value> = drives.iter().map(link).collect();
+    let own: Vec<Value> = drives.iter().map(link).collect();
     json!({
         "Name": name,
         "SupportedRAIDTypes": [raid],
-        "CapacitySources": [{ "ProvidingDrives": { "Members": members } }],
+        "CapacitySources": [{ "ProvidingDrives": { "Members": own } }],
     })
 }
 

@@ -1,0 +1,106 @@
+//! What the daemon is asked to change, in the words of the product: what bodies of requests become.
+
+/// A request for a new array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateArray {
+    /// Its name.
+    pub name: String,
+    /// `0`, `1`, `5`, `6`, `10` or `jbod`.
+    pub level: String,
+    /// Paths of its drives, in the order of slots.
+    pub drives: Vec<String>,
+    /// Strip size.
+    pub strip_bytes: u32,
+    /// Block size; the largest of the drives' when absent.
+    pub block_bytes: Option<u32>,
+    /// Drives whose foreign content may be destroyed.
+    pub overwrite: Vec<String>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// A request to start an array that was stopped or could not be started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AssembleArray {
+    /// Start though drives are missing that no record says failed.
+    pub start_degraded: bool,
+    /// Start though blocks written at a crash may be wrong, or what newest records said is gone.
+    pub accept_loss: bool,
+}
+
+/// A request to take a drive out of service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailDrive {
+    /// Its path, its serial number, or `slot:N`.
+    pub drive: String,
+}
+
+/// A request to put another drive in a slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplaceDrive {
+    /// Which slot.
+    pub slot: u16,
+    /// Path of the new drive.
+    pub with: String,
+    /// Drives whose foreign content may be destroyed.
+    pub overwrite: Vec<String>,
+}
+
+/// A request to compare redundancy with the data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScrubArray {
+    /// Whether to write over strips that are known to be wrong.
+    pub repair: bool,
+    /// With `repair`: also to write what the data says where nobody can know what is wrong.
+    pub trust_data: bool,
+}
+
+/// A request for a new volume.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateVolume {
+    /// Its array.
+    pub array: String,
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// A request to change a volume's size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResizeVolume {
+    /// The new size.
+    pub size_bytes: u64,
+    /// Give up what is behind a new size that is less.
+    pub shrink: bool,
+}
+
+/// A request to serve a volume.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateExport {
+    /// The array.
+    pub array: String,
+    /// The volume's name in the array.
+    pub volume: String,
+    /// Over NBD, where: `ADDR:PORT` (port 0: any free one) or `unix:PATH`.
+    pub nbd: Option<String>,
+    /// Over NVMe/TCP, where: `ADDR:PORT`.
+    pub nvme_tcp: Vec<String>,
+    /// The subsystem's qualified name; without: one of the volume's own.
+    pub subsystem: Option<String>,
+    /// Qualified names of hosts that may have it.
+    pub hosts: Vec<String>,
+    /// Any host may have it.
+    pub any_host: bool,
+    /// What hosts are told instead of the addresses, in their order.
+    pub advertise: Vec<String>,
+}
+
+/// A request to erase a drive's records.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WipeDrive {
+    /// Its path.
+    pub path: String,
+    /// Erase also what is foreign there, or not known.
+    pub overwrite: bool,
+}
