@@ -127,18 +127,13 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
             Ok(Done::Made(uri::connection(fabric, &id)))
         }
         Change::DeleteExport { id } => manager.delete_export(&id).await.map(quietly),
-        Change::Job { array, kind, action, .. } => {
-            let kind = match kind {
-                api::TaskKind::Rebuild => "rebuild",
-                api::TaskKind::Resync => "resync",
-                api::TaskKind::Scrub => "scrub",
-            };
+        Change::Job { id, action } => {
             let action = match action {
                 JobAction::Suspend => TaskAction::Pause,
                 JobAction::Resume => TaskAction::Resume,
                 JobAction::Cancel => TaskAction::Cancel,
             };
-            manager.act_on_task(&format!("{array}:{kind}"), action).await.map(quietly)
+            manager.act_on_job(&id, action).await.map(quietly)
         }
         Change::Wipe(request) => {
             let api::Wiped { held, .. } = manager.wipe(&request).await?;

@@ -53,8 +53,8 @@ impl Manager {
         self.change(self.replace_drive(name, request)).await
     }
 
-    /// Has a task wait, go on or end.
-    pub async fn act_on_task(&self, id: &str, action: TaskAction) -> Result<api::Array, Error> {
+    /// Has a job's task wait, go on or end; with others of its kind, but for an end.
+    pub async fn act_on_job(&self, id: &str, action: TaskAction) -> Result<(), Error> {
         self.change(self.act_on(id, action)).await
     }
 

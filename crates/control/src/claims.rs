@@ -15,7 +15,7 @@ use crate::api::{self, Error};
 use crate::convert;
 use crate::failure::CHECK_DRIVE;
 use crate::inventory::{Found, Inventory, Known, Places};
-use crate::look::{self, LookError, canonical};
+use crate::look::{self, LookError};
 use crate::manager::Manager;
 use crate::nameplate::{self, Stamp};
 use crate::names;
@@ -24,12 +24,16 @@ use crate::probe;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::MutexGuard;
 use units::Uuid;
 
 /// How often, and how many times, it is looked whether the engine has closed a drive.
 const CLOSED: (Duration, u32) = (Duration::from_millis(5), 200);
+
+/// So many lookups of paths are under way at one time, those that hang included.
+const LOOKUPS: usize = 8;
 
 /// The right to look at drives and to reserve them.
 pub struct Turn<'a> {
@@ -59,21 +63,36 @@ impl Manager {
         Ok(Turn { _guard: guard, places })
     }
 
-    /// Every path that the configuration names now.
-    fn configured(&self) -> Vec<Found> {
-        self.note_configured(configured(&self.patterns))
-    }
-
-    /// The same, looked up aside: what was named last, if that takes too long.
-    async fn configured_aside(&self) -> Option<Vec<Found>> {
+    /// What the configuration names now, looked up aside; `None` if that takes too long, or an
+    /// earlier time is not over.
+    async fn configured(&self) -> Option<Vec<Found>> {
         let patterns = self.patterns.clone();
-        let found = look::within(look::LOOK, vec![move || configured(&patterns)]).await;
-        Some(self.note_configured(found.into_iter().next()??))
+        let found = self.aside(move || configured(&patterns)).await?;
+        *self.named_paths() = found.iter().map(|found| found.canonical.clone()).collect();
+        Some(found)
     }
 
-    fn note_configured(&self, found: Vec<Found>) -> Vec<Found> {
-        *self.named_paths() = found.iter().map(|found| found.canonical.clone()).collect();
-        found
+    /// Looks paths up on a thread of its own; `None` if that takes too long, or one that took too
+    /// long is not over: of what hangs there is one thread, not one for every time.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let under_way = {
+            let mut last = self.looking_up.lock().unwrap_or_else(|e| e.into_inner());
+            if last.iter().filter(|one| one.strong_count() > 0).count() >= LOOKUPS {
+                return None;
+            }
+            last.retain(|one| one.strong_count() > 0);
+            let under_way = Arc::new(());
+            last.push(Arc::downgrade(&under_way));
+            under_way
+        };
+        let work = move || {
+            let _under_way = under_way;
+            work()
+        };
+        look::within(look::LOOK, vec![work]).await.into_iter().next()?
     }
 
     /// Looks at known drives that nobody has, all at once. Answers with those that can't be.
@@ -103,7 +122,7 @@ impl Manager {
 
     /// The same; unless `all` are meant, only at those that may have changed since the last look.
     pub(crate) async fn look_again(&self, all: bool) -> Result<Vec<LookError>, Error> {
-        let configured = self.configured_aside().await;
+        let configured = self.configured().await;
         let turn = self.turn().await?;
         let named: Vec<String> = {
             let mut inventory = self.inventory();
@@ -132,7 +151,7 @@ impl Manager {
             };
             paths.into_iter().map(stamp).collect::<Vec<_>>()
         };
-        let stamped = look::within(look::LOOK, vec![look]).await.into_iter().flatten().flatten();
+        let stamped = self.aside(look).await.into_iter().flatten();
         let inventory = self.inventory();
         let is_due = |(path, stamp): &(String, Option<Stamp>)| {
             inventory.at(path).is_some_and(|known| known.is_due(stamp.as_ref()))
@@ -143,7 +162,8 @@ impl Manager {
     /// Looks at a drive that somebody asks for by its path, if nobody has it and it was never
     /// looked at; answers with the path that it is known by.
     pub(crate) async fn look_for(&self, path: &str) -> Result<String, Error> {
-        let known = self.named_drive(path)?;
+        let known = self.named_drives(core::slice::from_ref(&path.to_owned())).await?;
+        let known = known.into_iter().next().unwrap_or_default();
         let turn = self.turn().await?;
         let is_new = {
             let mut inventory = self.inventory();
@@ -176,16 +196,28 @@ impl Manager {
         }
     }
 
-    /// The known path of a drive that a request names: as the configuration has it, if it does.
-    fn named_drive(&self, path: &str) -> Result<String, Error> {
-        let kind = std::fs::metadata(path).map(|found| found.file_type());
-        let kind = kind.map_err(|error| no_drive(format!("{path}: {error}")))?;
-        let real = canonical(Path::new(path));
-        match self.configured().into_iter().find(|named| named.canonical == real) {
-            Some(named) => Ok(self.inventory().add_found(&named)),
-            None if kind.is_dir() => Err(no_drive(format!("{path} is not a block device or file"))),
-            None => Ok(self.inventory().add(Path::new(path))),
+    /// The known paths of drives that a request names: as the configuration has them, if it does.
+    async fn named_drives(&self, paths: &[String]) -> Result<Vec<String>, Error> {
+        let wanted = paths.to_vec();
+        let look = move || {
+            let found = |path: &String| {
+                let kind = std::fs::metadata(path).map(|found| found.file_type());
+                kind.map(|kind| (kind.is_dir(), Found::at(Path::new(path))))
+            };
+            wanted.iter().map(found).collect::<Vec<_>>()
+        };
+        let configured = self.configured().await.unwrap_or_default();
+        let found = self.aside(look).await.ok_or_else(|| not_looked_up(paths))?;
+        let mut known = Vec::with_capacity(paths.len());
+        for (path, found) in paths.iter().zip(found) {
+            let (is_dir, found) = found.map_err(|error| no_drive(format!("{path}: {error}")))?;
+            let named = configured.iter().find(|named| named.canonical == found.canonical);
+            if named.is_none() && is_dir {
+                return Err(no_drive(format!("{path} is not a block device or file")));
+            }
+            known.push(self.inventory().add_found(named.unwrap_or(&found)));
         }
+        Ok(known)
     }
 
     /// Opens drives that shall be overwritten, and checks that they may be. `own` is the array
@@ -198,8 +230,7 @@ impl Manager {
         own: Option<Uuid>,
     ) -> Result<Vec<Taken>, Error> {
         let mut named: Vec<String> = Vec::new();
-        for path in paths {
-            let known = self.named_drive(path)?;
+        for (path, known) in paths.iter().zip(self.named_drives(paths).await?) {
             if named.contains(&known) {
                 return Err(names::named_twice(path));
             }
@@ -264,7 +295,7 @@ impl Manager {
     pub(crate) async fn reserve(&self, paths: &[String]) -> Result<(), Error> {
         let _turn = self.turn().await?;
         let mut inventory = self.inventory();
-        let other = |path: &&String| inventory.find(path).is_some_and(|known| known.is_reserved());
+        let other = |path: &&String| inventory.at(path).is_some_and(|known| known.is_reserved());
         if let Some(path) = paths.iter().find(other) {
             return Err(being_used(path));
         }
@@ -296,8 +327,7 @@ impl Manager {
             for path in placed {
                 inventory.forget_content(path);
             }
-            let reserved =
-                |path: &str| inventory.find(path).is_none_or(|known| known.is_reserved());
+            let reserved = |path: &str| inventory.at(path).is_none_or(|known| known.is_reserved());
             others.into_iter().filter(|path| !reserved(path)).cloned().collect()
         };
         // What can't be opened is remembered with its problem.
@@ -348,7 +378,7 @@ impl Manager {
     pub(crate) async fn wipe_drive(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
         let stranger = || names::has_stranger(&request.path);
         let turn = self.turn().await?;
-        let path = self.inventory().find(&request.path).map(|known| known.path.clone());
+        let path = self.inventory().at(&request.path).map(|known| known.path.clone());
         let path = [path.ok_or_else(stranger)?];
         check_free(&self.inventory(), &path[0], &turn.places)?;
         if let Some(problem) = self.look(&turn, &path, true).await.into_iter().next() {
@@ -356,7 +386,7 @@ impl Manager {
         }
         let (drive, held, foreign) = {
             let inventory = self.inventory();
-            let known = inventory.find(&path[0]);
+            let known = inventory.at(&path[0]);
             let content = known.map(|known| known.content.clone()).unwrap_or_default();
             (known.and_then(Known::reference), content.signature.clone(), content.foreign())
         };
@@ -422,7 +452,7 @@ fn describe_taken(
     let mut taken: Vec<Taken> = Vec::new();
     for path in paths {
         let not_open = || no_drive(format!("{path} is not open"));
-        let known = inventory.find(path).ok_or_else(not_open)?;
+        let known = inventory.at(path).ok_or_else(not_open)?;
         let reference = known.reference().ok_or_else(not_open)?;
         let is_own = own.is_some() && known.recorded() == own;
         let foreign = known.content.holds().is_some() && !is_own;
@@ -431,7 +461,7 @@ fn describe_taken(
         taken.push(Taken { reference, plan });
     }
     for path in overwrite {
-        let known = inventory.find(path).map(|known| &known.path);
+        let known = inventory.at(path).map(|known| &known.path);
         match taken.iter_mut().find(|t| known == Some(&t.plan.path)) {
             Some(named) => named.plan.refused = false,
             None => {
@@ -440,6 +470,13 @@ fn describe_taken(
         }
     }
     Ok(taken)
+}
+
+fn not_looked_up(paths: &[String]) -> Error {
+    Error::failed(
+        format!("{} can't be looked up: a file system does not answer", paths.join(", ")),
+        "see which path of `drives` in the configuration hangs, or name other drives",
+    )
 }
 
 fn no_drive(text: String) -> Error {
@@ -465,7 +502,7 @@ fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), 
             "use another drive",
         ));
     }
-    if inventory.find(path).is_some_and(|known| known.is_reserved()) {
+    if inventory.at(path).is_some_and(|known| known.is_reserved()) {
         return Err(being_used(path));
     }
     Ok(())

@@ -143,7 +143,7 @@ impl Known {
 
     /// Whether it was changed since it was last looked at, by how it is now, or that is not known.
     pub fn is_due(&self, now: Option<&Stamp>) -> bool {
-        now.is_none() || self.stamp.as_ref() != now || self.content.problem.is_some()
+        now.is_none() || self.stamp.as_ref() != now
     }
 
     /// Names it in URIs, once it was looked at.
@@ -199,18 +199,9 @@ impl Inventory {
         own.map(|known| known.path.clone()).collect()
     }
 
-    /// The drive that a path leads to, or once led to.
-    pub fn find(&self, path: &str) -> Option<&Known> {
-        self.index(Path::new(path)).map(|at| &self.drives[at])
-    }
-
     /// The drive that is known by this very path. Nothing is looked up.
     pub fn at(&self, path: &str) -> Option<&Known> {
         self.drives.iter().find(|known| known.path == path)
-    }
-
-    fn index(&self, path: &Path) -> Option<usize> {
-        self.index_of(&canonical(path), &absolute(path))
     }
 
     fn index_of(&self, real: &Path, plain: &Path) -> Option<usize> {
@@ -247,6 +238,7 @@ impl Inventory {
     }
 
     /// Makes sure that the drive at `path` is known; the path that it is known by.
+    #[cfg(test)]
     pub fn add(&mut self, path: &Path) -> String {
         self.add_found(&Found::at(path))
     }
@@ -490,10 +482,10 @@ mod tests {
         let under_way = inventory.begin_erase(&path[0]);
         // The request has waited long enough.
         inventory.reserve(&path, false);
-        let known = inventory.find(&path[0]).expect("is known");
+        let known = inventory.at(&path[0]).expect("is known");
         assert!(known.is_reserved() && Places::default().is_taken(known));
         drop(under_way);
-        assert!(!inventory.find(&path[0]).expect("is known").is_reserved());
+        assert!(!inventory.at(&path[0]).expect("is known").is_reserved());
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! - A task has one job, and a job one task.
 //! - What has ended does not change any more.
 
-use crate::api::{Job, JobEnd, Task};
+use crate::api::{Job, JobEnd, Task, TaskKind};
 use engine::manage::command::{EndedTask, TaskEnd};
 use std::collections::VecDeque;
 
@@ -104,6 +104,12 @@ impl Jobs {
         }
     }
 
+    /// The array, the kind and the number of the task of a job that is open.
+    pub fn open(&self, id: &str) -> Option<(String, TaskKind, u64)> {
+        let open = self.open.iter().find(|open| open.job.id == id)?;
+        Some((open.job.array.clone(), open.job.task.kind, open.number))
+    }
+
     /// Forgets what ended long ago.
     pub fn forget(&mut self, now: u64) {
         let is_old = |job: &Job| job.ended.is_some_and(|(at, _)| at.saturating_add(KEPT) < now);
@@ -125,7 +131,7 @@ impl Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{TaskKind, TaskState};
+    use crate::api::TaskState;
 
     fn task(done_bytes: u64) -> Task {
         Task {

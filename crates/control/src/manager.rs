@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 use drives::SharedDrive;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
-    StartOptions, TaskAction,
+    StartOptions, TaskAction, TaskKind,
 };
 use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
@@ -29,7 +29,7 @@ use layout::Level;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::sync::watch;
 use units::{Slot, Uuid};
 
@@ -51,6 +51,8 @@ pub struct Manager {
     inventory: Mutex<Inventory>,
     /// What the configuration named when it was last looked at, without symbolic links.
     named_paths: Mutex<Vec<PathBuf>>,
+    /// Lookups of paths that are under way.
+    pub(crate) looking_up: Mutex<Vec<Weak<()>>>,
     /// Held by who looks at drives or reserves them.
     pub(crate) looking: tokio::sync::Mutex<()>,
     pub(crate) patterns: Vec<String>,
@@ -78,6 +80,7 @@ impl Manager {
             exports: tokio::sync::Mutex::new(Exports::new(data.clone(), standing.clone())),
             standing,
             named_paths: Mutex::default(),
+            looking_up: Mutex::default(),
             data,
             parity,
             memory,
@@ -267,7 +270,7 @@ impl Manager {
         let places = convert::places(&running);
         let inventory = self.inventory();
         let own: Vec<&str> =
-            request.drives.iter().filter_map(|p| Some(inventory.find(p)?.path.as_str())).collect();
+            request.drives.iter().filter_map(|p| Some(inventory.at(p)?.path.as_str())).collect();
         let other = |k: &Known| !places.is_taken(k) && !own.contains(&k.path.as_str());
         let found = convert::found_records(&inventory, other);
         match found.values().find(|r| r.name == *name && !places.arrays.contains(&r.array)) {
@@ -440,7 +443,7 @@ impl Manager {
     /// Takes a drive out of service.
     pub(crate) async fn fail_drive(&self, name: &str, drive: &str) -> Result<api::Array, Error> {
         let array = self.named(name).await?;
-        let known = self.inventory().find(drive).map(|known| known.path.clone());
+        let known = self.inventory().at(drive).map(|known| known.path.clone());
         let drive = known.unwrap_or_else(|| drive.to_owned());
         let ask = |uuid, reply| Request::Fail(uuid, drive, reply);
         let status = self.ask_of(&array, ask).await?;
@@ -468,15 +471,18 @@ impl Manager {
         Ok(self.describe(&outcome?).await)
     }
 
-    /// Has a task wait, go on or end.
-    pub(crate) async fn act_on(&self, id: &str, action: TaskAction) -> Result<api::Array, Error> {
-        let Some((name, kind)) = convert::named_task(id) else {
-            return Err(names::no_task(id));
+    /// Has a job's task wait, go on or end.
+    pub(crate) async fn act_on(&self, id: &str, action: TaskAction) -> Result<(), Error> {
+        let open = self.snapshot.told().jobs.open(id);
+        let (array, kind, number) = open.ok_or_else(|| names::no_task(id))?;
+        let array = self.named(&array).await?;
+        let kind = match kind {
+            api::TaskKind::Rebuild => TaskKind::Rebuild,
+            api::TaskKind::Resync => TaskKind::Resync,
+            api::TaskKind::Scrub => TaskKind::Scrub,
         };
-        let array = self.named(name).await?;
-        let ask = |uuid, reply| Request::Task(uuid, kind, action, reply);
-        let status = self.ask_of(&array, ask).await?;
-        Ok(self.describe(&status).await)
+        let ask = |uuid, reply| Request::Task(uuid, kind, Some(number), action, reply);
+        self.ask_of(&array, ask).await.map(drop)
     }
 
     /// Starts a scrub.

@@ -126,9 +126,9 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     manager.begin_end();
     let _ = starting.await;
     retrying.abort();
-    keeping.abort();
     turned_away.abort();
     let problems = manager.shut_down().await;
+    keeping.abort();
     report(&problems);
     server.abort();
     if !cores.stop() {

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use redfish::told::PLAN_HEADER;
 use serde::de::DeserializeOwned;
@@ -146,6 +146,10 @@ fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     };
     if status.is_success() {
         return Ok(body);
+    }
+    if status == StatusCode::SERVICE_UNAVAILABLE && body.is_null() {
+        let hint = "try again when another client has gone";
+        return Err(Problem::failed("the daemon serves as many clients as it can", hint));
     }
     let error = redfish::error::read(status.as_u16(), &body);
     Err(error.map_or_else(not_valid, Problem::from))

@@ -42,6 +42,9 @@ pub enum Command {
     },
 }
 
+/// Ends a job.
+const CANCEL: &str = "Job.Cancel";
+
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     let (id, action, output) = match command {
@@ -54,7 +57,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         }
         Command::Pause { id, output } => (id, "Job.Suspend", output),
         Command::Resume { id, output } => (id, "Job.Resume", output),
-        Command::Cancel { id, output } => (id, "Job.Cancel", output),
+        Command::Cancel { id, output } => (id, CANCEL, output),
     };
     output.print(&act(id, action, client).await?, text);
     Ok(())
@@ -68,8 +71,17 @@ async fn act(id: &str, action: &str, client: &Client) -> Result<Answer<api::Arra
     let array = names::running(&arrays, name)?;
     let is_it =
         |job: &&api::Job| job.ended.is_none() && job.array == array.uuid && job.task.kind == kind;
-    let job = jobs.iter().find(is_it).ok_or_else(|| names::no_task_of(array, kind))?;
-    client.post(&format!("{}/Actions/{action}", uri::job(&job.id)), &json!({})).await?;
+    let mut meant: Vec<_> = jobs.iter().filter(is_it).collect();
+    // Tasks of one kind wait and go on together, and end one by one.
+    if action != CANCEL {
+        meant.truncate(1);
+    }
+    if meant.is_empty() {
+        return Err(names::no_task_of(array, kind).into());
+    }
+    for job in meant {
+        client.post(&format!("{}/Actions/{action}", uri::job(&job.id)), &json!({})).await?;
+    }
     show(&array.uuid, client).await
 }
 

@@ -28,9 +28,12 @@ mod tree;
 
 use crate::error::{Base, Refusal};
 use crate::routes::{Match, Method, Resource};
-use crate::view::{self, Error, TaskKind, View};
+use crate::view::{self, Error, View};
 use node::{Fields, Node};
 use tree::Tree;
+
+/// So many paths can be looked for at once.
+const MOST_PATHS: usize = 4096;
 
 /// A change, with all links resolved. Arrays are UUIDs, drives paths, volumes names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,10 +114,6 @@ pub enum Change {
     Job {
         /// The job's identifier.
         id: String,
-        /// The array's UUID.
-        array: String,
-        /// What the work does.
-        kind: TaskKind,
         /// What to do.
         action: JobAction,
     },
@@ -339,7 +338,7 @@ fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Re
 }
 
 fn find_drives(mut fields: Fields<'_>) -> Result<Change, Refusal> {
-    let paths = fields.texts("Paths", usize::from(u16::MAX))?;
+    let paths = fields.texts("Paths", MOST_PATHS)?;
     fields.end()?;
     Ok(Change::FindDrives { paths })
 }
@@ -356,8 +355,7 @@ fn job(
         let text = format!("task {} has ended", job.task.id);
         return Err(Error::failed(text, "list tasks with: palisade task list").into());
     }
-    let (id, array, kind) = (job.id.clone(), job.array.clone(), job.task.kind);
-    Ok(Change::Job { id, array, kind, action })
+    Ok(Change::Job { id: job.id.clone(), action })
 }
 
 #[cfg(test)]

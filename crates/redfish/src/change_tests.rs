@@ -474,8 +474,8 @@ fn drives_and_jobs() {
             let uri = format!("/redfish/v1/JobService/Jobs/{id}/Actions/Job.{word}");
             ask(Method::Post, &uri, "")
         };
-        let (id, array) = ("j1".to_owned(), "aaaa-1".to_owned());
-        assert_eq!(act("j1"), Ok(Change::Job { id, array, kind: TaskKind::Scrub, action }));
+        let id = "j1".to_owned();
+        assert_eq!(act("j1"), Ok(Change::Job { id, action }));
         assert_eq!(why(act("j2")).0, 409);
         assert_eq!(why(act("j3")).0, 404);
     }

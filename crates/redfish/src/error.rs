@@ -256,12 +256,6 @@ impl Base {
         "The request has several mistakes.",
         "See the messages of @Message.ExtendedInfo.",
     );
-    pub const UNAVAILABLE: Self = base(
-        "ServiceTemporarilyUnavailable",
-        503,
-        "The daemon can't answer now; it may in %1 seconds.",
-        "Wait, and ask again.",
-    );
 }
 
 /// One reason of a refusal.

@@ -48,7 +48,7 @@ pub fn resume(rig: &Rig, watch: &mut dyn Watch, status: &ArrayStatus) -> Outcome
     for task in status.tasks.iter().filter(|task| task.paused) {
         let (kind, action) = (task.kind, TaskAction::Resume);
         // It may have ended meanwhile.
-        let _ = rig.ask(watch, "a task", |r| Request::Task(ARRAY.into(), kind, action, r))?;
+        let _ = rig.ask(watch, "a task", |r| Request::Task(ARRAY.into(), kind, None, action, r))?;
     }
     Ok(())
 }

@@ -517,7 +517,7 @@ impl Floor {
                 Asked::Array(None, rig.send(|r| Request::Scrub(name(), repair, r)))
             }
             Admin::Task(kind, action) => {
-                Asked::Array(None, rig.send(|r| Request::Task(name(), kind, action, r)))
+                Asked::Array(None, rig.send(|r| Request::Task(name(), kind, None, action, r)))
             }
             Admin::Delete => {
                 if !self.versions.borrow_mut().delete("w") {

@@ -197,7 +197,7 @@ fn scrub(rig: &Rig, repair: Repair, pause: Option<Nanos>) -> Outcome<(u64, u64)>
         rig.pass(&mut Blind, span);
         for action in [TaskAction::Pause, TaskAction::Resume] {
             // It may be over by then.
-            let task = |r| Request::Task(ARRAY.into(), TaskKind::Scrub, action, r);
+            let task = |r| Request::Task(ARRAY.into(), TaskKind::Scrub, None, action, r);
             let _ = rig.ask(&mut Blind, "a task", task)?;
         }
     }

@@ -309,7 +309,7 @@ impl Small {
                 return self.put_in(rig, cutter, slot, slot);
             }
             Operation::Task(kind, action) => {
-                let task = |r| Request::Task(ARRAY.into(), kind, action, r);
+                let task = |r| Request::Task(ARRAY.into(), kind, None, action, r);
                 // It may have ended.
                 return rig.ask(cutter, "a task", task).map(|_| ());
             }

@@ -73,8 +73,9 @@ pub enum Request<S> {
     Replace(String, Slot, DriveRef<S>, Reply<ArrayStatus>),
     /// Compare all parity and copies with the data; with `true` repair them.
     Scrub(String, Repair, Reply<ArrayStatus>),
-    /// Have a kind of task of an array wait, go on or end.
-    Task(String, TaskKind, TaskAction, Reply<ArrayStatus>),
+    /// Have a kind of task of an array wait, go on or end; with a number, if the task that has it
+    /// has not ended. Then only that one ends; others of its kind wait and go on with it.
+    Task(String, TaskKind, Option<u64>, TaskAction, Reply<ArrayStatus>),
     /// Make a volume (array, name, bytes).
     VolumeCreate(String, String, u64, Reply<VolumeStatus>),
     /// Change a volume's size (array, name, bytes).

@@ -282,8 +282,9 @@ impl<E: Host> Manager<E> {
             return;
         }
         let arrays = self.inner.arrays.borrow();
-        arrays.iter().for_each(|array| array.announce());
+        // First, as one that is gone may have been started again since.
         self.inner.teller.tell_gone(|id| arrays.iter().any(|array| array.id() == id));
+        arrays.iter().for_each(|array| array.announce());
     }
 
     /// Takes a request of the control plane.
@@ -315,8 +316,9 @@ impl<E: Host> Manager<E> {
             Request::Scrub(name, repair, reply) => {
                 self.on(&name, reply, |a| async move { a.start_scrub(repair).await });
             }
-            Request::Task(name, kind, action, reply) => {
-                self.on(&name, reply, |a| async move { a.act_on_task(kind, action).await });
+            Request::Task(name, kind, number, action, reply) => {
+                let which = numbers::Which { kind, number };
+                self.on(&name, reply, |a| async move { a.act_on_task(which, action).await });
             }
             Request::VolumeCreate(name, volume, bytes, reply) => {
                 let uuid = self.uuid();

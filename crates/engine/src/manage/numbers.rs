@@ -38,6 +38,15 @@ impl What {
     }
 }
 
+/// Which tasks of an array are meant.
+#[derive(Clone, Copy)]
+pub(super) struct Which {
+    /// Those of this kind.
+    pub kind: TaskKind,
+    /// Of these the one with this number.
+    pub number: Option<u64>,
+}
+
 /// A task that has not ended.
 struct Given {
     what: What,
@@ -76,10 +85,14 @@ impl Numbers {
         number
     }
 
-    /// A person is ending all tasks of a kind: one that does not come to its end is cancelled.
-    pub fn cancel(&self, kind: TaskKind) {
+    /// A person is ending tasks: one that does not come to its end is cancelled.
+    pub fn cancel(&self, which: Which) {
+        let is_meant = |given: &&mut Given| {
+            let is_one = which.number.is_none_or(|number| number == given.number);
+            given.what.kind() == which.kind && is_one
+        };
         let mut given = self.given.borrow_mut();
-        given.iter_mut().filter(|g| g.what.kind() == kind).for_each(|g| g.is_cancelled = true);
+        given.iter_mut().filter(is_meant).for_each(|given| given.is_cancelled = true);
     }
 
     /// Ends the tasks for which `end` says how.

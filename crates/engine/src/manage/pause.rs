@@ -8,7 +8,7 @@
 //! | pause  | at its last border             | at its last border, region | where it is         |
 //! | resume | from there                     | from there                 | from there          |
 //! | cancel | the drive is out, as if it had | refused: until it is over  | ends, finds nothing |
-//! |        | failed                         | no redundancy can be used  |                     |
+//! |        | failed; of one, or of all      | no redundancy can be used  |                     |
 //!
 //! Invariants
 //! - A task of a kind that waits, durably, has ended or stopped before: none of its jobs is under
@@ -18,7 +18,7 @@
 use crate::Host;
 use crate::manage::command::{ArrayStatus, ManageError, TaskAction, TaskEnd, TaskKind};
 use crate::manage::managed::Managed;
-use crate::manage::numbers::What;
+use crate::manage::numbers::{What, Which};
 use crate::manage::tasks::owed;
 use format::{ArrayRecord, Paused, SlotState};
 use std::rc::Rc;
@@ -43,15 +43,15 @@ pub(super) const fn waits(hold: Paused, kind: TaskKind) -> bool {
 }
 
 impl<E: Host> Managed<E> {
-    /// Has a kind of task wait, go on or end.
+    /// Has a kind of task wait or go on; or ends all of them, or one.
     pub async fn act_on_task(
         self: Rc<Self>,
-        kind: TaskKind,
+        which: Which,
         action: TaskAction,
     ) -> Result<ArrayStatus, ManageError> {
         self.tasks.acting.acquire(1).await;
         let before = self.tasks.hold.get();
-        let done = self.act(kind, action).await;
+        let done = self.act(which, action).await;
         if done.is_err() {
             self.tasks.hold.set(before);
         }
@@ -60,8 +60,9 @@ impl<E: Host> Managed<E> {
         done.map(|()| self.status())
     }
 
-    async fn act(self: &Rc<Self>, kind: TaskKind, action: TaskAction) -> Result<(), ManageError> {
-        if !self.has_task(kind) {
+    async fn act(self: &Rc<Self>, which: Which, action: TaskAction) -> Result<(), ManageError> {
+        let (kind, before) = (which.kind, self.tasks.hold.get());
+        if !self.has(which) {
             return Err(ManageError::NoTask(kind));
         }
         match action {
@@ -72,15 +73,21 @@ impl<E: Host> Managed<E> {
                 Ok(())
             }
             TaskAction::Pause => {
-                self.halt(kind).await?;
+                self.halt(which).await?;
                 self.record_scrub(Some(self.tasks.hold.get())).await
             }
             TaskAction::Cancel if kind == TaskKind::Resync => Err(ManageError::NeededResync),
             TaskAction::Cancel => {
-                self.halt(kind).await?;
-                self.cancel(kind).await
+                self.halt(which).await?;
+                self.cancel(which, before).await
             }
         }
+    }
+
+    fn has(&self, which: Which) -> bool {
+        let numbers = &self.tasks.numbers;
+        let is_there = which.number.is_none_or(|number| numbers.unended().contains(&number));
+        is_there && self.has_task(which.kind)
     }
 
     fn has_task(&self, kind: TaskKind) -> bool {
@@ -91,29 +98,37 @@ impl<E: Host> Managed<E> {
     }
 
     /// Has a kind of task wait, in memory, and returns when none of its jobs is under way.
-    async fn halt(&self, kind: TaskKind) -> Result<(), ManageError> {
-        let tasks = &self.tasks;
+    async fn halt(&self, which: Which) -> Result<(), ManageError> {
+        let (tasks, kind) = (&self.tasks, which.kind);
         tasks.hold.set(with(tasks.hold.get(), kind, true));
         tasks.changed.notify();
         let halted = || (tasks.doing.get() != Some(kind)).then_some(());
         tasks.changed.wait_until(halted).await;
         // It may have come to its end instead.
-        if self.has_task(kind) { Ok(()) } else { Err(ManageError::NoTask(kind)) }
+        if self.has(which) { Ok(()) } else { Err(ManageError::NoTask(kind)) }
     }
 
-    async fn cancel(&self, kind: TaskKind) -> Result<(), ManageError> {
-        let hold = with(self.tasks.hold.get(), kind, false);
+    async fn cancel(&self, which: Which, before: Paused) -> Result<(), ManageError> {
+        let Which { kind, number } = which;
+        let mut hold = with(before, kind, false);
         if kind == TaskKind::Scrub {
             let none = |record: &mut ArrayRecord| (record.paused, record.scrub) = (hold, None);
             self.record_tasks(none).await?;
             self.tasks.scrub.set(None);
             self.tasks.numbers.end(|what| (what == What::Scrub).then_some(TaskEnd::Cancelled));
         } else {
-            self.tasks.numbers.cancel(kind);
+            if number.is_some() {
+                // The others wait, or go on, as before.
+                hold = before;
+            }
+            let numbers = &self.tasks.numbers;
+            numbers.cancel(which);
             self.lock.acquire(1).await;
             let rebuilding = |slot: &Slot| {
                 let state = self.record().slots[slot.index()].state;
-                matches!(state, SlotState::Rebuilding { .. })
+                let what = What::Rebuild(*slot, self.seats.borrow()[slot.index()].incarnation);
+                let is_meant = number.is_none_or(|number| number == numbers.of(what));
+                matches!(state, SlotState::Rebuilding { .. }) && is_meant
             };
             let slots = (0..self.record().slots.len()).map(|i| Slot(i as u16));
             for slot in slots.filter(rebuilding).collect::<Vec<_>>() {

@@ -52,7 +52,7 @@ fn accepted(level: Level, all: &[SharedSimDrive], failed: &[usize], seed: u64) -
     rig = Rig::new(seed + 40, 1);
     rig.assemble(&references(all), DEGRADED).unwrap();
     let pause = (TaskKind::Resync, TaskAction::Pause);
-    rig.ask(|r| Request::Task("a".into(), pause.0, pause.1, r)).unwrap();
+    rig.ask(|r| Request::Task("a".into(), pause.0, None, pause.1, r)).unwrap();
     volumes = rig.open_volume();
     oracle.start(&rig, &volumes, hard, seed + 1);
     rig.world.run_for(Nanos::from_micros(400 + seed * 37));

@@ -50,7 +50,7 @@ fn apply(arrays: &mut Vec<ArrayStatus>, change: &Change) {
 }
 
 fn act(rig: &Rig, kind: TaskKind, action: TaskAction) -> ArrayStatus {
-    rig.ask(|reply| Request::Task("a".into(), kind, action, reply)).unwrap()
+    rig.ask(|reply| Request::Task("a".into(), kind, None, action, reply)).unwrap()
 }
 
 /// The arrays of all steps, in order.

@@ -303,7 +303,7 @@ fn a_new_key_has_no_gap_before_its_first_batch() {
         rig.replace(2, &common::drives(1, seed + 30, false)[0]).unwrap();
         if seed % 2 == 1 {
             let pause = (TaskKind::Rebuild, TaskAction::Pause);
-            rig.ask(|r| Request::Task("a".into(), pause.0, pause.1, r)).unwrap();
+            rig.ask(|r| Request::Task("a".into(), pause.0, None, pause.1, r)).unwrap();
         } else {
             rig.wait();
             let key = record(&drives[0]).journal_key;

@@ -196,7 +196,7 @@ fn transient(level: Level, all: &[SharedSimDrive], seed: u64) -> (Rig, Rc<Oracle
 }
 
 fn resync(rig: &Rig, action: TaskAction) -> Result<ArrayStatus, ManageError> {
-    rig.ask(|r| Request::Task("a".into(), TaskKind::Resync, action, r))
+    rig.ask(|r| Request::Task("a".into(), TaskKind::Resync, None, action, r))
 }
 
 /// Where a resync is owed every drive is needed: one error in a write gives none up for good.

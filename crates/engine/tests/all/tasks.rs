@@ -20,7 +20,7 @@ const BYTES: u64 = 3 * MIB;
 const MIX: Mix = Mix { tasks: 6, operations: 60, blocks_most: 80, read_percent: 0 };
 
 fn act(rig: &Rig, kind: TaskKind, action: TaskAction) -> Result<ArrayStatus, ManageError> {
-    rig.ask(|reply| Request::Task("a".into(), kind, action, reply))
+    rig.ask(|reply| Request::Task("a".into(), kind, None, action, reply))
 }
 
 fn one(rig: &Rig) -> TaskStatus {
@@ -107,6 +107,53 @@ fn a_cancelled_rebuild_leaves_the_drive_out() {
         rig.replace(2, &all[4]).unwrap();
         rig.wait();
         assert_eq!((rig.status().state, rig.scrub(false).mismatches), (ArrayState::Optimal, 0));
+    }
+}
+
+/// Of two rebuilds the one that is meant by its number ends; the other waits and goes on as before.
+#[test]
+fn of_two_rebuilds_the_one_that_is_named_is_cancelled() {
+    for (seed, pauses) in [(30, false), (31, true)] {
+        let all = drives(7, seed, false);
+        let (rig, oracle) = filled(Level::Raid6, &all[..5], seed);
+        replace_two(&rig, &all);
+        rig.world.run_for(Nanos::from_micros(100));
+        act(&rig, TaskKind::Rebuild, TaskAction::Pause).unwrap();
+        rig.world.run_for(Nanos::from_micros(100));
+        if !pauses {
+            act(&rig, TaskKind::Rebuild, TaskAction::Resume).unwrap();
+        }
+        let unended = rig.status().unended;
+        assert_eq!(unended.len(), 2, "{unended:?}");
+        let cancel = |number| {
+            let (kind, action) = (TaskKind::Rebuild, TaskAction::Cancel);
+            rig.ask(|reply| Request::Task("a".into(), kind, Some(number), action, reply))
+        };
+        let status = cancel(unended[0]).unwrap();
+        let health = [1, 2].map(|slot| status.slots[slot].health);
+        assert!(health.contains(&SlotHealth::Failed), "{health:?}");
+        assert!(health.contains(&SlotHealth::Rebuilding), "{health:?}");
+        assert_eq!(status.unended, unended[1..]);
+        assert_eq!(record(&all[0]).paused.rebuild, pauses);
+        let again = cancel(unended[0]);
+        assert!(matches!(again, Err(ManageError::NoTask(TaskKind::Rebuild))), "it has ended");
+        if pauses {
+            act(&rig, TaskKind::Rebuild, TaskAction::Resume).unwrap();
+        }
+        rig.wait();
+        let states = rig.status().slots.into_iter().map(|slot| slot.health);
+        assert_eq!(states.filter(|health| *health == SlotHealth::InSync).count(), 4);
+        oracle.verify(&rig, &volume(&rig), false);
+    }
+}
+
+/// Fails the drives of slots 1 and 2 and puts others there.
+fn replace_two(rig: &Rig, all: &[SharedSimDrive]) {
+    for slot in [1, 2] {
+        rig.fail(slot).unwrap();
+    }
+    for slot in [1, 2] {
+        rig.replace(slot, &all[4 + slot]).unwrap();
     }
 }
 
@@ -296,7 +343,7 @@ fn what_a_scrub_repaired_before_it_waited_is_durable() {
         rig.world.run_for(Nanos::from_micros(100));
         let (kind, action) = (TaskKind::Scrub, TaskAction::Pause);
         let _paused =
-            (seed % 2 == 0).then(|| rig.send(|r| Request::Task("a".into(), kind, action, r)));
+            (seed % 2 == 0).then(|| rig.send(|r| Request::Task("a".into(), kind, None, action, r)));
         let _stopped = (seed % 2 == 1).then(|| rig.send(|r| Request::Stop("a".into(), r)));
         while record(&all[0]).scrub.is_none_or(|scrub| scrub.repaired == 0) {
             rig.world.step();

@@ -79,7 +79,7 @@ pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Cha
     let level = level.ok_or_else(|| fields.missing("SupportedRAIDTypes"))?.to_owned();
     let items = provided(&fields.need("CapacitySources")?, "ProvidingDrives")?;
     let drives = links::drive_paths(view, &items, 1, MOST_DRIVES)?;
-    let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(1))?;
+    let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(0))?;
     let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
     let overwrite = overwrite(view, &mut oem)?;
     oem.end()?;

@@ -14,11 +14,12 @@ pub(super) fn pools(view: &View) -> Value {
 }
 
 pub(super) fn find<'a>(view: &'a View, uuid: &str) -> Option<&'a Array> {
-    view.status.arrays.iter().find(|array| array.uuid == uuid)
+    view.status.arrays.iter().find(|array| array.uuid.eq_ignore_ascii_case(uuid))
 }
 
 pub(super) fn pool(view: &View, uuid: &str) -> Option<Value> {
     let array = find(view, uuid)?;
+    let uuid = &array.uuid[..];
     let uri = uri::pool(uuid);
     let consumed = array.size_bytes.saturating_sub(array.free_bytes);
     Some(json!({
@@ -101,6 +102,7 @@ fn source(array: &Array) -> Value {
 
 pub(super) fn providing_drives(view: &View, uuid: &str) -> Option<Value> {
     let array = find(view, uuid)?;
+    let uuid = &array.uuid[..];
     let uri = format!("{}/CapacitySources/1/ProvidingDrives", uri::pool(uuid));
     let name = format!("Drives of {}", array.name);
     Some(collection(&uri, "DriveCollection", &name, drive_uris(view, array)))
@@ -119,6 +121,7 @@ fn drive_uri(view: &View, slot: &SlotInfo) -> Option<String> {
 
 pub(super) fn allocated_volumes(view: &View, uuid: &str) -> Option<Value> {
     let array = find(view, uuid)?;
+    let uuid = &array.uuid[..];
     let uri = format!("{}/AllocatedVolumes", uri::pool(uuid));
     let uris = array.volumes.iter().map(|volume| uri::volume(&volume.uuid));
     let name = format!("Volumes of {}", array.name);

@@ -13,12 +13,17 @@ pub(super) fn volumes(view: &View) -> Value {
 
 fn find<'a>(view: &'a View, uuid: &str) -> Option<(&'a Array, &'a Volume)> {
     view.status.arrays.iter().find_map(|array| {
-        array.volumes.iter().find(|volume| volume.uuid == uuid).map(|volume| (array, volume))
+        array
+            .volumes
+            .iter()
+            .find(|volume| volume.uuid.eq_ignore_ascii_case(uuid))
+            .map(|volume| (array, volume))
     })
 }
 
 pub(super) fn volume(view: &View, uuid: &str) -> Option<Value> {
     let (array, volume) = find(view, uuid)?;
+    let uuid = &volume.uuid[..];
     let uri = uri::volume(uuid);
     let own = array.unreadable.iter().filter(|range| range.volume == volume.name);
     let unreadable_bytes = own.fold(0, |sum: u64, range| sum.saturating_add(range.length));
