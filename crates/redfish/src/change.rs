@@ -239,7 +239,7 @@ fn pool(
     method: Method,
     mut fields: Fields<'_>,
 ) -> Result<Change, Refusal> {
-    let known = links::array(view, last(found)).ok_or_else(|| nothing(found))?;
+    let known = view.array(last(found)).ok_or_else(|| nothing(found))?;
     let array = known.uuid.clone();
     let change = match (method, found.route.resource) {
         (Method::Delete, Resource::Pool) => Change::DeleteArray { array },
@@ -303,7 +303,7 @@ fn volume(
     method: Method,
     mut fields: Fields<'_>,
 ) -> Result<Change, Refusal> {
-    let (array, volume) = links::volume(view, last(found)).ok_or_else(|| nothing(found))?;
+    let (array, volume) = view.volume(last(found)).ok_or_else(|| nothing(found))?;
     let (array, volume) = (array.uuid.clone(), volume.name.clone());
     let change = match (method, found.route.resource) {
         (Method::Delete, _) => Change::DeleteVolume { array, volume },
@@ -331,7 +331,7 @@ fn volume(
 }
 
 fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Refusal> {
-    let known = links::drive(view, last(found)).ok_or_else(|| nothing(found))?;
+    let known = view.drive(last(found)).ok_or_else(|| nothing(found))?;
     let overwrite = fields.flag("Overwrite")?;
     fields.end()?;
     Ok(Change::Wipe(view::WipeDrive { path: known.drive.path.clone(), overwrite }))
@@ -349,7 +349,7 @@ fn job(
     fields: Fields<'_>,
     action: JobAction,
 ) -> Result<Change, Refusal> {
-    let job = links::job(view, last(found)).ok_or_else(|| nothing(found))?;
+    let job = view.job(last(found)).ok_or_else(|| nothing(found))?;
     fields.end()?;
     if job.ended.is_some() {
         let text = format!("task {} has ended", job.task.id);

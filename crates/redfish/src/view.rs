@@ -101,6 +101,31 @@ pub struct View {
     pub jobs: Vec<Job>,
 }
 
+impl View {
+    /// The drive of this identifier.
+    pub fn drive(&self, id: &str) -> Option<&KnownDrive> {
+        self.drives.iter().find(|drive| drive.id == id)
+    }
+
+    /// The array of this UUID.
+    pub fn array(&self, uuid: &str) -> Option<&Array> {
+        self.status.arrays.iter().find(|array| array.uuid.eq_ignore_ascii_case(uuid))
+    }
+
+    /// The volume of this UUID, and its array.
+    pub fn volume(&self, uuid: &str) -> Option<(&Array, &Volume)> {
+        self.status.arrays.iter().find_map(|array| {
+            let volume = array.volumes.iter().find(|own| own.uuid.eq_ignore_ascii_case(uuid))?;
+            Some((array, volume))
+        })
+    }
+
+    /// The job of this identifier.
+    pub fn job(&self, id: &str) -> Option<&Job> {
+        self.jobs.iter().find(|job| job.id == id)
+    }
+}
+
 /// The machine that the daemon runs on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Server {

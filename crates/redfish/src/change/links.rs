@@ -3,7 +3,7 @@
 use super::node::Node;
 use crate::error::Refusal;
 use crate::routes::{self, Match, Resource};
-use crate::view::{Array, Export, Job, KnownDrive, View, Volume};
+use crate::view::{Array, Export, View, Volume};
 
 /// The URI that a match is of.
 pub fn uri(found: &Match) -> String {
@@ -15,38 +15,15 @@ pub fn uri(found: &Match) -> String {
     found.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// The drive of this identifier.
-pub fn drive<'a>(view: &'a View, id: &str) -> Option<&'a KnownDrive> {
-    view.drives.iter().find(|drive| drive.id == id)
-}
-
-/// The array of this UUID.
-pub fn array<'a>(view: &'a View, uuid: &str) -> Option<&'a Array> {
-    view.status.arrays.iter().find(|array| array.uuid.eq_ignore_ascii_case(uuid))
-}
-
-/// The volume of this UUID, and its array.
-pub fn volume<'a>(view: &'a View, uuid: &str) -> Option<(&'a Array, &'a Volume)> {
-    view.status.arrays.iter().find_map(|array| {
-        let volume = array.volumes.iter().find(|own| own.uuid.eq_ignore_ascii_case(uuid))?;
-        Some((array, volume))
-    })
-}
-
 /// The export that a connection of a fabric is: `ARRAY-UUID-NUMBER` becomes `ARRAY-UUID:NUMBER`.
 pub fn export(view: &View, fabric: &str, id: &str) -> Option<String> {
     let (uuid, number) = id.rsplit_once('-')?;
-    let array = array(view, uuid)?;
+    let array = view.array(uuid)?;
     let is_it = |export: &&Export| {
         export.id.rsplit_once(':').is_some_and(|(_, own)| own == number)
             && fabric == if export.nvme.is_some() { "nvme" } else { "nbd" }
     };
     array.exports.iter().find(is_it).map(|_| format!("{}:{number}", array.uuid))
-}
-
-/// The job of this identifier.
-pub fn job<'a>(view: &'a View, id: &str) -> Option<&'a Job> {
-    view.jobs.iter().find(|job| job.id == id)
 }
 
 /// The identifier in a link that must lead to this kind of resource.
@@ -62,7 +39,7 @@ fn id(node: &Node<'_>, kind: Resource, wanted: &str) -> Result<(String, String),
 /// The path of the drive that a link leads to.
 pub fn drive_path(view: &View, node: &Node<'_>) -> Result<String, Refusal> {
     let (id, uri) = id(node, Resource::Drive, "drive")?;
-    let known = drive(view, &id).ok_or_else(|| node.leads_nowhere(&uri))?;
+    let known = view.drive(&id).ok_or_else(|| node.leads_nowhere(&uri))?;
     Ok(known.drive.path.clone())
 }
 
@@ -79,7 +56,7 @@ pub fn drive_paths(
 /// The array that a link leads to.
 pub fn pool<'a>(view: &'a View, node: &Node<'_>) -> Result<&'a Array, Refusal> {
     let (id, uri) = id(node, Resource::Pool, "storage pool")?;
-    array(view, &id).ok_or_else(|| node.leads_nowhere(&uri))
+    view.array(&id).ok_or_else(|| node.leads_nowhere(&uri))
 }
 
 /// The volume that a link leads to, and its array.
@@ -88,5 +65,5 @@ pub fn linked_volume<'a>(
     node: &Node<'_>,
 ) -> Result<(&'a Array, &'a Volume), Refusal> {
     let (id, uri) = id(node, Resource::Volume, "volume")?;
-    volume(view, &id).ok_or_else(|| node.leads_nowhere(&uri))
+    view.volume(&id).ok_or_else(|| node.leads_nowhere(&uri))
 }

@@ -11,7 +11,7 @@ pub(super) fn drives(view: &View) -> Value {
 }
 
 pub(super) fn drive(view: &View, id: &str) -> Option<Value> {
-    let known = view.drives.iter().find(|known| known.id == id)?;
+    let known = view.drive(id)?;
     let drive = &known.drive;
     let uri = uri::drive(id);
     let here = |path: &Option<String>| path.as_ref() == Some(&drive.path);

@@ -1,6 +1,6 @@
 //! Tasks of arrays, as jobs.
 
-use super::{collection, link, percent, pools, uri};
+use super::{collection, link, percent, uri};
 use crate::dates;
 use crate::oem;
 use crate::routes::ROOT;
@@ -29,7 +29,7 @@ pub(super) fn jobs(view: &View) -> Value {
 }
 
 pub(super) fn job(view: &View, id: &str) -> Option<Value> {
-    let job = view.jobs.iter().find(|job| job.id == id)?;
+    let job = view.job(id)?;
     let task = &job.task;
     let extension = extension(view, job);
     let (state, health) = standing(job, extension.waiting);
@@ -103,7 +103,7 @@ pub(super) fn is_open_of(job: &Job, array: &str) -> bool {
 
 /// The first jobs of an array that have not ended are its tasks; what is behind them waits.
 fn extension(view: &View, job: &Job) -> oem::Job {
-    let (task, array) = (&job.task, pools::find(view, &job.array));
+    let (task, array) = (&job.task, view.array(&job.array));
     let before = view.jobs.iter().take_while(|other| other.id != job.id);
     let place = before.filter(|other| is_open_of(other, &job.array)).count();
     let waiting = job.ended.is_none() && array.is_some_and(|array| place >= array.tasks.len());

@@ -13,12 +13,8 @@ pub(super) fn pools(view: &View) -> Value {
     collection(uri::POOLS, "StoragePoolCollection", "Arrays", uris)
 }
 
-pub(super) fn find<'a>(view: &'a View, uuid: &str) -> Option<&'a Array> {
-    view.status.arrays.iter().find(|array| array.uuid.eq_ignore_ascii_case(uuid))
-}
-
 pub(super) fn pool(view: &View, uuid: &str) -> Option<Value> {
-    let array = find(view, uuid)?;
+    let array = view.array(uuid)?;
     let uuid = &array.uuid[..];
     let uri = uri::pool(uuid);
     let consumed = array.size_bytes.saturating_sub(array.free_bytes);
@@ -85,7 +81,7 @@ pub(super) fn raid_type(level: &str) -> &'static str {
 }
 
 pub(super) fn capacity_source(view: &View, uuid: &str) -> Option<Value> {
-    find(view, uuid).map(source)
+    view.array(uuid).map(source)
 }
 
 fn source(array: &Array) -> Value {
@@ -101,7 +97,7 @@ fn source(array: &Array) -> Value {
 }
 
 pub(super) fn providing_drives(view: &View, uuid: &str) -> Option<Value> {
-    let array = find(view, uuid)?;
+    let array = view.array(uuid)?;
     let uuid = &array.uuid[..];
     let uri = format!("{}/CapacitySources/1/ProvidingDrives", uri::pool(uuid));
     let name = format!("Drives of {}", array.name);
@@ -120,7 +116,7 @@ fn drive_uri(view: &View, slot: &SlotInfo) -> Option<String> {
 }
 
 pub(super) fn allocated_volumes(view: &View, uuid: &str) -> Option<Value> {
-    let array = find(view, uuid)?;
+    let array = view.array(uuid)?;
     let uuid = &array.uuid[..];
     let uri = format!("{}/AllocatedVolumes", uri::pool(uuid));
     let uris = array.volumes.iter().map(|volume| uri::volume(&volume.uuid));

@@ -2,7 +2,7 @@
 
 use super::{collection, fabrics, link, links, pools, uri};
 use crate::oem;
-use crate::view::{Array, TaskKind, View, Volume};
+use crate::view::{Array, TaskKind, View};
 use serde_json::{Value, json};
 
 pub(super) fn volumes(view: &View) -> Value {
@@ -11,18 +11,8 @@ pub(super) fn volumes(view: &View) -> Value {
     collection(uri::VOLUMES, "VolumeCollection", "Volumes", uris)
 }
 
-fn find<'a>(view: &'a View, uuid: &str) -> Option<(&'a Array, &'a Volume)> {
-    view.status.arrays.iter().find_map(|array| {
-        array
-            .volumes
-            .iter()
-            .find(|volume| volume.uuid.eq_ignore_ascii_case(uuid))
-            .map(|volume| (array, volume))
-    })
-}
-
 pub(super) fn volume(view: &View, uuid: &str) -> Option<Value> {
-    let (array, volume) = find(view, uuid)?;
+    let (array, volume) = view.volume(uuid)?;
     let uuid = &volume.uuid[..];
     let uri = uri::volume(uuid);
     let own = array.unreadable.iter().filter(|range| range.volume == volume.name);
