@@ -9,6 +9,7 @@ mod filter;
 mod select;
 
 use crate::error::{Base, Refusal};
+use crate::routes::unescaped;
 pub use expand::MOST_LEVELS;
 use expand::{Expand, Unreadable};
 use filter::Filter;
@@ -44,20 +45,7 @@ fn path(text: &str) -> Option<Vec<String>> {
 
 /// A part of a query, decoded (RFC 3986, section 2.1; a plus is a space, as forms have it).
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-                u8::try_from(high * 16 + low).ok()?
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
+    unescaped(text, b'%', |byte| if byte == b'+' { b' ' } else { byte })
 }
 
 /// Puts a value that may be given once in its place.

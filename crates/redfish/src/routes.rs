@@ -337,19 +337,25 @@ fn identifiers(uri: &str, segments: &[String]) -> Option<Vec<String>> {
 
 /// A part of a path without percent signs; none if it is not text.
 fn decoded(segment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.bytes();
+    unescaped(segment, b'%', |byte| byte)
+}
+
+/// A text in which two hexadecimal digits behind `escape` stand for a byte, and others for what
+/// `plain` makes of them; none if it is none.
+pub(crate) fn unescaped(text: &str, escape: u8, plain: impl Fn(u8) -> u8) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
-            b'%' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
-            other => other,
+            byte if byte == escape => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
+            other => plain(other),
         });
     }
     String::from_utf8(bytes).ok()
 }
 
 /// A digit of a hexadecimal number.
-pub(crate) fn digit(byte: u8) -> Option<u8> {
+fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 

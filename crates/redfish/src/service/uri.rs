@@ -1,6 +1,6 @@
 //! URIs of resources, and the identifiers in them.
 
-use crate::routes::{digit, encoded};
+use crate::routes::{encoded, unescaped};
 
 /// The machine.
 pub const SYSTEM: &str = "/redfish/v1/Systems/local";
@@ -94,16 +94,7 @@ pub fn endpoint_id(role: &str, name: &str) -> String {
 /// The role and the name that an identifier of an endpoint stands for.
 pub fn endpoint_of(id: &str) -> Option<(&str, String)> {
     let (role, rest) = id.split_once('-')?;
-    let mut bytes = Vec::with_capacity(rest.len());
-    let mut rest = rest.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'~' => b':',
-            b'_' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
-            other => other,
-        });
-    }
-    let name = String::from_utf8(bytes).ok()?;
+    let name = unescaped(rest, b'_', |byte| if byte == b'~' { b':' } else { byte })?;
     (endpoint_id(role, &name) == id).then_some((role, name))
 }
 
