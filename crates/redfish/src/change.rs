@@ -163,7 +163,7 @@ pub fn parse(
     let fields = Node::root(&tree, action).fields()?;
     match (method, found.route.resource) {
         (Method::Post, Resource::Pools) => create::array(view, fields, plan_only),
-        (Method::Post, Resource::Volumes) => create::volume(view, fields, plan_only),
+        (Method::Post, Resource::Volumes) => create::volume(view, fields),
         (Method::Post, Resource::Connections) => create::export(view, found, fields),
         (Method::Post, Resource::FindDrives) => find_drives(fields),
         (Method::Post, Resource::Wipe) => wipe(view, found, fields),

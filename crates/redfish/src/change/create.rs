@@ -96,11 +96,11 @@ pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Cha
 }
 
 /// `POST Volumes`: in an array, or on drives.
-pub fn volume(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Change, Refusal> {
+pub fn volume(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     match (fields.take("CapacitySources"), fields.take("Links")) {
         (Some(_), Some(links)) => Err(links.conflict("CapacitySources")),
         (Some(sources), None) => volume_in_array(view, fields, &sources),
-        (None, Some(links)) => volume_on_drives(view, fields, &links, plan_only),
+        (None, Some(links)) => volume_on_drives(view, fields, &links),
         (None, None) => Err(fields.missing("CapacitySources")),
     }
 }
@@ -122,7 +122,6 @@ fn volume_on_drives(
     view: &View,
     mut fields: Fields<'_>,
     linked: &Node<'_>,
-    plan_only: bool,
 ) -> Result<Change, Refusal> {
     let name = fields.need("Name")?.text()?.to_owned();
     let raid = fields.need("RAIDType")?;
@@ -145,7 +144,7 @@ fn volume_on_drives(
         strip_bytes,
         block_bytes: None,
         overwrite,
-        dry_run: plan_only,
+        dry_run: false,
     };
     Ok(Change::CreateVolumeOnDrives { array, size_bytes })
 }
