@@ -113,20 +113,22 @@ fn unreadable(range: &UnreadableRange) -> api::Unreadable {
     }
 }
 
-/// The word for a kind of task, as task names have it.
-pub const fn kind_word(kind: TaskKind) -> &'static str {
+/// A kind of task, for the interface.
+pub const fn kind(kind: TaskKind) -> api::TaskKind {
     match kind {
-        TaskKind::Rebuild => "rebuild",
-        TaskKind::Resync => "resync",
-        TaskKind::Scrub => "scrub",
+        TaskKind::Rebuild => api::TaskKind::Rebuild,
+        TaskKind::Resync => api::TaskKind::Resync,
+        TaskKind::Scrub => api::TaskKind::Scrub,
     }
 }
 
-/// The array and the kind of task that a name stands for.
-pub fn named_task(id: &str) -> Option<(&str, TaskKind)> {
-    let (array, word) = id.rsplit_once(':')?;
-    let kinds = [TaskKind::Rebuild, TaskKind::Resync, TaskKind::Scrub];
-    Some((array, kinds.into_iter().find(|kind| kind_word(*kind) == word)?))
+/// A kind of task, for the engine.
+pub const fn engine_kind(kind: api::TaskKind) -> TaskKind {
+    match kind {
+        api::TaskKind::Rebuild => TaskKind::Rebuild,
+        api::TaskKind::Resync => TaskKind::Resync,
+        api::TaskKind::Scrub => TaskKind::Scrub,
+    }
 }
 
 /// A task of the array called `array`.
@@ -141,14 +143,10 @@ pub fn task(array: &str, task: &TaskStatus) -> api::Task {
         total => task.done_bytes as f64 / total as f64,
     };
     api::Task {
-        id: format!("{array}:{}", kind_word(task.kind)),
+        id: format!("{array}:{}", kind(task.kind).word()),
         progress,
         seconds_left: task.seconds_left.filter(|_| problem.is_none() && !task.paused),
-        kind: match task.kind {
-            TaskKind::Rebuild => api::TaskKind::Rebuild,
-            TaskKind::Resync => api::TaskKind::Resync,
-            TaskKind::Scrub => api::TaskKind::Scrub,
-        },
+        kind: kind(task.kind),
         done_bytes: task.done_bytes,
         total_bytes: task.total_bytes,
         state: match (&problem, task.paused) {

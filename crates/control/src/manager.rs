@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 use drives::SharedDrive;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
-    StartOptions, TaskAction, TaskKind,
+    StartOptions, TaskAction,
 };
 use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
@@ -476,11 +476,7 @@ impl Manager {
         let open = self.snapshot.told().jobs.open(id);
         let (array, kind, number) = open.ok_or_else(|| names::no_task(id))?;
         let array = self.named(&array).await?;
-        let kind = match kind {
-            api::TaskKind::Rebuild => TaskKind::Rebuild,
-            api::TaskKind::Resync => TaskKind::Resync,
-            api::TaskKind::Scrub => TaskKind::Scrub,
-        };
+        let kind = convert::engine_kind(kind);
         let ask = |uuid, reply| Request::Task(uuid, kind, Some(number), action, reply);
         self.ask_of(&array, ask).await.map(drop)
     }

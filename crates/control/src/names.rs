@@ -9,7 +9,7 @@ use crate::convert;
 use crate::failure;
 use crate::look::canonical;
 use core::fmt::Display;
-use engine::manage::command::{self, ManageError};
+use engine::manage::command::ManageError;
 use std::path::Path;
 
 /// Whether people who say `name` may mean this array.
@@ -172,22 +172,16 @@ pub fn export_of<'a>(arrays: &'a [Array], id: &str) -> Result<(&'a Array, &'a Ex
 /// # Errors
 /// No task can be called so.
 pub fn task(id: &str) -> Result<(&str, TaskKind), Error> {
-    let (array, kind) = convert::named_task(id).ok_or_else(|| no_task(id))?;
-    let kind = match kind {
-        command::TaskKind::Rebuild => TaskKind::Rebuild,
-        command::TaskKind::Resync => TaskKind::Resync,
-        command::TaskKind::Scrub => TaskKind::Scrub,
-    };
-    Ok((array, kind))
+    let named = id.rsplit_once(':').and_then(|(array, word)| {
+        let kind = TaskKind::ALL.into_iter().find(|kind| kind.word() == word)?;
+        Some((array, kind))
+    });
+    named.ok_or_else(|| no_task(id))
 }
 
 /// An array has no such task.
 pub fn no_task_of(array: &Array, kind: TaskKind) -> Error {
-    let kind = match kind {
-        TaskKind::Rebuild => command::TaskKind::Rebuild,
-        TaskKind::Resync => command::TaskKind::Resync,
-        TaskKind::Scrub => command::TaskKind::Scrub,
-    };
+    let kind = convert::engine_kind(kind);
     failure::told(&ManageError::NoTask(kind)).about(&array.name)
 }
 

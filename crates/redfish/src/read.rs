@@ -257,16 +257,11 @@ pub fn job(resource: &Value) -> Result<Job, Error> {
         None => None,
     };
     let kind: TaskKind = own.kind.into();
-    let word = match kind {
-        TaskKind::Rebuild => "rebuild",
-        TaskKind::Resync => "resync",
-        TaskKind::Scrub => "scrub",
-    };
     Ok(Job {
         id: text(resource, "/Id")?,
         array: own.array_uuid,
         task: Task {
-            id: format!("{}:{word}", own.array),
+            id: format!("{}:{}", own.array, kind.word()),
             kind,
             done_bytes: own.done_bytes,
             total_bytes: own.total_bytes,

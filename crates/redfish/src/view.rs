@@ -293,6 +293,20 @@ pub enum TaskKind {
     Scrub,
 }
 
+impl TaskKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Rebuild, Self::Resync, Self::Scrub];
+
+    /// Its word, as names of tasks have it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Rebuild => "rebuild",
+            Self::Resync => "resync",
+            Self::Scrub => "scrub",
+        }
+    }
+}
+
 /// How a task is. Tasks that ended are not listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
