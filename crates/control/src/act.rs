@@ -5,6 +5,7 @@
 //! - Who was answered finds the change in what is read next: the view is renewed before.
 
 use crate::api::{self, Error};
+use crate::caller::Caller;
 use crate::manager::Manager;
 use crate::reply::Told;
 use engine::manage::command::TaskAction;
@@ -40,6 +41,7 @@ impl Done {
 /// Carries a change out.
 pub async fn carry_out(
     manager: &Arc<Manager>,
+    _caller: &Caller,
     found: &Match,
     method: Method,
     headers: &HeaderMap,

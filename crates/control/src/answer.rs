@@ -7,8 +7,10 @@
 
 use crate::act;
 use crate::api::View;
+use crate::caller::Caller;
 use crate::http::{Asked, NoBody};
 use crate::manager::Manager;
+use crate::peer::Peer;
 use crate::reply::{self, Body, Told};
 use hyper::body::Bytes;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LINK};
@@ -60,6 +62,9 @@ async fn told(
     let found = found.ok_or_else(|| Refusal::not_found(path))?;
     let method = method(asked.method()).filter(|method| found.route.privilege(*method).is_some());
     let method = method.ok_or_else(Refusal::not_allowed)?;
+    let caller = asked.extensions().get::<Peer>().map(Caller::of).ok_or_else(Refusal::internal)?;
+    let privilege = found.route.privilege(method).filter(|privilege| caller.role.may(*privilege));
+    privilege.ok_or_else(|| Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]))?;
     let wanted = asked.headers().get(ODATA_VERSION);
     if wanted.is_some_and(|wanted| wanted != VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
@@ -72,7 +77,7 @@ async fn told(
                 return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
             }
             check_type(asked.headers(), body)?;
-            act::carry_out(manager, &found, method, asked.headers(), body).await
+            act::carry_out(manager, &caller, &found, method, asked.headers(), body).await
         }
     }
 }

@@ -15,6 +15,7 @@
 //! Invariant: a client that goes ends the wait for its answer, and nothing else; what has to come
 //! to its end runs as a task of its own.
 
+use crate::peer::Peer;
 use crate::stall::Stall;
 use core::convert::Infallible;
 use core::future::Future;
@@ -78,7 +79,8 @@ impl NoBody {
     }
 }
 
-/// A request with its body, or why there is none.
+/// A request with its body, or why there is none. Who is connected ([`Peer`]) is among its
+/// extensions.
 pub type Asked = Request<Result<Bytes, NoBody>>;
 
 /// Serves clients for ever. `answer` is dropped where its client has gone.
@@ -112,10 +114,12 @@ where
     F: Fn(Asked) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response<Bytes>> + Send + 'static,
 {
+    let peer = Peer::of(&stream);
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answer.clone();
+        let (answer, peer) = (answer.clone(), peer.clone());
         async move {
-            let (head, body) = request.into_parts();
+            let (mut head, body) = request.into_parts();
+            head.extensions.insert(peer);
             let body = read(body).await;
             let is_whole = body.is_ok();
             let mut response = answer(Request::from_parts(head, body)).await.map(Full::new);

@@ -21,6 +21,7 @@
 mod act;
 mod address;
 mod answer;
+mod caller;
 mod changes;
 mod claims;
 pub mod config;
@@ -42,6 +43,7 @@ pub mod names;
 mod next;
 mod nvme;
 mod pattern;
+mod peer;
 pub mod probe;
 mod renewal;
 mod reply;

@@ -242,6 +242,12 @@ impl Base {
         "The header %1 has a value that can't be used.",
         "Correct the header.",
     );
+    pub const INSUFFICIENT_PRIVILEGE: Self = base(
+        "InsufficientPrivilege",
+        403,
+        "The account may not do this.",
+        "Use an account with the role that this needs.",
+    );
     pub const PRECONDITION_FAILED: Self = base(
         "PreconditionFailed",
         412,
