@@ -127,7 +127,9 @@ async fn confirm_and_act(
     token: Option<&str>,
 ) -> Result<Done, Refusal> {
     let required = manager.confirm.is_required();
-    let alone = required && change.may_destroy(&manager.view());
+    // Who sends a token means what was planned, though it may destroy nothing by now.
+    let is_planned = token.is_some();
+    let alone = required && (is_planned || change.may_destroy(&manager.view()));
     // To the end of the change.
     let _held = match change.array() {
         Some(array) => Some(manager.holds.take(array, alone).await),
@@ -139,7 +141,7 @@ async fn confirm_and_act(
         if let Some(error) = planned.refusal() {
             return Err(refused(manager, error));
         }
-        if planned.destroys() {
+        if planned.destroys() || is_planned {
             let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
             confirmed = true;
