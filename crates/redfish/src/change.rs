@@ -229,7 +229,7 @@ fn last(found: &Match) -> &str {
 
 /// There is nothing at the URI of the request: of an action, at that of its resource.
 fn nothing(found: &Match) -> Refusal {
-    let uri = links::uri(found);
+    let uri = found.uri();
     Refusal::not_found(uri.split_once("/Actions/").map_or(uri.as_str(), |(owner, _)| owner))
 }
 

@@ -121,6 +121,16 @@ impl Match {
     pub fn id(&self, number: usize) -> &str {
         self.ids.get(number).map_or("", String::as_str)
     }
+
+    /// The URI, with its identifiers.
+    pub fn uri(&self) -> String {
+        let mut ids = self.ids.iter();
+        let part = |part: &str| match part.starts_with('{') {
+            true => ids.next().map(|id| encoded(id)).unwrap_or_default(),
+            false => part.to_owned(),
+        };
+        self.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
+    }
 }
 
 impl Route {
