@@ -11,9 +11,10 @@ use crate::reply::Told;
 use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
+use redfish::etag::{self, Conditions};
 use redfish::routes::{self, Match, Method, Resource};
 use redfish::service::{self, uri};
 use redfish::told;
@@ -51,6 +52,8 @@ pub async fn carry_out(
     if plan_only && found.route.resource != Resource::Pools {
         return Err(Refusal::base(&Base::HEADER_INVALID, &[told::PLAN_HEADER]));
     }
+    let conditions = conditions(headers)?;
+    unchanged(manager, &conditions, found)?;
     let change = change::parse(&manager.view(), found, method, body, plan_only)?;
     // Whoever asked may go meanwhile.
     let work = tokio::spawn({
@@ -76,6 +79,28 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// For which state of its resource a request holds.
+pub fn conditions(headers: &HeaderMap) -> Result<Conditions, Refusal> {
+    let value = |name: &HeaderName| -> Result<Option<String>, Refusal> {
+        let mut all = Vec::new();
+        for value in headers.get_all(name) {
+            let wrong = |_| Refusal::base(&Base::HEADER_INVALID, &[name.as_str()]);
+            all.push(value.to_str().map_err(wrong)?);
+        }
+        Ok((!all.is_empty()).then(|| all.join(",")))
+    };
+    Conditions::read(value(&IF_MATCH)?.as_deref(), value(&IF_NONE_MATCH)?.as_deref())
+}
+
+/// Checks that what is to be changed is as the request supposes.
+fn unchanged(manager: &Manager, conditions: &Conditions, found: &Match) -> Result<(), Refusal> {
+    if conditions.is_empty() {
+        return Ok(());
+    }
+    let subject = service::subject(&manager.view(), found);
+    conditions.check(subject.as_ref().and_then(etag::read))
 }
 
 /// Whether only a plan is asked for.

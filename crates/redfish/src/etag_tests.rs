@@ -155,7 +155,10 @@ fn headers_list_etags_in_all_their_forms() {
     }
     for wrong in ["", " ", ",", "\"a", "a\"", "\"a\" \"b\"", "\"a\",", "W/", "\"\"", "*, \"a\""] {
         let refusal = Conditions::read(Some(wrong), None).expect_err(wrong);
-        assert_eq!((refusal.status, &refusal.messages[0].args[..]), (400, &["If-Match".into()][..]));
+        assert_eq!(
+            (refusal.status, &refusal.messages[0].args[..]),
+            (400, &["If-Match".into()][..])
+        );
         assert_eq!(Conditions::read(None, Some(wrong)).expect_err(wrong).status, 400, "{wrong}");
     }
 }
