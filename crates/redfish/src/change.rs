@@ -4,23 +4,10 @@
 //! name, before anything is done. Links become what `Manager` takes: a drive's path, an array's
 //! UUID, a volume's name in its array. A link is always `{"@odata.id": URI}`.
 //!
-//! Bodies (`?`: may be left out):
-//!
-//! - `POST StoragePools`: `Name`, `SupportedRAIDTypes`? (one; else `Oem.Palisade.Level`),
-//!   `CapacitySources[0].ProvidingDrives.Members` (links to drives), `Oem.Palisade`: `Level`?,
-//!   `StripSizeBytes`? (65536), `BlockSizeBytes`?, `Overwrite`? (links to drives).
-//! - Actions of a pool: `Stop`; `Assemble`: `StartDegraded`?, `AcceptLoss`?; `FailDrive`: `Drive`
-//!   (a link) or `Slot`; `ReplaceDrive`: `Slot`, `With` (a link), `Overwrite`? (links); `Scrub`:
-//!   `Mode`? (`Check`, `Repair`), `TrustData`?
-//! - `POST Volumes`: `Name`, `CapacityBytes`, `CapacitySources[0].ProvidingPools.Members` (one
-//!   link). Or `Name`, `RAIDType`, `CapacityBytes`? (all), `Links.Drives` (links),
-//!   `StripSizeBytes`?, `Oem.Palisade`: `Level`?, `Overwrite`?
-//! - `PATCH` of a volume: `CapacityBytes`, `Oem.Palisade.Shrink`?; its action `CheckConsistency`.
-//! - `POST Connections`: `VolumeInfo[0].Volume` (a link), `Oem.Palisade`: `Listeners`; for NVMe
-//!   also `Hosts`?, `AnyHost`?, `Subsystem`?, `Advertise`?
-//! - `Wipe` of a drive: `Overwrite`?; `FindDrives`: `Paths`? (texts).
-//! - `DELETE` of a pool, a volume and a connection, and the actions of a job: nothing.
+//! [`bodies`] is the table of what each takes. `DELETE` of a pool, a volume and a connection, and
+//! the actions of a job, take nothing.
 
+pub mod bodies;
 mod create;
 mod links;
 mod node;
@@ -31,9 +18,6 @@ use crate::routes::{Match, Method, Resource};
 use crate::view::{self, Error, View};
 use node::{Fields, Node};
 use tree::Tree;
-
-/// So many paths can be looked for at once.
-const MOST_PATHS: usize = 4096;
 
 /// A change, with all links resolved. Arrays are UUIDs, drives paths, volumes names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -338,7 +322,7 @@ fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Re
 }
 
 fn find_drives(mut fields: Fields<'_>) -> Result<Change, Refusal> {
-    let paths = fields.texts("Paths", MOST_PATHS)?;
+    let paths = fields.texts("Paths", bodies::MOST_PATHS)?;
     fields.end()?;
     Ok(Change::FindDrives { paths })
 }

@@ -97,7 +97,7 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
     Job { id: id.into(), array: "aaaa-1".into(), task, began: 0, ended }
 }
 
-fn view() -> View {
+pub(crate) fn view() -> View {
     let parity = Parity {
         placement: "cpu".into(),
         kernel: String::new(),

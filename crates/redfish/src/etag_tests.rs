@@ -44,7 +44,7 @@ fn time_progress_and_counters_change_no_etag() {
             slot.rewritten += 1;
             slot.timeouts += 1;
         }
-        for map in &mut array.region_map {
+        if let Some(map) = &mut array.region_map {
             map.dirty_regions += 1;
             map.written_bytes += 1;
         }

@@ -331,6 +331,11 @@ pub fn find(path: &str) -> Option<Match> {
     ROUTES.iter().find_map(|route| Some(Match { route, ids: identifiers(route.uri, &segments)? }))
 }
 
+/// The row of a resource.
+pub fn of(resource: Resource) -> Option<&'static Route> {
+    ROUTES.iter().find(|route| route.resource == resource)
+}
+
 /// What stands where the URI has braces, if it matches.
 fn identifiers(uri: &str, segments: &[String]) -> Option<Vec<String>> {
     let mut wanted = uri.split('/').skip(1);

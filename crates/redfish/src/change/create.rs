@@ -1,5 +1,6 @@
 //! Bodies of what is created: arrays, volumes, exports.
 
+use super::bodies::{MOST_DRIVES, MOST_NAMES};
 use super::node::{Fields, Node};
 use super::{Change, links, nothing};
 use crate::error::Refusal;
@@ -8,12 +9,6 @@ use crate::view::{self, View};
 
 /// The strip size of an array that names none.
 const STRIP: u32 = 65536;
-
-/// More drives than any array has.
-const MOST_DRIVES: usize = 4096;
-
-/// More listeners, or hosts, than any export has.
-const MOST_NAMES: usize = 4096;
 
 /// Types of RAID (Swordfish, `Volume.RAIDType`), and levels.
 const LEVELS: [(&str, &str); 6] = [
