@@ -131,6 +131,15 @@ impl Match {
         };
         self.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
     }
+
+    /// The URI of what a request is about: of an action, that of what it acts on.
+    pub fn subject(&self) -> String {
+        let mut uri = self.uri();
+        if let Some(at) = uri.find("/Actions/") {
+            uri.truncate(at);
+        }
+        uri
+    }
 }
 
 impl Route {

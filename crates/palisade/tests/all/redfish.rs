@@ -529,6 +529,15 @@ fn a_change_of_what_is_no_longer_so_is_refused() {
     let gone = with("DELETE", &volume, &format!("If-Match: {first}"), &Value::Null);
     assert_eq!(gone.status, 412, "{gone:?}");
 
+    // Of several that come at once one is the first.
+    let (grow, second) = (&grow, &second);
+    let told: Vec<u16> = thread::scope(|scope| {
+        let asks = (0..8).map(|more| scope.spawn(move || grow(second, (12 + more) << 20).status));
+        asks.collect::<Vec<_>>().into_iter().map(|one| one.join().expect("asked")).collect()
+    });
+    assert_eq!(told.iter().filter(|status| **status == 200).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|status| **status == 412).count(), 7, "{told:?}");
+
     // What an action and a new volume are held against is the array and the collection.
     let scrub = format!("{pool}/Actions/Oem/PalisadeStoragePool.Scrub");
     let stale = with("POST", &scrub, &format!("If-Match: {first}"), &json!({}));

@@ -28,7 +28,7 @@ fn uri(body: &Body) -> String {
 
 fn parsed(body: &Body, text: &str) -> Result<Change, Refusal> {
     let found = routes::find(&uri(body)).expect("is found");
-    change::parse(&change::tests::view(), &found, body.method, text.as_bytes(), false)
+    change::parse(&change::tests::view(), &found, body.method, text.as_bytes())
 }
 
 /// A value that is right; with `all` also what may be left out.

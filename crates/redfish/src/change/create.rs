@@ -62,7 +62,7 @@ fn provided<'a>(sources: &Node<'a>, what: &str) -> Result<Node<'a>, Refusal> {
 }
 
 /// `POST StoragePools`.
-pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Change, Refusal> {
+pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let name = fields.need("Name")?.text()?.to_owned();
     let raid = match fields.take("SupportedRAIDTypes") {
         Some(types) => Some(types.only()?),
@@ -86,7 +86,6 @@ pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Cha
         strip_bytes,
         block_bytes,
         overwrite,
-        dry_run: plan_only,
     }))
 }
 
@@ -132,15 +131,8 @@ fn volume_on_drives(
     let overwrite = overwrite(view, &mut oem)?;
     oem.end()?;
     fields.end()?;
-    let array = view::CreateArray {
-        name,
-        level,
-        drives,
-        strip_bytes,
-        block_bytes: None,
-        overwrite,
-        dry_run: false,
-    };
+    let array =
+        view::CreateArray { name, level, drives, strip_bytes, block_bytes: None, overwrite };
     Ok(Change::CreateVolumeOnDrives { array, size_bytes })
 }
 

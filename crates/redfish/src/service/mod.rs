@@ -30,11 +30,7 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
 
 /// The resource that a request is about: what its URI leads to, or for an action what it acts on.
 pub fn subject(view: &View, found: &Match) -> Option<Value> {
-    let uri = found.uri();
-    match uri.split_once("/Actions/") {
-        Some((owner, _)) => render(view, &routes::find(owner)?),
-        None => render(view, found),
-    }
+    render(view, &routes::find(&found.subject())?)
 }
 
 fn rendered(view: &View, found: &Match) -> Option<Value> {
