@@ -8,7 +8,8 @@
 //!   made of resources.
 //! - [`etag`]: how resources are told apart from what they were.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
-//! - [`schema`]: what describes the resources.
+//! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
+//!   make which.
 
 pub mod change;
 mod dates;
@@ -16,6 +17,8 @@ pub mod error;
 pub mod etag;
 mod inspected;
 pub mod oem;
+pub mod openapi;
+pub mod privileges;
 pub mod query;
 pub mod read;
 mod requests;
