@@ -71,7 +71,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
         Change::CreateVolumeOnDrives { array, size_bytes } => {
             created_with_volume(array, *size_bytes, looked)?
         }
-        Change::Wipe(request) => wiped(&request.path, looked),
+        Change::Wipe(request) => wiped(&request.drive.path, looked),
         Change::FindDrives { paths } => {
             let further = match paths.is_empty() {
                 true => String::new(),
