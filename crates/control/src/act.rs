@@ -8,7 +8,7 @@
 //!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
 //!   holds something by then.
 
-use crate::api::{self, Error};
+use crate::api::{self, Error, NamedDrive, PlannedDrive};
 use crate::caller::Caller;
 use crate::confirm::{Asked, LIFE};
 use crate::manager::Manager;
@@ -18,9 +18,10 @@ use crate::snapshot::now;
 use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
+use redfish::etag::{self, Conditions};
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
@@ -56,6 +57,8 @@ pub async fn carry_out(
     body: &Bytes,
 ) -> Result<Told, Refusal> {
     let (plan_only, token) = (plans_only(headers)?, token(headers)?);
+    let conditions = conditions(headers)?;
+    unchanged(manager, &conditions, found)?;
     let change = change::parse(&manager.view(), found, method, body)?;
     let asked = Asked::new(caller, method, &found.uri(), body);
     if plan_only {
@@ -65,8 +68,11 @@ pub async fn carry_out(
     }
     // Whoever asked may go meanwhile.
     let work = tokio::spawn({
-        let manager = manager.clone();
-        async move { confirm_and_act(&manager, change, &asked, token.as_deref()).await }
+        let (manager, found) = (manager.clone(), found.clone());
+        async move {
+            let of = (&conditions, &found);
+            confirm_and_act(&manager, change, of, &asked, token.as_deref()).await
+        }
     });
     let stopping = || Error::failed("the daemon is stopping", "start it again");
     let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
@@ -86,6 +92,28 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// For which state of its resource a request holds.
+pub fn conditions(headers: &HeaderMap) -> Result<Conditions, Refusal> {
+    let value = |name: &HeaderName| -> Result<Option<String>, Refusal> {
+        let mut all = Vec::new();
+        for value in headers.get_all(name) {
+            let wrong = |_| Refusal::base(&Base::HEADER_INVALID, &[name.as_str()]);
+            all.push(value.to_str().map_err(wrong)?);
+        }
+        Ok((!all.is_empty()).then(|| all.join(",")))
+    };
+    Conditions::read(value(&IF_MATCH)?.as_deref(), value(&IF_NONE_MATCH)?.as_deref())
+}
+
+/// Checks that what is to be changed is as the request supposes.
+fn unchanged(manager: &Manager, conditions: &Conditions, found: &Match) -> Result<(), Refusal> {
+    if conditions.is_empty() {
+        return Ok(());
+    }
+    let subject = service::subject(&manager.view(), found);
+    conditions.check(subject.as_ref().and_then(etag::read))
 }
 
 /// Whether only a plan is asked for.
@@ -123,6 +151,7 @@ fn with_token(manager: &Manager, planned: &Planned, asked: &Asked) -> told::Plan
 async fn confirm_and_act(
     manager: &Arc<Manager>,
     mut change: Change,
+    (conditions, found): (&Conditions, &Match),
     asked: &Asked,
     token: Option<&str>,
 ) -> Result<Done, Refusal> {
@@ -130,11 +159,15 @@ async fn confirm_and_act(
     // Who sends a token means what was planned, though it may destroy nothing by now.
     let is_planned = token.is_some();
     let alone = required && (is_planned || change.may_destroy(&manager.view()));
-    // To the end of the change.
-    let _held = match change.array() {
-        Some(array) => Some(manager.holds.take(array, alone).await),
+    // To the end of the change. Who names a state has nobody beside them who could change it.
+    let alone_with = alone || !conditions.is_empty();
+    let _array = match change.array() {
+        Some(array) => Some(manager.holds.take(array, alone_with).await),
         None => None,
     };
+    let subject = found.subject();
+    let _subject = manager.holds.take(&subject, !conditions.is_empty()).await;
+    unchanged(manager, conditions, found)?;
     let mut confirmed = !required;
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
@@ -156,8 +189,9 @@ async fn confirm_and_act(
 
 /// A drive that held nothing when it was planned is not overwritten if it holds something by now.
 fn keep_to(change: &mut Change, planned: &Planned) {
-    let held = |path: &String| {
-        planned.plan.drives.iter().any(|drive| drive.path == *path && drive.destroys.is_some())
+    let held = |named: &NamedDrive| {
+        let same = |drive: &PlannedDrive| drive.path == named.path && drive.destroys.is_some();
+        planned.plan.drives.iter().any(same)
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {

@@ -1,4 +1,4 @@
-//! Who changes an array.
+//! Who changes an array, or what is at a URI (below, an array stands for both).
 //!
 //! States of an array: free → shared (changes that destroy nothing; several at one time) or alone
 //! (one that destroys data) → free, when the last of them has ended.
