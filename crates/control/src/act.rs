@@ -14,6 +14,7 @@ use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
+use redfish::messages as say;
 use redfish::routes::{self, Match, Method, Resource};
 use redfish::service::{self, uri};
 use redfish::told;
@@ -57,7 +58,7 @@ pub async fn carry_out(
         let manager = manager.clone();
         async move { act(&manager, change).await }
     });
-    let stopping = || Error::failed("the daemon is stopping", "start it again");
+    let stopping = || Error::new(&say::STOPPING, &[]);
     let outcome = work.await.unwrap_or_else(|_| Err(stopping()));
     let view = manager.view();
     let done = outcome.map_err(|error| Refusal::from(change::with_names(&view, error)))?;

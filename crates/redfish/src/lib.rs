@@ -3,7 +3,8 @@
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
 //! - [`told`]: what changes are answered.
-//! - [`routes`]: which URIs there are. [`error`]: why something was not done.
+//! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all that
+//!   can be said then.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
@@ -13,6 +14,7 @@ pub mod change;
 mod dates;
 pub mod error;
 mod inspected;
+pub mod messages;
 pub mod oem;
 pub mod query;
 pub mod read;
