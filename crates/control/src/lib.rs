@@ -29,7 +29,7 @@ mod connection;
 mod convert;
 mod data;
 mod exports;
-mod failure;
+pub mod failure;
 mod gpu;
 mod http;
 mod inventory;

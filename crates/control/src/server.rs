@@ -157,7 +157,7 @@ fn say_parity(kernel: &str) {
 
 fn report(problems: &[Error]) {
     for problem in problems {
-        runtime::say(format_args!("palisade: {}\n  {}", problem.error, problem.hint));
+        runtime::say(format_args!("{}", problem.lines()));
     }
 }
 

@@ -301,6 +301,21 @@ impl Base {
         Self::ALL.iter().find(|base| base.name == name)
     }
 
+    /// Its name, with the registry's.
+    pub fn id(&self) -> String {
+        format!("{BASE}{}", self.name)
+    }
+
+    /// The status of HTTP that goes with it.
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// What kind of failure it is for a command.
+    pub const fn kind(&self) -> ErrorCode {
+        kind(self.status)
+    }
+
     /// Its name, without the registry's.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -476,9 +491,16 @@ fn name(id: &str) -> Cow<'static, str> {
 fn code(id: &str, status: u16) -> ErrorCode {
     match id.strip_prefix(PREFIX).and_then(messages::find) {
         Some(entry) => entry.kind,
-        None if status == 400 => ErrorCode::Usage,
-        None if status == 401 || status == 403 => ErrorCode::Refused,
-        None => ErrorCode::Failed,
+        None => kind(status),
+    }
+}
+
+/// The kind of failure that a status of HTTP stands for.
+const fn kind(status: u16) -> ErrorCode {
+    match status {
+        400 => ErrorCode::Usage,
+        401 | 403 => ErrorCode::Refused,
+        _ => ErrorCode::Failed,
     }
 }
 

@@ -9,6 +9,7 @@
 //! Invariants: names are never used again for something else. In texts and advice `%1` to `%9`
 //! stand for arguments, in advice `NAME` for an array that [`Error::about`] knows.
 
+use crate::error::Base;
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -105,6 +106,9 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
     [ENGINE, START, DRIVES, EXPORTS, DAEMON, COMMAND].into_iter().flatten()
 }
 
+/// Those that say nothing by their names.
+const FREE: [&Entry; 3] = [&FAILED, &USAGE, &REFUSED];
+
 /// The message of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     all().find(|entry| entry.name == name)
@@ -117,6 +121,15 @@ impl ErrorCode {
             Self::Failed => 409,
             Self::Usage => 400,
             Self::Refused => 403,
+        }
+    }
+
+    /// The exit status of a command that ends with it.
+    pub const fn exit(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
         }
     }
 }
@@ -208,6 +221,16 @@ impl Error {
     /// Refused to protect data.
     pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(&REFUSED, &[&error.into()]).advise(hint)
+    }
+
+    /// What people read: one line of what happened, one of what to do, which names the message.
+    pub fn lines(&self) -> String {
+        let known = find(&self.name).filter(|entry| !FREE.contains(entry)).is_some();
+        let more = match known || Base::find(&self.name).is_some() {
+            true => format!(" (palisade explain {})", self.name),
+            false => String::new(),
+        };
+        format!("palisade: {}\n  {}{more}", self.error, self.hint)
     }
 
     /// Whether it is this message.
