@@ -16,6 +16,7 @@ mod fabrics;
 mod jobs;
 mod machine;
 mod pools;
+mod registries;
 mod root;
 pub mod uri;
 mod volumes;
@@ -59,6 +60,9 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
+        R::Registries => Some(registries::all()),
+        R::Registry => registries::file(id),
+        R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
