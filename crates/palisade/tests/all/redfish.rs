@@ -11,14 +11,14 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
-const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
-const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
+pub const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
+pub const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
+pub const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
 
 /// What the daemon answered.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub struct Answer {
+    pub status: u16,
     headers: BTreeMap<String, String>,
     body: String,
 }
@@ -37,16 +37,16 @@ impl Answer {
         Some(Self { status, headers: lines.filter_map(header).collect(), body: body.to_owned() })
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
-    fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 
     /// The name of the first message of an error, without its registry.
-    fn message(&self) -> String {
+    pub fn message(&self) -> String {
         let json = self.json();
         let id = json["error"]["@Message.ExtendedInfo"][0]["MessageId"].as_str().expect("an id");
         id.rsplit('.').next().expect("a name").to_owned()
@@ -75,7 +75,7 @@ fn rest(stream: &mut UnixStream) -> Vec<u8> {
 }
 
 /// What these bytes are answered.
-fn send(place: &Place, bytes: &[u8]) -> Option<Answer> {
+pub fn send(place: &Place, bytes: &[u8]) -> Option<Answer> {
     let mut stream = connect(place);
     // It may have closed already.
     let _ = stream.write_all(bytes);
@@ -83,7 +83,7 @@ fn send(place: &Place, bytes: &[u8]) -> Option<Answer> {
 }
 
 /// A request as it is sent.
-fn request(method: &str, uri: &str, body: &str) -> String {
+pub fn request(method: &str, uri: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "{method} {uri} HTTP/1.1\r\nhost: palisade\r\nconnection: close\r\n\
@@ -91,12 +91,12 @@ fn request(method: &str, uri: &str, body: &str) -> String {
     )
 }
 
-fn ask(place: &Place, method: &str, uri: &str, body: &Value) -> Answer {
+pub fn ask(place: &Place, method: &str, uri: &str, body: &Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     send(place, request(method, uri, &body).as_bytes()).expect("an answer")
 }
 
-fn get(place: &Place, uri: &str) -> Value {
+pub fn get(place: &Place, uri: &str) -> Value {
     let answer = ask(place, "GET", uri, &Value::Null);
     assert_eq!(answer.status, 200, "{uri}: {answer:?}");
     answer.json()
@@ -119,7 +119,7 @@ fn links(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 /// The URI of the drive at a path.
-fn drive_uri(place: &Place, path: &str) -> String {
+pub fn drive_uri(place: &Place, path: &str) -> String {
     let find = "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";
     let found = ask(place, "POST", find, &json!({ "Paths": [path] }));
     assert_eq!(found.status, 200, "{found:?}");
@@ -127,7 +127,7 @@ fn drive_uri(place: &Place, path: &str) -> String {
 }
 
 /// A request for an array on these drives.
-fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
+pub fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
     let link = |path: &String| json!({ "@odata.id": drive_uri(place, path) });
     let own: Vec<Value> = drives.iter().map(link).collect();
     json!({
@@ -305,7 +305,7 @@ fn arrays_volumes_and_exports_come_and_go() {
     let grown = ask(&place, "PATCH", &volume, &json!({ "CapacityBytes": 8 << 20 }));
     assert_eq!((grown.status, &grown.json()["CapacityBytes"]), (200, &json!(8 << 20)));
     let shrunk = ask(&place, "PATCH", &volume, &json!({ "CapacityBytes": 4 << 20 }));
-    assert_eq!((shrunk.status, shrunk.message().as_str()), (403, "Refused"), "{shrunk:?}");
+    assert_eq!((shrunk.status, shrunk.message().as_str()), (403, "ShrinkLoses"), "{shrunk:?}");
 
     let body = json!({
         "VolumeInfo": [{ "Volume": { "@odata.id": volume } }],
@@ -316,7 +316,7 @@ fn arrays_volumes_and_exports_come_and_go() {
     assert_eq!(daemon.call(&["export", "list"])["exports"][0]["volume"], "db");
     // A volume that is exported stays.
     let kept = ask(&place, "DELETE", &volume, &Value::Null);
-    assert_eq!((kept.status, kept.message().as_str()), (403, "Refused"), "{kept:?}");
+    assert_eq!((kept.status, kept.message().as_str()), (403, "VolumeExported"), "{kept:?}");
     for uri in [export.header("location"), &volume] {
         assert_eq!(ask(&place, "DELETE", uri, &Value::Null).status, 204, "{uri}");
         assert_eq!(ask(&place, "GET", uri, &Value::Null).status, 404, "{uri}");
