@@ -6,6 +6,7 @@
 //! registry, in words of our own. [`read`] turns a body back into an [`Error`].
 
 use crate::messages::{self, Error, ErrorCode, PREFIX, filled};
+use crate::told::Planned;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
@@ -377,6 +378,25 @@ impl Message {
     }
 }
 
+/// Why a change that destroys data is not done yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unconfirmed {
+    /// It came without a token.
+    NotAsked,
+    /// There is no such token.
+    Unknown,
+    /// Its token was used.
+    Used,
+    /// Its token is too old.
+    Expired,
+    /// Its token was given to somebody else.
+    OtherCaller,
+    /// Its token was given for another request.
+    OtherRequest,
+    /// What it is about is no longer as it was planned.
+    Outdated,
+}
+
 /// Why a request is answered with an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
@@ -384,12 +404,14 @@ pub struct Refusal {
     pub status: u16,
     /// Why: one reason at least.
     pub messages: Vec<Message>,
+    /// What the body says beside: an object, if anything.
+    pub beside: Option<Value>,
 }
 
 impl Refusal {
     /// For a reason that the `Base` registry has.
     pub fn base(base: &Base, args: &[&str]) -> Self {
-        Self { status: base.status, messages: vec![Message::base(base, args)] }
+        Self { status: base.status, messages: vec![Message::base(base, args)], beside: None }
     }
 
     /// With the path of the property that it is about, such as `#/Links/Drives/0`.
@@ -417,11 +439,28 @@ impl Refusal {
         self
     }
 
+    /// A change that destroys data is not done, but planned: its plan is told beside the reason.
+    pub fn planned(why: Unconfirmed, planned: &Planned) -> Self {
+        let not_valid = |why: &str| Error::new(&messages::CONFIRMATION_NOT_VALID, &[&why]);
+        let error = match why {
+            Unconfirmed::NotAsked => Error::new(&messages::CONFIRMATION_REQUIRED, &[]),
+            Unconfirmed::Unknown => not_valid("it was not given for a change"),
+            Unconfirmed::Used => not_valid("it was used before"),
+            Unconfirmed::Expired => not_valid("it is too old"),
+            Unconfirmed::OtherCaller => not_valid("it was given to somebody else"),
+            Unconfirmed::OtherRequest => not_valid("it was given for another request"),
+            Unconfirmed::Outdated => Error::new(&messages::PLAN_CHANGED, &[]),
+        };
+        let beside = serde_json::to_value(planned).ok();
+        let status = if why == Unconfirmed::Outdated { 412 } else { error.code.status() };
+        Self { status, beside, ..Self::from(error) }
+    }
+
     /// The reasons of several refusals in one; none if there are none.
     pub fn all(refusals: Vec<Self>) -> Option<Self> {
         let status = refusals.first()?.status;
         let messages = refusals.into_iter().flat_map(|one| one.messages).collect();
-        Some(Self { status, messages })
+        Some(Self { status, messages, beside: None })
     }
 
     /// There is nothing at this URI.
@@ -451,7 +490,11 @@ impl Refusal {
             _ => (format!("{BASE}{}", Base::GENERAL.name), Base::GENERAL.text.to_owned()),
         };
         let messages: Vec<Value> = self.messages.iter().map(Message::to_json).collect();
-        json!({ "error": { "code": code, "message": text, INFO: messages } })
+        let mut body = json!({ "error": { "code": code, "message": text, INFO: messages } });
+        if let (Some(body), Some(Value::Object(beside))) = (body.as_object_mut(), &self.beside) {
+            body.extend(beside.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        body
     }
 }
 
@@ -464,7 +507,7 @@ impl From<&Error> for Refusal {
             resolution: error.hint.clone(),
             related: Vec::new(),
         };
-        Self { status: error.code.status(), messages: vec![message] }
+        Self { status: error.code.status(), messages: vec![message], beside: None }
     }
 }
 

@@ -67,6 +67,24 @@ messages! { DAEMON:
         "to shrink the volume, repeat the command with --yes",
         "What lies beyond the new end of the volume is gone for good. A file system on it has to be \
          shrunk first, by its own tools.";
+    CONFIRMATION_REQUIRED: "ConfirmationRequired" Refused Daemon []
+        "the change destroys data, and nobody has confirmed it",
+        "read the plan, then send the request again with its token in the header Palisade-Confirm",
+        "A change that destroys data is carried out only for who has seen what is lost. The answer has \
+         the plan and a token. The token is good once, for ten minutes, for the same request of the \
+         same account. The command line does all of this by itself.";
+    CONFIRMATION_NOT_VALID: "ConfirmationNotValid" Refused Daemon
+        [Text("REASON")]
+        "the token of the confirmation can't be used: %1",
+        "read the plan, then send the request again with the plan's own token",
+        "A token confirms one change: that for which it was given, once, for ten minutes, and for the \
+         account that was given it. The answer has a new plan and a new token.";
+    PLAN_CHANGED: "PlanChanged" Refused Daemon []
+        "what the change is about is no longer as it was planned",
+        "read the new plan, then send the request again with its token",
+        "Between plan and confirmation an array, a volume or a drive has changed: the change could \
+         destroy something else than was agreed to. Nothing was done. The answer has a new plan and a \
+         new token.";
     STOPPING: "Stopping" Failed Daemon []
         "the daemon is stopping",
         "start it again",

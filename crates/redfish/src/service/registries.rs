@@ -2,6 +2,7 @@
 
 use super::{collection, uri};
 use crate::messages::{self, Arg, Entry};
+use crate::privileges;
 use serde_json::{Map, Value, json};
 
 /// A registry of messages.
@@ -17,7 +18,7 @@ struct Registry {
     text: fn() -> Option<Value>,
 }
 
-const REGISTRIES: [Registry; 2] = [
+const REGISTRIES: [Registry; 3] = [
     Registry {
         id: "Base",
         name: "Base.1.19",
@@ -31,6 +32,13 @@ const REGISTRIES: [Registry; 2] = [
         about: "Messages of Palisade",
         published: None,
         text: || Some(own()),
+    },
+    Registry {
+        id: "PalisadePrivileges",
+        name: privileges::NAME,
+        about: "Privileges of Palisade",
+        published: None,
+        text: || Some(privileges::registry()),
     },
 ];
 
