@@ -22,6 +22,7 @@ use crate::manager::Manager;
 use crate::nameplate::{self, Nameplate, Stamp};
 use crate::names;
 use crate::pattern;
+use crate::plan::holds_foreign;
 use crate::probe;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
@@ -612,9 +613,6 @@ fn being_used(path: &str) -> Error {
 fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
     match taken.iter().find(|t| t.plan.refused) {
         None => Ok(()),
-        Some(Taken { plan, .. }) => {
-            let holds = plan.destroys.as_deref().unwrap_or("something");
-            Err(Error::new(&say::DRIVE_HOLDS_DATA, &[&plan.path, &plan.serial, &holds]))
-        }
+        Some(Taken { plan, .. }) => Err(holds_foreign(plan)),
     }
 }
