@@ -1,7 +1,7 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
-//! - `http` and `stall`: HTTP on the socket, within limits. `answer`, `act` and `reply`: what is
+//! - `http`, `room`, `stall` and `mute`: HTTP with a client, within limits. `answer`, `act` and `reply`: what is
 //!   asked there, done and answered.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
@@ -38,6 +38,7 @@ mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod mute;
 mod nameplate;
 pub mod names;
 mod next;
@@ -47,6 +48,7 @@ mod peer;
 pub mod probe;
 mod renewal;
 mod reply;
+mod room;
 mod served;
 pub mod server;
 mod snapshot;
