@@ -90,7 +90,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let started = data::start(config.cores, settings, parity.clone());
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let manager = Arc::new(Manager::new(data, parity, memory, config.drives));
+    let manager = Arc::new(Manager::new(data, parity, memory, config.drives, config.confirm));
     let server = tokio::spawn(http::serve(listener, Arc::new(Room::default()), {
         let manager = manager.clone();
         move |asked| {

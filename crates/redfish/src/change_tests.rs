@@ -27,6 +27,10 @@ fn drive(id: &str, path: &str) -> KnownDrive {
     }
 }
 
+fn named(id: &str) -> NamedDrive {
+    NamedDrive { id: id.into(), path: format!("/dev/{id}"), serial: id.to_uppercase() }
+}
+
 fn export(id: &str, nvme: Option<NvmeExport>) -> Export {
     Export {
         id: id.into(),
@@ -97,7 +101,7 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
     Job { id: id.into(), array: "aaaa-1".into(), task, began: 0, ended }
 }
 
-fn view() -> View {
+pub(crate) fn view() -> View {
     let parity = Parity {
         placement: "cpu".into(),
         kernel: String::new(),
@@ -130,7 +134,7 @@ fn view() -> View {
 
 fn ask(method: Method, uri: &str, body: &str) -> Result<Change, Refusal> {
     let found = routes::find(uri).unwrap_or_else(|| panic!("no route of {uri}"));
-    parse(&view(), &found, method, body.as_bytes(), false)
+    parse(&view(), &found, method, body.as_bytes())
 }
 
 fn post(uri: &str, body: &Value) -> Result<Change, Refusal> {
@@ -185,17 +189,12 @@ fn a_pool_is_an_array() {
     let wanted = CreateArray {
         name: "new".into(),
         level: "6".into(),
-        drives: vec!["/dev/b".into(), "/dev/a".into()],
+        drives: vec![named("b"), named("a")],
         strip_bytes: 131_072,
         block_bytes: Some(512),
-        overwrite: vec!["/dev/a".into()],
-        dry_run: false,
+        overwrite: vec![named("a")],
     };
-    assert_eq!(post("StoragePools", &pool_body()), Ok(Change::CreateArray(wanted.clone())));
-    let found = routes::find(&format!("{STORAGE}/StoragePools")).unwrap();
-    let body = pool_body().to_string();
-    let planned = parse(&view(), &found, Method::Post, body.as_bytes(), true);
-    assert_eq!(planned, Ok(Change::CreateArray(CreateArray { dry_run: true, ..wanted })));
+    assert_eq!(post("StoragePools", &pool_body()), Ok(Change::CreateArray(wanted)));
 }
 
 #[test]
@@ -314,7 +313,7 @@ fn what_is_not_json_is_malformed() {
         refused(ask(Method::Post, &uri, body), "UnrecognizedRequestBody", "");
     }
     let found = routes::find(&uri).unwrap();
-    refused(parse(&view(), &found, Method::Post, &[0xff, 0xfe], false), "MalformedJSON", "");
+    refused(parse(&view(), &found, Method::Post, &[0xff, 0xfe]), "MalformedJSON", "");
     let long = format!("{{\"{}\":1}}", "x".repeat(300));
     refused(ask(Method::Post, &uri, &long), "MalformedJSON", "");
 }
@@ -335,7 +334,7 @@ fn actions_of_a_pool() {
         let request = FailDrive { drive: drive.into() };
         assert_eq!(act("FailDrive", body), Ok(Change::FailDrive { array: array(), request }));
     }
-    let request = ReplaceDrive { slot: 2, with: "/dev/c".into(), overwrite: vec!["/dev/c".into()] };
+    let request = ReplaceDrive { slot: 2, with: named("c"), overwrite: vec![named("c")] };
     let body = json!({"Slot": 2, "With": drive_link("c"), "Overwrite": [drive_link("c")]});
     assert_eq!(act("ReplaceDrive", body), Ok(Change::ReplaceDrive { array: array(), request }));
     let scrub = |repair, trust_data| {
@@ -377,7 +376,7 @@ fn volumes_are_created_in_an_array_or_on_drives() {
         panic!("not taken")
     };
     assert_eq!((array.name.as_str(), array.level.as_str(), size_bytes), ("v", "5", Some(4096)));
-    assert_eq!(array.drives, ["/dev/a", "/dev/b", "/dev/c"]);
+    assert_eq!(array.drives, ["a", "b", "c"].map(named));
 
     let mut both = body.clone();
     both["CapacitySources"] = json!([]);
@@ -391,9 +390,9 @@ fn volumes_are_created_in_an_array_or_on_drives() {
 #[test]
 fn a_volume_changes_its_size_is_checked_and_deleted() {
     let uri = format!("{STORAGE}/Volumes/volume-of-aaaa-1");
-    let (array, volume) = (|| "aaaa-1".to_owned(), || "db".to_owned());
-    let body = r#"{"@odata.etag":"x","CapacityBytes":8192,"Oem":{"Palisade":{"Shrink":true}}}"#;
-    let request = ResizeVolume { size_bytes: 8192, shrink: true };
+    let (array, volume) = (|| "aaaa-1".to_owned(), || "volume-of-aaaa-1".to_owned());
+    let body = r#"{"@odata.etag":"x","CapacityBytes":8192,"Oem":{"Palisade":{}}}"#;
+    let request = ResizeVolume { size_bytes: 8192, shrink: false };
     let wanted = Change::ResizeVolume { array: array(), volume: volume(), request };
     assert_eq!(ask(Method::Patch, &uri, body), Ok(wanted));
     let wanted = Change::DeleteVolume { array: array(), volume: volume() };
@@ -407,6 +406,44 @@ fn a_volume_changes_its_size_is_checked_and_deleted() {
     refused(ask(Method::Patch, &uri, r#"{"Color":"x"}"#), "PropertyMissing", "#/CapacityBytes");
     let extra = r#"{"CapacityBytes":1,"Color":"x"}"#;
     refused(ask(Method::Patch, &uri, extra), "PropertyUnknown", "#/Color");
+    // Nobody shrinks a volume by a word in the body.
+    let word = r#"{"CapacityBytes":1,"Oem":{"Palisade":{"Shrink":true}}}"#;
+    refused(ask(Method::Patch, &uri, word), "PropertyUnknown", "#/Oem/Palisade/Shrink");
+}
+
+#[test]
+fn what_may_destroy_data_is_known() {
+    let view = view();
+    let (array, volume) = ("aaaa-1".to_owned(), "db".to_owned());
+    let now = view.array(&array).expect("it is there").volumes[0].size_bytes;
+    let resize = |size_bytes| Change::ResizeVolume {
+        array: array.clone(),
+        volume: volume.clone(),
+        request: ResizeVolume { size_bytes, shrink: false },
+    };
+    let assemble = |accept_loss| Change::Assemble {
+        array: array.clone(),
+        request: AssembleArray { start_degraded: true, accept_loss },
+    };
+    for (change, may) in [
+        (resize(now - 1), true),
+        (resize(now), false),
+        (resize(now + 1), false),
+        (assemble(true), true),
+        (assemble(false), false),
+        (Change::DeleteArray { array: array.clone() }, true),
+        (Change::DeleteVolume { array: array.clone(), volume: volume.clone() }, true),
+        (Change::Stop { array: array.clone() }, false),
+        (Change::DeleteExport { id: "aaaa-1:1".into() }, false),
+    ] {
+        assert_eq!(change.may_destroy(&view), may, "{change:?}");
+        assert_eq!(change.array(), Some("aaaa-1"), "{change:?}");
+    }
+    let made = post("StoragePools", &pool_body()).expect("it is one");
+    assert!(made.may_destroy(&view) && made.array().is_none());
+    let mut body = pool_body();
+    body["Oem"]["Palisade"]["Overwrite"] = json!([]);
+    assert!(!post("StoragePools", &body).expect("it is one").may_destroy(&view));
 }
 
 fn connections(fabric: &str, body: &Value) -> Result<Change, Refusal> {
@@ -421,7 +458,7 @@ fn a_connection_is_an_export() {
         "Hosts": ["nqn.h"], "AnyHost": false, "Subsystem": "nqn.s", "Advertise": ["a:1"]}}});
     let wanted = CreateExport {
         array: "bbbb-2".into(),
-        volume: "db".into(),
+        volume: "volume-of-bbbb-2".into(),
         nbd: None,
         nvme_tcp: vec!["[::1]:4420".into()],
         subsystem: Some("nqn.s".into()),
@@ -460,7 +497,7 @@ fn connections_are_deleted_on_their_own_fabric() {
 #[test]
 fn drives_and_jobs() {
     let uri = "/redfish/v1/Chassis/local/Drives/a/Actions/Oem/PalisadeDrive.Wipe";
-    let wipe = |overwrite| Ok(Change::Wipe(WipeDrive { path: "/dev/a".into(), overwrite }));
+    let wipe = |overwrite| Ok(Change::Wipe(WipeDrive { drive: named("a"), overwrite }));
     assert_eq!(ask(Method::Post, uri, ""), wipe(false));
     assert_eq!(ask(Method::Post, uri, r#"{"Overwrite":true}"#), wipe(true));
     let find = post("Actions/Oem/PalisadeStorage.FindDrives", &json!({"Paths": ["/dev/z"]}));
@@ -510,11 +547,11 @@ fn whatever_is_cut_or_mangled_is_refused_or_taken() {
     let whole = pool_body().to_string().into_bytes();
     for at in 0..whole.len() {
         let cut = &whole[..at];
-        assert!(parse(&view(), &found, Method::Post, cut, false).is_err());
+        assert!(parse(&view(), &found, Method::Post, cut).is_err());
         for with in [b'"', b'{', b'[', b'}', b',', 0, 0xff, b'9'] {
             let mut mangled = whole.clone();
             mangled[at] = with;
-            let _ = parse(&view(), &found, Method::Post, &mangled, false);
+            let _ = parse(&view(), &found, Method::Post, &mangled);
         }
     }
 }

@@ -1,19 +1,14 @@
 //! Bodies of what is created: arrays, volumes, exports.
 
+use super::bodies::{MOST_DRIVES, MOST_NAMES};
 use super::node::{Fields, Node};
 use super::{Change, links, nothing};
 use crate::error::Refusal;
 use crate::routes::Match;
-use crate::view::{self, View};
+use crate::view::{self, NamedDrive, View};
 
 /// The strip size of an array that names none.
 const STRIP: u32 = 65536;
-
-/// More drives than any array has.
-const MOST_DRIVES: usize = 4096;
-
-/// More listeners, or hosts, than any export has.
-const MOST_NAMES: usize = 4096;
 
 /// Types of RAID (Swordfish, `Volume.RAIDType`), and levels.
 const LEVELS: [(&str, &str); 6] = [
@@ -49,9 +44,9 @@ fn level(raid: Option<&Node<'_>>, own: Option<&Node<'_>>) -> Result<Option<&'sta
 }
 
 /// Drives whose foreign content may be destroyed.
-pub fn overwrite(view: &View, fields: &mut Fields<'_>) -> Result<Vec<String>, Refusal> {
+pub fn overwrite(view: &View, fields: &mut Fields<'_>) -> Result<Vec<NamedDrive>, Refusal> {
     match fields.take("Overwrite") {
-        Some(drives) => links::drive_paths(view, &drives, 0, MOST_DRIVES),
+        Some(drives) => links::drives(view, &drives, 0, MOST_DRIVES),
         None => Ok(Vec::new()),
     }
 }
@@ -67,7 +62,7 @@ fn provided<'a>(sources: &Node<'a>, what: &str) -> Result<Node<'a>, Refusal> {
 }
 
 /// `POST StoragePools`.
-pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Change, Refusal> {
+pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let name = fields.need("Name")?.text()?.to_owned();
     let raid = match fields.take("SupportedRAIDTypes") {
         Some(types) => Some(types.only()?),
@@ -78,7 +73,7 @@ pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Cha
     let level = level(raid.as_ref(), own.as_ref())?;
     let level = level.ok_or_else(|| fields.missing("SupportedRAIDTypes"))?.to_owned();
     let items = provided(&fields.need("CapacitySources")?, "ProvidingDrives")?;
-    let drives = links::drive_paths(view, &items, 1, MOST_DRIVES)?;
+    let drives = links::drives(view, &items, 1, MOST_DRIVES)?;
     let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(0))?;
     let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
     let overwrite = overwrite(view, &mut oem)?;
@@ -91,7 +86,6 @@ pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Cha
         strip_bytes,
         block_bytes,
         overwrite,
-        dry_run: plan_only,
     }))
 }
 
@@ -129,7 +123,7 @@ fn volume_on_drives(
     let own = oem.take("Level");
     let level = level(Some(&raid), own.as_ref())?.unwrap_or_default().to_owned();
     let mut linked = linked.fields()?;
-    let drives = links::drive_paths(view, &linked.need("Drives")?, 1, MOST_DRIVES)?;
+    let drives = links::drives(view, &linked.need("Drives")?, 1, MOST_DRIVES)?;
     linked.end()?;
     let size_bytes =
         fields.take("CapacityBytes").map(|node| node.whole(1, u64::MAX)).transpose()?;
@@ -137,15 +131,8 @@ fn volume_on_drives(
     let overwrite = overwrite(view, &mut oem)?;
     oem.end()?;
     fields.end()?;
-    let array = view::CreateArray {
-        name,
-        level,
-        drives,
-        strip_bytes,
-        block_bytes: None,
-        overwrite,
-        dry_run: false,
-    };
+    let array =
+        view::CreateArray { name, level, drives, strip_bytes, block_bytes: None, overwrite };
     Ok(Change::CreateVolumeOnDrives { array, size_bytes })
 }
 
@@ -166,7 +153,7 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
     let listeners = oem.need("Listeners")?;
     let mut request = view::CreateExport {
         array: array.uuid.clone(),
-        volume: volume.name.clone(),
+        volume: volume.uuid.clone(),
         nbd: None,
         nvme_tcp: Vec::new(),
         subsystem: None,
