@@ -451,7 +451,12 @@ impl Refusal {
                 .to_owned(),
             related: Vec::new(),
         };
-        Self { status, messages: vec![message], beside: serde_json::to_value(planned).ok() }
+        Self {
+            status,
+            messages: vec![message],
+            beside: serde_json::to_value(planned).ok(),
+            retry_after: None,
+        }
     }
 
     /// The reasons of several refusals in one; none if there are none.
