@@ -15,6 +15,8 @@ pub enum Body {
     Json(Value),
     /// A schema.
     Xml(String),
+    /// What describes the interface.
+    Yaml(String),
 }
 
 /// An answer that is no error.
@@ -54,6 +56,7 @@ impl Told {
             Body::Json(value) => {
                 (Some("application/json;charset=utf-8"), Bytes::from(value.to_string()))
             }
+            Body::Yaml(text) => (Some("application/yaml"), Bytes::from(text)),
             Body::Xml(text) => (Some("application/xml;charset=utf-8"), Bytes::from(text)),
         };
         let mut response = Response::new(body);

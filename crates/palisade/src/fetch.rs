@@ -2,19 +2,89 @@
 //!
 //! Each answer is of the moment at which it is given. Jobs are asked for before arrays: where an
 //! array has no job left, the array is as the last one left it.
+//!
+//! A collection is read page by page, as the daemon answers 507 to what is too large. Which members
+//! there are is consistent all the same: every page has the collection's ETag, and where that
+//! changes between two pages the collection is read again. What each member says is of the moment of
+//! its page. A collection that changes as often as [`TRIES`] in a row is told as it was met: each
+//! member once, though one that came or went meanwhile may lack or be there.
 
 use crate::client::{self, Client};
 use crate::output::Problem;
 use control::api::{Array, Job, KnownDrive, Status};
 use control::names;
+use redfish::etag;
 use redfish::read::{self, Fetched};
 use redfish::service::uri;
 use redfish::told::Found;
 use serde_json::{Value, json};
 
+/// Members of a page. The daemon may find that too many: then half as many are asked for.
+const PAGE: usize = 512;
+
+/// How often a collection that changes meanwhile is read again.
+const TRIES: usize = 8;
+
 /// A collection with what it contains.
 async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
-    client.get(&format!("{collection}?$expand=.")).await
+    let mut size = PAGE;
+    for _ in 1..TRIES {
+        let (whole, is_one) = pages(client, collection, &mut size).await?;
+        if is_one {
+            return Ok(whole);
+        }
+    }
+    Ok(pages(client, collection, &mut size).await?.0)
+}
+
+/// All pages as one collection, each member once, and whether all are of the same collection.
+async fn pages(
+    client: &Client,
+    collection: &str,
+    size: &mut usize,
+) -> Result<(Value, bool), Problem> {
+    let mut whole = page(client, collection, 0, size).await?;
+    let tag = whole.get(etag::PROPERTY).cloned();
+    let (mut asked, mut is_one) = (*size, true);
+    let mut found = members(&mut whole);
+    loop {
+        let count = whole.get("Members@odata.count").and_then(Value::as_u64).unwrap_or(0);
+        if count <= asked as u64 || !is_one {
+            break;
+        }
+        let mut more = page(client, collection, asked, size).await?;
+        is_one = more.get(etag::PROPERTY) == tag.as_ref();
+        found.append(&mut members(&mut more));
+        asked += *size;
+    }
+    if let Some(whole) = whole.as_object_mut() {
+        whole.insert("Members".to_owned(), Value::Array(found));
+    }
+    Ok((whole, is_one))
+}
+
+/// A page, which `size` makes smaller where it is too large.
+async fn page(
+    client: &Client,
+    collection: &str,
+    skip: usize,
+    size: &mut usize,
+) -> Result<Value, Problem> {
+    loop {
+        let uri = format!("{collection}?$expand=.&$skip={skip}&$top={size}");
+        match client.get(&uri).await {
+            Err(problem) if problem.is_too_large() && *size > 1 => *size /= 2,
+            other => return other,
+        }
+    }
+}
+
+/// Takes the members out of a collection.
+fn members(collection: &mut Value) -> Vec<Value> {
+    match collection.get_mut("Members").map(Value::take) {
+        Some(Value::Array(all)) => all,
+        _ => Vec::new(),
+    }
 }
 
 /// What is fetched of arrays besides themselves.
