@@ -169,6 +169,9 @@ async fn confirm_and_act(
     let mut confirmed = !required;
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
+        if let Some(error) = planned.refusal() {
+            return Err(refused(manager, error));
+        }
         if planned.destroys() {
             let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
