@@ -18,6 +18,7 @@ use redfish::read::{self, Fetched};
 use redfish::service::uri;
 use redfish::told::Found;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Members of a page. The daemon may find that too many: then half as many are asked for.
 const PAGE: usize = 512;
@@ -29,38 +30,43 @@ const TRIES: usize = 8;
 async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
     let mut size = PAGE;
     for _ in 1..TRIES {
-        let (whole, is_one) = pages(client, collection, &mut size).await?;
-        if is_one {
+        if let Some(whole) = pages(client, collection, &mut size, false).await? {
             return Ok(whole);
         }
     }
-    Ok(pages(client, collection, &mut size).await?.0)
+    Ok(pages(client, collection, &mut size, true).await?.unwrap_or_default())
 }
 
-/// All pages as one collection, each member once, and whether all are of the same collection.
+/// All pages as one collection, each member once; none if they are not of the same collection,
+/// unless that is to be taken.
 async fn pages(
     client: &Client,
     collection: &str,
     size: &mut usize,
-) -> Result<(Value, bool), Problem> {
+    or_changed: bool,
+) -> Result<Option<Value>, Problem> {
     let mut whole = page(client, collection, 0, size).await?;
     let tag = whole.get(etag::PROPERTY).cloned();
-    let (mut asked, mut is_one) = (*size, true);
     let mut found = members(&mut whole);
-    loop {
-        let count = whole.get("Members@odata.count").and_then(Value::as_u64).unwrap_or(0);
-        if count <= asked as u64 || !is_one {
-            break;
-        }
+    let (mut asked, mut count) = (*size, count(&whole));
+    while asked < count {
         let mut more = page(client, collection, asked, size).await?;
-        is_one = more.get(etag::PROPERTY) == tag.as_ref();
-        found.append(&mut members(&mut more));
+        if more.get(etag::PROPERTY) != tag.as_ref() && !or_changed {
+            return Ok(None);
+        }
         asked += *size;
+        count = self::count(&more);
+        found.append(&mut members(&mut more));
     }
+    let mut seen = BTreeSet::new();
+    found.retain(|one| {
+        let uri = one.get("@odata.id").and_then(Value::as_str);
+        uri.is_none_or(|uri| seen.insert(uri.to_owned()))
+    });
     if let Some(whole) = whole.as_object_mut() {
         whole.insert("Members".to_owned(), Value::Array(found));
     }
-    Ok((whole, is_one))
+    Ok(Some(whole))
 }
 
 /// A page, which `size` makes smaller where it is too large.
@@ -70,13 +76,20 @@ async fn page(
     skip: usize,
     size: &mut usize,
 ) -> Result<Value, Problem> {
-    loop {
+    while *size > 1 {
         let uri = format!("{collection}?$expand=.&$skip={skip}&$top={size}");
-        match client.get(&uri).await {
-            Err(problem) if problem.is_too_large() && *size > 1 => *size /= 2,
-            other => return other,
+        if let Some(page) = client.get_unless_too_large(&uri).await? {
+            return Ok(page);
         }
+        *size /= 2;
     }
+    client.get(&format!("{collection}?$expand=.&$skip={skip}&$top=1")).await
+}
+
+/// How many members a collection has, those of other pages included.
+fn count(collection: &Value) -> usize {
+    let count = collection.get("Members@odata.count").and_then(Value::as_u64).unwrap_or(0);
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// Takes the members out of a collection.
@@ -182,3 +195,7 @@ pub fn link(uri: &str) -> Value {
 pub fn links(uris: &[String]) -> Value {
     uris.iter().map(|uri| link(uri)).collect()
 }
+
+#[cfg(test)]
+#[path = "fetch_tests.rs"]
+mod tests;
