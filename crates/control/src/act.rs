@@ -8,7 +8,7 @@
 //!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
 //!   holds something by then.
 
-use crate::api::{self, Error};
+use crate::api::{self, Error, NamedDrive, PlannedDrive};
 use crate::caller::Caller;
 use crate::confirm::{Asked, LIFE};
 use crate::manager::Manager;
@@ -156,7 +156,9 @@ async fn confirm_and_act(
     token: Option<&str>,
 ) -> Result<Done, Refusal> {
     let required = manager.confirm.is_required();
-    let alone = required && change.may_destroy(&manager.view());
+    // Who sends a token means what was planned, though it may destroy nothing by now.
+    let is_planned = token.is_some();
+    let alone = required && (is_planned || change.may_destroy(&manager.view()));
     // To the end of the change. Who names a state has nobody beside them who could change it.
     let alone_with = alone || !conditions.is_empty();
     let _array = match change.array() {
@@ -172,7 +174,7 @@ async fn confirm_and_act(
         if let Some(error) = planned.refusal() {
             return Err(refused(manager, error));
         }
-        if planned.destroys() {
+        if planned.destroys() || is_planned {
             let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
             confirmed = true;
@@ -187,8 +189,9 @@ async fn confirm_and_act(
 
 /// A drive that held nothing when it was planned is not overwritten if it holds something by now.
 fn keep_to(change: &mut Change, planned: &Planned) {
-    let held = |path: &String| {
-        planned.plan.drives.iter().any(|drive| drive.path == *path && drive.destroys.is_some())
+    let held = |named: &NamedDrive| {
+        let same = |drive: &PlannedDrive| drive.path == named.path && drive.destroys.is_some();
+        planned.plan.drives.iter().any(same)
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {

@@ -59,6 +59,7 @@ mod snapshot;
 mod stall;
 mod starting;
 pub mod stream;
+mod usage;
 
 pub use redfish::view as api;
 pub use served::check_export;
