@@ -49,3 +49,7 @@ impl Caller {
         Self { name: format!("uid:{user}"), role: Role::Administrator, from: "socket".to_owned() }
     }
 }
+
+#[cfg(test)]
+#[path = "roles_tests.rs"]
+mod tests;
