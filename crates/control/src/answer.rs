@@ -19,7 +19,7 @@ use redfish::error::{Base, Refusal};
 use redfish::etag;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Resource, Route};
-use redfish::{schema, service};
+use redfish::{openapi, schema, service};
 use std::sync::Arc;
 
 /// Answers a request.
@@ -123,6 +123,8 @@ fn read(view: &View, found: &Match, query: &str, path: &str) -> Result<Told, Ref
     let body = match found.route.resource {
         Resource::Metadata => Body::Xml(schema::metadata()),
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
+        // JSON is YAML (YAML 1.2, section 1.2).
+        Resource::OpenApiYaml => Body::Yaml(openapi::document().to_string()),
         _ => {
             let resource = service::render(view, found).ok_or_else(missing)?;
             let other = |uri: &str| service::render(view, &routes::find(uri)?);

@@ -55,3 +55,7 @@ impl Caller {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "roles_tests.rs"]
+mod tests;
