@@ -74,10 +74,7 @@ pub fn has_stranger(path: &str) -> Error {
 
 /// A drive, or what it holds, changed after a person agreed to overwrite it.
 pub(crate) fn changed_drive(path: &str) -> Error {
-    Error::refused(
-        format!("{path} was written since it was agreed to overwrite it"),
-        "see what it holds with: palisade drive list; then repeat the command",
-    )
+    Error::new(&say::DRIVE_CHANGED, &[&path])
 }
 
 /// The arrays that people may mean.

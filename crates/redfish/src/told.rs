@@ -3,7 +3,7 @@
 //! | Request | Answer |
 //! |---|---|
 //! | any, with `Palisade-Plan: only` | 200, [`Planned`] |
-//! | one that destroys data, without the token of its plan | 403 or 412; [`Planned`] beside `error` |
+//! | one that destroys data, without its token | 403 or 412; [`Planned`] beside `error` |
 //! | DELETE of a pool whose records may come back | 200, [`Left`] |
 //! | `PalisadeDrive.Wipe` | 200, [`Wiped`] |
 //! | `PalisadeStorage.FindDrives` | 200, [`Found`] |

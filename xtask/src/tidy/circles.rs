@@ -26,6 +26,7 @@ const ROWS: &Rows = &[
         &[
             &[
                 "config",
+                "holds",
                 "lookup",
                 "mute",
                 "nameplate",
@@ -41,8 +42,10 @@ const ROWS: &Rows = &[
             &["exports"],
             &["convert", "inventory", "look", "probe"],
             &["names", "snapshot"],
+            &["confirm"],
+            &["plan"],
             &["claims", "manager"],
-            &["changes", "renewal", "served", "starting"],
+            &["changes", "planning", "renewal", "served", "starting"],
             &["act"],
             &["answer"],
             &["server"],

@@ -144,6 +144,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         ENGINE,
     ),
     (
+        "crates/control/src/inventory.rs",
+        "a_drive_that_was_written_since_it_was_seen_is_not_the_one_that_was_agreed_to",
+        &["DriveChanged"],
+    ),
+    (
         "crates/redfish/src/messages_tests.rs",
         "an_error_of_any_text_has_a_name_that_is_not_explained",
         &["Failed", "Usage", "Refused"],

@@ -45,6 +45,11 @@ messages! { DRIVES:
         "try again once its serial number is in /sys",
         "A drive is told from others by what the kernel knows of it without asking it. As long as \
          that is missing, it is not certain that the drive at this path is the one that was meant.";
+    DRIVE_CHANGED: "DriveChanged" Refused Daemon [Text("PATH")]
+        "%1 was written since it was agreed to overwrite it",
+        "see what it holds with: palisade drive list; then repeat the command",
+        "What a drive holds is shown before it is overwritten. Before the drive was taken for the \
+         change it was looked at again, and it was not as it had been shown.";
     DRIVE_OF_ARRAY: "DriveOfArray" Refused Daemon [Text("PATH"), Number("SLOT"), Text("ARRAY")]
         "%1 is in use: slot %2 of array \"%3\"",
         "use another drive",
