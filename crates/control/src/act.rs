@@ -22,6 +22,7 @@ use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
 use redfish::etag::{self, Conditions};
+use redfish::messages as say;
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
@@ -74,7 +75,7 @@ pub async fn carry_out(
             confirm_and_act(&manager, change, of, &asked, token.as_deref()).await
         }
     });
-    let stopping = || Error::failed("the daemon is stopping", "start it again");
+    let stopping = || Error::new(&say::STOPPING, &[]);
     let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
     let view = manager.view();
     let resource = |uri: &str| {

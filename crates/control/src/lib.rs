@@ -32,7 +32,7 @@ mod connection;
 mod convert;
 mod data;
 mod exports;
-mod failure;
+pub mod failure;
 mod gpu;
 mod holds;
 mod http;

@@ -20,6 +20,7 @@ use crate::{api, check_export, convert, failure, names};
 use engine::manage::command::ManageError;
 use engine::manage::plan::check_name;
 use redfish::change::{Change, JobAction};
+use redfish::messages as say;
 use units::{Slot, format_size};
 
 /// What a look at the drives of a change gave.
@@ -65,10 +66,7 @@ impl Planned {
 pub fn holds_foreign(drive: &PlannedDrive) -> Error {
     let PlannedDrive { path, serial, destroys, .. } = drive;
     let what = destroys.as_deref().unwrap_or("something");
-    Error::refused(
-        format!("{path} (serial {serial}) holds {what}"),
-        format!("use another drive, or destroy what it holds with: --overwrite {path}"),
-    )
+    Error::new(&say::DRIVE_HOLDS_DATA, &[path, serial, &what])
 }
 
 /// Makes the plan of a change.

@@ -13,5 +13,6 @@ mod guest;
 mod hung;
 mod kill;
 mod memory;
+mod messages;
 mod redfish;
 mod wide;

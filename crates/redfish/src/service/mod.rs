@@ -19,6 +19,7 @@ mod fabrics;
 mod jobs;
 mod machine;
 mod pools;
+mod registries;
 mod root;
 pub mod uri;
 mod volumes;
@@ -76,6 +77,9 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchemaText => schema::json(found.id(1)),
         R::OpenApi | R::OpenApiYaml => Some(openapi::document()),
         R::StorageActionInfo | R::PoolActionInfo | R::DriveActionInfo => actions::info(view, found),
+        R::Registries => Some(registries::all()),
+        R::Registry => registries::file(id),
+        R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
