@@ -5,6 +5,7 @@
 //!   asked there, done and answered.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `state`: what is kept beside the drives.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
@@ -52,6 +53,7 @@ pub mod server;
 mod snapshot;
 mod stall;
 mod starting;
+pub mod state;
 pub mod stream;
 
 pub use redfish::view as api;
