@@ -41,26 +41,29 @@ impl Done {
 /// Carries a change out.
 pub async fn carry_out(
     manager: &Arc<Manager>,
-    _caller: &Caller,
+    caller: &Caller,
     found: &Match,
     method: Method,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Told, Refusal> {
-    let plan_only = plans_only(headers)?;
-    if plan_only && found.route.resource != Resource::Pools {
-        return Err(Refusal::base(&Base::HEADER_INVALID, &[told::PLAN_HEADER]));
-    }
-    let change = change::parse(&manager.view(), found, method, body, plan_only)?;
+    let request = words(method, found);
+    let wanted = wanted(manager, found, method, headers, body);
+    let change = match wanted {
+        Ok(change) => change,
+        Err(refusal) => {
+            manager.audit().refused(caller, &request, "", &refusal).await;
+            return Err(refusal);
+        }
+    };
     // Whoever asked may go meanwhile.
     let work = tokio::spawn({
-        let manager = manager.clone();
-        async move { act(&manager, change).await }
+        let (manager, caller) = (manager.clone(), caller.clone());
+        async move { noted(&manager, &caller, &request, change).await }
     });
     let stopping = || Error::failed("the daemon is stopping", "start it again");
-    let outcome = work.await.unwrap_or_else(|_| Err(stopping()));
+    let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
     let view = manager.view();
-    let done = outcome.map_err(|error| Refusal::from(change::with_names(&view, error)))?;
     let resource = |uri: &str| {
         let found = routes::find(uri)?;
         service::render(&view, &found)
@@ -76,6 +79,55 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// A request in the words of the audit log.
+pub fn words(method: Method, found: &Match) -> String {
+    let method = match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
+        Method::Patch => "PATCH",
+        Method::Delete => "DELETE",
+    };
+    format!("{method} {}", found.uri())
+}
+
+/// The change that is asked for.
+fn wanted(
+    manager: &Manager,
+    found: &Match,
+    method: Method,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Change, Refusal> {
+    let plan_only = plans_only(headers)?;
+    if plan_only && found.route.resource != Resource::Pools {
+        return Err(Refusal::base(&Base::HEADER_INVALID, &[told::PLAN_HEADER]));
+    }
+    change::parse(&manager.view(), found, method, body, plan_only)
+}
+
+/// Does it, between two lines of the audit log.
+async fn noted(
+    manager: &Arc<Manager>,
+    caller: &Caller,
+    request: &str,
+    change: Change,
+) -> Result<Done, Refusal> {
+    let open = match change.is_noted() {
+        true => {
+            let what = change.words(&manager.view());
+            Some(manager.audit().begin(caller, request, &what).await)
+        }
+        false => None,
+    };
+    let outcome = act(manager, change).await;
+    let told = |error| Refusal::from(change::with_names(&manager.view(), error));
+    let outcome = outcome.map_err(told);
+    if let Some(open) = open {
+        open.end(outcome.as_ref().map(drop));
+    }
+    outcome
 }
 
 /// Whether only a plan is asked for.
@@ -141,12 +193,26 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
             let api::Wiped { held, .. } = manager.wipe(&request).await?;
             Ok(Done::says(&told::Wiped { held }))
         }
+        Change::VerifyLog => verify_log(manager).await,
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
         }
     }
+}
+
+/// Follows the audit log's chain, on a thread of its own.
+async fn verify_log(manager: &Manager) -> Result<Done, Error> {
+    let audit = manager.audit().clone();
+    let found = tokio::task::spawn_blocking(move || audit.verify()).await;
+    let failed = |why: String| {
+        let text = format!("the audit log can't be read: {why}");
+        Error::failed(text, "check the file system of the state directory")
+    };
+    let found = found.map_err(|error| failed(error.to_string()))?;
+    let found = found.map_err(|error| failed(error.to_string()))?;
+    Ok(Done::says(&told::Verified::from(found)))
 }
 
 /// Creates an array and a volume in it: both, or neither.

@@ -64,14 +64,24 @@ async fn told(
     let method = method.ok_or_else(Refusal::not_allowed)?;
     let caller = asked.extensions().get::<Peer>().map(Caller::of).ok_or_else(Refusal::internal)?;
     let privilege = found.route.privilege(method).filter(|privilege| caller.role.may(*privilege));
-    privilege.ok_or_else(|| Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]))?;
+    if privilege.is_none() {
+        let refusal = Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]);
+        manager.audit().refused(&caller, &act::words(method, &found), "", &refusal).await;
+        return Err(refusal);
+    }
     let wanted = asked.headers().get(ODATA_VERSION);
     if wanted.is_some_and(|wanted| wanted != VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
     }
     let query = asked.uri().query().unwrap_or_default();
     match method {
-        Method::Get => read(&manager.view(), &found, query, path),
+        Method::Get => {
+            if matches!(found.route.resource, Resource::AuditEntries | Resource::AuditEntry) {
+                // Lines come between two views.
+                manager.refresh();
+            }
+            read(&manager.view(), &found, query, path)
+        }
         _ => {
             if !query.is_empty() {
                 return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));

@@ -1,5 +1,5 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `drive_wait_ms`, `parity` and `parity_check`.
+//! `drive_wait_ms`, `parity`, `parity_check` and `state`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -47,6 +47,8 @@ pub struct Config {
     /// One job of so many that a GPU did is done by the CPU too and compared; 0: none.
     #[serde(default = "usual_check")]
     pub parity_check: u32,
+    /// The state directory ([`crate::state`]).
+    pub state: Option<PathBuf>,
 }
 
 fn usual_check() -> u32 {
@@ -127,12 +129,13 @@ mod tests {
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
                     drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
-                    parity_check = 16\n";
+                    parity_check = 16\nstate = \"/s\"\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
         assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
         assert_eq!(config.drive_wait_ms, 0);
         assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
+        assert_eq!(config.state, Some("/s".into()));
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
 
@@ -146,6 +149,7 @@ mod tests {
             drive_wait_ms: 30_000,
             parity: Placement::Auto,
             parity_check: 1024,
+            state: None,
         };
         assert_eq!(Config::parse(""), Ok(config));
     }

@@ -5,7 +5,8 @@
 //!   asked there, done and answered.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
-//! - `state`: what is kept beside the drives.
+//! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
+//!   daemon takes from its configuration.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
@@ -22,6 +23,7 @@
 mod act;
 mod address;
 mod answer;
+pub mod audit;
 mod caller;
 mod changes;
 mod claims;

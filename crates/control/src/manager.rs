@@ -8,6 +8,7 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::api::{self, Error};
+use crate::audit::Audit;
 use crate::claims::{Taken, paths_of};
 use crate::convert;
 use crate::data::Data;
@@ -18,6 +19,7 @@ use crate::inventory::{Inventory, Known};
 use crate::names::{self, is_called, one_of};
 use crate::next::{self, Idle, Refused};
 use crate::snapshot::Snapshot;
+use crate::state::State;
 use drives::SharedDrive;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
@@ -55,7 +57,9 @@ pub struct Manager {
     pub(crate) looking_up: Mutex<Vec<Weak<()>>>,
     /// Held by who looks at drives or reserves them.
     pub(crate) looking: tokio::sync::Mutex<()>,
-    pub(crate) patterns: Vec<String>,
+    patterns: Mutex<Vec<String>>,
+    pub(crate) audit: Audit,
+    state: Option<Arc<State>>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
@@ -86,12 +90,40 @@ impl Manager {
             memory,
             inventory: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
-            patterns,
+            patterns: Mutex::new(patterns),
+            audit: Audit::in_memory(None),
+            state: None,
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
             ending: watch::Sender::new(false),
         }
+    }
+
+    /// Keeps what is not on the drives in a state directory, if there is one, and its log.
+    #[must_use]
+    pub fn keeping(self, state: Option<Arc<State>>, audit: Audit) -> Self {
+        Self { state, audit, ..self }
+    }
+
+    /// The state directory, if there is one.
+    pub fn state(&self) -> Option<&Arc<State>> {
+        self.state.as_ref()
+    }
+
+    /// The audit log.
+    pub const fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Where drives may be.
+    pub(crate) fn patterns(&self) -> Vec<String> {
+        self.patterns.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Drives may be elsewhere from now on; those that are in use stay so.
+    pub(crate) fn look_at(&self, patterns: Vec<String>) {
+        *self.patterns.lock().unwrap_or_else(|e| e.into_inner()) = patterns;
     }
 
     pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {
@@ -157,6 +189,7 @@ impl Manager {
         let mut status = api::Status {
             ready,
             arrays: self.arrays_of(running),
+            state: self.audit.kept(),
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
@@ -508,8 +541,7 @@ fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
         ready: false,
         parity: parity.status(),
         memory,
-        arrays: Vec::new(),
-        next: Vec::new(),
+        ..api::Status::default()
     }
 }
 

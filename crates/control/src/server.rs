@@ -14,13 +14,15 @@
 
 use crate::address;
 use crate::answer;
-use crate::api::{self, Error};
+use crate::api::{self, Ending, Error};
+use crate::audit::Audit;
 use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
 use crate::http;
 use crate::manager::Manager;
 use crate::memory;
+use crate::state::{self, State};
 use engine::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
@@ -89,7 +91,9 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let started = data::start(config.cores, settings, parity.clone());
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let manager = Arc::new(Manager::new(data, parity, memory, config.drives));
+    let (state, audit) = keep(config.state.as_deref());
+    let manager = Manager::new(data, parity, memory, config.drives).keeping(state, audit);
+    let manager = Arc::new(manager);
     let server = tokio::spawn(http::serve(listener, {
         let manager = manager.clone();
         move |asked| {
@@ -131,6 +135,8 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     keeping.abort();
     report(&problems);
     server.abort();
+    manager.audit().say("the daemon ends", Ending::Ok);
+    manager.audit().close();
     if !cores.stop() {
         runtime::say(format_args!(
             "palisade: a drive does not answer: this process stays until it does, and keeps only \
@@ -139,6 +145,26 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
         ));
     }
     Ok(problems)
+}
+
+/// Opens the state directory, if there is to be one, and the audit log. Arrays are served without
+/// it, too: whoever can't reach their data has the greater harm.
+fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
+    let variable = std::env::var_os(state::VARIABLE);
+    let Some(dir) = state::place(configured, variable.as_deref()) else {
+        return (None, Audit::in_memory(None));
+    };
+    let opened = State::open(&dir).and_then(|state| {
+        let audit = Audit::open(&state)?;
+        Ok((state, audit))
+    });
+    match opened {
+        Ok((state, audit)) => (Some(Arc::new(state)), audit),
+        Err(error) => {
+            report(core::slice::from_ref(&error));
+            (None, Audit::in_memory(Some(error.error)))
+        }
+    }
 }
 
 /// Tests the parity kernels and picks one, before anything depends on it.

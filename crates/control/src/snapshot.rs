@@ -124,8 +124,7 @@ impl Snapshot {
         let since = now();
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let server = Server { name, uuid: service_uuid().to_string(), now: since, since };
-        let (drives, jobs) = (Vec::new(), Vec::new());
-        let view = View { server, status, drives, jobs };
+        let view = View { server, status, ..View::default() };
         let jobs = Jobs::new(|| random_uuid().to_string());
         let told = Told { feed: None, arrays: Vec::new(), jobs };
         let (asking, news, behind) = Default::default();

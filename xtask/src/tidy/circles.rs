@@ -24,12 +24,15 @@ const ROWS: &Rows = &[
     (
         "control",
         &[
-            &["config", "lookup", "nameplate", "pattern", "reply", "stall", "stream"],
-            &["address", "failure", "gpu", "http", "jobs", "memory", "next"],
+            &["config", "lookup", "nameplate", "pattern", "peer", "reply", "stall", "stream"],
+            &["address", "caller", "failure", "gpu", "http", "jobs", "memory", "next", "state"],
+            &["audit/chain"],
+            &["audit/files"],
             &["connection", "data", "nvme"],
             &["exports"],
             &["convert", "inventory", "look", "probe"],
             &["names", "snapshot"],
+            &["audit"],
             &["claims", "manager"],
             &["changes", "renewal", "served", "starting"],
             &["act"],
