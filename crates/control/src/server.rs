@@ -92,7 +92,8 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let (state, audit) = keep(config.state.as_deref());
-    let manager = Manager::new(data, parity, memory, config.drives).keeping(state, audit);
+    let manager =
+        Manager::new(data, parity, memory, config.drives, config.confirm).keeping(state, audit);
     let manager = Arc::new(manager);
     let server = tokio::spawn(http::serve(listener, {
         let manager = manager.clone();

@@ -5,6 +5,7 @@
 //! that concerns HTTP, URIs and properties is told by messages of DMTF's `Base` registry, in words
 //! of our own. [`read`] turns a body back into an [`Error`].
 
+use crate::told::Planned;
 use crate::view::{Error, ErrorCode};
 use serde_json::{Value, json};
 
@@ -317,6 +318,25 @@ impl Message {
     }
 }
 
+/// Why a change that destroys data is not done yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unconfirmed {
+    /// It came without a token.
+    NotAsked,
+    /// There is no such token.
+    Unknown,
+    /// Its token was used.
+    Used,
+    /// Its token is too old.
+    Expired,
+    /// Its token was given to somebody else.
+    OtherCaller,
+    /// Its token was given for another request.
+    OtherRequest,
+    /// What it is about is no longer as it was planned.
+    Outdated,
+}
+
 /// Why a request is answered with an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
@@ -324,12 +344,14 @@ pub struct Refusal {
     pub status: u16,
     /// Why: one reason at least.
     pub messages: Vec<Message>,
+    /// What the body says beside: an object, if anything.
+    pub beside: Option<Value>,
 }
 
 impl Refusal {
     /// For a reason that the `Base` registry has.
     pub fn base(base: &Base, args: &[&str]) -> Self {
-        Self { status: base.status, messages: vec![Message::base(base, args)] }
+        Self { status: base.status, messages: vec![Message::base(base, args)], beside: None }
     }
 
     /// With the path of the property that it is about, such as `#/Links/Drives/0`.
@@ -357,11 +379,44 @@ impl Refusal {
         self
     }
 
+    /// A change that destroys data is not done, but planned: its plan is told beside the reason.
+    pub fn planned(why: Unconfirmed, planned: &Planned) -> Self {
+        let (name, status, text) = match why {
+            Unconfirmed::NotAsked => {
+                ("ConfirmationRequired", 403, "The change destroys data, and nobody confirmed it.")
+            }
+            Unconfirmed::Unknown => {
+                ("ConfirmationNotValid", 403, "The token was not given for this daemon's changes.")
+            }
+            Unconfirmed::Used => ("ConfirmationNotValid", 403, "The token was used before."),
+            Unconfirmed::Expired => ("ConfirmationNotValid", 403, "The token is too old."),
+            Unconfirmed::OtherCaller => {
+                ("ConfirmationNotValid", 403, "The token was given to somebody else.")
+            }
+            Unconfirmed::OtherRequest => {
+                ("ConfirmationNotValid", 403, "The token was given for another request.")
+            }
+            Unconfirmed::Outdated => {
+                ("PlanChanged", 412, "What the change is about is no longer as it was planned.")
+            }
+        };
+        let message = Message {
+            id: format!("{PALISADE}{name}"),
+            text: text.to_owned(),
+            args: Vec::new(),
+            resolution: "Read the plan; to carry it out, send the request again with its token in \
+                         the header Palisade-Confirm."
+                .to_owned(),
+            related: Vec::new(),
+        };
+        Self { status, messages: vec![message], beside: serde_json::to_value(planned).ok() }
+    }
+
     /// The reasons of several refusals in one; none if there are none.
     pub fn all(refusals: Vec<Self>) -> Option<Self> {
         let status = refusals.first()?.status;
         let messages = refusals.into_iter().flat_map(|one| one.messages).collect();
-        Some(Self { status, messages })
+        Some(Self { status, messages, beside: None })
     }
 
     /// There is nothing at this URI.
@@ -391,7 +446,11 @@ impl Refusal {
             _ => (format!("{BASE}{}", Base::GENERAL.name), Base::GENERAL.text.to_owned()),
         };
         let messages: Vec<Value> = self.messages.iter().map(Message::to_json).collect();
-        json!({ "error": { "code": code, "message": text, INFO: messages } })
+        let mut body = json!({ "error": { "code": code, "message": text, INFO: messages } });
+        if let (Some(body), Some(Value::Object(beside))) = (body.as_object_mut(), &self.beside) {
+            body.extend(beside.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        body
     }
 }
 
@@ -409,7 +468,7 @@ impl From<&Error> for Refusal {
             resolution: error.hint.clone(),
             related: Vec::new(),
         };
-        Self { status: status(error.code), messages: vec![message] }
+        Self { status: status(error.code), messages: vec![message], beside: None }
     }
 }
 
@@ -428,7 +487,9 @@ pub fn body(error: &Error) -> Value {
 fn code(id: &str, status: u16) -> ErrorCode {
     match id.strip_prefix(PALISADE) {
         Some("Usage") => ErrorCode::Usage,
-        Some("Refused") => ErrorCode::Refused,
+        Some("Refused" | "ConfirmationRequired" | "ConfirmationNotValid" | "PlanChanged") => {
+            ErrorCode::Refused
+        }
         Some(_) => ErrorCode::Failed,
         None if status == 400 => ErrorCode::Usage,
         None if status == 401 || status == 403 => ErrorCode::Refused,

@@ -483,3 +483,74 @@ fn a_client_beyond_the_limit_is_told_so() {
     drop(all);
     daemon.stop();
 }
+
+#[test]
+fn a_change_of_what_is_no_longer_so_is_refused() {
+    let mut place = Place::new("redfish: ETags", 16);
+    let drives = place.drives(3);
+    let daemon = Daemon::start(&place, 1);
+    let made = ask(&place, "POST", POOLS, &pool(&place, "tank", "RAID5", &drives));
+    let pool = made.header("location").to_owned();
+    assert_eq!(made.header("etag"), made.json()["@odata.etag"].as_str().expect("an ETag"));
+    let source = json!([{ "ProvidingPools": { "Members": [{ "@odata.id": pool }] } }]);
+    let body = json!({ "Name": "db", "CapacityBytes": 4 << 20, "CapacitySources": source });
+    let made = ask(&place, "POST", VOLUMES, &body);
+    let (volume, first) = (made.header("location").to_owned(), made.header("etag").to_owned());
+    assert!(first.starts_with("W/\""), "{made:?}");
+
+    let with = |method: &str, uri: &str, header: &str, body: &Value| {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let text = request(method, uri, &body).replacen("\r\n", &format!("\r\n{header}\r\n"), 1);
+        send(&place, text.as_bytes()).expect("an answer")
+    };
+    let known = with("GET", &volume, &format!("If-None-Match: \"x\", {first}"), &Value::Null);
+    assert_eq!((known.status, known.header("etag"), &*known.body), (304, &*first, ""));
+    let head = with("HEAD", &volume, "x: y", &Value::Null);
+    assert_eq!((head.status, head.header("etag"), &*head.body), (200, &*first, ""));
+    assert!(head.header("content-length").parse::<usize>().is_ok_and(|length| length > 100));
+    let query = ask(&place, "GET", &format!("{VOLUMES}?$expand=."), &Value::Null);
+    assert_eq!(
+        (query.header("etag"), &query.json()["Members"][0]["@odata.etag"]),
+        ("", &json!(first))
+    );
+
+    // Two read it; one changes it.
+    let grow = |tag: &str, bytes: u64| {
+        with("PATCH", &volume, &format!("If-Match: {tag}"), &json!({ "CapacityBytes": bytes }))
+    };
+    let grown = grow(&first, 8 << 20);
+    let second = grown.header("etag").to_owned();
+    assert_eq!((grown.status, grown.json()["@odata.etag"] == second), (200, true), "{grown:?}");
+    assert_ne!(first, second);
+    let late = grow(&first, 12 << 20);
+    assert_eq!((late.status, late.message().as_str()), (412, "PreconditionFailed"), "{late:?}");
+    assert_eq!(get(&place, &volume)["CapacityBytes"], 8 << 20);
+    assert_eq!(grow("\"unended", 12 << 20).message(), "HeaderInvalid");
+    let gone = with("DELETE", &volume, &format!("If-Match: {first}"), &Value::Null);
+    assert_eq!(gone.status, 412, "{gone:?}");
+
+    // Of several that come at once one is the first.
+    let (grow, second) = (&grow, &second);
+    let told: Vec<u16> = thread::scope(|scope| {
+        let asks = (0..8).map(|more| scope.spawn(move || grow(second, (12 + more) << 20).status));
+        asks.collect::<Vec<_>>().into_iter().map(|one| one.join().expect("asked")).collect()
+    });
+    assert_eq!(told.iter().filter(|status| **status == 200).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|status| **status == 412).count(), 7, "{told:?}");
+
+    // What an action and a new volume are held against is the array and the collection.
+    let scrub = format!("{pool}/Actions/Oem/PalisadeStoragePool.Scrub");
+    let stale = with("POST", &scrub, &format!("If-Match: {first}"), &json!({}));
+    assert_eq!(stale.status, 412, "{stale:?}");
+    let tag = get(&place, VOLUMES)["@odata.etag"].as_str().expect("an ETag").to_owned();
+    let more = json!({ "Name": "log", "CapacityBytes": 4 << 20, "CapacitySources": source });
+    let made = with("POST", VOLUMES, &format!("If-Match: {tag}"), &more);
+    assert_eq!(made.status, 201, "{made:?}");
+    let third = json!({ "Name": "wal", "CapacityBytes": 4 << 20, "CapacitySources": source });
+    assert_eq!(with("POST", VOLUMES, &format!("If-Match: {tag}"), &third).status, 412);
+    assert_eq!(with("DELETE", made.header("location"), "If-Match: *", &Value::Null).status, 204);
+    assert_eq!(with("DELETE", "/redfish/v1/Chassis", "If-Match: *", &Value::Null).status, 405);
+    let nothing = with("DELETE", &format!("{VOLUMES}/x"), "If-Match: \"a\"", &Value::Null);
+    assert_eq!(nothing.status, 404, "{nothing:?}");
+    daemon.stop();
+}
