@@ -54,6 +54,7 @@ mod peer;
 mod plan;
 mod planning;
 pub mod probe;
+mod reload;
 mod renewal;
 mod reply;
 mod served;

@@ -532,3 +532,25 @@ fn whatever_is_cut_or_mangled_is_refused_or_taken() {
         }
     }
 }
+
+#[test]
+fn changes_have_words_for_the_audit_log() {
+    let view = view();
+    let said = |change: Result<Change, Refusal>| change.expect("read").words(&view);
+    let pool = |id: &str, action: &str, body: &Value| {
+        said(post(&format!("StoragePools/{id}/Actions/Oem/PalisadeStoragePool.{action}"), body))
+    };
+    assert_eq!(pool("aaaa-1", "Stop", &json!({})), "stop array tank (aaaa-1)");
+    assert_eq!(
+        pool("bbbb-2", "Assemble", &json!({"AcceptLoss": true})),
+        "assemble array twin (bbbb-2), accept loss"
+    );
+    let body = json!({"Slot": 1, "With": drive_link("b"), "Overwrite": [drive_link("b")]});
+    let words = pool("aaaa-1", "ReplaceDrive", &body);
+    assert!(words.starts_with("replace slot 1 of array tank (aaaa-1) with"), "{words}");
+    assert!(words.contains("/dev/b, overwrite"), "{words}");
+    let cancel = Change::Job { id: "j1".into(), action: JobAction::Cancel };
+    assert!(cancel.words(&view).starts_with("cancel task "), "{}", cancel.words(&view));
+    assert!(cancel.is_noted());
+    assert!(!Change::VerifyLog.is_noted());
+}

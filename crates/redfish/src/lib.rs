@@ -11,7 +11,7 @@
 //! - [`schema`]: what describes the resources.
 
 pub mod change;
-mod dates;
+pub mod dates;
 pub mod error;
 pub mod etag;
 mod inspected;

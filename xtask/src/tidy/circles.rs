@@ -24,8 +24,9 @@ const ROWS: &Rows = &[
     (
         "control",
         &[
-            &["config", "lookup", "nameplate", "pattern", "peer", "reply", "stall", "stream"],
+            &["lookup", "nameplate", "pattern", "peer", "reply", "stall", "stream"],
             &["address", "caller", "failure", "gpu", "http", "jobs", "memory", "next", "state"],
+            &["config"],
             &["audit/chain"],
             &["audit/files"],
             &["connection", "data", "nvme"],
@@ -35,6 +36,7 @@ const ROWS: &Rows = &[
             &["audit"],
             &["claims", "manager"],
             &["changes", "renewal", "served", "starting"],
+            &["reload"],
             &["act"],
             &["answer"],
             &["server"],
