@@ -218,7 +218,9 @@ async fn confirm_and_act(
     note: &mut Note<'_>,
 ) -> Result<Done, Refusal> {
     let required = manager.confirm.is_required();
-    let alone = required && change.may_destroy(&manager.view());
+    // Who sends a token means what was planned, though it may destroy nothing by now.
+    let is_planned = token.is_some();
+    let alone = required && (is_planned || change.may_destroy(&manager.view()));
     // To the end of the change. Who names a state has nobody beside them who could change it.
     let alone_with = alone || !conditions.is_empty();
     let _array = match change.array() {
@@ -231,9 +233,12 @@ async fn confirm_and_act(
     let mut confirmed = !required;
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
-        if planned.destroys() {
-            let taken =
-                manager.confirm.take(token.as_deref(), asked, planned.state, Instant::now());
+        if let Some(error) = planned.refusal() {
+            return Err(refused(manager, error));
+        }
+        if planned.destroys() || is_planned {
+            let token = token.as_deref();
+            let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
             confirmed = true;
         }

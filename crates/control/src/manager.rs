@@ -199,7 +199,10 @@ impl Manager {
         let mut status = api::Status {
             ready,
             arrays: self.arrays_of(running),
-            state: self.audit.kept(),
+            state: api::Kept {
+                directory: self.state().map(|state| state.dir().display().to_string()),
+                problem: self.audit.problem(),
+            },
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());

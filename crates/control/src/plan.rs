@@ -50,10 +50,25 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Why the request would be refused, if it would.
+    pub fn refusal(&self) -> Option<Error> {
+        self.plan.drives.iter().find(|drive| drive.refused).map(holds_foreign)
+    }
+
     /// Whether data would be destroyed.
     pub fn destroys(&self) -> bool {
         !self.plan.lost.is_empty()
     }
+}
+
+/// Refuses a drive that holds something, and that nobody said may be overwritten.
+pub fn holds_foreign(drive: &PlannedDrive) -> Error {
+    let PlannedDrive { path, serial, destroys, .. } = drive;
+    let what = destroys.as_deref().unwrap_or("something");
+    Error::refused(
+        format!("{path} (serial {serial}) holds {what}"),
+        format!("use another drive, or destroy what it holds with: --overwrite {path}"),
+    )
 }
 
 /// Makes the plan of a change.
