@@ -8,7 +8,7 @@
 //!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
 //!   holds something by then.
 
-use crate::api::{self, Error};
+use crate::api::{self, Error, NamedDrive, PlannedDrive};
 use crate::audit::Open;
 use crate::caller::Caller;
 use crate::confirm::{Asked, LIFE};
@@ -256,8 +256,9 @@ async fn confirm_and_act(
 
 /// A drive that held nothing when it was planned is not overwritten if it holds something by now.
 fn keep_to(change: &mut Change, planned: &Planned) {
-    let held = |path: &String| {
-        planned.plan.drives.iter().any(|drive| drive.path == *path && drive.destroys.is_some())
+    let held = |named: &NamedDrive| {
+        let same = |drive: &PlannedDrive| drive.path == named.path && drive.destroys.is_some();
+        planned.plan.drives.iter().any(same)
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {

@@ -64,6 +64,7 @@ mod stall;
 mod starting;
 pub mod state;
 pub mod stream;
+mod usage;
 
 pub use redfish::view as api;
 pub use served::check_export;

@@ -13,12 +13,12 @@ use engine::manage::command::ManageError;
 use std::path::Path;
 
 /// Whether people who say `name` may mean this array.
-pub fn is_called(name: &str, own: &str, uuid: &str) -> bool {
+fn is_called(name: &str, own: &str, uuid: &str) -> bool {
     name == own || name.eq_ignore_ascii_case(uuid)
 }
 
 /// Makes sure that a name is that of exactly one array.
-pub(crate) fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
+fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
     match uuids {
         [] => Err(unknown_array(name)),
         [_] => Ok(()),
@@ -69,6 +69,18 @@ pub fn overwrites_other(path: &str) -> Error {
         format!("--overwrite names {path}, which is none of the drives"),
         "use --overwrite only with drives of this command",
     )
+}
+
+/// A drive that was meant is not at its path any more.
+pub fn another_drive(path: &str) -> Error {
+    let text = format!("another drive is at {path} now");
+    Error::refused(text, "see which it is with: palisade drive list; then name the one you mean")
+}
+
+/// Nobody says which drive is at a path.
+pub fn unsure_drive(path: &str) -> Error {
+    let text = format!("the kernel does not say which drive is at {path}");
+    Error::refused(text, "try again once its serial number is in /sys")
 }
 
 /// A drive that somebody has, and the daemon has not.

@@ -86,7 +86,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
         Change::CreateVolumeOnDrives { array, size_bytes } => {
             created_with_volume(array, *size_bytes, looked)?
         }
-        Change::Wipe(request) => wiped(&request.path, looked),
+        Change::Wipe(request) => wiped(&request.drive.path, looked),
         Change::FindDrives { paths } => {
             let further = match paths.is_empty() {
                 true => String::new(),
@@ -216,6 +216,13 @@ fn array_name(view: &View, job: &api::Job) -> String {
     view.array(&job.array).map_or(job.array.clone(), |array| array.name.clone())
 }
 
+/// The volume of this UUID.
+fn volume_of<'a>(array: &'a Array, uuid: &str) -> Result<&'a Volume, Error> {
+    let missing = || ManageError::NoVolume(array.name.clone(), uuid.to_owned());
+    let found = array.volumes.iter().find(|volume| volume.uuid == uuid);
+    found.ok_or_else(|| failure::told(&missing()).about(&array.name))
+}
+
 /// The plan of a change of an array that is there.
 fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error> {
     let uuid = change.array().unwrap_or_default();
@@ -247,16 +254,15 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
             steps([format!("make volume {name}/{}, {size}, which reads as zeros", request.name)])
         }
         Change::ResizeVolume { volume, request, .. } => {
-            resized(array, names::volume(array, volume)?, request.size_bytes)?
+            resized(array, volume_of(array, volume)?, request.size_bytes)?
         }
-        Change::DeleteVolume { volume, .. } => {
-            deleted_volume(array, names::volume(array, volume)?)?
-        }
+        Change::DeleteVolume { volume, .. } => deleted_volume(array, volume_of(array, volume)?)?,
         Change::CreateExport(request) => {
             check_export(request)?;
             let at = request.nbd.iter().chain(&request.nvme_tcp);
             let at: Vec<&str> = at.map(String::as_str).collect();
-            steps([format!("serve volume {name}/{} at {}", request.volume, at.join(", "))])
+            let volume = &volume_of(array, &request.volume)?.name;
+            steps([format!("serve volume {name}/{volume} at {}", at.join(", "))])
         }
         Change::DeleteExport { id } => {
             let number = id.rsplit_once(':').map(|(_, number)| number).unwrap_or_default();

@@ -25,7 +25,7 @@ impl Manager {
         &self,
         request: &api::CreateVolume,
     ) -> Result<api::Volume, Error> {
-        let array = self.named(&request.array).await?;
+        let array = self.running_array(&request.array).await?;
         let (name, bytes) = (request.name.clone(), request.size_bytes);
         let ask = |uuid, reply| Request::VolumeCreate(uuid, name, bytes, reply);
         Ok(convert::volume(&array.name, &self.ask_of(&array, ask).await?))
@@ -38,24 +38,25 @@ impl Manager {
         volume: &str,
         request: api::ResizeVolume,
     ) -> Result<api::Volume, Error> {
-        let array = self.named(array).await?;
+        let array = self.running_array(array).await?;
         let api::ResizeVolume { size_bytes: bytes, shrink } = request;
-        let now = array.volumes.iter().find(|v| v.name == volume).map_or(0, |v| v.bytes);
-        let exported = array.exports.iter().any(|e| e.volume_name == volume);
+        let uuid = volume_uuid(&array, volume)?;
+        let known = array.volumes.iter().find(|known| known.uuid == uuid);
+        let (name, now) = known.map_or((volume, 0), |known| (&known.name, known.bytes));
+        let exported = array.exports.iter().any(|export| export.volume == uuid);
         if bytes < now && bytes > 0 && !shrink {
             let lost = now - bytes;
             let exported = if exported { ", which is exported" } else { "" };
             return Err(Error::refused(
                 format!(
-                    "this destroys the last {} ({lost} bytes) of volume {}/{volume}{exported}",
+                    "this destroys the last {} ({lost} bytes) of volume {}/{name}{exported}",
                     format_size(lost),
                     array.name
                 ),
                 "to shrink the volume, repeat the command with --yes",
             ));
         }
-        let name = volume.to_owned();
-        let ask = |uuid, reply| Request::VolumeResize(uuid, name, bytes, reply);
+        let ask = |array, reply| Request::VolumeResize(array, uuid.into(), bytes, reply);
         let status = self.ask_of(&array, ask).await?;
         let key = VolumeKey { array: array.id, volume: status.uuid };
         self.exports.lock().await.resized(key);
@@ -64,11 +65,11 @@ impl Manager {
 
     /// Deletes a volume.
     pub(crate) async fn remove_volume(&self, array: &str, volume: &str) -> Result<(), Error> {
-        let array = self.named(array).await?;
-        let name = volume.to_owned();
-        let outcome = self.ask_of(&array, |uuid, reply| Request::VolumeDelete(uuid, name, reply));
-        let export = array.exports.iter().find(|e| e.volume_name == volume);
-        outcome.await.map_err(|error| match export {
+        let array = self.running_array(array).await?;
+        let uuid = volume_uuid(&array, volume)?;
+        let ask = |array, reply| Request::VolumeDelete(array, uuid.into(), reply);
+        let export = array.exports.iter().find(|export| export.volume == uuid);
+        self.ask_of(&array, ask).await.map_err(|error| match export {
             Some(export) => {
                 let id = convert::export_id(&array.name, export.id);
                 Error { hint: error.hint.replace("delete ID", &format!("delete {id}")), ..error }
@@ -84,7 +85,7 @@ impl Manager {
         request: &api::CreateExport,
     ) -> Result<api::Export, Error> {
         check_export(request)?;
-        let named = self.named(&request.array).await?;
+        let named = self.running_array(&request.array).await?;
         // From here to the record nobody else makes an export.
         let mut exports = self.exports.lock().await;
         let running = self.running().await?;
@@ -96,8 +97,8 @@ impl Manager {
         };
         let recorded = recorded(&running, &self.found().await?);
         let address = wanted(request, array, &recorded, &exports)?;
-        let same =
-            |e: &&ExportStatus| e.volume_name == request.volume && is_same(&e.address, &address);
+        let volume = volume_uuid(array, &request.volume)?;
+        let same = |e: &&ExportStatus| e.volume == volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
             let id = convert::export_id(&array.name, existing.id);
             if exports.serves(&id) || !is_alike(&existing.address, &address) {
@@ -110,8 +111,8 @@ impl Manager {
             return Ok(convert::export(&array.name, existing, &self.standing));
         }
         let address = exports.listen(&address).await?;
-        let (volume, recorded) = (request.volume.clone(), address.clone());
-        let ask = |uuid, reply| Request::ExportCreate(uuid, volume, recorded, reply);
+        let recorded = address.clone();
+        let ask = |uuid, reply| Request::ExportCreate(uuid, volume.into(), recorded, reply);
         match self.ask_of(array, ask).await {
             Ok(status) => {
                 let target = target(array, &status);
@@ -131,7 +132,7 @@ impl Manager {
         let wrong = || names::no_export(id);
         let (array, number) = id.rsplit_once(':').ok_or_else(wrong)?;
         let number: u32 = number.parse().map_err(|_| wrong())?;
-        let array = self.named(array).await?;
+        let array = self.running_array(array).await?;
         let Some(export) = array.exports.iter().find(|e| e.id == number) else {
             return Err(failure::told(&ManageError::NoExport(array.name, number)));
         };
@@ -310,6 +311,15 @@ fn recorded(
     running.chain(found.map(|export| (export.address.clone(), export.volume))).collect()
 }
 
+fn no_volume(array: &ArrayStatus, volume: &str) -> Error {
+    failure::told(&ManageError::NoVolume(array.name.clone(), volume.to_owned()))
+}
+
+/// A volume's UUID.
+fn volume_uuid(array: &ArrayStatus, volume: &str) -> Result<Uuid, Error> {
+    volume.parse().map_err(|_| no_volume(array, volume))
+}
+
 /// What a request to serve a volume asks for.
 fn wanted(
     request: &api::CreateExport,
@@ -375,11 +385,11 @@ fn nvme_wanted(
     exports: &Exports,
 ) -> Result<NvmeExport, Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
-    let volume = array.volumes.iter().find(|volume| volume.name == request.volume);
-    let volume = volume.ok_or_else(|| {
-        failure::told(&ManageError::NoVolume(array.name.clone(), request.volume.clone()))
-    })?;
-    let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(volume.uuid));
+    let volume = volume_uuid(array, &request.volume)?;
+    if !array.volumes.iter().any(|known| known.uuid == volume) {
+        return Err(no_volume(array, &request.volume));
+    }
+    let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(volume));
     let recorded: BTreeMap<u32, Uuid> = recorded
         .iter()
         .filter_map(|(address, volume)| match address {
@@ -389,7 +399,7 @@ fn nvme_wanted(
             _ => None,
         })
         .collect();
-    let nsid = exports.number(&subsystem, volume.uuid, &recorded);
+    let nsid = exports.number(&subsystem, volume, &recorded);
     let listener = |(at, address): (usize, &String)| Listener {
         address: address.clone(),
         advertise: advertise.get(at).cloned(),

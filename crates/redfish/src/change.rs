@@ -1,8 +1,8 @@
 //! What a request wants changed: its method, URI and body, read strictly.
 //!
 //! A property that is unknown, doubled, missing, of a wrong type or out of range is refused by
-//! name, before anything is done. Links become what `Manager` takes: a drive's path, an array's
-//! UUID, a volume's name in its array. A link is always `{"@odata.id": URI}`.
+//! name, before anything is done. Links become what `Manager` takes: a drive as it is known, an
+//! array's or a volume's UUID. A link is always `{"@odata.id": URI}`.
 //!
 //! [`bodies`] is the table of what each takes. `DELETE` of a pool, a volume and a connection, and
 //! the actions of a job, take nothing.
@@ -20,7 +20,7 @@ use crate::view::{self, Error, View};
 use node::{Fields, Node};
 use tree::Tree;
 
-/// A change, with all links resolved. Arrays are UUIDs, drives paths, volumes names.
+/// A change, with all links resolved. Arrays and volumes are UUIDs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Creates an array.
@@ -76,7 +76,7 @@ pub enum Change {
     ResizeVolume {
         /// The array's UUID.
         array: String,
-        /// The volume's name.
+        /// The volume's UUID.
         volume: String,
         /// The new size.
         request: view::ResizeVolume,
@@ -85,7 +85,7 @@ pub enum Change {
     DeleteVolume {
         /// The array's UUID.
         array: String,
-        /// The volume's name.
+        /// The volume's UUID.
         volume: String,
     },
     /// Serves a volume.
@@ -127,7 +127,7 @@ impl Change {
             Self::ResizeVolume { array, volume, request } => {
                 let known = view.array(array).map(|array| array.volumes.as_slice());
                 let mut volumes = known.unwrap_or_default().iter();
-                let now = volumes.find(|own| own.name == *volume).map(|own| own.size_bytes);
+                let now = volumes.find(|own| own.uuid == *volume).map(|own| own.size_bytes);
                 now.is_some_and(|now| request.size_bytes < now)
             }
             Self::Stop { .. }
@@ -294,7 +294,7 @@ fn pool(
         }
         (_, Resource::ReplaceDrive) => {
             let slot = slot(&fields.need("Slot")?)?;
-            let with = links::drive_path(view, &fields.need("With")?)?;
+            let with = links::drive(view, &fields.need("With")?)?;
             let overwrite = create::overwrite(view, &mut fields)?;
             let request = view::ReplaceDrive { slot, with, overwrite };
             Change::ReplaceDrive { array, request }
@@ -310,7 +310,7 @@ fn pool(
 fn failing(view: &View, fields: &mut Fields<'_>) -> Result<String, Refusal> {
     match (fields.take("Drive"), fields.take("Slot")) {
         (Some(_), Some(slot)) => Err(slot.conflict("Drive")),
-        (Some(drive), None) => links::drive_path(view, &drive),
+        (Some(drive), None) => links::drive(view, &drive).map(|drive| drive.path),
         (None, Some(number)) => Ok(format!("slot:{}", slot(&number)?)),
         (None, None) => Err(fields.missing("Drive")),
     }
@@ -342,7 +342,7 @@ fn volume(
     mut fields: Fields<'_>,
 ) -> Result<Change, Refusal> {
     let (array, volume) = view.volume(last(found)).ok_or_else(|| nothing(found))?;
-    let (array, volume) = (array.uuid.clone(), volume.name.clone());
+    let (array, volume) = (array.uuid.clone(), volume.uuid.clone());
     let change = match (method, found.route.resource) {
         (Method::Delete, _) => Change::DeleteVolume { array, volume },
         (Method::Patch, _) => {
@@ -370,7 +370,7 @@ fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Re
     let known = view.drive(last(found)).ok_or_else(|| nothing(found))?;
     let overwrite = fields.flag("Overwrite")?;
     fields.end()?;
-    Ok(Change::Wipe(view::WipeDrive { path: known.drive.path.clone(), overwrite }))
+    Ok(Change::Wipe(view::WipeDrive { drive: known.into(), overwrite }))
 }
 
 fn find_drives(mut fields: Fields<'_>) -> Result<Change, Refusal> {

@@ -27,6 +27,10 @@ fn drive(id: &str, path: &str) -> KnownDrive {
     }
 }
 
+fn named(id: &str) -> NamedDrive {
+    NamedDrive { id: id.into(), path: format!("/dev/{id}"), serial: id.to_uppercase() }
+}
+
 fn export(id: &str, nvme: Option<NvmeExport>) -> Export {
     Export {
         id: id.into(),
@@ -166,10 +170,10 @@ fn a_pool_is_an_array() {
     let wanted = CreateArray {
         name: "new".into(),
         level: "6".into(),
-        drives: vec!["/dev/b".into(), "/dev/a".into()],
+        drives: vec![named("b"), named("a")],
         strip_bytes: 131_072,
         block_bytes: Some(512),
-        overwrite: vec!["/dev/a".into()],
+        overwrite: vec![named("a")],
     };
     assert_eq!(post("StoragePools", &pool_body()), Ok(Change::CreateArray(wanted)));
 }
@@ -311,7 +315,7 @@ fn actions_of_a_pool() {
         let request = FailDrive { drive: drive.into() };
         assert_eq!(act("FailDrive", body), Ok(Change::FailDrive { array: array(), request }));
     }
-    let request = ReplaceDrive { slot: 2, with: "/dev/c".into(), overwrite: vec!["/dev/c".into()] };
+    let request = ReplaceDrive { slot: 2, with: named("c"), overwrite: vec![named("c")] };
     let body = json!({"Slot": 2, "With": drive_link("c"), "Overwrite": [drive_link("c")]});
     assert_eq!(act("ReplaceDrive", body), Ok(Change::ReplaceDrive { array: array(), request }));
     let scrub = |repair, trust_data| {
@@ -353,7 +357,7 @@ fn volumes_are_created_in_an_array_or_on_drives() {
         panic!("not taken")
     };
     assert_eq!((array.name.as_str(), array.level.as_str(), size_bytes), ("v", "5", Some(4096)));
-    assert_eq!(array.drives, ["/dev/a", "/dev/b", "/dev/c"]);
+    assert_eq!(array.drives, ["a", "b", "c"].map(named));
 
     let mut both = body.clone();
     both["CapacitySources"] = json!([]);
@@ -367,7 +371,7 @@ fn volumes_are_created_in_an_array_or_on_drives() {
 #[test]
 fn a_volume_changes_its_size_is_checked_and_deleted() {
     let uri = format!("{STORAGE}/Volumes/volume-of-aaaa-1");
-    let (array, volume) = (|| "aaaa-1".to_owned(), || "db".to_owned());
+    let (array, volume) = (|| "aaaa-1".to_owned(), || "volume-of-aaaa-1".to_owned());
     let body = r#"{"@odata.etag":"x","CapacityBytes":8192,"Oem":{"Palisade":{}}}"#;
     let request = ResizeVolume { size_bytes: 8192, shrink: false };
     let wanted = Change::ResizeVolume { array: array(), volume: volume(), request };
@@ -391,7 +395,7 @@ fn a_volume_changes_its_size_is_checked_and_deleted() {
 #[test]
 fn what_may_destroy_data_is_known() {
     let view = view();
-    let (array, volume) = ("aaaa-1".to_owned(), "db".to_owned());
+    let (array, volume) = ("aaaa-1".to_owned(), "volume-of-aaaa-1".to_owned());
     let now = view.array(&array).expect("it is there").volumes[0].size_bytes;
     let resize = |size_bytes| Change::ResizeVolume {
         array: array.clone(),
@@ -435,7 +439,7 @@ fn a_connection_is_an_export() {
         "Hosts": ["nqn.h"], "AnyHost": false, "Subsystem": "nqn.s", "Advertise": ["a:1"]}}});
     let wanted = CreateExport {
         array: "bbbb-2".into(),
-        volume: "db".into(),
+        volume: "volume-of-bbbb-2".into(),
         nbd: None,
         nvme_tcp: vec!["[::1]:4420".into()],
         subsystem: Some("nqn.s".into()),
@@ -474,7 +478,7 @@ fn connections_are_deleted_on_their_own_fabric() {
 #[test]
 fn drives_and_jobs() {
     let uri = "/redfish/v1/Chassis/local/Drives/a/Actions/Oem/PalisadeDrive.Wipe";
-    let wipe = |overwrite| Ok(Change::Wipe(WipeDrive { path: "/dev/a".into(), overwrite }));
+    let wipe = |overwrite| Ok(Change::Wipe(WipeDrive { drive: named("a"), overwrite }));
     assert_eq!(ask(Method::Post, uri, ""), wipe(false));
     assert_eq!(ask(Method::Post, uri, r#"{"Overwrite":true}"#), wipe(true));
     let find = post("Actions/Oem/PalisadeStorage.FindDrives", &json!({"Paths": ["/dev/z"]}));

@@ -8,7 +8,8 @@
 //!   made of resources.
 //! - [`etag`]: how resources are told apart from what they were.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
-//! - [`schema`]: what describes the resources.
+//! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
+//!   make which.
 
 pub mod change;
 pub mod dates;
@@ -17,6 +18,8 @@ pub mod etag;
 mod inspected;
 mod log;
 pub mod oem;
+pub mod openapi;
+pub mod privileges;
 pub mod query;
 pub mod read;
 mod requests;

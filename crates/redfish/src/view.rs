@@ -10,8 +10,8 @@
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::requests::{
-    AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, ReplaceDrive, ResizeVolume,
-    ScrubArray, WipeDrive,
+    AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
+    ResizeVolume, ScrubArray, WipeDrive,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -143,6 +143,13 @@ pub struct Server {
     pub since: u64,
     /// Whether changes that destroy data need the token of their plan.
     pub confirms: bool,
+}
+
+impl From<&KnownDrive> for NamedDrive {
+    fn from(known: &KnownDrive) -> Self {
+        let (path, serial) = (known.drive.path.clone(), known.drive.serial.clone());
+        Self { id: known.id.clone(), path, serial }
+    }
 }
 
 /// A drive, and how it is named.
