@@ -3,7 +3,7 @@
 use crate::client::{self, Client};
 use crate::output::{Output, Problem, say, table};
 use clap::Subcommand;
-use control::api::{Answer, Ending, Entry, Verified};
+use control::api::{Answer, Entry, Verified};
 use redfish::service::uri;
 use redfish::{read, told};
 use serde::{Deserialize, Serialize};
@@ -141,6 +141,7 @@ fn tell(found: Verified, output: Output) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use control::api::Ending;
 
     #[test]
     fn what_a_name_would_do_to_a_terminal_is_shown() {
