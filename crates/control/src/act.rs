@@ -5,10 +5,9 @@
 //! - Who was answered finds the change in what is read next: the view is renewed before.
 //! - A change that destroys data is done only as it was planned, for who has the token of its plan
 //!   ([`crate::confirm`]): from the look at what it destroys to its end nobody else changes the
-//!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
-//!   holds something by then.
+//!   array ([`crate::holds`]), and a drive that is written after that look is refused.
 
-use crate::api::{self, Error, NamedDrive, PlannedDrive};
+use crate::api::{self, Error, NamedDrive};
 use crate::audit::Open;
 use crate::caller::Caller;
 use crate::confirm::{Asked, LIFE};
@@ -23,6 +22,7 @@ use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
 use redfish::etag::{self, Conditions};
+use redfish::messages as say;
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
@@ -90,7 +90,7 @@ pub async fn carry_out(
             outcome
         }
     });
-    let stopping = || Error::failed("the daemon is stopping", "start it again");
+    let stopping = || Error::new(&say::STOPPING, &[]);
     let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
     let view = manager.view();
     let resource = |uri: &str| {
@@ -254,17 +254,21 @@ async fn confirm_and_act(
     act(manager, change).await.map_err(|error| refused(manager, error))
 }
 
-/// A drive that held nothing when it was planned is not overwritten if it holds something by now.
+/// What is done is what was planned: drives that are no longer as they were seen are refused, and
+/// one that held nothing is overwritten only if it holds nothing yet.
 fn keep_to(change: &mut Change, planned: &Planned) {
-    let held = |named: &NamedDrive| {
-        let same = |drive: &PlannedDrive| drive.path == named.path && drive.destroys.is_some();
-        planned.plan.drives.iter().any(same)
+    let see = |named: &mut NamedDrive| {
+        let seen = planned.seen.iter().find(|seen| seen.drive.path == named.path);
+        named.seen = seen.map(|seen| seen.identity.clone());
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {
-            array.overwrite.retain(held);
+            array.drives.iter_mut().chain(&mut array.overwrite).for_each(see);
         }
-        Change::ReplaceDrive { request, .. } => request.overwrite.retain(held),
+        Change::ReplaceDrive { request, .. } => {
+            core::iter::once(&mut request.with).chain(&mut request.overwrite).for_each(see);
+        }
+        Change::Wipe(request) => see(&mut request.drive),
         _ => {}
     }
 }
@@ -333,12 +337,9 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
 async fn verify_log(manager: &Manager) -> Result<Done, Error> {
     let audit = manager.audit().clone();
     let found = tokio::task::spawn_blocking(move || audit.verify()).await;
-    let failed = |why: String| {
-        let text = format!("the audit log can't be read: {why}");
-        Error::failed(text, "check the file system of the state directory")
-    };
-    let found = found.map_err(|error| failed(error.to_string()))?;
-    let found = found.map_err(|error| failed(error.to_string()))?;
+    let found = found.map_err(|_| Error::new(&say::STOPPING, &[]))?;
+    let dir = manager.state().map_or_else(String::new, |state| state.dir().display().to_string());
+    let found = found.map_err(|error| Error::new(&say::AUDIT_NOT_READ, &[&dir, &error]))?;
     Ok(Done::says(&told::Verified::from(found)))
 }
 

@@ -34,6 +34,7 @@ use crate::state::State;
 use chain::{Follower, Hash, Line};
 use files::{Files, Sink, Sizes};
 use redfish::error::Refusal;
+use redfish::messages as say;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -156,10 +157,8 @@ impl Audit {
     /// # Errors
     /// The files can't be read.
     pub fn open(state: &State) -> Result<Self, Error> {
-        let failed = |error: std::io::Error| {
-            let text = format!("the audit log in {} can't be read: {error}", state.dir().display());
-            Error::failed(text, "check the file system of the state directory")
-        };
+        let dir = state.dir().display();
+        let failed = |error: std::io::Error| Error::new(&say::AUDIT_NOT_READ, &[&dir, &error]);
         let (files, found) = Files::open(state.dir(), Sizes::default(), AT_HAND).map_err(failed)?;
         let entries = found.entries.into_iter().map(Arc::new).collect();
         let log = Log { entries, most: AT_HAND, is_kept: true };

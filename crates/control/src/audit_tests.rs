@@ -3,7 +3,6 @@
 use super::chain::{self, Hash, Line};
 use super::files::{Files, Sink, Sizes, verify};
 use super::*;
-use crate::api::ErrorCode;
 use crate::caller::Role;
 use core::future::Future;
 use proptest::prelude::*;
@@ -230,7 +229,7 @@ fn a_change_that_a_crash_met_is_told_as_not_known() {
         let done = audit.begin(&caller(), "POST /a", "create array a").await;
         done.end(Ok(()));
         let failed = audit.begin(&caller(), "POST /b", "create array b").await;
-        let why = Error { error: "no".into(), hint: "do".into(), code: ErrorCode::Failed };
+        let why = Error::new(&say::STOPPING, &[]);
         failed.end(Err(&Refusal::from(why)));
         let open = audit.begin(&caller(), "POST /c", "create array c").await;
         // As a crash leaves it: what is durable, and no end.
@@ -345,6 +344,15 @@ fn a_change_waits_until_its_line_is_durable_but_not_for_ever() {
         assert_eq!(audit.verify().expect("read").lines, 4);
         assert_eq!(audit.problem(), None);
     });
+}
+
+#[test]
+fn a_log_that_can_not_be_read_is_left_as_it_is() {
+    let place = tempfile::tempdir().expect("a directory");
+    let state = State::open(place.path()).expect("opened");
+    // Files can be opened, directories not read as such.
+    std::fs::create_dir(place.path().join("audit-00000000000000000001.log")).expect("made");
+    assert!(Audit::open(&state).is_err_and(|error| error.is(&say::AUDIT_NOT_READ)));
 }
 
 #[test]

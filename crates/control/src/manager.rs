@@ -14,7 +14,7 @@ use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
 use crate::exports::{Exports, Standing};
-use crate::failure::{self, CHECK_DRIVE};
+use crate::failure;
 use crate::gpu::Parity;
 use crate::holds::Holds;
 use crate::inventory::{Inventory, Known};
@@ -31,6 +31,7 @@ use engine::manage::command::{
 use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
 use layout::Level;
+use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -311,10 +312,7 @@ impl Manager {
     async fn check_name(&self, request: &api::CreateArray) -> Result<(), Error> {
         let name = &request.name;
         if name.parse::<Uuid>().is_ok() {
-            return Err(Error::usage(
-                format!("\"{name}\" is not a valid name: it reads as a UUID"),
-                "choose another name",
-            ));
+            return Err(Error::new(&say::NAME_IS_UUID, &[name]));
         }
         let running = self.running().await?;
         if running.iter().any(|status| status.name == *name) {
@@ -331,16 +329,7 @@ impl Manager {
         let found = convert::found_records(&inventory, other);
         match found.values().find(|r| r.name == *name && !places.arrays.contains(&r.array)) {
             None => Ok(()),
-            Some(taken) => Err(Error::failed(
-                format!(
-                    "the name \"{name}\" is taken by array {}, which is not running",
-                    taken.array
-                ),
-                format!(
-                    "choose another name, or delete that array: palisade array delete {} --yes",
-                    taken.array
-                ),
-            )),
+            Some(taken) => Err(Error::new(&say::NAME_TAKEN_STOPPED, &[name, &taken.array])),
         }
     }
 
@@ -388,10 +377,7 @@ impl Manager {
             Ok(mut started) => {
                 started.pop().ok_or_else(|| failure::told(&ManageError::NothingFound))
             }
-            Err(error) => {
-                let hint = failure::start_hint(&error, options);
-                Err(Error { hint, ..failure::told(&error) })
-            }
+            Err(error) => Err(failure::not_started(&error, options)),
         };
         match outcome {
             Ok(status) => {
@@ -474,7 +460,7 @@ impl Manager {
         self.tell_absent().await;
         let rest = rest?;
         if let Some(problem) = rest.problems.into_iter().next() {
-            return Err(Error::failed(problem, CHECK_DRIVE));
+            return Err(Error::new(&say::RECORDS_NOT_ERASED, &[&problem]));
         }
         erased.extend(rest.serials);
         Ok(api::Deleted { done: true, left: self.left(&array, &erased) })
@@ -517,7 +503,7 @@ impl Manager {
         let mut taken = self.claim(&with, &request.overwrite, own, check).await?;
         let paths = paths_of(&taken);
         let Some(Taken { reference, .. }) = taken.pop() else {
-            return Err(Error::usage("no drive is named", "name one with --with PATH"));
+            return Err(Error::new(&say::NO_DRIVE_NAMED, &[]));
         };
         let slot = Slot(request.slot);
         let ask = |uuid, reply| Request::Replace(uuid, slot, reference, reply);
@@ -568,9 +554,7 @@ fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
 }
 
 fn parse_level(text: &str) -> Result<Level, Error> {
-    text.parse().map_err(|error: layout::NotLevel| {
-        Error::usage(format!("\"{text}\": {error}"), "use one of these levels")
-    })
+    text.parse().map_err(|error: layout::NotLevel| Error::new(&say::BAD_LEVEL, &[&text, &error]))
 }
 
 /// The array that a request asks for, as the engine takes it.

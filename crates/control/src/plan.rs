@@ -20,6 +20,7 @@ use crate::{api, check_export, convert, failure, names};
 use engine::manage::command::ManageError;
 use engine::manage::plan::check_name;
 use redfish::change::{Change, JobAction};
+use redfish::messages as say;
 use units::{Slot, format_size};
 
 /// What a look at the drives of a change gave.
@@ -47,6 +48,8 @@ pub struct Planned {
     pub plan: Plan,
     /// A digest of the plan and of all that identifies what it is about.
     pub state: Sum,
+    /// The drives that were looked at for it.
+    pub seen: Vec<Seen>,
 }
 
 impl Planned {
@@ -65,10 +68,7 @@ impl Planned {
 pub fn holds_foreign(drive: &PlannedDrive) -> Error {
     let PlannedDrive { path, serial, destroys, .. } = drive;
     let what = destroys.as_deref().unwrap_or("something");
-    Error::refused(
-        format!("{path} (serial {serial}) holds {what}"),
-        format!("use another drive, or destroy what it holds with: --overwrite {path}"),
-    )
+    Error::new(&say::DRIVE_HOLDS_DATA, &[path, serial, &what])
 }
 
 /// Makes the plan of a change.
@@ -80,7 +80,8 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
     if let Some(array) = change.array().and_then(|uuid| view.array(uuid)) {
         identities.extend(identity(view, array));
     }
-    identities.extend(looked.drives.iter().map(|seen| seen.identity.clone()));
+    let seen = looked.drives.clone();
+    identities.extend(seen.iter().map(|seen| seen.identity.clone()));
     let mut plan = match change {
         Change::CreateArray(request) => created(request, looked),
         Change::CreateVolumeOnDrives { array, size_bytes } => {
@@ -102,7 +103,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
     let told = serde_json::to_vec(&plan).unwrap_or_default();
     let parts = identities.iter().map(String::as_bytes);
     let state = sum(core::iter::once(told.as_slice()).chain(parts));
-    Ok(Planned { plan, state })
+    Ok(Planned { plan, state, seen })
 }
 
 /// What identifies an array, its volumes and its drives.

@@ -6,6 +6,7 @@
 use crate::api::{Ending, Error};
 use crate::config::Config;
 use crate::manager::Manager;
+use redfish::messages as say;
 use std::sync::Arc;
 
 /// Reads the configuration as it is now, as the start did.
@@ -79,7 +80,7 @@ pub async fn reload(manager: &Manager, config: &mut Config, read: &Reader) {
     let read = read.clone();
     // The file may be where nobody answers.
     let new = tokio::task::spawn_blocking(move || read()).await;
-    let new = new.unwrap_or_else(|error| Err(Error::failed(error.to_string(), "try again")));
+    let new = new.unwrap_or_else(|_| Err(Error::new(&say::STOPPING, &[])));
     match new {
         Ok(new) => {
             let changed = take(manager, config, new).await;

@@ -9,6 +9,7 @@
 //! - A file is the old one or the new one, also after a loss of power: never a part of it.
 
 use crate::api::Error;
+use redfish::messages as say;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -52,10 +53,7 @@ impl State {
     /// It can't be made or opened, somebody else may write it, or another daemon has it.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let shown = dir.display();
-        let failed = |error: io::Error| {
-            let text = format!("the state directory {shown} can't be used: {error}");
-            Error::failed(text, "name a directory that the daemon may write with `state = \"DIR\"`")
-        };
+        let failed = |error: io::Error| Error::new(&say::STATE_FAILED, &[&shown, &error]);
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
         check(dir, &std::fs::metadata(dir).map_err(failed)?)?;
         std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed)?;
@@ -63,10 +61,7 @@ impl State {
         let lock = lock.map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { dir: dir.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(Error::failed(
-                format!("another daemon uses the state directory {shown}"),
-                "stop it, or name another directory with `state = \"DIR\"`",
-            )),
+            Err(TryLockError::WouldBlock) => Err(Error::new(&say::STATE_TAKEN, &[&shown])),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }
@@ -146,16 +141,10 @@ fn check(dir: &Path, found: &std::fs::Metadata) -> Result<(), Error> {
     let shown = dir.display();
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user {
-        return Err(Error::refused(
-            format!("the state directory {shown} belongs to user {}, not to {user}", found.uid()),
-            format!("give it to the daemon's user: chown {user} {shown}"),
-        ));
+        return Err(Error::new(&say::STATE_OWNED, &[&shown, &found.uid(), &user]));
     }
     if found.mode() & 0o022 != 0 {
-        return Err(Error::refused(
-            format!("others may write the state directory {shown}"),
-            format!("look whether its files are yours, then: chmod 700 {shown}"),
-        ));
+        return Err(Error::new(&say::STATE_LOOSE, &[&shown]));
     }
     Ok(())
 }
@@ -163,7 +152,6 @@ fn check(dir: &Path, found: &std::fs::Metadata) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::ErrorCode;
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).expect("there").mode() & 0o777
@@ -205,9 +193,26 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let state = State::open(place.path()).expect("opened");
         let error = State::open(place.path()).expect_err("taken");
-        assert!(error.error.contains("another daemon"), "{error:?}");
+        assert!(error.is(&say::STATE_TAKEN), "{error:?}");
         drop(state);
         State::open(place.path()).expect("free again");
+    }
+
+    #[test]
+    fn what_is_no_directory_of_the_daemons_user_is_not_used() {
+        let place = tempfile::tempdir().expect("a directory");
+        let file = place.path().join("file");
+        std::fs::write(&file, "").expect("written");
+        assert!(State::open(&file).expect_err("no directory").is(&say::STATE_FAILED));
+        assert!(problem(&file).is_some_and(|problem| problem.ends_with("is no directory")));
+        let others = match rustix::process::geteuid().is_root() {
+            true => place.path(),
+            false => Path::new("/"),
+        };
+        if others == place.path() {
+            std::os::unix::fs::chown(others, Some(1), None).expect("given away");
+        }
+        assert!(State::open(others).expect_err("another's").is(&say::STATE_OWNED));
     }
 
     #[test]
@@ -217,7 +222,7 @@ mod tests {
         let allow = |mode| std::fs::set_permissions(dir, Permissions::from_mode(mode));
         for loose in [0o770, 0o702, 0o777] {
             allow(loose).expect("set");
-            assert_eq!(State::open(dir).expect_err("refused").code, ErrorCode::Refused);
+            assert!(State::open(dir).expect_err("refused").is(&say::STATE_LOOSE));
             assert_eq!(mode(dir), loose, "left as it is");
         }
         assert!(problem(dir).is_some_and(|problem| problem.contains("others may write")));

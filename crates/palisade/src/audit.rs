@@ -5,7 +5,7 @@ use crate::output::{Output, Problem, say, table};
 use clap::Subcommand;
 use control::api::{Answer, Entry, Verified};
 use redfish::service::uri;
-use redfish::{read, told};
+use redfish::{messages, read, told};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -106,12 +106,8 @@ fn printable(text: &str) -> String {
 
 /// Verifies the log in a directory, without the daemon.
 fn verify(dir: &Path) -> Result<Verified, Problem> {
-    control::audit::files::verify(dir, None).map_err(|error| {
-        Problem::failed(
-            format!("the audit log in {} can't be read: {error}", dir.display()),
-            "name a state directory, and run this as its owner",
-        )
-    })
+    control::audit::files::verify(dir, None)
+        .map_err(|error| Problem::new(&messages::AUDIT_NOT_READ, &[&dir.display(), &error]))
 }
 
 /// Says what was found; 0 if the chain is whole, else 1.
@@ -130,9 +126,7 @@ fn tell(found: Verified, output: Output) -> ExitCode {
         [] => say(&format!("the audit log is whole: {lines} lines{numbers}")),
         breaks => {
             say(&breaks.join("\n"));
-            let what = format!("the audit log is broken in {} places", breaks.len());
-            let hint = "keep a copy of the state directory, and find out who can write there";
-            return Problem::failed(what, hint).report();
+            return Problem::new(&messages::AUDIT_BROKEN, &[&breaks.len()]).report();
         }
     }
     ExitCode::SUCCESS

@@ -5,6 +5,7 @@
 use crate::output::{Output, Problem, say};
 use control::api::Answer;
 use control::config::{self, Config, Mistake};
+use redfish::messages;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,7 +35,8 @@ struct Found {
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
     let file = arguments.file.clone();
     let text = std::fs::read_to_string(&file).map_err(|error| {
-        Problem::failed(format!("{}: {error}", file.display()), "name a readable file")
+        Problem::new(&messages::CONFIG_NOT_READ, &[&file.display(), &error])
+            .advise("name a readable file")
     })?;
     let mistakes = config::mistakes(&text);
     let warnings = Config::parse(&text).map_or_else(|_| Vec::new(), |config| config.warnings());

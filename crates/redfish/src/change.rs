@@ -15,6 +15,7 @@ mod tree;
 mod words;
 
 use crate::error::{Base, Refusal};
+use crate::messages;
 use crate::routes::{Match, Method, Resource};
 use crate::view::{self, Error, View};
 use node::{Fields, Node};
@@ -238,6 +239,9 @@ pub fn with_names(view: &View, error: Error) -> Error {
         if arrays.iter().filter(|other| other.name == array.name).count() == 1 {
             told.error = told.error.replace(&array.uuid, &array.name);
             told.hint = told.hint.replace(&array.uuid, &array.name);
+            for arg in &mut told.args {
+                *arg = arg.replace(&array.uuid, &array.name);
+            }
         }
     }
     told
@@ -388,8 +392,7 @@ fn job(
     let job = view.job(last(found)).ok_or_else(|| nothing(found))?;
     fields.end()?;
     if job.ended.is_some() {
-        let text = format!("task {} has ended", job.task.id);
-        return Err(Error::failed(text, "list tasks with: palisade task list").into());
+        return Err(Error::new(&messages::TASK_ENDED, &[&job.task.id]).into());
     }
     Ok(Change::Job { id: job.id.clone(), action })
 }

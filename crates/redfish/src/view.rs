@@ -9,6 +9,7 @@
 
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
+pub use crate::messages::{Error, ErrorCode};
 pub use crate::requests::{
     AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
     ResizeVolume, ScrubArray, WipeDrive,
@@ -37,50 +38,6 @@ impl<T> Answer<T> {
     pub const fn new(body: T) -> Self {
         Self { schema: SCHEMA, body }
     }
-}
-
-/// Why a request was not carried out. `hint` says what to do next.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Error {
-    /// What happened, one line.
-    pub error: String,
-    /// What to do, one line.
-    pub hint: String,
-    /// What kind of failure it is.
-    pub code: ErrorCode,
-}
-
-impl Error {
-    /// It could not be done.
-    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Failed }
-    }
-
-    /// The request is wrong.
-    pub fn usage(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Usage }
-    }
-
-    /// Refused to protect data.
-    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Refused }
-    }
-
-    /// Puts the array's name where the hint says `NAME`.
-    pub fn about(self, array: &str) -> Self {
-        Self { hint: self.hint.replace("NAME", array), ..self }
-    }
-}
-
-/// The kinds of failure; each is an exit code of the command line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ErrorCode {
-    /// It could not be done.
-    Failed,
-    /// The request itself is wrong.
-    Usage,
-    /// Refused to protect data.
-    Refused,
 }
 
 /// Nothing to tell but that it is done.
@@ -148,7 +105,7 @@ pub struct Server {
 impl From<&KnownDrive> for NamedDrive {
     fn from(known: &KnownDrive) -> Self {
         let (path, serial) = (known.drive.path.clone(), known.drive.serial.clone());
-        Self { id: known.id.clone(), path, serial }
+        Self { id: known.id.clone(), path, serial, seen: None }
     }
 }
 

@@ -24,7 +24,8 @@ const ROWS: &Rows = &[
     (
         "control",
         &[
-            &["lookup", "nameplate", "pattern", "peer", "reply", "stall", "stream"],
+            &["lookup", "mute", "nameplate", "pattern", "peer", "reply", "stall", "stream"],
+            &["room"],
             &["address", "caller", "failure", "gpu", "http", "jobs", "memory", "next", "state"],
             &["config"],
             &["audit/chain"],

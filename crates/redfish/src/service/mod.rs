@@ -20,6 +20,7 @@ mod jobs;
 mod logs;
 mod machine;
 mod pools;
+mod registries;
 mod root;
 pub mod uri;
 mod volumes;
@@ -79,8 +80,11 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
-        R::OpenApi => Some(openapi::document()),
+        R::OpenApi | R::OpenApiYaml => Some(openapi::document()),
         R::StorageActionInfo | R::PoolActionInfo | R::DriveActionInfo => actions::info(view, found),
+        R::Registries => Some(registries::all()),
+        R::Registry => registries::file(id),
+        R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,

@@ -47,6 +47,7 @@ pub(super) fn service_root(view: &View) -> Value {
         "JobService": link(format!("{ROOT}/JobService")),
         "SessionService": link(format!("{ROOT}/SessionService")),
         "JsonSchemas": link(format!("{ROOT}/JsonSchemas")),
+        "Registries": link(uri::REGISTRIES),
         "Links": {
             "Sessions": link(format!("{ROOT}/SessionService/Sessions")),
             "ManagerProvidingService": link(uri::MANAGER),
@@ -74,6 +75,7 @@ pub(super) fn odata() -> Value {
             singleton("JobService", "/JobService"),
             singleton("SessionService", "/SessionService"),
             singleton("JsonSchemas", "/JsonSchemas"),
+            singleton("Registries", "/Registries"),
             singleton("Sessions", "/SessionService/Sessions"),
         ],
     })
