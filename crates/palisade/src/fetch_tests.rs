@@ -94,7 +94,7 @@ fn view(volumes: usize) -> View {
         .collect();
     let mut status: Status = serde_json::from_value(status).expect("a status");
     status.arrays.push(array);
-    View { server: Server::default(), status, drives: Vec::new(), jobs: Vec::new() }
+    View { status, ..View::default() }
 }
 
 #[test]

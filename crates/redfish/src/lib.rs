@@ -13,10 +13,11 @@
 //!   make which.
 
 pub mod change;
-mod dates;
+pub mod dates;
 pub mod error;
 pub mod etag;
 mod inspected;
+mod log;
 pub mod messages;
 pub mod oem;
 pub mod openapi;

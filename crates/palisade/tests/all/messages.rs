@@ -153,6 +153,27 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "an_error_of_any_text_has_a_name_that_is_not_explained",
         &["Failed", "Usage", "Refused"],
     ),
+    ("crates/control/src/state.rs", "one_daemon_has_it", &["StateTaken"]),
+    (
+        "crates/control/src/state.rs",
+        "what_is_no_directory_of_the_daemons_user_is_not_used",
+        &["StateFailed", "StateOwned"],
+    ),
+    (
+        "crates/control/src/state.rs",
+        "what_others_may_write_is_refused_and_what_they_may_read_closed",
+        &["StateLoose"],
+    ),
+    (
+        "crates/control/src/audit_tests.rs",
+        "a_log_that_can_not_be_read_is_left_as_it_is",
+        &["AuditNotRead"],
+    ),
+    (
+        "crates/palisade/tests/all/audit.rs",
+        "each_change_and_refusal_has_a_line_and_a_changed_line_is_found",
+        &["AuditBroken"],
+    ),
 ];
 
 /// What arrays and drives say that are in no state that a test of commands has at hand.

@@ -40,7 +40,7 @@ messages! { COMMAND:
     CONFIG_WRONG: "ConfigWrong" Failed Command [Text("FILE"), Text("PROBLEM")]
         "%1: %2",
         "correct the file; its keys are socket, cores, drives = [\"PATH\", …], drive_deadline_ms, \
-         drive_wait_ms, parity and parity_check",
+         drive_wait_ms, parity, parity_check, confirm and state",
         "The file is no TOML, or has a key that is unknown or whose value can't be. A key with a \
          slip would else be left out without a word.";
     UNCONFIRMED: "Unconfirmed" Refused Command [Text("WHAT")]
