@@ -63,3 +63,6 @@ mod usage;
 
 pub use redfish::view as api;
 pub use served::check_export;
+
+#[cfg(test)]
+mod said_tests;

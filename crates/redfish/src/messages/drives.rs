@@ -73,10 +73,6 @@ messages! { DRIVES:
         "see which path of `drives` in the configuration hangs, or name other drives",
         "To find out which drive a path leads to, the system reads directories. One of them is on a \
          file system that does not answer, such as NFS without its server.";
-    NO_DRIVE_NAMED: "NoDriveNamed" Usage Daemon []
-        "no drive is named",
-        "name one with --with PATH",
-        "To replace a drive needs the one that takes its slot.";
     RECORDS_NOT_ERASED: "RecordsNotErased" Failed Daemon [Text("PROBLEM")]
         "%1",
         "check the drive and its cabling",
