@@ -75,7 +75,7 @@ AlreadyInSubsystem export create data/w --nvme-tcp 127.0.0.1:0 --any-host
 AdvertisedOtherwise export create data/x --nvme-tcp {tcp} --any-host --advertise 127.0.0.1:2
 VolumeExported volume delete data/v --yes
 NoDriveInArray array fail data --drive x
-NoSlot array fail data --drive slot:9
+NoSlot array replace data --slot 9 --with {3}
 SlotInUse array replace data --slot 1 --with {3}
 ok array fail data --drive slot:1
 WouldLoseData array fail data --drive slot:2
@@ -124,7 +124,7 @@ PropertyValueOutOfRange PATCH {volume} {"CapacityBytes":-1}
 BadBlockSize POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{members},{block}}
 ActionParameterUnknown POST {pool}/Actions/Oem/PalisadeStoragePool.Stop {"Now":true}
 ActionParameterDuplicate POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {"Mode":"A","Mode":"B"}
-ActionParameterMissing POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {}
+ActionParameterMissing POST {pool}/Actions/Oem/PalisadeStoragePool.FailDrive {}
 ActionParameterValueTypeError POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {"Mode":1}
 ActionParameterValueNotInList POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {"Mode":"x"}
 ActionParameterValueOutOfRange POST {pool}/Actions/Oem/PalisadeStoragePool.ReplaceDrive {"Slot":-1}
@@ -400,11 +400,11 @@ const POOR: &[&str] = &["ParityKernel", "CommandCannotStart"];
 #[test]
 fn what_requests_are_answered() {
     let mut site = Site::new("messages", 16);
-    let drives = site.drives(3);
+    let drives = site.drives(6);
     let daemon = Daemon::start(&site, 1);
-    let body = pool(&site, "a", "RAID5", &drives);
+    let body = pool(&site, "a", "RAID5", &drives[3..]);
     let members = format!("\"CapacitySources\":{}", body["CapacitySources"]);
-    daemon.create("tank", "5", &drives, &[]);
+    daemon.create("tank", "5", &drives[..3], &[]);
     daemon.call(&["volume", "create", "tank/v", "--size", "4M"]);
     let first = |uri: &str| {
         let all = ask(&site, "GET", uri, &Value::Null).json();
