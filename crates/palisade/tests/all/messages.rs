@@ -108,20 +108,20 @@ const AT_START: &[&str] = &["ArrayNotStarted", "ArrayLacksDrives", "DrivesInUse"
 const ASKED: &str = r#"
 ResourceMissingAtURI GET /redfish/v1/None
 OperationNotAllowed PUT /redfish/v1
-PropertyUnknown POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{members},"Size":1}
+PropertyUnknown POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{drives},"Size":1}
 PropertyMissing POST {pools} {}
 PropertyDuplicate POST {pools} {"Name":"a","Name":"b"}
 MalformedJSON POST {pools} {"Name"
 UnrecognizedRequestBody POST {pools} []
 PropertyValueTypeError POST {pools} {"Name":1}
-PropertyValueNotInList POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID7"],{members}}
-PropertyValueConflict POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID6"],{members},{own}}
-ArraySizeTooLong POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5","RAID6"],{members}}
-ArraySizeTooShort POST {pools} {"Name":"a","SupportedRAIDTypes":[],{members}}
+PropertyValueNotInList POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID7"],{drives}}
+PropertyValueConflict POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID6"],{drives},{own}}
+ArraySizeTooLong POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5","RAID6"],{drives}}
+ArraySizeTooShort POST {pools} {"Name":"a","SupportedRAIDTypes":[],{drives}}
 PropertyValueResourceConflict POST {volumes} {"Name":"a","CapacityBytes":1048576,{chassis}}
 EmptyJSON PATCH {volume} {}
 PropertyValueOutOfRange PATCH {volume} {"CapacityBytes":-1}
-BadBlockSize POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{members},{block}}
+BadBlockSize POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{drives},{block}}
 ActionParameterUnknown POST {pool}/Actions/Oem/PalisadeStoragePool.Stop {"Now":true}
 ActionParameterDuplicate POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {"Mode":"A","Mode":"B"}
 ActionParameterMissing POST {pool}/Actions/Oem/PalisadeStoragePool.FailDrive {}
@@ -403,7 +403,7 @@ fn what_requests_are_answered() {
     let drives = site.drives(6);
     let daemon = Daemon::start(&site, 1);
     let body = pool(&site, "a", "RAID5", &drives[3..]);
-    let members = format!("\"CapacitySources\":{}", body["CapacitySources"]);
+    let sources = format!("\"CapacitySources\":{}", body["CapacitySources"]);
     daemon.create("tank", "5", &drives[..3], &[]);
     daemon.call(&["volume", "create", "tank/v", "--size", "4M"]);
     let first = |uri: &str| {
@@ -417,7 +417,7 @@ fn what_requests_are_answered() {
         ("{volumes}", VOLUMES.to_owned()),
         ("{pool}", first(POOLS)),
         ("{volume}", first(VOLUMES)),
-        ("{members}", members),
+        ("{drives}", sources),
         ("{own}", "\"Oem\":{\"Palisade\":{\"Level\":\"5\"}}".to_owned()),
         ("{block}", "\"Oem\":{\"Palisade\":{\"BlockSizeBytes\":1000}}".to_owned()),
         ("{large}", " ".repeat((1 << 20) + 1)),
