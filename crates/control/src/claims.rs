@@ -568,11 +568,11 @@ fn describe_taken(
     Ok(taken)
 }
 
-fn not_looked_up(paths: &[String]) -> Error {
+pub(crate) fn not_looked_up(paths: &[String]) -> Error {
     Error::new(&say::PATHS_HANG, &[&paths.join(", ")])
 }
 
-fn not_open(path: &str) -> Error {
+pub(crate) fn not_open(path: &str) -> Error {
     Error::new(&say::DRIVE_NOT_OPEN, &[&path])
 }
 
@@ -606,7 +606,7 @@ fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), 
     Ok(())
 }
 
-fn being_used(path: &str) -> Error {
+pub(crate) fn being_used(path: &str) -> Error {
     Error::new(&say::DRIVE_RESERVED, &[&path])
 }
 

@@ -70,3 +70,6 @@ mod usage;
 
 pub use redfish::view as api;
 pub use served::check_export;
+
+#[cfg(test)]
+mod said_tests;

@@ -9,7 +9,7 @@
 
 use crate::api::{self, Error};
 use crate::audit::Audit;
-use crate::claims::{Taken, paths_of};
+use crate::claims::{Taken, not_open, paths_of};
 use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
@@ -503,7 +503,7 @@ impl Manager {
         let mut taken = self.claim(&with, &request.overwrite, own, check).await?;
         let paths = paths_of(&taken);
         let Some(Taken { reference, .. }) = taken.pop() else {
-            return Err(Error::new(&say::NO_DRIVE_NAMED, &[]));
+            return Err(not_open(&request.with.path));
         };
         let slot = Slot(request.slot);
         let ask = |uuid, reply| Request::Replace(uuid, slot, reference, reply);
@@ -553,7 +553,7 @@ fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
     }
 }
 
-fn parse_level(text: &str) -> Result<Level, Error> {
+pub(crate) fn parse_level(text: &str) -> Result<Level, Error> {
     text.parse().map_err(|error: layout::NotLevel| Error::new(&say::BAD_LEVEL, &[&text, &error]))
 }
 

@@ -19,7 +19,7 @@ fn is_called(name: &str, own: &str, uuid: &str) -> bool {
 }
 
 /// Makes sure that a name is that of exactly one array.
-fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
+pub(crate) fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
     match uuids {
         [] => Err(unknown_array(name)),
         [_] => Ok(()),

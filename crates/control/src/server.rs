@@ -78,7 +78,7 @@ fn raise_file_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-fn cannot_start(error: &std::io::Error) -> Error {
+pub(crate) fn cannot_start(error: &std::io::Error) -> Error {
     Error::new(&say::CANNOT_START, &[error])
 }
 

@@ -145,7 +145,18 @@ impl Arg {
     }
 }
 
+impl Display for Arg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl Entry {
+    /// The status of HTTP that goes with it.
+    pub fn status(&self) -> u16 {
+        if *self == PLAN_CHANGED { 412 } else { self.kind.status() }
+    }
+
     /// The text, with what stands for arguments.
     pub fn example(&self) -> String {
         filled(self.text, &self.placeholders())
@@ -233,6 +244,11 @@ impl Error {
             false => String::new(),
         };
         format!("palisade: {}\n  {}{more}", self.error, self.hint)
+    }
+
+    /// The status of HTTP that goes with it.
+    pub fn status(&self) -> u16 {
+        find(&self.name).map_or_else(|| self.code.status(), Entry::status)
     }
 
     /// Whether it is this message.

@@ -19,8 +19,8 @@ messages! { COMMAND:
     NO_ANSWER: "NoAnswer" Failed Command [Text("PROBLEM")]
         "the daemon did not answer: %1",
         "read the daemon's log; daemon and command line must be of one release",
-        "The connection broke, or the answer was none that this release knows. Whether a change was \
-         made is seen with: palisade status.";
+        "The connection broke, or the answer was none that this release knows. Whether a change \
+         was made is seen with: palisade status.";
     STRANGE_ANSWER: "StrangeAnswer" Failed Command [Text("PROBLEM")]
         "the daemon's answer can't be read: %1",
         "check that the daemon and this command are of the same version",
