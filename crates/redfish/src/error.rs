@@ -283,7 +283,7 @@ impl Base {
         "See the messages of @Message.ExtendedInfo.",
     );
 
-    /// All of them.
+    /// All of them, each name once.
     pub const ALL: &[Self] = &[
         Self::RESOURCE_MISSING,
         Self::OPERATION_NOT_ALLOWED,
@@ -323,6 +323,9 @@ impl Base {
         Self::PRECONDITION_FAILED,
         Self::INTERNAL,
         Self::GENERAL,
+        Self::HEADER_MISSING,
+        Self::OPERATION_TIMEOUT,
+        Self::SERVICE_UNAVAILABLE,
     ];
 }
 

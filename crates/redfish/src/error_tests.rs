@@ -66,3 +66,12 @@ fn what_is_no_body_of_an_error_is_none() {
         assert_eq!(read(400, &body), None, "{body}");
     }
 }
+
+#[test]
+fn every_message_of_the_base_registry_is_in_the_table() {
+    let text = include_str!("error.rs");
+    let rows = text.matches(": Self =").count();
+    // Those that have no name of their own are told as general errors.
+    let general = text.matches("\"GeneralError\"").count() - 1;
+    assert_eq!(Base::ALL.len(), rows - general);
+}

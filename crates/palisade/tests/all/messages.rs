@@ -190,6 +190,21 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "an_answer_does_not_grow_without_end",
         &["InsufficientStorage"],
     ),
+    (
+        "crates/palisade/tests/all/http.rs",
+        "what_is_no_request_is_refused_and_serves_nobody_to_break_in",
+        &["HeaderMissing"],
+    ),
+    (
+        "crates/palisade/tests/all/http.rs",
+        "a_client_beyond_the_limit_is_told_so",
+        &["ServiceTemporarilyUnavailable"],
+    ),
+    (
+        "crates/palisade/tests/all/http.rs",
+        "a_client_that_never_finishes_is_let_go",
+        &["OperationTimeout"],
+    ),
     ("crates/redfish/src/error_tests.rs", "several_reasons_are_told_together", &["GeneralError"]),
     ("crates/redfish/src/round_trip_tests.rs", "what_can_not_be_read_is_told", &["StrangeAnswer"]),
     (
