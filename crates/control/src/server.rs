@@ -15,7 +15,7 @@
 use crate::address;
 use crate::answer;
 use crate::api::{self, Ending, Error};
-use crate::audit::Audit;
+use crate::audit::{self, Audit};
 use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
@@ -178,9 +178,12 @@ async fn keep_reloading(
 /// it, too: whoever can't reach their data has the greater harm.
 fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
     let variable = std::env::var_os(state::VARIABLE);
-    let Some(dir) = state::place(configured, variable.as_deref()) else {
-        return (None, Audit::in_memory(None));
+    let in_memory = |problem| {
+        let audit = Audit::in_memory(problem);
+        audit.say(audit::STARTS, Ending::Ok);
+        (None, audit)
     };
+    let Some(dir) = state::place(configured, variable.as_deref()) else { return in_memory(None) };
     let opened = State::open(&dir).and_then(|state| {
         let audit = Audit::open(&state)?;
         Ok((state, audit))
@@ -189,7 +192,7 @@ fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
         Ok((state, audit)) => (Some(Arc::new(state)), audit),
         Err(error) => {
             report(core::slice::from_ref(&error));
-            (None, Audit::in_memory(Some(error.error)))
+            in_memory(Some(error.error))
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use redfish::query::Query;
 use redfish::routes;
 use redfish::service::render;
-use redfish::view::{Array, Server, View, Volume};
+use redfish::view::{Array, View, Volume};
 use std::cell::Cell;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{UnixListener, UnixStream};
