@@ -126,15 +126,7 @@ async fn run(
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
-    let retrying = tokio::spawn({
-        let manager = manager.clone();
-        async move {
-            loop {
-                tokio::time::sleep(RETRY).await;
-                manager.retry_exports().await;
-            }
-        }
-    });
+    let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
     tokio::select! {
         _ = terminate.recv() => {}
@@ -160,6 +152,14 @@ async fn run(
         ));
     }
     Ok(problems)
+}
+
+/// Tries exports again that can't be served.
+async fn keep_retrying(manager: Arc<Manager>) {
+    loop {
+        tokio::time::sleep(RETRY).await;
+        manager.retry_exports().await;
+    }
 }
 
 /// Reads the configuration again whenever SIGHUP says so.
