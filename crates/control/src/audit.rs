@@ -62,6 +62,9 @@ const AGAIN: Duration = Duration::from_secs(3);
 /// The most bytes of a text in a line.
 const MOST_BYTES: usize = 4096;
 
+/// The first line of a daemon.
+pub const STARTS: &str = concat!("the daemon ", env!("CARGO_PKG_VERSION"), " starts");
+
 /// Who says what nobody asked for.
 const DAEMON: &str = "daemon";
 
@@ -169,8 +172,7 @@ impl Audit {
             0 => String::new(),
             torn => format!("; {torn} bytes that a crash tore were cut off"),
         };
-        let version = env!("CARGO_PKG_VERSION");
-        audit.say(&format!("the daemon {version} starts{torn}"), Ending::Ok);
+        audit.say(&format!("{STARTS}{torn}"), Ending::Ok);
         for open in found.open {
             let of = Some(open.number);
             audit.put(Entry { result: Ending::NotKnown, time: now(), of, ..open });

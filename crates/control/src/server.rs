@@ -15,7 +15,7 @@
 use crate::address;
 use crate::answer;
 use crate::api::{self, Ending, Error};
-use crate::audit::Audit;
+use crate::audit::{self, Audit};
 use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
@@ -126,15 +126,7 @@ async fn run(
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
-    let retrying = tokio::spawn({
-        let manager = manager.clone();
-        async move {
-            loop {
-                tokio::time::sleep(RETRY).await;
-                manager.retry_exports().await;
-            }
-        }
-    });
+    let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
     tokio::select! {
         _ = terminate.recv() => {}
@@ -162,6 +154,14 @@ async fn run(
     Ok(problems)
 }
 
+/// Tries exports again that can't be served.
+async fn keep_retrying(manager: Arc<Manager>) {
+    loop {
+        tokio::time::sleep(RETRY).await;
+        manager.retry_exports().await;
+    }
+}
+
 /// Reads the configuration again whenever SIGHUP says so.
 async fn keep_reloading(
     manager: Arc<Manager>,
@@ -178,9 +178,12 @@ async fn keep_reloading(
 /// it, too: whoever can't reach their data has the greater harm.
 fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
     let variable = std::env::var_os(state::VARIABLE);
-    let Some(dir) = state::place(configured, variable.as_deref()) else {
-        return (None, Audit::in_memory(None));
+    let in_memory = |problem| {
+        let audit = Audit::in_memory(problem);
+        audit.say(audit::STARTS, Ending::Ok);
+        (None, audit)
     };
+    let Some(dir) = state::place(configured, variable.as_deref()) else { return in_memory(None) };
     let opened = State::open(&dir).and_then(|state| {
         let audit = Audit::open(&state)?;
         Ok((state, audit))
@@ -189,7 +192,7 @@ fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
         Ok((state, audit)) => (Some(Arc::new(state)), audit),
         Err(error) => {
             report(core::slice::from_ref(&error));
-            (None, Audit::in_memory(Some(error.error)))
+            in_memory(Some(error.error))
         }
     }
 }

@@ -51,8 +51,8 @@ fn text(status: &api::Status) -> String {
     }
     if let api::Kept { directory: None, problem: None } = status.state {
         text = format!(
-            "{}\n\nno state directory: the daemon serves on its socket only, and its audit log ends \
-             with it",
+            "{}\n\nno state directory: the daemon serves on its socket only, and its audit log \
+             ends with it",
             text.trim_end()
         );
     }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 /// Kills of each change.
 const KILLS: u64 = 2;
-/// Most milliseconds between the begin of a command, and the kill of the daemon.
-const WITHIN: u64 = 12;
+/// Most milliseconds between the line that says that a change begins, and the kill of the daemon.
+const WITHIN: u64 = 4;
 
 /// A place whose daemon has a state directory.
 fn place(what: &str, drives: usize) -> (Place, Vec<String>) {
@@ -143,6 +143,12 @@ fn is_exported(daemon: &Daemon) -> bool {
     !daemon.call(&["export", "list"])["exports"].as_array().expect("a list").is_empty()
 }
 
+/// How much is in the files of the log, in bytes.
+fn logged(place: &Place) -> u64 {
+    let files = std::fs::read_dir(state(place)).expect("read");
+    files.map(|file| file.expect("one").metadata().map_or(0, |file| file.len())).sum()
+}
+
 /// Every line that says that something would begin has one that says how it ended, and no other.
 fn check_ends(all: &[Value]) {
     let mut open = BTreeMap::new();
@@ -179,8 +185,13 @@ fn a_kill_in_each_change_leaves_a_log_that_agrees_with_the_arrays() {
     for (words, is_done) in &changes {
         for _ in 0..KILLS {
             let before = lines(&daemon).len();
-            let child = daemon.start_call(words);
-            // Anything from nothing asked to all done.
+            let length = logged(&place);
+            let mut child = daemon.start_call(words);
+            until("the change begins, or ends", Duration::from_secs(30), || {
+                let has_ended = child.try_wait().expect("waited for").is_some();
+                (has_ended || logged(&place) > length).then_some(())
+            });
+            // Anything from nothing done to all done.
             sleep(Duration::from_millis(place.rng.below(WITHIN)));
             daemon.kill();
             let _ = child.wait_with_output();
