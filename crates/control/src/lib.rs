@@ -2,7 +2,7 @@
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
 //! - `http` and `stall`: HTTP on the socket, within limits. `answer`, `act` and `reply`: what is
-//!   asked there, done and answered.
+//!   asked there, done and answered; `slow`: what takes long.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
@@ -49,6 +49,7 @@ mod renewal;
 mod reply;
 mod served;
 pub mod server;
+mod slow;
 mod snapshot;
 mod stall;
 mod starting;

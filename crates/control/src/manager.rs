@@ -17,6 +17,7 @@ use crate::gpu::Parity;
 use crate::inventory::{Inventory, Known};
 use crate::names;
 use crate::next::{self, Idle, Refused};
+use crate::slow::SlowOnes;
 use crate::snapshot::Snapshot;
 use drives::SharedDrive;
 use engine::manage::command::{
@@ -62,6 +63,8 @@ pub struct Manager {
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
     pub(crate) snapshot: Snapshot,
+    /// Changes that take long.
+    pub(crate) slow: SlowOnes,
     /// Arrays that a person has started, made or stopped: a start-up leaves them alone.
     in_hand: Mutex<BTreeSet<Uuid>>,
     /// Whether the daemon is to end.
@@ -80,6 +83,7 @@ impl Manager {
         Self {
             snapshot: Snapshot::new(daemon(&data, &parity, memory.clone())),
             exports: tokio::sync::Mutex::new(Exports::new(data.clone(), standing.clone())),
+            slow: SlowOnes::default(),
             standing,
             named_paths: Mutex::default(),
             looking_up: Mutex::default(),

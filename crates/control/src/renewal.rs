@@ -59,7 +59,8 @@ impl Manager {
             told.map_or(Vec::new(), |told| told.tasks.iter().map(|task| task.number).collect())
         };
         let numbers: Vec<u64> = status.arrays.iter().flat_map(numbers).collect();
-        View { server, status, drives, jobs: told.jobs.list(&numbers) }
+        let (jobs, tasks) = (told.jobs.list(&numbers), self.slow.list(now));
+        View { server, status, drives, jobs, tasks }
     }
 
     /// Makes the view say what changed before this was called.
@@ -123,4 +124,4 @@ impl Manager {
 
 #[cfg(test)]
 #[path = "renewal_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -21,7 +21,7 @@ fn run<F: Future<Output = ()>>(patterns: Vec<String>, test: impl FnOnce(Arc<Mana
 }
 
 /// The same, or with a view that nobody keeps.
-fn run_with<F: Future<Output = ()>>(
+pub(crate) fn run_with<F: Future<Output = ()>>(
     keeps: bool,
     patterns: Vec<String>,
     test: impl FnOnce(Arc<Manager>) -> F,

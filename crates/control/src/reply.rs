@@ -7,6 +7,7 @@ use redfish::error::Refusal;
 use serde_json::Value;
 
 /// What is answered.
+#[derive(Clone, Debug)]
 pub enum Body {
     /// Nothing.
     Nothing,
@@ -17,6 +18,7 @@ pub enum Body {
 }
 
 /// An answer that is no error.
+#[derive(Clone, Debug)]
 pub struct Told {
     /// The status of HTTP.
     pub status: StatusCode,

@@ -29,7 +29,7 @@ pub fn now() -> u64 {
 
 /// A new identity. Without chance from the kernel it would be no other than the one before; it
 /// always gives some.
-fn random_uuid() -> Uuid {
+pub fn random_uuid() -> Uuid {
     let (mut bytes, mut filled) = ([0; 16], 0);
     while filled < bytes.len() {
         match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
@@ -125,7 +125,7 @@ impl Snapshot {
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let server = Server { name, uuid: service_uuid().to_string(), now: since, since };
         let (drives, jobs) = (Vec::new(), Vec::new());
-        let view = View { server, status, drives, jobs };
+        let view = View { server, status, drives, jobs, tasks: Vec::new() };
         let jobs = Jobs::new(|| random_uuid().to_string());
         let told = Told { feed: None, arrays: Vec::new(), jobs };
         let (asking, news, behind) = Default::default();

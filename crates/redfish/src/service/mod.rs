@@ -17,6 +17,7 @@ mod jobs;
 mod machine;
 mod pools;
 mod root;
+mod tasks;
 pub mod uri;
 mod volumes;
 
@@ -54,12 +55,15 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
         R::JobService => Some(jobs::service(view)),
         R::Jobs => Some(jobs::jobs(view)),
         R::Job => jobs::job(view, id),
+        R::TaskService => Some(tasks::service(view)),
+        R::Tasks => Some(tasks::tasks(view)),
+        R::Task => tasks::task(view, id),
         R::SessionService => Some(root::session_service()),
         R::Sessions => Some(root::sessions()),
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
-        R::Metadata | R::CsdlFile => None,
+        R::Metadata | R::CsdlFile | R::TaskMonitor => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }

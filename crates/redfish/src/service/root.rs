@@ -45,6 +45,7 @@ pub(super) fn service_root(view: &View) -> Value {
         "Managers": link(format!("{ROOT}/Managers")),
         "Fabrics": link(uri::FABRICS),
         "JobService": link(format!("{ROOT}/JobService")),
+        "Tasks": link(format!("{ROOT}/TaskService")),
         "SessionService": link(format!("{ROOT}/SessionService")),
         "JsonSchemas": link(format!("{ROOT}/JsonSchemas")),
         "Links": {
@@ -72,6 +73,7 @@ pub(super) fn odata() -> Value {
             singleton("Managers", "/Managers"),
             singleton("Fabrics", "/Fabrics"),
             singleton("JobService", "/JobService"),
+            singleton("Tasks", "/TaskService"),
             singleton("SessionService", "/SessionService"),
             singleton("JsonSchemas", "/JsonSchemas"),
             singleton("Sessions", "/SessionService/Sessions"),
