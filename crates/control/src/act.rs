@@ -3,22 +3,43 @@
 //! Invariants
 //! - A change that was begun is carried to its end, whether or not the client stays.
 //! - Who was answered finds the change in what is read next: the view is renewed before.
+//! - A change that destroys data is done only as it was planned, for who has the token of its plan
+//!   ([`crate::confirm`]): from the look at what it destroys to its end nobody else changes the
+//!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
+//!   holds something by then.
 
-use crate::api::{self, Error};
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
+use crate::api::{self, Error, NamedDrive, PlannedDrive};
 use crate::caller::Caller;
+use crate::confirm::{Asked, LIFE};
 use crate::manager::Manager;
+use crate::plan::Planned;
 use crate::reply::Told;
+use crate::snapshot::now;
 use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
-use redfish::routes::{self, Match, Method, Resource};
+use redfish::etag::{self, Conditions};
+use redfish::messages as say;
+use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
 use serde::Serialize;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What came of a change.
 enum Done {
@@ -38,29 +59,36 @@ impl Done {
     }
 }
 
-/// Carries a change out.
+/// Plans a change, or carries it out.
 pub async fn carry_out(
     manager: &Arc<Manager>,
-    _caller: &Caller,
+    caller: &Caller,
     found: &Match,
     method: Method,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Told, Refusal> {
-    let plan_only = plans_only(headers)?;
-    if plan_only && found.route.resource != Resource::Pools {
-        return Err(Refusal::base(&Base::HEADER_INVALID, &[told::PLAN_HEADER]));
+    let (plan_only, token) = (plans_only(headers)?, token(headers)?);
+    let conditions = conditions(headers)?;
+    unchanged(manager, &conditions, found)?;
+    let change = change::parse(&manager.view(), found, method, body)?;
+    let asked = Asked::new(caller, method, &found.uri(), body);
+    if plan_only {
+        let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
+        let told = serde_json::to_value(with_token(manager, &planned, &asked));
+        return told.map(Told::json).map_err(|_| Refusal::internal());
     }
-    let change = change::parse(&manager.view(), found, method, body, plan_only)?;
     // Whoever asked may go meanwhile.
     let work = tokio::spawn({
-        let manager = manager.clone();
-        async move { act(&manager, change).await }
+        let (manager, found) = (manager.clone(), found.clone());
+        async move {
+            let of = (&conditions, &found);
+            confirm_and_act(&manager, change, of, &asked, token.as_deref()).await
+        }
     });
-    let stopping = || Error::failed("the daemon is stopping", "start it again");
-    let outcome = work.await.unwrap_or_else(|_| Err(stopping()));
+    let stopping = || Error::new(&say::STOPPING, &[]);
+    let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
     let view = manager.view();
-    let done = outcome.map_err(|error| Refusal::from(change::with_names(&view, error)))?;
     let resource = |uri: &str| {
         let found = routes::find(uri)?;
         service::render(&view, &found)
@@ -78,6 +106,28 @@ pub async fn carry_out(
     })
 }
 
+/// For which state of its resource a request holds.
+pub fn conditions(headers: &HeaderMap) -> Result<Conditions, Refusal> {
+    let value = |name: &HeaderName| -> Result<Option<String>, Refusal> {
+        let mut all = Vec::new();
+        for value in headers.get_all(name) {
+            let wrong = |_| Refusal::base(&Base::HEADER_INVALID, &[name.as_str()]);
+            all.push(value.to_str().map_err(wrong)?);
+        }
+        Ok((!all.is_empty()).then(|| all.join(",")))
+    };
+    Conditions::read(value(&IF_MATCH)?.as_deref(), value(&IF_NONE_MATCH)?.as_deref())
+}
+
+/// Checks that what is to be changed is as the request supposes.
+fn unchanged(manager: &Manager, conditions: &Conditions, found: &Match) -> Result<(), Refusal> {
+    if conditions.is_empty() {
+        return Ok(());
+    }
+    let subject = service::subject(&manager.view(), found);
+    conditions.check(subject.as_ref().and_then(etag::read))
+}
+
 /// Whether only a plan is asked for.
 fn plans_only(headers: &HeaderMap) -> Result<bool, Refusal> {
     match headers.get(told::PLAN_HEADER) {
@@ -87,12 +137,81 @@ fn plans_only(headers: &HeaderMap) -> Result<bool, Refusal> {
     }
 }
 
+/// The token that confirms the change, if one came.
+fn token(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
+    let invalid = || Refusal::base(&Base::HEADER_INVALID, &[told::CONFIRM_HEADER]);
+    let mut all = headers.get_all(told::CONFIRM_HEADER).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(one), None) => one.to_str().map(|text| Some(text.to_owned())).map_err(|_| invalid()),
+        _ => Err(invalid()),
+    }
+}
+
+/// What a failure is answered.
+fn refused(manager: &Manager, error: Error) -> Refusal {
+    Refusal::from(change::with_names(&manager.view(), error))
+}
+
+/// A plan with a new token.
+fn with_token(manager: &Manager, planned: &Planned, asked: &Asked) -> told::Planned {
+    let token = manager.confirm.give(asked, planned.state, Instant::now());
+    told::Planned::new(&planned.plan, token, now() + LIFE.as_secs())
+}
+
+/// Carries a change out, if it destroys nothing or is confirmed.
+async fn confirm_and_act(
+    manager: &Arc<Manager>,
+    mut change: Change,
+    (conditions, found): (&Conditions, &Match),
+    asked: &Asked,
+    token: Option<&str>,
+) -> Result<Done, Refusal> {
+    let required = manager.confirm.is_required();
+    let alone = required && change.may_destroy(&manager.view());
+    // To the end of the change. Who names a state has nobody beside them who could change it.
+    let alone_with = alone || !conditions.is_empty();
+    let _array = match change.array() {
+        Some(array) => Some(manager.holds.take(array, alone_with).await),
+        None => None,
+    };
+    let subject = found.subject();
+    let _subject = manager.holds.take(&subject, !conditions.is_empty()).await;
+    unchanged(manager, conditions, found)?;
+    let mut confirmed = !required;
+    if alone {
+        let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
+        if planned.destroys() {
+            let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
+            taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
+            confirmed = true;
+        }
+        keep_to(&mut change, &planned);
+    }
+    if let Change::ResizeVolume { request, .. } = &mut change {
+        request.shrink = confirmed;
+    }
+    act(manager, change).await.map_err(|error| refused(manager, error))
+}
+
+/// A drive that held nothing when it was planned is not overwritten if it holds something by now.
+fn keep_to(change: &mut Change, planned: &Planned) {
+    let held = |named: &NamedDrive| {
+        let same = |drive: &PlannedDrive| drive.path == named.path && drive.destroys.is_some();
+        planned.plan.drives.iter().any(same)
+    };
+    match change {
+        Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {
+            array.overwrite.retain(held);
+        }
+        Change::ReplaceDrive { request, .. } => request.overwrite.retain(held),
+        _ => {}
+    }
+}
+
 /// Does it.
 async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
     match change {
-        Change::CreateArray(request) if request.dry_run => {
-            Ok(Done::says(&told::Planned::from(&manager.plan(&request).await?)))
-        }
         Change::CreateArray(request) => {
             let array = manager.create(&request).await?;
             Ok(Done::Made(uri::pool(&array.uuid)))

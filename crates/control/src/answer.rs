@@ -6,6 +6,18 @@
 //!
 //! Invariant: whatever a client sends is answered, and nothing of it is taken for granted.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
+use crate::act;
 use crate::api::View;
 use crate::caller::Caller;
 use crate::http::{Asked, NoBody};
@@ -18,6 +30,7 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LINK};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use redfish::error::{Base, Refusal};
+use redfish::etag;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Resource, Route};
 use redfish::{schema, service};
@@ -75,7 +88,14 @@ async fn told(
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
         }
-        Method::Get => read(&manager.view(), &found, query, path),
+        Method::Get => {
+            let conditions = act::conditions(asked.headers())?;
+            let told = read(&manager.view(), &found, query, path)?;
+            match conditions.is_unchanged(told.etag.as_deref())? {
+                true => Ok(told.known()),
+                false => Ok(told),
+            }
+        }
         _ => {
             if !query.is_empty() {
                 return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
@@ -132,7 +152,12 @@ fn read(view: &View, found: &Match, query: &str, path: &str) -> Result<Told, Ref
             Body::Json(query.apply(resource, &other)?)
         }
     };
-    Ok(Told { status: StatusCode::OK, location: None, body })
+    // What a query makes of a resource has no ETag: it may hold others.
+    let etag = match &body {
+        Body::Json(resource) if query.is_empty() => etag::read(resource).map(str::to_owned),
+        _ => None,
+    };
+    Ok(Told { status: StatusCode::OK, location: None, etag, body })
 }
 
 /// Where the schema of a route's resources is described; none if it has none.

@@ -3,10 +3,22 @@
 //! Invariant: a change is answered when [`Manager::view`] says what it did, so that whoever made it
 //! reads it; also one that failed, which may have done something.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
 use crate::api::{self, Error};
 use crate::manager::Manager;
 use core::future::Future;
 use engine::manage::command::TaskAction;
+use redfish::messages as say;
 
 impl Manager {
     async fn change<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
@@ -108,9 +120,7 @@ impl Manager {
             for path in paths {
                 let known = self.look_for(path).await?;
                 let id = self.inventory().at(&known).and_then(|known| known.id().cloned());
-                ids.push(id.ok_or_else(|| {
-                    Error::failed(format!("{path} is not known any more"), "try again")
-                })?);
+                ids.push(id.ok_or_else(|| Error::new(&say::DRIVE_NOT_KNOWN, &[&path]))?);
             }
             Ok(ids)
         })

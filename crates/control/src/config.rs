@@ -1,5 +1,5 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `drive_wait_ms`, `parity` and `parity_check`.
+//! `drive_wait_ms`, `parity`, `parity_check` and `confirm`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -44,9 +44,24 @@ pub struct Config {
     /// Where parity is computed.
     #[serde(default, deserialize_with = "placement")]
     pub parity: Placement,
+    /// Whether changes that destroy data need the token of their plan: `on` or `off`.
+    #[serde(default = "on", deserialize_with = "on_or_off")]
+    pub confirm: bool,
     /// One job of so many that a GPU did is done by the CPU too and compared; 0: none.
     #[serde(default = "usual_check")]
     pub parity_check: u32,
+}
+
+const fn on() -> bool {
+    true
+}
+
+fn on_or_off<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        word => Err(D::Error::custom(format!("confirm: on or off, not {word}"))),
+    }
 }
 
 fn usual_check() -> u32 {
@@ -127,12 +142,13 @@ mod tests {
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
                     drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
-                    parity_check = 16\n";
+                    parity_check = 16\nconfirm = \"off\"\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
         assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
         assert_eq!(config.drive_wait_ms, 0);
         assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
+        assert!(!config.confirm);
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
 
@@ -146,6 +162,7 @@ mod tests {
             drive_wait_ms: 30_000,
             parity: Placement::Auto,
             parity_check: 1024,
+            confirm: true,
         };
         assert_eq!(Config::parse(""), Ok(config));
     }
@@ -163,6 +180,8 @@ mod tests {
         assert!(problem.contains("at most 600000"), "{problem}");
         let problem = Config::parse("parity = \"fpga\"").expect_err("no such place");
         assert!(problem.contains("cpu, gpu or auto") && problem.contains("fpga"), "{problem}");
+        let problem = Config::parse("confirm = \"no\"").expect_err("no such word");
+        assert!(problem.contains("on or off, not no"), "{problem}");
         assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));
     }
 }

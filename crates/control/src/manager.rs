@@ -9,14 +9,17 @@
 
 use crate::api::{self, Error};
 use crate::claims::{Taken, paths_of};
+use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
 use crate::exports::{Exports, Standing};
-use crate::failure::{self, CHECK_DRIVE};
+use crate::failure;
 use crate::gpu::Parity;
+use crate::holds::Holds;
 use crate::inventory::{Inventory, Known};
 use crate::names;
 use crate::next::{self, Idle, Refused};
+use crate::plan::Looked;
 use crate::slow::SlowOnes;
 use crate::snapshot::Snapshot;
 use drives::SharedDrive;
@@ -27,6 +30,7 @@ use engine::manage::command::{
 use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
 use layout::Level;
+use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +71,10 @@ pub struct Manager {
     pub(crate) slow: SlowOnes,
     /// Arrays that a person has started, made or stopped: a start-up leaves them alone.
     in_hand: Mutex<BTreeSet<Uuid>>,
+    /// Tokens of plans.
+    pub(crate) confirm: Confirm,
+    /// Who changes which array.
+    pub(crate) holds: Holds,
     /// Whether the daemon is to end.
     pub(crate) ending: watch::Sender<bool>,
 }
@@ -78,10 +86,11 @@ impl Manager {
         parity: Arc<Parity>,
         memory: api::Memory,
         patterns: Vec<String>,
+        confirm: bool,
     ) -> Self {
         let standing = Standing::new(data.target().clone());
         Self {
-            snapshot: Snapshot::new(daemon(&data, &parity, memory.clone())),
+            snapshot: Snapshot::new(daemon(&data, &parity, memory.clone()), confirm),
             exports: tokio::sync::Mutex::new(Exports::new(data.clone(), standing.clone())),
             slow: SlowOnes::default(),
             standing,
@@ -97,6 +106,8 @@ impl Manager {
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
+            confirm: Confirm::new(confirm),
+            holds: Holds::default(),
             ending: watch::Sender::new(false),
         }
     }
@@ -252,12 +263,15 @@ impl Manager {
         Ok(self.describe(&status).await)
     }
 
-    /// What creating an array would do.
-    pub async fn plan(&self, request: &api::CreateArray) -> Result<api::Plan, Error> {
+    /// What creating an array would give, of drives as they are now.
+    pub(crate) async fn look_for_array(&self, request: &api::CreateArray) -> Result<Looked, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
         let (new, cores) = (new_array(request, level), self.data.cores());
-        let check = |taken: &[Taken]| planned(&new, taken, cores);
+        let check = |taken: &[Taken]| {
+            let array = Some(planned(&new, taken, cores)?);
+            Ok(Looked { array, drives: taken.iter().map(|taken| self.seen(taken)).collect() })
+        };
         self.inspect_drives(&request.drives, &request.overwrite, check).await
     }
 
@@ -266,10 +280,7 @@ impl Manager {
     async fn check_name(&self, request: &api::CreateArray) -> Result<(), Error> {
         let name = &request.name;
         if name.parse::<Uuid>().is_ok() {
-            return Err(Error::usage(
-                format!("\"{name}\" is not a valid name: it reads as a UUID"),
-                "choose another name",
-            ));
+            return Err(Error::new(&say::NAME_IS_UUID, &[name]));
         }
         let running = self.running().await?;
         if running.iter().any(|status| status.name == *name) {
@@ -286,16 +297,7 @@ impl Manager {
         let found = convert::found_records(&inventory, other);
         match found.values().find(|r| r.name == *name && !places.arrays.contains(&r.array)) {
             None => Ok(()),
-            Some(taken) => Err(Error::failed(
-                format!(
-                    "the name \"{name}\" is taken by array {}, which is not running",
-                    taken.array
-                ),
-                format!(
-                    "choose another name, or delete that array: palisade array delete {} --yes",
-                    taken.array
-                ),
-            )),
+            Some(taken) => Err(Error::new(&say::NAME_TAKEN_STOPPED, &[name, &taken.array])),
         }
     }
 
@@ -343,10 +345,7 @@ impl Manager {
             Ok(mut started) => {
                 started.pop().ok_or_else(|| failure::told(&ManageError::NothingFound))
             }
-            Err(error) => {
-                let hint = failure::start_hint(&error, options);
-                Err(Error { hint, ..failure::told(&error) })
-            }
+            Err(error) => Err(failure::not_started(&error, options)),
         };
         match outcome {
             Ok(status) => {
@@ -429,7 +428,7 @@ impl Manager {
         self.tell_absent().await;
         let rest = rest?;
         if let Some(problem) = rest.problems.into_iter().next() {
-            return Err(Error::failed(problem, CHECK_DRIVE));
+            return Err(Error::new(&say::RECORDS_NOT_ERASED, &[&problem]));
         }
         erased.extend(rest.serials);
         Ok(api::Deleted { done: true, left: self.left(&array, &erased) })
@@ -472,7 +471,7 @@ impl Manager {
         let mut taken = self.claim(&with, &request.overwrite, own, check).await?;
         let paths = paths_of(&taken);
         let Some(Taken { reference, .. }) = taken.pop() else {
-            return Err(Error::usage("no drive is named", "name one with --with PATH"));
+            return Err(Error::new(&say::NO_DRIVE_NAMED, &[]));
         };
         let slot = Slot(request.slot);
         let ask = |uuid, reply| Request::Replace(uuid, slot, reference, reply);
@@ -524,9 +523,7 @@ fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
 }
 
 fn parse_level(text: &str) -> Result<Level, Error> {
-    text.parse().map_err(|error: layout::NotLevel| {
-        Error::usage(format!("\"{text}\": {error}"), "use one of these levels")
-    })
+    text.parse().map_err(|error: layout::NotLevel| Error::new(&say::BAD_LEVEL, &[&text, &error]))
 }
 
 /// The array that a request asks for, as the engine takes it.
@@ -540,7 +537,7 @@ fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
 }
 
 /// What creating the array would give; fails where the drives can't make it.
-fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Error> {
+fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::PlannedArray, Error> {
     let offered = |taken: &Taken| Offered {
         path: taken.plan.path.clone(),
         bytes: taken.reference.shared.info().bytes,
@@ -550,13 +547,11 @@ fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Err
     let offered: Vec<Offered> = taken.iter().map(offered).collect();
     let Plan { layout, block_bytes, .. } =
         plan(new, &offered, cores).map_err(|error| failure::told(&error))?;
-    Ok(api::Plan {
-        dry_run: true,
+    Ok(api::PlannedArray {
         name: new.name.clone(),
         level: new.level.to_string(),
         strip_bytes: new.strip_bytes,
         block_bytes,
         size_bytes: layout.array_bytes(),
-        drives: taken.iter().map(|t| t.plan.clone()).collect(),
     })
 }

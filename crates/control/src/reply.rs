@@ -1,9 +1,21 @@
 //! Answers to Redfish requests, as HTTP has them.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use hyper::{Response, StatusCode};
 use redfish::error::Refusal;
+use redfish::etag;
 use serde_json::Value;
 
 /// What is answered.
@@ -24,6 +36,8 @@ pub struct Told {
     pub status: StatusCode,
     /// What was made.
     pub location: Option<String>,
+    /// The ETag of the resource that is told.
+    pub etag: Option<String>,
     /// What is told.
     pub body: Body,
 }
@@ -31,12 +45,19 @@ pub struct Told {
 impl Told {
     /// There is nothing to tell.
     pub fn nothing() -> Self {
-        Self { status: StatusCode::NO_CONTENT, location: None, body: Body::Nothing }
+        Self { status: StatusCode::NO_CONTENT, location: None, etag: None, body: Body::Nothing }
     }
 
-    /// An object.
+    /// Who asks has it already (RFC 9110, section 15.4.5).
+    #[must_use]
+    pub fn known(self) -> Self {
+        Self { status: StatusCode::NOT_MODIFIED, body: Body::Nothing, ..self }
+    }
+
+    /// An object, or a resource with its ETag.
     pub fn json(value: Value) -> Self {
-        Self { status: StatusCode::OK, location: None, body: Body::Json(value) }
+        let etag = etag::read(&value).map(str::to_owned);
+        Self { status: StatusCode::OK, location: None, etag, body: Body::Json(value) }
     }
 
     /// It as HTTP has it.
@@ -53,6 +74,9 @@ impl Told {
         if let Some(kind) = kind {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }
+        if let Some(etag) = self.etag {
+            put(response.headers_mut(), ETAG, &etag);
+        }
         if let Some(location) = self.location {
             put(response.headers_mut(), LOCATION, &location);
         }
@@ -66,6 +90,7 @@ pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
     let told = Told {
         status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         location: None,
+        etag: None,
         body: Body::Json(refusal.body()),
     };
     told.response()

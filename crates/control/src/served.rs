@@ -1,5 +1,16 @@
 //! Volumes and exports: what the daemon does for its clients with them.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
 use crate::address;
 use crate::api::{self, Error};
 use crate::connection::Target;
@@ -9,8 +20,10 @@ use crate::failure;
 use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
+use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
 use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
+use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{Uuid, format_size};
@@ -47,14 +60,9 @@ impl Manager {
         if bytes < now && bytes > 0 && !shrink {
             let lost = now - bytes;
             let exported = if exported { ", which is exported" } else { "" };
-            return Err(Error::refused(
-                format!(
-                    "this destroys the last {} ({lost} bytes) of volume {}/{name}{exported}",
-                    format_size(lost),
-                    array.name
-                ),
-                "to shrink the volume, repeat the command with --yes",
-            ));
+            let name = format!("{}/{name}", array.name);
+            let args: [&dyn Display; 4] = [&format_size(lost), &lost, &name, &exported];
+            return Err(Error::new(&say::SHRINK_LOSES, &args));
         }
         let ask = |array, reply| Request::VolumeResize(array, uuid.into(), bytes, reply);
         let status = self.ask_of(&array, ask).await?;
@@ -90,10 +98,7 @@ impl Manager {
         let mut exports = self.exports.lock().await;
         let running = self.running().await?;
         let Some(array) = running.iter().find(|array| array.id == named.id) else {
-            return Err(Error::failed(
-                format!("array \"{}\" was stopped meanwhile", named.name),
-                format!("start it with: palisade array assemble {}", named.name),
-            ));
+            return Err(Error::new(&say::ARRAY_STOPPED_MEANWHILE, &[&named.name]));
         };
         let recorded = recorded(&running, &self.found().await?);
         let address = wanted(request, array, &recorded, &exports)?;
@@ -144,14 +149,7 @@ impl Manager {
         drop(exports);
         self.tell_absent().await;
         if is_nvme && !self.data.let_go(volume).await {
-            return Err(Error::failed(
-                format!("export {id} is deleted, but commands of its hosts have not ended yet"),
-                format!(
-                    "wait before you delete its volume; see which drive does not answer with: \
-                     palisade array show {}",
-                    array.name
-                ),
-            ));
+            return Err(Error::new(&say::EXPORT_LINGERS, &[&id, &array.name]));
         }
         Ok(())
     }
@@ -261,10 +259,7 @@ pub fn check_export(request: &api::CreateExport) -> Result<(), Error> {
     match (nbd, &nvme_tcp[..]) {
         (Some(nbd), []) if !says_of_nvme => address::parse(nbd).map(|_| ()),
         (None, [_, ..]) => check_nvme(request),
-        _ => Err(Error::usage(
-            "an export needs either NBD or NVMe/TCP; hosts are named for NVMe/TCP only",
-            "use --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
-        )),
+        _ => Err(Error::new(&say::EXPORT_PROTOCOL, &[])),
     }
 }
 
@@ -272,26 +267,17 @@ pub fn check_export(request: &api::CreateExport) -> Result<(), Error> {
 fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
     if hosts.is_empty() != *any_host {
-        return Err(Error::usage(
-            "an export over NVMe/TCP needs either the NQNs of its hosts or --any-host",
-            "use --host NQN for each host (on Linux: /etc/nvme/hostnqn), or --any-host",
-        ));
+        return Err(Error::new(&say::EXPORT_HOSTS, &[]));
     }
     if !advertise.is_empty() && advertise.len() != nvme_tcp.len() {
-        return Err(Error::usage(
-            format!("{} --advertise for {} --nvme-tcp", advertise.len(), nvme_tcp.len()),
-            "use one --advertise for each --nvme-tcp, in the same order, or none",
-        ));
+        return Err(Error::new(&say::ADVERTISE_COUNT, &[&advertise.len(), &nvme_tcp.len()]));
     }
     nvme_tcp.iter().try_for_each(|text| address::check_tcp(text, "--nvme-tcp"))?;
     advertise.iter().try_for_each(|text| address::check_advertise(text))?;
     let several: BTreeSet<&String> = nvme_tcp.iter().filter(|at| !at.ends_with(":0")).collect();
     let any_port = nvme_tcp.iter().filter(|at| at.ends_with(":0")).count();
     if several.len() + any_port < nvme_tcp.len() {
-        return Err(Error::usage(
-            "the same address is given twice",
-            "give each --nvme-tcp ADDR:PORT once",
-        ));
+        return Err(Error::new(&say::ADDRESS_TWICE, &[]));
     }
     for name in hosts.iter().chain(&request.subsystem) {
         address::nqn(name)?;
@@ -354,19 +340,11 @@ fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
 fn is_exported(array: &str, export: &ExportStatus, id: &str) -> Error {
     let volume = &export.volume_name;
     match &export.address {
-        ExportAddress::NvmeTcp(nvme) => Error::failed(
-            format!(
-                "{array}/{volume} is already exported, as namespace {} of subsystem {}",
-                nvme.nsid, nvme.subsystem
-            ),
-            format!(
-                "to change its hosts or addresses, delete it first: palisade export delete {id}"
-            ),
-        ),
-        _ => Error::failed(
-            format!("{array}/{volume} is exported there already"),
-            "list exports with: palisade export list",
-        ),
+        ExportAddress::NvmeTcp(nvme) => {
+            let args: [&dyn Display; 5] = [&array, volume, &nvme.nsid, &nvme.subsystem, &id];
+            Error::new(&say::ALREADY_IN_SUBSYSTEM, &args)
+        }
+        _ => Error::new(&say::ALREADY_EXPORTED, &[&array, volume]),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::http;
 use crate::manager::Manager;
 use crate::memory;
 use engine::Settings;
+use redfish::messages as say;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -70,8 +71,7 @@ fn raise_file_limit() {
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {
-    let hint = "raise the limits of the daemon's account (ulimit -a)";
-    Error::failed(format!("the daemon can't start: {error}"), hint)
+    Error::new(&say::CANNOT_START, &[error])
 }
 
 /// Serves until it is told to stop. Answers with what went wrong then.
@@ -89,7 +89,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let started = data::start(config.cores, settings, parity.clone());
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let manager = Arc::new(Manager::new(data, parity, memory, config.drives));
+    let manager = Arc::new(Manager::new(data, parity, memory, config.drives, config.confirm));
     let server = tokio::spawn(http::serve(listener, {
         let manager = manager.clone();
         move |asked| {
@@ -143,10 +143,8 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
 
 /// Tests the parity kernels and picks one, before anything depends on it.
 fn parity_kernel() -> Result<&'static str, Error> {
-    parity::select_kernel().map_err(|error| {
-        let hint = format!("unset {} to use the best kernel that works", parity::VARIABLE);
-        Error::failed(error.to_string(), hint)
-    })
+    parity::select_kernel()
+        .map_err(|error| Error::new(&say::PARITY_KERNEL, &[&error, &parity::VARIABLE]))
 }
 
 /// Names the parity kernel, and those that this machine gets wrong.
@@ -159,7 +157,7 @@ fn say_parity(kernel: &str) {
 
 fn report(problems: &[Error]) {
     for problem in problems {
-        runtime::say(format_args!("palisade: {}\n  {}", problem.error, problem.hint));
+        runtime::say(format_args!("{}", problem.lines()));
     }
 }
 
@@ -185,18 +183,9 @@ fn say_ready() {
 /// Takes the management socket: its directory is made, a socket that nobody answers on replaced.
 async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AddrInUse => Error::failed(
-            format!("another daemon answers on {}", path.display()),
-            "stop it, or name another socket with --socket",
-        ),
-        ErrorKind::AlreadyExists => Error::failed(
-            format!("can't listen on {}: {error}", path.display()),
-            "remove that file, or name another socket with --socket",
-        ),
-        _ => Error::failed(
-            format!("can't listen on {}: {error}", path.display()),
-            "run as root, or name a socket in a directory of yours with --socket",
-        ),
+        ErrorKind::AddrInUse => Error::new(&say::DAEMON_RUNS, &[&path.display()]),
+        ErrorKind::AlreadyExists => Error::new(&say::SOCKET_TAKEN, &[&path.display(), &error]),
+        _ => Error::new(&say::SOCKET_NOT_MADE, &[&path.display(), &error]),
     };
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(failed)?;

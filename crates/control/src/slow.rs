@@ -13,6 +13,17 @@
 //! - Its answer is for who asked for it, and for administrators.
 //! - At most [`MOST`] are known. While all of them are under way, clients wait for their answers.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
 use crate::act;
 use crate::api::SlowRequest;
 use crate::caller::{Caller, Role};

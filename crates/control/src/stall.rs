@@ -5,6 +5,17 @@
 //!
 //! Invariant: no write waits longer than the limit.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};

@@ -3,6 +3,7 @@
 use crate::client::socket_or_default;
 use crate::output::Problem;
 use control::config::{Config, ConfigError, Placement};
+use redfish::messages as say;
 use std::path::PathBuf;
 
 /// What `palisade serve` takes.
@@ -20,15 +21,11 @@ pub struct Arguments {
 
 /// Serves until SIGTERM or SIGINT. `socket` overrules the configuration's.
 pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
-    let mut config = Config::read(&arguments.config).map_err(|error| {
-        let hint = match error {
-            ConfigError::Read(..) => "name a readable file with --config",
-            ConfigError::Parse(..) => {
-                "correct the file; its keys are socket, cores, drives = [\"PATH\", …], \
-                 drive_deadline_ms, drive_wait_ms, parity and parity_check"
-            }
-        };
-        Problem::failed(error.to_string(), hint)
+    let mut config = Config::read(&arguments.config).map_err(|error| match &error {
+        ConfigError::Read(path, why) => {
+            Problem::new(&say::CONFIG_NOT_READ, &[&path.display(), why])
+        }
+        ConfigError::Parse(path, why) => Problem::new(&say::CONFIG_WRONG, &[&path.display(), why]),
     })?;
     config.parity = arguments.parity.unwrap_or(config.parity);
     config.socket = socket.or(config.socket).or_else(|| Some(socket_or_default(None)));

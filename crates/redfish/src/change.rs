@@ -4,41 +4,26 @@
 //! name, before anything is done. Links become what `Manager` takes: a drive as it is known, an
 //! array's or a volume's UUID. A link is always `{"@odata.id": URI}`.
 //!
-//! Bodies (`?`: may be left out):
-//!
-//! - `POST StoragePools`: `Name`, `SupportedRAIDTypes`? (one; else `Oem.Palisade.Level`),
-//!   `CapacitySources[0].ProvidingDrives.Members` (links to drives), `Oem.Palisade`: `Level`?,
-//!   `StripSizeBytes`? (65536), `BlockSizeBytes`?, `Overwrite`? (links to drives).
-//! - Actions of a pool: `Stop`; `Assemble`: `StartDegraded`?, `AcceptLoss`?; `FailDrive`: `Drive`
-//!   (a link) or `Slot`; `ReplaceDrive`: `Slot`, `With` (a link), `Overwrite`? (links); `Scrub`:
-//!   `Mode`? (`Check`, `Repair`), `TrustData`?
-//! - `POST Volumes`: `Name`, `CapacityBytes`, `CapacitySources[0].ProvidingPools.Members` (one
-//!   link). Or `Name`, `RAIDType`, `CapacityBytes`? (all), `Links.Drives` (links),
-//!   `StripSizeBytes`?, `Oem.Palisade`: `Level`?, `Overwrite`?
-//! - `PATCH` of a volume: `CapacityBytes`, `Oem.Palisade.Shrink`?; its action `CheckConsistency`.
-//! - `POST Connections`: `VolumeInfo[0].Volume` (a link), `Oem.Palisade`: `Listeners`; for NVMe
-//!   also `Hosts`?, `AnyHost`?, `Subsystem`?, `Advertise`?
-//! - `Wipe` of a drive: `Overwrite`?; `FindDrives`: `Paths`? (texts).
-//! - `DELETE` of a pool, a volume and a connection, and the actions of a job: nothing.
+//! [`bodies`] is the table of what each takes. `DELETE` of a pool, a volume and a connection, and
+//! the actions of a job, take nothing.
 
+pub mod bodies;
 mod create;
 mod links;
 mod node;
 mod tree;
 
 use crate::error::{Base, Refusal};
+use crate::messages;
 use crate::routes::{Match, Method, Resource};
 use crate::view::{self, Error, View};
 use node::{Fields, Node};
 use tree::Tree;
 
-/// So many paths can be looked for at once.
-const MOST_PATHS: usize = 4096;
-
 /// A change, with all links resolved. Arrays and volumes are UUIDs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Creates an array; with `dry_run` only says what would be done.
+    /// Creates an array.
     CreateArray(view::CreateArray),
     /// Deletes an array.
     DeleteArray {
@@ -126,6 +111,57 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// Whether data may be destroyed by it, as far as the view tells: a drive that may be
+    /// overwritten may hold nothing.
+    pub fn may_destroy(&self, view: &View) -> bool {
+        match self {
+            Self::DeleteArray { .. } | Self::DeleteVolume { .. } | Self::Wipe(_) => true,
+            Self::CreateArray(array) | Self::CreateVolumeOnDrives { array, .. } => {
+                !array.overwrite.is_empty()
+            }
+            Self::ReplaceDrive { request, .. } => !request.overwrite.is_empty(),
+            Self::Assemble { request, .. } => request.accept_loss,
+            Self::ResizeVolume { array, volume, request } => {
+                let known = view.array(array).map(|array| array.volumes.as_slice());
+                let mut volumes = known.unwrap_or_default().iter();
+                let now = volumes.find(|own| own.name == *volume).map(|own| own.size_bytes);
+                now.is_some_and(|now| request.size_bytes < now)
+            }
+            Self::Stop { .. }
+            | Self::FailDrive { .. }
+            | Self::Scrub { .. }
+            | Self::CreateVolume(_)
+            | Self::CreateExport(_)
+            | Self::DeleteExport { .. }
+            | Self::Job { .. }
+            | Self::FindDrives { .. } => false,
+        }
+    }
+
+    /// The UUID of the array that it changes; none if that is not there yet, or none.
+    pub fn array(&self) -> Option<&str> {
+        match self {
+            Self::DeleteArray { array }
+            | Self::Stop { array }
+            | Self::Assemble { array, .. }
+            | Self::FailDrive { array, .. }
+            | Self::ReplaceDrive { array, .. }
+            | Self::Scrub { array, .. }
+            | Self::ResizeVolume { array, .. }
+            | Self::DeleteVolume { array, .. } => Some(array),
+            Self::CreateVolume(request) => Some(&request.array),
+            Self::CreateExport(request) => Some(&request.array),
+            Self::DeleteExport { id } => id.rsplit_once(':').map(|(array, _)| array),
+            Self::CreateArray(_)
+            | Self::CreateVolumeOnDrives { .. }
+            | Self::Job { .. }
+            | Self::Wipe(_)
+            | Self::FindDrives { .. } => None,
+        }
+    }
+}
+
 /// What can be done to background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobAction {
@@ -141,19 +177,13 @@ pub enum JobAction {
 const READ_ONLY: [&str; 7] =
     ["Id", "Name", "RAIDType", "BlockSizeBytes", "CapacitySources", "Identifiers", "Status"];
 
-/// Reads what a request wants. With `plan_only` an array is only planned.
+/// Reads what a request wants.
 ///
 /// # Errors
 ///
 /// 404 if the URI names nothing, 405 if there is no such change, 400 if the body is wrong, 409 if
 /// a job has ended.
-pub fn parse(
-    view: &View,
-    found: &Match,
-    method: Method,
-    body: &[u8],
-    plan_only: bool,
-) -> Result<Change, Refusal> {
+pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<Change, Refusal> {
     if found.route.privilege(method).is_none() {
         return Err(Refusal::not_allowed());
     }
@@ -162,7 +192,7 @@ pub fn parse(
     node::refuse_doubled(&tree, action)?;
     let fields = Node::root(&tree, action).fields()?;
     match (method, found.route.resource) {
-        (Method::Post, Resource::Pools) => create::array(view, fields, plan_only),
+        (Method::Post, Resource::Pools) => create::array(view, fields),
         (Method::Post, Resource::Volumes) => create::volume(view, fields),
         (Method::Post, Resource::Connections) => create::export(view, found, fields),
         (Method::Post, Resource::FindDrives) => find_drives(fields),
@@ -200,6 +230,9 @@ pub fn with_names(view: &View, error: Error) -> Error {
         if arrays.iter().filter(|other| other.name == array.name).count() == 1 {
             told.error = told.error.replace(&array.uuid, &array.name);
             told.hint = told.hint.replace(&array.uuid, &array.name);
+            for arg in &mut told.args {
+                *arg = arg.replace(&array.uuid, &array.name);
+            }
         }
     }
     told
@@ -229,8 +262,7 @@ fn last(found: &Match) -> &str {
 
 /// There is nothing at the URI of the request: of an action, at that of its resource.
 fn nothing(found: &Match) -> Refusal {
-    let uri = links::uri(found);
-    Refusal::not_found(uri.split_once("/Actions/").map_or(uri.as_str(), |(owner, _)| owner))
+    Refusal::not_found(&found.subject())
 }
 
 fn pool(
@@ -311,14 +343,12 @@ fn volume(
             if fields.is_empty() {
                 return Err(Refusal::base(&Base::EMPTY_JSON, &[]));
             }
-            let mut oem = fields.oem()?;
-            let shrink = oem.flag("Shrink")?;
-            oem.end()?;
+            fields.oem()?.end()?;
             if let Some(node) = READ_ONLY.iter().find_map(|name| fields.take(name)) {
                 return Err(node.read_only());
             }
             let size_bytes = fields.need("CapacityBytes")?.whole(1, u64::MAX)?;
-            let request = view::ResizeVolume { size_bytes, shrink };
+            let request = view::ResizeVolume { size_bytes, shrink: false };
             Change::ResizeVolume { array, volume, request }
         }
         _ => {
@@ -338,7 +368,7 @@ fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Re
 }
 
 fn find_drives(mut fields: Fields<'_>) -> Result<Change, Refusal> {
-    let paths = fields.texts("Paths", MOST_PATHS)?;
+    let paths = fields.texts("Paths", bodies::MOST_PATHS)?;
     fields.end()?;
     Ok(Change::FindDrives { paths })
 }
@@ -352,8 +382,7 @@ fn job(
     let job = view.job(last(found)).ok_or_else(|| nothing(found))?;
     fields.end()?;
     if job.ended.is_some() {
-        let text = format!("task {} has ended", job.task.id);
-        return Err(Error::failed(text, "list tasks with: palisade task list").into());
+        return Err(Error::new(&messages::TASK_ENDED, &[&job.task.id]).into());
     }
     Ok(Change::Job { id: job.id.clone(), action })
 }

@@ -3,17 +3,35 @@
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
 //! - [`told`]: what changes are answered.
-//! - [`routes`]: which URIs there are. [`error`]: why something was not done.
+//! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all that
+//!   can be said then.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
+//! - [`etag`]: how resources are told apart from what they were.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
-//! - [`schema`]: what describes the resources.
+//! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
+//!   make which.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
 
 pub mod change;
 mod dates;
 pub mod error;
+pub mod etag;
 mod inspected;
+pub mod messages;
 pub mod oem;
+pub mod openapi;
+pub mod privileges;
 pub mod query;
 pub mod read;
 mod requests;

@@ -5,6 +5,7 @@
 //! ended are its tasks, in their order; the others wait for these.
 
 use crate::dates;
+use crate::messages;
 use crate::oem;
 use crate::service::uri;
 use crate::view::{
@@ -37,10 +38,7 @@ pub struct Fetched {
 
 /// An answer that is not what this service would say.
 pub fn strange(what: &str) -> Error {
-    Error::failed(
-        format!("the daemon's answer can't be read: {what}"),
-        "check that the daemon and this command are of the same version",
-    )
+    Error::new(&messages::STRANGE_ANSWER, &[&what])
 }
 
 /// All that was fetched.
@@ -76,6 +74,7 @@ pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
         uuid: optional(root, "/UUID").unwrap_or_default(),
         now: moment(manager, "/DateTime")?,
         since: moment(manager, "/LastResetTime")?,
+        confirms: oem::of::<oem::Manager>(manager)?.confirm == oem::ON,
     })
 }
 

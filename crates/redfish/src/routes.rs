@@ -61,15 +61,20 @@ pub enum Resource {
     ServiceRoot,
     Odata,
     Metadata,
+    OpenApi,
     CsdlFile,
     JsonSchemas,
     JsonSchema,
     JsonSchemaText,
+    Registries,
+    Registry,
+    RegistryText,
     Systems,
     System,
     Storages,
     Storage,
     FindDrives,
+    StorageActionInfo,
     Pools,
     Pool,
     CapacitySource,
@@ -80,6 +85,7 @@ pub enum Resource {
     FailDrive,
     ReplaceDrive,
     Scrub,
+    PoolActionInfo,
     Volumes,
     Volume,
     CheckConsistency,
@@ -88,6 +94,7 @@ pub enum Resource {
     Drives,
     Drive,
     Wipe,
+    DriveActionInfo,
     Managers,
     Manager,
     Fabrics,
@@ -137,9 +144,34 @@ impl Match {
     pub fn id(&self, number: usize) -> &str {
         self.ids.get(number).map_or("", String::as_str)
     }
+
+    /// The URI, with its identifiers.
+    pub fn uri(&self) -> String {
+        let mut ids = self.ids.iter();
+        let part = |part: &str| match part.starts_with('{') {
+            true => ids.next().map(|id| encoded(id)).unwrap_or_default(),
+            false => part.to_owned(),
+        };
+        self.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
+    }
+
+    /// The URI of what a request is about: of an action, that of what it acts on.
+    pub fn subject(&self) -> String {
+        let mut uri = self.uri();
+        if let Some(at) = uri.find("/Actions/") {
+            uri.truncate(at);
+        }
+        uri
+    }
 }
 
 impl Route {
+    /// The row of what a request is about: of an action, that of what it acts on.
+    pub fn subject(&self) -> Option<&'static Self> {
+        let uri = self.uri.split_once("/Actions/").map_or(self.uri, |(owner, _)| owner);
+        ROUTES.iter().find(|row| row.uri == uri)
+    }
+
     /// Who may do this, if it can be done.
     pub fn privilege(&self, method: Method) -> Option<Privilege> {
         self.methods.iter().find(|(own, _)| *own == method).map(|(_, privilege)| *privilege)
@@ -207,6 +239,7 @@ pub const ROUTES: &[Route] = &{
         row(under!(root ""), R::ServiceRoot, "#ServiceRoot.v1_21_0.ServiceRoot", OPEN),
         row(under!(root "/odata"), R::Odata, "", OPEN),
         row(under!(root "/$metadata"), R::Metadata, "", OPEN),
+        row(under!(root "/openapi.json"), R::OpenApi, "", OPEN),
         row(under!(root "/Schemas/{File}"), R::CsdlFile, "", OPEN),
         row(
             under!(root "/JsonSchemas"),
@@ -221,6 +254,19 @@ pub const ROUTES: &[Route] = &{
             READ,
         ),
         row(under!(root "/JsonSchemas/{Schema}/{File}"), R::JsonSchemaText, "", OPEN),
+        row(
+            under!(root "/Registries"),
+            R::Registries,
+            "#MessageRegistryFileCollection.MessageRegistryFileCollection",
+            READ,
+        ),
+        row(
+            under!(root "/Registries/{Registry}"),
+            R::Registry,
+            "#MessageRegistryFile.v1_1_5.MessageRegistryFile",
+            READ,
+        ),
+        row(under!(root "/Registries/{Registry}/{File}"), R::RegistryText, "", READ),
         row(
             under!(root "/Systems"),
             R::Systems,
@@ -241,6 +287,12 @@ pub const ROUTES: &[Route] = &{
         ),
         row(under!(storage ""), R::Storage, "#Storage.v1_22_0.Storage", READ),
         row(under!(storage "/Actions/Oem/PalisadeStorage.FindDrives"), R::FindDrives, "", ACT),
+        row(
+            under!(storage "/ActionInfo/{Action}"),
+            R::StorageActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
         row(
             under!(storage "/StoragePools"),
             R::Pools,
@@ -271,6 +323,12 @@ pub const ROUTES: &[Route] = &{
         row(under!(pool "/Actions/Oem/PalisadeStoragePool.FailDrive"), R::FailDrive, "", ACT),
         row(under!(pool "/Actions/Oem/PalisadeStoragePool.ReplaceDrive"), R::ReplaceDrive, "", ACT),
         row(under!(pool "/Actions/Oem/PalisadeStoragePool.Scrub"), R::Scrub, "", ACT),
+        row(
+            under!(pool "/ActionInfo/{Action}"),
+            R::PoolActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
         row(under!(storage "/Volumes"), R::Volumes, "#VolumeCollection.VolumeCollection", CREATE),
         row(under!(storage "/Volumes/{Volume}"), R::Volume, "#Volume.v1_10_2.Volume", RESIZE),
         row(
@@ -284,6 +342,12 @@ pub const ROUTES: &[Route] = &{
         row(under!(drive ""), R::Drives, "#DriveCollection.DriveCollection", READ),
         row(under!(drive "/{Drive}"), R::Drive, "#Drive.v1_22_0.Drive", READ),
         row(under!(drive "/{Drive}/Actions/Oem/PalisadeDrive.Wipe"), R::Wipe, "", ACT),
+        row(
+            under!(drive "/{Drive}/ActionInfo/{Action}"),
+            R::DriveActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
         row(under!(root "/Managers"), R::Managers, "#ManagerCollection.ManagerCollection", READ),
         row(under!(root "/Managers/palisade"), R::Manager, "#Manager.v1_25_0.Manager", READ),
         row(under!(root "/Fabrics"), R::Fabrics, "#FabricCollection.FabricCollection", READ),
@@ -339,6 +403,11 @@ pub fn find(path: &str) -> Option<Match> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let segments: Vec<String> = path.split('/').map(decoded).collect::<Option<_>>()?;
     ROUTES.iter().find_map(|route| Some(Match { route, ids: identifiers(route.uri, &segments)? }))
+}
+
+/// The row of a resource.
+pub fn of(resource: Resource) -> Option<&'static Route> {
+    ROUTES.iter().find(|route| route.resource == resource)
 }
 
 /// What stands where the URI has braces, if it matches.

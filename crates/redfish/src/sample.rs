@@ -100,6 +100,7 @@ pub fn view(seed: u64) -> View {
             uuid: random.uuid(),
             now: random.moment(),
             since: random.moment(),
+            confirms: random.chance(),
         },
         status: Status {
             version: "0.1.0".to_owned(),

@@ -8,6 +8,7 @@
 //! [`SCHEMA`].
 
 pub use crate::inspected::Inspected;
+pub use crate::messages::{Error, ErrorCode};
 pub use crate::requests::{
     AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
     ResizeVolume, ScrubArray, WipeDrive,
@@ -35,50 +36,6 @@ impl<T> Answer<T> {
     pub const fn new(body: T) -> Self {
         Self { schema: SCHEMA, body }
     }
-}
-
-/// Why a request was not carried out. `hint` says what to do next.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Error {
-    /// What happened, one line.
-    pub error: String,
-    /// What to do, one line.
-    pub hint: String,
-    /// What kind of failure it is.
-    pub code: ErrorCode,
-}
-
-impl Error {
-    /// It could not be done.
-    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Failed }
-    }
-
-    /// The request is wrong.
-    pub fn usage(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Usage }
-    }
-
-    /// Refused to protect data.
-    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Refused }
-    }
-
-    /// Puts the array's name where the hint says `NAME`.
-    pub fn about(self, array: &str) -> Self {
-        Self { hint: self.hint.replace("NAME", array), ..self }
-    }
-}
-
-/// The kinds of failure; each is an exit code of the command line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ErrorCode {
-    /// It could not be done.
-    Failed,
-    /// The request itself is wrong.
-    Usage,
-    /// Refused to protect data.
-    Refused,
 }
 
 /// Nothing to tell but that it is done.
@@ -139,6 +96,8 @@ pub struct Server {
     pub now: u64,
     /// When the daemon was started, in seconds since 1970.
     pub since: u64,
+    /// Whether changes that destroy data need the token of their plan.
+    pub confirms: bool,
 }
 
 impl From<&KnownDrive> for NamedDrive {
@@ -570,12 +529,28 @@ pub struct ArrayList {
     pub arrays: Vec<Array>,
 }
 
-/// What making an array would do.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+/// What a change would do.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Always true.
     pub dry_run: bool,
-    /// The array's name.
+    /// The array that would be made, if one would.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    pub array: Option<PlannedArray>,
+    /// The drives that it is about.
+    pub drives: Vec<PlannedDrive>,
+    /// What would be done, in order; a line each.
+    #[serde(default)]
+    pub steps: Vec<String>,
+    /// What would be lost; a line each. Empty if it destroys nothing.
+    #[serde(default)]
+    pub lost: Vec<String>,
+}
+
+/// An array that would be made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlannedArray {
+    /// Its name.
     pub name: String,
     /// Its level.
     pub level: String,
@@ -585,21 +560,23 @@ pub struct Plan {
     pub block_bytes: u32,
     /// Usable bytes it would have.
     pub size_bytes: u64,
-    /// The drives it would take.
-    pub drives: Vec<PlannedDrive>,
 }
 
-/// A drive that an array would take.
+/// A drive that a change is about.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlannedDrive {
     /// Its slot.
-    pub slot: u16,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub slot: Option<u16>,
     /// Its path.
     pub path: String,
     /// Its serial number.
     pub serial: String,
     /// Its size.
     pub bytes: u64,
+    /// What is on it.
+    #[serde(default)]
+    pub content: Option<String>,
     /// What is on it and would be destroyed.
     pub destroys: Option<String>,
     /// True when the request would be refused because of it.

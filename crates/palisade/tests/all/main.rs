@@ -12,5 +12,6 @@ mod guest;
 mod hung;
 mod kill;
 mod memory;
+mod messages;
 mod redfish;
 mod wide;

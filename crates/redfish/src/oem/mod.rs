@@ -17,7 +17,7 @@ mod manager;
 mod words;
 
 pub use fabric::{Connection, Endpoint, Host};
-pub use manager::{Manager, Memory, Next, Parity};
+pub use manager::{Manager, Memory, Next, ON, Parity};
 pub use words::{
     ArrayState, DriveState, Hindrance, JobEnd, SlotState, TaskKind, TaskState, UnreadableReason,
 };

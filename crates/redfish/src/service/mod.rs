@@ -6,23 +6,39 @@
 //! Invariant: nobody is asked. A resource that refers to another refers to one that is there in
 //! the same view.
 
-use crate::routes::{Match, Resource};
+use crate::etag;
+use crate::openapi;
+use crate::routes::{self, Match, Resource};
 use crate::schema;
 use crate::view::View;
 use serde_json::{Value, json};
 
+mod actions;
 mod drives;
 mod fabrics;
 mod jobs;
 mod machine;
 mod pools;
+mod registries;
 mod root;
 mod tasks;
 pub mod uri;
 mod volumes;
 
-/// The resource, if there is one. Texts other than JSON are not among them.
+/// The resource, if there is one, with its ETag. Texts other than JSON are not among them.
 pub fn render(view: &View, found: &Match) -> Option<Value> {
+    let mut resource = rendered(view, found)?;
+    actions::annotate(&mut resource);
+    etag::put(&mut resource);
+    Some(resource)
+}
+
+/// The resource that a request is about: what its URI leads to, or for an action what it acts on.
+pub fn subject(view: &View, found: &Match) -> Option<Value> {
+    render(view, &routes::find(&found.subject())?)
+}
+
+fn rendered(view: &View, found: &Match) -> Option<Value> {
     use Resource as R;
     let id = found.id(0);
     match found.route.resource {
@@ -63,6 +79,11 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
+        R::OpenApi => Some(openapi::document()),
+        R::StorageActionInfo | R::PoolActionInfo | R::DriveActionInfo => actions::info(view, found),
+        R::Registries => Some(registries::all()),
+        R::Registry => registries::file(id),
+        R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile | R::TaskMonitor => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,

@@ -48,6 +48,7 @@ pub(super) fn service_root(view: &View) -> Value {
         "Tasks": link(format!("{ROOT}/TaskService")),
         "SessionService": link(format!("{ROOT}/SessionService")),
         "JsonSchemas": link(format!("{ROOT}/JsonSchemas")),
+        "Registries": link(uri::REGISTRIES),
         "Links": {
             "Sessions": link(format!("{ROOT}/SessionService/Sessions")),
             "ManagerProvidingService": link(uri::MANAGER),
@@ -76,6 +77,7 @@ pub(super) fn odata() -> Value {
             singleton("Tasks", "/TaskService"),
             singleton("SessionService", "/SessionService"),
             singleton("JsonSchemas", "/JsonSchemas"),
+            singleton("Registries", "/Registries"),
             singleton("Sessions", "/SessionService/Sessions"),
         ],
     })
