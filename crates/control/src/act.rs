@@ -168,7 +168,9 @@ async fn confirm_and_act(
     token: Option<&str>,
 ) -> Result<Done, Refusal> {
     let required = manager.confirm.is_required();
-    let alone = required && change.may_destroy(&manager.view());
+    // Who sends a token means what was planned, though it may destroy nothing by now.
+    let is_planned = token.is_some();
+    let alone = required && (is_planned || change.may_destroy(&manager.view()));
     // To the end of the change. Who names a state has nobody beside them who could change it.
     let alone_with = alone || !conditions.is_empty();
     let _array = match change.array() {
@@ -181,7 +183,10 @@ async fn confirm_and_act(
     let mut confirmed = !required;
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
-        if planned.destroys() {
+        if let Some(error) = planned.refusal() {
+            return Err(refused(manager, error));
+        }
+        if planned.destroys() || is_planned {
             let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
             confirmed = true;

@@ -59,7 +59,7 @@ pub fn overwrites_other(path: &str) -> Error {
 
 /// A drive that was meant is not at its path any more.
 pub fn another_drive(path: &str) -> Error {
-    Error::new(&say::DRIVE_CHANGED, &[&path])
+    Error::new(&say::ANOTHER_DRIVE, &[&path])
 }
 
 /// Nobody says which drive is at a path.
@@ -70,6 +70,14 @@ pub fn unsure_drive(path: &str) -> Error {
 /// A drive that somebody has, and the daemon has not.
 pub fn has_stranger(path: &str) -> Error {
     Error::new(&say::DRIVE_IN_USE, &[&path])
+}
+
+/// A drive, or what it holds, changed after a person agreed to overwrite it.
+pub(crate) fn changed_drive(path: &str) -> Error {
+    Error::refused(
+        format!("{path} was written since it was agreed to overwrite it"),
+        "see what it holds with: palisade drive list; then repeat the command",
+    )
 }
 
 /// The arrays that people may mean.

@@ -31,21 +31,20 @@ messages! { DRIVES:
         "%1 is not open",
         "name an existing block device or file",
         "The drive was there a moment ago and is not any more.";
-    DRIVE_CHANGED: "DriveChanged" Refused Daemon [Text("PATH")]
-        "another drive is at %1 now",
-        "see which it is with: palisade drive list; then name the one you mean",
-        "A request means the drive that was known at this path when it was asked, by its identity \
-         and serial number. When the drive was opened another was found there: it was swapped, or \
-         the system names its drives in another order. Nothing was written to it.";
-    DRIVE_UNSURE: "DriveUnsure" Refused Daemon [Text("PATH")]
-        "the kernel does not say which drive is at %1",
-        "try again once its serial number is in /sys",
-        "The identity of the drive was read before, and can't be read now. Until it is, nobody \
-         knows whether it is the drive that the request means.";
     DRIVE_NOT_KNOWN: "DriveNotKnown" Failed Daemon [Text("PATH")]
         "%1 is not known any more",
         "try again",
         "The drive was found at this path and went away while the request was carried out.";
+    ANOTHER_DRIVE: "AnotherDrive" Refused Daemon [Text("PATH")]
+        "another drive is at %1 now",
+        "see which it is with: palisade drive list; then name the one you mean",
+        "Paths such as /dev/nvme0n1 are given to drives in the order in which the kernel finds them. \
+         Between the request and the look at the path, the drive there has become another one.";
+    DRIVE_UNSURE: "DriveUnsure" Refused Daemon [Text("PATH")]
+        "the kernel does not say which drive is at %1",
+        "try again once its serial number is in /sys",
+        "A drive is told from others by what the kernel knows of it without asking it. As long as \
+         that is missing, it is not certain that the drive at this path is the one that was meant.";
     DRIVE_OF_ARRAY: "DriveOfArray" Refused Daemon [Text("PATH"), Number("SLOT"), Text("ARRAY")]
         "%1 is in use: slot %2 of array \"%3\"",
         "use another drive",
