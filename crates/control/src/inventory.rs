@@ -342,11 +342,11 @@ impl Inventory {
 
     /// The same of one that was looked up before.
     pub fn add_found(&mut self, found: &Found) -> String {
-        if let Some(at) = self.index_of(&found.canonical, &found.plain) {
-            if let Some(known) = self.drives.get_mut(at) {
-                known.look_up(found.plate.as_ref());
-                return known.path.clone();
-            }
+        if let Some(at) = self.index_of(&found.canonical, &found.plain)
+            && let Some(known) = self.drives.get_mut(at)
+        {
+            known.look_up(found.plate.as_ref());
+            return known.path.clone();
         }
         let plain = found.plain.to_string_lossy().into_owned();
         let at = self.drives.partition_point(|known| known.path < plain);

@@ -135,6 +135,7 @@ fn view(state: ArrayState) -> View {
         },
         drives: (0..4).map(known).collect(),
         jobs: vec![job(TaskKind::Resync), job(TaskKind::Rebuild)],
+        tasks: Vec::new(),
     }
 }
 
