@@ -182,7 +182,24 @@ impl Known {
         if !self.is_confirmed {
             return Err(names::unsure_drive(&self.path));
         }
-        Ok(())
+        match &named.seen {
+            Some(seen) if *seen != self.seen() => Err(names::changed_drive(&self.path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What tells it, and what it holds, from all others, by the last look at it.
+    pub fn seen(&self) -> String {
+        let Self { path, canonical, identity, id, stamp, about, content, .. } = self;
+        let record = content.record.as_ref().map(|record| {
+            let (array, own) = (record.array, record.this_drive);
+            format!("{array} {own} {} {}", record.epoch.counter, record.sequence)
+        });
+        let Content { signature, problem, .. } = content;
+        format!(
+            "{path} {canonical:?} {identity:?} {id:?} {stamp:?} {about:?} {signature:?} \
+             {problem:?} {record:?}"
+        )
     }
 
     /// Whether its path leads elsewhere, by what the kernel says of what is there.
@@ -654,7 +671,7 @@ mod tests {
         let is_meant = |inventory: &Inventory, at: usize, id: &str| {
             let known = inventory.at(&paths[at]).expect("is known");
             let (id, path) = (id.to_owned(), known.path.clone());
-            known.is_meant(&NamedDrive { id, path, serial: String::new() }).is_ok()
+            known.is_meant(&NamedDrive { id, path, ..NamedDrive::default() }).is_ok()
         };
         assert_eq!(see(&mut inventory, 0, Some(plate("X"))), "X");
         assert!(is_meant(&inventory, 0, "X"));
@@ -700,5 +717,36 @@ mod tests {
         assert_eq!(listed.state, api::DriveState::Unusable);
         drop(first.look());
         assert!(inventory.begin(&path, false).is_ok_and(|look| look.is_some()));
+    }
+
+    #[test]
+    fn a_drive_that_was_written_since_it_was_seen_is_not_the_one_that_was_agreed_to() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut inventory = Inventory::default();
+        let path = file(dir.path(), "a", 4 << 20);
+        let path = look(&mut inventory, &path, false).expect("is seen");
+        inventory.name(core::slice::from_ref(&path));
+        let known = |inventory: &Inventory| {
+            let known = inventory.at(&path).expect("is known");
+            (known.id().cloned().expect("an id"), known.seen())
+        };
+        let (id, seen) = known(&inventory);
+        let named =
+            NamedDrive { id, path: path.clone(), seen: Some(seen), ..NamedDrive::default() };
+        let is_meant =
+            |inventory: &Inventory| inventory.at(&path).expect("is known").is_meant(&named).is_ok();
+        let again = |inventory: &mut Inventory| {
+            look(inventory, Path::new(&path), false).expect("is seen");
+        };
+        again(&mut inventory);
+        assert!(is_meant(&inventory), "a look changes nothing");
+        // Nothing known comes of it: only when it was written says so.
+        let written = std::fs::File::options().write(true).open(&path).expect("opened");
+        written.set_len(4 << 20).expect("the same size");
+        let later = std::time::SystemTime::now() + Duration::from_secs(1);
+        written.set_modified(later).expect("set");
+        drop(written);
+        again(&mut inventory);
+        assert!(!is_meant(&inventory));
     }
 }

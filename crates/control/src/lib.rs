@@ -1,12 +1,14 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
-//! - `http` and `stall`: HTTP on the socket, within limits. `answer`, `act` and `reply`: what is
-//!   asked there, done and answered; `slow`: what takes long.
+//! - `http`, `room`, `stall` and `mute`: HTTP with a client, within limits. `answer`, `act` and
+//!   `reply`: what is asked there, done and answered; `slow`: what takes long.
 //! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
 //!   changes an array.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
+//!   daemon takes from its configuration.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
@@ -23,6 +25,7 @@
 mod act;
 mod address;
 mod answer;
+pub mod audit;
 mod caller;
 mod changes;
 mod claims;
@@ -42,6 +45,7 @@ mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod mute;
 mod nameplate;
 pub mod names;
 mod next;
@@ -51,16 +55,22 @@ mod peer;
 mod plan;
 mod planning;
 pub mod probe;
+mod reload;
 mod renewal;
 mod reply;
+mod room;
 mod served;
 pub mod server;
 mod slow;
 mod snapshot;
 mod stall;
 mod starting;
+pub mod state;
 pub mod stream;
 mod usage;
 
 pub use redfish::view as api;
 pub use served::check_export;
+
+#[cfg(test)]
+mod said_tests;

@@ -11,6 +11,7 @@
     )
 )]
 
+use std::net::IpAddr;
 use tokio::net::UnixStream;
 
 /// Who is connected, as far as the kernel tells.
@@ -21,6 +22,11 @@ pub enum Peer {
         /// The number of its user.
         user: u32,
     },
+    /// Somebody on the network.
+    Network {
+        /// Where they are.
+        address: IpAddr,
+    },
 }
 
 impl Peer {
@@ -29,5 +35,13 @@ impl Peer {
         let nobody = u32::MAX;
         let user = stream.peer_cred().map_or(nobody, |credentials| credentials.uid());
         Self::Socket { user }
+    }
+
+    /// Where they are, if they are on the network.
+    pub const fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Socket { .. } => None,
+            Self::Network { address } => Some(*address),
+        }
     }
 }

@@ -71,8 +71,9 @@ impl Manager {
         arrays.sort_by_key(|array| (&array.name, array.uuid));
         let numbers: Vec<u64> =
             arrays.iter().flat_map(|array| &array.tasks).map(|task| task.number).collect();
-        let (jobs, tasks) = (told.jobs.list(&numbers), self.slow.list(now));
-        View { server, status, drives, jobs, tasks }
+        let (jobs, log) = (told.jobs.list(&numbers), self.audit.log());
+        let tasks = self.slow.list(now);
+        View { server, status, drives, jobs, log, tasks }
     }
 
     /// Makes the view say what changed before this was called.

@@ -102,6 +102,15 @@ impl Client {
         read(self.call(&change.method, &change.uri, change.body.as_ref(), header).await?)
     }
 
+    /// As [`Client::get`]; none if the answer would be larger than the daemon gives.
+    pub async fn get_unless_too_large(&self, uri: &str) -> Result<Option<Value>, Problem> {
+        let answer = self.send(&Method::GET, uri, None, None).await?;
+        match answer.status() {
+            StatusCode::INSUFFICIENT_STORAGE => Ok(None),
+            _ => understood(answer).map(Some),
+        }
+    }
+
     async fn call(
         &self,
         method: &Method,
@@ -109,23 +118,23 @@ impl Client {
         body: Option<&Value>,
         header: Option<(&str, &str)>,
     ) -> Result<Value, Problem> {
-        let mut answer = self.ask(method, uri, body, plan_only).await?;
+        let mut answer = self.send(method, uri, body, header).await?;
         while answer.status() == StatusCode::ACCEPTED {
             let monitor = answer.headers().get(LOCATION).and_then(|at| at.to_str().ok());
             let monitor = monitor.ok_or_else(|| broken("it does not say where its answer is"))?;
             tokio::time::sleep(AGAIN).await;
-            answer = self.ask(&Method::GET, monitor, None, false).await?;
+            answer = self.send(&Method::GET, monitor, None, None).await?;
         }
         understood(answer)
     }
 
     /// Asks once, and waits for the whole answer.
-    async fn ask(
+    async fn send(
         &self,
         method: &Method,
         uri: &str,
         body: Option<&Value>,
-        plan_only: bool,
+        header: Option<(&str, &str)>,
     ) -> Result<Response<Bytes>, Problem> {
         let request = || {
             let mut request = Request::builder().method(method).uri(uri).header(HOST, "palisade");
@@ -195,7 +204,7 @@ fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     if status.is_success() {
         return Ok(body);
     }
-    if status == StatusCode::SERVICE_UNAVAILABLE && body.is_null() {
+    if status == StatusCode::SERVICE_UNAVAILABLE {
         return Err(Problem::new(&say::TOO_MANY_CLIENTS, &[]));
     }
     let error = redfish::error::read(status.as_u16(), &body);
@@ -299,17 +308,33 @@ mod tests {
                     answer(&mut stream, "202 Accepted\r\nlocation: /m", &json!({"Id": "m"})).await;
                     assert!(asked(&mut stream).await.starts_with("GET /m HTTP/1.1"));
                 }
-                let refused = api::Error::refused("no", "ask otherwise");
-                answer(&mut stream, "403 Forbidden", &Refusal::from(refused).body()).await;
+                let refused = api::Error::new(&say::SOCKET_FORBIDDEN, &[&"/s", &"no"]);
+                answer(&mut stream, "409 Conflict", &Refusal::from(refused).body()).await;
                 asked(&mut stream).await;
                 answer(&mut stream, "202 Accepted", &json!({"Id": "m"})).await;
             };
             let asks = async {
                 let refused = client.post("/a", &json!({"A": 1})).await;
-                assert_eq!(refused, Err(Problem::refused("no", "ask otherwise")));
+                assert_eq!(refused, Err(Problem::new(&say::SOCKET_FORBIDDEN, &[&"/s", &"no"])));
                 assert!(client.post("/b", &json!({"B": 1})).await.is_err(), "it leads nowhere");
             };
             tokio::join!(daemon, asks);
         });
+    }
+
+    #[test]
+    fn what_keeps_the_daemon_from_answering_is_told_by_name() {
+        let error = std::io::Error::from(ErrorKind::PermissionDenied);
+        let told = not_connected(Path::new("/s"), &error);
+        assert_eq!(told, Problem::new(&say::SOCKET_FORBIDDEN, &[&"/s", &error]));
+        let answer = |status: StatusCode| {
+            let mut answer = Response::new(Bytes::new());
+            *answer.status_mut() = status;
+            understood(answer)
+        };
+        let told = answer(StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(told, Err(Problem::new(&say::TOO_MANY_CLIENTS, &[])));
+        let told = answer(StatusCode::BAD_GATEWAY);
+        assert_eq!(told, Err(Problem::new(&say::NO_ANSWER, &[&"its answer is not valid"])));
     }
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod audit;
 mod bench;
 mod cli;
 mod clients;
@@ -10,6 +11,7 @@ mod demo;
 mod devices;
 mod filesystem;
 mod guest;
+mod http;
 mod hung;
 mod kill;
 mod memory;

@@ -16,6 +16,12 @@ pub const CHASSIS: &str = "/redfish/v1/Chassis/local";
 pub const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
 /// The daemon.
 pub const MANAGER: &str = "/redfish/v1/Managers/palisade";
+/// The daemon's logs.
+pub const LOG_SERVICES: &str = "/redfish/v1/Managers/palisade/LogServices";
+/// The audit log.
+pub const AUDIT: &str = "/redfish/v1/Managers/palisade/LogServices/Audit";
+/// The newest lines of the audit log.
+pub const AUDIT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Audit/Entries";
 /// All fabrics.
 pub const FABRICS: &str = "/redfish/v1/Fabrics";
 /// Exports over NVMe.
@@ -58,6 +64,11 @@ pub fn task(id: &str) -> String {
 /// Where the answer of a change that takes long will be, by its identifier.
 pub fn task_monitor(id: &str) -> String {
     format!("/redfish/v1/TaskService/TaskMonitors/{}", encoded(id))
+}
+
+/// A line of the audit log.
+pub fn audit_entry(number: u64) -> String {
+    format!("{AUDIT_ENTRIES}/{number}")
 }
 
 /// A fabric: `nvme` or `nbd`.
