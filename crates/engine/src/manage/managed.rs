@@ -556,8 +556,8 @@ impl<E: Host> Managed<E> {
         self.guard.changed.notify();
     }
 
-    /// Tells how the array is, if that is news and somebody reads. One that is over is told as gone,
-    /// and not again by a task of it that ends later.
+    /// Tells how the array is, if that is news and somebody reads. One that is over was told as
+    /// gone, and is not told again by a task that ends later.
     pub(super) fn announce(&self) {
         if self.phase.get() != Phase::Over {
             self.teller.tell(|| self.status());

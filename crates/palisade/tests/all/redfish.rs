@@ -178,7 +178,8 @@ fn every_resource_is_reached_and_is_what_its_route_says() {
     let reads = |row: &&routes::Route| row.privilege(Method::Get).is_some();
     let missed: Vec<_> =
         ROUTES.iter().filter(reads).map(|r| r.uri).filter(|uri| !rows.contains(uri)).collect();
-    // Schemas are found by $metadata, which is no JSON; a monitor is told to who asked for a change.
+    // Schemas are found by $metadata, which is no JSON; a monitor is told to who asked for a
+    // change.
     let others = [
         "/redfish/v1/$metadata",
         "/redfish/v1/Schemas/{File}",
