@@ -1,9 +1,21 @@
 //! What a Redfish request is answered (DSP0266): the table of routes says what it leads to.
 //!
 //! Reads are answered by what the daemon knows already ([`Manager::view`]): neither drives nor the
-//! engine are asked. Changes are carried out by [`crate::act`].
+//! engine are asked. Changes are carried out by [`crate::act`]; those that take long end behind
+//! [`crate::slow`].
 //!
 //! Invariant: whatever a client sends is answered, and nothing of it is taken for granted.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
 
 use crate::act;
 use crate::api::View;
@@ -12,6 +24,7 @@ use crate::http::{Asked, NoBody};
 use crate::manager::Manager;
 use crate::peer::Peer;
 use crate::reply::{self, Body, Told};
+use crate::slow;
 use hyper::body::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, LINK};
 use hyper::{Response, StatusCode};
@@ -68,6 +81,9 @@ async fn told(
     }
     let query = asked.uri().query().unwrap_or_default();
     match method {
+        Method::Get if found.route.resource == Resource::TaskMonitor => {
+            slow::monitor(manager, &caller, found.id(0))
+        }
         Method::Get => {
             if matches!(found.route.resource, Resource::AuditEntries | Resource::AuditEntry) {
                 // Lines come between two views.
@@ -85,7 +101,7 @@ async fn told(
                 return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
             }
             check_type(asked.headers(), body)?;
-            act::carry_out(manager, &caller, &found, method, asked.headers(), body).await
+            slow::carry_out(manager, asked, &caller, &found, method).await
         }
     }
 }

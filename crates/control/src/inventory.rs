@@ -18,6 +18,17 @@
 //!   other drive: whatever takes it, whatever else is learnt of it, and while it is not there or
 //!   the kernel says nothing of it. If it is found elsewhere it takes its id along.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
 use crate::api::{self, Error, NamedDrive};
 use crate::look::{Identity, Look, LookError, Opened, Seen, absolute, canonical};
 use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
@@ -348,11 +359,11 @@ impl Inventory {
 
     /// The same of one that was looked up before.
     pub fn add_found(&mut self, found: &Found) -> String {
-        if let Some(at) = self.index_of(&found.canonical, &found.plain) {
-            if let Some(known) = self.drives.get_mut(at) {
-                known.look_up(found.plate.as_ref());
-                return known.path.clone();
-            }
+        if let Some(at) = self.index_of(&found.canonical, &found.plain)
+            && let Some(known) = self.drives.get_mut(at)
+        {
+            known.look_up(found.plate.as_ref());
+            return known.path.clone();
         }
         let plain = found.plain.to_string_lossy().into_owned();
         let at = self.drives.partition_point(|known| known.path < plain);

@@ -1,8 +1,8 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
-//! - `http`, `room`, `stall` and `mute`: HTTP with a client, within limits. `answer`, `act` and `reply`: what is
-//!   asked there, done and answered.
+//! - `http`, `room`, `stall` and `mute`: HTTP with a client, within limits. `answer`, `act` and
+//!   `reply`: what is asked there, done and answered; `slow`: what takes long.
 //! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
 //!   changes an array.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
@@ -61,6 +61,7 @@ mod reply;
 mod room;
 mod served;
 pub mod server;
+mod slow;
 mod snapshot;
 mod stall;
 mod starting;

@@ -21,6 +21,7 @@ use crate::inventory::{Inventory, Known};
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::Looked;
+use crate::slow::SlowOnes;
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use drives::SharedDrive;
@@ -70,6 +71,8 @@ pub struct Manager {
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
     pub(crate) snapshot: Snapshot,
+    /// Changes that take long.
+    pub(crate) slow: SlowOnes,
     /// Arrays that a person has started, made or stopped: a start-up leaves them alone.
     in_hand: Mutex<BTreeSet<Uuid>>,
     /// Tokens of plans.
@@ -93,6 +96,7 @@ impl Manager {
         Self {
             snapshot: Snapshot::new(daemon(&data, &parity, memory.clone()), confirm),
             exports: tokio::sync::Mutex::new(Exports::new(data.clone(), standing.clone())),
+            slow: SlowOnes::default(),
             standing,
             named_paths: Mutex::default(),
             looking_up: Mutex::default(),

@@ -12,11 +12,22 @@
 //! - A later view is of a later moment.
 //! - A change is answered after the view says what it did ([`crate::changes`]).
 
-use crate::api::{self, Error, KnownDrive, Server, View};
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
+use crate::api::{Error, KnownDrive, Server, View};
 use crate::convert;
 use crate::manager::Manager;
 use crate::snapshot::{Told, now};
-use engine::manage::command::Request;
+use engine::manage::command::{ArrayStatus, Request};
 use engine::manage::feed::Feed;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,13 +66,14 @@ impl Manager {
         let status = self.status_of(&told.arrays);
         let drives: Vec<KnownDrive> =
             self.inventory().iter().filter_map(|known| known.described(&places)).collect();
-        let numbers = |array: &api::Array| {
-            let told = told.arrays.iter().find(|told| told.uuid.to_string() == array.uuid);
-            told.map_or(Vec::new(), |told| told.tasks.iter().map(|task| task.number).collect())
-        };
-        let numbers: Vec<u64> = status.arrays.iter().flat_map(numbers).collect();
+        // In the order of the arrays in the view.
+        let mut arrays: Vec<&ArrayStatus> = told.arrays.iter().collect();
+        arrays.sort_by_key(|array| (&array.name, array.uuid));
+        let numbers: Vec<u64> =
+            arrays.iter().flat_map(|array| &array.tasks).map(|task| task.number).collect();
         let (jobs, log) = (told.jobs.list(&numbers), self.audit.log());
-        View { server, status, drives, jobs, log }
+        let tasks = self.slow.list(now);
+        View { server, status, drives, jobs, log, tasks }
     }
 
     /// Makes the view say what changed before this was called.
@@ -125,4 +137,4 @@ impl Manager {
 
 #[cfg(test)]
 #[path = "renewal_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,7 +1,7 @@
 //! The view is there whatever else is not.
 
 use super::*;
-use crate::api::NamedDrive;
+use crate::api::{self, NamedDrive};
 use crate::config::Config;
 use crate::data;
 use crate::gpu::Parity;
@@ -21,7 +21,7 @@ fn run<F: Future<Output = ()>>(patterns: Vec<String>, test: impl FnOnce(Arc<Mana
 }
 
 /// The same, or with a view that nobody keeps.
-fn run_with<F: Future<Output = ()>>(
+pub(crate) fn run_with<F: Future<Output = ()>>(
     keeps: bool,
     patterns: Vec<String>,
     test: impl FnOnce(Arc<Manager>) -> F,

@@ -2,6 +2,17 @@
 //!
 //! Invariant: each has the headers that DSP0266 wants of every answer.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
 use hyper::body::Bytes;
 use hyper::header::RETRY_AFTER;
 use hyper::header::{
@@ -19,6 +30,7 @@ pub const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
 pub const VERSION: &str = "4.0";
 
 /// What is answered.
+#[derive(Clone, Debug)]
 pub enum Body {
     /// Nothing.
     Nothing,
@@ -31,6 +43,7 @@ pub enum Body {
 }
 
 /// An answer that is no error.
+#[derive(Clone, Debug)]
 pub struct Told {
     /// The status of HTTP.
     pub status: StatusCode,

@@ -10,13 +10,26 @@
 //! - [`Snapshot::view`] waits for nothing but the moment in which a view is put in its place.
 //! - Every array that was told is shown to the jobs, in order.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+
 use crate::api::{self, Server, View};
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
 use engine::manage::command::{ArrayStatus, Change};
 use engine::manage::feed::Feed;
+use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
+use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
@@ -27,21 +40,25 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Bytes that nobody can guess. Without chance from the kernel they would be no others than those
-/// before; it always gives some.
+/// Bytes that nobody can guess. The kernel always gives some.
 pub fn random<const N: usize>() -> [u8; N] {
     let (mut bytes, mut filled) = ([0; N], 0);
-    while filled < bytes.len() {
-        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match getrandom(&mut *rest, GetRandomFlags::empty()) {
             Ok(more) => filled += more,
-            Err(error) => assert_eq!(error, rustix::io::Errno::INTR, "the kernel has chance"),
+            Err(Errno::INTR) => {}
+            // The call is forbidden.
+            Err(_) => {
+                let file = std::fs::File::open("/dev/urandom");
+                filled += file.and_then(|mut file| file.read(rest)).unwrap_or(0);
+            }
         }
     }
     bytes
 }
 
 /// A new identity.
-fn random_uuid() -> Uuid {
+pub fn random_uuid() -> Uuid {
     Uuid::from_random(random())
 }
 

@@ -4,6 +4,9 @@
 //! States of the connection: none → open (with the first request) → gone, when the daemon let it
 //! go: the next request opens another.
 //!
+//! A change that takes long is answered with where its answer will be: it is asked for there until
+//! it comes.
+//!
 //! Invariant: what changes something is sent once.
 
 use crate::output::Problem;
@@ -11,7 +14,7 @@ use control::api;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{CONTENT_TYPE, HOST, LOCATION};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use redfish::messages as say;
@@ -20,8 +23,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
+
+/// How often the answer of a change that takes long is asked for.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Where the daemon is asked.
 #[derive(Debug)]
@@ -111,9 +118,17 @@ impl Client {
         body: Option<&Value>,
         header: Option<(&str, &str)>,
     ) -> Result<Value, Problem> {
-        understood(self.send(method, uri, body, header).await?)
+        let mut answer = self.send(method, uri, body, header).await?;
+        while answer.status() == StatusCode::ACCEPTED {
+            let monitor = answer.headers().get(LOCATION).and_then(|at| at.to_str().ok());
+            let monitor = monitor.ok_or_else(|| broken("it does not say where its answer is"))?;
+            tokio::time::sleep(AGAIN).await;
+            answer = self.send(&Method::GET, monitor, None, None).await?;
+        }
+        understood(answer)
     }
 
+    /// Asks once, and waits for the whole answer.
     async fn send(
         &self,
         method: &Method,
@@ -273,6 +288,35 @@ mod tests {
                 assert_eq!(refused.err(), Some(Problem::new(&say::ARRAY_BUSY, &[&"scrub"])));
                 assert_eq!(client.get("/c").await, Ok(json!({"C": 3})));
                 assert!(client.change(&Change::delete("/d"), None).await.is_err());
+            };
+            tokio::join!(daemon, asks);
+        });
+    }
+
+    #[test]
+    fn the_answer_of_a_change_that_takes_long_is_waited_for() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let dir = tempfile::tempdir().expect("a directory");
+            let socket = dir.path().join("socket");
+            let listener = UnixListener::bind(&socket).expect("bound");
+            let client = Client::new(socket);
+            let daemon = async {
+                let (mut stream, _) = listener.accept().await.expect("comes");
+                assert!(asked(&mut stream).await.starts_with("POST /a HTTP/1.1"));
+                for _ in 0..2 {
+                    answer(&mut stream, "202 Accepted\r\nlocation: /m", &json!({"Id": "m"})).await;
+                    assert!(asked(&mut stream).await.starts_with("GET /m HTTP/1.1"));
+                }
+                let refused = api::Error::new(&say::SOCKET_FORBIDDEN, &[&"/s", &"no"]);
+                answer(&mut stream, "409 Conflict", &Refusal::from(refused).body()).await;
+                asked(&mut stream).await;
+                answer(&mut stream, "202 Accepted", &json!({"Id": "m"})).await;
+            };
+            let asks = async {
+                let refused = client.post("/a", &json!({"A": 1})).await;
+                assert_eq!(refused, Err(Problem::new(&say::SOCKET_FORBIDDEN, &[&"/s", &"no"])));
+                assert!(client.post("/b", &json!({"B": 1})).await.is_err(), "it leads nowhere");
             };
             tokio::join!(daemon, asks);
         });

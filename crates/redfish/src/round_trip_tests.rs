@@ -40,7 +40,7 @@ fn fetch(view: &View) -> Fetched {
 #[test]
 fn a_view_comes_back() {
     for seed in 0..VIEWS {
-        let view = sample::view(seed);
+        let view = View { tasks: Vec::new(), ..sample::view(seed) };
         let text = serde_json::to_string(&fetch(&view).pools).expect("encodes");
         let pools = serde_json::from_str(&text).expect("decodes");
         let fetched = Fetched { pools, ..fetch(&view) };

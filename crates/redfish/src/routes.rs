@@ -24,6 +24,18 @@ pub enum Method {
     Delete,
 }
 
+impl Method {
+    /// Its word in HTTP.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
 /// What a client must be allowed to (DSP0266, "Privileges").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Privilege {
@@ -105,6 +117,10 @@ pub enum Resource {
     Cancel,
     SessionService,
     Sessions,
+    TaskService,
+    Tasks,
+    Task,
+    TaskMonitor,
 }
 
 /// A row of the table.
@@ -399,6 +415,10 @@ pub const ROUTES: &[Route] = &{
             "#SessionCollection.SessionCollection",
             READ,
         ),
+        row(under!(root "/TaskService"), R::TaskService, "#TaskService.v1_2_1.TaskService", READ),
+        row(under!(root "/TaskService/Tasks"), R::Tasks, "#TaskCollection.TaskCollection", READ),
+        row(under!(root "/TaskService/Tasks/{Task}"), R::Task, "#Task.v1_7_4.Task", READ),
+        row(under!(root "/TaskService/TaskMonitors/{TaskMonitor}"), R::TaskMonitor, "", READ),
     ]
 };
 

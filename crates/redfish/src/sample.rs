@@ -77,6 +77,16 @@ impl Random {
     }
 }
 
+fn slow(random: &mut Random, _: u64) -> SlowRequest {
+    SlowRequest {
+        id: random.uuid(),
+        method: "POST".to_owned(),
+        uri: "/redfish/v1".to_owned(),
+        began: random.moment(),
+        ended: random.maybe(|random| (random.moment(), random.chance())),
+    }
+}
+
 /// A view, of the seed's numbers.
 pub fn view(seed: u64) -> View {
     let random = &mut Random::new(seed);
@@ -114,6 +124,7 @@ pub fn view(seed: u64) -> View {
         drives,
         jobs,
         log: log(random).into(),
+        tasks: random.several(2, slow),
     }
 }
 

@@ -60,6 +60,8 @@ pub struct View {
     pub jobs: Vec<Job>,
     /// The audit log.
     pub log: Arc<Log>,
+    /// Changes that take long, and those that did and whose answers are kept.
+    pub tasks: Vec<SlowRequest>,
 }
 
 impl View {
@@ -137,6 +139,21 @@ pub struct Job {
     pub began: u64,
     /// When it ended, and how.
     pub ended: Option<(u64, JobEnd)>,
+}
+
+/// A change that takes longer than its client waits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlowRequest {
+    /// Names it; never used again.
+    pub id: String,
+    /// The method of HTTP.
+    pub method: String,
+    /// What it was asked of.
+    pub uri: String,
+    /// When it was found to take long, in seconds since 1970.
+    pub began: u64,
+    /// When it ended, and whether it was done.
+    pub ended: Option<(u64, bool)>,
 }
 
 /// How background work ended.

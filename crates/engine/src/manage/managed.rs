@@ -556,9 +556,12 @@ impl<E: Host> Managed<E> {
         self.guard.changed.notify();
     }
 
-    /// Tells how the array is, if that is news and somebody reads.
+    /// Tells how the array is, if that is news and somebody reads. One that is over was told as
+    /// gone, and is not told again by a task that ends later.
     pub(super) fn announce(&self) {
-        self.teller.tell(|| self.status());
+        if self.phase.get() != Phase::Over {
+            self.teller.tell(|| self.status());
+        }
     }
 
     /// Tells it if what was recorded or who takes part has changed since the last time.

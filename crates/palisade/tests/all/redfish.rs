@@ -14,6 +14,8 @@ use std::thread;
 pub const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
 pub const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
 pub const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
+const FIND: &str =
+    "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";
 
 /// What the daemon answered.
 #[derive(Debug)]
@@ -147,6 +149,8 @@ fn every_resource_is_reached_and_is_what_its_route_says() {
     daemon.call(&["export", "create", "tank/db", "--nvme-tcp", "127.0.0.1:0", "--any-host"]);
     daemon.call(&["array", "scrub", "tank", "--check"]);
     daemon.settle("tank");
+    let slow = slow(&place, FIND);
+    assert_eq!(slow.json()["Drives"], json!([]), "{slow:?}");
     let mut open: BTreeSet<String> =
         ["/redfish/v1", "/redfish", "/redfish/v1/odata"].map(str::to_owned).into();
     let (mut seen, mut rows) = (BTreeSet::new(), BTreeSet::new());
@@ -174,9 +178,60 @@ fn every_resource_is_reached_and_is_what_its_route_says() {
     let reads = |row: &&routes::Route| row.privilege(Method::Get).is_some();
     let missed: Vec<_> =
         ROUTES.iter().filter(reads).map(|r| r.uri).filter(|uri| !rows.contains(uri)).collect();
-    // Schemas are found by $metadata, which is no JSON.
-    let by_metadata = ["/redfish/v1/$metadata", "/redfish/v1/Schemas/{File}"];
-    assert!(missed.iter().all(|uri| by_metadata.contains(uri)), "{missed:?}");
+    // Schemas are found by $metadata, which is no JSON; a monitor is told to who asked for a
+    // change.
+    let others = [
+        "/redfish/v1/$metadata",
+        "/redfish/v1/Schemas/{File}",
+        "/redfish/v1/TaskService/TaskMonitors/{TaskMonitor}",
+    ];
+    assert!(missed.iter().all(|uri| others.contains(uri)), "{missed:?}");
+    daemon.stop();
+}
+
+/// Asks for an action without waiting for it, and then for its answer.
+fn slow(place: &Place, uri: &str) -> Answer {
+    let impatient = request("POST", uri, "{}").replacen("\r\n", "\r\nprefer: respond-async\r\n", 1);
+    let begun = send(place, impatient.as_bytes()).expect("an answer");
+    assert_eq!((begun.status, &begun.json()["TaskState"]), (202, &"Running".into()), "{begun:?}");
+    let monitor = begun.header("location").to_owned();
+    assert_eq!(begun.json()["TaskMonitor"], monitor.as_str());
+    until("the answer", LIMIT, || {
+        let answer = ask(place, "GET", &monitor, &Value::Null);
+        (answer.status != 202).then_some(answer)
+    })
+}
+
+#[test]
+fn a_change_that_nobody_waits_for_is_answered_by_its_monitor() {
+    let mut place = Place::new("redfish: slow changes", 16);
+    let drives = place.drives(3);
+    let daemon = Daemon::start(&place, 1);
+    let body = pool(&place, "tank", "RAID5", &drives).to_string();
+    let impatient = |body: &str| {
+        let request = request("POST", POOLS, body);
+        let request = request.replacen("\r\n", "\r\nprefer: respond-async\r\n", 1);
+        send(&place, request.as_bytes()).expect("an answer")
+    };
+    let begun = impatient(&body);
+    assert_eq!(begun.status, 202, "{begun:?}");
+    let answered = |begun: &Answer| {
+        until("the answer", LIMIT, || {
+            let answer = ask(&place, "GET", begun.header("location"), &Value::Null);
+            (answer.status != 202).then_some(answer)
+        })
+    };
+    let made = answered(&begun);
+    assert_eq!((made.status, &made.json()["Name"]), (201, &"tank".into()), "{made:?}");
+    assert_eq!(get(&place, made.header("location"))["Name"], "tank");
+    // It is kept, and so is what a refusal says.
+    assert_eq!(answered(&begun).body, made.body);
+    let refused = answered(&impatient(&body));
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let tasks = get(&place, "/redfish/v1/TaskService/Tasks?$expand=.");
+    let states: Vec<&Value> =
+        tasks["Members"].as_array().expect("members").iter().map(|t| &t["TaskState"]).collect();
+    assert_eq!(states, ["Completed", "Exception"]);
     daemon.stop();
 }
 

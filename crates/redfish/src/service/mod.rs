@@ -22,6 +22,7 @@ mod machine;
 mod pools;
 mod registries;
 mod root;
+mod tasks;
 pub mod uri;
 mod volumes;
 
@@ -75,6 +76,9 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JobService => Some(jobs::service(view)),
         R::Jobs => Some(jobs::jobs(view)),
         R::Job => jobs::job(view, id),
+        R::TaskService => Some(tasks::service(view)),
+        R::Tasks => Some(tasks::tasks(view)),
+        R::Task => tasks::task(view, id),
         R::SessionService => Some(root::session_service()),
         R::Sessions => Some(root::sessions()),
         R::JsonSchemas => Some(schema::collection()),
@@ -85,7 +89,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
-        R::Metadata | R::CsdlFile => None,
+        R::Metadata | R::CsdlFile | R::TaskMonitor => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }

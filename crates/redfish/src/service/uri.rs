@@ -33,6 +33,9 @@ pub const REGISTRIES: &str = "/redfish/v1/Registries";
 /// All jobs.
 pub const JOBS: &str = "/redfish/v1/JobService/Jobs";
 
+/// All changes that take long.
+pub const TASKS: &str = "/redfish/v1/TaskService/Tasks";
+
 /// An array, by its UUID.
 pub fn pool(uuid: &str) -> String {
     format!("{POOLS}/{}", encoded(uuid))
@@ -51,6 +54,16 @@ pub fn drive(id: &str) -> String {
 /// A job, by its identifier.
 pub fn job(id: &str) -> String {
     format!("{JOBS}/{}", encoded(id))
+}
+
+/// A change that takes long, by its identifier.
+pub fn task(id: &str) -> String {
+    format!("{TASKS}/{}", encoded(id))
+}
+
+/// Where the answer of a change that takes long will be, by its identifier.
+pub fn task_monitor(id: &str) -> String {
+    format!("/redfish/v1/TaskService/TaskMonitors/{}", encoded(id))
 }
 
 /// A line of the audit log.
