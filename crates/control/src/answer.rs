@@ -57,7 +57,11 @@ async fn told(
     let may_not = || Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]);
     let caller = asked.extensions().get::<Peer>().and_then(Caller::of).ok_or_else(may_not)?;
     let privilege = found.route.privilege(method).filter(|privilege| caller.role.may(*privilege));
-    privilege.ok_or_else(may_not)?;
+    if privilege.is_none() {
+        let refusal = may_not();
+        manager.audit().refused(&caller, &act::words(method, &found), "", &refusal).await;
+        return Err(refusal);
+    }
     let wanted = asked.headers().get(&reply::ODATA_VERSION);
     if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
@@ -65,6 +69,10 @@ async fn told(
     let query = asked.uri().query().unwrap_or_default();
     match method {
         Method::Get => {
+            if matches!(found.route.resource, Resource::AuditEntries | Resource::AuditEntry) {
+                // Lines come between two views.
+                manager.refresh();
+            }
             let conditions = act::conditions(asked.headers())?;
             let told = read(&manager.view(), &found, query, path)?;
             match conditions.is_unchanged(told.etag.as_deref())? {

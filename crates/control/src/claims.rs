@@ -72,7 +72,7 @@ impl Manager {
     /// What the configuration names now, looked up aside; `None` if that takes too long, or an
     /// earlier time is not over.
     async fn configured(&self) -> Option<Vec<Found>> {
-        let patterns = self.patterns.clone();
+        let patterns = self.patterns();
         let found = self.aside(move || configured(&patterns)).await?;
         *self.named_paths() = found.iter().map(|found| found.canonical.clone()).collect();
         Some(found)
@@ -568,11 +568,11 @@ fn describe_taken(
     Ok(taken)
 }
 
-fn not_looked_up(paths: &[String]) -> Error {
+pub(crate) fn not_looked_up(paths: &[String]) -> Error {
     Error::new(&say::PATHS_HANG, &[&paths.join(", ")])
 }
 
-fn not_open(path: &str) -> Error {
+pub(crate) fn not_open(path: &str) -> Error {
     Error::new(&say::DRIVE_NOT_OPEN, &[&path])
 }
 
@@ -606,7 +606,7 @@ fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), 
     Ok(())
 }
 
-fn being_used(path: &str) -> Error {
+pub(crate) fn being_used(path: &str) -> Error {
     Error::new(&say::DRIVE_RESERVED, &[&path])
 }
 

@@ -452,7 +452,7 @@ pub fn check(nvme: &NvmeExport) -> Result<(), Error> {
 }
 
 /// Why the target refuses an export.
-fn refused(why: Refused, nvme: &NvmeExport) -> Error {
+pub(crate) fn refused(why: Refused, nvme: &NvmeExport) -> Error {
     let NvmeExport { subsystem, nsid, .. } = nvme;
     match why {
         Refused::NamespaceTaken => Error::new(&say::NAMESPACE_TAKEN, &[subsystem, nsid]),

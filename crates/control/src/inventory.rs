@@ -707,4 +707,35 @@ mod tests {
         drop(first.look());
         assert!(inventory.begin(&path, false).is_ok_and(|look| look.is_some()));
     }
+
+    #[test]
+    fn a_drive_that_was_written_since_it_was_seen_is_not_the_one_that_was_agreed_to() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut inventory = Inventory::default();
+        let path = file(dir.path(), "a", 4 << 20);
+        let path = look(&mut inventory, &path, false).expect("is seen");
+        inventory.name(core::slice::from_ref(&path));
+        let known = |inventory: &Inventory| {
+            let known = inventory.at(&path).expect("is known");
+            (known.id().cloned().expect("an id"), known.seen())
+        };
+        let (id, seen) = known(&inventory);
+        let named =
+            NamedDrive { id, path: path.clone(), seen: Some(seen), ..NamedDrive::default() };
+        let is_meant =
+            |inventory: &Inventory| inventory.at(&path).expect("is known").is_meant(&named).is_ok();
+        let again = |inventory: &mut Inventory| {
+            look(inventory, Path::new(&path), false).expect("is seen");
+        };
+        again(&mut inventory);
+        assert!(is_meant(&inventory), "a look changes nothing");
+        // Nothing known comes of it: only when it was written says so.
+        let written = std::fs::File::options().write(true).open(&path).expect("opened");
+        written.set_len(4 << 20).expect("the same size");
+        let later = std::time::SystemTime::now() + Duration::from_secs(1);
+        written.set_modified(later).expect("set");
+        drop(written);
+        again(&mut inventory);
+        assert!(!is_meant(&inventory));
+    }
 }

@@ -7,6 +7,8 @@
 //!   changes an array.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
+//!   daemon takes from its configuration.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
@@ -23,6 +25,7 @@
 mod act;
 mod address;
 mod answer;
+pub mod audit;
 mod caller;
 mod changes;
 mod claims;
@@ -52,6 +55,7 @@ mod peer;
 mod plan;
 mod planning;
 pub mod probe;
+mod reload;
 mod renewal;
 mod reply;
 mod room;
@@ -60,8 +64,12 @@ pub mod server;
 mod snapshot;
 mod stall;
 mod starting;
+pub mod state;
 pub mod stream;
 mod usage;
 
 pub use redfish::view as api;
 pub use served::check_export;
+
+#[cfg(test)]
+mod said_tests;

@@ -8,7 +8,8 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::api::{self, Error};
-use crate::claims::{Taken, paths_of};
+use crate::audit::Audit;
+use crate::claims::{Taken, not_open, paths_of};
 use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
@@ -21,6 +22,7 @@ use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::Looked;
 use crate::snapshot::Snapshot;
+use crate::state::State;
 use drives::SharedDrive;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
@@ -61,7 +63,9 @@ pub struct Manager {
     pub(crate) looking: tokio::sync::Mutex<()>,
     /// Held by who looks at all drives.
     pub(crate) scanning: tokio::sync::Mutex<()>,
-    pub(crate) patterns: Vec<String>,
+    patterns: Mutex<Vec<String>>,
+    pub(crate) audit: Audit,
+    state: Option<Arc<State>>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
@@ -98,7 +102,9 @@ impl Manager {
             inventory: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             scanning: tokio::sync::Mutex::default(),
-            patterns,
+            patterns: Mutex::new(patterns),
+            audit: Audit::in_memory(None),
+            state: None,
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
@@ -106,6 +112,32 @@ impl Manager {
             holds: Holds::default(),
             ending: watch::Sender::new(false),
         }
+    }
+
+    /// Keeps what is not on the drives in a state directory, if there is one, and its log.
+    #[must_use]
+    pub fn keeping(self, state: Option<Arc<State>>, audit: Audit) -> Self {
+        Self { state, audit, ..self }
+    }
+
+    /// The state directory, if there is one.
+    pub fn state(&self) -> Option<&Arc<State>> {
+        self.state.as_ref()
+    }
+
+    /// The audit log.
+    pub const fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Where drives may be.
+    pub(crate) fn patterns(&self) -> Vec<String> {
+        self.patterns.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Drives may be elsewhere from now on; those that are in use stay so.
+    pub(crate) fn look_at(&self, patterns: Vec<String>) {
+        *self.patterns.lock().unwrap_or_else(|e| e.into_inner()) = patterns;
     }
 
     pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {
@@ -171,6 +203,10 @@ impl Manager {
         let mut status = api::Status {
             ready,
             arrays: self.arrays_of(running),
+            state: api::Kept {
+                directory: self.state().map(|state| state.dir().display().to_string()),
+                problem: self.audit.problem(),
+            },
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
@@ -467,7 +503,7 @@ impl Manager {
         let mut taken = self.claim(&with, &request.overwrite, own, check).await?;
         let paths = paths_of(&taken);
         let Some(Taken { reference, .. }) = taken.pop() else {
-            return Err(Error::new(&say::NO_DRIVE_NAMED, &[]));
+            return Err(not_open(&request.with.path));
         };
         let slot = Slot(request.slot);
         let ask = |uuid, reply| Request::Replace(uuid, slot, reference, reply);
@@ -513,12 +549,11 @@ fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
         ready: false,
         parity: parity.status(),
         memory,
-        arrays: Vec::new(),
-        next: Vec::new(),
+        ..api::Status::default()
     }
 }
 
-fn parse_level(text: &str) -> Result<Level, Error> {
+pub(crate) fn parse_level(text: &str) -> Result<Level, Error> {
     text.parse().map_err(|error: layout::NotLevel| Error::new(&say::BAD_LEVEL, &[&text, &error]))
 }
 

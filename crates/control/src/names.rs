@@ -19,7 +19,7 @@ fn is_called(name: &str, own: &str, uuid: &str) -> bool {
 }
 
 /// Makes sure that a name is that of exactly one array.
-fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
+pub(crate) fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
     match uuids {
         [] => Err(unknown_array(name)),
         [_] => Ok(()),
@@ -74,10 +74,7 @@ pub fn has_stranger(path: &str) -> Error {
 
 /// A drive, or what it holds, changed after a person agreed to overwrite it.
 pub(crate) fn changed_drive(path: &str) -> Error {
-    Error::refused(
-        format!("{path} was written since it was agreed to overwrite it"),
-        "see what it holds with: palisade drive list; then repeat the command",
-    )
+    Error::new(&say::DRIVE_CHANGED, &[&path])
 }
 
 /// The arrays that people may mean.

@@ -130,8 +130,7 @@ impl Snapshot {
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let uuid = service_uuid().to_string();
         let server = Server { name, uuid, now: since, since, confirms };
-        let (drives, jobs) = (Vec::new(), Vec::new());
-        let view = View { server, status, drives, jobs };
+        let view = View { server, status, ..View::default() };
         let jobs = Jobs::new(|| random_uuid().to_string());
         let told = Told { feed: None, arrays: Vec::new(), jobs };
         let (asking, news, behind) = Default::default();

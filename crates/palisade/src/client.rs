@@ -277,4 +277,20 @@ mod tests {
             tokio::join!(daemon, asks);
         });
     }
+
+    #[test]
+    fn what_keeps_the_daemon_from_answering_is_told_by_name() {
+        let error = std::io::Error::from(ErrorKind::PermissionDenied);
+        let told = not_connected(Path::new("/s"), &error);
+        assert_eq!(told, Problem::new(&say::SOCKET_FORBIDDEN, &[&"/s", &error]));
+        let answer = |status: StatusCode| {
+            let mut answer = Response::new(Bytes::new());
+            *answer.status_mut() = status;
+            understood(answer)
+        };
+        let told = answer(StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(told, Err(Problem::new(&say::TOO_MANY_CLIENTS, &[])));
+        let told = answer(StatusCode::BAD_GATEWAY);
+        assert_eq!(told, Err(Problem::new(&say::NO_ANSWER, &[&"its answer is not valid"])));
+    }
 }

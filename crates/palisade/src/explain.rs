@@ -67,7 +67,7 @@ fn of_ours(entry: &Entry) -> Explained {
         message_id: format!("{PREFIX}{}", entry.name),
         kind: word(entry.kind),
         exit_status: if *entry == messages::NO_DAEMON { 4 } else { entry.kind.exit() },
-        http_status: entry.kind.status(),
+        http_status: entry.status(),
         told_by: match entry.teller {
             Teller::Daemon => "daemon",
             Teller::Command => "command line",

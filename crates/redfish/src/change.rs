@@ -12,6 +12,7 @@ mod create;
 mod links;
 mod node;
 mod tree;
+mod words;
 
 use crate::error::{Base, Refusal};
 use crate::messages;
@@ -109,6 +110,8 @@ pub enum Change {
         /// Paths to look at, besides what the configuration names.
         paths: Vec<String>,
     },
+    /// Follows the audit log's chain of hashes.
+    VerifyLog,
 }
 
 impl Change {
@@ -135,7 +138,8 @@ impl Change {
             | Self::CreateExport(_)
             | Self::DeleteExport { .. }
             | Self::Job { .. }
-            | Self::FindDrives { .. } => false,
+            | Self::FindDrives { .. }
+            | Self::VerifyLog => false,
         }
     }
 
@@ -157,7 +161,8 @@ impl Change {
             | Self::CreateVolumeOnDrives { .. }
             | Self::Job { .. }
             | Self::Wipe(_)
-            | Self::FindDrives { .. } => None,
+            | Self::FindDrives { .. }
+            | Self::VerifyLog => None,
         }
     }
 }
@@ -196,6 +201,10 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
         (Method::Post, Resource::Volumes) => create::volume(view, fields),
         (Method::Post, Resource::Connections) => create::export(view, found, fields),
         (Method::Post, Resource::FindDrives) => find_drives(fields),
+        (Method::Post, Resource::VerifyLog) => {
+            fields.end()?;
+            Ok(Change::VerifyLog)
+        }
         (Method::Post, Resource::Wipe) => wipe(view, found, fields),
         (Method::Post, Resource::Suspend) => job(view, found, fields, JobAction::Suspend),
         (Method::Post, Resource::Resume) => job(view, found, fields, JobAction::Resume),
@@ -249,6 +258,7 @@ pub const fn action_name(resource: Resource) -> Option<&'static str> {
         Resource::Scrub => "PalisadeStoragePool.Scrub",
         Resource::CheckConsistency => "Volume.CheckConsistency",
         Resource::Wipe => "PalisadeDrive.Wipe",
+        Resource::VerifyLog => "PalisadeLogService.Verify",
         Resource::Suspend => "Job.Suspend",
         Resource::Resume => "Job.Resume",
         Resource::Cancel => "Job.Cancel",

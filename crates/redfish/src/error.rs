@@ -489,8 +489,7 @@ impl Refusal {
             Unconfirmed::Outdated => Error::new(&messages::PLAN_CHANGED, &[]),
         };
         let beside = serde_json::to_value(planned).ok();
-        let status = if why == Unconfirmed::Outdated { 412 } else { error.code.status() };
-        Self { status, beside, ..Self::from(error) }
+        Self { beside, ..Self::from(error) }
     }
 
     /// The reasons of several refusals in one; none if there are none.
@@ -566,12 +565,7 @@ impl From<&Error> for Refusal {
             resolution: error.hint.clone(),
             related: Vec::new(),
         };
-        Self {
-            status: error.code.status(),
-            messages: vec![message],
-            beside: None,
-            retry_after: None,
-        }
+        Self { status: error.status(), messages: vec![message], beside: None, retry_after: None }
     }
 }
 

@@ -3,8 +3,8 @@
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
 //! - [`told`]: what changes are answered.
-//! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all that
-//!   can be said then.
+//! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all
+//!   that can be said then.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
 //! - [`etag`]: how resources are told apart from what they were.
@@ -13,10 +13,11 @@
 //!   make which.
 
 pub mod change;
-mod dates;
+pub mod dates;
 pub mod error;
 pub mod etag;
 mod inspected;
+mod log;
 pub mod messages;
 pub mod oem;
 pub mod openapi;

@@ -34,6 +34,7 @@ macro_rules! messages {
     };
 }
 
+mod audit;
 mod command;
 mod daemon;
 mod drives;
@@ -41,6 +42,7 @@ mod engine;
 mod exports;
 mod start;
 
+pub use audit::*;
 pub use command::*;
 pub use daemon::*;
 pub use drives::*;
@@ -103,7 +105,7 @@ pub struct Entry {
 
 /// All messages, by who has them.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [ENGINE, START, DRIVES, EXPORTS, DAEMON, COMMAND].into_iter().flatten()
+    [ENGINE, START, DRIVES, EXPORTS, DAEMON, AUDIT, COMMAND].into_iter().flatten()
 }
 
 /// Those that say nothing by their names.
@@ -143,7 +145,18 @@ impl Arg {
     }
 }
 
+impl Display for Arg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl Entry {
+    /// The status of HTTP that goes with it.
+    pub fn status(&self) -> u16 {
+        if *self == PLAN_CHANGED { 412 } else { self.kind.status() }
+    }
+
     /// The text, with what stands for arguments.
     pub fn example(&self) -> String {
         filled(self.text, &self.placeholders())
@@ -231,6 +244,11 @@ impl Error {
             false => String::new(),
         };
         format!("palisade: {}\n  {}{more}", self.error, self.hint)
+    }
+
+    /// The status of HTTP that goes with it.
+    pub fn status(&self) -> u16 {
+        find(&self.name).map_or_else(|| self.code.status(), Entry::status)
     }
 
     /// Whether it is this message.

@@ -1,7 +1,7 @@
 //! The table of messages: what each row has to have.
 
 use super::*;
-use crate::error::Base;
+use crate::error::{Base, Refusal, read};
 use std::collections::BTreeSet;
 
 /// The numbers behind percent signs.
@@ -59,4 +59,22 @@ fn an_error_of_any_text_has_a_name_that_is_not_explained() {
     }
     let lines = Error::new(&NO_REDUNDANCY, &[]).lines();
     assert!(lines.ends_with(" (palisade explain NoRedundancy)"), "{lines}");
+}
+
+#[test]
+fn every_message_is_told_by_redfish_and_read_back() {
+    for entry in all() {
+        let args: Vec<&dyn Display> = entry.args.iter().map(|arg| arg as &dyn Display).collect();
+        let error = Error::new(entry, &args);
+        let refusal = Refusal::from(&error);
+        assert_eq!(refusal.status, entry.status());
+        let body = refusal.body();
+        assert_eq!(body["error"]["code"], format!("{PREFIX}{}", entry.name));
+        assert_eq!(read(refusal.status, &body), Some(error));
+    }
+    for base in Base::ALL {
+        let refusal = Refusal::base(base, &["a", "b", "c"]);
+        let told = read(refusal.status, &refusal.body()).expect("an error");
+        assert_eq!((told.name.as_ref(), told.code), (base.name(), base.kind()));
+    }
 }

@@ -6,7 +6,7 @@
 //! Invariant: no two rows match one path.
 
 use Method::{Delete, Get, Patch, Post};
-use Privilege::{ConfigureComponents, Login, Nobody};
+use Privilege::{ConfigureComponents, ConfigureManager, Login, Nobody};
 
 /// What every URI of the service begins with (DSP0266, "Resource type identification").
 pub const ROOT: &str = "/redfish/v1";
@@ -86,6 +86,11 @@ pub enum Resource {
     DriveActionInfo,
     Managers,
     Manager,
+    LogServices,
+    AuditLog,
+    AuditEntries,
+    AuditEntry,
+    VerifyLog,
     Fabrics,
     Fabric,
     Connections,
@@ -180,6 +185,7 @@ impl Route {
 const READ: &[(Method, Privilege)] = &[(Get, Login)];
 const OPEN: &[(Method, Privilege)] = &[(Get, Nobody)];
 const ACT: &[(Method, Privilege)] = &[(Post, ConfigureComponents)];
+const MANAGE: &[(Method, Privilege)] = &[(Post, ConfigureManager)];
 const CREATE: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureComponents)];
 const END: &[(Method, Privilege)] = &[(Get, Login), (Delete, ConfigureComponents)];
 const RESIZE: &[(Method, Privilege)] =
@@ -207,6 +213,9 @@ macro_rules! under {
     };
     (drive $tail:literal) => {
         concat!("/redfish/v1/Chassis/local/Drives", $tail)
+    };
+    (audit $tail:literal) => {
+        concat!("/redfish/v1/Managers/palisade/LogServices/Audit", $tail)
     };
     (fabric $tail:literal) => {
         concat!("/redfish/v1/Fabrics/{Fabric}", $tail)
@@ -336,6 +345,21 @@ pub const ROUTES: &[Route] = &{
         ),
         row(under!(root "/Managers"), R::Managers, "#ManagerCollection.ManagerCollection", READ),
         row(under!(root "/Managers/palisade"), R::Manager, "#Manager.v1_25_0.Manager", READ),
+        row(
+            under!(root "/Managers/palisade/LogServices"),
+            R::LogServices,
+            "#LogServiceCollection.LogServiceCollection",
+            READ,
+        ),
+        row(under!(audit ""), R::AuditLog, "#LogService.v1_9_0.LogService", READ),
+        row(
+            under!(audit "/Entries"),
+            R::AuditEntries,
+            "#LogEntryCollection.LogEntryCollection",
+            READ,
+        ),
+        row(under!(audit "/Entries/{LogEntry}"), R::AuditEntry, "#LogEntry.v1_21_0.LogEntry", READ),
+        row(under!(audit "/Actions/Oem/PalisadeLogService.Verify"), R::VerifyLog, "", MANAGE),
         row(under!(root "/Fabrics"), R::Fabrics, "#FabricCollection.FabricCollection", READ),
         row(under!(fabric ""), R::Fabric, "#Fabric.v1_4_0.Fabric", READ),
         row(

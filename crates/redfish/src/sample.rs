@@ -106,10 +106,40 @@ pub fn view(seed: u64) -> View {
             },
             arrays,
             next: random.several(3, |r, _| Next { what: r.text(), action: r.text() }),
+            state: Kept {
+                directory: random.maybe(Random::text),
+                problem: random.maybe(Random::text),
+            },
         },
         drives,
         jobs,
+        log: log(random).into(),
     }
+}
+
+fn log(random: &mut Random) -> Log {
+    let first = 1 + random.below(1000);
+    let entries = random.several(4, |random, at| {
+        Entry {
+            number: first + at,
+            time: random.moment(),
+            who: random.text(),
+            from: random.pick(&["socket", "", "192.0.2.1"]).to_owned(),
+            request: random.text(),
+            what: random.text(),
+            result: random.pick(&[
+                Ending::Intent,
+                Ending::Ok,
+                Ending::Refused,
+                Ending::Failed,
+                Ending::NotKnown,
+            ]),
+            message: random.maybe(|_| "Palisade.1.0.Failed".to_owned()),
+            of: random.maybe(Random::number),
+        }
+        .into()
+    });
+    Log { entries: entries.into(), most: 4096, is_kept: random.chance() }
 }
 
 fn parity(random: &mut Random) -> Parity {

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod audit;
 mod bench;
 mod cli;
 mod clients;

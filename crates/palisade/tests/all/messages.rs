@@ -59,7 +59,7 @@ ok volume create data/w --size 1M
 ok volume create data/x --size 1M
 BadSize volume create data/y --size 100
 NoSpace volume create data/y --size 1G
-ShrinkLoses volume resize data/v --size 2M
+Unconfirmed volume resize data/v --size 2M
 BadAddress export create data/v --nbd here
 AddressNotFound export create data/v --nbd no-such-host.invalid:10809
 CannotListen export create data/v --nbd 192.0.2.1:10809
@@ -75,7 +75,7 @@ AlreadyInSubsystem export create data/w --nvme-tcp 127.0.0.1:0 --any-host
 AdvertisedOtherwise export create data/x --nvme-tcp {tcp} --any-host --advertise 127.0.0.1:2
 VolumeExported volume delete data/v --yes
 NoDriveInArray array fail data --drive x
-NoSlot array fail data --drive slot:9
+NoSlot array replace data --slot 9 --with {3}
 SlotInUse array replace data --slot 1 --with {3}
 ok array fail data --drive slot:1
 WouldLoseData array fail data --drive slot:2
@@ -92,6 +92,9 @@ TaskPaused array wait data
 ArrayBusy array scrub data --check
 ";
 
+/// A command about a task that goes on.
+const RUNNING: &str = "TaskLasts array wait data --timeout 0";
+
 /// Commands about arrays that lack drives.
 const LACKING: &str = "
 NeedsStartDegraded array assemble pair
@@ -105,26 +108,27 @@ const AT_START: &[&str] = &["ArrayNotStarted", "ArrayLacksDrives", "DrivesInUse"
 const ASKED: &str = r#"
 ResourceMissingAtURI GET /redfish/v1/None
 OperationNotAllowed PUT /redfish/v1
-PropertyUnknown POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{members},"Size":1}
+PropertyUnknown POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{drives},"Size":1}
 PropertyMissing POST {pools} {}
 PropertyDuplicate POST {pools} {"Name":"a","Name":"b"}
 MalformedJSON POST {pools} {"Name"
 UnrecognizedRequestBody POST {pools} []
 PropertyValueTypeError POST {pools} {"Name":1}
-PropertyValueNotInList POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID7"],{members}}
-PropertyValueConflict POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID6"],{members},{own}}
-ArraySizeTooLong POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5","RAID6"],{members}}
-ArraySizeTooShort POST {pools} {"Name":"a","SupportedRAIDTypes":[],{members}}
+PropertyValueNotInList POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID7"],{drives}}
+PropertyValueConflict POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID6"],{drives},{own}}
+ArraySizeTooLong POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5","RAID6"],{drives}}
+ArraySizeTooShort POST {pools} {"Name":"a","SupportedRAIDTypes":[],{drives}}
 PropertyValueResourceConflict POST {volumes} {"Name":"a","CapacityBytes":1048576,{chassis}}
 EmptyJSON PATCH {volume} {}
 PropertyValueOutOfRange PATCH {volume} {"CapacityBytes":-1}
-BadBlockSize POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{members},{block}}
+BadBlockSize POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{drives},{block}}
 ActionParameterUnknown POST {pool}/Actions/Oem/PalisadeStoragePool.Stop {"Now":true}
 ActionParameterDuplicate POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {"Mode":"A","Mode":"B"}
-ActionParameterMissing POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {}
+ActionParameterMissing POST {pool}/Actions/Oem/PalisadeStoragePool.FailDrive {}
 ActionParameterValueTypeError POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {"Mode":1}
 ActionParameterValueNotInList POST {pool}/Actions/Oem/PalisadeStoragePool.Scrub {"Mode":"x"}
 ActionParameterValueOutOfRange POST {pool}/Actions/Oem/PalisadeStoragePool.ReplaceDrive {"Slot":-1}
+PayloadTooLarge POST {pools} {large}
 PropertyNotWritable PATCH {volume} {"Name":"other"}
 QueryParameterUnsupported GET /redfish/v1/Chassis?$none
 QueryNotSupportedOnResource GET /redfish/v1?$top=1
@@ -135,6 +139,12 @@ QueryParameterValueFormatError GET /redfish/v1/Chassis?$filter=(
 QueryParameterOutOfRange GET /redfish/v1/Chassis?$top=-1
 "#;
 
+/// Requests with a header: method, URI and header behind the message.
+const HEADED: &str = "
+HeaderInvalid POST {pool}/Actions/Oem/PalisadeStoragePool.Stop palisade-plan: perhaps
+PreconditionFailed GET /redfish/v1 odata-version: 3.0
+";
+
 /// What only a test beside the code can bring about, or another test of the program does: the
 /// test's file and name, and the messages.
 const ELSEWHERE: &[(&str, &str, &[&str])] = &[
@@ -143,15 +153,150 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "every_failure_of_the_engine_is_told_as_it_says_itself",
         ENGINE,
     ),
+    ("crates/control/src/said_tests.rs", "an_unlucky_machine_is_told_of_by_name", UNLUCKY),
+    (
+        "crates/palisade/src/client.rs",
+        "what_keeps_the_daemon_from_answering_is_told_by_name",
+        &["SocketForbidden", "TooManyClients", "NoAnswer"],
+    ),
+    (
+        "crates/palisade/tests/all/cli/ownership.rs",
+        "an_array_of_another_version_is_named_and_not_overwritten",
+        &["RecordDamaged"],
+    ),
+    (
+        "crates/palisade/tests/all/confirm.rs",
+        "what_destroys_data_is_done_only_with_its_token",
+        &["ConfirmationRequired", "ConfirmationNotValid"],
+    ),
+    (
+        "crates/palisade/tests/all/confirm.rs",
+        "other_things_under_an_old_name_are_not_destroyed_by_an_old_token",
+        &["PlanChanged"],
+    ),
+    (
+        "crates/palisade/tests/all/confirm.rs",
+        "a_person_on_a_terminal_types_the_name_of_what_is_destroyed",
+        &["NotTyped"],
+    ),
+    (
+        "crates/palisade/tests/all/confirm.rs",
+        "a_command_that_would_destroy_something_else_by_now_does_nothing",
+        &["PlanOutdated"],
+    ),
+    ("crates/redfish/src/change_tests.rs", "what_is_not_there_or_cannot_be_done", &["TaskEnded"]),
+    (
+        "crates/redfish/src/query_tests.rs",
+        "an_answer_does_not_grow_without_end",
+        &["InsufficientStorage"],
+    ),
+    ("crates/redfish/src/error_tests.rs", "several_reasons_are_told_together", &["GeneralError"]),
+    ("crates/redfish/src/round_trip_tests.rs", "what_can_not_be_read_is_told", &["StrangeAnswer"]),
+    (
+        "crates/control/src/inventory.rs",
+        "a_drive_that_was_written_since_it_was_seen_is_not_the_one_that_was_agreed_to",
+        &["DriveChanged"],
+    ),
     (
         "crates/redfish/src/messages_tests.rs",
         "an_error_of_any_text_has_a_name_that_is_not_explained",
         &["Failed", "Usage", "Refused"],
     ),
+    ("crates/control/src/state.rs", "one_daemon_has_it", &["StateTaken"]),
+    (
+        "crates/control/src/state.rs",
+        "what_is_no_directory_of_the_daemons_user_is_not_used",
+        &["StateFailed", "StateOwned"],
+    ),
+    (
+        "crates/control/src/state.rs",
+        "what_others_may_write_is_refused_and_what_they_may_read_closed",
+        &["StateLoose"],
+    ),
+    (
+        "crates/control/src/audit_tests.rs",
+        "a_log_that_can_not_be_read_is_left_as_it_is",
+        &["AuditNotRead"],
+    ),
+    (
+        "crates/palisade/tests/all/audit.rs",
+        "each_change_and_refusal_has_a_line_and_a_changed_line_is_found",
+        &["AuditBroken"],
+    ),
+    (
+        "crates/redfish/src/messages_tests.rs",
+        "every_message_is_told_by_redfish_and_read_back",
+        ONLY_TOLD,
+    ),
 ];
 
 /// What arrays and drives say that are in no state that a test of commands has at hand.
-const ENGINE: &[&str] = &["ArrayBusy"];
+const ENGINE: &[&str] = &[
+    "BadDataSize",
+    "BadLayout",
+    "BeingCreated",
+    "BlockSizeChanged",
+    "CreationInterrupted",
+    "CreationStopped",
+    "DifferentArrays",
+    "Diverged",
+    "DriveBlockSize",
+    "DriveCopied",
+    "DriveFailed",
+    "DriveNeeded",
+    "DriveQuarantined",
+    "DriveSwapped",
+    "JournalGap",
+    "LaterRelease",
+    "NeedsAcceptLoss",
+    "NewestRecordMissing",
+    "NewestRecordNeeded",
+    "NoArrayFound",
+    "NoRecord",
+    "NoRoomForLanes",
+    "NoRunningArray",
+    "RecordCannotHold",
+    "RecordsDiffer",
+    "ResyncNeeded",
+    "TooManyCores",
+    "TooManySetBack",
+    "WrongState",
+];
+
+/// What a machine says on which something hangs, or goes away just then.
+const UNLUCKY: &[&str] = &[
+    "AnotherDrive",
+    "BadLevel",
+    "CannotStart",
+    "DriveNotOpen",
+    "DriveReserved",
+    "DriveSilent",
+    "DriveUnsure",
+    "ExportProtocol",
+    "NameAmbiguous",
+    "NamespaceNumber",
+    "NamespaceTaken",
+    "PathsHang",
+];
+
+/// What takes two requests at one moment, a drive that fails at one moment, or a mistake of ours:
+/// only that they are told, and read back, is tested.
+const ONLY_TOLD: &[&str] = &[
+    "ActionNotSupported",
+    "ArrayStoppedMeanwhile",
+    "DriveNotKnown",
+    "EngineStopped",
+    "ExportLingers",
+    "ExportNameTaken",
+    "InsufficientPrivilege",
+    "InternalError",
+    "PropertyValueFormatError",
+    "RecordsNotErased",
+    "ShrinkLoses",
+    "Stopping",
+    "TaskStuck",
+    "WipeFailed",
+];
 
 /// The lines of a scene: what they end with, and the rest.
 fn lines(scene: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -219,6 +364,22 @@ fn what_is_said_of_a_task_that_waits() {
     place.create_written("data", "5", &[0, 1, 2]);
     paused_scrub(&place);
     play(PAUSED, &place, &[]);
+    place.json(&["task", "cancel", "data:scrub"]);
+    let (name, words) = lines(RUNNING).next().expect("a line");
+    let words: Vec<&str> = words.split(' ').collect();
+    let mut last = None;
+    for _ in 0..50 {
+        place.json(&["array", "scrub", "data", "--check"]);
+        let output = place.run(&words);
+        place.json(&["array", "wait", "data", "--timeout", "60"]);
+        // One that was over before is started again.
+        let is_over = output.status.code() == Some(0);
+        last = Some(output);
+        if !is_over {
+            break;
+        }
+    }
+    check(name, &last.expect("ran"), RUNNING);
 }
 
 #[test]
@@ -265,11 +426,11 @@ const POOR: &[&str] = &["ParityKernel", "CommandCannotStart"];
 #[test]
 fn what_requests_are_answered() {
     let mut site = Site::new("messages", 16);
-    let drives = site.drives(3);
+    let drives = site.drives(6);
     let daemon = Daemon::start(&site, 1);
-    let body = pool(&site, "a", "RAID5", &drives);
-    let members = format!("\"CapacitySources\":{}", body["CapacitySources"]);
-    daemon.create("tank", "5", &drives, &[]);
+    let body = pool(&site, "a", "RAID5", &drives[3..]);
+    let sources = format!("\"CapacitySources\":{}", body["CapacitySources"]);
+    daemon.create("tank", "5", &drives[..3], &[]);
     daemon.call(&["volume", "create", "tank/v", "--size", "4M"]);
     let first = |uri: &str| {
         let all = ask(&site, "GET", uri, &Value::Null).json();
@@ -282,9 +443,10 @@ fn what_requests_are_answered() {
         ("{volumes}", VOLUMES.to_owned()),
         ("{pool}", first(POOLS)),
         ("{volume}", first(VOLUMES)),
-        ("{members}", members),
+        ("{drives}", sources),
         ("{own}", "\"Oem\":{\"Palisade\":{\"Level\":\"5\"}}".to_owned()),
         ("{block}", "\"Oem\":{\"Palisade\":{\"BlockSizeBytes\":1000}}".to_owned()),
+        ("{large}", " ".repeat((1 << 20) + 1)),
         ("{chassis}", format!("\"CapacitySources\":{chassis}")),
     ];
     for (name, words) in lines(ASKED) {
@@ -295,13 +457,22 @@ fn what_requests_are_answered() {
         let mut words = words.splitn(3, ' ');
         let [method, uri, body] = [(); 3].map(|()| words.next().unwrap_or_default());
         let answer = send(&site, request(method, uri, body).as_bytes()).expect("an answer");
-        assert_eq!(answer.message(), name, "{method} {uri} {body}: {answer:?}");
+        assert_eq!(answer.message(), name, "{method} {uri}: {answer:?}");
         let status = match messages::find(name) {
-            Some(entry) => entry.kind.status(),
+            Some(entry) => entry.status(),
             None => Base::find(name).expect("a message").status(),
         };
         assert_eq!(answer.status, status, "{answer:?}");
         assert!(!answer.json()["error"]["@Message.ExtendedInfo"][0]["Resolution"].is_null());
+    }
+    for (name, words) in lines(HEADED) {
+        let words = words.replace("{pool}", &first(POOLS));
+        let mut words = words.splitn(3, ' ');
+        let [method, uri, header] = [(); 3].map(|()| words.next().unwrap_or_default());
+        let headed = format!("\r\n{header}\r\n");
+        let asked = request(method, uri, "").replacen("\r\n", &headed, 1);
+        let answer = send(&site, asked.as_bytes()).expect("an answer");
+        assert_eq!(answer.message(), name, "{asked}: {answer:?}");
     }
     daemon.stop();
 }
@@ -309,7 +480,7 @@ fn what_requests_are_answered() {
 #[test]
 fn every_message_is_provoked() {
     let mut provoked: BTreeSet<&str> = BTreeSet::new();
-    for scene in [ALONE, SERVED, PAUSED, LACKING, ASKED] {
+    for scene in [ALONE, SERVED, PAUSED, RUNNING, LACKING, ASKED, HEADED] {
         provoked.extend(lines(scene).map(|(name, _)| name).filter(|name| *name != "ok"));
     }
     provoked.extend(AT_START.iter().chain(POOR));

@@ -345,6 +345,11 @@ pub const BODIES: &[Body] = &[
         "Erases Palisade's records on the drive.",
         &[may("Overwrite", Takes::Truth, "Erase also what is foreign there, or not known.")],
     ),
+    act(
+        Resource::VerifyLog,
+        "Follows the log's chain of hashes through all lines, and tells where it breaks.",
+        &[],
+    ),
     body(
         Method::Post,
         Resource::Connections,

@@ -19,8 +19,8 @@ messages! { COMMAND:
     NO_ANSWER: "NoAnswer" Failed Command [Text("PROBLEM")]
         "the daemon did not answer: %1",
         "read the daemon's log; daemon and command line must be of one release",
-        "The connection broke, or the answer was none that this release knows. Whether a change was \
-         made is seen with: palisade status.";
+        "The connection broke, or the answer was none that this release knows. Whether a change \
+         was made is seen with: palisade status.";
     STRANGE_ANSWER: "StrangeAnswer" Failed Command [Text("PROBLEM")]
         "the daemon's answer can't be read: %1",
         "check that the daemon and this command are of the same version",
@@ -40,7 +40,7 @@ messages! { COMMAND:
     CONFIG_WRONG: "ConfigWrong" Failed Command [Text("FILE"), Text("PROBLEM")]
         "%1: %2",
         "correct the file; its keys are socket, cores, drives = [\"PATH\", …], drive_deadline_ms, \
-         drive_wait_ms, parity and parity_check",
+         drive_wait_ms, parity, parity_check, confirm and state",
         "The file is no TOML, or has a key that is unknown or whose value can't be. A key with a \
          slip would else be left out without a word.";
     UNCONFIRMED: "Unconfirmed" Refused Command [Text("WHAT")]

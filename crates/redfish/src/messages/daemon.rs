@@ -18,8 +18,8 @@ messages! { DAEMON:
     NO_ARRAY: "NoArray" Failed Both [Text("ARRAY")]
         "no array is named \"%1\"",
         "list arrays with: palisade array list",
-        "Neither a running array nor a stopped one whose drives were found has this name or UUID. If \
-         its drives were connected a moment ago, palisade drive list looks for them.";
+        "Neither a running array nor a stopped one whose drives were found has this name or UUID. \
+         If its drives were connected a moment ago, palisade drive list looks for them.";
     NAME_AMBIGUOUS: "NameAmbiguous" Refused Both [Text("ARRAY"), Text("UUID"), Text("OTHER")]
         "two arrays are named \"%1\": %2 and %3",
         "name the array by its UUID",
@@ -50,7 +50,8 @@ messages! { DAEMON:
     NAME_IS_UUID: "NameIsUuid" Usage Daemon [Text("ARRAY")]
         "\"%1\" is not a valid name: it reads as a UUID",
         "choose another name",
-        "Arrays are also named by their UUIDs, and a name that reads as one could mean two arrays.";
+        "Arrays are also named by their UUIDs, and a name that reads as one could mean two \
+         arrays.";
     NAME_TAKEN_STOPPED: "NameTakenStopped" Failed Daemon [Text("ARRAY"), Text("UUID")]
         "the name \"%1\" is taken by array %2, which is not running",
         "choose another name, or delete that array: palisade array delete %2 --yes",
@@ -59,37 +60,37 @@ messages! { DAEMON:
     BAD_LEVEL: "BadLevel" Usage Daemon [Text("LEVEL"), Text("PROBLEM")]
         "\"%1\": %2",
         "use one of these levels",
-        "The level says how data is spread over the drives and how many of them may fail: 0 none, 1 \
-         all but one, 5 one, 6 two, 10 one of each pair.";
+        "The level says how data is spread over the drives and how many of them may fail: 0 none, \
+         1 all but one, 5 one, 6 two, 10 one of each pair.";
     SHRINK_LOSES: "ShrinkLoses" Refused Daemon
         [Text("SIZE"), Number("BYTES"), Text("VOLUME"), Text("EXPORTED")]
         "this destroys the last %1 (%2 bytes) of volume %3%4",
         "to shrink the volume, repeat the command with --yes",
-        "What lies beyond the new end of the volume is gone for good. A file system on it has to be \
-         shrunk first, by its own tools.";
+        "What lies beyond the new end of the volume is gone for good. A file system on it has to \
+         be shrunk first, by its own tools.";
     CONFIRMATION_REQUIRED: "ConfirmationRequired" Refused Daemon []
         "the change destroys data, and nobody has confirmed it",
         "read the plan, then send the request again with its token in the header Palisade-Confirm",
-        "A change that destroys data is carried out only for who has seen what is lost. The answer has \
-         the plan and a token. The token is good once, for ten minutes, for the same request of the \
-         same account. The command line does all of this by itself.";
+        "A change that destroys data is carried out only for who has seen what is lost. The answer \
+         has the plan and a token. The token is good once, for ten minutes, for the same request \
+         of the same account. The command line does all of this by itself.";
     CONFIRMATION_NOT_VALID: "ConfirmationNotValid" Refused Daemon
         [Text("REASON")]
         "the token of the confirmation can't be used: %1",
         "read the plan, then send the request again with the plan's own token",
-        "A token confirms one change: that for which it was given, once, for ten minutes, and for the \
-         account that was given it. The answer has a new plan and a new token.";
+        "A token confirms one change: that for which it was given, once, for ten minutes, and for \
+         the account that was given it. The answer has a new plan and a new token.";
     PLAN_CHANGED: "PlanChanged" Refused Daemon []
         "what the change is about is no longer as it was planned",
         "read the new plan, then send the request again with its token",
         "Between plan and confirmation an array, a volume or a drive has changed: the change could \
-         destroy something else than was agreed to. Nothing was done. The answer has a new plan and a \
-         new token.";
+         destroy something else than was agreed to. Nothing was done. The answer has a new plan \
+         and a new token.";
     STOPPING: "Stopping" Failed Daemon []
         "the daemon is stopping",
         "start it again",
-        "The daemon was told to end while the request was carried out. Whether the request was done \
-         is seen once it runs again.";
+        "The daemon was told to end while the request was carried out. Whether the request was \
+         done is seen once it runs again.";
     ENGINE_STOPPED: "EngineStopped" Failed Daemon []
         "the engine stopped",
         "look at the daemon's messages",
@@ -115,13 +116,13 @@ messages! { DAEMON:
     SOCKET_NOT_MADE: "SocketNotMade" Failed Daemon [Text("SOCKET"), Text("PROBLEM")]
         "can't listen on %1: %2",
         "run as root, or name a socket in a directory of yours with --socket",
-        "The management socket could not be made there: the account may not write the directory, or \
-         the path is too long.";
+        "The management socket could not be made there: the account may not write the directory, \
+         or the path is too long.";
     ARRAY_NOT_STARTED: "ArrayNotStarted" Failed Daemon [Text("ARRAY"), Text("PROBLEM")]
         "array \"%1\" can't be started: %2",
         "see which drives are missing: palisade array show %1",
-        "When the daemon starts it starts all arrays whose drives prove that all data is there. What \
-         this one lacks is in the message, and palisade array assemble tells it again.";
+        "When the daemon starts it starts all arrays whose drives prove that all data is there. \
+         What this one lacks is in the message, and palisade array assemble tells it again.";
     ARRAY_LACKS_DRIVES: "ArrayLacksDrives" Failed Daemon
         [Text("ARRAY"), Text("STATE"), Text("SLOTS"), Number("SLOT")]
         "array \"%1\" is %2: %3",

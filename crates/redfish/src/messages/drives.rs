@@ -38,13 +38,19 @@ messages! { DRIVES:
     ANOTHER_DRIVE: "AnotherDrive" Refused Daemon [Text("PATH")]
         "another drive is at %1 now",
         "see which it is with: palisade drive list; then name the one you mean",
-        "Paths such as /dev/nvme0n1 are given to drives in the order in which the kernel finds them. \
-         Between the request and the look at the path, the drive there has become another one.";
+        "Paths such as /dev/nvme0n1 are given to drives in the order in which the kernel finds \
+         them. Between the request and the look at the path, the drive there has become another \
+         one.";
     DRIVE_UNSURE: "DriveUnsure" Refused Daemon [Text("PATH")]
         "the kernel does not say which drive is at %1",
         "try again once its serial number is in /sys",
         "A drive is told from others by what the kernel knows of it without asking it. As long as \
          that is missing, it is not certain that the drive at this path is the one that was meant.";
+    DRIVE_CHANGED: "DriveChanged" Refused Daemon [Text("PATH")]
+        "%1 was written since it was agreed to overwrite it",
+        "see what it holds with: palisade drive list; then repeat the command",
+        "What a drive holds is shown before it is overwritten. Before the drive was taken for the \
+         change it was looked at again, and it was not as it had been shown.";
     DRIVE_OF_ARRAY: "DriveOfArray" Refused Daemon [Text("PATH"), Number("SLOT"), Text("ARRAY")]
         "%1 is in use: slot %2 of array \"%3\"",
         "use another drive",
@@ -53,7 +59,8 @@ messages! { DRIVES:
     DRIVE_RESERVED: "DriveReserved" Refused Daemon [Text("PATH")]
         "%1 is in use by another command that has not ended",
         "wait until that command ends, or use another drive",
-        "Another request works on this drive: it creates an array, replaces a drive or erases one.";
+        "Another request works on this drive: it creates an array, replaces a drive or erases \
+         one.";
     DRIVE_HOLDS_DATA: "DriveHoldsData" Refused Daemon
         [Text("PATH"), Text("SERIAL"), Text("CONTENT")]
         "%1 (serial %2) holds %3",
@@ -71,17 +78,13 @@ messages! { DRIVES:
     PATHS_HANG: "PathsHang" Failed Daemon [Text("PATHS")]
         "%1 can't be looked up: a file system does not answer",
         "see which path of `drives` in the configuration hangs, or name other drives",
-        "To find out which drive a path leads to, the system reads directories. One of them is on a \
-         file system that does not answer, such as NFS without its server.";
-    NO_DRIVE_NAMED: "NoDriveNamed" Usage Daemon []
-        "no drive is named",
-        "name one with --with PATH",
-        "To replace a drive needs the one that takes its slot.";
+        "To find out which drive a path leads to, the system reads directories. One of them is on \
+         a file system that does not answer, such as NFS without its server.";
     RECORDS_NOT_ERASED: "RecordsNotErased" Failed Daemon [Text("PROBLEM")]
         "%1",
         "check the drive and its cabling",
-        "The array is deleted, but this drive still has its record and will be found again. Once the \
-         drive answers, it is erased with: palisade drive wipe.";
+        "The array is deleted, but this drive still has its record and will be found again. Once \
+         the drive answers, it is erased with: palisade drive wipe.";
     WIPE_FAILED: "WipeFailed" Failed Both [Text("PATH"), Text("PROBLEM")]
         "%1: %2",
         "check the drive and its cabling",
@@ -89,7 +92,8 @@ messages! { DRIVES:
     WIPE_HOLDS_DATA: "WipeHoldsData" Refused Both [Text("PATH"), Text("CONTENT")]
         "this erases %1, which holds %2",
         "to erase it anyway, repeat the command with --yes --overwrite %1",
-        "What the drive holds is not Palisade's. It is erased only where the drive is named twice.";
+        "What the drive holds is not Palisade's. It is erased only where the drive is named \
+         twice.";
     DRIVES_IN_USE: "DrivesInUse" Failed Daemon [Text("PATHS")]
         "drives in use by another process, or mounted: %1",
         "stop the program that uses them, such as another daemon, or remove them from `drives` in \

@@ -6,9 +6,9 @@ messages! { ENGINE:
     NO_RUNNING_ARRAY: "NoRunningArray" Failed Daemon [Text("ARRAY")]
         "no running array is named \"%1\"",
         "list arrays with: palisade array list",
-        "The request needs an array that runs. An array of this name or UUID was stopped or deleted, \
-         perhaps while the request was under way, or was never there. A stopped array is started \
-         with: palisade array assemble.";
+        "The request needs an array that runs. An array of this name or UUID was stopped or \
+         deleted, perhaps while the request was under way, or was never there. A stopped array is \
+         started with: palisade array assemble.";
     NO_VOLUME: "NoVolume" Failed Both [Text("ARRAY"), Text("VOLUME")]
         "array \"%1\" has no volume \"%2\"",
         "list volumes with: palisade volume list",
@@ -27,8 +27,8 @@ messages! { ENGINE:
     BAD_NAME: "BadName" Usage Daemon [Text("WORD")]
         "\"%1\" is not a valid name: a name has 1 to 64 letters, digits, '-', '_' or '.'",
         "choose a name of these characters",
-        "Names stand in commands, in URIs of NBD and in the records on the drives. Letters are those \
-         from A to Z without accents.";
+        "Names stand in commands, in URIs of NBD and in the records on the drives. Letters are \
+         those from A to Z without accents.";
     LEVEL_DRIVES: "LevelDrives" Usage Daemon [Text("PROBLEM")]
         "%1",
         "change --level, --strip or the number of drives",
@@ -37,18 +37,18 @@ messages! { ENGINE:
     BAD_STRIP: "BadStrip" Usage Daemon [Number("BYTES")]
         "a strip size of %1 bytes is not a power of two from 4K to 1M",
         "change --level, --strip or the number of drives",
-        "The strip is what one drive holds of a stripe. Its size is chosen when the array is created \
-         and never changes; 64K suits most workloads.";
+        "The strip is what one drive holds of a stripe. Its size is chosen when the array is \
+         created and never changes; 64K suits most workloads.";
     BAD_DATA_SIZE: "BadDataSize" Usage Daemon [Number("BYTES")]
         "%1 bytes of data per drive are too few or too many",
         "change --level, --strip or the number of drives",
-        "The drives leave too little room for data beside the array's own records, or more than the \
-         records can describe.";
+        "The drives leave too little room for data beside the array's own records, or more than \
+         the records can describe.";
     BAD_LAYOUT: "BadLayout" Usage Daemon [Text("PROBLEM")]
         "%1",
         "change --level, --strip or the number of drives",
-        "The array's ranges of addresses would not fit together. Only a record that another program \
-         wrote, or a mistake of Palisade, asks for such a layout.";
+        "The array's ranges of addresses would not fit together. Only a record that another \
+         program wrote, or a mistake of Palisade, asks for such a layout.";
     BAD_BLOCK_SIZE: "BadBlockSize" Usage Daemon [Number("BYTES")]
         "a block size of %1 bytes is not supported",
         "use --block 512 or --block 4096",
@@ -57,8 +57,8 @@ messages! { ENGINE:
     BAD_SIZE: "BadSize" Usage Daemon [Number("BYTES"), Number("BLOCK")]
         "a size of %1 bytes is not a positive multiple of the block size, %2 bytes",
         "give a multiple of the block size",
-        "Hosts see a volume as whole blocks. Sizes such as 10G or 512M are multiples of every block \
-         size.";
+        "Hosts see a volume as whole blocks. Sizes such as 10G or 512M are multiples of every \
+         block size.";
     NO_SPACE: "NoSpace" Failed Daemon
         [Number("FREE"), Text("FREE-SIZE"), Number("WANTED"), Text("WANTED-SIZE")]
         "the array has %1 bytes free (%2), %3 are needed (%4)",
@@ -81,7 +81,8 @@ messages! { ENGINE:
          drive out gives up its redundancy until the new one is filled, so it is asked for apart.";
     WOULD_LOSE_DATA: "WouldLoseData" Refused Daemon [Number("SLOT")]
         "without the drive in slot %1 the array would lose data",
-        "replace the group's failed drives first: palisade array replace NAME --slot N --with PATH",
+        "replace the group's failed drives first: palisade array replace NAME --slot N --with \
+         PATH",
         "The group of this drive has lost as many drives as its redundancy covers, or a drive is \
          still being filled. One more would take data away, so the drive stays.";
     DRIVE_NEEDED: "DriveNeeded" Refused Daemon [Number("SLOT")]
@@ -101,8 +102,8 @@ messages! { ENGINE:
         "%1 has a block size of %2 bytes, the array has %3",
         "use a drive whose block size is not larger",
         "A drive can't write less than one of its blocks, so an array's blocks are as large as the \
-         largest of its drives' at least. Many NVMe drives can be formatted with another block size \
-         (nvme format).";
+         largest of its drives' at least. Many NVMe drives can be formatted with another block \
+         size (nvme format).";
     CREATION_STOPPED: "CreationStopped" Failed Daemon [Text("ARRAY")]
         "the creation of array \"%1\" was stopped",
         "its drives are free: create the array again",
@@ -135,7 +136,8 @@ messages! { ENGINE:
     NO_TASK: "NoTask" Failed Both [Text("TASK")]
         "the array has no %1 that runs or is paused",
         "list tasks with: palisade task list",
-        "The task has ended, or never began. How a scrub ended is shown with: palisade array show.";
+        "The task has ended, or never began. How a scrub ended is shown with: palisade array \
+         show.";
     RESYNC_NEEDED: "ResyncNeeded" Failed Daemon []
         "a resync can't be cancelled: the array needs it to be redundant again",
         "pause it with: palisade task pause NAME:resync",
@@ -144,8 +146,8 @@ messages! { ENGINE:
     WRONG_STATE: "WrongState" Failed Daemon [Text("STATE")]
         "the array is %1",
         "see which drives are missing: palisade array show NAME",
-        "The array can't do this in its state: a failed array neither writes its records nor begins \
-         tasks. Data that is left on its drives stays as it is.";
+        "The array can't do this in its state: a failed array neither writes its records nor \
+         begins tasks. Data that is left on its drives stays as it is.";
     NO_REDUNDANCY: "NoRedundancy" Failed Daemon []
         "the array's level has no redundancy",
         "only arrays of level 1, 5, 6 and 10 scrub and rebuild",
@@ -170,8 +172,8 @@ messages! { ENGINE:
         "no drive has batches %1 to %2 of lane %3 of the journal: acknowledged writes may be lost",
         "bring missing drives back, or give up what was written last: palisade array assemble NAME \
          --accept-loss (what may be wrong is then listed as lost until it is written again)",
-        "The array was not stopped cleanly while a drive was missing. The journal of what was being \
-         written then is not whole on the drives that are left.";
+        "The array was not stopped cleanly while a drive was missing. The journal of what was \
+         being written then is not whole on the drives that are left.";
     NO_ARRAY_FOUND: "NoArrayFound" Failed Daemon []
         "these drives hold no array that can be started",
         "see what each drive holds: palisade drive list",

@@ -6,8 +6,8 @@ messages! { EXPORTS:
     EXPORT_PROTOCOL: "ExportProtocol" Usage Daemon []
         "an export needs either NBD or NVMe/TCP; hosts are named for NVMe/TCP only",
         "use --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
-        "An export speaks one protocol. To serve a volume over both, create two exports. NBD has no \
-         names of hosts: there the address decides who can connect.";
+        "An export speaks one protocol. To serve a volume over both, create two exports. NBD has \
+         no names of hosts: there the address decides who can connect.";
     EXPORT_HOSTS: "ExportHosts" Usage Daemon []
         "an export over NVMe/TCP needs either the NQNs of its hosts or --any-host",
         "use --host NQN for each host (on Linux: /etc/nvme/hostnqn), or --any-host",
@@ -24,8 +24,8 @@ messages! { EXPORTS:
         [Text("ARRAY"), Text("VOLUME"), Number("NAMESPACE"), Text("SUBSYSTEM"), Text("ID")]
         "%1/%2 is already exported, as namespace %3 of subsystem %4",
         "to change its hosts or addresses, delete it first: palisade export delete %5",
-        "A volume is a namespace of one subsystem once: hosts know it by both. More addresses of one \
-         export are more paths to it.";
+        "A volume is a namespace of one subsystem once: hosts know it by both. More addresses of \
+         one export are more paths to it.";
     ALREADY_EXPORTED: "AlreadyExported" Failed Daemon [Text("ARRAY"), Text("VOLUME")]
         "%1/%2 is exported there already",
         "list exports with: palisade export list",
@@ -47,8 +47,8 @@ messages! { EXPORTS:
     BAD_ADDRESS: "BadAddress" Usage Daemon [Text("ADDRESS"), Text("PROBLEM")]
         "\"%1\" is not a valid address: %2",
         "use ADDR:PORT, such as 127.0.0.1:10809; NBD also takes unix:/absolute/path",
-        "Addresses of TCP are a host's name or IP address and a port, IPv6 in brackets: [::1]:4420. \
-         Hosts that are told an address by --advertise need an IP address.";
+        "Addresses of TCP are a host's name or IP address and a port, IPv6 in brackets: \
+         [::1]:4420. Hosts that are told an address by --advertise need an IP address.";
     BAD_NQN: "BadNqn" Usage Daemon [Text("NQN"), Text("PROBLEM")]
         "\"%1\" is not a valid NQN: %2",
         "use an NQN such as nqn.2026-11.org.example:name; on Linux the host's is in \

@@ -40,8 +40,9 @@ messages! { START:
         "%1 has a block size of %2 bytes, the array has %3",
         "give the drive its former block size, or copy it to a drive that has it; without the \
          drive the array starts if its redundancy covers it, and calls it failed",
-        "The drive has larger blocks than when it joined the array: it was copied to another drive, \
-         or is connected in another way. It can't carry out the array's smallest writes any more.";
+        "The drive has larger blocks than when it joined the array: it was copied to another \
+         drive, or is connected in another way. It can't carry out the array's smallest writes any \
+         more.";
     LATER_RELEASE: "LaterRelease" Refused Daemon [Text("DRIVE")]
         "%1 was written by a later release: this release may only read it",
         "use the release that wrote it",
@@ -55,8 +56,8 @@ messages! { START:
         [Number("GROUP"), Number("COUNT"), Number("TOLERATED"), Text("SLOTS")]
         "group %1 lacks %2 drives, its redundancy covers %3: %4",
         "bring the missing drives back",
-        "More drives of a group are missing than its redundancy makes up for: parts of the data are \
-         on no drive that was found.";
+        "More drives of a group are missing than its redundancy makes up for: parts of the data \
+         are on no drive that was found.";
     TOO_MANY_SET_BACK: "TooManySetBack" Refused Daemon
         [Number("GROUP"), Number("COUNT"), Number("TOLERATED"), Text("SLOTS")]
         "group %1 lacks %2 drives, its redundancy covers %3: %4",
@@ -69,24 +70,25 @@ messages! { START:
         "bring the drives back, or make sure that no other host uses them and start without them: \
          palisade array assemble NAME --start-degraded",
         "The missing drives could make the array on another host at the same time, and both parts \
-         would go on apart. Whoever starts the array without them has to know that this is not so.";
+         would go on apart. Whoever starts the array without them has to know that this is not \
+         so.";
     NEEDS_ACCEPT_LOSS: "NeedsAcceptLoss" Refused Daemon [Text("GROUPS")]
         "the array was not stopped cleanly, and a drive is missing in group %1",
         "bring the missing drives back, or accept that blocks near the last writes may be wrong: \
          palisade array assemble NAME --accept-loss",
-        "Parity near the last writes may not fit the data, and what the missing drive held would be \
-         computed from it.";
+        "Parity near the last writes may not fit the data, and what the missing drive held would \
+         be computed from it.";
     NEWEST_RECORD_MISSING: "NewestRecordMissing" Refused Daemon [Text("DRIVES")]
         "%1: the newest record may be missing: its size changed or its end was overwritten",
         "give the drives their former size, or accept that the last changes are forgotten, such as \
          a new volume: palisade array assemble NAME --accept-loss",
-        "Records are written in turn to the head and to the end of each drive. The end is not where \
-         it was, and the newest record may have been there.";
+        "Records are written in turn to the head and to the end of each drive. The end is not \
+         where it was, and the newest record may have been there.";
     NEWEST_RECORD_NEEDED: "NewestRecordNeeded" Refused Daemon [Text("DRIVES"), Text("PROBLEM")]
-        "%1: the newest record may be missing: its size changed or its end was overwritten; without \
-         it: %2",
+        "%1: the newest record may be missing: its size changed or its end was overwritten; \
+         without it: %2",
         "give the drives their former size, or bring the missing drives back",
-        "Records are written in turn to the head and to the end of each drive. The end is not where \
-         it was, and the newest record may have been there. The array can't be started without \
-         these drives either.";
+        "Records are written in turn to the head and to the end of each drive. The end is not \
+         where it was, and the newest record may have been there. The array can't be started \
+         without these drives either.";
 }

@@ -17,6 +17,7 @@ mod actions;
 mod drives;
 mod fabrics;
 mod jobs;
+mod logs;
 mod machine;
 mod pools;
 mod registries;
@@ -61,6 +62,10 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Drive => drives::drive(view, id),
         R::Managers => Some(machine::managers()),
         R::Manager => Some(machine::manager(view)),
+        R::LogServices => Some(logs::services()),
+        R::AuditLog => Some(logs::audit(view)),
+        R::AuditEntries => Some(logs::entries(view)),
+        R::AuditEntry => logs::entry(view, id),
         R::Fabrics => Some(fabrics::fabrics()),
         R::Fabric => fabrics::fabric(id),
         R::Connections => fabrics::connections(view, id),
@@ -82,7 +87,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
-        R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
+        R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }
 }
 

@@ -1,0 +1,34 @@
+//! What is said of the state directory and the audit log.
+
+use super::Arg::{Number, Text};
+
+messages! { AUDIT:
+    STATE_FAILED: "StateFailed" Failed Daemon [Text("DIR"), Text("PROBLEM")]
+        "the state directory %1 can't be used: %2",
+        "name a directory that the daemon may write with `state = \"DIR\"`",
+        "The daemon could not make, open or lock the directory. It serves arrays all the same, on \
+         its socket only, and keeps the audit log in memory.";
+    STATE_TAKEN: "StateTaken" Failed Daemon [Text("DIR")]
+        "another daemon uses the state directory %1",
+        "stop it, or name another directory with `state = \"DIR\"`",
+        "Accounts and the audit log are one daemon's. A daemon that has ended gives the directory \
+         back by itself.";
+    STATE_OWNED: "StateOwned" Refused Daemon [Text("DIR"), Number("OWNER"), Number("USER")]
+        "the state directory %1 belongs to user %2, not to %3",
+        "give it to the daemon's user: chown %3 %1",
+        "Whoever owns the directory decides who may log in.";
+    STATE_LOOSE: "StateLoose" Refused Daemon [Text("DIR")]
+        "others may write the state directory %1",
+        "look whether its files are yours, then: chmod 700 %1",
+        "Whoever writes there decides who may log in, and what the audit log says.";
+    AUDIT_NOT_READ: "AuditNotRead" Failed Both [Text("DIR"), Text("PROBLEM")]
+        "the audit log in %1 can't be read: %2",
+        "check the file system of the state directory, and read it as its owner",
+        "A file of the log can't be opened or read. A daemon that starts keeps its log in memory \
+         then, and leaves the files as they are.";
+    AUDIT_BROKEN: "AuditBroken" Failed Command [Number("PLACES")]
+        "the audit log is broken in %1 places",
+        "keep a copy of the state directory, and find out who can write there",
+        "A line was changed, taken away or put elsewhere, or lines were lost while the state \
+         directory could not be written.";
+}
