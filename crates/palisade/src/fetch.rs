@@ -3,11 +3,11 @@
 //! Each answer is of the moment at which it is given. Jobs are asked for before arrays: where an
 //! array has no job left, the array is as the last one left it.
 //!
-//! A collection is read page by page, as the daemon answers 507 to what is too large. Which members
-//! there are is consistent all the same: every page has the collection's ETag, and where that
-//! changes between two pages the collection is read again. What each member says is of the moment of
-//! its page. A collection that changes as often as [`TRIES`] in a row is told as it was met: each
-//! member once, though one that came or went meanwhile may lack or be there.
+//! A collection is read page by page, as the daemon answers 507 to what is too large. Which
+//! resources it has is consistent all the same: every page has the collection's ETag, and where
+//! that changes between two pages the collection is read again. What each resource says is of the
+//! moment of its page. A collection that changes as often as [`TRIES`] in a row is told as it was
+//! met: each resource once, though one that came or went meanwhile may lack or be there.
 
 use crate::client::{self, Client};
 use crate::output::Problem;
@@ -47,7 +47,7 @@ async fn pages(
 ) -> Result<Option<Value>, Problem> {
     let mut whole = page(client, collection, 0, size).await?;
     let tag = whole.get(etag::PROPERTY).cloned();
-    let mut found = members(&mut whole);
+    let mut found = contents(&mut whole);
     let (mut asked, mut count) = (*size, count(&whole));
     while asked < count {
         let mut more = page(client, collection, asked, size).await?;
@@ -56,7 +56,7 @@ async fn pages(
         }
         asked += *size;
         count = self::count(&more);
-        found.append(&mut members(&mut more));
+        found.append(&mut contents(&mut more));
     }
     let mut seen = BTreeSet::new();
     found.retain(|one| {
@@ -93,7 +93,7 @@ fn count(collection: &Value) -> usize {
 }
 
 /// Takes the members out of a collection.
-fn members(collection: &mut Value) -> Vec<Value> {
+fn contents(collection: &mut Value) -> Vec<Value> {
     match collection.get_mut("Members").map(Value::take) {
         Some(Value::Array(all)) => all,
         _ => Vec::new(),

@@ -64,7 +64,7 @@ fn read_of(
 }
 
 fn names(collection: &Value) -> Vec<&str> {
-    let all = collection["Members"].as_array().expect("members");
+    let all = collection["Members"].as_array().expect("a list");
     all.iter().map(|one| one["Name"].as_str().expect("a name")).collect()
 }
 
@@ -114,9 +114,9 @@ fn more_volumes_than_an_answer_holds_are_read_by_pages() {
 
 /// A collection of these numbers.
 fn numbers(of: impl Iterator<Item = u32>) -> Value {
-    let members: Vec<Value> = of.map(|one| json!({"@odata.id": format!("/m/{one}")})).collect();
+    let links: Vec<Value> = of.map(|one| json!({"@odata.id": format!("/m/{one}")})).collect();
     let mut all =
-        json!({"@odata.id": "/m", "Members@odata.count": members.len(), "Members": members});
+        json!({"@odata.id": "/m", "Members@odata.count": links.len(), "Members": links});
     etag::put(&mut all);
     all
 }

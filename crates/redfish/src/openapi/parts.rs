@@ -181,8 +181,16 @@ pub fn parameters() -> Value {
         "Top": query("$top", "How many members are told at most.", number.clone()),
         "Skip": query("$skip", "How many members are left out first.", number),
         "Only": only,
-        "If-Match": header("If-Match", "ETags, one of which the resource must have; or `*`.", text.clone()),
-        "If-None-Match": header("If-None-Match", "ETags that the resource must not have.", text.clone()),
+        "If-Match": header(
+            "If-Match",
+            "ETags, one of which the resource must have; or `*`.",
+            text.clone(),
+        ),
+        "If-None-Match": header(
+            "If-None-Match",
+            "ETags that the resource must not have.",
+            text.clone(),
+        ),
         "Palisade-Plan": header(
             "Palisade-Plan",
             "Asks what the request would do; nothing is done.",
