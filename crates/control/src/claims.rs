@@ -112,8 +112,8 @@ impl Manager {
         look::within(look::LOOK, vec![work]).await.into_iter().next()?
     }
 
-    /// Begins looks at known drives that no array has. Answers with those, and with why others can't
-    /// be looked at; where another look is under way, that is as good.
+    /// Begins looks at known drives that no array has. Answers with those, and with why others
+    /// can't be looked at; where another look is under way, that is as good.
     fn begin_looks(&self, paths: &[String], claim: bool) -> (Vec<(String, Look)>, Vec<LookError>) {
         let (mut begun, mut problems) = (Vec::new(), Vec::new());
         let mut inventory = self.inventory();
@@ -470,7 +470,7 @@ impl Manager {
     /// Erases the records of a drive that no running array counts on, what is foreign only if that
     /// is said. Answers with what was on it.
     pub(crate) async fn wipe_drive(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
-        let stranger = || names::has_stranger(&request.drive.path);
+        let stranger = || failure::has_stranger(&request.drive.path);
         let path = self.inventory().at(&request.drive.path).map(|known| known.path.clone());
         let path = [path.ok_or_else(stranger)?];
         self.reserve_free(&path).await?;

@@ -13,6 +13,26 @@ use units::format_size;
 /// What to do about a drive that fails.
 pub const CHECK_DRIVE: &str = "check the drive and its cabling";
 
+/// A drive that was meant is not at its path any more.
+pub fn another_drive(path: &str) -> Error {
+    Error::new(&say::ANOTHER_DRIVE, &[&path])
+}
+
+/// Nobody says which drive is at a path.
+pub fn unsure_drive(path: &str) -> Error {
+    Error::new(&say::DRIVE_UNSURE, &[&path])
+}
+
+/// A drive that somebody has, and the daemon has not.
+pub fn has_stranger(path: &str) -> Error {
+    Error::new(&say::DRIVE_IN_USE, &[&path])
+}
+
+/// A drive, or what it holds, changed after a person agreed to overwrite it.
+pub(crate) fn changed_drive(path: &str) -> Error {
+    Error::new(&say::DRIVE_CHANGED, &[&path])
+}
+
 /// What people are told of a request that the engine did not carry out.
 pub fn told(error: &ManageError) -> Error {
     use ManageError as E;

@@ -7,10 +7,10 @@
 //! | Limit | A client beyond it |
 //! |---|---|
 //! | 16 KiB of headers ([`HEADER_BYTES`]) | is answered 431 and let go |
-//! | 10 s for headers ([`HEADER_TIME`]), also between two requests | is let go; answered 408 if some came |
+//! | 10 s for headers ([`HEADER_TIME`]), also between two requests | is let go, or answered 408 |
 //! | 1 MiB of body ([`BODY_BYTES`]) | is answered 413 and let go |
 //! | 30 s for a body ([`BODY_TIME`]) | is answered 408 and let go |
-//! | 30 s to take an answer ([`STALL_TIME`]), and a second for each 32 KiB ([`crate::stall::RATE`]) | is let go |
+//! | 30 s to take an answer ([`STALL_TIME`]), and 1 s a [`RATE`](crate::stall::RATE) | is let go |
 //! | 256 connections, 64 of one address | is answered 503 and let go |
 //! | 32 MiB of answers that nobody has taken yet | is answered 503 |
 //!

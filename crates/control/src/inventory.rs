@@ -1,13 +1,13 @@
 //! The drives that the daemon knows: those that its configuration names.
 //!
-//! Purpose: a drive is claimed before anything is believed that is read from it (D8). It stays open
-//! while it holds a record, a request has it or an array uses it; what is free or foreign is only
-//! read, and closed again, so that others can use it. States of a drive: unusable (can't be opened, or does
-//! not answer; tried again at the next look) → free, foreign or found (by its content) → reserved
-//! (a request is about to use it, or what one asked to be erased still is) → in use (a running
-//! array's slot counts on it) → looked at anew when let go, or failed (that array excluded it; not
-//! looked at unless a request names it). The same drive is never open twice: a handle is given up
-//! only when it is the last.
+//! Purpose: a drive is claimed before anything is believed that is read from it (D8). It stays
+//! open while it holds a record, a request has it or an array uses it; what is free or foreign is
+//! only read, and closed again, so that others can use it. States of a drive: unusable (can't be
+//! opened, or does not answer; tried again at the next look) → free, foreign or found (by its
+//! content) → reserved (a request is about to use it, or what one asked to be erased still is) →
+//! in use (a running array's slot counts on it) → looked at anew when let go, or failed (that
+//! array excluded it; not looked at unless a request names it). The same drive is never open
+//! twice: a handle is given up only when it is the last.
 //!
 //! Invariants
 //! - One look at a drive is under way at a time. What it saw counts for nothing if the drive was
@@ -30,9 +30,9 @@
 )]
 
 use crate::api::{self, Error, NamedDrive};
+use crate::failure;
 use crate::look::{Identity, Look, LookError, Opened, Seen, absolute, canonical};
 use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
-use crate::names;
 use crate::probe::Content;
 use drives::SharedDrive;
 use engine::manage::command::DriveRef;
@@ -177,13 +177,13 @@ impl Known {
         let serial = self.about.as_ref().map_or("", |about| about.serial.as_str());
         let is_other = !named.serial.is_empty() && named.serial != serial;
         if is_other || self.id.as_ref() != Some(&named.id) {
-            return Err(names::another_drive(&self.path));
+            return Err(failure::another_drive(&self.path));
         }
         if !self.is_confirmed {
-            return Err(names::unsure_drive(&self.path));
+            return Err(failure::unsure_drive(&self.path));
         }
         match &named.seen {
-            Some(seen) if *seen != self.seen() => Err(names::changed_drive(&self.path)),
+            Some(seen) if *seen != self.seen() => Err(failure::changed_drive(&self.path)),
             _ => Ok(()),
         }
     }

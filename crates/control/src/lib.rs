@@ -2,7 +2,7 @@
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
 //! - `http`, `room`, `stall` and `mute`: HTTP with a client, within limits. `answer`, `act` and
-//!   `reply`: what is asked there, done and answered; `slow`: what takes long.
+//!   `reply`: what is asked there, done and answered; `slow` and `tasks`: what takes long.
 //! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
 //!   changes an array.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
@@ -67,6 +67,7 @@ mod stall;
 mod starting;
 pub mod state;
 pub mod stream;
+mod tasks;
 mod usage;
 
 pub use redfish::view as api;

@@ -21,9 +21,9 @@ use crate::inventory::{Inventory, Known};
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::Looked;
-use crate::slow::SlowOnes;
 use crate::snapshot::Snapshot;
 use crate::state::State;
+use crate::tasks::SlowOnes;
 use drives::SharedDrive;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,

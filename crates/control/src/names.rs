@@ -57,26 +57,6 @@ pub fn overwrites_other(path: &str) -> Error {
     Error::new(&say::OVERWRITE_OTHER, &[&path])
 }
 
-/// A drive that was meant is not at its path any more.
-pub fn another_drive(path: &str) -> Error {
-    Error::new(&say::ANOTHER_DRIVE, &[&path])
-}
-
-/// Nobody says which drive is at a path.
-pub fn unsure_drive(path: &str) -> Error {
-    Error::new(&say::DRIVE_UNSURE, &[&path])
-}
-
-/// A drive that somebody has, and the daemon has not.
-pub fn has_stranger(path: &str) -> Error {
-    Error::new(&say::DRIVE_IN_USE, &[&path])
-}
-
-/// A drive, or what it holds, changed after a person agreed to overwrite it.
-pub(crate) fn changed_drive(path: &str) -> Error {
-    Error::new(&say::DRIVE_CHANGED, &[&path])
-}
-
 /// The arrays that people may mean.
 fn all_called<'a>(arrays: &'a [Array], name: &str) -> impl Iterator<Item = &'a Array> {
     arrays.iter().filter(move |array| is_called(name, &array.name, &array.uuid))

@@ -1,6 +1,7 @@
 //! Messages that only an unlucky machine brings about, by what makes them.
 
 use crate::api::CreateExport;
+use crate::failure;
 use crate::look::LookError;
 use crate::{claims, exports, manager, names, served, server};
 use format::NvmeExport;
@@ -29,8 +30,8 @@ fn an_unlucky_machine_is_told_of_by_name() {
         (names::one_of("a", &["0a", "0b"]), &say::NAME_AMBIGUOUS),
         (manager::parse_level("7").map(drop), &say::BAD_LEVEL),
         (served::check_export(&request), &say::EXPORT_PROTOCOL),
-        (Err(names::another_drive("/dev/a")), &say::ANOTHER_DRIVE),
-        (Err(names::unsure_drive("/dev/a")), &say::DRIVE_UNSURE),
+        (Err(failure::another_drive("/dev/a")), &say::ANOTHER_DRIVE),
+        (Err(failure::unsure_drive("/dev/a")), &say::DRIVE_UNSURE),
         (Err(exports::refused(Refused::NamespaceTaken, &export)), &say::NAMESPACE_TAKEN),
         (Err(exports::refused(Refused::NamespaceNumber, &export)), &say::NAMESPACE_NUMBER),
         (Err(server::cannot_start(&std::io::ErrorKind::OutOfMemory.into())), &say::CANNOT_START),

@@ -1,6 +1,7 @@
 //! A slow change is told where its answer will be, and so is who may read it.
 
 use super::*;
+use crate::caller::Role;
 use crate::renewal::tests::run_with;
 use crate::reply::Body;
 use hyper::Request;
@@ -43,7 +44,7 @@ fn a_slow_change_is_answered_by_its_monitor_to_who_asked() {
         let (own, other) = (caller("ann", Role::Operator), caller("bob", Role::Operator));
         let again = monitor(&manager, &own, &id).expect("goes on");
         assert_eq!(id_of(&again), id);
-        let refused = monitor(&manager, &other, &id).err().expect("is refused");
+        let refused = monitor(&manager, &other, &id).expect_err("is refused");
         assert_eq!(refused.status, 403);
         let local = Caller { from: "socket".to_owned(), ..own.clone() };
         assert_eq!(monitor(&manager, &local, &id).err().map(|refused| refused.status), Some(403));
@@ -79,20 +80,4 @@ fn what_can_be_said_at_once_is_said_at_once() {
             assert_eq!(super::is_impatient(asked("", prefer).headers()), is_impatient, "{prefer}");
         }
     });
-}
-
-#[test]
-fn so_many_are_known_and_so_long() {
-    let (slow, own) = (SlowOnes::default(), caller("ann", Role::Operator));
-    let ids: Vec<String> =
-        (0..MOST).map(|_| slow.begin(&own, Method::Post, "/a").expect("has room")).collect();
-    assert_eq!(slow.begin(&own, Method::Post, "/b"), None, "all are under way");
-    slow.end(&ids[1], Err(Refusal::not_allowed()));
-    let last = slow.begin(&own, Method::Delete, "/b").expect("has room");
-    assert_eq!(slow.outcome(&ids[1], &own).err().map(|refusal| refusal.status), Some(404));
-    assert_eq!(slow.begin(&own, Method::Post, "/c"), None);
-    slow.end(&last, Ok(Told::nothing()));
-    let listed = |at: u64| slow.list(at).iter().any(|one| one.id == last);
-    assert!(listed(now()) && !listed(now() + KEPT + 1));
-    assert_eq!(slow.list(now()).len(), MOST - 1, "those under way stay");
 }

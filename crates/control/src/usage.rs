@@ -1,9 +1,9 @@
-//! Whether another program has a drive, by the kernel's word (`/proc`, `/sys`): the drive is neither
-//! opened nor claimed for that.
+//! Whether another program has a drive, by the kernel's word (`/proc`, `/sys`): the drive is
+//! neither opened nor claimed for that.
 //!
 //! What is found here is what people are told of drives that nobody asked for. Who takes a drive
-//! claims it, and the kernel decides: a program that has a device and nothing that shows here is met
-//! then.
+//! claims it, and the kernel decides: a program that has a device and nothing that shows here is
+//! met then.
 //!
 //! Invariant: what is read here is in the kernel's memory; a drive that hangs delays nobody.
 
@@ -96,8 +96,8 @@ fn is_swapped_to(swaps: &str, devices: &[Device]) -> bool {
     found.any(|number| devices.iter().any(|device| device.number == number))
 }
 
-/// By locks (proc_locks(5)) of whole files: `FLOCK … WRITE PID MAJOR:MINOR:INODE …`, with numbers of
-/// devices in hexadecimal.
+/// By locks (proc_locks(5)) of whole files: `FLOCK … WRITE PID MAJOR:MINOR:INODE …`, with
+/// numbers of devices in hexadecimal.
 fn is_locked(locks: &str, found: &Metadata) -> bool {
     let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
     let own = format!("{major:02x}:{minor:02x}:{}", found.ino());

@@ -272,7 +272,7 @@ async fn wipe_by_daemon(
         drives => drives?,
     };
     let known = drives.iter().find(|known| names::is_same_drive(&known.drive.path, &path));
-    let known = known.ok_or_else(|| names::has_stranger(&path))?;
+    let known = known.ok_or_else(|| failure::has_stranger(&path))?;
     let action = format!("{}/Actions/Oem/PalisadeDrive.Wipe", uri::drive(&known.id));
     let wipe = Change::post(action, json!({ "Overwrite": overwrite }));
     let answer = confirm::destroy(&wipe, word, how, client).await?;

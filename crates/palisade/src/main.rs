@@ -2,8 +2,8 @@
 //!
 //! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`audit`],
 //! [`status`]), each a client of the daemon ([`serve`]) through [`client`] and [`fetch`];
-//! [`confirm`] has changes planned and agreed to, [`output`] prints, [`explain`] tells what messages
-//! mean. `demo` and `bench` are programs of their own behind the same name.
+//! [`confirm`] has changes planned and agreed to, [`output`] prints, [`explain`] tells what
+//! messages mean. `demo` and `bench` are programs of their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
