@@ -26,16 +26,17 @@ impl Manager {
     pub(crate) async fn plan(&self, change: &Change) -> Result<Planned, Error> {
         let looked = match change {
             Change::CreateArray(request) | Change::CreateVolumeOnDrives { array: request, .. } => {
-                self.look_for_array(request).await?
+                self.look_for_array(request).await
             }
             Change::ReplaceDrive { array, request } => {
-                self.look_for_replacement(array, request).await?
+                self.look_for_replacement(array, request).await
             }
-            Change::Wipe(request) => self.look_before_wipe(request).await?,
-            _ => Looked::default(),
+            Change::Wipe(request) => self.look_before_wipe(request).await,
+            _ => Ok(Looked::default()),
         };
+        // Also where a look met something else: who asks again asks by what is there now.
         self.renew().await;
-        plan(&self.view(), change, looked)
+        plan(&self.view(), change, looked?)
     }
 
     /// A drive that was just looked at, for a plan.

@@ -91,7 +91,9 @@ async fn carry_out_within(
     // Whoever asked may go meanwhile.
     let mut work = tokio::spawn(work);
     let broken = |_| Err(Refusal::internal());
-    if let Ok(done) = timeout(patience, &mut work).await {
+    if !patience.is_zero()
+        && let Ok(done) = timeout(patience, &mut work).await
+    {
         return done.unwrap_or_else(broken);
     }
     let Some(id) = manager.slow.begin(caller, method, asked.uri().path()) else {

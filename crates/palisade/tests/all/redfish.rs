@@ -227,7 +227,7 @@ fn a_change_that_nobody_waits_for_is_answered_by_its_monitor() {
     // It is kept, and so is what a refusal says.
     assert_eq!(answered(&begun).body, made.body);
     let refused = answered(&impatient(&body));
-    assert_eq!(refused.status, 403, "{refused:?}");
+    assert_eq!(refused.status, 409, "{refused:?}");
     let tasks = get(&place, "/redfish/v1/TaskService/Tasks?$expand=.");
     let states: Vec<&Value> =
         tasks["Members"].as_array().expect("members").iter().map(|t| &t["TaskState"]).collect();
@@ -512,7 +512,12 @@ fn a_change_of_what_is_no_longer_so_is_refused() {
     assert_eq!(made.status, 201, "{made:?}");
     let third = json!({ "Name": "wal", "CapacityBytes": 4 << 20, "CapacitySources": source });
     assert_eq!(with("POST", VOLUMES, &format!("If-Match: {tag}"), &third).status, 412);
-    assert_eq!(with("DELETE", made.header("location"), "If-Match: *", &Value::Null).status, 204);
+    let asked = with("DELETE", made.header("location"), "If-Match: *", &Value::Null);
+    assert_eq!((asked.status, asked.message().as_str()), (403, "ConfirmationRequired"));
+    let agreed = asked.json()["Token"].as_str().expect("a token").to_owned();
+    let headers = format!("If-Match: *\r\nPalisade-Confirm: {agreed}");
+    let gone = with("DELETE", made.header("location"), &headers, &Value::Null);
+    assert_eq!(gone.status, 204, "{gone:?}");
     assert_eq!(with("DELETE", "/redfish/v1/Chassis", "If-Match: *", &Value::Null).status, 405);
     let nothing = with("DELETE", &format!("{VOLUMES}/x"), "If-Match: \"a\"", &Value::Null);
     assert_eq!(nothing.status, 404, "{nothing:?}");
