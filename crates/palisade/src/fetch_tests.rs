@@ -115,8 +115,7 @@ fn more_volumes_than_an_answer_holds_are_read_by_pages() {
 /// A collection of these numbers.
 fn numbers(of: impl Iterator<Item = u32>) -> Value {
     let links: Vec<Value> = of.map(|one| json!({"@odata.id": format!("/m/{one}")})).collect();
-    let mut all =
-        json!({"@odata.id": "/m", "Members@odata.count": links.len(), "Members": links});
+    let mut all = json!({"@odata.id": "/m", "Members@odata.count": links.len(), "Members": links});
     etag::put(&mut all);
     all
 }
