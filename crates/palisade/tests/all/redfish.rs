@@ -109,7 +109,8 @@ fn links(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
             for (key, value) in object {
-                match value.as_str().filter(|_| key == "@odata.id" || key == "Uri") {
+                let leads = ["@odata.id", "Uri", "@Redfish.ActionInfo"].contains(&key.as_str());
+                match value.as_str().filter(|_| leads) {
                     Some(uri) if uri.starts_with("/redfish/") => drop(found.insert(uri.to_owned())),
                     _ => links(value, found),
                 }
@@ -151,8 +152,9 @@ fn every_resource_is_reached_and_is_what_its_route_says() {
     daemon.settle("tank");
     let slow = slow(&place, FIND);
     assert_eq!(slow.json()["Drives"], json!([]), "{slow:?}");
-    let mut open: BTreeSet<String> =
-        ["/redfish/v1", "/redfish", "/redfish/v1/odata"].map(str::to_owned).into();
+    let unlinked = ["/redfish", "/redfish/v1/odata", "/redfish/v1/openapi.json"];
+    let mut open: BTreeSet<String> = unlinked.map(str::to_owned).into();
+    open.extend(["/redfish/v1", "/redfish/v1/openapi.yaml"].map(str::to_owned));
     let (mut seen, mut rows) = (BTreeSet::new(), BTreeSet::new());
     while let Some(uri) = open.pop_first() {
         if !seen.insert(uri.clone()) {
