@@ -552,7 +552,7 @@ fn changes_have_words_for_the_audit_log() {
     let body = json!({"Slot": 1, "With": drive_link("b"), "Overwrite": [drive_link("b")]});
     let words = pool("aaaa-1", "ReplaceDrive", &body);
     assert!(words.starts_with("replace slot 1 of array tank (aaaa-1) with"), "{words}");
-    assert!(words.contains("/dev/b, overwrite"), "{words}");
+    assert!(words.ends_with("with /dev/b (b), overwrite /dev/b (b)"), "{words}");
     let cancel = Change::Job { id: "j1".into(), action: JobAction::Cancel };
     assert!(cancel.words(&view).starts_with("cancel task "), "{}", cancel.words(&view));
     assert!(cancel.is_noted());

@@ -13,11 +13,14 @@ pub struct LogEntry {
     pub number: u64,
     /// An account, a user of the machine, or the daemon.
     pub who: String,
-    /// From where: `socket`, or an address; empty for the daemon.
+    /// From where: `socket`, or an address; none for the daemon.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub from: String,
-    /// Method and URI of the request; empty for the daemon.
+    /// Method and URI of the request; none for the daemon.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub request: String,
     /// What was asked for, in words.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub what: String,
     /// What came of it.
     pub result: Ending,

@@ -39,15 +39,24 @@ pub(super) fn audit(view: &View) -> Value {
     })
 }
 
-/// The newest first.
+/// The newest first. A collection of lines holds the lines themselves (DSP0268, "LogEntryCollection").
 pub(super) fn entries(view: &View) -> Value {
-    let uris = view.log.entries.iter().rev().map(|entry| uri::audit_entry(entry.number));
-    collection(uri::AUDIT_ENTRIES, "LogEntryCollection", "Lines of the audit log", uris)
+    let lines: Vec<Value> = view.log.entries.iter().rev().map(|entry| line(view, entry)).collect();
+    let none = core::iter::empty();
+    let mut all =
+        collection(uri::AUDIT_ENTRIES, "LogEntryCollection", "Lines of the audit log", none);
+    super::put(&mut all, "Members@odata.count", json!(lines.len()));
+    super::put(&mut all, "Members", Value::Array(lines));
+    all
 }
 
 pub(super) fn entry(view: &View, id: &str) -> Option<Value> {
     let number: u64 = id.parse().ok().filter(|number: &u64| number.to_string() == id)?;
-    let entry = view.log.entry(number)?;
+    Some(line(view, view.log.entry(number)?))
+}
+
+fn line(view: &View, entry: &Entry) -> Value {
+    let number = entry.number;
     let severity = match entry.result {
         Ending::Intent | Ending::Ok => "OK",
         Ending::Refused | Ending::Failed | Ending::NotKnown => "Warning",
@@ -55,7 +64,7 @@ pub(super) fn entry(view: &View, id: &str) -> Option<Value> {
     let mut resource = json!({
         "@odata.id": uri::audit_entry(number),
         "@odata.type": "#LogEntry.v1_21_0.LogEntry",
-        "Id": id,
+        "Id": number.to_string(),
         "Name": format!("Line {number} of the audit log"),
         "EntryType": "Oem",
         "OemRecordFormat": "Palisade audit log",
@@ -71,7 +80,7 @@ pub(super) fn entry(view: &View, id: &str) -> Option<Value> {
     if entry.from != "socket" {
         super::put_named(&mut resource, "OriginAddress", &entry.from);
     }
-    Some(resource)
+    resource
 }
 
 /// A line in words.

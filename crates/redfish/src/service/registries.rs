@@ -106,7 +106,6 @@ fn message(entry: &Entry) -> Value {
         "Description": entry.example(),
         "LongDescription": entry.why,
         "Message": entry.text,
-        "Severity": "Critical",
         "MessageSeverity": "Critical",
         "NumberOfArgs": entry.args.len(),
         "Resolution": entry.advice(),
