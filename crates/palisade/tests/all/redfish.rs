@@ -450,6 +450,23 @@ fn a_change_is_carried_to_its_end_though_its_client_has_gone() {
     daemon.stop();
 }
 
+/// Asks with a header, or several.
+fn ask_with(place: &Place, (method, uri): (&str, &str), header: &str, body: &Value) -> Answer {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let text = request(method, uri, &body).replacen("\r\n", &format!("\r\n{header}\r\n"), 1);
+    send(place, text.as_bytes()).expect("an answer")
+}
+
+/// Deletes what is there, as it is: by its plan's token.
+fn delete_whatever_it_is(place: &Place, uri: &str) {
+    let delete = |headers: &str| ask_with(place, ("DELETE", uri), headers, &Value::Null);
+    let asked = delete("If-Match: *");
+    assert_eq!((asked.status, asked.message().as_str()), (403, "ConfirmationRequired"));
+    let token = asked.json()["Token"].as_str().expect("a token").to_owned();
+    let gone = delete(&format!("If-Match: *\r\nPalisade-Confirm: {token}"));
+    assert_eq!(gone.status, 204, "{gone:?}");
+}
+
 #[test]
 fn a_change_of_what_is_no_longer_so_is_refused() {
     let mut place = Place::new("redfish: ETags", 16);
@@ -465,9 +482,7 @@ fn a_change_of_what_is_no_longer_so_is_refused() {
     assert!(first.starts_with("W/\""), "{made:?}");
 
     let with = |method: &str, uri: &str, header: &str, body: &Value| {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let text = request(method, uri, &body).replacen("\r\n", &format!("\r\n{header}\r\n"), 1);
-        send(&place, text.as_bytes()).expect("an answer")
+        ask_with(&place, (method, uri), header, body)
     };
     let known = with("GET", &volume, &format!("If-None-Match: \"x\", {first}"), &Value::Null);
     assert_eq!((known.status, known.header("etag"), &*known.body), (304, &*first, ""));
@@ -514,12 +529,7 @@ fn a_change_of_what_is_no_longer_so_is_refused() {
     assert_eq!(made.status, 201, "{made:?}");
     let third = json!({ "Name": "wal", "CapacityBytes": 4 << 20, "CapacitySources": source });
     assert_eq!(with("POST", VOLUMES, &format!("If-Match: {tag}"), &third).status, 412);
-    let asked = with("DELETE", made.header("location"), "If-Match: *", &Value::Null);
-    assert_eq!((asked.status, asked.message().as_str()), (403, "ConfirmationRequired"));
-    let agreed = asked.json()["Token"].as_str().expect("a token").to_owned();
-    let headers = format!("If-Match: *\r\nPalisade-Confirm: {agreed}");
-    let gone = with("DELETE", made.header("location"), &headers, &Value::Null);
-    assert_eq!(gone.status, 204, "{gone:?}");
+    delete_whatever_it_is(&place, made.header("location"));
     assert_eq!(with("DELETE", "/redfish/v1/Chassis", "If-Match: *", &Value::Null).status, 405);
     let nothing = with("DELETE", &format!("{VOLUMES}/x"), "If-Match: \"a\"", &Value::Null);
     assert_eq!(nothing.status, 404, "{nothing:?}");

@@ -39,7 +39,8 @@ pub(super) fn audit(view: &View) -> Value {
     })
 }
 
-/// The newest first. A collection of lines holds the lines themselves (DSP0268, "LogEntryCollection").
+/// The newest first. A collection of lines holds the lines themselves (DSP0268,
+/// "LogEntryCollection").
 pub(super) fn entries(view: &View) -> Value {
     let lines: Vec<Value> = view.log.entries.iter().rev().map(|entry| line(view, entry)).collect();
     let none = core::iter::empty();
