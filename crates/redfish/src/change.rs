@@ -21,10 +21,13 @@
 //! - `Wipe` of a drive: `Overwrite`?; `FindDrives`: `Paths`? (texts).
 //! - `DELETE` of a pool, a volume and a connection, and the actions of a job: nothing.
 
+mod access;
 mod create;
 mod links;
 mod node;
 mod tree;
+
+pub use access::{AccessChange, AccountChange, NewAccount};
 
 use crate::error::{Base, Refusal};
 use crate::routes::{Match, Method, Resource};
@@ -119,6 +122,8 @@ pub enum Change {
     },
     /// Erases a drive's records.
     Wipe(view::WipeDrive),
+    /// Changes accounts or sessions.
+    Access(AccessChange),
     /// Looks for drives.
     FindDrives {
         /// Paths to look at, besides what the configuration names.
@@ -160,7 +165,12 @@ pub fn parse(
     let action = action_name(found.route.resource);
     let tree = Tree::read(body)?;
     node::refuse_doubled(&tree, action)?;
-    let fields = Node::root(&tree, action).fields()?;
+    let mut fields = Node::root(&tree, action).fields()?;
+    if let Some(change) = access::parse(view, found, method, &mut fields) {
+        let change = change?;
+        fields.end()?;
+        return Ok(Change::Access(change));
+    }
     match (method, found.route.resource) {
         (Method::Post, Resource::Pools) => create::array(view, fields, plan_only),
         (Method::Post, Resource::Volumes) => create::volume(view, fields),

@@ -125,6 +125,7 @@ fn view() -> View {
         },
         drives: vec![drive("a", "/dev/a"), drive("b", "/dev/b"), drive("c", "/dev/c")],
         jobs: vec![job("j1", None), job("j2", Some((1, JobEnd::Completed)))],
+        access: Default::default(),
     }
 }
 

@@ -116,6 +116,12 @@ impl Base {
         "The value %1 of the property %2 has the wrong format.",
         "Give a value of the format that the schema names.",
     );
+    pub const PROPERTY_VALUE: Self = base(
+        "PropertyValueError",
+        400,
+        "The value of the property %1 can't be taken.",
+        "Correct the property's value.",
+    );
     pub const PROPERTY_NOT_IN_LIST: Self = base(
         "PropertyValueNotInList",
         400,
@@ -248,6 +254,42 @@ impl Base {
         "The account may not do this.",
         "Use an account with the role that this needs.",
     );
+    pub const NO_VALID_SESSION: Self = base(
+        "NoValidSession",
+        401,
+        "The session does not exist, or has ended.",
+        "Log in: create a session, and send its token.",
+    );
+    pub const UNAUTHORIZED: Self = base(
+        "ResourceAtUriUnauthorized",
+        401,
+        "%1 can't be had: %2.",
+        "Log in with the name and the password of an account that is enabled.",
+    );
+    pub const PASSWORD_CHANGE_REQUIRED: Self = base(
+        "PasswordChangeRequired",
+        403,
+        "The account has to change its password first: a PATCH of Password at %1.",
+        "Send a PATCH with a new Password to the account.",
+    );
+    pub const SESSION_LIMIT: Self = base(
+        "SessionLimitExceeded",
+        503,
+        "There are as many sessions as there can be.",
+        "End a session, or wait until one has ended.",
+    );
+    pub const SERVICE_UNAVAILABLE: Self = base(
+        "ServiceTemporarilyUnavailable",
+        503,
+        "The daemon has no room for another client or answer now.",
+        "Try again in %1 seconds, or close other connections.",
+    );
+    pub const ALREADY_EXISTS: Self = base(
+        "ResourceAlreadyExists",
+        409,
+        "There is a resource of type %1 already whose property %2 is %3.",
+        "Choose another value.",
+    );
     pub const PRECONDITION_FAILED: Self = base(
         "PreconditionFailed",
         412,
@@ -324,12 +366,14 @@ pub struct Refusal {
     pub status: u16,
     /// Why: one reason at least.
     pub messages: Vec<Message>,
+    /// After how many seconds the client may try again, where that is of use.
+    pub again: Option<u32>,
 }
 
 impl Refusal {
     /// For a reason that the `Base` registry has.
     pub fn base(base: &Base, args: &[&str]) -> Self {
-        Self { status: base.status, messages: vec![Message::base(base, args)] }
+        Self { status: base.status, messages: vec![Message::base(base, args)], again: None }
     }
 
     /// With the path of the property that it is about, such as `#/Links/Drives/0`.
@@ -357,11 +401,18 @@ impl Refusal {
         self
     }
 
+    /// With how many seconds the client should wait.
+    #[must_use]
+    pub const fn after(mut self, seconds: u32) -> Self {
+        self.again = Some(seconds);
+        self
+    }
+
     /// The reasons of several refusals in one; none if there are none.
     pub fn all(refusals: Vec<Self>) -> Option<Self> {
         let status = refusals.first()?.status;
         let messages = refusals.into_iter().flat_map(|one| one.messages).collect();
-        Some(Self { status, messages })
+        Some(Self { status, messages, again: None })
     }
 
     /// There is nothing at this URI.
@@ -409,7 +460,7 @@ impl From<&Error> for Refusal {
             resolution: error.hint.clone(),
             related: Vec::new(),
         };
-        Self { status: status(error.code), messages: vec![message] }
+        Self { status: status(error.code), messages: vec![message], again: None }
     }
 }
 

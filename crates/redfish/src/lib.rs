@@ -2,6 +2,7 @@
 //!
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
+//! - [`access`]: accounts, sessions and roles.
 //! - [`told`]: what changes are answered.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
@@ -9,6 +10,7 @@
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
 //! - [`schema`]: what describes the resources.
 
+pub mod access;
 pub mod change;
 mod dates;
 pub mod error;

@@ -4,6 +4,7 @@
 //! array's exports are in the order of their numbers, and the first of its jobs that have not
 //! ended are its tasks, in their order; the others wait for these.
 
+use crate::access::{Account, Role};
 use crate::dates;
 use crate::oem;
 use crate::service::uri;
@@ -12,6 +13,7 @@ use crate::view::{
     Status, Task, TaskKind, Unreadable, View, Volume,
 };
 use serde_json::Value;
+use std::sync::Arc;
 
 /// What clients fetch to know everything: resources, and collections with their members (query
 /// option `$expand=.`).
@@ -50,6 +52,7 @@ pub fn view(fetched: &Fetched) -> Result<View, Error> {
         status: status(fetched)?,
         drives: all(&fetched.drives, drive)?,
         jobs: all(&fetched.jobs, job)?,
+        access: Arc::default(),
     })
 }
 
@@ -90,6 +93,18 @@ pub fn status(fetched: &Fetched) -> Result<Status, Error> {
         memory: own.memory.into(),
         arrays: arrays(fetched)?,
         next: own.next.into_iter().map(Into::into).collect(),
+    })
+}
+
+/// An account.
+pub fn account(resource: &Value) -> Result<Account, Error> {
+    let flag =
+        |at: &str| resource.pointer(at).and_then(Value::as_bool).ok_or_else(|| lacks(resource, at));
+    Ok(Account {
+        name: text(resource, "/UserName")?,
+        role: Role::of(&text(resource, "/RoleId")?).ok_or_else(|| lacks(resource, "/RoleId"))?,
+        enabled: flag("/Enabled")?,
+        must_change: flag("/PasswordChangeRequired")?,
     })
 }
 

@@ -45,6 +45,10 @@ fn a_view_comes_back() {
         let pools = serde_json::from_str(&text).expect("decodes");
         let fetched = Fetched { pools, ..fetch(&view) };
         let back = read::view(&fetched).expect("is read");
+        // Of accounts only one command asks.
+        let accounts = read::all(&expanded(&view, uri::ACCOUNTS), read::account);
+        assert_eq!(accounts.as_ref(), Ok(&view.access.accounts), "seed {seed}");
+        let back = View { access: view.access.clone(), ..back };
         assert_eq!(back, view, "seed {seed}");
         let printed = |view: &View| serde_json::to_string(&view.status).expect("encodes");
         assert_eq!(printed(&back), printed(&view), "seed {seed}");

@@ -7,12 +7,14 @@
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
 
+pub use crate::access::{Access, Account, AccountList};
 pub use crate::inspected::Inspected;
 pub use crate::requests::{
     AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, ReplaceDrive, ResizeVolume,
     ScrubArray, WipeDrive,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Version of every answer.
 pub const SCHEMA: u32 = 1;
@@ -99,6 +101,8 @@ pub struct View {
     pub drives: Vec<KnownDrive>,
     /// Background work that goes on, and that of the last day.
     pub jobs: Vec<Job>,
+    /// Accounts and sessions.
+    pub access: Arc<Access>,
 }
 
 impl View {

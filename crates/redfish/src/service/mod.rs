@@ -11,6 +11,7 @@ use crate::schema;
 use crate::view::View;
 use serde_json::{Value, json};
 
+mod accounts;
 mod drives;
 mod fabrics;
 mod jobs;
@@ -54,8 +55,14 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
         R::JobService => Some(jobs::service(view)),
         R::Jobs => Some(jobs::jobs(view)),
         R::Job => jobs::job(view, id),
-        R::SessionService => Some(root::session_service()),
-        R::Sessions => Some(root::sessions()),
+        R::AccountService => Some(accounts::service()),
+        R::Accounts => Some(accounts::accounts(view)),
+        R::Account => accounts::account(view, id),
+        R::Roles => Some(accounts::roles()),
+        R::Role => accounts::role(id),
+        R::SessionService => Some(accounts::session_service(view)),
+        R::Sessions => Some(accounts::sessions(view)),
+        R::Session => accounts::session(view, id),
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
