@@ -1,5 +1,7 @@
 //! The other end of a client's connection.
 
+use std::net::IpAddr;
+use std::os::fd::AsFd;
 use tokio::net::UnixStream;
 
 /// Who is connected, as far as the kernel tells.
@@ -9,14 +11,33 @@ pub enum Peer {
     Socket {
         /// The number of its user.
         user: u32,
+        /// The numbers of its groups.
+        groups: Vec<u32>,
+    },
+    /// Somebody on the network.
+    Network {
+        /// Where they are.
+        address: IpAddr,
     },
 }
 
 impl Peer {
     /// Who is at the other end of the socket. Somebody whom the kernel does not know is nobody.
     pub fn of(stream: &UnixStream) -> Self {
-        let nobody = u32::MAX;
-        let user = stream.peer_cred().map_or(nobody, |credentials| credentials.uid());
-        Self::Socket { user }
+        let Ok(credentials) = stream.peer_cred() else {
+            return Self::Socket { user: u32::MAX, groups: Vec::new() };
+        };
+        // A kernel that does not tell the other groups tells the first.
+        let mut groups = runtime::peer_groups(stream.as_fd()).unwrap_or_default();
+        groups.push(credentials.gid());
+        Self::Socket { user: credentials.uid(), groups }
+    }
+
+    /// Where they are, if they are on the network.
+    pub const fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Socket { .. } => None,
+            Self::Network { address } => Some(*address),
+        }
     }
 }
