@@ -28,9 +28,8 @@ mod kept;
 mod lockout;
 mod turns;
 
-pub use turns::Origin;
-
 use crate::api::{Access, Error};
+use crate::peer::Origin;
 use crate::snapshot::now;
 use crate::state::State;
 use basic::Basic;
@@ -40,7 +39,7 @@ use lockout::Lockout;
 use redfish::access::{self, Secret, is_name};
 use redfish::change::{AccountChange, NewAccount};
 use std::collections::BTreeMap;
-use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -97,6 +96,8 @@ pub struct Accounts {
     basic: Mutex<Basic>,
     lockout: Mutex<Lockout>,
     turns: Turns,
+    /// Of which addresses it was said that they were turned away, and when.
+    said: Mutex<BTreeMap<IpAddr, Duration>>,
     start: Instant,
     is_any: watch::Sender<bool>,
 }
@@ -111,10 +112,7 @@ fn busy() -> Error {
 
 impl Accounts {
     /// Those of a state directory. Waits for its file.
-    ///
-    /// # Errors
-    /// There is no room for another thread, or no chance.
-    pub fn open(state: Option<Arc<State>>) -> io::Result<Self> {
+    pub fn open(state: Option<Arc<State>>) -> Self {
         let read = |state: &State| match state.read(FILE) {
             Ok(None) => Ok(Kept::default()),
             Ok(Some(bytes)) => Kept::read(&bytes),
@@ -131,18 +129,19 @@ impl Accounts {
             },
         };
         kept.expire(now());
-        Ok(Self {
+        Self {
             place,
             is_any: watch::Sender::new(!kept.accounts.is_empty()),
             kept: Mutex::new(Arc::new(kept)),
             changing: tokio::sync::Mutex::default(),
             used: Mutex::default(),
-            hasher: Hasher::start()?,
-            basic: Mutex::new(Basic::new()?),
+            hasher: Hasher::default(),
+            basic: Mutex::new(Basic::new()),
             lockout: Mutex::new(Lockout::new()),
             turns: Turns::default(),
+            said: Mutex::default(),
             start: Instant::now(),
-        })
+        }
     }
 
     /// Why accounts can't be used, if they can't though there is a state directory.
@@ -246,10 +245,26 @@ impl Accounts {
     /// It can't be: see [`Kept::change`]; or it could not be written.
     pub async fn alter(&self, name: &str, change: AccountChange) -> Result<(), Error> {
         let password = match change.password.clone() {
+            Some(password) if self.is_old(name, &password).await? => {
+                return Err(Error::usage(
+                    "the new password is the old one",
+                    "the account has to change its password: choose another",
+                ));
+            }
             Some(password) => Some(self.hasher.make(password).await.map_err(|_| busy())?),
             None => None,
         };
         self.change(|kept| kept.change(name, &change, password)).await
+    }
+
+    /// Whether an account that has to change its password has this one.
+    async fn is_old(&self, name: &str, password: &Secret) -> Result<bool, Error> {
+        let kept = self.kept();
+        let Some(account) = kept.account(name).filter(|own| own.shown.must_change) else {
+            return Ok(false);
+        };
+        let checked = self.hasher.check(password.clone(), Some(&account.password)).await;
+        checked.map_err(|_| busy())
     }
 
     /// Deletes an account.
@@ -272,22 +287,26 @@ impl Accounts {
         .await
     }
 
-    /// Whether name and password are right; the account, and what is kept of the password.
+    /// The account that name and password are right for, and whether that had to be computed.
     async fn login(
         &self,
         origin: Origin,
         name: &str,
         password: &Secret,
-    ) -> Result<Account, Denied> {
+    ) -> Result<(Account, bool), Denied> {
         let is_known = || lock(&self.basic).knows(name, password.reveal(), self.moment());
         let enabled = |kept: &Kept| kept.account(name).filter(|own| own.shown.enabled).cloned();
-        if is_known() && let Some(account) = enabled(&self.kept()) {
-            return Ok(account);
+        if is_known()
+            && let Some(account) = enabled(&self.kept())
+        {
+            return Ok((account, false));
         }
         let _turn = self.turns.take(origin).await.ok_or(Denied::Busy(BUSY_SECONDS))?;
         // The one before may have been the same.
-        if is_known() && let Some(account) = enabled(&self.kept()) {
-            return Ok(account);
+        if is_known()
+            && let Some(account) = enabled(&self.kept())
+        {
+            return Ok((account, false));
         }
         // Names that no account can have are all the same.
         let counted = if is_name(name) { name } else { "" };
@@ -305,16 +324,15 @@ impl Accounts {
         })?;
         let (mut basic, mut lockout) = (lock(&self.basic), lock(&self.lockout));
         // It may be another by now.
-        let is_still = |own: &Account| enabled(&self.kept()).is_some_and(|now| {
-            now.password == own.password
-        });
+        let is_still =
+            |own: &Account| enabled(&self.kept()).is_some_and(|now| now.password == own.password);
         match account.filter(|account| is_right && is_still(account)) {
             Some(account) => {
                 basic.learn(name, password.reveal(), self.moment());
                 if let Origin::Network(address) = origin {
                     lockout.succeeded(counted, address, self.moment());
                 }
-                Ok(account)
+                Ok((account, true))
             }
             None => {
                 if let Origin::Network(address) = origin {
@@ -325,7 +343,8 @@ impl Accounts {
         }
     }
 
-    /// The account that name and password of a request are right for.
+    /// The account that name and password of a request are right for, and whether that was not known
+    /// already.
     ///
     /// # Errors
     /// They are wrong, or it can't be said now.
@@ -334,8 +353,9 @@ impl Accounts {
         origin: Origin,
         name: &str,
         password: &Secret,
-    ) -> Result<access::Account, Denied> {
-        Ok(self.login(origin, name, password).await?.shown)
+    ) -> Result<(access::Account, bool), Denied> {
+        let (account, is_new) = self.login(origin, name, password).await?;
+        Ok((account.shown, is_new))
     }
 
     /// Begins a session.
@@ -348,7 +368,7 @@ impl Accounts {
         name: &str,
         password: &Secret,
     ) -> Result<(Begun, access::Account), NotBegun> {
-        let account = self.login(origin, name, password).await.map_err(NotBegun::Denied)?;
+        let (account, _) = self.login(origin, name, password).await.map_err(NotBegun::Denied)?;
         let begun = self.change(|kept| {
             let begun = kept.begin((name, &account.password), from, now());
             begun.map_err(|why| match why {
@@ -371,6 +391,17 @@ impl Accounts {
             Ok(())
         })
         .await
+    }
+
+    /// Whether it is said of an address that it was turned away; then not again for a while.
+    pub fn may_say(&self, address: IpAddr, quiet: Duration) -> bool {
+        let (mut said, now) = (lock(&self.said), self.moment());
+        said.retain(|_, last| now < *last + quiet);
+        if said.len() >= lockout::MOST || said.contains_key(&address) {
+            return false;
+        }
+        said.insert(address, now);
+        true
     }
 
     /// The session of a token, and its account; it is used now.

@@ -5,9 +5,10 @@
 //! - Who was answered finds the change in what is read next: the view is renewed before.
 
 use crate::api::{self, Error};
-use crate::caller::Caller;
+use crate::caller::{Caller, password_first};
+use crate::login;
 use crate::manager::Manager;
-use crate::reply::Told;
+use crate::reply::{Body, Told};
 use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
@@ -28,6 +29,8 @@ enum Done {
     Made(String),
     /// A resource was changed.
     Changed(String),
+    /// A session was begun: its URI, what opens it, and its account if it has to change its password.
+    Begun(String, String, Option<String>),
     /// What is to be said.
     Says(Result<serde_json::Value, serde_json::Error>),
 }
@@ -38,29 +41,43 @@ impl Done {
     }
 }
 
+impl From<login::Done> for Done {
+    fn from(done: login::Done) -> Self {
+        match done {
+            login::Done::Quietly => Self::Quietly,
+            login::Done::Made(uri) => Self::Made(uri),
+            login::Done::Changed(uri) => Self::Changed(uri),
+            login::Done::Begun { uri, token, must_change } => Self::Begun(uri, token, must_change),
+        }
+    }
+}
+
 /// Carries a change out.
 pub async fn carry_out(
     manager: &Arc<Manager>,
-    _caller: &Caller,
+    caller: &Caller,
     found: &Match,
     method: Method,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Told, Refusal> {
-    let plan_only = plans_only(headers)?;
-    if plan_only && found.route.resource != Resource::Pools {
-        return Err(Refusal::base(&Base::HEADER_INVALID, &[told::PLAN_HEADER]));
-    }
-    let change = change::parse(&manager.view(), found, method, body, plan_only)?;
+    let request = words(method, found);
+    let wanted = wanted(manager, found, method, headers, body);
+    let change = match wanted {
+        Ok(change) => change,
+        Err(refusal) => {
+            manager.audit().refused(caller, &request, "", &refusal).await;
+            return Err(refusal);
+        }
+    };
     // Whoever asked may go meanwhile.
     let work = tokio::spawn({
-        let manager = manager.clone();
-        async move { act(&manager, change).await }
+        let (manager, caller) = (manager.clone(), caller.clone());
+        async move { noted(&manager, &caller, &request, change).await }
     });
     let stopping = || Error::failed("the daemon is stopping", "start it again");
-    let outcome = work.await.unwrap_or_else(|_| Err(stopping()));
+    let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
     let view = manager.view();
-    let done = outcome.map_err(|error| Refusal::from(change::with_names(&view, error)))?;
     let resource = |uri: &str| {
         let found = routes::find(uri)?;
         service::render(&view, &found)
@@ -69,6 +86,14 @@ pub async fn carry_out(
         Done::Quietly => Told::nothing(),
         Done::Says(value) => Told::json(value.map_err(|_| Refusal::internal())?),
         Done::Changed(uri) => resource(&uri).map_or_else(Told::nothing, Told::json),
+        Done::Begun(uri, token, must_change) => {
+            let mut body = resource(&uri).unwrap_or_default();
+            if let Some(account) = must_change {
+                password_first(&account).annotate(&mut body);
+            }
+            let status = StatusCode::CREATED;
+            Told { status, location: Some(uri), token: Some(token), body: Body::Json(body) }
+        }
         Done::Made(uri) => {
             let mut told = resource(&uri).map_or_else(Told::nothing, Told::json);
             told.status = StatusCode::CREATED;
@@ -76,6 +101,61 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// A request in the words of the audit log.
+pub fn words(method: Method, found: &Match) -> String {
+    let method = match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
+        Method::Patch => "PATCH",
+        Method::Delete => "DELETE",
+    };
+    format!("{method} {}", found.uri())
+}
+
+/// The change that is asked for.
+fn wanted(
+    manager: &Manager,
+    found: &Match,
+    method: Method,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Change, Refusal> {
+    let plan_only = plans_only(headers)?;
+    if plan_only && found.route.resource != Resource::Pools {
+        return Err(Refusal::base(&Base::HEADER_INVALID, &[told::PLAN_HEADER]));
+    }
+    change::parse(&manager.view(), found, method, body, plan_only)
+}
+
+/// Does it, between two lines of the audit log.
+async fn noted(
+    manager: &Arc<Manager>,
+    caller: &Caller,
+    request: &str,
+    change: Change,
+) -> Result<Done, Refusal> {
+    let open = match change.is_noted() {
+        true => {
+            let what = change.words(&manager.view());
+            Some(manager.audit().begin(caller, request, &what).await)
+        }
+        false => None,
+    };
+    let outcome = match change {
+        Change::Access(change) => {
+            login::change(manager, caller, request, change).await.map(Done::from)
+        }
+        change => {
+            let told = |error| Refusal::from(change::with_names(&manager.view(), error));
+            act(manager, change).await.map_err(told)
+        }
+    };
+    if let Some(open) = open {
+        open.end(outcome.as_ref().map(drop));
+    }
+    outcome
 }
 
 /// Whether only a plan is asked for.
@@ -141,12 +221,27 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
             let api::Wiped { held, .. } = manager.wipe(&request).await?;
             Ok(Done::says(&told::Wiped { held }))
         }
+        Change::VerifyLog => verify_log(manager).await,
+        Change::Access(_) => Err(Error::usage("this changes nothing of arrays", "")),
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
         }
     }
+}
+
+/// Follows the audit log's chain, on a thread of its own.
+async fn verify_log(manager: &Manager) -> Result<Done, Error> {
+    let audit = manager.audit().clone();
+    let found = tokio::task::spawn_blocking(move || audit.verify()).await;
+    let failed = |why: String| {
+        let text = format!("the audit log can't be read: {why}");
+        Error::failed(text, "check the file system of the state directory")
+    };
+    let found = found.map_err(|error| failed(error.to_string()))?;
+    let found = found.map_err(|error| failed(error.to_string()))?;
+    Ok(Done::says(&told::Verified::from(found)))
 }
 
 /// Creates an array and a volume in it: both, or neither.

@@ -8,7 +8,7 @@
 
 use crate::api::View;
 use crate::local::Local;
-use crate::peer::Peer;
+use crate::peer::{Origin, Peer};
 use redfish::access::{Account, Session};
 use redfish::error::{Base, Refusal};
 use redfish::routes::{Match, Method, Privilege, Resource};
@@ -26,6 +26,8 @@ pub struct Caller {
     pub role: Option<Role>,
     /// From where they ask: `socket`, or an address.
     pub from: String,
+    /// As whom they count.
+    pub origin: Origin,
     /// The account that they logged in with.
     pub account: Option<String>,
     /// The session that they use.
@@ -38,7 +40,7 @@ impl Caller {
     /// Somebody who did not log in: on the socket, whoever the kernel says it is.
     pub fn of(peer: &Peer, local: &Local) -> Self {
         let (name, role) = local.who(peer).unwrap_or_default();
-        Self { name, role, from: from(peer), ..Self::default() }
+        Self { name, role, from: from(peer), origin: peer.origin(), ..Self::default() }
     }
 
     /// Somebody who logged in.
@@ -47,10 +49,16 @@ impl Caller {
             name: account.name.clone(),
             role: Some(account.role),
             from: from(peer),
+            origin: peer.origin(),
             account: Some(account.name.clone()),
             session: session.map(|session| session.id.clone()),
             must_change: account.must_change,
         }
+    }
+
+    /// Whether nothing is known of them: they could be asked who they are.
+    pub const fn is_nobody(&self) -> bool {
+        self.role.is_none() && matches!(self.origin, Origin::Network(_))
     }
 
     /// Whether they have a privilege.
@@ -63,15 +71,23 @@ impl Caller {
     /// # Errors
     /// They may not, or the resource has no such method.
     pub fn check(&self, view: &View, found: &Match, method: Method) -> Result<(), Refusal> {
-        let privilege = found.route.privilege(method).ok_or_else(Refusal::not_allowed)?;
+        let Some(privilege) = found.route.privilege(method) else {
+            return Err(if self.is_nobody() {
+                nobody(&found.uri())
+            } else {
+                Refusal::not_allowed()
+            });
+        };
         if privilege == Privilege::Nobody {
             return Ok(());
         }
         let is_own = self.owns(view, found);
         if let Some(account) = self.account.as_deref().filter(|_| self.must_change) {
             // What it asks of its own account may still be more than the password.
+            let is_session = found.route.resource == Resource::Session;
             return match (is_own, method) {
-                (true, Method::Get | Method::Patch | Method::Delete) => Ok(()),
+                (true, Method::Get | Method::Patch) => Ok(()),
+                (true, Method::Delete) if is_session => Ok(()),
                 _ => Err(password_first(account)),
             };
         }
@@ -80,8 +96,8 @@ impl Caller {
         if self.may(needed) {
             return Ok(());
         }
-        match self.role.is_none() && self.from != SOCKET {
-            true => Err(Refusal::base(&Base::UNAUTHORIZED, &[&uri(found), "nobody is logged in"])),
+        match self.is_nobody() {
+            true => Err(nobody(&found.uri())),
             false => Err(Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[])),
         }
     }
@@ -107,14 +123,9 @@ fn from(peer: &Peer) -> String {
     peer.address().map_or_else(|| SOCKET.to_owned(), |address| address.to_string())
 }
 
-/// The URI of a request.
-fn uri(found: &Match) -> String {
-    let mut ids = found.ids.iter();
-    let part = |part: &str| match part.starts_with('{') {
-        true => ids.next().map_or_else(String::new, |id| redfish::routes::encoded(id)),
-        false => part.to_owned(),
-    };
-    found.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
+/// Who is nobody has to log in first.
+pub fn nobody(uri: &str) -> Refusal {
+    Refusal::base(&Base::UNAUTHORIZED, &[uri, "nobody is logged in"])
 }
 
 /// An account that has to change its password can do nothing else.

@@ -1,5 +1,5 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `drive_wait_ms`, `parity` and `parity_check`.
+//! `drive_wait_ms`, `parity`, `parity_check`, `state` and the table `access`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -47,6 +47,30 @@ pub struct Config {
     /// One job of so many that a GPU did is done by the CPU too and compared; 0: none.
     #[serde(default = "usual_check")]
     pub parity_check: u32,
+    /// The state directory ([`crate::state`]).
+    pub state: Option<PathBuf>,
+    /// Who may do what on the socket.
+    pub access: Option<Access>,
+}
+
+/// Users (`name` or number) and groups (`@name`, `@number`) of this machine, by what they may do on
+/// the socket.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Access {
+    /// Everything.
+    pub administrators: Vec<String>,
+    /// Also change arrays, volumes and exports.
+    pub operators: Vec<String>,
+    /// Read.
+    pub read_only: Vec<String>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        let administrators = vec!["root".to_owned(), "@palisade".to_owned()];
+        Self { administrators, operators: Vec::new(), read_only: Vec::new() }
+    }
 }
 
 fn usual_check() -> u32 {
@@ -127,12 +151,16 @@ mod tests {
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
                     drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
-                    parity_check = 16\n";
+                    parity_check = 16\nstate = \"/s\"\n[access]\noperators = [\"@wheel\"]\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
         assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
         assert_eq!(config.drive_wait_ms, 0);
         assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
+        assert_eq!(config.state, Some("/s".into()));
+        let access = config.access.expect("is there");
+        assert_eq!(access.operators, ["@wheel"]);
+        assert_eq!(access.administrators, ["root", "@palisade"]);
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
 
@@ -146,6 +174,8 @@ mod tests {
             drive_wait_ms: 30_000,
             parity: Placement::Auto,
             parity_check: 1024,
+            state: None,
+            access: None,
         };
         assert_eq!(Config::parse(""), Ok(config));
     }
@@ -155,6 +185,8 @@ mod tests {
         let problem = Config::parse("cores = 1\ndrivs = []\n").expect_err("unknown key");
         assert!(problem.contains("line 2") && problem.contains("drivs"), "{problem}");
         assert!(!problem.contains('\n'), "{problem}");
+        let problem = Config::parse("[access]\nadmins = []").expect_err("unknown key");
+        assert!(problem.contains("admins"), "{problem}");
         let problem = Config::parse("cores = \"two\"").expect_err("wrong kind");
         assert!(problem.contains("line 1"), "{problem}");
         let problem = Config::parse("drive_deadline_ms = 1").expect_err("too short");

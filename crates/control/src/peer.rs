@@ -21,6 +21,21 @@ pub enum Peer {
     },
 }
 
+/// Who counts as one where something is counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Origin {
+    /// A user on the daemon's socket, by number.
+    Socket(u32),
+    /// An address.
+    Network(IpAddr),
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self::Socket(u32::MAX)
+    }
+}
+
 impl Peer {
     /// Who is at the other end of the socket. Somebody whom the kernel does not know is nobody.
     pub fn of(stream: &UnixStream) -> Self {
@@ -31,6 +46,14 @@ impl Peer {
         let mut groups = runtime::peer_groups(stream.as_fd()).unwrap_or_default();
         groups.push(credentials.gid());
         Self::Socket { user: credentials.uid(), groups }
+    }
+
+    /// As whom they count.
+    pub const fn origin(&self) -> Origin {
+        match self {
+            Self::Socket { user, .. } => Origin::Socket(*user),
+            Self::Network { address } => Origin::Network(*address),
+        }
     }
 
     /// Where they are, if they are on the network.

@@ -2,9 +2,13 @@
 
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use redfish::error::Refusal;
 use serde_json::Value;
+
+/// What opens a session (DSP0266, "Session login").
+pub const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
 /// What is answered.
 pub enum Body {
@@ -22,6 +26,8 @@ pub struct Told {
     pub status: StatusCode,
     /// What was made.
     pub location: Option<String>,
+    /// What opens a session that was begun.
+    pub token: Option<String>,
     /// What is told.
     pub body: Body,
 }
@@ -29,12 +35,12 @@ pub struct Told {
 impl Told {
     /// There is nothing to tell.
     pub fn nothing() -> Self {
-        Self { status: StatusCode::NO_CONTENT, location: None, body: Body::Nothing }
+        Self { status: StatusCode::NO_CONTENT, location: None, token: None, body: Body::Nothing }
     }
 
     /// An object.
     pub fn json(value: Value) -> Self {
-        Self { status: StatusCode::OK, location: None, body: Body::Json(value) }
+        Self { status: StatusCode::OK, location: None, token: None, body: Body::Json(value) }
     }
 
     /// It as HTTP has it.
@@ -54,6 +60,9 @@ impl Told {
         if let Some(location) = self.location {
             put(response.headers_mut(), LOCATION, &location);
         }
+        if let Some(token) = self.token {
+            put(response.headers_mut(), TOKEN, &token);
+        }
         response
     }
 }
@@ -64,9 +73,18 @@ pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
     let told = Told {
         status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         location: None,
+        token: None,
         body: Body::Json(refusal.body()),
     };
-    told.response()
+    let mut response = told.response();
+    let headers = response.headers_mut();
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"Palisade\""));
+    }
+    if let Some(seconds) = refusal.again {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 /// Adds a header. Its value is from our tables and identifiers in URIs: it can be one.

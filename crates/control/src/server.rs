@@ -14,13 +14,16 @@
 
 use crate::address;
 use crate::answer;
-use crate::api::{self, Error};
-use crate::config::Config;
+use crate::api::{self, Ending, Error};
+use crate::audit::Audit;
+use crate::config::{Access, Config};
 use crate::data::{self, Data};
 use crate::gpu::Parity;
 use crate::http;
+use crate::local::{self, Local};
 use crate::manager::Manager;
 use crate::memory;
+use crate::state::{self, State};
 use engine::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
@@ -80,7 +83,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
     let kernel = parity_kernel()?;
     raise_file_limit();
-    let listener = listen(socket).await?;
+    let listener = listen(socket, config.access.is_some()).await?;
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
     say_parity(kernel);
     memory::say(&memory);
@@ -89,7 +92,11 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let started = data::start(config.cores, settings, parity.clone());
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let manager = Arc::new(Manager::new(data, parity, memory, config.drives));
+    let (state, audit) = keep(config.state.as_deref());
+    let manager = Manager::new(data, parity, memory, config.drives).keeping(state, audit);
+    manager.set_local(known(config.access.as_ref()));
+    report(manager.accounts().problem().as_slice());
+    let manager = Arc::new(manager);
     let server = tokio::spawn(http::serve(listener, {
         let manager = manager.clone();
         move |asked| {
@@ -109,6 +116,10 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
+    let sessions = tokio::spawn({
+        let accounts = manager.accounts().clone();
+        async move { accounts.keep().await }
+    });
     let retrying = tokio::spawn({
         let manager = manager.clone();
         async move {
@@ -126,11 +137,14 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     manager.begin_end();
     let _ = starting.await;
     retrying.abort();
+    sessions.abort();
     turned_away.abort();
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);
     server.abort();
+    manager.audit().say("the daemon ends", Ending::Ok);
+    manager.audit().close();
     if !cores.stop() {
         runtime::say(format_args!(
             "palisade: a drive does not answer: this process stays until it does, and keeps only \
@@ -139,6 +153,26 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
         ));
     }
     Ok(problems)
+}
+
+/// Opens the state directory, if there is to be one, and the audit log. Arrays are served without
+/// it, too: whoever can't reach their data has the greater harm.
+fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
+    let variable = std::env::var_os(state::VARIABLE);
+    let Some(dir) = state::place(configured, variable.as_deref()) else {
+        return (None, Audit::in_memory(None));
+    };
+    let opened = State::open(&dir).and_then(|state| {
+        let audit = Audit::open(&state)?;
+        Ok((state, audit))
+    });
+    match opened {
+        Ok((state, audit)) => (Some(Arc::new(state)), audit),
+        Err(error) => {
+            report(core::slice::from_ref(&error));
+            (None, Audit::in_memory(Some(error.error)))
+        }
+    }
 }
 
 /// Tests the parity kernels and picks one, before anything depends on it.
@@ -182,8 +216,22 @@ fn say_ready() {
     let _ = out.write_all(b"ready\n").and_then(|()| out.flush());
 }
 
+/// Who may do what on the socket; says whom of the configuration the machine does not know.
+fn known(access: Option<&Access>) -> Local {
+    let local = Local::read(access);
+    for name in &local.unknown {
+        runtime::say(format_args!(
+            "palisade: {name} in `access` is no user or group of this machine\n  correct the name, or \
+             create it and have the daemon read its configuration again (SIGHUP)"
+        ));
+    }
+    local
+}
+
 /// Takes the management socket: its directory is made, a socket that nobody answers on replaced.
-async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
+/// Where the configuration says who may do what, everybody may connect, and is asked who they are;
+/// else the daemon's user and the group `palisade` may.
+async fn listen(path: &FilePath, is_for_all: bool) -> Result<UnixListener, Error> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AddrInUse => Error::failed(
             format!("another daemon answers on {}", path.display()),
@@ -202,6 +250,9 @@ async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     let listener = address::unix_listener(path).await.map_err(failed)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
+    let mode = if is_for_all { 0o666 } else { 0o660 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
+    // A daemon that may not give it away keeps it in its own group.
+    let _ = std::os::unix::fs::chown(path, None, local::socket_group());
     Ok(listener)
 }

@@ -11,11 +11,11 @@
 //! - Every array that was told is shown to the jobs, in order.
 
 use crate::api::{self, Server, View};
+use crate::chance;
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
 use engine::manage::command::{ArrayStatus, Change};
 use engine::manage::feed::Feed;
-use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,14 +30,7 @@ pub fn now() -> u64 {
 /// A new identity. Without chance from the kernel it would be no other than the one before; it
 /// always gives some.
 fn random_uuid() -> Uuid {
-    let (mut bytes, mut filled) = ([0; 16], 0);
-    while filled < bytes.len() {
-        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
-            Ok(more) => filled += more,
-            Err(error) => assert_eq!(error, rustix::io::Errno::INTR, "the kernel has chance"),
-        }
-    }
-    Uuid::from_random(bytes)
+    Uuid::from_random(chance::bytes().expect("the kernel has chance"))
 }
 
 /// What identifies this machine's service: made of the machine's identity, which it does not tell.
@@ -124,8 +117,7 @@ impl Snapshot {
         let since = now();
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let server = Server { name, uuid: service_uuid().to_string(), now: since, since };
-        let (drives, jobs) = (Vec::new(), Vec::new());
-        let view = View { server, status, drives, jobs };
+        let view = View { server, status, ..View::default() };
         let jobs = Jobs::new(|| random_uuid().to_string());
         let told = Told { feed: None, arrays: Vec::new(), jobs };
         let (asking, news, behind) = Default::default();

@@ -19,6 +19,7 @@
 //! - `POST Connections`: `VolumeInfo[0].Volume` (a link), `Oem.Palisade`: `Listeners`; for NVMe
 //!   also `Hosts`?, `AnyHost`?, `Subsystem`?, `Advertise`?
 //! - `Wipe` of a drive: `Overwrite`?; `FindDrives`: `Paths`? (texts).
+//! - `Verify` of the audit log: nothing.
 //! - `DELETE` of a pool, a volume and a connection, and the actions of a job: nothing.
 
 mod access;
@@ -26,6 +27,7 @@ mod create;
 mod links;
 mod node;
 mod tree;
+mod words;
 
 pub use access::{AccessChange, AccountChange, NewAccount};
 
@@ -129,6 +131,8 @@ pub enum Change {
         /// Paths to look at, besides what the configuration names.
         paths: Vec<String>,
     },
+    /// Follows the audit log's chain of hashes.
+    VerifyLog,
 }
 
 /// What can be done to background work.
@@ -176,6 +180,10 @@ pub fn parse(
         (Method::Post, Resource::Volumes) => create::volume(view, fields),
         (Method::Post, Resource::Connections) => create::export(view, found, fields),
         (Method::Post, Resource::FindDrives) => find_drives(fields),
+        (Method::Post, Resource::VerifyLog) => {
+            fields.end()?;
+            Ok(Change::VerifyLog)
+        }
         (Method::Post, Resource::Wipe) => wipe(view, found, fields),
         (Method::Post, Resource::Suspend) => job(view, found, fields, JobAction::Suspend),
         (Method::Post, Resource::Resume) => job(view, found, fields, JobAction::Resume),
@@ -226,6 +234,7 @@ pub const fn action_name(resource: Resource) -> Option<&'static str> {
         Resource::Scrub => "PalisadeStoragePool.Scrub",
         Resource::CheckConsistency => "Volume.CheckConsistency",
         Resource::Wipe => "PalisadeDrive.Wipe",
+        Resource::VerifyLog => "PalisadeLogService.Verify",
         Resource::Suspend => "Job.Suspend",
         Resource::Resume => "Job.Resume",
         Resource::Cancel => "Job.Cancel",
@@ -239,7 +248,7 @@ fn last(found: &Match) -> &str {
 
 /// There is nothing at the URI of the request: of an action, at that of its resource.
 fn nothing(found: &Match) -> Refusal {
-    let uri = links::uri(found);
+    let uri = found.uri();
     Refusal::not_found(uri.split_once("/Actions/").map_or(uri.as_str(), |(owner, _)| owner))
 }
 

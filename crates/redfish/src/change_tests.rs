@@ -98,34 +98,14 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
 }
 
 fn view() -> View {
-    let parity = Parity {
-        placement: "cpu".into(),
-        kernel: String::new(),
-        gpu: None,
-        problem: None,
-        gpu_suspect: false,
-        gpu_jobs: 0,
-        gpu_bytes: 0,
-        gpu_undone: 0,
-        gpu_checked: 0,
-        gpu_shared_bytes: 0,
-        gpu_kept_bytes: 0,
-    };
     View {
-        server: Server::default(),
         status: Status {
-            version: String::new(),
-            pid: 1,
-            cores: 1,
-            ready: true,
-            parity,
-            memory: Memory::default(),
             arrays: vec![array("tank", "aaaa-1"), array("twin", "bbbb-2"), array("twin", "cccc-3")],
-            next: Vec::new(),
+            ..Status::default()
         },
         drives: vec![drive("a", "/dev/a"), drive("b", "/dev/b"), drive("c", "/dev/c")],
         jobs: vec![job("j1", None), job("j2", Some((1, JobEnd::Completed)))],
-        access: Default::default(),
+        ..View::default()
     }
 }
 

@@ -435,6 +435,14 @@ impl Refusal {
         Self::base(&Base::INTERNAL, &[])
     }
 
+    /// Adds its messages to a resource: something was done, and this is to be said of it.
+    pub fn annotate(&self, resource: &mut Value) {
+        let messages: Vec<Value> = self.messages.iter().map(Message::to_json).collect();
+        if let Some(object) = resource.as_object_mut() {
+            object.insert(INFO.to_owned(), json!(messages));
+        }
+    }
+
     /// The body of the answer.
     pub fn body(&self) -> Value {
         let (code, text) = match self.messages.as_slice() {

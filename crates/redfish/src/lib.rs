@@ -15,6 +15,7 @@ pub mod change;
 mod dates;
 pub mod error;
 mod inspected;
+mod log;
 pub mod oem;
 pub mod query;
 pub mod read;

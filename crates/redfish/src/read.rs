@@ -9,11 +9,10 @@ use crate::dates;
 use crate::oem;
 use crate::service::uri;
 use crate::view::{
-    Array, Drive, DriveIo, Error, Export, Job, KnownDrive, LastScrub, RegionMap, Server, SlotInfo,
-    Status, Task, TaskKind, Unreadable, View, Volume,
+    Array, Drive, DriveIo, Entry, Error, Export, Job, KnownDrive, LastScrub, RegionMap, Server,
+    SlotInfo, Status, Task, TaskKind, Unreadable, View, Volume,
 };
 use serde_json::Value;
-use std::sync::Arc;
 
 /// What clients fetch to know everything: resources, and collections with their members (query
 /// option `$expand=.`).
@@ -52,7 +51,7 @@ pub fn view(fetched: &Fetched) -> Result<View, Error> {
         status: status(fetched)?,
         drives: all(&fetched.drives, drive)?,
         jobs: all(&fetched.jobs, job)?,
-        access: Arc::default(),
+        ..View::default()
     })
 }
 
@@ -80,6 +79,13 @@ pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
     })
 }
 
+/// A line of the audit log.
+pub fn entry(resource: &Value) -> Result<Entry, Error> {
+    let oem::LogEntry { number, who, from, request, what, result, of } = oem::of(resource)?;
+    let (time, message) = (moment(resource, "/Created")?, optional(resource, "/MessageId"));
+    Ok(Entry { number, time, who, from, request, what, result: result.into(), message, of })
+}
+
 /// Everything at a glance, of all that was fetched but the ServiceRoot and drives.
 pub fn status(fetched: &Fetched) -> Result<Status, Error> {
     let manager = &fetched.manager;
@@ -93,6 +99,7 @@ pub fn status(fetched: &Fetched) -> Result<Status, Error> {
         memory: own.memory.into(),
         arrays: arrays(fetched)?,
         next: own.next.into_iter().map(Into::into).collect(),
+        state: own.state.into(),
     })
 }
 

@@ -81,6 +81,11 @@ pub enum Resource {
     Wipe,
     Managers,
     Manager,
+    LogServices,
+    AuditLog,
+    AuditEntries,
+    AuditEntry,
+    VerifyLog,
     Fabrics,
     Fabric,
     Connections,
@@ -130,6 +135,16 @@ impl Match {
     pub fn id(&self, number: usize) -> &str {
         self.ids.get(number).map_or("", String::as_str)
     }
+
+    /// The URI that was matched.
+    pub fn uri(&self) -> String {
+        let mut ids = self.ids.iter();
+        let part = |part: &str| match part.starts_with('{') {
+            true => ids.next().map_or_else(String::new, |id| encoded(id)),
+            false => part.to_owned(),
+        };
+        self.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
+    }
 }
 
 impl Route {
@@ -156,6 +171,7 @@ impl Route {
 const READ: &[(Method, Privilege)] = &[(Get, Login)];
 const OPEN: &[(Method, Privilege)] = &[(Get, Nobody)];
 const ACT: &[(Method, Privilege)] = &[(Post, ConfigureComponents)];
+const MANAGE: &[(Method, Privilege)] = &[(Post, ConfigureManager)];
 const CREATE: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureComponents)];
 const END: &[(Method, Privilege)] = &[(Get, Login), (Delete, ConfigureComponents)];
 const RESIZE: &[(Method, Privilege)] =
@@ -190,6 +206,9 @@ macro_rules! under {
     };
     (drive $tail:literal) => {
         concat!("/redfish/v1/Chassis/local/Drives", $tail)
+    };
+    (audit $tail:literal) => {
+        concat!("/redfish/v1/Managers/palisade/LogServices/Audit", $tail)
     };
     (fabric $tail:literal) => {
         concat!("/redfish/v1/Fabrics/{Fabric}", $tail)
@@ -289,6 +308,21 @@ pub const ROUTES: &[Route] = &{
         row(under!(drive "/{Drive}/Actions/Oem/PalisadeDrive.Wipe"), R::Wipe, "", ACT),
         row(under!(root "/Managers"), R::Managers, "#ManagerCollection.ManagerCollection", READ),
         row(under!(root "/Managers/palisade"), R::Manager, "#Manager.v1_25_0.Manager", READ),
+        row(
+            under!(root "/Managers/palisade/LogServices"),
+            R::LogServices,
+            "#LogServiceCollection.LogServiceCollection",
+            READ,
+        ),
+        row(under!(audit ""), R::AuditLog, "#LogService.v1_9_0.LogService", READ),
+        row(
+            under!(audit "/Entries"),
+            R::AuditEntries,
+            "#LogEntryCollection.LogEntryCollection",
+            READ,
+        ),
+        row(under!(audit "/Entries/{LogEntry}"), R::AuditEntry, "#LogEntry.v1_21_0.LogEntry", READ),
+        row(under!(audit "/Actions/Oem/PalisadeLogService.Verify"), R::VerifyLog, "", MANAGE),
         row(under!(root "/Fabrics"), R::Fabrics, "#FabricCollection.FabricCollection", READ),
         row(under!(fabric ""), R::Fabric, "#Fabric.v1_4_0.Fabric", READ),
         row(

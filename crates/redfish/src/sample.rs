@@ -107,9 +107,14 @@ pub fn view(seed: u64) -> View {
             },
             arrays,
             next: random.several(3, |r, _| Next { what: r.text(), action: r.text() }),
+            state: Kept {
+                directory: random.maybe(Random::text),
+                problem: random.maybe(Random::text),
+            },
         },
         drives,
         jobs,
+        log: Default::default(),
         access: Arc::new(access(random)),
     }
 }

@@ -9,7 +9,6 @@
 use crate::chance;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::io;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
@@ -21,37 +20,38 @@ const BLOCK: usize = 64;
 
 /// What was found right. Times are those of one clock.
 pub struct Basic {
-    key: [u8; BLOCK],
+    /// None: the kernel gave no random bytes, and nothing is known.
+    key: Option<[u8; BLOCK]>,
     known: BTreeMap<String, ([u8; 32], Duration)>,
 }
 
 impl Basic {
     /// Nothing was.
-    ///
-    /// # Errors
-    /// There are no random bytes.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self { key: chance::bytes()?, known: BTreeMap::new() })
+    pub fn new() -> Self {
+        Self { key: chance::bytes().ok(), known: BTreeMap::new() }
     }
 
-    fn hash(&self, name: &str, password: &str) -> [u8; 32] {
-        let pad = |with: u8| self.key.map(|byte| byte ^ with);
+    fn hash(&self, name: &str, password: &str) -> Option<[u8; 32]> {
+        let key = self.key?;
+        let pad = |with: u8| key.map(|byte| byte ^ with);
         // Names have no such byte.
         let text = format!("{name}\0{password}");
         let inner = Sha256::new().chain_update(pad(0x36)).chain_update(text).finalize();
-        Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize().into()
+        Some(Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize().into())
     }
 
     /// Whether this password of this name was found right a moment ago.
     pub fn knows(&self, name: &str, password: &str, now: Duration) -> bool {
-        let given = self.hash(name, password);
-        let Some((kept, since)) = self.known.get(name) else { return false };
+        let (Some(given), Some((kept, since))) = (self.hash(name, password), self.known.get(name))
+        else {
+            return false;
+        };
         now < *since + LASTS && bool::from(kept.ct_eq(&given))
     }
 
     /// It was found right now.
     pub fn learn(&mut self, name: &str, password: &str, now: Duration) {
-        let hash = self.hash(name, password);
+        let Some(hash) = self.hash(name, password) else { return };
         self.known.retain(|_, (_, since)| now < *since + LASTS);
         self.known.insert(name.to_owned(), (hash, now));
     }
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn it_counts_for_a_minute_and_for_this_password_only() {
         let at = Duration::from_secs;
-        let mut basic = Basic::new().expect("chance");
+        let mut basic = Basic::new();
         assert!(!basic.knows("a", "secret", at(10)));
         basic.learn("a", "secret", at(10));
         assert!(basic.knows("a", "secret", at(10)) && basic.knows("a", "secret", at(69)));

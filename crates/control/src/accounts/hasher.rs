@@ -11,6 +11,7 @@ use argon2::password_hash::{Ident, Output, ParamsString, PasswordHash, Salt, Sal
 use argon2::{ARGON2ID_IDENT, Algorithm, Argon2, Block, Params, Version};
 use redfish::access::Secret;
 use std::io;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use subtle::ConstantTimeEq;
 use tokio::sync::oneshot;
@@ -49,26 +50,11 @@ enum Task {
     Check(Secret, String, Reply<bool>),
 }
 
-/// The thread's other end. It ends when this is dropped.
-pub struct Hasher {
-    tasks: SyncSender<Task>,
-    /// What passwords of unknown names are compared with.
-    nobody: String,
-}
+/// The thread's other end. It is started when it is first needed, and ends when this is dropped.
+#[derive(Default)]
+pub struct Hasher(Mutex<Option<SyncSender<Task>>>);
 
 impl Hasher {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// The system's: there is no room for a thread, or no chance.
-    pub fn start() -> io::Result<Self> {
-        let (tasks, waiting) = sync_channel(WAITING);
-        std::thread::Builder::new().name("passwords".to_owned()).spawn(move || work(&waiting))?;
-        let chance: [u8; OUT_BYTES] = chance::bytes()?;
-        let nobody = text(&chance::bytes::<SALT_BYTES>()?, &chance);
-        Ok(Self { tasks, nobody: nobody.ok_or(io::ErrorKind::Other)? })
-    }
-
     /// What is kept of a new password, in PHC's form.
     ///
     /// # Errors
@@ -82,19 +68,43 @@ impl Hasher {
     /// # Errors
     /// Too many wait, or there is no memory.
     pub async fn check(&self, password: Secret, kept: Option<&str>) -> Result<bool, Busy> {
-        let against = kept.unwrap_or(&self.nobody).to_owned();
+        let against = kept.map(str::to_owned).or_else(of_nobody).ok_or(Busy::Unable)?;
         let is_right = self.ask(|reply| Task::Check(password, against, reply)).await?;
         Ok(is_right && kept.is_some())
     }
 
+    fn send(&self, task: Task) -> Result<(), Busy> {
+        let mut tasks = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let sender = match tasks.take() {
+            Some(sender) => sender,
+            None => start().map_err(|_| Busy::Unable)?,
+        };
+        match tasks.insert(sender).try_send(task) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(Busy::Full),
+            Err(TrySendError::Disconnected(_)) => {
+                *tasks = None;
+                Err(Busy::Unable)
+            }
+        }
+    }
+
     async fn ask<T>(&self, task: impl FnOnce(Reply<T>) -> Task) -> Result<T, Busy> {
         let (reply, answer) = oneshot::channel();
-        self.tasks.try_send(task(reply)).map_err(|error| match error {
-            TrySendError::Full(_) => Busy::Full,
-            TrySendError::Disconnected(_) => Busy::Unable,
-        })?;
+        self.send(task(reply))?;
         answer.await.unwrap_or(Err(Busy::Unable))
     }
+}
+
+fn start() -> io::Result<SyncSender<Task>> {
+    let (tasks, waiting) = sync_channel(WAITING);
+    std::thread::Builder::new().name("passwords".to_owned()).spawn(move || work(&waiting))?;
+    Ok(tasks)
+}
+
+/// What a password of an unknown name is compared with: it costs the same, and none is like it.
+fn of_nobody() -> Option<String> {
+    text(&[0; SALT_BYTES], &[0; OUT_BYTES])
 }
 
 /// The thread.
@@ -196,7 +206,7 @@ mod tests {
     fn so_many_wait_and_unknown_names_are_computed_too() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let hasher = Hasher::start().expect("started");
+            let hasher = Hasher::default();
             let kept = hasher.make(Secret::new("x")).await.expect("made");
             let ask = |kept: Option<&'static str>| hasher.check(Secret::new("x"), kept);
             assert_eq!(hasher.check(Secret::new("x"), Some(&kept)).await, Ok(true));

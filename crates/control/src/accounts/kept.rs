@@ -118,7 +118,8 @@ impl Kept {
             return Err(format!("account \"{}\" is there twice", one.shown.name));
         }
         let accounts = kept.accounts.clone();
-        let is_there = |name: &str| accounts.iter().any(|a| a.shown.name == name && a.shown.enabled);
+        let is_there =
+            |name: &str| accounts.iter().any(|a| a.shown.name == name && a.shown.enabled);
         kept.sessions.retain(|session| is_there(&session.account));
         Ok(kept)
     }
@@ -218,9 +219,8 @@ impl Kept {
     }
 
     fn keep_administrator(&self) -> Result<(), Error> {
-        let is_one = |account: &Account| {
-            account.shown.enabled && account.shown.role == Role::Administrator
-        };
+        let is_one =
+            |account: &Account| account.shown.enabled && account.shown.role == Role::Administrator;
         match self.accounts.iter().any(is_one) {
             true => Ok(()),
             false => Err(Error::refused(

@@ -61,7 +61,8 @@ impl<K: Ord + Clone> Table<K> {
         if self.0.len() >= MOST && !self.0.contains_key(&key) {
             self.0.retain(|_, known| known.counts(now));
             let oldest = self.0.iter().min_by_key(|(_, known)| known.last);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()).filter(|_| self.0.len() >= MOST)
+            if let Some(oldest) =
+                oldest.map(|(key, _)| key.clone()).filter(|_| self.0.len() >= MOST)
             {
                 self.0.remove(&oldest);
             }

@@ -6,22 +6,13 @@
 //! Invariant: at most [`WAITING`] wait for their turn, of each origin. An origin for which nobody
 //! waits takes no room.
 
+use crate::peer::Origin;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use tokio::sync::OwnedMutexGuard;
 
 /// So many wait at most, of each origin.
 pub const WAITING: usize = 16;
-
-/// Where a login comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Origin {
-    /// The daemon's socket, and the number of the user there.
-    Socket(u32),
-    /// An address.
-    Network(IpAddr),
-}
 
 /// Whose turn it is.
 #[derive(Default)]

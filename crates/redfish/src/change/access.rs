@@ -88,6 +88,33 @@ pub enum AccessChange {
     },
 }
 
+impl AccessChange {
+    /// What is to be done, as the audit log has it.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Create(new) => {
+                let mut words = format!("create account {} as {}", new.name, new.role);
+                words += if new.enabled { "" } else { ", disabled" };
+                words + if new.must_change { ", to change its password" } else { "" }
+            }
+            Self::Change { name, change } => {
+                let mut parts = Vec::new();
+                parts.extend(change.password.is_some().then(|| "a new password".to_owned()));
+                parts.extend(change.role.map(|role| format!("role {role}")));
+                let enabled = |is| if is { "enabled" } else { "disabled" };
+                parts.extend(change.enabled.map(|is| enabled(is).to_owned()));
+                let must = |is| if is { "to change its password" } else { "to keep its password" };
+                parts.extend(change.must_change.map(|is| must(is).to_owned()));
+                format!("change account {name}: {}", parts.join(", "))
+            }
+            Self::Delete { name } => format!("delete account {name}"),
+            Self::LogIn { .. } => "log in".to_owned(),
+            Self::LogOut { id } => format!("end session {id}"),
+            Self::KeepSessions { seconds } => format!("keep sessions {seconds} s without a use"),
+        }
+    }
+}
+
 /// What accounts and services have, and a PATCH can't change.
 const READ_ONLY: [&str; 16] = [
     "Id",

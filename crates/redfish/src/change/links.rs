@@ -2,18 +2,8 @@
 
 use super::node::Node;
 use crate::error::Refusal;
-use crate::routes::{self, Match, Resource};
+use crate::routes::{self, Resource};
 use crate::view::{Array, Export, View, Volume};
-
-/// The URI that a match is of.
-pub fn uri(found: &Match) -> String {
-    let mut ids = found.ids.iter();
-    let part = |part: &str| match part.starts_with('{') {
-        true => ids.next().cloned().unwrap_or_default(),
-        false => part.to_owned(),
-    };
-    found.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
-}
 
 /// The export that a connection of a fabric is: `ARRAY-UUID-NUMBER` becomes `ARRAY-UUID:NUMBER`.
 pub fn export(view: &View, fabric: &str, id: &str) -> Option<String> {

@@ -48,7 +48,13 @@ const fn parameter(name: &'static str, takes: Takes, must: bool, about: &'static
 const YES_NO: Takes = Takes::Plain("Edm.Boolean");
 
 /// All of them.
-pub const ACTIONS: [Action; 7] = [
+pub const ACTIONS: [Action; 8] = [
+    Action {
+        of: "LogService",
+        name: "Verify",
+        about: "Follows the log's chain of hashes through all lines, and tells where it breaks.",
+        parameters: &[],
+    },
     Action {
         of: "Storage",
         name: "FindDrives",

@@ -15,6 +15,7 @@ mod accounts;
 mod drives;
 mod fabrics;
 mod jobs;
+mod logs;
 mod machine;
 mod pools;
 mod root;
@@ -46,6 +47,10 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
         R::Drive => drives::drive(view, id),
         R::Managers => Some(machine::managers()),
         R::Manager => Some(machine::manager(view)),
+        R::LogServices => Some(logs::services()),
+        R::AuditLog => Some(logs::audit(view)),
+        R::AuditEntries => Some(logs::entries(view)),
+        R::AuditEntry => logs::entry(view, id),
         R::Fabrics => Some(fabrics::fabrics()),
         R::Fabric => fabrics::fabric(id),
         R::Connections => fabrics::connections(view, id),
@@ -68,7 +73,7 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchemaText => schema::json(found.id(1)),
         R::Metadata | R::CsdlFile => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
-        R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
+        R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }
 }
 

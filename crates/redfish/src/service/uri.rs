@@ -16,6 +16,12 @@ pub const CHASSIS: &str = "/redfish/v1/Chassis/local";
 pub const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
 /// The daemon.
 pub const MANAGER: &str = "/redfish/v1/Managers/palisade";
+/// The daemon's logs.
+pub const LOG_SERVICES: &str = "/redfish/v1/Managers/palisade/LogServices";
+/// The audit log.
+pub const AUDIT: &str = "/redfish/v1/Managers/palisade/LogServices/Audit";
+/// The newest lines of the audit log.
+pub const AUDIT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Audit/Entries";
 /// All fabrics.
 pub const FABRICS: &str = "/redfish/v1/Fabrics";
 /// Exports over NVMe.
@@ -69,6 +75,11 @@ pub fn drive(id: &str) -> String {
 /// A job, by its identifier.
 pub fn job(id: &str) -> String {
     format!("{JOBS}/{}", encoded(id))
+}
+
+/// A line of the audit log.
+pub fn audit_entry(number: u64) -> String {
+    format!("{AUDIT_ENTRIES}/{number}")
 }
 
 /// A fabric: `nvme` or `nbd`.
