@@ -112,9 +112,11 @@ fn work(tasks: &Receiver<Task>) {
     while let Ok(task) = tasks.recv() {
         // Who asked may have gone.
         match task {
-            Task::Make(password, reply) => drop(reply.send(make(&password).ok_or(Busy::Unable))),
+            Task::Make(password, reply) => {
+                let _ = reply.send(make(&password).ok_or(Busy::Unable));
+            }
             Task::Check(password, kept, reply) => {
-                drop(reply.send(check(&password, &kept).ok_or(Busy::Unable)));
+                let _ = reply.send(check(&password, &kept).ok_or(Busy::Unable));
             }
         }
     }
