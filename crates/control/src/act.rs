@@ -3,23 +3,33 @@
 //! Invariants
 //! - A change that was begun is carried to its end, whether or not the client stays.
 //! - Who was answered finds the change in what is read next: the view is renewed before.
+//! - A change that destroys data is done only as it was planned, for who has the token of its plan
+//!   ([`crate::confirm`]): from the look at what it destroys to its end nobody else changes the
+//!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
+//!   holds something by then.
 
 use crate::api::{self, Error};
+use crate::audit::Open;
 use crate::caller::{Caller, password_first};
+use crate::confirm::{Asked, LIFE};
 use crate::login;
 use crate::manager::Manager;
-use crate::reply::{Body, Told};
+use crate::plan::Planned;
+use crate::reply::Told;
+use crate::snapshot::now;
 use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
-use redfish::routes::{self, Match, Method, Resource};
+use redfish::etag::{self, Conditions};
+use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
 use serde::Serialize;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What came of a change.
 enum Done {
@@ -52,7 +62,7 @@ impl From<login::Done> for Done {
     }
 }
 
-/// Carries a change out.
+/// Plans a change, or carries it out.
 pub async fn carry_out(
     manager: &Arc<Manager>,
     caller: &Caller,
@@ -62,18 +72,37 @@ pub async fn carry_out(
     body: &Bytes,
 ) -> Result<Told, Refusal> {
     let request = words(method, found);
-    let wanted = wanted(manager, found, method, headers, body);
-    let change = match wanted {
-        Ok(change) => change,
+    let wanted = match wanted(manager, found, method, headers, body) {
+        Ok(wanted) => wanted,
         Err(refusal) => {
-            manager.audit().refused(caller, &request, "", &refusal).await;
+            login::turned_away(manager, caller, &request, &refusal).await;
             return Err(refusal);
         }
     };
+    let asked = Asked::new(caller, method, &found.uri(), body);
+    if wanted.plan_only {
+        let planned = manager.plan(&wanted.change).await;
+        let planned = planned.map_err(|error| refused(manager, error))?;
+        let told = serde_json::to_value(with_token(manager, &planned, &asked));
+        return told.map(Told::json).map_err(|_| Refusal::internal());
+    }
     // Whoever asked may go meanwhile.
     let work = tokio::spawn({
-        let (manager, caller) = (manager.clone(), caller.clone());
-        async move { noted(&manager, &caller, &request, change).await }
+        let (manager, caller, found) = (manager.clone(), caller.clone(), found.clone());
+        async move {
+            let is_noted = wanted.change.is_noted();
+            let what = wanted.change.words(&manager.view());
+            let mut note = Note { caller: &caller, request: &request, what: &what, open: None };
+            let outcome = confirm_and_act(&manager, wanted, &found, &asked, &mut note).await;
+            match (note.open, &outcome) {
+                (Some(open), _) => open.end(outcome.as_ref().map(drop)),
+                (None, Err(refusal)) if is_noted => {
+                    manager.audit().refused(&caller, &request, &what, refusal).await;
+                }
+                (None, _) => {}
+            }
+            outcome
+        }
     });
     let stopping = || Error::failed("the daemon is stopping", "start it again");
     let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
@@ -91,8 +120,8 @@ pub async fn carry_out(
             if let Some(account) = must_change {
                 password_first(&account).annotate(&mut body);
             }
-            let status = StatusCode::CREATED;
-            Told { status, location: Some(uri), token: Some(token), body: Body::Json(body) }
+            let (status, location) = (StatusCode::CREATED, Some(uri));
+            Told { status, location, token: Some(token), ..Told::json(body) }
         }
         Done::Made(uri) => {
             let mut told = resource(&uri).map_or_else(Told::nothing, Told::json);
@@ -101,6 +130,26 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// What a request wants, and how.
+struct Wanted {
+    change: Change,
+    /// Only to be told what it would do.
+    plan_only: bool,
+    /// The token that confirms it.
+    token: Option<String>,
+    /// For which state of its resource.
+    conditions: Conditions,
+}
+
+/// What the audit log is told of a change.
+struct Note<'a> {
+    caller: &'a Caller,
+    request: &'a str,
+    what: &'a str,
+    /// Once it was begun.
+    open: Option<Open>,
 }
 
 /// A request in the words of the audit log.
@@ -114,48 +163,41 @@ pub fn words(method: Method, found: &Match) -> String {
     format!("{method} {}", found.uri())
 }
 
-/// The change that is asked for.
+/// Reads what a request wants.
 fn wanted(
     manager: &Manager,
     found: &Match,
     method: Method,
     headers: &HeaderMap,
     body: &Bytes,
-) -> Result<Change, Refusal> {
-    let plan_only = plans_only(headers)?;
-    if plan_only && found.route.resource != Resource::Pools {
-        return Err(Refusal::base(&Base::HEADER_INVALID, &[told::PLAN_HEADER]));
-    }
-    change::parse(&manager.view(), found, method, body, plan_only)
+) -> Result<Wanted, Refusal> {
+    let (plan_only, token) = (plans_only(headers)?, token(headers)?);
+    let conditions = conditions(headers)?;
+    unchanged(manager, &conditions, found)?;
+    let change = change::parse(&manager.view(), found, method, body)?;
+    Ok(Wanted { change, plan_only, token, conditions })
 }
 
-/// Does it, between two lines of the audit log.
-async fn noted(
-    manager: &Arc<Manager>,
-    caller: &Caller,
-    request: &str,
-    change: Change,
-) -> Result<Done, Refusal> {
-    let open = match change.is_noted() {
-        true => {
-            let what = change.words(&manager.view());
-            Some(manager.audit().begin(caller, request, &what).await)
+/// For which state of its resource a request holds.
+pub fn conditions(headers: &HeaderMap) -> Result<Conditions, Refusal> {
+    let value = |name: &HeaderName| -> Result<Option<String>, Refusal> {
+        let mut all = Vec::new();
+        for value in headers.get_all(name) {
+            let wrong = |_| Refusal::base(&Base::HEADER_INVALID, &[name.as_str()]);
+            all.push(value.to_str().map_err(wrong)?);
         }
-        false => None,
+        Ok((!all.is_empty()).then(|| all.join(",")))
     };
-    let outcome = match change {
-        Change::Access(change) => {
-            login::change(manager, caller, request, change).await.map(Done::from)
-        }
-        change => {
-            let told = |error| Refusal::from(change::with_names(&manager.view(), error));
-            act(manager, change).await.map_err(told)
-        }
-    };
-    if let Some(open) = open {
-        open.end(outcome.as_ref().map(drop));
+    Conditions::read(value(&IF_MATCH)?.as_deref(), value(&IF_NONE_MATCH)?.as_deref())
+}
+
+/// Checks that what is to be changed is as the request supposes.
+fn unchanged(manager: &Manager, conditions: &Conditions, found: &Match) -> Result<(), Refusal> {
+    if conditions.is_empty() {
+        return Ok(());
     }
-    outcome
+    let subject = service::subject(&manager.view(), found);
+    conditions.check(subject.as_ref().and_then(etag::read))
 }
 
 /// Whether only a plan is asked for.
@@ -167,12 +209,95 @@ fn plans_only(headers: &HeaderMap) -> Result<bool, Refusal> {
     }
 }
 
+/// The token that confirms the change, if one came.
+fn token(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
+    let invalid = || Refusal::base(&Base::HEADER_INVALID, &[told::CONFIRM_HEADER]);
+    let mut all = headers.get_all(told::CONFIRM_HEADER).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(one), None) => one.to_str().map(|text| Some(text.to_owned())).map_err(|_| invalid()),
+        _ => Err(invalid()),
+    }
+}
+
+/// What a failure is answered.
+fn refused(manager: &Manager, error: Error) -> Refusal {
+    Refusal::from(change::with_names(&manager.view(), error))
+}
+
+/// A plan with a new token.
+fn with_token(manager: &Manager, planned: &Planned, asked: &Asked) -> told::Planned {
+    let token = manager.confirm.give(asked, planned.state, Instant::now());
+    told::Planned::new(&planned.plan, token, now() + LIFE.as_secs())
+}
+
+/// Carries a change out, if it destroys nothing or is confirmed.
+async fn confirm_and_act(
+    manager: &Arc<Manager>,
+    Wanted { mut change, token, conditions, .. }: Wanted,
+    found: &Match,
+    asked: &Asked,
+    note: &mut Note<'_>,
+) -> Result<Done, Refusal> {
+    let required = manager.confirm.is_required();
+    // Who sends a token means what was planned, though it may destroy nothing by now.
+    let is_planned = token.is_some();
+    let alone = required && (is_planned || change.may_destroy(&manager.view()));
+    // To the end of the change. Who names a state has nobody beside them who could change it.
+    let alone_with = alone || !conditions.is_empty();
+    let _array = match change.array() {
+        Some(array) => Some(manager.holds.take(array, alone_with).await),
+        None => None,
+    };
+    let subject = found.subject();
+    let _subject = manager.holds.take(&subject, !conditions.is_empty()).await;
+    unchanged(manager, &conditions, found)?;
+    let mut confirmed = !required;
+    if alone {
+        let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
+        if let Some(error) = planned.refusal() {
+            return Err(refused(manager, error));
+        }
+        if planned.destroys() || is_planned {
+            let token = token.as_deref();
+            let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
+            taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
+            confirmed = true;
+        }
+        keep_to(&mut change, &planned);
+    }
+    if let Change::ResizeVolume { request, .. } = &mut change {
+        request.shrink = confirmed;
+    }
+    if change.is_noted() {
+        let open = manager.audit().begin(note.caller, note.request, note.what).await;
+        note.open = Some(open);
+    }
+    match change {
+        Change::Access(change) => {
+            login::change(manager, note.caller, note.request, change).await.map(Done::from)
+        }
+        change => act(manager, change).await.map_err(|error| refused(manager, error)),
+    }
+}
+
+/// A drive that held nothing when it was planned is not overwritten if it holds something by now.
+fn keep_to(change: &mut Change, planned: &Planned) {
+    let held = |path: &String| {
+        planned.plan.drives.iter().any(|drive| drive.path == *path && drive.destroys.is_some())
+    };
+    match change {
+        Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {
+            array.overwrite.retain(held);
+        }
+        Change::ReplaceDrive { request, .. } => request.overwrite.retain(held),
+        _ => {}
+    }
+}
+
 /// Does it.
 async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
     match change {
-        Change::CreateArray(request) if request.dry_run => {
-            Ok(Done::says(&told::Planned::from(&manager.plan(&request).await?)))
-        }
         Change::CreateArray(request) => {
             let array = manager.create(&request).await?;
             Ok(Done::Made(uri::pool(&array.uuid)))

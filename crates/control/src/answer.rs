@@ -18,6 +18,7 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LINK};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use redfish::error::{Base, Refusal};
+use redfish::etag;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{schema, service};
@@ -71,7 +72,12 @@ async fn told(
                 // Lines come between two views.
                 manager.refresh();
             }
-            read(&manager.view(), &caller, &found, query)
+            let conditions = act::conditions(asked.headers())?;
+            let told = read(&manager.view(), &caller, &found, query)?;
+            match conditions.is_unchanged(told.etag.as_deref())? {
+                true => Ok(told.known()),
+                false => Ok(told),
+            }
         }
         _ => {
             if !query.is_empty() {
@@ -169,7 +175,12 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
             Body::Json(query.apply(resource, &other)?)
         }
     };
-    Ok(Told { status: StatusCode::OK, body, ..Told::nothing() })
+    // What a query makes of a resource has no ETag: it may hold others.
+    let etag = match &body {
+        Body::Json(resource) if query.is_empty() => etag::read(resource).map(str::to_owned),
+        _ => None,
+    };
+    Ok(Told { status: StatusCode::OK, etag, body, ..Told::nothing() })
 }
 
 /// Where the schema of a route's resources is described; none if it has none.

@@ -27,7 +27,7 @@
 pub mod chain;
 pub mod files;
 
-use crate::api::{Ending, Entry, Error, Kept, Log, Verified};
+use crate::api::{Ending, Entry, Error, Log, Verified};
 use crate::caller::Caller;
 use crate::snapshot::now;
 use crate::state::State;
@@ -282,18 +282,17 @@ impl Audit {
         self.shared.inner().log.clone()
     }
 
-    /// Where lines are kept, and why they can't be.
-    pub fn kept(&self) -> Kept {
+    /// Why lines are not kept that should be, and what became of them.
+    pub fn problem(&self) -> Option<String> {
         let inner = self.shared.inner();
-        let directory = self.shared.dir.as_ref().map(|dir| dir.display().to_string());
-        let problem = inner.problem.as_ref().map(|problem| match (&directory, inner.lost) {
+        let (problem, waiting) = (inner.problem.as_ref()?, inner.waiting.len());
+        Some(match (&self.shared.dir, inner.lost) {
             (None, _) => problem.clone(),
-            (Some(_), 0) => format!("{problem}; {} lines wait in memory", inner.waiting.len()),
+            (Some(_), 0) => format!("{problem}; {waiting} lines wait in memory"),
             (Some(_), lost) => {
-                format!("{problem}; {} lines wait in memory, {lost} are lost", inner.waiting.len())
+                format!("{problem}; {waiting} lines wait in memory, {lost} are lost")
             }
-        });
-        Kept { directory, problem }
+        })
     }
 
     /// Follows the chain through all lines that there are. Reads the files: not for the control

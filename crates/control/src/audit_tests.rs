@@ -314,8 +314,7 @@ fn a_full_file_system_keeps_nobody_from_a_change_and_is_told() {
         tell.send(false).expect("taken");
         let open = audit.begin(&caller(), "POST /a", "create array a").await;
         open.end(Ok(()));
-        let kept = audit.kept();
-        let problem = kept.problem.expect("told");
+        let problem = audit.problem().expect("told");
         assert!(problem.ends_with("; 2 lines wait in memory"), "{problem}");
         assert_eq!(audit.log().entries.len(), 2);
         // There is room again.
@@ -323,7 +322,7 @@ fn a_full_file_system_keeps_nobody_from_a_change_and_is_told() {
         drop(tell);
         audit.close();
         progress.wait_for(|own| own.durable == 2 && !own.is_failing).await.expect("written");
-        assert_eq!(audit.kept().problem, None);
+        assert_eq!(audit.problem(), None);
         assert_eq!(audit.verify().expect("read").lines, 2);
     });
 }
@@ -341,7 +340,7 @@ fn a_change_waits_until_its_line_is_durable_but_not_for_ever() {
         audit.write_with(Box::new(Faulty { files, next })).expect("a thread");
         // The file system hangs.
         let open = audit.begin(&caller(), "POST /a", "create array a").await;
-        assert!(audit.kept().problem.expect("told").starts_with("no answer within 0.02 s"));
+        assert!(audit.problem().expect("told").starts_with("no answer within 0.02 s"));
         // Nobody waits any more.
         drop(audit.begin(&caller(), "POST /b", "create array b").await);
         open.end(Ok(()));
@@ -349,7 +348,7 @@ fn a_change_waits_until_its_line_is_durable_but_not_for_ever() {
         drop(tell);
         progress.wait_for(|own| own.durable == 4 && !own.is_failing).await.expect("written");
         assert_eq!(audit.verify().expect("read").lines, 4);
-        assert_eq!(audit.kept().problem, None);
+        assert_eq!(audit.problem(), None);
     });
 }
 

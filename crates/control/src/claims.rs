@@ -20,6 +20,7 @@ use crate::manager::Manager;
 use crate::nameplate::{self, Stamp};
 use crate::names;
 use crate::pattern;
+use crate::plan::holds_foreign;
 use crate::probe;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
@@ -516,14 +517,6 @@ fn being_used(path: &str) -> Error {
 fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
     match taken.iter().find(|t| t.plan.refused) {
         None => Ok(()),
-        Some(Taken { plan, .. }) => Err(Error::refused(
-            format!(
-                "{} (serial {}) holds {}",
-                plan.path,
-                plan.serial,
-                plan.destroys.as_deref().unwrap_or("something")
-            ),
-            format!("use another drive, or destroy what it holds with: --overwrite {}", plan.path),
-        )),
+        Some(Taken { plan, .. }) => Err(holds_foreign(plan)),
     }
 }

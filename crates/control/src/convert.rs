@@ -333,10 +333,11 @@ fn place(array: &str, slot: &SlotStatus) -> Place {
 /// A drive that a new array would take.
 pub fn planned(slot: u16, known: &Known, drive: &SharedDrive, refused: bool) -> api::PlannedDrive {
     api::PlannedDrive {
-        slot,
+        slot: Some(slot),
         path: known.path.clone(),
         serial: drive.serial(),
         bytes: drive.info().bytes,
+        content: Some(known.content.told()),
         destroys: known.content.holds(),
         refused,
     }

@@ -3,6 +3,8 @@
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
 //! - `http` and `stall`: HTTP on the socket, within limits. `answer`, `act` and `reply`: what is
 //!   asked there, done and answered.
+//! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
+//!   changes an array.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
 //! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
@@ -31,12 +33,14 @@ mod chance;
 mod changes;
 mod claims;
 pub mod config;
+mod confirm;
 mod connection;
 mod convert;
 mod data;
 mod exports;
 mod failure;
 mod gpu;
+mod holds;
 mod http;
 mod inventory;
 mod jobs;
@@ -52,7 +56,10 @@ mod next;
 mod nvme;
 mod pattern;
 mod peer;
+mod plan;
+mod planning;
 pub mod probe;
+mod reload;
 mod renewal;
 mod reply;
 mod served;

@@ -11,15 +11,18 @@ use crate::accounts::Accounts;
 use crate::api::{self, Error};
 use crate::audit::Audit;
 use crate::claims::{Taken, paths_of};
+use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
 use crate::exports::{Exports, Standing};
 use crate::failure::{self, CHECK_DRIVE};
 use crate::gpu::Parity;
+use crate::holds::Holds;
 use crate::inventory::{Inventory, Known};
 use crate::local::Local;
 use crate::names::{self, is_called, one_of};
 use crate::next::{self, Idle, Refused};
+use crate::plan::Looked;
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use drives::SharedDrive;
@@ -71,6 +74,10 @@ pub struct Manager {
     pub(crate) snapshot: Snapshot,
     /// Arrays that a person has started, made or stopped: a start-up leaves them alone.
     in_hand: Mutex<BTreeSet<Uuid>>,
+    /// Tokens of plans.
+    pub(crate) confirm: Confirm,
+    /// Who changes which array.
+    pub(crate) holds: Holds,
     /// Whether the daemon is to end.
     pub(crate) ending: watch::Sender<bool>,
 }
@@ -82,10 +89,11 @@ impl Manager {
         parity: Arc<Parity>,
         memory: api::Memory,
         patterns: Vec<String>,
+        confirm: bool,
     ) -> Self {
         let standing = Standing::new(data.target().clone());
         Self {
-            snapshot: Snapshot::new(daemon(&data, &parity, memory.clone())),
+            snapshot: Snapshot::new(daemon(&data, &parity, memory.clone()), confirm),
             exports: tokio::sync::Mutex::new(Exports::new(data.clone(), standing.clone())),
             standing,
             named_paths: Mutex::default(),
@@ -103,6 +111,8 @@ impl Manager {
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
+            confirm: Confirm::new(confirm),
+            holds: Holds::default(),
             ending: watch::Sender::new(false),
         }
     }
@@ -212,7 +222,10 @@ impl Manager {
         let mut status = api::Status {
             ready,
             arrays: self.arrays_of(running),
-            state: self.audit.kept(),
+            state: api::Kept {
+                directory: self.state().map(|state| state.dir().display().to_string()),
+                problem: self.audit.problem(),
+            },
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
@@ -300,12 +313,15 @@ impl Manager {
         Ok(self.describe(&status).await)
     }
 
-    /// What creating an array would do.
-    pub async fn plan(&self, request: &api::CreateArray) -> Result<api::Plan, Error> {
+    /// What creating an array would give, of drives as they are now.
+    pub(crate) async fn look_for_array(&self, request: &api::CreateArray) -> Result<Looked, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
         let (new, cores) = (new_array(request, level), self.data.cores());
-        let check = |taken: &[Taken]| planned(&new, taken, cores);
+        let check = |taken: &[Taken]| {
+            let array = Some(planned(&new, taken, cores)?);
+            Ok(Looked { array, drives: taken.iter().map(|taken| self.seen(taken)).collect() })
+        };
         self.inspect_drives(&request.drives, &request.overwrite, check).await
     }
 
@@ -585,7 +601,7 @@ fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
 }
 
 /// What creating the array would give; fails where the drives can't make it.
-fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Error> {
+fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::PlannedArray, Error> {
     let offered = |taken: &Taken| Offered {
         path: taken.plan.path.clone(),
         bytes: taken.reference.shared.info().bytes,
@@ -595,13 +611,11 @@ fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::Plan, Err
     let offered: Vec<Offered> = taken.iter().map(offered).collect();
     let Plan { layout, block_bytes, .. } =
         plan(new, &offered, cores).map_err(|error| failure::told(&error))?;
-    Ok(api::Plan {
-        dry_run: true,
+    Ok(api::PlannedArray {
         name: new.name.clone(),
         level: new.level.to_string(),
         strip_bytes: new.strip_bytes,
         block_bytes,
         size_bytes: layout.array_bytes(),
-        drives: taken.iter().map(|t| t.plan.clone()).collect(),
     })
 }

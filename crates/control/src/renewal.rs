@@ -49,7 +49,8 @@ impl Manager {
     }
 
     fn compose(&self, told: &Told, now: u64) -> View {
-        let server = Server { now, ..self.view().server.clone() };
+        let confirms = self.confirm.is_required();
+        let server = Server { now, confirms, ..self.view().server.clone() };
         let places = convert::places(&told.arrays);
         let status = self.status_of(&told.arrays);
         let drives: Vec<KnownDrive> =

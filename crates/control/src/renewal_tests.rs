@@ -29,7 +29,7 @@ fn run_with<F: Future<Output = ()>>(
     let kernel = parity::select_kernel().expect("a kernel");
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
     let (cores, data) = data::start(1, Settings::default(), parity.clone()).expect("cores");
-    let manager = Arc::new(Manager::new(data, parity, api::Memory::default(), patterns));
+    let manager = Arc::new(Manager::new(data, parity, api::Memory::default(), patterns, true));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
@@ -66,7 +66,6 @@ fn array(drives: &[String]) -> api::CreateArray {
         strip_bytes: 64 << 10,
         block_bytes: None,
         overwrite: Vec::new(),
-        dry_run: false,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Answers to Redfish requests, as HTTP has them.
 
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use hyper::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use redfish::error::Refusal;
+use redfish::etag;
 use serde_json::Value;
 
 /// What opens a session (DSP0266, "Session login").
@@ -26,6 +27,8 @@ pub struct Told {
     pub status: StatusCode,
     /// What was made.
     pub location: Option<String>,
+    /// The ETag of the resource that is told.
+    pub etag: Option<String>,
     /// What opens a session that was begun.
     pub token: Option<String>,
     /// What is told.
@@ -35,12 +38,20 @@ pub struct Told {
 impl Told {
     /// There is nothing to tell.
     pub fn nothing() -> Self {
-        Self { status: StatusCode::NO_CONTENT, location: None, token: None, body: Body::Nothing }
+        let status = StatusCode::NO_CONTENT;
+        Self { status, location: None, etag: None, token: None, body: Body::Nothing }
     }
 
-    /// An object.
+    /// Who asks has it already (RFC 9110, section 15.4.5).
+    #[must_use]
+    pub fn known(self) -> Self {
+        Self { status: StatusCode::NOT_MODIFIED, body: Body::Nothing, ..self }
+    }
+
+    /// An object, or a resource with its ETag.
     pub fn json(value: Value) -> Self {
-        Self { status: StatusCode::OK, location: None, token: None, body: Body::Json(value) }
+        let etag = etag::read(&value).map(str::to_owned);
+        Self { status: StatusCode::OK, etag, body: Body::Json(value), ..Self::nothing() }
     }
 
     /// It as HTTP has it.
@@ -56,6 +67,9 @@ impl Told {
         *response.status_mut() = self.status;
         if let Some(kind) = kind {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        if let Some(etag) = self.etag {
+            put(response.headers_mut(), ETAG, &etag);
         }
         if let Some(location) = self.location {
             put(response.headers_mut(), LOCATION, &location);
@@ -73,6 +87,7 @@ pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
     let told = Told {
         status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         location: None,
+        etag: None,
         token: None,
         body: Body::Json(refusal.body()),
     };
@@ -81,7 +96,7 @@ pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
     if refusal.status == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"Palisade\""));
     }
-    if let Some(seconds) = refusal.again {
+    if let Some(seconds) = refusal.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response

@@ -23,6 +23,7 @@ use crate::http;
 use crate::local::{self, Local};
 use crate::manager::Manager;
 use crate::memory;
+use crate::reload::{self, Reader};
 use crate::state::{self, State};
 use engine::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -32,7 +33,7 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use units::Nanos;
 
 /// How often exports that can't be served are tried again.
@@ -43,17 +44,21 @@ const QUIET: Duration = Duration::from_secs(60);
 
 pub use parity_gpu::leave_if_stuck;
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until it is told to stop. `read` gives the configuration anew, as the start read
+/// it.
 ///
 /// # Errors
 /// What kept it from starting. Arrays that can't be started do not; they are reported.
-pub fn serve(config: Config) -> Result<(), Error> {
+pub fn serve(
+    config: Config,
+    read: impl Fn() -> Result<Config, Error> + Send + Sync + 'static,
+) -> Result<(), Error> {
     // Before there are threads.
     let memory = memory::keep(config.parity);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start(&error))?;
     let socket = config.socket.clone().unwrap_or_else(|| api::DEFAULT_SOCKET.into());
-    let outcome = runtime.block_on(run(config, &socket, memory));
+    let outcome = runtime.block_on(run(config, Arc::new(read), &socket, memory));
     // A look at a drive that does not answer may never end. All else is dropped, and closed.
     runtime.shutdown_background();
     let problems = outcome?;
@@ -78,9 +83,15 @@ fn cannot_start(error: &std::io::Error) -> Error {
 }
 
 /// Serves until it is told to stop. Answers with what went wrong then.
-async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<Vec<Error>, Error> {
+async fn run(
+    config: Config,
+    read: Reader,
+    socket: &FilePath,
+    memory: api::Memory,
+) -> Result<Vec<Error>, Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
+    let hangup = signal(SignalKind::hangup()).map_err(|e| cannot_start(&e))?;
     let kernel = parity_kernel()?;
     raise_file_limit();
     let listener = listen(socket, config.access.is_some()).await?;
@@ -93,7 +104,8 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let (state, audit) = keep(config.state.as_deref());
-    let manager = Manager::new(data, parity, memory, config.drives).keeping(state, audit);
+    let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
+        .keeping(state, audit);
     manager.set_local(known(config.access.as_ref()));
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
@@ -129,6 +141,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
             }
         }
     });
+    let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -136,6 +149,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     // What was being started is started first, so that it can be stopped.
     manager.begin_end();
     let _ = starting.await;
+    reloading.abort();
     retrying.abort();
     sessions.abort();
     turned_away.abort();
@@ -153,6 +167,18 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
         ));
     }
     Ok(problems)
+}
+
+/// Reads the configuration again whenever SIGHUP says so.
+async fn keep_reloading(
+    manager: Arc<Manager>,
+    mut config: Config,
+    read: Reader,
+    mut hangup: Signal,
+) {
+    while hangup.recv().await.is_some() {
+        reload::reload(&manager, &mut config, &read).await;
+    }
 }
 
 /// Opens the state directory, if there is to be one, and the audit log. Arrays are served without

@@ -27,10 +27,15 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A new identity. Without chance from the kernel it would be no other than the one before; it
-/// always gives some.
+/// Bytes that nobody can guess. Without chance from the kernel they would be no others than those
+/// before; it always gives some.
+pub fn random<const N: usize>() -> [u8; N] {
+    chance::bytes().expect("the kernel has chance")
+}
+
+/// A new identity.
 fn random_uuid() -> Uuid {
-    Uuid::from_random(chance::bytes().expect("the kernel has chance"))
+    Uuid::from_random(random())
 }
 
 /// What identifies this machine's service: made of the machine's identity, which it does not tell.
@@ -113,10 +118,11 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Nothing is known but the daemon itself.
-    pub fn new(status: api::Status) -> Self {
+    pub fn new(status: api::Status, confirms: bool) -> Self {
         let since = now();
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let server = Server { name, uuid: service_uuid().to_string(), now: since, since };
+        let uuid = service_uuid().to_string();
+        let server = Server { name, uuid, now: since, since, confirms };
         let view = View { server, status, ..View::default() };
         let jobs = Jobs::new(|| random_uuid().to_string());
         let told = Told { feed: None, arrays: Vec::new(), jobs };

@@ -132,6 +132,15 @@ pub fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// Why a directory that is there can't be the state directory; none if it can, or is not there yet.
+pub fn problem(dir: &Path) -> Option<String> {
+    let found = std::fs::metadata(dir).ok()?;
+    match found.is_dir() {
+        true => check(dir, &found).err().map(|error| error.error),
+        false => Some(format!("{} is no directory", dir.display())),
+    }
+}
+
 /// Refuses a directory that somebody else may write: what is there decides who may do what.
 fn check(dir: &Path, found: &std::fs::Metadata) -> Result<(), Error> {
     let shown = dir.display();
@@ -211,6 +220,8 @@ mod tests {
             assert_eq!(State::open(dir).expect_err("refused").code, ErrorCode::Refused);
             assert_eq!(mode(dir), loose, "left as it is");
         }
+        assert!(problem(dir).is_some_and(|problem| problem.contains("others may write")));
+        assert_eq!(problem(&dir.join("none")), None);
         allow(0o755).expect("set");
         State::open(dir).expect("opened");
         assert_eq!(mode(dir), 0o700);

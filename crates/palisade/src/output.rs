@@ -18,27 +18,38 @@ pub struct Problem {
     error: String,
     hint: String,
     exit: u8,
+    plan: Option<Box<api::Plan>>,
 }
 
 impl Problem {
     /// It could not be done.
     pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), exit: 1 }
+        Self { error: error.into(), hint: hint.into(), exit: 1, plan: None }
     }
 
     /// Refused for safety.
     pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), exit: 3 }
+        Self { error: error.into(), hint: hint.into(), exit: 3, plan: None }
     }
 
     /// Nobody answers.
     pub fn no_daemon(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), exit: 4 }
+        Self { error: error.into(), hint: hint.into(), exit: 4, plan: None }
     }
 
     /// Refused because `--yes` was not said.
     pub fn unconfirmed(what: &str) -> Self {
         Self::refused(what, "to do it, repeat the command with --yes")
+    }
+
+    /// The same, with the plan that came with it.
+    pub fn with_plan(self, plan: Option<api::Plan>) -> Self {
+        Self { plan: plan.map(Box::new), ..self }
+    }
+
+    /// The plan of what was not done, if it came with the answer.
+    pub fn plan(&self) -> Option<&api::Plan> {
+        self.plan.as_deref()
     }
 
     /// The same for a command whose exit code tells a state: no state can be told.
@@ -71,7 +82,7 @@ impl From<api::Error> for Problem {
             ErrorCode::Usage => 2,
             ErrorCode::Refused => 3,
         };
-        Self { error: error.error, hint: error.hint, exit }
+        Self { error: error.error, hint: error.hint, exit, plan: None }
     }
 }
 
@@ -81,6 +92,16 @@ pub struct Output {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// How a change is made.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct How {
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 impl Output {

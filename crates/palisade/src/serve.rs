@@ -2,8 +2,9 @@
 
 use crate::client::socket_or_default;
 use crate::output::Problem;
+use control::api::Error;
 use control::config::{Config, ConfigError, Placement};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What `palisade serve` takes.
 #[derive(Debug, clap::Args)]
@@ -20,17 +21,26 @@ pub struct Arguments {
 
 /// Serves until SIGTERM or SIGINT. `socket` overrules the configuration's.
 pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
-    let mut config = Config::read(&arguments.config).map_err(|error| {
+    let (file, parity) = (arguments.config.clone(), arguments.parity);
+    let read = move || {
+        let mut config = read(&file)?;
+        config.parity = parity.unwrap_or(config.parity);
+        config.socket = socket.clone().or(config.socket).or_else(|| Some(socket_or_default(None)));
+        Ok(config)
+    };
+    Ok(control::server::serve(read()?, read)?)
+}
+
+/// Reads the configuration.
+fn read(file: &Path) -> Result<Config, Error> {
+    Config::read(file).map_err(|error| {
         let hint = match error {
             ConfigError::Read(..) => "name a readable file with --config",
             ConfigError::Parse(..) => {
                 "correct the file; its keys are socket, cores, drives = [\"PATH\", …], \
-                 drive_deadline_ms, drive_wait_ms, parity and parity_check"
+                 drive_deadline_ms, drive_wait_ms, parity, parity_check, confirm and state"
             }
         };
-        Problem::failed(error.to_string(), hint)
-    })?;
-    config.parity = arguments.parity.unwrap_or(config.parity);
-    config.socket = socket.or(config.socket).or_else(|| Some(socket_or_default(None)));
-    Ok(control::server::serve(config)?)
+        Error::failed(error.to_string(), hint)
+    })
 }

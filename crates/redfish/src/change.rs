@@ -4,24 +4,10 @@
 //! name, before anything is done. Links become what `Manager` takes: a drive's path, an array's
 //! UUID, a volume's name in its array. A link is always `{"@odata.id": URI}`.
 //!
-//! Bodies (`?`: may be left out):
-//!
-//! - `POST StoragePools`: `Name`, `SupportedRAIDTypes`? (one; else `Oem.Palisade.Level`),
-//!   `CapacitySources[0].ProvidingDrives.Members` (links to drives), `Oem.Palisade`: `Level`?,
-//!   `StripSizeBytes`? (65536), `BlockSizeBytes`?, `Overwrite`? (links to drives).
-//! - Actions of a pool: `Stop`; `Assemble`: `StartDegraded`?, `AcceptLoss`?; `FailDrive`: `Drive`
-//!   (a link) or `Slot`; `ReplaceDrive`: `Slot`, `With` (a link), `Overwrite`? (links); `Scrub`:
-//!   `Mode`? (`Check`, `Repair`), `TrustData`?
-//! - `POST Volumes`: `Name`, `CapacityBytes`, `CapacitySources[0].ProvidingPools.Members` (one
-//!   link). Or `Name`, `RAIDType`, `CapacityBytes`? (all), `Links.Drives` (links),
-//!   `StripSizeBytes`?, `Oem.Palisade`: `Level`?, `Overwrite`?
-//! - `PATCH` of a volume: `CapacityBytes`, `Oem.Palisade.Shrink`?; its action `CheckConsistency`.
-//! - `POST Connections`: `VolumeInfo[0].Volume` (a link), `Oem.Palisade`: `Listeners`; for NVMe
-//!   also `Hosts`?, `AnyHost`?, `Subsystem`?, `Advertise`?
-//! - `Wipe` of a drive: `Overwrite`?; `FindDrives`: `Paths`? (texts).
-//! - `Verify` of the audit log: nothing.
-//! - `DELETE` of a pool, a volume and a connection, and the actions of a job: nothing.
+//! [`bodies`] is the table of what each takes. `DELETE` of a pool, a volume and a connection, and
+//! the actions of a job, take nothing.
 
+pub mod bodies;
 mod access;
 mod create;
 mod links;
@@ -37,13 +23,10 @@ use crate::view::{self, Error, View};
 use node::{Fields, Node};
 use tree::Tree;
 
-/// So many paths can be looked for at once.
-const MOST_PATHS: usize = 4096;
-
 /// A change, with all links resolved. Arrays are UUIDs, drives paths, volumes names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Creates an array; with `dry_run` only says what would be done.
+    /// Creates an array.
     CreateArray(view::CreateArray),
     /// Deletes an array.
     DeleteArray {
@@ -135,6 +118,59 @@ pub enum Change {
     VerifyLog,
 }
 
+impl Change {
+    /// Whether data may be destroyed by it, as far as the view tells: a drive that may be
+    /// overwritten may hold nothing.
+    pub fn may_destroy(&self, view: &View) -> bool {
+        match self {
+            Self::DeleteArray { .. } | Self::DeleteVolume { .. } | Self::Wipe(_) => true,
+            Self::CreateArray(array) | Self::CreateVolumeOnDrives { array, .. } => {
+                !array.overwrite.is_empty()
+            }
+            Self::ReplaceDrive { request, .. } => !request.overwrite.is_empty(),
+            Self::Assemble { request, .. } => request.accept_loss,
+            Self::ResizeVolume { array, volume, request } => {
+                let known = view.array(array).map(|array| array.volumes.as_slice());
+                let mut volumes = known.unwrap_or_default().iter();
+                let now = volumes.find(|own| own.name == *volume).map(|own| own.size_bytes);
+                now.is_some_and(|now| request.size_bytes < now)
+            }
+            Self::Stop { .. }
+            | Self::FailDrive { .. }
+            | Self::Scrub { .. }
+            | Self::CreateVolume(_)
+            | Self::CreateExport(_)
+            | Self::DeleteExport { .. }
+            | Self::Job { .. }
+            | Self::FindDrives { .. }
+            | Self::VerifyLog => false,
+        }
+    }
+
+    /// The UUID of the array that it changes; none if that is not there yet, or none.
+    pub fn array(&self) -> Option<&str> {
+        match self {
+            Self::DeleteArray { array }
+            | Self::Stop { array }
+            | Self::Assemble { array, .. }
+            | Self::FailDrive { array, .. }
+            | Self::ReplaceDrive { array, .. }
+            | Self::Scrub { array, .. }
+            | Self::ResizeVolume { array, .. }
+            | Self::DeleteVolume { array, .. } => Some(array),
+            Self::CreateVolume(request) => Some(&request.array),
+            Self::CreateExport(request) => Some(&request.array),
+            Self::DeleteExport { id } => id.rsplit_once(':').map(|(array, _)| array),
+            Self::CreateArray(_)
+            | Self::CreateVolumeOnDrives { .. }
+            | Self::Job { .. }
+            | Self::Wipe(_)
+            | Self::FindDrives { .. }
+            | Self::VerifyLog => None,
+        }
+    }
+}
+
 /// What can be done to background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobAction {
@@ -150,19 +186,13 @@ pub enum JobAction {
 const READ_ONLY: [&str; 7] =
     ["Id", "Name", "RAIDType", "BlockSizeBytes", "CapacitySources", "Identifiers", "Status"];
 
-/// Reads what a request wants. With `plan_only` an array is only planned.
+/// Reads what a request wants.
 ///
 /// # Errors
 ///
 /// 404 if the URI names nothing, 405 if there is no such change, 400 if the body is wrong, 409 if
 /// a job has ended.
-pub fn parse(
-    view: &View,
-    found: &Match,
-    method: Method,
-    body: &[u8],
-    plan_only: bool,
-) -> Result<Change, Refusal> {
+pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<Change, Refusal> {
     if found.route.privilege(method).is_none() {
         return Err(Refusal::not_allowed());
     }
@@ -176,7 +206,7 @@ pub fn parse(
         return Ok(Change::Access(change));
     }
     match (method, found.route.resource) {
-        (Method::Post, Resource::Pools) => create::array(view, fields, plan_only),
+        (Method::Post, Resource::Pools) => create::array(view, fields),
         (Method::Post, Resource::Volumes) => create::volume(view, fields),
         (Method::Post, Resource::Connections) => create::export(view, found, fields),
         (Method::Post, Resource::FindDrives) => find_drives(fields),
@@ -248,8 +278,7 @@ fn last(found: &Match) -> &str {
 
 /// There is nothing at the URI of the request: of an action, at that of its resource.
 fn nothing(found: &Match) -> Refusal {
-    let uri = found.uri();
-    Refusal::not_found(uri.split_once("/Actions/").map_or(uri.as_str(), |(owner, _)| owner))
+    Refusal::not_found(&found.subject())
 }
 
 fn pool(
@@ -330,14 +359,12 @@ fn volume(
             if fields.is_empty() {
                 return Err(Refusal::base(&Base::EMPTY_JSON, &[]));
             }
-            let mut oem = fields.oem()?;
-            let shrink = oem.flag("Shrink")?;
-            oem.end()?;
+            fields.oem()?.end()?;
             if let Some(node) = READ_ONLY.iter().find_map(|name| fields.take(name)) {
                 return Err(node.read_only());
             }
             let size_bytes = fields.need("CapacityBytes")?.whole(1, u64::MAX)?;
-            let request = view::ResizeVolume { size_bytes, shrink };
+            let request = view::ResizeVolume { size_bytes, shrink: false };
             Change::ResizeVolume { array, volume, request }
         }
         _ => {
@@ -357,7 +384,7 @@ fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Re
 }
 
 fn find_drives(mut fields: Fields<'_>) -> Result<Change, Refusal> {
-    let paths = fields.texts("Paths", MOST_PATHS)?;
+    let paths = fields.texts("Paths", bodies::MOST_PATHS)?;
     fields.end()?;
     Ok(Change::FindDrives { paths })
 }

@@ -97,7 +97,7 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
     Job { id: id.into(), array: "aaaa-1".into(), task, began: 0, ended }
 }
 
-fn view() -> View {
+pub(crate) fn view() -> View {
     View {
         status: Status {
             arrays: vec![array("tank", "aaaa-1"), array("twin", "bbbb-2"), array("twin", "cccc-3")],
@@ -111,7 +111,7 @@ fn view() -> View {
 
 fn ask(method: Method, uri: &str, body: &str) -> Result<Change, Refusal> {
     let found = routes::find(uri).unwrap_or_else(|| panic!("no route of {uri}"));
-    parse(&view(), &found, method, body.as_bytes(), false)
+    parse(&view(), &found, method, body.as_bytes())
 }
 
 fn post(uri: &str, body: &Value) -> Result<Change, Refusal> {
@@ -170,13 +170,8 @@ fn a_pool_is_an_array() {
         strip_bytes: 131_072,
         block_bytes: Some(512),
         overwrite: vec!["/dev/a".into()],
-        dry_run: false,
     };
-    assert_eq!(post("StoragePools", &pool_body()), Ok(Change::CreateArray(wanted.clone())));
-    let found = routes::find(&format!("{STORAGE}/StoragePools")).unwrap();
-    let body = pool_body().to_string();
-    let planned = parse(&view(), &found, Method::Post, body.as_bytes(), true);
-    assert_eq!(planned, Ok(Change::CreateArray(CreateArray { dry_run: true, ..wanted })));
+    assert_eq!(post("StoragePools", &pool_body()), Ok(Change::CreateArray(wanted)));
 }
 
 #[test]
@@ -295,7 +290,7 @@ fn what_is_not_json_is_malformed() {
         refused(ask(Method::Post, &uri, body), "UnrecognizedRequestBody", "");
     }
     let found = routes::find(&uri).unwrap();
-    refused(parse(&view(), &found, Method::Post, &[0xff, 0xfe], false), "MalformedJSON", "");
+    refused(parse(&view(), &found, Method::Post, &[0xff, 0xfe]), "MalformedJSON", "");
     let long = format!("{{\"{}\":1}}", "x".repeat(300));
     refused(ask(Method::Post, &uri, &long), "MalformedJSON", "");
 }
@@ -373,8 +368,8 @@ fn volumes_are_created_in_an_array_or_on_drives() {
 fn a_volume_changes_its_size_is_checked_and_deleted() {
     let uri = format!("{STORAGE}/Volumes/volume-of-aaaa-1");
     let (array, volume) = (|| "aaaa-1".to_owned(), || "db".to_owned());
-    let body = r#"{"@odata.etag":"x","CapacityBytes":8192,"Oem":{"Palisade":{"Shrink":true}}}"#;
-    let request = ResizeVolume { size_bytes: 8192, shrink: true };
+    let body = r#"{"@odata.etag":"x","CapacityBytes":8192,"Oem":{"Palisade":{}}}"#;
+    let request = ResizeVolume { size_bytes: 8192, shrink: false };
     let wanted = Change::ResizeVolume { array: array(), volume: volume(), request };
     assert_eq!(ask(Method::Patch, &uri, body), Ok(wanted));
     let wanted = Change::DeleteVolume { array: array(), volume: volume() };
@@ -388,6 +383,44 @@ fn a_volume_changes_its_size_is_checked_and_deleted() {
     refused(ask(Method::Patch, &uri, r#"{"Color":"x"}"#), "PropertyMissing", "#/CapacityBytes");
     let extra = r#"{"CapacityBytes":1,"Color":"x"}"#;
     refused(ask(Method::Patch, &uri, extra), "PropertyUnknown", "#/Color");
+    // Nobody shrinks a volume by a word in the body.
+    let word = r#"{"CapacityBytes":1,"Oem":{"Palisade":{"Shrink":true}}}"#;
+    refused(ask(Method::Patch, &uri, word), "PropertyUnknown", "#/Oem/Palisade/Shrink");
+}
+
+#[test]
+fn what_may_destroy_data_is_known() {
+    let view = view();
+    let (array, volume) = ("aaaa-1".to_owned(), "db".to_owned());
+    let now = view.array(&array).expect("it is there").volumes[0].size_bytes;
+    let resize = |size_bytes| Change::ResizeVolume {
+        array: array.clone(),
+        volume: volume.clone(),
+        request: ResizeVolume { size_bytes, shrink: false },
+    };
+    let assemble = |accept_loss| Change::Assemble {
+        array: array.clone(),
+        request: AssembleArray { start_degraded: true, accept_loss },
+    };
+    for (change, may) in [
+        (resize(now - 1), true),
+        (resize(now), false),
+        (resize(now + 1), false),
+        (assemble(true), true),
+        (assemble(false), false),
+        (Change::DeleteArray { array: array.clone() }, true),
+        (Change::DeleteVolume { array: array.clone(), volume: volume.clone() }, true),
+        (Change::Stop { array: array.clone() }, false),
+        (Change::DeleteExport { id: "aaaa-1:1".into() }, false),
+    ] {
+        assert_eq!(change.may_destroy(&view), may, "{change:?}");
+        assert_eq!(change.array(), Some("aaaa-1"), "{change:?}");
+    }
+    let made = post("StoragePools", &pool_body()).expect("it is one");
+    assert!(made.may_destroy(&view) && made.array().is_none());
+    let mut body = pool_body();
+    body["Oem"]["Palisade"]["Overwrite"] = json!([]);
+    assert!(!post("StoragePools", &body).expect("it is one").may_destroy(&view));
 }
 
 fn connections(fabric: &str, body: &Value) -> Result<Change, Refusal> {
@@ -491,11 +524,33 @@ fn whatever_is_cut_or_mangled_is_refused_or_taken() {
     let whole = pool_body().to_string().into_bytes();
     for at in 0..whole.len() {
         let cut = &whole[..at];
-        assert!(parse(&view(), &found, Method::Post, cut, false).is_err());
+        assert!(parse(&view(), &found, Method::Post, cut).is_err());
         for with in [b'"', b'{', b'[', b'}', b',', 0, 0xff, b'9'] {
             let mut mangled = whole.clone();
             mangled[at] = with;
-            let _ = parse(&view(), &found, Method::Post, &mangled, false);
+            let _ = parse(&view(), &found, Method::Post, &mangled);
         }
     }
+}
+
+#[test]
+fn changes_have_words_for_the_audit_log() {
+    let view = view();
+    let said = |change: Result<Change, Refusal>| change.expect("read").words(&view);
+    let pool = |id: &str, action: &str, body: &Value| {
+        said(post(&format!("StoragePools/{id}/Actions/Oem/PalisadeStoragePool.{action}"), body))
+    };
+    assert_eq!(pool("aaaa-1", "Stop", &json!({})), "stop array tank (aaaa-1)");
+    assert_eq!(
+        pool("bbbb-2", "Assemble", &json!({"AcceptLoss": true})),
+        "assemble array twin (bbbb-2), accept loss"
+    );
+    let body = json!({"Slot": 1, "With": drive_link("b"), "Overwrite": [drive_link("b")]});
+    let words = pool("aaaa-1", "ReplaceDrive", &body);
+    assert!(words.starts_with("replace slot 1 of array tank (aaaa-1) with"), "{words}");
+    assert!(words.contains("/dev/b, overwrite"), "{words}");
+    let cancel = Change::Job { id: "j1".into(), action: JobAction::Cancel };
+    assert!(cancel.words(&view).starts_with("cancel task "), "{}", cancel.words(&view));
+    assert!(cancel.is_noted());
+    assert!(!Change::VerifyLog.is_noted());
 }

@@ -5,6 +5,7 @@
 //! that concerns HTTP, URIs and properties is told by messages of DMTF's `Base` registry, in words
 //! of our own. [`read`] turns a body back into an [`Error`].
 
+use crate::told::Planned;
 use crate::view::{Error, ErrorCode};
 use serde_json::{Value, json};
 
@@ -359,6 +360,25 @@ impl Message {
     }
 }
 
+/// Why a change that destroys data is not done yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unconfirmed {
+    /// It came without a token.
+    NotAsked,
+    /// There is no such token.
+    Unknown,
+    /// Its token was used.
+    Used,
+    /// Its token is too old.
+    Expired,
+    /// Its token was given to somebody else.
+    OtherCaller,
+    /// Its token was given for another request.
+    OtherRequest,
+    /// What it is about is no longer as it was planned.
+    Outdated,
+}
+
 /// Why a request is answered with an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
@@ -366,14 +386,21 @@ pub struct Refusal {
     pub status: u16,
     /// Why: one reason at least.
     pub messages: Vec<Message>,
-    /// After how many seconds the client may try again, where that is of use.
-    pub again: Option<u32>,
+    /// After how many seconds the client may try again, where that is told.
+    pub retry_after: Option<u64>,
+    /// What the body says beside: an object, if anything.
+    pub beside: Option<Value>,
 }
 
 impl Refusal {
     /// For a reason that the `Base` registry has.
     pub fn base(base: &Base, args: &[&str]) -> Self {
-        Self { status: base.status, messages: vec![Message::base(base, args)], again: None }
+        Self {
+            status: base.status,
+            messages: vec![Message::base(base, args)],
+            beside: None,
+            retry_after: None,
+        }
     }
 
     /// With the path of the property that it is about, such as `#/Links/Drives/0`.
@@ -403,8 +430,8 @@ impl Refusal {
 
     /// With how many seconds the client should wait.
     #[must_use]
-    pub const fn after(mut self, seconds: u32) -> Self {
-        self.again = Some(seconds);
+    pub const fn after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
         self
     }
 
@@ -412,7 +439,7 @@ impl Refusal {
     pub fn all(refusals: Vec<Self>) -> Option<Self> {
         let status = refusals.first()?.status;
         let messages = refusals.into_iter().flat_map(|one| one.messages).collect();
-        Some(Self { status, messages, again: None })
+        Some(Self { status, messages, beside: None, retry_after: None })
     }
 
     /// There is nothing at this URI.
@@ -450,7 +477,11 @@ impl Refusal {
             _ => (format!("{BASE}{}", Base::GENERAL.name), Base::GENERAL.text.to_owned()),
         };
         let messages: Vec<Value> = self.messages.iter().map(Message::to_json).collect();
-        json!({ "error": { "code": code, "message": text, INFO: messages } })
+        let mut body = json!({ "error": { "code": code, "message": text, INFO: messages } });
+        if let (Some(body), Some(Value::Object(beside))) = (body.as_object_mut(), &self.beside) {
+            body.extend(beside.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        body
     }
 }
 
@@ -468,7 +499,12 @@ impl From<&Error> for Refusal {
             resolution: error.hint.clone(),
             related: Vec::new(),
         };
-        Self { status: status(error.code), messages: vec![message], again: None }
+        Self {
+            status: status(error.code),
+            messages: vec![message],
+            beside: None,
+            retry_after: None,
+        }
     }
 }
 
@@ -487,7 +523,9 @@ pub fn body(error: &Error) -> Value {
 fn code(id: &str, status: u16) -> ErrorCode {
     match id.strip_prefix(PALISADE) {
         Some("Usage") => ErrorCode::Usage,
-        Some("Refused") => ErrorCode::Refused,
+        Some("Refused" | "ConfirmationRequired" | "ConfirmationNotValid" | "PlanChanged") => {
+            ErrorCode::Refused
+        }
         Some(_) => ErrorCode::Failed,
         None if status == 400 => ErrorCode::Usage,
         None if status == 401 || status == 403 => ErrorCode::Refused,

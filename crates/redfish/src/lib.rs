@@ -7,13 +7,15 @@
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
+//! - [`etag`]: how resources are told apart from what they were.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
 //! - [`schema`]: what describes the resources.
 
 pub mod access;
 pub mod change;
-mod dates;
+pub mod dates;
 pub mod error;
+pub mod etag;
 mod inspected;
 mod log;
 pub mod oem;

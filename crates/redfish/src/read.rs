@@ -76,6 +76,7 @@ pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
         uuid: optional(root, "/UUID").unwrap_or_default(),
         now: moment(manager, "/DateTime")?,
         since: moment(manager, "/LastResetTime")?,
+        confirms: oem::of::<oem::Manager>(manager)?.confirm == oem::ON,
     })
 }
 

@@ -15,8 +15,6 @@ pub struct CreateArray {
     pub block_bytes: Option<u32>,
     /// Drives whose foreign content may be destroyed.
     pub overwrite: Vec<String>,
-    /// Only say what would be done.
-    pub dry_run: bool,
 }
 
 /// A request to start an array that was stopped or could not be started.
@@ -71,7 +69,7 @@ pub struct CreateVolume {
 pub struct ResizeVolume {
     /// The new size.
     pub size_bytes: u64,
-    /// Give up what is behind a new size that is less.
+    /// Give up what is behind a new size that is less: no request says that by itself.
     pub shrink: bool,
 }
 

@@ -136,14 +136,23 @@ impl Match {
         self.ids.get(number).map_or("", String::as_str)
     }
 
-    /// The URI that was matched.
+    /// The URI, with its identifiers.
     pub fn uri(&self) -> String {
         let mut ids = self.ids.iter();
         let part = |part: &str| match part.starts_with('{') {
-            true => ids.next().map_or_else(String::new, |id| encoded(id)),
+            true => ids.next().map(|id| encoded(id)).unwrap_or_default(),
             false => part.to_owned(),
         };
         self.route.uri.split('/').map(part).collect::<Vec<_>>().join("/")
+    }
+
+    /// The URI of what a request is about: of an action, that of what it acts on.
+    pub fn subject(&self) -> String {
+        let mut uri = self.uri();
+        if let Some(at) = uri.find("/Actions/") {
+            uri.truncate(at);
+        }
+        uri
     }
 }
 
@@ -393,6 +402,11 @@ pub fn find(path: &str) -> Option<Match> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let segments: Vec<String> = path.split('/').map(decoded).collect::<Option<_>>()?;
     ROUTES.iter().find_map(|route| Some(Match { route, ids: identifiers(route.uri, &segments)? }))
+}
+
+/// The row of a resource.
+pub fn of(resource: Resource) -> Option<&'static Route> {
+    ROUTES.iter().find(|route| route.resource == resource)
 }
 
 /// What stands where the URI has braces, if it matches.

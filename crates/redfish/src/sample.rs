@@ -92,6 +92,7 @@ pub fn view(seed: u64) -> View {
             uuid: random.uuid(),
             now: random.moment(),
             since: random.moment(),
+            confirms: random.chance(),
         },
         status: Status {
             version: "0.1.0".to_owned(),
@@ -114,7 +115,7 @@ pub fn view(seed: u64) -> View {
         },
         drives,
         jobs,
-        log: Default::default(),
+        log: log(random).into(),
         access: Arc::new(access(random)),
     }
 }
@@ -133,6 +134,31 @@ fn access(random: &mut Random) -> Access {
         from: random.pick(&["10.0.0.1", "fe80::1", "socket"]).to_owned(),
     });
     Access { accounts, sessions, session_seconds: SESSION_SECONDS_USUAL }
+}
+
+fn log(random: &mut Random) -> Log {
+    let first = 1 + random.below(1000);
+    let entries = random.several(4, |random, at| {
+        Entry {
+            number: first + at,
+            time: random.moment(),
+            who: random.text(),
+            from: random.pick(&["socket", "", "192.0.2.1"]).to_owned(),
+            request: random.text(),
+            what: random.text(),
+            result: random.pick(&[
+                Ending::Intent,
+                Ending::Ok,
+                Ending::Refused,
+                Ending::Failed,
+                Ending::NotKnown,
+            ]),
+            message: random.maybe(|_| "Palisade.1.0.Failed".to_owned()),
+            of: random.maybe(Random::number),
+        }
+        .into()
+    });
+    Log { entries: entries.into(), most: 4096, is_kept: random.chance() }
 }
 
 fn parity(random: &mut Random) -> Parity {

@@ -22,8 +22,6 @@ use serde_json::{Value, json};
 use shape::Shape;
 use std::collections::BTreeSet;
 
-pub use actions::{ACTIONS, Action, Parameter, Takes};
-
 /// The namespace of elements that wrap CSDL.
 const EDMX: &str = "http://docs.oasis-open.org/odata/ns/edmx";
 

@@ -144,6 +144,8 @@ pub struct Server {
     pub now: u64,
     /// When the daemon was started, in seconds since 1970.
     pub since: u64,
+    /// Whether changes that destroy data need the token of their plan.
+    pub confirms: bool,
 }
 
 /// A drive, and how it is named.
@@ -566,12 +568,28 @@ pub struct ArrayList {
     pub arrays: Vec<Array>,
 }
 
-/// What making an array would do.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+/// What a change would do.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Always true.
     pub dry_run: bool,
-    /// The array's name.
+    /// The array that would be made, if one would.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    pub array: Option<PlannedArray>,
+    /// The drives that it is about.
+    pub drives: Vec<PlannedDrive>,
+    /// What would be done, in order; a line each.
+    #[serde(default)]
+    pub steps: Vec<String>,
+    /// What would be lost; a line each. Empty if it destroys nothing.
+    #[serde(default)]
+    pub lost: Vec<String>,
+}
+
+/// An array that would be made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlannedArray {
+    /// Its name.
     pub name: String,
     /// Its level.
     pub level: String,
@@ -581,21 +599,23 @@ pub struct Plan {
     pub block_bytes: u32,
     /// Usable bytes it would have.
     pub size_bytes: u64,
-    /// The drives it would take.
-    pub drives: Vec<PlannedDrive>,
 }
 
-/// A drive that an array would take.
+/// A drive that a change is about.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlannedDrive {
     /// Its slot.
-    pub slot: u16,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub slot: Option<u16>,
     /// Its path.
     pub path: String,
     /// Its serial number.
     pub serial: String,
     /// Its size.
     pub bytes: u64,
+    /// What is on it.
+    #[serde(default)]
+    pub content: Option<String>,
     /// What is on it and would be destroyed.
     pub destroys: Option<String>,
     /// True when the request would be refused because of it.

@@ -33,7 +33,10 @@ pub struct Plan {
 }
 
 /// What people may call arrays and volumes.
-pub(super) fn check_name(name: &str) -> Result<(), ManageError> {
+///
+/// # Errors
+/// It is none of these.
+pub fn check_name(name: &str) -> Result<(), ManageError> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
         return Err(ManageError::BadName(name.to_owned()));

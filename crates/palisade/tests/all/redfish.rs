@@ -2,6 +2,7 @@
 
 use crate::common::place::{Daemon, Place};
 use crate::common::{LIMIT, until};
+use crate::confirm::agreed;
 use redfish::routes::{self, Method, ROUTES};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,16 +12,16 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
-const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
+pub const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
+pub const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
 const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
 
 /// What the daemon answered.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub struct Answer {
+    pub status: u16,
     headers: BTreeMap<String, String>,
-    body: String,
+    pub body: String,
 }
 
 impl Answer {
@@ -37,7 +38,7 @@ impl Answer {
         Some(Self { status, headers: lines.filter_map(header).collect(), body: body.to_owned() })
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
@@ -46,7 +47,7 @@ impl Answer {
     }
 
     /// The name of the first message of an error, without its registry.
-    fn message(&self) -> String {
+    pub fn message(&self) -> String {
         let json = self.json();
         let id = json["error"]["@Message.ExtendedInfo"][0]["MessageId"].as_str().expect("an id");
         id.rsplit('.').next().expect("a name").to_owned()
@@ -75,7 +76,7 @@ fn rest(stream: &mut UnixStream) -> Vec<u8> {
 }
 
 /// What these bytes are answered.
-fn send(place: &Place, bytes: &[u8]) -> Option<Answer> {
+pub fn send(place: &Place, bytes: &[u8]) -> Option<Answer> {
     let mut stream = connect(place);
     // It may have closed already.
     let _ = stream.write_all(bytes);
@@ -83,7 +84,7 @@ fn send(place: &Place, bytes: &[u8]) -> Option<Answer> {
 }
 
 /// A request as it is sent.
-fn request(method: &str, uri: &str, body: &str) -> String {
+pub fn request(method: &str, uri: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "{method} {uri} HTTP/1.1\r\nhost: palisade\r\nconnection: close\r\n\
@@ -91,12 +92,12 @@ fn request(method: &str, uri: &str, body: &str) -> String {
     )
 }
 
-fn ask(place: &Place, method: &str, uri: &str, body: &Value) -> Answer {
+pub fn ask(place: &Place, method: &str, uri: &str, body: &Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     send(place, request(method, uri, &body).as_bytes()).expect("an answer")
 }
 
-fn get(place: &Place, uri: &str) -> Value {
+pub fn get(place: &Place, uri: &str) -> Value {
     let answer = ask(place, "GET", uri, &Value::Null);
     assert_eq!(answer.status, 200, "{uri}: {answer:?}");
     answer.json()
@@ -119,7 +120,7 @@ fn links(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 /// The URI of the drive at a path.
-fn drive_uri(place: &Place, path: &str) -> String {
+pub fn drive_uri(place: &Place, path: &str) -> String {
     let find = "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";
     let found = ask(place, "POST", find, &json!({ "Paths": [path] }));
     assert_eq!(found.status, 200, "{found:?}");
@@ -127,7 +128,7 @@ fn drive_uri(place: &Place, path: &str) -> String {
 }
 
 /// A request for an array on these drives.
-fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
+pub fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
     let link = |path: &String| json!({ "@odata.id": drive_uri(place, path) });
     let own: Vec<Value> = drives.iter().map(link).collect();
     json!({
@@ -304,8 +305,11 @@ fn arrays_volumes_and_exports_come_and_go() {
     let volume = volume.header("location").to_owned();
     let grown = ask(&place, "PATCH", &volume, &json!({ "CapacityBytes": 8 << 20 }));
     assert_eq!((grown.status, &grown.json()["CapacityBytes"]), (200, &json!(8 << 20)));
-    let shrunk = ask(&place, "PATCH", &volume, &json!({ "CapacityBytes": 4 << 20 }));
-    assert_eq!((shrunk.status, shrunk.message().as_str()), (403, "Refused"), "{shrunk:?}");
+    let less = json!({ "CapacityBytes": 4 << 20 });
+    let shrunk = ask(&place, "PATCH", &volume, &less);
+    assert_eq!((shrunk.status, shrunk.message().as_str()), (403, "ConfirmationRequired"));
+    let shrunk = agreed(&place, "PATCH", &volume, &less);
+    assert_eq!((shrunk.status, &shrunk.json()["CapacityBytes"]), (200, &json!(4 << 20)));
 
     let body = json!({
         "VolumeInfo": [{ "Volume": { "@odata.id": volume } }],
@@ -317,8 +321,10 @@ fn arrays_volumes_and_exports_come_and_go() {
     // A volume that is exported stays.
     let kept = ask(&place, "DELETE", &volume, &Value::Null);
     assert_eq!((kept.status, kept.message().as_str()), (403, "Refused"), "{kept:?}");
-    for uri in [export.header("location"), &volume] {
-        assert_eq!(ask(&place, "DELETE", uri, &Value::Null).status, 204, "{uri}");
+    let export = export.header("location");
+    assert_eq!(ask(&place, "DELETE", export, &Value::Null).status, 204, "{export}");
+    assert_eq!(agreed(&place, "DELETE", &volume, &Value::Null).status, 204, "{volume}");
+    for uri in [export, &volume] {
         assert_eq!(ask(&place, "GET", uri, &Value::Null).status, 404, "{uri}");
     }
 
@@ -338,7 +344,7 @@ fn arrays_volumes_and_exports_come_and_go() {
     assert_eq!(get(&place, &uri)["Status"]["State"], "StandbyOffline");
     act("Assemble", json!({}));
     assert_eq!(get(&place, &uri)["Status"]["State"], "Enabled");
-    assert!([200, 204].contains(&ask(&place, "DELETE", &uri, &Value::Null).status));
+    assert!([200, 204].contains(&agreed(&place, "DELETE", &uri, &Value::Null).status));
     assert_eq!(get(&place, POOLS)["Members@odata.count"], 0);
     assert_eq!(get(&place, DRIVES)["Members@odata.count"], 4);
     daemon.stop();
@@ -481,5 +487,76 @@ fn a_client_beyond_the_limit_is_told_so() {
         (answer.status == 200).then_some(())
     });
     drop(all);
+    daemon.stop();
+}
+
+#[test]
+fn a_change_of_what_is_no_longer_so_is_refused() {
+    let mut place = Place::new("redfish: ETags", 16);
+    let drives = place.drives(3);
+    let daemon = Daemon::start(&place, 1);
+    let made = ask(&place, "POST", POOLS, &pool(&place, "tank", "RAID5", &drives));
+    let pool = made.header("location").to_owned();
+    assert_eq!(made.header("etag"), made.json()["@odata.etag"].as_str().expect("an ETag"));
+    let source = json!([{ "ProvidingPools": { "Members": [{ "@odata.id": pool }] } }]);
+    let body = json!({ "Name": "db", "CapacityBytes": 4 << 20, "CapacitySources": source });
+    let made = ask(&place, "POST", VOLUMES, &body);
+    let (volume, first) = (made.header("location").to_owned(), made.header("etag").to_owned());
+    assert!(first.starts_with("W/\""), "{made:?}");
+
+    let with = |method: &str, uri: &str, header: &str, body: &Value| {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let text = request(method, uri, &body).replacen("\r\n", &format!("\r\n{header}\r\n"), 1);
+        send(&place, text.as_bytes()).expect("an answer")
+    };
+    let known = with("GET", &volume, &format!("If-None-Match: \"x\", {first}"), &Value::Null);
+    assert_eq!((known.status, known.header("etag"), &*known.body), (304, &*first, ""));
+    let head = with("HEAD", &volume, "x: y", &Value::Null);
+    assert_eq!((head.status, head.header("etag"), &*head.body), (200, &*first, ""));
+    assert!(head.header("content-length").parse::<usize>().is_ok_and(|length| length > 100));
+    let query = ask(&place, "GET", &format!("{VOLUMES}?$expand=."), &Value::Null);
+    assert_eq!(
+        (query.header("etag"), &query.json()["Members"][0]["@odata.etag"]),
+        ("", &json!(first))
+    );
+
+    // Two read it; one changes it.
+    let grow = |tag: &str, bytes: u64| {
+        with("PATCH", &volume, &format!("If-Match: {tag}"), &json!({ "CapacityBytes": bytes }))
+    };
+    let grown = grow(&first, 8 << 20);
+    let second = grown.header("etag").to_owned();
+    assert_eq!((grown.status, grown.json()["@odata.etag"] == second), (200, true), "{grown:?}");
+    assert_ne!(first, second);
+    let late = grow(&first, 12 << 20);
+    assert_eq!((late.status, late.message().as_str()), (412, "PreconditionFailed"), "{late:?}");
+    assert_eq!(get(&place, &volume)["CapacityBytes"], 8 << 20);
+    assert_eq!(grow("\"unended", 12 << 20).message(), "HeaderInvalid");
+    let gone = with("DELETE", &volume, &format!("If-Match: {first}"), &Value::Null);
+    assert_eq!(gone.status, 412, "{gone:?}");
+
+    // Of several that come at once one is the first.
+    let (grow, second) = (&grow, &second);
+    let told: Vec<u16> = thread::scope(|scope| {
+        let asks = (0..8).map(|more| scope.spawn(move || grow(second, (12 + more) << 20).status));
+        asks.collect::<Vec<_>>().into_iter().map(|one| one.join().expect("asked")).collect()
+    });
+    assert_eq!(told.iter().filter(|status| **status == 200).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|status| **status == 412).count(), 7, "{told:?}");
+
+    // What an action and a new volume are held against is the array and the collection.
+    let scrub = format!("{pool}/Actions/Oem/PalisadeStoragePool.Scrub");
+    let stale = with("POST", &scrub, &format!("If-Match: {first}"), &json!({}));
+    assert_eq!(stale.status, 412, "{stale:?}");
+    let tag = get(&place, VOLUMES)["@odata.etag"].as_str().expect("an ETag").to_owned();
+    let more = json!({ "Name": "log", "CapacityBytes": 4 << 20, "CapacitySources": source });
+    let made = with("POST", VOLUMES, &format!("If-Match: {tag}"), &more);
+    assert_eq!(made.status, 201, "{made:?}");
+    let third = json!({ "Name": "wal", "CapacityBytes": 4 << 20, "CapacitySources": source });
+    assert_eq!(with("POST", VOLUMES, &format!("If-Match: {tag}"), &third).status, 412);
+    assert_eq!(with("DELETE", made.header("location"), "If-Match: *", &Value::Null).status, 204);
+    assert_eq!(with("DELETE", "/redfish/v1/Chassis", "If-Match: *", &Value::Null).status, 405);
+    let nothing = with("DELETE", &format!("{VOLUMES}/x"), "If-Match: \"a\"", &Value::Null);
+    assert_eq!(nothing.status, 404, "{nothing:?}");
     daemon.stop();
 }

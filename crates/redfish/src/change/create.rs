@@ -1,5 +1,6 @@
 //! Bodies of what is created: arrays, volumes, exports.
 
+use super::bodies::{MOST_DRIVES, MOST_NAMES};
 use super::node::{Fields, Node};
 use super::{Change, links, nothing};
 use crate::error::Refusal;
@@ -8,12 +9,6 @@ use crate::view::{self, View};
 
 /// The strip size of an array that names none.
 const STRIP: u32 = 65536;
-
-/// More drives than any array has.
-const MOST_DRIVES: usize = 4096;
-
-/// More listeners, or hosts, than any export has.
-const MOST_NAMES: usize = 4096;
 
 /// Types of RAID (Swordfish, `Volume.RAIDType`), and levels.
 const LEVELS: [(&str, &str); 6] = [
@@ -67,7 +62,7 @@ fn provided<'a>(sources: &Node<'a>, what: &str) -> Result<Node<'a>, Refusal> {
 }
 
 /// `POST StoragePools`.
-pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Change, Refusal> {
+pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let name = fields.need("Name")?.text()?.to_owned();
     let raid = match fields.take("SupportedRAIDTypes") {
         Some(types) => Some(types.only()?),
@@ -91,7 +86,6 @@ pub fn array(view: &View, mut fields: Fields<'_>, plan_only: bool) -> Result<Cha
         strip_bytes,
         block_bytes,
         overwrite,
-        dry_run: plan_only,
     }))
 }
 
@@ -137,15 +131,8 @@ fn volume_on_drives(
     let overwrite = overwrite(view, &mut oem)?;
     oem.end()?;
     fields.end()?;
-    let array = view::CreateArray {
-        name,
-        level,
-        drives,
-        strip_bytes,
-        block_bytes: None,
-        overwrite,
-        dry_run: false,
-    };
+    let array =
+        view::CreateArray { name, level, drives, strip_bytes, block_bytes: None, overwrite };
     Ok(Change::CreateVolumeOnDrives { array, size_bytes })
 }
 

@@ -74,13 +74,11 @@ impl Change {
 
     /// Whether it changes anything: what only looks needs no line in the audit log.
     pub const fn is_noted(&self) -> bool {
-        match self {
-            Self::FindDrives { .. } | Self::VerifyLog => false,
-            // A login is noted with the name of who logs in.
-            Self::Access(AccessChange::LogIn { .. }) => false,
-            Self::CreateArray(array) => !array.dry_run,
-            _ => true,
-        }
+        // A login is noted with the name of who logs in.
+        !matches!(
+            self,
+            Self::FindDrives { .. } | Self::VerifyLog | Self::Access(AccessChange::LogIn { .. })
+        )
     }
 }
 

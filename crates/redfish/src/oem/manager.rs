@@ -5,6 +5,9 @@ use crate::view;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Changes that destroy data need the token of their plan.
+pub const ON: &str = "on";
+
 /// What the daemon tells of itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
@@ -16,6 +19,8 @@ pub struct Manager {
     pub cores: u16,
     /// Whether start-up is over.
     pub ready: bool,
+    /// Whether changes that destroy data need the token of their plan: `on` or `off`.
+    pub confirm: String,
     /// What computes parity.
     pub parity: Parity,
     /// Whether the daemon goes on where memory is short.
@@ -115,8 +120,9 @@ pub struct Parity {
     pub gpu_kept_bytes: u64,
 }
 
-impl From<&view::Status> for Manager {
-    fn from(status: &view::Status) -> Self {
+impl From<&view::View> for Manager {
+    fn from(view: &view::View) -> Self {
+        let status = &view.status;
         let memory = &status.memory;
         let next =
             |next: &view::Next| Next { what: next.what.clone(), action: next.action.clone() };
@@ -124,6 +130,7 @@ impl From<&view::Status> for Manager {
             process_id: status.pid,
             cores: status.cores,
             ready: status.ready,
+            confirm: if view.server.confirms { ON } else { "off" }.to_owned(),
             parity: Parity::from(&status.parity),
             memory: Memory {
                 io_flusher: memory.io_flusher,

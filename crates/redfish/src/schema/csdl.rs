@@ -4,9 +4,11 @@
 //! Each file has two namespaces: one without a version, with the abstract object and the actions,
 //! and one of version 1.0.0 with what the object holds.
 
-use super::actions::{ACTIONS, Action, Parameter, Takes, version_of_actions};
+use super::actions::{self, Action, version_of_actions};
 use super::shape::{Definition, Kind, Property, Shape};
 use super::{EDM, EDMX, standard_uri};
+use crate::change::bodies::{self, Takes};
+use crate::routes::Resource;
 
 /// Writes elements, indented.
 pub struct Xml {
@@ -119,8 +121,8 @@ pub fn file(of: &str, shape: Option<&Shape>) -> String {
         xml.about(&shape.about);
         xml.close();
     }
-    for own in ACTIONS.iter().filter(|action| action.of == of) {
-        action(&mut xml, &space, own);
+    for own in actions::on(of) {
+        action(&mut xml, &space, of, &own);
     }
     xml.close();
     let versioned = format!("{space}.v1_0_0");
@@ -153,16 +155,18 @@ fn references(xml: &mut Xml, of: &str) {
     xml.reference(&standard_uri("RedfishExtensions"), &extensions);
     let resource = [("Resource", None), ("Resource.v1_0_0", None)];
     xml.reference(&standard_uri("Resource"), &resource);
-    if ACTIONS.iter().any(|action| action.of == of) {
+    let own = actions::on(of);
+    if !own.is_empty() {
         let versioned = format!("{of}.{}", version_of_actions(of));
         xml.reference(&standard_uri(of), &[(of, None), (&versioned, None)]);
     }
-    let has_drives = |action: &Action| {
-        let takes_drives =
-            |own: &Parameter| matches!(own.takes, Takes::Drive | Takes::Drives) && of != "Drive";
-        action.of == of && action.parameters.iter().any(takes_drives)
+    let mut parameters = own.iter().flat_map(|action| &action.parameters);
+    let is_drive = |takes: &Takes| *takes == Takes::Link(Resource::Drive);
+    let has_drives = |own: &bodies::Property| match own.takes {
+        Takes::List(of, ..) => is_drive(of),
+        other => is_drive(&other),
     };
-    if ACTIONS.iter().any(has_drives) {
+    if of != "Drive" && parameters.any(has_drives) {
         xml.reference(&standard_uri("Drive"), &[("Drive", None)]);
     }
 }
@@ -221,19 +225,26 @@ fn enumeration<T: AsRef<str>>(xml: &mut Xml, name: &str, about: &str, words: &[(
     xml.close();
 }
 
-fn action(xml: &mut Xml, space: &str, own: &Action) {
+/// What a parameter takes, as CSDL names it.
+fn kind(takes: &Takes, space: &str) -> String {
+    match *takes {
+        Takes::Text => "Edm.String".to_owned(),
+        Takes::Whole(..) => "Edm.Int64".to_owned(),
+        Takes::Truth => "Edm.Boolean".to_owned(),
+        Takes::Word(name, _) => format!("{space}.{name}"),
+        Takes::Link(Resource::Drive) => "Drive.Drive".to_owned(),
+        Takes::Link(_) | Takes::Object(_) => "Resource.Item".to_owned(),
+        Takes::List(of, ..) => format!("Collection({})", kind(of, space)),
+    }
+}
+
+fn action(xml: &mut Xml, space: &str, of: &str, own: &Action) {
     xml.open("Action", &[("Name", own.name), ("IsBound", "true")]);
     xml.about(own.about);
-    let bound = format!("{}.{}.OemActions", own.of, version_of_actions(own.of));
-    xml.element("Parameter", &[("Name", own.of), ("Type", &bound)]);
-    for parameter in own.parameters {
-        let kind = match parameter.takes {
-            Takes::Plain(kind) => kind.to_owned(),
-            Takes::Texts => "Collection(Edm.String)".to_owned(),
-            Takes::Drive => "Drive.Drive".to_owned(),
-            Takes::Drives => "Collection(Drive.Drive)".to_owned(),
-            Takes::Word(name, _) => format!("{space}.{name}"),
-        };
+    let bound = format!("{of}.{}.OemActions", version_of_actions(of));
+    xml.element("Parameter", &[("Name", of), ("Type", &bound)]);
+    for parameter in &own.parameters {
+        let kind = kind(&parameter.takes, space);
         let (name, kind) = (("Name", parameter.name), ("Type", kind.as_str()));
         match parameter.must {
             true => xml.open("Parameter", &[name, kind, ("Nullable", "false")]),
@@ -243,7 +254,7 @@ fn action(xml: &mut Xml, space: &str, own: &Action) {
         xml.close();
     }
     xml.close();
-    for parameter in own.parameters {
+    for parameter in &own.parameters {
         if let Takes::Word(name, words) = parameter.takes {
             enumeration(xml, name, parameter.about, words);
         }

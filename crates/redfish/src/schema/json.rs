@@ -1,7 +1,8 @@
 //! JSON Schemas of our own objects and actions (DSP0266, "JSON Schema").
 
-use super::actions::{ACTIONS, Action, Parameter, Takes};
+use super::actions::{self, Action};
 use super::shape::{Definition, Kind, Property, Shape};
+use crate::change::bodies::{self, Takes};
 use serde_json::{Map, Value, json};
 
 /// Annotations that any object may have.
@@ -32,9 +33,9 @@ pub fn file(of: &str, uri: &str, shape: Option<&Shape>) -> Value {
         }
         insert(&mut top, "$ref", json!(format!("#/definitions/{of}")));
     }
-    for own in ACTIONS.iter().filter(|action| action.of == of) {
-        definitions.insert(own.name.to_owned(), action(own));
-        for parameter in own.parameters {
+    for own in actions::on(of) {
+        definitions.insert(own.name.to_owned(), action(&own));
+        for parameter in &own.parameters {
             if let Takes::Word(name, words) = parameter.takes {
                 definitions.insert(name.to_owned(), enumeration(parameter.about, words));
             }
@@ -141,14 +142,21 @@ fn action(own: &Action) -> Value {
     })
 }
 
-fn parameter(own: &Parameter) -> Value {
-    let mut schema = match own.takes {
-        Takes::Plain(kind) => value(&Kind::Plain(kind), false),
-        Takes::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        Takes::Drive => json!({"$ref": LINK}),
-        Takes::Drives => json!({"type": "array", "items": {"$ref": LINK}}),
+/// The schema of what a parameter takes.
+fn taken(takes: &Takes) -> Value {
+    match *takes {
+        Takes::Text => value(&Kind::Plain("Edm.String"), false),
+        Takes::Whole(..) => value(&Kind::Plain("Edm.Int64"), false),
+        Takes::Truth => value(&Kind::Plain("Edm.Boolean"), false),
         Takes::Word(name, _) => json!({"$ref": format!("#/definitions/{name}")}),
-    };
+        Takes::Link(_) => json!({"$ref": LINK}),
+        Takes::Object(_) => json!({"type": "object"}),
+        Takes::List(of, ..) => json!({"type": "array", "items": taken(of)}),
+    }
+}
+
+fn parameter(own: &bodies::Property) -> Value {
+    let mut schema = taken(&own.takes);
     insert(&mut schema, "description", json!(own.about));
     insert(&mut schema, "longDescription", json!(own.about));
     if own.must {

@@ -111,7 +111,7 @@ pub(super) fn manager(view: &View) -> Value {
             "ManagerForChassis": [link(uri::CHASSIS)],
             "ManagerForFabrics": links(super::fabrics::ALL.map(uri::fabric)),
         },
-        "Oem": oem::wrapped(&oem::Manager::from(status)),
+        "Oem": oem::wrapped(&oem::Manager::from(view)),
     });
     super::put_named(&mut manager, "ServiceEntryPointUUID", &server.uuid);
     super::put_named(&mut manager, "ServiceIdentification", &server.name);

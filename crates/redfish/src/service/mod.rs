@@ -6,7 +6,8 @@
 //! Invariant: nobody is asked. A resource that refers to another refers to one that is there in
 //! the same view.
 
-use crate::routes::{Match, Resource};
+use crate::etag;
+use crate::routes::{self, Match, Resource};
 use crate::schema;
 use crate::view::View;
 use serde_json::{Value, json};
@@ -22,8 +23,19 @@ mod root;
 pub mod uri;
 mod volumes;
 
-/// The resource, if there is one. Texts other than JSON are not among them.
+/// The resource, if there is one, with its ETag. Texts other than JSON are not among them.
 pub fn render(view: &View, found: &Match) -> Option<Value> {
+    let mut resource = rendered(view, found)?;
+    etag::put(&mut resource);
+    Some(resource)
+}
+
+/// The resource that a request is about: what its URI leads to, or for an action what it acts on.
+pub fn subject(view: &View, found: &Match) -> Option<Value> {
+    render(view, &routes::find(&found.subject())?)
+}
+
+fn rendered(view: &View, found: &Match) -> Option<Value> {
     use Resource as R;
     let id = found.id(0);
     match found.route.resource {

@@ -1,0 +1,84 @@
+//! Plans of what is there now: the view is renewed, and drives that would be overwritten are looked
+//! at, before [`crate::plan`] makes a plan of them.
+
+use crate::api::{self, Error};
+use crate::claims::Taken;
+use crate::manager::Manager;
+use crate::plan::{Looked, Planned, Seen, plan};
+use crate::probe;
+use redfish::change::Change;
+use units::Uuid;
+
+impl Manager {
+    /// What a change would do now. Nothing is done.
+    pub(crate) async fn plan(&self, change: &Change) -> Result<Planned, Error> {
+        let looked = match change {
+            Change::CreateArray(request) | Change::CreateVolumeOnDrives { array: request, .. } => {
+                self.look_for_array(request).await?
+            }
+            Change::ReplaceDrive { array, request } => {
+                self.look_for_replacement(array, request).await?
+            }
+            Change::Wipe(request) => self.look_before_wipe(request).await?,
+            _ => Looked::default(),
+        };
+        self.renew().await;
+        plan(&self.view(), change, looked)
+    }
+
+    /// What tells a drive that was just looked at, and what it holds, from all others.
+    pub(crate) fn seen(&self, taken: &Taken) -> Seen {
+        let drive = taken.plan.clone();
+        let inventory = self.inventory();
+        let known = inventory.at(&drive.path);
+        let record = known.and_then(|known| known.content.record.as_ref()).map(|record| {
+            let (array, own) = (record.array, record.this_drive);
+            format!("{array} {own} {} {}", record.epoch.counter, record.sequence)
+        });
+        let id = known.and_then(|known| known.id().cloned());
+        let real = known.map(|known| known.real().to_owned());
+        let (path, serial, bytes) = (&drive.path, &drive.serial, drive.bytes);
+        let content = &drive.content;
+        let identity = format!("{path} {real:?} {id:?} {serial} {bytes} {content:?} {record:?}");
+        Seen { drive, identity }
+    }
+
+    async fn look_for_replacement(
+        &self,
+        array: &str,
+        request: &api::ReplaceDrive,
+    ) -> Result<Looked, Error> {
+        let own: Option<Uuid> = array.parse().ok();
+        let look = |taken: &[Taken]| {
+            let mut drives: Vec<Seen> = taken.iter().map(|taken| self.seen(taken)).collect();
+            for Seen { drive, .. } in &mut drives {
+                drive.slot = Some(request.slot);
+                let recorded = self.inventory().at(&drive.path).and_then(|known| known.recorded());
+                if own.is_some() && recorded == own {
+                    // What it held the array has elsewhere.
+                    (drive.destroys, drive.refused) = (None, false);
+                }
+            }
+            Ok(Looked { array: None, drives })
+        };
+        let with = [request.with.clone()];
+        self.inspect_drives(&with, &request.overwrite, look).await
+    }
+
+    async fn look_before_wipe(&self, request: &api::WipeDrive) -> Result<Looked, Error> {
+        let look = |taken: &[Taken]| {
+            let mut drives: Vec<Seen> = taken.iter().map(|taken| self.seen(taken)).collect();
+            for Seen { drive, .. } in &mut drives {
+                (drive.slot, drive.refused) = (None, false);
+                let content = self.inventory().at(&drive.path).map(|known| known.content.clone());
+                let foreign = content.unwrap_or_default().foreign();
+                if let Some(what) = foreign.filter(|_| !request.overwrite) {
+                    return Err(probe::wipes_foreign(&drive.path, &what));
+                }
+            }
+            Ok(Looked { array: None, drives })
+        };
+        let path = [request.path.clone()];
+        self.inspect_drives(&path, &[], look).await
+    }
+}

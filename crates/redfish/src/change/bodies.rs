@@ -1,0 +1,433 @@
+//! The table of bodies: what each POST and PATCH takes. The parser reads bodies by hand; tests hold
+//! it against this table, row by row.
+//!
+//! OpenAPI's request bodies are made of it, and the resources that describe actions (`ActionInfo`),
+//! and the actions in our own schemas.
+//!
+//! Invariant: a method that takes one of several forms of body has a row for each.
+
+use crate::change::action_name;
+use crate::routes::{Method, Resource};
+
+/// What a property takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Takes {
+    /// A text.
+    Text,
+    /// A word of an enumeration: its name, and its words with what they mean.
+    Word(&'static str, &'static [(&'static str, &'static str)]),
+    /// A whole number within these.
+    Whole(u64, u64),
+    /// A yes or no.
+    Truth,
+    /// A link to a resource of this kind.
+    Link(Resource),
+    /// A list: of what, and of so many at least and at most.
+    List(&'static Takes, usize, usize),
+    /// An object with these properties and no others.
+    Object(&'static [Property]),
+}
+
+/// A property of a body, or a parameter of an action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Property {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: Takes,
+    /// Whether it must be given.
+    pub must: bool,
+    /// What it means.
+    pub about: &'static str,
+}
+
+/// A form of body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Body {
+    /// The method.
+    pub method: Method,
+    /// What it is sent to.
+    pub resource: Resource,
+    /// The form's name, where there is more than one: of exports that of the fabric.
+    pub form: &'static str,
+    /// What the request does.
+    pub about: &'static str,
+    /// What it takes.
+    pub properties: &'static [Property],
+}
+
+/// So many paths can be looked for at once.
+pub(super) const MOST_PATHS: usize = 4096;
+
+/// More drives than any array has.
+pub(super) const MOST_DRIVES: usize = 4096;
+
+/// More listeners, or hosts, than any export has.
+pub(super) const MOST_NAMES: usize = 4096;
+
+const SLOT: Takes = Takes::Whole(0, 65_535);
+const BYTES: Takes = Takes::Whole(1, u64::MAX);
+const DRIVE: Takes = Takes::Link(Resource::Drive);
+const OVERWRITTEN: Takes = Takes::List(&DRIVE, 0, MOST_DRIVES);
+const NAMES: Takes = Takes::List(&Takes::Text, 0, MOST_NAMES);
+
+const RAID: Takes = Takes::Word(
+    "RAIDType",
+    &[
+        ("RAID0", "Strips without redundancy."),
+        ("RAID1", "Copies on all drives."),
+        ("RAID5", "One strip of parity in each stripe."),
+        ("RAID6", "Two strips of parity in each stripe."),
+        ("RAID10", "Strips, each on two drives."),
+        ("None", "Drives one after another."),
+    ],
+);
+
+const LEVEL: Takes = Takes::Word(
+    "Level",
+    &[
+        ("0", "Strips without redundancy."),
+        ("1", "Copies on all drives."),
+        ("5", "One strip of parity in each stripe."),
+        ("6", "Two strips of parity in each stripe."),
+        ("10", "Strips, each on two drives."),
+        ("jbod", "Drives one after another."),
+    ],
+);
+
+const fn may(name: &'static str, takes: Takes, about: &'static str) -> Property {
+    Property { name, takes, must: false, about }
+}
+
+const fn must(name: &'static str, takes: Takes, about: &'static str) -> Property {
+    Property { name, takes, must: true, about }
+}
+
+const NAME: Property = must("Name", Takes::Text, "The name.");
+const ABOUT_OEM: &str = "What Redfish lacks.";
+const ABOUT_OVERWRITE: &str = "Drives whose foreign content may be destroyed.";
+const ABOUT_LEVEL: &str = "The level, in the product's own word.";
+const OVERWRITE: Property = may("Overwrite", OVERWRITTEN, ABOUT_OVERWRITE);
+
+const STRIP: Property = may(
+    "StripSizeBytes",
+    Takes::Whole(0, u32::MAX as u64),
+    "The size of a strip; 65536 if absent.",
+);
+
+const BLOCK: Property = may(
+    "BlockSizeBytes",
+    Takes::Whole(1, u32::MAX as u64),
+    "The size of a block; that of the drives if absent.",
+);
+
+const ON_DRIVES: Property = must(
+    "CapacitySources",
+    Takes::List(
+        &Takes::Object(&[must(
+            "ProvidingDrives",
+            Takes::Object(&[must(
+                "Members",
+                Takes::List(&DRIVE, 1, MOST_DRIVES),
+                "The drives, by slot.",
+            )]),
+            "What the array is made of.",
+        )]),
+        1,
+        1,
+    ),
+    "What the array is made of.",
+);
+
+const IN_POOL: Property = must(
+    "CapacitySources",
+    Takes::List(
+        &Takes::Object(&[must(
+            "ProvidingPools",
+            Takes::Object(&[must(
+                "Members",
+                Takes::List(&Takes::Link(Resource::Pool), 1, 1),
+                "The array.",
+            )]),
+            "Where the volume lies.",
+        )]),
+        1,
+        1,
+    ),
+    "Where the volume lies.",
+);
+
+const EXPORTED: Property = must(
+    "VolumeInfo",
+    Takes::List(
+        &Takes::Object(&[must("Volume", Takes::Link(Resource::Volume), "The volume.")]),
+        1,
+        1,
+    ),
+    "What is exported.",
+);
+
+const CONNECTION_TYPE: Property = may(
+    "ConnectionType",
+    Takes::Word("ConnectionType", &[("Storage", "A connection to a volume.")]),
+    "The kind of connection.",
+);
+
+const fn body(
+    method: Method,
+    resource: Resource,
+    form: &'static str,
+    about: &'static str,
+    properties: &'static [Property],
+) -> Body {
+    Body { method, resource, form, about, properties }
+}
+
+const fn act(resource: Resource, about: &'static str, properties: &'static [Property]) -> Body {
+    body(Method::Post, resource, "", about, properties)
+}
+
+const FAIL: &str = "Takes a drive out of service. Either Drive or Slot must be given.";
+
+/// All of them, in the order of the routes.
+pub const BODIES: &[Body] = &[
+    act(
+        Resource::FindDrives,
+        "Looks for drives that the configuration names, and at further paths.",
+        &[may("Paths", Takes::List(&Takes::Text, 0, MOST_PATHS), "Further paths to look at.")],
+    ),
+    body(
+        Method::Post,
+        Resource::Pools,
+        "RAID type",
+        "Creates an array.",
+        &[
+            NAME,
+            must("SupportedRAIDTypes", Takes::List(&RAID, 1, 1), "The level, as Swordfish has it."),
+            ON_DRIVES,
+            may(
+                "Oem",
+                Takes::Object(&[may(
+                    "Palisade",
+                    Takes::Object(&[may("Level", LEVEL, ABOUT_LEVEL), STRIP, BLOCK, OVERWRITE]),
+                    ABOUT_OEM,
+                )]),
+                ABOUT_OEM,
+            ),
+        ],
+    ),
+    body(
+        Method::Post,
+        Resource::Pools,
+        "level",
+        "Creates an array.",
+        &[
+            NAME,
+            ON_DRIVES,
+            must(
+                "Oem",
+                Takes::Object(&[must(
+                    "Palisade",
+                    Takes::Object(&[must("Level", LEVEL, ABOUT_LEVEL), STRIP, BLOCK, OVERWRITE]),
+                    ABOUT_OEM,
+                )]),
+                ABOUT_OEM,
+            ),
+        ],
+    ),
+    act(Resource::Stop, "Stops the array. Its drives keep what they hold.", &[]),
+    act(
+        Resource::Assemble,
+        "Starts an array that was stopped or could not be started.",
+        &[
+            may(
+                "StartDegraded",
+                Takes::Truth,
+                "Start though drives are missing that no record says failed.",
+            ),
+            may(
+                "AcceptLoss",
+                Takes::Truth,
+                "Start though blocks written at a crash may be wrong, or newest records are gone.",
+            ),
+        ],
+    ),
+    body(Method::Post, Resource::FailDrive, "drive", FAIL, &[must("Drive", DRIVE, "The drive.")]),
+    body(
+        Method::Post,
+        Resource::FailDrive,
+        "slot",
+        FAIL,
+        &[must("Slot", SLOT, "The drive's slot, from 0.")],
+    ),
+    act(
+        Resource::ReplaceDrive,
+        "Puts another drive in a slot, and rebuilds it.",
+        &[
+            must("Slot", SLOT, "The slot, from 0."),
+            must("With", DRIVE, "The new drive."),
+            OVERWRITE,
+        ],
+    ),
+    act(
+        Resource::Scrub,
+        "Compares redundancy with the data.",
+        &[
+            may(
+                "Mode",
+                Takes::Word(
+                    "ScrubMode",
+                    &[
+                        ("Check", "Wrong strips are only counted."),
+                        ("Repair", "Strips that are known to be wrong are written anew."),
+                    ],
+                ),
+                "Whether wrong strips are written anew; Check if absent.",
+            ),
+            may(
+                "TrustData",
+                Takes::Truth,
+                "With Repair: where nobody can know what is wrong, write what the data says.",
+            ),
+        ],
+    ),
+    body(
+        Method::Post,
+        Resource::Volumes,
+        "in an array",
+        "Creates a volume in an array.",
+        &[NAME, must("CapacityBytes", BYTES, "The volume's size."), IN_POOL],
+    ),
+    body(
+        Method::Post,
+        Resource::Volumes,
+        "on drives",
+        "Creates an array, and a volume of the same name in it.",
+        &[
+            NAME,
+            must("RAIDType", RAID, "The level, as Swordfish has it."),
+            may("CapacityBytes", BYTES, "The volume's size; all that the array has if absent."),
+            may(
+                "StripSizeBytes",
+                Takes::Whole(1, u32::MAX as u64),
+                "The size of a strip; 65536 if absent.",
+            ),
+            must(
+                "Links",
+                Takes::Object(&[must(
+                    "Drives",
+                    Takes::List(&DRIVE, 1, MOST_DRIVES),
+                    "The drives, by slot.",
+                )]),
+                "What the array is made of.",
+            ),
+            may(
+                "Oem",
+                Takes::Object(&[may(
+                    "Palisade",
+                    Takes::Object(&[may("Level", LEVEL, ABOUT_LEVEL), OVERWRITE]),
+                    ABOUT_OEM,
+                )]),
+                ABOUT_OEM,
+            ),
+        ],
+    ),
+    body(
+        Method::Patch,
+        Resource::Volume,
+        "",
+        "Changes a volume's size.",
+        &[must("CapacityBytes", BYTES, "The new size.")],
+    ),
+    act(Resource::CheckConsistency, "Compares the redundancy of the volume's array.", &[]),
+    act(
+        Resource::Wipe,
+        "Erases Palisade's records on the drive.",
+        &[may("Overwrite", Takes::Truth, "Erase also what is foreign there, or not known.")],
+    ),
+    act(
+        Resource::VerifyLog,
+        "Follows the log's chain of hashes through all lines, and tells where it breaks.",
+        &[],
+    ),
+    body(
+        Method::Post,
+        Resource::Connections,
+        "nvme",
+        "Exports a volume over NVMe/TCP.",
+        &[
+            CONNECTION_TYPE,
+            EXPORTED,
+            must(
+                "Oem",
+                Takes::Object(&[must(
+                    "Palisade",
+                    Takes::Object(&[
+                        must(
+                            "Listeners",
+                            Takes::List(&Takes::Text, 1, MOST_NAMES),
+                            "Addresses with ports to listen at.",
+                        ),
+                        may("Hosts", NAMES, "Qualified names of the hosts that may connect."),
+                        may("AnyHost", Takes::Truth, "Whether any host may connect."),
+                        may("Subsystem", Takes::Text, "The subsystem's qualified name."),
+                        may("Advertise", NAMES, "Addresses with ports that discovery tells."),
+                    ]),
+                    ABOUT_OEM,
+                )]),
+                ABOUT_OEM,
+            ),
+        ],
+    ),
+    body(
+        Method::Post,
+        Resource::Connections,
+        "nbd",
+        "Exports a volume over NBD.",
+        &[
+            CONNECTION_TYPE,
+            EXPORTED,
+            must(
+                "Oem",
+                Takes::Object(&[must(
+                    "Palisade",
+                    Takes::Object(&[must(
+                        "Listeners",
+                        Takes::List(&Takes::Text, 1, 1),
+                        "An address with a port, or `unix:` and a path.",
+                    )]),
+                    ABOUT_OEM,
+                )]),
+                ABOUT_OEM,
+            ),
+        ],
+    ),
+    act(Resource::Suspend, "Lets the job wait.", &[]),
+    act(Resource::Resume, "Lets the job go on.", &[]),
+    act(Resource::Cancel, "Ends the job.", &[]),
+];
+
+/// The forms of body that a method of a resource takes.
+pub fn of(method: Method, resource: Resource) -> impl Iterator<Item = &'static Body> {
+    BODIES.iter().filter(move |body| body.method == method && body.resource == resource)
+}
+
+/// The parameters of an action, by its name as resources have it under `Actions`: of all its forms.
+/// One must be given if every form needs it.
+pub fn parameters(action: &str) -> Vec<Property> {
+    let forms = || BODIES.iter().filter(|body| action_name(body.resource) == Some(action));
+    let mut all: Vec<Property> = Vec::new();
+    for own in forms().flat_map(|body| body.properties) {
+        if all.iter().any(|other| other.name == own.name) {
+            continue;
+        }
+        let is_needed =
+            |body: &Body| body.properties.iter().any(|other| other.name == own.name && other.must);
+        all.push(Property { must: forms().all(is_needed), ..*own });
+    }
+    all
+}
+
+#[cfg(test)]
+#[path = "bodies_tests.rs"]
+mod tests;

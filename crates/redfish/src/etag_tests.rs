@@ -1,0 +1,175 @@
+//! ETags change with what is told, and with nothing else.
+
+use super::*;
+use crate::routes;
+use crate::sample;
+use crate::service::{render, uri};
+use crate::view::View;
+use serde_json::json;
+
+fn tag(view: &View, uri: &str) -> String {
+    let resource = render(view, &routes::find(uri).expect(uri)).expect(uri);
+    read(&resource).expect("has an ETag").to_owned()
+}
+
+/// A view with arrays, volumes and jobs that have not ended.
+fn full() -> View {
+    let is_full = |view: &View| {
+        let arrays = &view.status.arrays;
+        let has_all = |array: &crate::view::Array| {
+            !array.volumes.is_empty() && !array.tasks.is_empty() && !array.slots.is_empty()
+        };
+        arrays.iter().any(has_all)
+    };
+    let mut view = (0..).map(sample::view).find(is_full).expect("one has all");
+    let at = view.status.arrays.iter().position(|array| {
+        !array.volumes.is_empty() && !array.tasks.is_empty() && !array.slots.is_empty()
+    });
+    view.status.arrays.swap(0, at.expect("is there"));
+    view
+}
+
+#[test]
+fn time_progress_and_counters_change_no_etag() {
+    let before = full();
+    let mut after = before.clone();
+    after.server.now += 60;
+    after.status.parity.gpu_bytes += 1;
+    for array in &mut after.status.arrays {
+        array.unclean = !array.unclean;
+        array.crash_safe = array.crash_safe.map(|is_safe| !is_safe);
+        array.tasks.iter_mut().for_each(|task| task.done_bytes /= 2);
+        for slot in &mut array.slots {
+            slot.read_errors += 1;
+            slot.rewritten += 1;
+            slot.timeouts += 1;
+        }
+        if let Some(map) = &mut array.region_map {
+            map.dirty_regions += 1;
+            map.written_bytes += 1;
+        }
+        array.drive_io.iter_mut().for_each(|io| io.reads += 1);
+    }
+    for job in &mut after.jobs {
+        job.task.done_bytes /= 2;
+        job.task.seconds_left = Some(7);
+    }
+    let mut uris = vec![uri::MANAGER.to_owned(), "/redfish/v1/JobService".to_owned()];
+    uris.extend(before.status.arrays.iter().map(|array| uri::pool(&array.uuid)));
+    let volumes = before.status.arrays.iter().flat_map(|array| &array.volumes);
+    uris.extend(volumes.map(|volume| uri::volume(&volume.uuid)));
+    uris.extend(before.jobs.iter().map(|job| uri::job(&job.id)));
+    for uri in uris {
+        assert_eq!(tag(&before, &uri), tag(&after, &uri), "{uri}");
+    }
+}
+
+#[test]
+fn what_matters_changes_the_etag() {
+    let mut before = full();
+    let array = &mut before.status.arrays[0];
+    (array.size_bytes, array.free_bytes) = (1 << 41, 1 << 40);
+    array.slots[0].state = crate::view::SlotState::Failed;
+    let (pool, volume) = (uri::pool(&array.uuid), uri::volume(&array.volumes[0].uuid));
+    type Change = fn(&mut crate::view::Array);
+    let changes: [(Change, &str); 7] = [
+        (|array| array.name.push('x'), &pool),
+        (|array| array.epoch += 1, &pool),
+        (|array| array.free_bytes /= 3, &pool),
+        (|array| array.slots[0].state = crate::view::SlotState::Rebuilding, &pool),
+        (|array| array.slots[0].serial.push('x'), &pool),
+        (|array| array.volumes[0].size_bytes += 1, &volume),
+        (|array| array.volumes[0].name.push('x'), &volume),
+    ];
+    for (number, (change, uri)) in changes.into_iter().enumerate() {
+        let mut after = before.clone();
+        change(&mut after.status.arrays[0]);
+        assert_ne!(tag(&before, uri), tag(&after, uri), "change {number}");
+    }
+    let mut fewer = before.clone();
+    fewer.status.arrays[0].volumes.clear();
+    assert_ne!(tag(&before, uri::VOLUMES), tag(&fewer, uri::VOLUMES), "a collection has one");
+}
+
+#[test]
+fn what_moves_is_a_property_that_there_is() {
+    let mut text = String::new();
+    for file in crate::schema::csdl_files() {
+        text.push_str(&crate::schema::csdl(&file).expect("is a file"));
+    }
+    let standard =
+        [PROPERTY, "DateTime", "EstimatedCompletionTime", "PercentComplete", "PercentageComplete"];
+    for name in MOVING.iter().filter(|name| !standard.contains(name)) {
+        assert!(text.contains(&format!("Property Name=\"{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn no_two_values_are_fed_alike() {
+    let values = [
+        json!({}),
+        json!([]),
+        json!(""),
+        json!(null),
+        json!(0),
+        json!("0"),
+        json!(false),
+        json!(true),
+        json!([[], []]),
+        json!([[[]]]),
+        json!({"a": "b"}),
+        json!({"ab": ""}),
+        json!(["a", "b"]),
+        json!(["ab"]),
+        json!({"a": {"b": 1}}),
+        json!({"a": {}, "b": 1}),
+    ];
+    for (at, one) in values.iter().enumerate() {
+        assert_eq!(of(one), of(&one.clone()));
+        for other in &values[at + 1..] {
+            assert_ne!(of(one), of(other), "{one} and {other}");
+        }
+    }
+    let tag = of(&json!({"A": 1, "DateTime": "x", "B": [{"DoneBytes": 4}]}));
+    assert_eq!(tag, of(&json!({"A": 1, "B": [{}], "@odata.etag": "y"})));
+    assert_eq!((tag.len(), tag.starts_with("W/\"")), (28, true), "{tag}");
+}
+
+fn conditions(if_match: Option<&str>, if_none_match: Option<&str>) -> Conditions {
+    Conditions::read(if_match, if_none_match).expect("can be read")
+}
+
+#[test]
+fn headers_list_etags_in_all_their_forms() {
+    let tag = Some("W/\"a1\"");
+    for hit in ["*", " * ", "W/\"a1\"", "\"a1\"", "a1", "W/a1", "\"x\", W/\"a1\"", "\"a1\" ,\"x\""]
+    {
+        assert_eq!(conditions(Some(hit), None).check(tag), Ok(()), "{hit}");
+        assert_eq!(conditions(None, Some(hit)).is_unchanged(tag), Ok(true), "{hit}");
+        assert_eq!(conditions(None, Some(hit)).check(tag).unwrap_err().status, 412, "{hit}");
+    }
+    for miss in ["\"a\"", "W/\"a12\"", "\"A1\"", "x, y", "\"a,a1\"", "\"W/a1\""] {
+        assert_eq!(conditions(Some(miss), None).check(tag).unwrap_err().status, 412, "{miss}");
+        assert_eq!(conditions(None, Some(miss)).is_unchanged(tag), Ok(false), "{miss}");
+        assert_eq!(conditions(None, Some(miss)).check(tag), Ok(()), "{miss}");
+    }
+    for wrong in ["", " ", ",", "\"a", "a\"", "\"a\" \"b\"", "\"a\",", "W/", "\"\"", "*, \"a\""] {
+        let refusal = Conditions::read(Some(wrong), None).expect_err(wrong);
+        assert_eq!(
+            (refusal.status, &refusal.messages[0].args[..]),
+            (400, &["If-Match".into()][..])
+        );
+        assert_eq!(Conditions::read(None, Some(wrong)).expect_err(wrong).status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn a_request_without_conditions_always_holds() {
+    let none = conditions(None, None);
+    assert!(none.is_empty());
+    assert_eq!((none.check(Some("x")), none.is_unchanged(Some("x"))), (Ok(()), Ok(false)));
+    let some = conditions(Some("\"b\""), None);
+    assert_eq!(some.check(None), Ok(()), "what is not there is told otherwise");
+    assert_eq!(some.is_unchanged(Some("\"a\"")).unwrap_err().status, 412);
+    assert!(!some.is_empty());
+}
