@@ -38,6 +38,7 @@ use kept::{Account, Kept, NoSession};
 use lockout::Lockout;
 use redfish::access::{self, Secret, is_name};
 use redfish::change::{AccountChange, NewAccount};
+use redfish::messages as say;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -107,7 +108,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn busy() -> Error {
-    Error::failed("the daemon has too many passwords to check", "try again in some seconds")
+    Error::new(&say::PASSWORDS_BUSY, &[])
 }
 
 impl Accounts {
@@ -147,11 +148,7 @@ impl Accounts {
     /// Why accounts can't be used, if they can't though there is a state directory.
     pub fn problem(&self) -> Option<Error> {
         let Place::Unreadable(why) = &self.place else { return None };
-        Some(Error::failed(
-            format!("accounts can't be read: {why}"),
-            "nobody can log in; put a good copy of the file there, or remove it, and start the \
-             daemon again",
-        ))
+        Some(Error::new(&say::ACCOUNTS_NOT_READ, &[why]))
     }
 
     /// Whether there is an account, now and from then on.
@@ -246,10 +243,7 @@ impl Accounts {
     pub async fn alter(&self, name: &str, change: AccountChange) -> Result<(), Error> {
         let password = match change.password.clone() {
             Some(password) if self.is_old(name, &password).await? => {
-                return Err(Error::usage(
-                    "the new password is the old one",
-                    "the account has to change its password: choose another",
-                ));
+                return Err(Error::new(&say::SAME_PASSWORD, &[]));
             }
             Some(password) => Some(self.hasher.make(password).await.map_err(|_| busy())?),
             None => None,
@@ -454,17 +448,11 @@ impl From<Error> for NotBegun {
 }
 
 fn no_state() -> Error {
-    Error::failed(
-        "the daemon has no state directory to keep accounts in",
-        "name one with `state = \"DIR\"` in the configuration, and start the daemon again",
-    )
+    Error::new(&say::NO_STATE, &[])
 }
 
 fn not_written(error: &dyn core::fmt::Display) -> Error {
-    Error::failed(
-        format!("accounts can't be written: {error}"),
-        "see to the state directory; nothing was changed",
-    )
+    Error::new(&say::ACCOUNTS_NOT_WRITTEN, &[&error])
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
 //!   holds something by then.
 
-use crate::api::{self, Error};
+use crate::api::{self, Error, NamedDrive, PlannedDrive};
 use crate::audit::Open;
 use crate::caller::{Caller, password_first};
 use crate::confirm::{Asked, LIFE};
@@ -24,6 +24,7 @@ use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
 use redfish::etag::{self, Conditions};
+use redfish::messages as say;
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
@@ -104,7 +105,7 @@ pub async fn carry_out(
             outcome
         }
     });
-    let stopping = || Error::failed("the daemon is stopping", "start it again");
+    let stopping = || Error::new(&say::STOPPING, &[]);
     let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
     let view = manager.view();
     let resource = |uri: &str| {
@@ -283,8 +284,9 @@ async fn confirm_and_act(
 
 /// A drive that held nothing when it was planned is not overwritten if it holds something by now.
 fn keep_to(change: &mut Change, planned: &Planned) {
-    let held = |path: &String| {
-        planned.plan.drives.iter().any(|drive| drive.path == *path && drive.destroys.is_some())
+    let held = |named: &NamedDrive| {
+        let same = |drive: &PlannedDrive| drive.path == named.path && drive.destroys.is_some();
+        planned.plan.drives.iter().any(same)
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {
@@ -347,7 +349,7 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
             Ok(Done::says(&told::Wiped { held }))
         }
         Change::VerifyLog => verify_log(manager).await,
-        Change::Access(_) => Err(Error::usage("this changes nothing of arrays", "")),
+        Change::Access(_) => Err(Error::new(&say::FAILED, &[&"it is no change of arrays"])),
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };

@@ -3,6 +3,7 @@
 use crate::api::Error;
 use ::nvme::nqn::Nqn;
 use format::ExportAddress;
+use redfish::messages as say;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -36,7 +37,7 @@ pub fn parse(text: &str) -> Result<ExportAddress, Error> {
 }
 
 fn wrong(text: &str, what: &str, hint: &str) -> Error {
-    Error::usage(format!("\"{text}\" is not a valid address: {what}"), hint)
+    Error::new(&say::BAD_ADDRESS, &[&text, &what]).advise(hint)
 }
 
 /// Host and port of `ADDR:PORT`, or what is wrong with it.
@@ -85,13 +86,7 @@ pub fn told(text: &str) -> (Option<String>, u16) {
 
 /// A qualified name of NVMe.
 pub fn nqn(text: &str) -> Result<Nqn, Error> {
-    Nqn::new(text).map_err(|why| {
-        Error::usage(
-            format!("\"{text}\" is not a valid NQN: {why}"),
-            "use an NQN such as nqn.2026-11.org.example:name; on Linux the host's is in \
-             /etc/nvme/hostnqn",
-        )
-    })
+    Nqn::new(text).map_err(|why| Error::new(&say::BAD_NQN, &[&text, &why]))
 }
 
 /// What an export's listeners are known by.
@@ -152,10 +147,7 @@ pub async fn listen_unix(path: &str) -> Result<(Bound, ExportAddress), Error> {
 }
 
 fn busy(address: &str, error: &std::io::Error) -> Error {
-    Error::failed(
-        format!("can't listen on {address}: {error}"),
-        "use another address, or stop the program that uses this one",
-    )
+    Error::new(&say::CANNOT_LISTEN, &[&address, &error])
 }
 
 /// Listens on `ADDR:PORT`, which stands for one of `at`; answers with the same and the real port,

@@ -14,8 +14,7 @@ use crate::manager::Manager;
 use crate::peer::Peer;
 use crate::reply::{self, Body, Told};
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LINK};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, LINK};
 use hyper::{Response, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::etag;
@@ -23,12 +22,6 @@ use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{schema, service};
 use std::sync::Arc;
-
-/// The version of OData, asked for and answered (DSP0266, "Headers").
-const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
-
-/// The only one that there is.
-const VERSION: &str = "4.0";
 
 /// Answers a request.
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
@@ -39,8 +32,6 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
         Err(refusal) => (reply::refusal(&refusal), false),
     };
     let headers = response.headers_mut();
-    headers.insert(ODATA_VERSION, HeaderValue::from_static(VERSION));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Some(route) = route {
         reply::put(headers, ALLOW, &route.allow());
         if let Some(schema) = schema_of(route).filter(|_| is_told) {
@@ -61,8 +52,8 @@ async fn told(
         Err(why) => return Err(no_body(*why)),
     };
     let (caller, found, method) = allowed(manager, asked, found).await?;
-    let wanted = asked.headers().get(ODATA_VERSION);
-    if wanted.is_some_and(|wanted| wanted != VERSION) {
+    let wanted = asked.headers().get(&reply::ODATA_VERSION);
+    if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
     }
     let query = asked.uri().query().unwrap_or_default();
@@ -151,11 +142,12 @@ fn check_type(headers: &HeaderMap, body: &Bytes) -> Result<(), Refusal> {
 
 /// Why a request without a whole body is refused.
 fn no_body(why: NoBody) -> Refusal {
-    let refusal = match why {
+    match why {
         NoBody::TooLarge => Refusal::too_large(),
-        NoBody::TooLate | NoBody::Broken => Refusal::base(&Base::UNRECOGNIZED_BODY, &[]),
-    };
-    refusal.with_status(why.status().as_u16())
+        NoBody::TooLate => Refusal::too_slow(),
+        NoBody::Broken => Refusal::base(&Base::UNRECOGNIZED_BODY, &[]),
+        NoBody::NoHost => Refusal::base(&Base::HEADER_MISSING, &["Host"]),
+    }
 }
 
 /// What a GET is answered. What a query puts into it is there for who may have it.

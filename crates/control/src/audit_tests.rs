@@ -3,7 +3,6 @@
 use super::chain::{self, Hash, Line};
 use super::files::{Files, Sink, Sizes, verify};
 use super::*;
-use crate::api::ErrorCode;
 use crate::caller::Role;
 use core::future::Future;
 use proptest::prelude::*;
@@ -235,7 +234,7 @@ fn a_change_that_a_crash_met_is_told_as_not_known() {
         let done = audit.begin(&caller(), "POST /a", "create array a").await;
         done.end(Ok(()));
         let failed = audit.begin(&caller(), "POST /b", "create array b").await;
-        let why = Error { error: "no".into(), hint: "do".into(), code: ErrorCode::Failed };
+        let why = Error::failed("no", "do");
         failed.end(Err(&Refusal::from(why)));
         let open = audit.begin(&caller(), "POST /c", "create array c").await;
         // As a crash leaves it: what is durable, and no end.

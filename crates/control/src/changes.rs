@@ -7,6 +7,7 @@ use crate::api::{self, Error};
 use crate::manager::Manager;
 use core::future::Future;
 use engine::manage::command::TaskAction;
+use redfish::messages as say;
 
 impl Manager {
     async fn change<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
@@ -23,34 +24,34 @@ impl Manager {
     /// Starts an array that does not run.
     pub async fn assemble(
         &self,
-        name: &str,
+        uuid: &str,
         request: api::AssembleArray,
     ) -> Result<api::Array, Error> {
-        self.change(self.assemble_array(name, request)).await
+        self.change(self.assemble_array(uuid, request)).await
     }
 
     /// Stops a running array.
-    pub async fn stop(&self, name: &str) -> Result<(), Error> {
-        self.change(self.stop_array(name)).await
+    pub async fn stop(&self, uuid: &str) -> Result<(), Error> {
+        self.change(self.stop_array(uuid)).await
     }
 
     /// Deletes an array, running or found.
-    pub async fn delete(&self, name: &str) -> Result<api::Deleted, Error> {
-        self.change(self.delete_array(name)).await
+    pub async fn delete(&self, uuid: &str) -> Result<api::Deleted, Error> {
+        self.change(self.delete_array(uuid)).await
     }
 
     /// Takes a drive out of service.
-    pub async fn fail(&self, name: &str, drive: &str) -> Result<api::Array, Error> {
-        self.change(self.fail_drive(name, drive)).await
+    pub async fn fail(&self, uuid: &str, drive: &str) -> Result<api::Array, Error> {
+        self.change(self.fail_drive(uuid, drive)).await
     }
 
     /// Puts another drive in a slot.
     pub async fn replace(
         &self,
-        name: &str,
+        uuid: &str,
         request: &api::ReplaceDrive,
     ) -> Result<api::Array, Error> {
-        self.change(self.replace_drive(name, request)).await
+        self.change(self.replace_drive(uuid, request)).await
     }
 
     /// Has a job's task wait, go on or end; with others of its kind, but for an end.
@@ -59,8 +60,8 @@ impl Manager {
     }
 
     /// Starts a scrub.
-    pub async fn scrub(&self, name: &str, wanted: api::ScrubArray) -> Result<api::Array, Error> {
-        self.change(self.scrub_array(name, wanted)).await
+    pub async fn scrub(&self, uuid: &str, wanted: api::ScrubArray) -> Result<api::Array, Error> {
+        self.change(self.scrub_array(uuid, wanted)).await
     }
 
     /// Makes a volume.
@@ -88,7 +89,7 @@ impl Manager {
         self.change(self.make_export(request)).await
     }
 
-    /// Forgets an export: `ARRAY:NUMBER`.
+    /// Forgets an export: `ARRAY-UUID:NUMBER`.
     pub async fn delete_export(&self, id: &str) -> Result<(), Error> {
         self.change(self.remove_export(id)).await
     }
@@ -108,9 +109,7 @@ impl Manager {
             for path in paths {
                 let known = self.look_for(path).await?;
                 let id = self.inventory().at(&known).and_then(|known| known.id().cloned());
-                ids.push(id.ok_or_else(|| {
-                    Error::failed(format!("{path} is not known any more"), "try again")
-                })?);
+                ids.push(id.ok_or_else(|| Error::new(&say::DRIVE_NOT_KNOWN, &[&path]))?);
             }
             Ok(ids)
         })

@@ -5,29 +5,33 @@
 //!
 //! Invariants
 //! - No drive that holds anything known is taken to be overwritten unless the request names it,
-//!   none that a running array uses, named or not (D11), and none that the configuration does not
-//!   name: it would be missing after the next start.
-//! - Drives are reserved from the check to the engine's answer, so that of two requests for one
-//!   drive the second is refused; those that are erased, until that has ended. One look or check
-//!   has the turn at a time; nothing that may take longer than a look is waited for meanwhile.
+//!   none that a running array uses, named or not (D11), none that the configuration does not
+//!   name: it would be missing after the next start; and none but the one that the request means,
+//!   whatever is at its path by now.
+//! - Drives are reserved from before the look at them to the engine's answer, so that of two
+//!   requests for one drive the second is refused; those that are erased, until that has ended.
+//! - The turn is held by who reserves drives, lets them go or begins looks at those that nobody
+//!   has: for moments. No drive and no path is waited for meanwhile.
 
-use crate::api::{self, Error};
+use crate::api::{self, Error, NamedDrive};
 use crate::convert;
 use crate::failure::CHECK_DRIVE;
 use crate::inventory::{Found, Inventory, Known, Places};
-use crate::look::{self, LookError};
+use crate::look::{self, Look, LookError};
 use crate::manager::Manager;
-use crate::nameplate::{self, Stamp};
+use crate::nameplate::{self, Nameplate, Stamp};
 use crate::names;
 use crate::pattern;
 use crate::plan::holds_foreign;
 use crate::probe;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::MutexGuard;
+use tokio::time::Instant;
 use units::Uuid;
 
 /// How often, and how many times, it is looked whether the engine has closed a drive.
@@ -36,7 +40,7 @@ const CLOSED: (Duration, u32) = (Duration::from_millis(5), 200);
 /// So many lookups of paths are under way at one time, those that hang included.
 const LOOKUPS: usize = 8;
 
-/// The right to look at drives and to reserve them.
+/// The right to reserve drives, and to begin looks at those that nobody has.
 pub struct Turn<'a> {
     _guard: MutexGuard<'a, ()>,
     /// Where running arrays have drives.
@@ -96,21 +100,51 @@ impl Manager {
         look::within(look::LOOK, vec![work]).await.into_iter().next()?
     }
 
-    /// Looks at known drives that nobody has, all at once. Answers with those that can't be.
-    async fn look(&self, _turn: &Turn<'_>, paths: &[String], hold: bool) -> Vec<LookError> {
+    /// Begins looks at known drives that no array has. Answers with those, and with why others can't
+    /// be looked at; where another look is under way, that is as good.
+    fn begin_looks(&self, paths: &[String], claim: bool) -> (Vec<(String, Look)>, Vec<LookError>) {
         let (mut begun, mut problems) = (Vec::new(), Vec::new());
+        let mut inventory = self.inventory();
         for path in paths {
-            match self.inventory().begin(path) {
-                Ok(look) => begun.push((path, look)),
+            match inventory.begin(path, claim) {
+                Ok(Some(look)) => begun.push((path.clone(), look)),
+                Ok(None) => {}
                 Err(problem) => problems.push(problem),
             }
         }
-        let (paths, looks): (Vec<_>, Vec<_>) = begun.into_iter().unzip();
+        (begun, problems)
+    }
+
+    /// Looks at drives, all at once. Answers with those that can't be. With `hold` they stay open.
+    async fn finish_looks(&self, begun: Vec<(String, Look)>, hold: bool) -> Vec<LookError> {
+        let (paths, looks): (Vec<String>, Vec<_>) = begun.into_iter().unzip();
         let work = looks.into_iter().map(|look| move || look.look()).collect();
         let seen = look::within(look::LOOK, work).await;
-        for (path, seen) in paths.into_iter().zip(seen) {
-            problems.extend(self.inventory().finish(path, seen, hold).err());
+        let mut inventory = self.inventory();
+        let finish = |(path, seen): (&String, _)| inventory.finish(path, seen, hold).err();
+        let problems = paths.iter().zip(seen).filter_map(finish).collect();
+        inventory.name(&paths);
+        problems
+    }
+
+    /// Waits until no look at these drives is under way but such as were given up.
+    async fn until_seen(&self, paths: &[String]) {
+        let end = Instant::now() + look::LOOK;
+        while self.inventory().are_looked_at(paths) && Instant::now() < end {
+            tokio::time::sleep(CLOSED.0).await;
         }
+    }
+
+    /// Looks at drives that this request has reserved. Answers with those that can't be.
+    async fn look_at_own(&self, paths: &[String]) -> Vec<LookError> {
+        // One that began before they were reserved.
+        self.until_seen(paths).await;
+        let (begun, mut problems) = self.begin_looks(paths, true);
+        let is_begun = |path: &String| begun.iter().any(|(begun, _)| begun == path);
+        if let Some(hung) = paths.iter().find(|path| !is_begun(path)) {
+            problems.push(LookError::Silent(hung.into()));
+        }
+        problems.extend(self.finish_looks(begun, true).await);
         problems
     }
 
@@ -123,9 +157,12 @@ impl Manager {
 
     /// The same; unless `all` are meant, only at those that may have changed since the last look.
     pub(crate) async fn look_again(&self, all: bool) -> Result<Vec<LookError>, Error> {
+        // Of two that look at all drives the second finds what changed since the first began.
+        let _scanning = self.scanning.lock().await;
         let configured = self.configured().await;
+        let stamps = self.stamps().await;
         let turn = self.turn().await?;
-        let named: Vec<String> = {
+        let due: Vec<String> = {
             let mut inventory = self.inventory();
             let named: Option<Vec<String>> =
                 configured.map(|found| found.iter().map(|f| inventory.add_found(f)).collect());
@@ -136,44 +173,67 @@ impl Manager {
             if let Some(named) = named {
                 inventory.retain(|k| held(k) || named.contains(&k.path));
             }
+            let may_have_changed = |k: &Known| match stamps.get(&k.path) {
+                Some(stamp) => k.is_due(stamp.as_ref()),
+                // Where paths hang, a look would, too.
+                None => false,
+            };
             let idle = |k: &&Known| !k.is_reserved() && !placed(k);
-            inventory.iter().filter(idle).map(|k| k.path.clone()).collect()
+            let due = |k: &&Known| all || may_have_changed(k);
+            inventory.iter().filter(idle).filter(due).map(|k| k.path.clone()).collect()
         };
-        let due = if all { named } else { self.due(named).await };
-        Ok(self.look(&turn, &due, false).await)
+        let (begun, mut problems) = self.begin_looks(&due, false);
+        drop(turn);
+        problems.extend(self.finish_looks(begun, false).await);
+        if all {
+            self.until_seen(&due).await;
+        }
+        Ok(problems)
     }
 
-    /// Those of known drives that may have changed since they were looked at.
-    async fn due(&self, paths: Vec<String>) -> Vec<String> {
+    /// How what is at the paths of all known drives is now; also what the kernel says of it is
+    /// taken. Nothing where that takes too long.
+    async fn stamps(&self) -> BTreeMap<String, Option<Stamp>> {
+        let paths: Vec<String> = self.inventory().iter().map(|known| known.path.clone()).collect();
         let look = move || {
-            let stamp = |path: String| {
-                let stamp = nameplate::stamp(Path::new(nameplate::SYSFS), Path::new(&path));
-                (path, stamp)
-            };
-            paths.into_iter().map(stamp).collect::<Vec<_>>()
+            let (sysfs, mut all) = (Path::new(nameplate::SYSFS), Vec::new());
+            for path in paths {
+                let (plate, stamp) = {
+                    let path = Path::new(&path);
+                    (nameplate::of(sysfs, path), nameplate::stamp(sysfs, path))
+                };
+                all.push((path, plate, stamp));
+            }
+            all
         };
-        let stamped = self.aside(look).await.into_iter().flatten();
-        let inventory = self.inventory();
-        let is_due = |(path, stamp): &(String, Option<Stamp>)| {
-            inventory.at(path).is_some_and(|known| known.is_due(stamp.as_ref()))
+        let found = self.aside(look).await.unwrap_or_default();
+        let mut inventory = self.inventory();
+        let take = |(path, plate, stamp): (String, Option<Nameplate>, _)| {
+            inventory.look_up(&path, plate.as_ref());
+            (path, stamp)
         };
-        stamped.filter(is_due).map(|(path, _)| path).collect()
+        found.into_iter().map(take).collect()
     }
 
     /// Looks at a drive that somebody asks for by its path, if nobody has it and it was never
-    /// looked at; answers with the path that it is known by.
+    /// looked at, or another is there; answers with the path that it is known by.
     pub(crate) async fn look_for(&self, path: &str) -> Result<String, Error> {
-        let known = self.named_drives(core::slice::from_ref(&path.to_owned())).await?;
+        let known = self.known_paths(core::slice::from_ref(&path.to_owned())).await?;
         let known = known.into_iter().next().unwrap_or_default();
         let turn = self.turn().await?;
         let is_new = {
             let mut inventory = self.inventory();
             inventory.ask_for(&known);
-            inventory.at(&known).is_some_and(|known| known.id().is_none())
+            let found = inventory.at(&known);
+            found.is_some_and(|known| known.is_new() && !turn.places.is_taken(known))
         };
         if is_new {
+            let known = core::slice::from_ref(&known);
+            let (begun, _) = self.begin_looks(known, false);
+            drop(turn);
             // What can't be opened is remembered with its problem.
-            let _ = self.look(&turn, std::slice::from_ref(&known), false).await;
+            let _ = self.finish_looks(begun, false).await;
+            self.until_seen(known).await;
         }
         Ok(known)
     }
@@ -198,7 +258,7 @@ impl Manager {
     }
 
     /// The known paths of drives that a request names: as the configuration has them, if it does.
-    async fn named_drives(&self, paths: &[String]) -> Result<Vec<String>, Error> {
+    async fn known_paths(&self, paths: &[String]) -> Result<Vec<String>, Error> {
         let wanted = paths.to_vec();
         let look = move || {
             let found = |path: &String| {
@@ -221,74 +281,82 @@ impl Manager {
         Ok(known)
     }
 
-    /// Opens drives that shall be overwritten, and checks that they may be. `own` is the array
-    /// whose old drives need no further word.
+    /// Reserves drives that shall be overwritten, opens them, and checks that they may be. `own` is
+    /// the array whose old drives need no further word.
     async fn take(
         &self,
-        turn: &Turn<'_>,
-        paths: &[String],
-        overwrite: &[String],
+        drives: &[NamedDrive],
+        overwrite: &[NamedDrive],
         own: Option<Uuid>,
     ) -> Result<Vec<Taken>, Error> {
+        let paths: Vec<String> = drives.iter().map(|drive| drive.path.clone()).collect();
         let mut named: Vec<String> = Vec::new();
-        for (path, known) in paths.iter().zip(self.named_drives(paths).await?) {
+        for (path, known) in paths.iter().zip(self.known_paths(&paths).await?) {
             if named.contains(&known) {
                 return Err(names::named_twice(path));
             }
             named.push(known);
         }
-        for path in &named {
-            check_free(&self.inventory(), path, &turn.places)?;
-        }
-        if let Some(problem) = self.look(turn, &named, true).await.into_iter().next() {
-            self.inventory().settle(&named);
-            return Err(not_opened(&problem));
-        }
-        let taken = describe_taken(&self.inventory(), &named, overwrite, own);
+        self.reserve_free(&named).await?;
+        let problem = self.look_at_own(&named).await.into_iter().next();
+        let taken = match problem {
+            Some(problem) => Err(not_opened(&problem)),
+            None => describe_taken(&self.inventory(), (&named, drives), overwrite, own),
+        };
         if taken.is_err() {
-            self.inventory().settle(&named);
+            self.give_up(&named);
         }
         taken
+    }
+
+    /// Reserves drives that neither a running array nor another request has.
+    async fn reserve_free(&self, paths: &[String]) -> Result<(), Error> {
+        let turn = self.turn().await?;
+        let mut inventory = self.inventory();
+        for path in paths {
+            check_free(&inventory, path, &turn.places)?;
+        }
+        inventory.reserve(paths, true);
+        Ok(())
+    }
+
+    /// Lets drives go that were looked at only.
+    fn give_up(&self, paths: &[String]) {
+        let mut inventory = self.inventory();
+        inventory.reserve(paths, false);
+        inventory.settle(paths);
     }
 
     /// Takes drives for a look only: what `check` makes of them.
     pub(crate) async fn inspect_drives<T>(
         &self,
-        paths: &[String],
-        overwrite: &[String],
+        drives: &[NamedDrive],
+        overwrite: &[NamedDrive],
         check: impl FnOnce(&[Taken]) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let turn = self.turn().await?;
-        let taken = self.take(&turn, paths, overwrite, None).await?;
+        let taken = self.take(drives, overwrite, None).await?;
         let (outcome, paths) = (check(&taken), paths_of(&taken));
         drop(taken);
-        self.inventory().settle(&paths);
+        self.give_up(&paths);
         outcome
     }
 
-    /// Takes drives and reserves them, if `check` has nothing against it. What can't be done is
-    /// said before anything is asked to be overwritten.
+    /// Takes drives and keeps them reserved, if `check` has nothing against it. What can't be done
+    /// is said before anything is asked to be overwritten.
     pub(crate) async fn claim(
         &self,
-        paths: &[String],
-        overwrite: &[String],
+        drives: &[NamedDrive],
+        overwrite: &[NamedDrive],
         own: Option<Uuid>,
         check: impl FnOnce(&[Taken]) -> Result<(), Error>,
     ) -> Result<Vec<Taken>, Error> {
-        let turn = self.turn().await?;
-        let taken = self.take(&turn, paths, overwrite, own).await?;
+        let taken = self.take(drives, overwrite, own).await?;
+        let outcome = check(&taken).and_then(|()| refuse_foreign(&taken));
+        let Err(error) = outcome else { return Ok(taken) };
         let paths = paths_of(&taken);
-        match check(&taken).and_then(|()| refuse_foreign(&taken)) {
-            Ok(()) => {
-                self.inventory().reserve(&paths, true);
-                Ok(taken)
-            }
-            Err(error) => {
-                drop(taken);
-                self.inventory().settle(&paths);
-                Err(error)
-            }
-        }
+        drop(taken);
+        self.give_up(&paths);
+        Err(error)
     }
 
     /// Reserves drives that a running array has, for when it has them no more; refused if another
@@ -304,37 +372,49 @@ impl Manager {
         Ok(())
     }
 
-    /// Lets drives go that this request has reserved, and looks what became of them.
+    /// Lets drives go that this request has reserved, once it was looked what became of them.
     pub(crate) async fn let_go(&self, paths: &[String]) {
         let Ok(turn) = self.turn().await else { return };
-        self.inventory().reserve(paths, false);
-        self.look_after(&turn, paths).await;
+        let (placed, free) = self.parted(&turn, paths);
+        self.inventory().reserve(&placed, false);
+        let being_erased =
+            |path: &String| self.inventory().at(path).is_none_or(|known| known.is_being_erased());
+        let looked: Vec<String> = free.iter().filter(|path| !being_erased(path)).cloned().collect();
+        let (begun, _) = self.begin_looks(&looked, false);
+        drop(turn);
+        // What can't be opened is remembered with its problem.
+        let _ = self.finish_looks(begun, false).await;
+        self.inventory().reserve(&free, false);
+        self.until_closed(&free).await;
     }
 
     /// Looks what became of drives that an array had.
     pub(crate) async fn revisit(&self, paths: &[String]) {
-        if let Ok(turn) = self.turn().await {
-            self.look_after(&turn, paths).await;
-        }
+        let Ok(turn) = self.turn().await else { return };
+        let (_, free) = self.parted(&turn, paths);
+        let reserved =
+            |path: &String| self.inventory().at(path).is_none_or(|known| known.is_reserved());
+        let looked: Vec<String> = free.into_iter().filter(|path| !reserved(path)).collect();
+        let (begun, _) = self.begin_looks(&looked, false);
+        drop(turn);
+        let _ = self.finish_looks(begun, false).await;
+        self.until_seen(&looked).await;
+        self.until_closed(&looked).await;
     }
 
-    /// What was on drives that an array has now is forgotten; others that nobody has are looked
-    /// at, and closed when the engine has closed them.
-    async fn look_after(&self, turn: &Turn<'_>, paths: &[String]) {
-        let free: Vec<String> = {
-            let mut inventory = self.inventory();
-            let (placed, others): (Vec<&String>, Vec<&String>) =
-                paths.iter().partition(|path| turn.places.by_path.contains_key(*path));
-            for path in placed {
-                inventory.forget_content(path);
-            }
-            let reserved = |path: &str| inventory.at(path).is_none_or(|known| known.is_reserved());
-            others.into_iter().filter(|path| !reserved(path)).cloned().collect()
-        };
-        // What can't be opened is remembered with its problem.
-        let _ = self.look(turn, &free, false).await;
+    /// The drives that an array has now, of which is forgotten what was on them; and the others.
+    fn parted(&self, turn: &Turn<'_>, paths: &[String]) -> (Vec<String>, Vec<String>) {
+        let has = |path: &String| turn.places.by_path.contains_key(path);
+        let (placed, free): (Vec<String>, Vec<String>) = paths.iter().cloned().partition(has);
+        let mut inventory = self.inventory();
+        placed.iter().for_each(|path| inventory.forget_content(path));
+        (placed, free)
+    }
+
+    /// Closes drives that nobody has once the engine has closed them.
+    async fn until_closed(&self, paths: &[String]) {
         for _ in 0..CLOSED.1 {
-            if self.inventory().settle(&free) {
+            if self.inventory().settle(paths) {
                 break;
             }
             tokio::time::sleep(CLOSED.0).await;
@@ -377,28 +457,23 @@ impl Manager {
     /// Erases the records of a drive that no running array counts on, what is foreign only if that
     /// is said. Answers with what was on it.
     pub(crate) async fn wipe_drive(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
-        let stranger = || names::has_stranger(&request.path);
-        let turn = self.turn().await?;
-        let path = self.inventory().at(&request.path).map(|known| known.path.clone());
+        let stranger = || names::has_stranger(&request.drive.path);
+        let path = self.inventory().at(&request.drive.path).map(|known| known.path.clone());
         let path = [path.ok_or_else(stranger)?];
-        check_free(&self.inventory(), &path[0], &turn.places)?;
-        if let Some(problem) = self.look(&turn, &path, true).await.into_iter().next() {
-            return Err(not_opened(&problem));
-        }
-        let (drive, held, foreign) = {
-            let inventory = self.inventory();
-            let known = inventory.at(&path[0]);
-            let content = known.map(|known| known.content.clone()).unwrap_or_default();
-            (known.and_then(Known::reference), content.signature.clone(), content.foreign())
+        self.reserve_free(&path).await?;
+        let problem = self.look_at_own(&path).await.into_iter().next();
+        let held = match problem {
+            Some(problem) => Err(not_opened(&problem)),
+            None => may_wipe(&self.inventory(), &path[0], request),
         };
-        if let Some(what) = foreign.filter(|_| !request.overwrite) {
-            drop(drive);
-            self.inventory().settle(&path);
-            return Err(probe::wipes_foreign(&path[0], &what));
-        }
-        self.inventory().reserve(&path, true);
-        drop(turn);
-        let outcome = self.erase_all(drive.into_iter().collect()).await.pop().flatten();
+        let (drive, held) = match held {
+            Ok(held) => held,
+            Err(error) => {
+                self.give_up(&path);
+                return Err(error);
+            }
+        };
+        let outcome = self.erase_all(vec![drive]).await.pop().flatten();
         self.let_go(&path).await;
         self.tell_absent().await;
         match outcome {
@@ -434,6 +509,24 @@ fn configured(patterns: &[String]) -> Vec<Found> {
     paths.map(|path| Found::at(&path)).collect()
 }
 
+/// A drive that may be erased, and what is on it.
+fn may_wipe(
+    inventory: &Inventory,
+    path: &str,
+    request: &api::WipeDrive,
+) -> Result<(DriveRef<SharedDrive>, Option<String>), Error> {
+    let not_open = || no_drive(format!("{path} is not open"));
+    let known = inventory.at(path).ok_or_else(not_open)?;
+    known.is_meant(&request.drive)?;
+    match known.content.foreign().filter(|_| !request.overwrite) {
+        Some(what) => Err(probe::wipes_foreign(path, &what)),
+        None => {
+            let drive = known.reference().ok_or_else(not_open)?;
+            Ok((drive, known.content.signature.clone()))
+        }
+    }
+}
+
 /// What became of an array's records.
 #[derive(Default)]
 pub struct Erased {
@@ -443,17 +536,19 @@ pub struct Erased {
     pub problems: Vec<String>,
 }
 
-/// What taking the drives of these known paths means; they are open.
+/// What taking the drives of these known paths means, which are those that a request names; they
+/// are open.
 fn describe_taken(
     inventory: &Inventory,
-    paths: &[String],
-    overwrite: &[String],
+    (paths, drives): (&[String], &[NamedDrive]),
+    overwrite: &[NamedDrive],
     own: Option<Uuid>,
 ) -> Result<Vec<Taken>, Error> {
     let mut taken: Vec<Taken> = Vec::new();
-    for path in paths {
+    for (path, named) in paths.iter().zip(drives) {
         let not_open = || no_drive(format!("{path} is not open"));
         let known = inventory.at(path).ok_or_else(not_open)?;
+        known.is_meant(named)?;
         let reference = known.reference().ok_or_else(not_open)?;
         let is_own = own.is_some() && known.recorded() == own;
         let foreign = known.content.holds().is_some() && !is_own;
@@ -461,13 +556,11 @@ fn describe_taken(
         let plan = convert::planned(slot, known, &reference.shared, foreign);
         taken.push(Taken { reference, plan });
     }
-    for path in overwrite {
-        let known = inventory.at(path).map(|known| &known.path);
-        match taken.iter_mut().find(|t| known == Some(&t.plan.path)) {
+    for named in overwrite {
+        let at = drives.iter().position(|drive| drive == named);
+        match at.and_then(|at| taken.get_mut(at)) {
             Some(named) => named.plan.refused = false,
-            None => {
-                return Err(names::overwrites_other(path));
-            }
+            None => return Err(names::overwrites_other(&named.path)),
         }
     }
     Ok(taken)

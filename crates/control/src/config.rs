@@ -129,6 +129,11 @@ impl Config {
         Self::parse(&text).map_err(|problem| ConfigError::Parse(path.to_owned(), problem))
     }
 
+    /// Where the daemon listens.
+    pub fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(|| crate::api::DEFAULT_SOCKET.into())
+    }
+
     /// Reads a file's text; the error is one line for people.
     pub fn parse(text: &str) -> Result<Self, String> {
         let config: Self = toml::from_str(text).map_err(|e| mistake(text, &e).to_string())?;

@@ -21,6 +21,7 @@ use engine::mail::Mail;
 use engine::manage::command::{ManageError, Reply, Request};
 use io::{Env, Priority};
 use nvme_target::{PortId, Product};
+use redfish::messages as say;
 use runtime::{Handle, Runtime};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -154,7 +155,7 @@ impl Data {
             let _ = sender.send(answer);
         });
         self.handle.post(MANAGER, Mail::Request(make(reply)));
-        let stopped = |_| Error::failed("the engine stopped", "look at the daemon's messages");
+        let stopped = |_| Error::new(&say::ENGINE_STOPPED, &[]);
         receiver.await.map_err(stopped)
     }
 

@@ -16,6 +16,7 @@ use crate::nvme::{self, VolumeKey};
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
 use nvme_target::{Absent, Export, Hosts, Port, PortId, Refused};
+use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -192,12 +193,7 @@ impl Exports {
             Lookup::Now => lookup::now(text).await,
             Lookup::Aside => self.lookups.find(text),
         };
-        found.map_err(|error| {
-            Error::failed(
-                format!("can't listen on {text}: {error}"),
-                "check that the name server answers, or use an IP address",
-            )
-        })
+        found.map_err(|error| Error::new(&say::ADDRESS_NOT_FOUND, &[&text, &error]))
     }
 
     async fn listen_nbd(
@@ -339,10 +335,7 @@ impl Exports {
     fn add_to_table(&self, name: &str, target: Target, key: &str) -> Result<(), Error> {
         match &self.listening[key].protocol {
             Protocol::Nbd(_, table) if table.add(name, target) => Ok(()),
-            _ => Err(Error::failed(
-                format!("{name} is already exported at {key}"),
-                "list exports with: palisade export list",
-            )),
+            _ => Err(Error::new(&say::EXPORT_NAME_TAKEN, &[&name, &key])),
         }
     }
 
@@ -462,28 +455,16 @@ pub fn check(nvme: &NvmeExport) -> Result<(), Error> {
 fn refused(why: Refused, nvme: &NvmeExport) -> Error {
     let NvmeExport { subsystem, nsid, .. } = nvme;
     match why {
-        Refused::NamespaceTaken => Error::failed(
-            format!("subsystem {subsystem} already has a namespace {nsid}"),
-            "delete that export (palisade export list), or use another --subsystem",
-        ),
-        Refused::NamespaceNumber => Error::failed(
-            format!("subsystem {subsystem} can't have a namespace {nsid}: the number is too high"),
-            "use another --subsystem",
-        ),
-        Refused::DiscoveryName => Error::usage(
-            format!("{subsystem} is the NQN of the discovery service"),
-            "use another --subsystem",
-        ),
+        Refused::NamespaceTaken => Error::new(&say::NAMESPACE_TAKEN, &[subsystem, nsid]),
+        Refused::NamespaceNumber => Error::new(&say::NAMESPACE_NUMBER, &[subsystem, nsid]),
+        Refused::DiscoveryName => Error::new(&say::DISCOVERY_NQN, &[subsystem]),
     }
 }
 
 fn told_otherwise(wanted: &Listener, port: &Port) -> Error {
     let Port { address, service } = port;
     let address = address.as_deref().unwrap_or("its own address");
-    Error::failed(
-        format!("{} is already advertised as {address}, port {service}", wanted.address),
-        "use the same --advertise, or listen on another port",
-    )
+    Error::new(&say::ADVERTISED_OTHERWISE, &[&wanted.address, &address, service])
 }
 
 /// Hands connections to the data cores until it is aborted. Failures are said, but not more

@@ -1,8 +1,8 @@
 //! The drives that the daemon knows: those that its configuration names.
 //!
-//! Purpose: a drive is opened exclusively before anything is read from it (D8). It stays open
-//! while it holds a record, a request has it or an array uses it; what is free or foreign is
-//! closed again, so that others can use it. States of a drive: unusable (can't be opened, or does
+//! Purpose: a drive is claimed before anything is believed that is read from it (D8). It stays open
+//! while it holds a record, a request has it or an array uses it; what is free or foreign is only
+//! read, and closed again, so that others can use it. States of a drive: unusable (can't be opened, or does
 //! not answer; tried again at the next look) → free, foreign or found (by its content) → reserved
 //! (a request is about to use it, or what one asked to be erased still is) → in use (a running
 //! array's slot counts on it) → looked at anew when let go, or failed (that array excluded it; not
@@ -10,15 +10,18 @@
 //! only when it is the last.
 //!
 //! Invariants
-//! - Looks are taken one batch after the other, and no drive is reserved meanwhile: who calls
-//!   [`Inventory::begin`], [`Inventory::finish`] or [`Inventory::reserve`] to reserve has the turn.
+//! - One look at a drive is under way at a time. What it saw counts for nothing if the drive was
+//!   reserved since it began.
+//! - Who calls [`Inventory::reserve`] to reserve has the turn.
 //! - What was on a drive before an array took it is forgotten then.
-//! - A drive gets its id at the end of the first look at it, and keeps it as long as its path leads
-//!   to the same drive: whatever takes it, and whatever else is learnt of it.
+//! - A drive gets its id behind the first look at it, and keeps it as long as its path leads to no
+//!   other drive: whatever takes it, whatever else is learnt of it, and while it is not there or
+//!   the kernel says nothing of it. If it is found elsewhere it takes its id along.
 
-use crate::api;
-use crate::look::{Identity, Look, LookError, Seen, absolute, canonical};
+use crate::api::{self, Error, NamedDrive};
+use crate::look::{Identity, Look, LookError, Opened, Seen, absolute, canonical};
 use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
+use crate::names;
 use crate::probe::Content;
 use drives::SharedDrive;
 use engine::manage::command::DriveRef;
@@ -105,6 +108,10 @@ pub struct Known {
     plate: Option<Nameplate>,
     /// Names it in URIs; `None` before the first look at it.
     id: Option<String>,
+    /// Nothing, or another drive, was at its path when that was last looked up.
+    is_away: bool,
+    /// The kernel said all that is known of it when it was last looked at.
+    is_confirmed: bool,
     /// How it was when it was last looked at.
     stamp: Option<Stamp>,
     /// When somebody last asked for it by its path.
@@ -117,10 +124,14 @@ pub struct Known {
     pub content: Content,
     /// A request that is under way has it.
     reserved: bool,
+    /// How often a request took it.
+    takes: u64,
     /// Alive while it is being erased, also for a request that gave up waiting.
     erasing: Weak<()>,
     /// Alive while it is being looked at.
     looking: Weak<()>,
+    /// The look that is under way, or was last, was given up.
+    is_silent: bool,
 }
 
 impl Known {
@@ -133,7 +144,63 @@ impl Known {
 
     /// Whether a request has it, or has had it erased and that is not over.
     pub fn is_reserved(&self) -> bool {
-        self.reserved || self.erasing.strong_count() > 0
+        self.reserved || self.is_being_erased()
+    }
+
+    /// Whether a look at it is under way that was not given up.
+    fn is_looked_at(&self) -> bool {
+        self.looking.strong_count() > 0 && !self.is_silent
+    }
+
+    /// Whether it is to be looked at for somebody who asks for its path: for the first time, or as
+    /// another drive is there.
+    pub fn is_new(&self) -> bool {
+        self.id.is_none() || self.is_away
+    }
+
+    /// Whether it is the drive that a request means, by the last look at it.
+    ///
+    /// # Errors
+    /// It is another, or nobody knows.
+    pub fn is_meant(&self, named: &NamedDrive) -> Result<(), Error> {
+        let serial = self.about.as_ref().map_or("", |about| about.serial.as_str());
+        let is_other = !named.serial.is_empty() && named.serial != serial;
+        if is_other || self.id.as_ref() != Some(&named.id) {
+            return Err(names::another_drive(&self.path));
+        }
+        if !self.is_confirmed {
+            return Err(names::unsure_drive(&self.path));
+        }
+        Ok(())
+    }
+
+    /// Whether its path leads elsewhere, by what the kernel says of what is there.
+    fn look_up(&mut self, now: Option<&Nameplate>) {
+        let is_other = |now| self.plate.as_ref().is_some_and(|known| known.is_other(now));
+        self.is_away = now.is_none_or(is_other);
+    }
+
+    /// Takes what the kernel says of what is at the path; whether that is another drive.
+    fn take_plate(&mut self, plate: Option<Nameplate>, identity: Option<Identity>) -> bool {
+        let Some(now) = plate else {
+            (self.is_away, self.is_confirmed) = (true, false);
+            return false;
+        };
+        let node = |of: Option<Identity>| of.map(|(dev, ino, rdev, _)| (dev, ino, rdev));
+        let is_moved = self.identity.is_some() && node(self.identity) != node(identity);
+        // What comes to a path where nothing was is what nobody knew there.
+        let is_first = self.plate.is_none() && self.is_away;
+        let before = self.plate.take().unwrap_or_else(|| now.clone());
+        let is_confirmed = before.is_confirmed_by(&now);
+        let is_other = is_first || before.is_other(&now) || is_moved && !is_confirmed;
+        (self.is_away, self.is_confirmed) = (false, is_confirmed || is_other);
+        self.plate = Some(if is_other { now } else { now.over(before) });
+        is_other
+    }
+
+    /// Whether something that was asked to be erased still is.
+    pub fn is_being_erased(&self) -> bool {
+        self.erasing.strong_count() > 0
     }
 
     /// The path without symbolic links, when it was opened.
@@ -216,9 +283,28 @@ impl Inventory {
         }
     }
 
-    /// Gives a drive its id, unless it has one.
-    fn name(&mut self, path: &str) {
-        let Some(known) = self.at(path).filter(|known| known.id.is_none()) else { return };
+    /// Gives drives that were looked at their ids, unless they have one. One that is found at
+    /// another path has the id that it had; what was its entry is named by its path.
+    pub fn name(&mut self, paths: &[String]) {
+        for path in paths {
+            let Some(known) = self.at(path).filter(|known| known.id.is_none()) else { continue };
+            let base = known.base();
+            if base != nameplate::id(path) {
+                let moved = |k: &&mut Known| k.is_away && k.id.as_ref() == Some(&base);
+                if let Some(moved) = self.drives.iter_mut().find(moved) {
+                    (moved.id, moved.plate) = (None, None);
+                    let left = moved.path.clone();
+                    self.name_one(path);
+                    self.name_one(&left);
+                    continue;
+                }
+            }
+            self.name_one(path);
+        }
+    }
+
+    fn name_one(&mut self, path: &str) {
+        let Some(known) = self.at(path) else { return };
         let base = known.base();
         let is_taken = |id: &str| self.drives.iter().any(|k| k.id.as_deref() == Some(id));
         let mut id = base.clone();
@@ -246,7 +332,10 @@ impl Inventory {
     /// The same of one that was looked up before.
     pub fn add_found(&mut self, found: &Found) -> String {
         if let Some(at) = self.index_of(&found.canonical, &found.plain) {
-            return self.drives[at].path.clone();
+            if let Some(known) = self.drives.get_mut(at) {
+                known.look_up(found.plate.as_ref());
+                return known.path.clone();
+            }
         }
         let plain = found.plain.to_string_lossy().into_owned();
         let at = self.drives.partition_point(|known| known.path < plain);
@@ -256,62 +345,85 @@ impl Inventory {
             identity: None,
             plate: found.plate.clone(),
             id: None,
+            is_away: false,
+            is_confirmed: false,
             stamp: None,
             asked: None,
             drive: None,
             about: None,
             content: Content::default(),
             reserved: false,
+            takes: 0,
             erasing: Weak::new(),
             looking: Weak::new(),
+            is_silent: false,
         };
         self.drives.insert(at, known);
         plain
     }
 
-    /// Begins a look at a known drive that nobody has; an error if the last one still goes on.
-    pub fn begin(&mut self, path: &str) -> Result<Look, LookError> {
+    /// Begins a look at a known drive that no array has, to claim it or only to see; `None` while
+    /// another goes on, an error if that was given up.
+    pub fn begin(&mut self, path: &str, claim: bool) -> Result<Option<Look>, LookError> {
         let silent = || LookError::Silent(PathBuf::from(path));
         let known = self.known(path).ok_or_else(silent)?;
+        if known.is_looked_at() {
+            return Ok(None);
+        }
         if known.looking.strong_count() > 0 {
             return Err(silent());
         }
         let under_way = Arc::new(());
         known.looking = Arc::downgrade(&under_way);
-        let open = known.drive.take().map(|drive| (drive, known.identity));
-        Ok(Look { path: PathBuf::from(path), open, under_way })
+        known.is_silent = false;
+        let open = known.drive.clone().map(|drive| (drive, known.identity));
+        let (was, takes) = (known.plate.clone(), known.takes);
+        Ok(Some(Look { path: PathBuf::from(path), open, was, claim, takes, under_way }))
+    }
+
+    /// Whether a look at one of these drives is under way that was not given up.
+    pub fn are_looked_at(&self, paths: &[String]) -> bool {
+        paths.iter().any(|path| self.at(path).is_some_and(Known::is_looked_at))
+    }
+
+    /// Takes what the kernel says of what is at a known path.
+    pub fn look_up(&mut self, path: &str, plate: Option<&Nameplate>) {
+        if let Some(known) = self.known(path) {
+            known.look_up(plate);
+        }
     }
 
     /// Ends a look with what was seen, or with nothing if it was given up. With `hold` the drive
     /// stays open whatever is on it.
     pub fn finish(&mut self, path: &str, seen: Option<Seen>, hold: bool) -> Result<(), LookError> {
-        let outcome = self.finish_look(path, seen, hold);
-        self.name(path);
-        outcome
-    }
-
-    fn finish_look(&mut self, path: &str, seen: Option<Seen>, hold: bool) -> Result<(), LookError> {
         let silent = || LookError::Silent(PathBuf::from(path));
         let known = self.known(path).ok_or_else(silent)?;
         let outcome = match seen {
-            None => Err(silent()),
+            None => {
+                known.is_silent = true;
+                Err(silent())
+            }
+            // Somebody has taken it meanwhile, and knows better.
+            Some(Seen { takes, .. }) if takes != known.takes => return Ok(()),
             Some(Seen { canonical, identity, plate, stamp, outcome, .. }) => {
-                if plate.is_some() && known.plate != plate {
-                    // Another drive is there.
-                    (known.plate, known.id) = (plate, None);
+                if known.take_plate(plate, identity) {
+                    known.id = None;
                 }
                 known.stamp = stamp;
                 (known.canonical, known.identity) = (canonical, identity);
                 outcome.map_err(LookError::Open)
             }
         };
+        // The look has one of its own, if it saw that drive.
+        known.drive = None;
         match outcome {
-            Ok((drive, content)) => {
+            Ok(Opened { drive, is_claimed, content }) => {
                 let info = drive.info();
                 let (bytes, block_bytes) = (info.bytes, info.block_bytes);
                 known.about = Some(About { serial: drive.serial(), bytes, block_bytes });
-                let kept =
-                    |drive: &SharedDrive| hold || content.record.is_some() || !drive.is_last();
+                let kept = |drive: &SharedDrive| {
+                    is_claimed && (hold || content.record.is_some() || !drive.is_last())
+                };
                 known.drive = Some(drive).filter(kept);
                 known.content = content;
                 Ok(())
@@ -343,6 +455,7 @@ impl Inventory {
         for known in &mut self.drives {
             if paths.contains(&known.path) {
                 known.reserved = reserved;
+                known.takes += u64::from(reserved);
             }
         }
     }
@@ -412,8 +525,10 @@ mod tests {
 
     fn look(inventory: &mut Inventory, path: &Path, hold: bool) -> Result<String, LookError> {
         let path = inventory.add(path);
-        let seen = inventory.begin(&path)?.look();
-        inventory.finish(&path, Some(seen), hold).map(|()| path)
+        let seen = inventory.begin(&path, hold)?.expect("begins").look();
+        let outcome = inventory.finish(&path, Some(seen), hold);
+        inventory.name(core::slice::from_ref(&path));
+        outcome.map(|()| path)
     }
 
     #[test]
@@ -495,7 +610,7 @@ mod tests {
             let plate = Nameplate { wwid: wwid.map(str::to_owned), ..Nameplate::default() };
             let (plain, canonical) = (PathBuf::from(path), PathBuf::from(path));
             let path = inventory.add_found(&Found { plain, canonical, plate: Some(plate) });
-            inventory.name(&path);
+            inventory.name(core::slice::from_ref(&path));
             inventory.at(&path).and_then(|known| known.id().cloned()).expect("it has an id")
         };
         let first = add(&mut inventory, "/no/b", Some("t10.Disk 1"));
@@ -509,17 +624,70 @@ mod tests {
     }
 
     #[test]
+    fn a_drive_takes_its_id_along_and_keeps_it_while_the_kernel_says_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut inventory = Inventory::default();
+        let plate = |wwid: &str| Nameplate { wwid: Some(wwid.to_owned()), ..Nameplate::default() };
+        let paths: Vec<String> = ["a", "b"]
+            .map(|name| file(dir.path(), name, 4 << 20))
+            .map(|path| inventory.add_found(&Found { plate: None, ..Found::at(&path) }))
+            .to_vec();
+        let see = |inventory: &mut Inventory, at: usize, plate: Option<Nameplate>| {
+            let path = &paths[at];
+            let look = inventory.begin(path, false).expect("can begin").expect("begins");
+            let seen = Seen { plate, ..look.look() };
+            inventory.finish(path, Some(seen), false).expect("is seen");
+            inventory.name(core::slice::from_ref(path));
+            inventory.at(path).and_then(|known| known.id().cloned()).expect("an id")
+        };
+        let is_meant = |inventory: &Inventory, at: usize, id: &str| {
+            let known = inventory.at(&paths[at]).expect("is known");
+            let (id, path) = (id.to_owned(), known.path.clone());
+            known.is_meant(&NamedDrive { id, path, serial: String::new() }).is_ok()
+        };
+        assert_eq!(see(&mut inventory, 0, Some(plate("X"))), "X");
+        assert!(is_meant(&inventory, 0, "X"));
+        for silence in [Some(Nameplate::default()), None] {
+            assert_eq!(see(&mut inventory, 0, silence), "X");
+            assert!(!is_meant(&inventory, 0, "X"), "nobody knows");
+        }
+        assert_eq!(see(&mut inventory, 0, Some(plate("X"))), "X");
+        assert!(is_meant(&inventory, 0, "X"));
+        // It is found elsewhere while its old path leads nowhere.
+        see(&mut inventory, 0, None);
+        assert_eq!(see(&mut inventory, 1, Some(plate("X"))), "X");
+        let left = inventory.at(&paths[0]).and_then(|known| known.id().cloned());
+        assert_eq!(left, Some(nameplate::id(&paths[0])));
+        // Another is in its old place.
+        assert_eq!(see(&mut inventory, 0, Some(plate("Y"))), "Y");
+        assert_eq!(see(&mut inventory, 0, Some(plate("X"))), "X~2", "two say that they are X");
+    }
+
+    #[test]
+    fn what_was_seen_before_a_request_took_a_drive_counts_for_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut inventory = Inventory::default();
+        let path = [inventory.add(&file(dir.path(), "a", 4 << 20))];
+        let look = inventory.begin(&path[0], false).expect("can begin").expect("begins");
+        let seen = look.look();
+        inventory.reserve(&path, true);
+        inventory.finish(&path[0], Some(seen), false).expect("is over");
+        assert!(inventory.at(&path[0]).is_some_and(|known| known.about.is_none()));
+    }
+
+    #[test]
     fn a_drive_is_not_looked_at_twice_at_the_same_time() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut inventory = Inventory::default();
         let path = inventory.add(&file(dir.path(), "a", 4 << 20));
-        let first = inventory.begin(&path).expect("begins");
+        let first = inventory.begin(&path, false).expect("can begin").expect("begins");
+        assert!(inventory.begin(&path, true).is_ok_and(|second| second.is_none()));
         let given_up = inventory.finish(&path, None, false);
         assert!(matches!(given_up, Err(LookError::Silent(_))));
-        assert!(matches!(inventory.begin(&path), Err(LookError::Silent(_))));
+        assert!(matches!(inventory.begin(&path, true), Err(LookError::Silent(_))));
         let listed = describe(inventory.iter().next().expect("is known"), &Places::default());
         assert_eq!(listed.state, api::DriveState::Unusable);
         drop(first.look());
-        assert!(inventory.begin(&path).is_ok());
+        assert!(inventory.begin(&path, false).is_ok_and(|look| look.is_some()));
     }
 }

@@ -1,7 +1,7 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
-//! - `http` and `stall`: HTTP on the socket, within limits. `answer`, `act` and `reply`: what is
+//! - `http`, `room`, `stall` and `mute`: HTTP with a client, within limits. `answer`, `act` and `reply`: what is
 //!   asked there, done and answered.
 //! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
 //!   changes an array.
@@ -38,7 +38,7 @@ mod connection;
 mod convert;
 mod data;
 mod exports;
-mod failure;
+pub mod failure;
 mod gpu;
 mod holds;
 mod http;
@@ -50,6 +50,7 @@ mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod mute;
 mod nameplate;
 pub mod names;
 mod next;
@@ -62,6 +63,7 @@ pub mod probe;
 mod reload;
 mod renewal;
 mod reply;
+mod room;
 mod served;
 pub mod server;
 mod snapshot;
@@ -69,6 +71,7 @@ mod stall;
 mod starting;
 pub mod state;
 pub mod stream;
+mod usage;
 
 pub use redfish::view as api;
 pub use served::check_export;

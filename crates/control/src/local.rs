@@ -12,6 +12,9 @@ use crate::config::Access;
 use crate::peer::Peer;
 use redfish::access::Role;
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 /// The group whose members are Administrators unless the configuration says otherwise.
@@ -85,10 +88,30 @@ impl Local {
     }
 }
 
-/// The number of the group that the socket belongs to, if this machine has it.
-pub fn socket_group() -> Option<u32> {
-    let text = std::fs::read_to_string("/etc/group").ok()?;
-    numbers(&text).get(GROUP).copied()
+/// Those of a configuration; says whom of it the machine does not know.
+pub fn known(access: Option<&Access>) -> Local {
+    let local = Local::read(access);
+    for name in &local.unknown {
+        runtime::say(format_args!(
+            "palisade: {name} in `access` is no user or group of this machine\n  correct the name, or \
+             create it and have the daemon read its configuration again (SIGHUP)"
+        ));
+    }
+    local
+}
+
+/// Opens the daemon's socket to everybody, who is then asked who they are, or to the daemon's user
+/// and the group `palisade` only.
+///
+/// # Errors
+/// It is not there, or not the daemon's.
+pub fn open_socket(path: &Path, to_all: bool) -> io::Result<()> {
+    let mode = if to_all { 0o666 } else { 0o660 };
+    std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+    let text = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    // A daemon that may not give it away keeps it in its own group.
+    let _ = chown(path, None, numbers(&text).get(GROUP).copied());
+    Ok(())
 }
 
 /// Names and numbers of a file as passwd(5) and group(5) have it.

@@ -28,6 +28,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use redfish::access::{Account, Secret, is_name};
 use redfish::change::{AccessChange, AccountChange};
 use redfish::error::{Base, Refusal};
+use redfish::messages as say;
 use redfish::routes::Privilege;
 use redfish::service::uri;
 use std::time::Duration;
@@ -151,19 +152,16 @@ pub async fn turned_away(manager: &Manager, caller: &Caller, request: &str, refu
 
 /// How it is told.
 fn denial(uri: &str, denied: Denied) -> Refusal {
-    let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
     match denied {
         Denied::Wrong => {
             Refusal::base(&Base::UNAUTHORIZED, &[uri, "the name or the password is wrong"])
         }
         Denied::Locked(wait) => {
-            let text = format!("too many logins failed: the next can be tried in {wait} s");
-            let hint = "wait, or use the daemon's socket on its own machine, where nobody waits";
-            Refusal::from(Error::refused(text, hint)).with_status(429).after(seconds(wait))
+            Refusal::from(Error::new(&say::LOGIN_LOCKED, &[&wait])).with_status(429).after(wait)
         }
         Denied::Busy(wait) => {
             let text = wait.to_string();
-            Refusal::base(&Base::SERVICE_UNAVAILABLE, &[&text]).after(seconds(wait))
+            Refusal::base(&Base::SERVICE_UNAVAILABLE, &[&text]).after(wait)
         }
     }
 }
@@ -181,10 +179,6 @@ pub async fn change(
     let accounts = manager.accounts();
     let done = match change {
         AccessChange::Create(new) => {
-            if accounts.shown().account(&new.name).is_some() {
-                let args = ["#ManagerAccount", "UserName", new.name.as_str()];
-                return Err(Refusal::base(&Base::ALREADY_EXISTS, &args));
-            }
             let made = uri::account(&new.name);
             accounts.create(new).await?;
             Done::Made(made)

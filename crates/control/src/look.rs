@@ -5,10 +5,18 @@
 //! its time is over. A look that was given up goes on, its result is dropped, and its drive is not
 //! looked at again before it ended.
 //!
-//! Invariant: nothing here runs on the control plane's own thread but waiting.
+//! A look without a claim opens the drive read-only and keeps nobody from it: other programs never
+//! meet a drive that is busy for it, and the kernel has nothing to tell of its end. What another
+//! program has is not opened. A drive that holds a record is claimed, and then read again: what is
+//! believed of it was read under the claim (D8).
+//!
+//! Invariants
+//! - Nothing here runs on the control plane's own thread but waiting.
+//! - What holds no record is claimed for a request only.
 
 use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
 use crate::probe::{self, Content};
+use crate::usage;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -22,8 +30,8 @@ pub const LOOK: Duration = Duration::from_secs(10);
 /// How long the records of a drive may take to be erased.
 pub const ERASE: Duration = Duration::from_secs(30);
 
-/// File system and number of what a path leads to, and its size.
-pub type Identity = (u64, u64, u64);
+/// File system and number of what a path leads to, its device, and its size.
+pub type Identity = (u64, u64, u64, u64);
 
 /// Why a drive could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +50,12 @@ pub struct Look {
     pub path: PathBuf,
     /// The drive as it was opened before, if it was, and what it was then.
     pub open: Option<(SharedDrive, Option<Identity>)>,
+    /// What the kernel said of the drive before.
+    pub was: Option<Nameplate>,
+    /// Whether the drive is claimed whatever is on it.
+    pub claim: bool,
+    /// How often the drive had been taken when the look began.
+    pub takes: u64,
     /// Alive until the look has ended.
     pub under_way: Arc<()>,
 }
@@ -56,15 +70,53 @@ pub struct Seen {
     pub plate: Option<Nameplate>,
     /// How it was before anything was read.
     pub stamp: Option<Stamp>,
+    /// How often the drive had been taken when the look began.
+    pub takes: u64,
     /// The open drive, and what is on it.
-    pub outcome: Result<(SharedDrive, Content), OpenError>,
+    pub outcome: Result<Opened, OpenError>,
     /// Dropped behind the drive: the look has ended when nobody has its result any more.
     pub _under_way: Arc<()>,
 }
 
+/// A drive that could be opened.
+pub struct Opened {
+    /// It.
+    pub drive: SharedDrive,
+    /// Whether it is claimed. Else it was opened to be read.
+    pub is_claimed: bool,
+    /// What is on it.
+    pub content: Content,
+}
+
+impl Opened {
+    fn read(drive: SharedDrive, is_claimed: bool) -> Self {
+        let content = probe::content(&drive);
+        Self { drive, is_claimed, content }
+    }
+
+    /// Claims a drive, and reads what is on it.
+    fn claimed(path: &Path) -> Result<Self, OpenError> {
+        SharedDrive::open(path, &OpenOptions::default()).map(|drive| Self::read(drive, true))
+    }
+
+    /// Reads what is on a drive that nobody has.
+    fn seen(path: &Path) -> Result<Self, OpenError> {
+        if usage::is_used(path) {
+            return Err(OpenError::InUse { path: path.to_owned() });
+        }
+        let options = OpenOptions { read_only: true, exclusive: false, ..OpenOptions::default() };
+        let seen = Self::read(SharedDrive::open(path, &options)?, false);
+        if seen.content.record.is_none() {
+            return Ok(seen);
+        }
+        drop(seen);
+        Self::claimed(path)
+    }
+}
+
 fn identity(path: &Path) -> Option<Identity> {
     let found = std::fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino(), found.len()))
+    Some((found.dev(), found.ino(), found.rdev(), found.len()))
 }
 
 /// A path that counts from the root.
@@ -84,16 +136,15 @@ impl Look {
         let sysfs = Path::new(SYSFS);
         let (plate, stamp) =
             (nameplate::of(sysfs, &self.path), nameplate::stamp(sysfs, &self.path));
-        let open = self.open.filter(|(_, then)| now.is_some() && now == *then);
-        let drive = match open {
-            Some((drive, _)) => Ok(drive),
-            None => SharedDrive::open(&self.path, &OpenOptions::default()),
+        let is_other = |plate: &Nameplate| self.was.as_ref().is_some_and(|was| was.is_other(plate));
+        let is_same = |then| now.is_some() && now == then && !plate.as_ref().is_some_and(is_other);
+        let outcome = match self.open.filter(|(_, then)| is_same(*then)) {
+            Some((drive, _)) => Ok(Opened::read(drive, true)),
+            None if self.claim => Opened::claimed(&self.path),
+            None => Opened::seen(&self.path),
         };
-        let outcome = drive.map(|drive| {
-            let content = probe::content(&drive);
-            (drive, content)
-        });
-        Seen { canonical, identity: now, plate, stamp, outcome, _under_way: self.under_way }
+        let (identity, takes, _under_way) = (now, self.takes, self.under_way);
+        Seen { canonical, identity, plate, stamp, takes, outcome, _under_way }
     }
 }
 
@@ -117,6 +168,28 @@ pub async fn within<T: Send + 'static>(
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    fn look(path: &Path, claim: bool) -> Seen {
+        let (path, under_way) = (path.to_owned(), Arc::default());
+        Look { path, open: None, was: None, claim, takes: 0, under_way }.look()
+    }
+
+    #[test]
+    fn a_look_keeps_nobody_from_a_drive_and_can_write_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a");
+        std::fs::File::create(&path).expect("created").set_len(4 << 20).expect("sized");
+        let seen = look(&path, false).outcome.expect("is seen");
+        let claim = SharedDrive::open(&path, &OpenOptions::default()).expect("is free to others");
+        assert!(!seen.is_claimed && seen.content.problem.is_none());
+        let block = io::Pool::single(4096).freeze();
+        assert!(seen.drive.write_blocking(0, &[block]).is_err());
+        // What another has is not opened.
+        let taken = look(&path, false).outcome.err().expect("is in use");
+        assert!(matches!(taken, OpenError::InUse { .. }), "{taken}");
+        drop(claim);
+        assert!(look(&path, true).outcome.expect("is claimed").is_claimed);
+    }
 
     #[test]
     fn work_that_never_ends_is_given_up_and_keeps_nothing_from_its_end() {

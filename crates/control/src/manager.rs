@@ -15,12 +15,12 @@ use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
 use crate::exports::{Exports, Standing};
-use crate::failure::{self, CHECK_DRIVE};
+use crate::failure;
 use crate::gpu::Parity;
 use crate::holds::Holds;
 use crate::inventory::{Inventory, Known};
 use crate::local::Local;
-use crate::names::{self, is_called, one_of};
+use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::Looked;
 use crate::snapshot::Snapshot;
@@ -33,6 +33,7 @@ use engine::manage::command::{
 use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
 use layout::Level;
+use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,8 +61,10 @@ pub struct Manager {
     named_paths: Mutex<Vec<PathBuf>>,
     /// Lookups of paths that are under way.
     pub(crate) looking_up: Mutex<Vec<Weak<()>>>,
-    /// Held by who looks at drives or reserves them.
+    /// Held by who reserves drives, or begins looks at those that nobody has.
     pub(crate) looking: tokio::sync::Mutex<()>,
+    /// Held by who looks at all drives.
+    pub(crate) scanning: tokio::sync::Mutex<()>,
     patterns: Mutex<Vec<String>>,
     pub(crate) audit: Audit,
     state: Option<Arc<State>>,
@@ -103,6 +106,7 @@ impl Manager {
             memory,
             inventory: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
+            scanning: tokio::sync::Mutex::default(),
             patterns: Mutex::new(patterns),
             audit: Audit::in_memory(None),
             state: None,
@@ -268,20 +272,21 @@ impl Manager {
         arrays
     }
 
-    /// The one array of this name or identity.
-    pub async fn array(&self, name: &str) -> Result<api::Array, Error> {
-        Ok(names::array(&self.arrays().await?, name)?.clone())
+    /// The array of this UUID.
+    pub async fn array(&self, uuid: &str) -> Result<api::Array, Error> {
+        let found = self.arrays().await?.into_iter().find(|array| array.uuid == uuid);
+        found.ok_or_else(|| names::unknown_array(uuid))
     }
 
-    /// The running array of this name or identity; of two arrays of one name, the one that runs.
-    pub(crate) async fn named(&self, name: &str) -> Result<ArrayStatus, Error> {
-        let mut running = self.running().await?;
-        let is_it = |s: &ArrayStatus| is_called(name, &s.name, &s.uuid.to_string());
-        if let Some(at) = running.iter().position(is_it) {
-            return Ok(running.swap_remove(at));
+    /// The running array of this UUID.
+    pub(crate) async fn running_array(&self, uuid: &str) -> Result<ArrayStatus, Error> {
+        let wanted: Option<Uuid> = uuid.parse().ok();
+        let running = self.running().await?;
+        if let Some(array) = running.into_iter().find(|array| Some(array.uuid) == wanted) {
+            return Ok(array);
         }
-        self.array(name).await?;
-        Err(names::not_running(name))
+        self.array(uuid).await?;
+        Err(names::not_running(uuid))
     }
 
     pub(crate) async fn describe(&self, status: &ArrayStatus) -> api::Array {
@@ -330,10 +335,7 @@ impl Manager {
     async fn check_name(&self, request: &api::CreateArray) -> Result<(), Error> {
         let name = &request.name;
         if name.parse::<Uuid>().is_ok() {
-            return Err(Error::usage(
-                format!("\"{name}\" is not a valid name: it reads as a UUID"),
-                "choose another name",
-            ));
+            return Err(Error::new(&say::NAME_IS_UUID, &[name]));
         }
         let running = self.running().await?;
         if running.iter().any(|status| status.name == *name) {
@@ -341,45 +343,38 @@ impl Manager {
         }
         let places = convert::places(&running);
         let inventory = self.inventory();
-        let own: Vec<&str> =
-            request.drives.iter().filter_map(|p| Some(inventory.at(p)?.path.as_str())).collect();
+        let own: Vec<&str> = request
+            .drives
+            .iter()
+            .filter_map(|d| Some(inventory.at(&d.path)?.path.as_str()))
+            .collect();
         let other = |k: &Known| !places.is_taken(k) && !own.contains(&k.path.as_str());
         let found = convert::found_records(&inventory, other);
         match found.values().find(|r| r.name == *name && !places.arrays.contains(&r.array)) {
             None => Ok(()),
-            Some(taken) => Err(Error::failed(
-                format!(
-                    "the name \"{name}\" is taken by array {}, which is not running",
-                    taken.array
-                ),
-                format!(
-                    "choose another name, or delete that array: palisade array delete {} --yes",
-                    taken.array
-                ),
-            )),
+            Some(taken) => Err(Error::new(&say::NAME_TAKEN_STOPPED, &[name, &taken.array])),
         }
     }
 
     /// Starts an array that does not run.
     pub(crate) async fn assemble_array(
         &self,
-        name: &str,
+        uuid: &str,
         request: api::AssembleArray,
     ) -> Result<api::Array, Error> {
-        let running = self.running().await?;
-        if running.iter().any(|s| is_called(name, &s.name, &s.uuid.to_string())) {
-            return Err(names::already_running(name));
+        let wanted: Uuid = uuid.parse().map_err(|_| names::unknown_array(uuid))?;
+        if self.running().await?.iter().any(|status| status.uuid == wanted) {
+            return Err(names::already_running(uuid));
         }
         // What can't be opened is as good as missing; the engine decides what that means.
         let _ = self.scan().await?;
-        let mut found = self.found().await?;
-        found.retain(|uuid, record| is_called(name, &record.name, &uuid.to_string()));
-        let uuids: Vec<Uuid> = found.into_keys().collect();
-        one_of(name, &uuids)?;
-        self.in_hand().insert(uuids[0]);
+        if !self.found().await?.contains_key(&wanted) {
+            return Err(names::unknown_array(uuid));
+        }
+        self.in_hand().insert(wanted);
         let api::AssembleArray { start_degraded, accept_loss } = request;
         let options = StartOptions { start_degraded, accept_loss };
-        let outcome = self.assemble_found(uuids[0], options).await;
+        let outcome = self.assemble_found(wanted, options).await;
         if let Ok(status) = &outcome {
             // Exports that can't be served are listed with their problem.
             self.start_exports(status).await;
@@ -405,10 +400,7 @@ impl Manager {
             Ok(mut started) => {
                 started.pop().ok_or_else(|| failure::told(&ManageError::NothingFound))
             }
-            Err(error) => {
-                let hint = failure::start_hint(&error, options);
-                Err(Error { hint, ..failure::told(&error) })
-            }
+            Err(error) => Err(failure::not_started(&error, options)),
         };
         match outcome {
             Ok(status) => {
@@ -436,8 +428,8 @@ impl Manager {
     }
 
     /// Stops a running array.
-    pub(crate) async fn stop_array(&self, name: &str) -> Result<(), Error> {
-        let status = self.named(name).await?;
+    pub(crate) async fn stop_array(&self, uuid: &str) -> Result<(), Error> {
+        let status = self.running_array(uuid).await?;
         self.stop_running(&status).await?;
         self.in_hand().insert(status.uuid);
         Ok(())
@@ -466,11 +458,11 @@ impl Manager {
 
     /// Deletes an array, running or found: its records are erased, also those of drives that it
     /// has excluded.
-    pub(crate) async fn delete_array(&self, name: &str) -> Result<api::Deleted, Error> {
-        let array = self.array(name).await?;
+    pub(crate) async fn delete_array(&self, uuid: &str) -> Result<api::Deleted, Error> {
+        let array = self.array(uuid).await?;
         let mut erased = Vec::new();
         if array.state != api::ArrayState::Stopped {
-            let status = self.named(&array.uuid).await?;
+            let status = self.running_array(&array.uuid).await?;
             // They are erased after the array is gone: nobody may take them meanwhile.
             let paths = convert::counted_paths(&status);
             self.reserve(&paths).await?;
@@ -486,12 +478,12 @@ impl Manager {
                 |s: &&SlotStatus| done && s.health != SlotHealth::Failed && s.path.is_some();
             erased.extend(status.slots.iter().filter(counts).map(|s| s.serial.clone()));
         }
-        let uuid: Uuid = array.uuid.parse().map_err(|_| names::unknown_array(name))?;
-        let rest = self.erase_records(uuid).await;
+        let identity: Uuid = uuid.parse().map_err(|_| names::unknown_array(uuid))?;
+        let rest = self.erase_records(identity).await;
         self.tell_absent().await;
         let rest = rest?;
         if let Some(problem) = rest.problems.into_iter().next() {
-            return Err(Error::failed(problem, CHECK_DRIVE));
+            return Err(Error::new(&say::RECORDS_NOT_ERASED, &[&problem]));
         }
         erased.extend(rest.serials);
         Ok(api::Deleted { done: true, left: self.left(&array, &erased) })
@@ -513,8 +505,8 @@ impl Manager {
     }
 
     /// Takes a drive out of service.
-    pub(crate) async fn fail_drive(&self, name: &str, drive: &str) -> Result<api::Array, Error> {
-        let array = self.named(name).await?;
+    pub(crate) async fn fail_drive(&self, uuid: &str, drive: &str) -> Result<api::Array, Error> {
+        let array = self.running_array(uuid).await?;
         let known = self.inventory().at(drive).map(|known| known.path.clone());
         let drive = known.unwrap_or_else(|| drive.to_owned());
         let ask = |uuid, reply| Request::Fail(uuid, drive, reply);
@@ -525,16 +517,16 @@ impl Manager {
     /// Puts another drive in a slot.
     pub(crate) async fn replace_drive(
         &self,
-        name: &str,
+        uuid: &str,
         request: &api::ReplaceDrive,
     ) -> Result<api::Array, Error> {
-        let array = self.named(name).await?;
+        let array = self.running_array(uuid).await?;
         let with = [request.with.clone()];
         let (own, check) = (Some(array.uuid), |_: &[Taken]| Ok(()));
         let mut taken = self.claim(&with, &request.overwrite, own, check).await?;
         let paths = paths_of(&taken);
         let Some(Taken { reference, .. }) = taken.pop() else {
-            return Err(Error::usage("no drive is named", "name one with --with PATH"));
+            return Err(Error::new(&say::NO_DRIVE_NAMED, &[]));
         };
         let slot = Slot(request.slot);
         let ask = |uuid, reply| Request::Replace(uuid, slot, reference, reply);
@@ -547,7 +539,7 @@ impl Manager {
     pub(crate) async fn act_on(&self, id: &str, action: TaskAction) -> Result<(), Error> {
         let open = self.snapshot.told().jobs.open(id);
         let (array, kind, number) = open.ok_or_else(|| names::no_task(id))?;
-        let array = self.named(&array).await?;
+        let array = self.running_array(&array).await?;
         let kind = convert::engine_kind(kind);
         let ask = |uuid, reply| Request::Task(uuid, kind, Some(number), action, reply);
         self.ask_of(&array, ask).await.map(drop)
@@ -556,10 +548,10 @@ impl Manager {
     /// Starts a scrub.
     pub(crate) async fn scrub_array(
         &self,
-        name: &str,
+        uuid: &str,
         wanted: api::ScrubArray,
     ) -> Result<api::Array, Error> {
-        let array = self.named(name).await?;
+        let array = self.running_array(uuid).await?;
         let repair = match wanted {
             api::ScrubArray { repair: false, .. } => Repair::Nothing,
             api::ScrubArray { trust_data: false, .. } => Repair::Known,
@@ -585,9 +577,7 @@ fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
 }
 
 fn parse_level(text: &str) -> Result<Level, Error> {
-    text.parse().map_err(|error: layout::NotLevel| {
-        Error::usage(format!("\"{text}\": {error}"), "use one of these levels")
-    })
+    text.parse().map_err(|error: layout::NotLevel| Error::new(&say::BAD_LEVEL, &[&text, &error]))
 }
 
 /// The array that a request asks for, as the engine takes it.

@@ -20,6 +20,45 @@ pub struct Nameplate {
     pub model: Option<String>,
     /// Whether it is a regular file.
     pub is_file: bool,
+    /// Its file system and number, if it is a file.
+    pub file: Option<(u64, u64)>,
+}
+
+impl Nameplate {
+    /// Whether another drive is there `now`. What is not said now, such as while the kernel does
+    /// not answer, says nothing.
+    pub fn is_other(&self, now: &Self) -> bool {
+        fn differs<T: PartialEq>(then: &Option<T>, now: &Option<T>) -> bool {
+            then.is_some() && now.is_some() && then != now
+        }
+        self.is_file != now.is_file
+            || differs(&self.wwid, &now.wwid)
+            || differs(&self.serial, &now.serial)
+            || differs(&self.model, &now.model)
+            || differs(&self.file, &now.file)
+    }
+
+    /// Whether all that is known of this drive is said of the one that is there `now`, too.
+    pub fn is_confirmed_by(&self, now: &Self) -> bool {
+        fn same<T: PartialEq>(then: &Option<T>, now: &Option<T>) -> bool {
+            then.is_none() || then == now
+        }
+        !self.is_other(now)
+            && same(&self.wwid, &now.wwid)
+            && same(&self.serial, &now.serial)
+            && same(&self.file, &now.file)
+    }
+
+    /// What is said now, and what was known before where that says nothing.
+    pub fn over(self, before: Self) -> Self {
+        Self {
+            wwid: self.wwid.or(before.wwid),
+            serial: self.serial.or(before.serial),
+            model: self.model.or(before.model),
+            is_file: self.is_file,
+            file: self.file.or(before.file),
+        }
+    }
 }
 
 /// What tells whether anything was written to a drive, or another is there, since the last look.
@@ -38,7 +77,8 @@ fn line(path: PathBuf) -> Option<String> {
     Some(words.join(" ")).filter(|text| !text.is_empty())
 }
 
-fn directory(sysfs: &Path, device: u64) -> Option<PathBuf> {
+/// What the kernel tells of the device with this number.
+pub fn directory(sysfs: &Path, device: u64) -> Option<PathBuf> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     std::fs::canonicalize(sysfs.join(format!("dev/block/{major}:{minor}"))).ok()
 }
@@ -61,6 +101,7 @@ fn of_device(sysfs: &Path, device: u64) -> Nameplate {
         serial: first(&["device/serial", "serial"]).map(own),
         model: first(&["device/model"]),
         is_file: false,
+        file: None,
     }
 }
 
@@ -69,7 +110,11 @@ pub fn of(sysfs: &Path, path: &Path) -> Option<Nameplate> {
     let found = std::fs::metadata(path).ok()?;
     Some(match found.file_type().is_block_device() {
         true => of_device(sysfs, found.rdev()),
-        false => Nameplate { is_file: found.is_file(), ..Nameplate::default() },
+        false => Nameplate {
+            is_file: found.is_file(),
+            file: found.is_file().then(|| (found.dev(), found.ino())),
+            ..Nameplate::default()
+        },
     })
 }
 
@@ -149,6 +194,20 @@ mod tests {
             (wwid.as_str(), id(&wwid)),
             ("t10.ATA QEMU HARDDISK", "t10.ATA-QEMU-HARDDISK".to_owned())
         );
+    }
+
+    #[test]
+    fn silence_of_the_kernel_makes_no_other_drive() {
+        let text = |text: &str| Some(text.to_owned());
+        let first = Nameplate { wwid: text("a"), serial: text("1"), ..Nameplate::default() };
+        let silent = Nameplate::default();
+        assert!(!first.is_other(&silent) && !first.is_confirmed_by(&silent));
+        assert!(first.is_confirmed_by(&first) && silent.is_confirmed_by(&first));
+        let part = Nameplate { wwid: None, ..first.clone() };
+        assert!(!first.is_other(&part) && !first.is_confirmed_by(&part));
+        assert_eq!(part.over(first.clone()), first);
+        let other = Nameplate { serial: text("2"), ..first.clone() };
+        assert!(first.is_other(&other) && !first.is_confirmed_by(&other));
     }
 
     #[test]

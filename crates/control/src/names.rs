@@ -10,73 +10,68 @@ use crate::failure;
 use crate::look::canonical;
 use core::fmt::Display;
 use engine::manage::command::ManageError;
+use redfish::messages as say;
 use std::path::Path;
 
 /// Whether people who say `name` may mean this array.
-pub fn is_called(name: &str, own: &str, uuid: &str) -> bool {
+fn is_called(name: &str, own: &str, uuid: &str) -> bool {
     name == own || name.eq_ignore_ascii_case(uuid)
 }
 
 /// Makes sure that a name is that of exactly one array.
-pub(crate) fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
+fn one_of<T: Display>(name: &str, uuids: &[T]) -> Result<(), Error> {
     match uuids {
         [] => Err(unknown_array(name)),
         [_] => Ok(()),
-        [first, second, ..] => Err(Error::refused(
-            format!("two arrays are named \"{name}\": {first} and {second}"),
-            "name the array by its UUID",
-        )),
+        [first, second, ..] => Err(Error::new(&say::NAME_AMBIGUOUS, &[&name, first, second])),
     }
 }
 
 pub(crate) fn unknown_array(name: &str) -> Error {
-    let hint = "list arrays with: palisade array list";
-    Error::failed(format!("no array is named \"{name}\""), hint)
+    Error::new(&say::NO_ARRAY, &[&name])
 }
 
 pub(crate) fn not_running(name: &str) -> Error {
-    Error::failed(
-        format!("array \"{name}\" is not running"),
-        format!("start it with: palisade array assemble {name}"),
-    )
+    Error::new(&say::ARRAY_NOT_RUNNING, &[&name])
 }
 
 pub(crate) fn already_running(name: &str) -> Error {
-    Error::failed(
-        format!("array \"{name}\" is already running"),
-        format!("show it with: palisade array show {name}"),
-    )
+    Error::new(&say::ARRAY_RUNNING, &[&name])
 }
 
 pub(crate) fn no_export(id: &str) -> Error {
-    let text = format!("no export has the ID \"{id}\"");
-    Error::failed(text, "list exports with: palisade export list")
+    Error::new(&say::NO_EXPORT_ID, &[&id])
 }
 
 pub(crate) fn no_task(id: &str) -> Error {
-    let text = format!("there is no task \"{id}\"");
-    Error::failed(text, "list tasks with: palisade task list")
+    Error::new(&say::NO_TASK_ID, &[&id])
 }
 
 /// A drive is named twice.
 pub fn named_twice(path: &str) -> Error {
-    Error::usage(format!("{path} is named twice"), "name each drive once")
+    Error::new(&say::DRIVE_TWICE, &[&path])
 }
 
 /// A drive that may be overwritten is none of a command's.
 pub fn overwrites_other(path: &str) -> Error {
-    Error::usage(
-        format!("--overwrite names {path}, which is none of the drives"),
-        "use --overwrite only with drives of this command",
-    )
+    Error::new(&say::OVERWRITE_OTHER, &[&path])
+}
+
+/// A drive that was meant is not at its path any more.
+pub fn another_drive(path: &str) -> Error {
+    let text = format!("another drive is at {path} now");
+    Error::refused(text, "see which it is with: palisade drive list; then name the one you mean")
+}
+
+/// Nobody says which drive is at a path.
+pub fn unsure_drive(path: &str) -> Error {
+    let text = format!("the kernel does not say which drive is at {path}");
+    Error::refused(text, "try again once its serial number is in /sys")
 }
 
 /// A drive that somebody has, and the daemon has not.
 pub fn has_stranger(path: &str) -> Error {
-    Error::refused(
-        format!("{path} is in use by another process, or mounted"),
-        "unmount it, or stop the program that uses it",
-    )
+    Error::new(&say::DRIVE_IN_USE, &[&path])
 }
 
 /// The arrays that people may mean.

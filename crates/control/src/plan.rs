@@ -86,7 +86,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
         Change::CreateVolumeOnDrives { array, size_bytes } => {
             created_with_volume(array, *size_bytes, looked)?
         }
-        Change::Wipe(request) => wiped(&request.path, looked),
+        Change::Wipe(request) => wiped(&request.drive.path, looked),
         Change::FindDrives { paths } => {
             let further = match paths.is_empty() {
                 true => String::new(),
@@ -94,6 +94,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
             };
             steps([format!("look at the drives of the configuration{further}")])
         }
+        Change::Access(change) => steps([change.words()]),
         Change::VerifyLog => steps(["read all lines of the audit log".to_owned()]),
         Change::Job { id, action } => of_job(view, id, *action)?,
         other => of_array(view, other, looked)?,

@@ -1,7 +1,7 @@
 //! Plans: what each change loses, what makes the state another, and what is refused at once.
 
 use super::*;
-use crate::api::{Drive, DriveState, Export, Job, KnownDrive, Task, TaskState};
+use crate::api::{Drive, DriveState, Export, Job, KnownDrive, NamedDrive, Task, TaskState};
 use redfish::change::Change;
 use units::MIB;
 
@@ -147,8 +147,13 @@ fn own() -> String {
     ARRAY.to_owned()
 }
 
+/// Drive 3.
+fn named() -> NamedDrive {
+    NamedDrive { id: "wwid-3".to_owned(), path: "/dev/3".to_owned(), serial: "S3".to_owned() }
+}
+
 fn new_array(overwrites: bool) -> api::CreateArray {
-    let drives = vec!["/dev/3".to_owned()];
+    let drives = vec![named()];
     api::CreateArray {
         name: "new".to_owned(),
         level: "0".to_owned(),
@@ -161,17 +166,17 @@ fn new_array(overwrites: bool) -> api::CreateArray {
 
 fn replace(slot: u16, overwrites: bool) -> Change {
     let overwrite = new_array(overwrites).overwrite;
-    let request = api::ReplaceDrive { slot, with: "/dev/3".to_owned(), overwrite };
+    let request = api::ReplaceDrive { slot, with: named(), overwrite };
     Change::ReplaceDrive { array: own(), request }
 }
 
 fn resize(bytes: u64) -> Change {
     let request = api::ResizeVolume { size_bytes: bytes, shrink: false };
-    Change::ResizeVolume { array: own(), volume: "db".to_owned(), request }
+    Change::ResizeVolume { array: own(), volume: "v-1".to_owned(), request }
 }
 
-fn delete_volume(name: &str) -> Change {
-    Change::DeleteVolume { array: own(), volume: name.to_owned() }
+fn delete_volume(uuid: &str) -> Change {
+    Change::DeleteVolume { array: own(), volume: uuid.to_owned() }
 }
 
 fn create_volume(name: &str, size_bytes: u64) -> Change {
@@ -188,7 +193,7 @@ fn assemble(accept_loss: bool) -> Change {
 }
 
 fn wipe() -> Change {
-    Change::Wipe(api::WipeDrive { path: "/dev/3".to_owned(), overwrite: true })
+    Change::Wipe(api::WipeDrive { drive: named(), overwrite: true })
 }
 
 fn job(id: &str, action: JobAction) -> Change {
@@ -207,7 +212,7 @@ fn fail(drive: &str) -> Change {
 fn all() -> Vec<Change> {
     let export = api::CreateExport {
         array: own(),
-        volume: "db".to_owned(),
+        volume: "v-1".to_owned(),
         nbd: Some("127.0.0.1:1".to_owned()),
         nvme_tcp: Vec::new(),
         subsystem: None,
@@ -232,7 +237,7 @@ fn all() -> Vec<Change> {
         resize(MIB),
         resize(8 * MIB),
         resize(9 * MIB),
-        delete_volume("db"),
+        delete_volume("v-1"),
         Change::CreateExport(export),
         Change::DeleteExport { id: format!("{ARRAY}:1") },
         job("resync", JobAction::Suspend),
@@ -282,7 +287,7 @@ fn what_is_lost_is_named() {
             assert!(deleted.contains(named), "{deleted}");
         }
     }
-    assert!(lost(&delete_volume("db"), optimal, None).contains("v-1"));
+    assert!(lost(&delete_volume("v-1"), optimal, None).contains("v-1"));
     let shrunk = lost(&resize(6 * MIB), optimal, None);
     assert_eq!(shrunk, "the last 2 MiB (2097152 bytes) of volume tank/db");
     assert!(lost(&assemble(true), stopped, None).contains(ARRAY));
@@ -329,8 +334,8 @@ fn another_state_is_told_apart_and_progress_is_none() {
     let shrink = resize(MIB);
     let before = whole(&running(), &shrink);
     let mut view = running();
-    view.status.arrays[0].volumes[0].uuid = "v-3".to_owned();
-    assert_ne!(whole(&view, &shrink), before, "another volume has the name");
+    view.status.arrays[0].volumes[0].size_bytes += 512;
+    assert_ne!(whole(&view, &shrink), before, "more would be lost");
     // Drives as they were seen.
     let create = Change::CreateArray(new_array(true));
     let seen = |looked: Looked| made(&running(), &create, looked).state;
@@ -363,7 +368,7 @@ fn what_would_be_refused_is_refused_at_once() {
         (&running(), on_drives(true, Some(17 * MIB)), "bytes free"),
         (&running(), resize(1000), "multiple of the block size"),
         (&running(), delete_volume("none"), "no volume"),
-        (&running(), delete_volume("web"), "has exports"),
+        (&running(), delete_volume("v-2"), "has exports"),
         (&running(), fail("slot:3"), "no drive"),
         (&running(), replace(3, true), "no slot"),
         (&running(), replace(0, true), "in service"),

@@ -78,7 +78,7 @@ impl Manager {
             }
             Ok(Looked { array: None, drives })
         };
-        let path = [request.path.clone()];
-        self.inspect_drives(&path, &[], look).await
+        let drive = [request.drive.clone()];
+        self.inspect_drives(&drive, &[], look).await
     }
 }

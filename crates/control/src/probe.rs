@@ -7,6 +7,7 @@ use drives::{BlockingDrive, SharedDrive, now};
 use engine::manage::{erase_records, read_record};
 use format::{ArrayRecord, FormatError, SlotState};
 use io::{BufMut, DriveError, Pool};
+use redfish::messages as say;
 use units::{MIB, Slot};
 
 /// What a drive holds.
@@ -262,10 +263,7 @@ pub fn last_scrub(scrub: format::LastScrub, uncompared_bytes: Option<u64>) -> ap
 
 /// Refuses to wipe a drive of what is no array's.
 pub fn wipes_foreign(path: &str, what: &str) -> api::Error {
-    api::Error::refused(
-        format!("this erases {path}, which holds {what}"),
-        format!("to erase it anyway, repeat the command with --yes --overwrite {path}"),
-    )
+    api::Error::new(&say::WIPE_HOLDS_DATA, &[&path, &what])
 }
 
 /// Erases the records of a drive, and what else lies there (`docs/format.md`, "Wiping").

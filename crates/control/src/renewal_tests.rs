@@ -1,6 +1,7 @@
 //! The view is there whatever else is not.
 
 use super::*;
+use crate::api::NamedDrive;
 use crate::config::Config;
 use crate::data;
 use crate::gpu::Parity;
@@ -58,11 +59,18 @@ fn drives(dir: &Path, count: usize) -> Vec<String> {
     (0..count).map(path).collect()
 }
 
-fn array(drives: &[String]) -> api::CreateArray {
+/// Drives as the view has them.
+fn named(manager: &Manager, paths: &[String]) -> Vec<NamedDrive> {
+    let view = manager.view();
+    let known = |path: &String| view.drives.iter().find(|known| known.drive.path == *path);
+    paths.iter().map(|path| known(path).expect("is known").into()).collect()
+}
+
+fn array(manager: &Manager, drives: &[String]) -> api::CreateArray {
     api::CreateArray {
         name: "data".to_owned(),
         level: "1".to_owned(),
-        drives: drives.to_vec(),
+        drives: named(manager, drives),
         strip_bytes: 64 << 10,
         block_bytes: None,
         overwrite: Vec::new(),
@@ -88,16 +96,17 @@ fn the_view_is_there_while_the_engine_a_drive_and_an_export_hang() {
     let paths = drives(dir.path(), 3);
     run(paths.clone(), |manager| async move {
         manager.start(Duration::ZERO).await;
-        manager.create(&array(&paths[..2])).await.expect("created");
+        let made = manager.create(&array(&manager, &paths[..2])).await.expect("created");
         // A look at the third drive never ends, nor does the export that is being made.
-        let hung = manager.inventory().begin(&paths[2]).expect("begins");
+        let hung = manager.inventory().begin(&paths[2], false).expect("can begin");
         let _turn = manager.looking.lock().await;
         let _exports = manager.exports.lock().await;
         let release = hold_core(&manager).await;
         let changing = tokio::spawn({
             let manager = manager.clone();
             async move {
-                manager.scrub("data", api::ScrubArray { repair: false, trust_data: false }).await
+                let check = api::ScrubArray { repair: false, trust_data: false };
+                manager.scrub(&made.uuid, check).await
             }
         });
         tokio::time::sleep(2 * AGAIN).await;
@@ -124,7 +133,7 @@ fn who_changes_something_reads_it() {
         let view = manager.view();
         let known: Vec<&String> = view.drives.iter().map(|drive| &drive.id).collect();
         assert_eq!(known, ids.iter().collect::<Vec<_>>());
-        manager.create(&array(&paths[..2])).await.expect("created");
+        let made = manager.create(&array(&manager, &paths[..2])).await.expect("created");
         let view = manager.view();
         assert_eq!(view.status.arrays[0].name, "data");
         let states: Vec<api::DriveState> = view.drives.iter().map(|d| d.drive.state).collect();
@@ -133,16 +142,17 @@ fn who_changes_something_reads_it() {
         assert_eq!(same, ids.iter().collect::<Vec<_>>(), "an array that takes it renames no drive");
         for number in 0..20 {
             let name = format!("v{number}");
-            let new = api::CreateVolume { array: "data".into(), name, size_bytes: 4096 };
+            let new = api::CreateVolume { array: made.uuid.clone(), name, size_bytes: 4096 };
             manager.create_volume(&new).await.expect("created");
             assert_eq!(manager.view().status.arrays[0].volumes.len(), number + 1);
         }
-        manager.delete_volume("data", "v0").await.expect("deleted");
+        let first = manager.view().status.arrays[0].volumes[0].uuid.clone();
+        manager.delete_volume(&made.uuid, &first).await.expect("deleted");
         assert_eq!(manager.view().status.arrays[0].volumes.len(), 19);
-        manager.stop("data").await.expect("stopped");
+        manager.stop(&made.uuid).await.expect("stopped");
         assert_eq!(manager.view().status.arrays[0].state, api::ArrayState::Stopped);
         assert_eq!(manager.view().drives[0].drive.state, api::DriveState::Found);
-        manager.delete("data").await.expect("deleted");
+        manager.delete(&made.uuid).await.expect("deleted");
         assert_eq!(manager.view().status.arrays, []);
     });
 }
@@ -153,7 +163,7 @@ fn a_reader_that_missed_something_asks_for_all() {
     let paths = drives(dir.path(), 2);
     run_with(false, paths.clone(), |manager| async move {
         manager.start(Duration::ZERO).await;
-        let status = manager.create_array(&array(&paths)).await.expect("created");
+        let status = manager.create_array(&array(&manager, &paths)).await.expect("created");
         // More than the ring holds, while nobody reads.
         for _ in 0..engine::limits::FEED_RING {
             let new = |reply| Request::VolumeCreate(status.uuid.clone(), "v".into(), 4096, reply);
@@ -166,7 +176,8 @@ fn a_reader_that_missed_something_asks_for_all() {
         assert_eq!(manager.view().status.arrays, before.status.arrays, "as it was known last");
         manager.renew().await;
         assert!(manager.view().status.arrays[0].volumes.is_empty());
-        let new = api::CreateVolume { array: "data".into(), name: "w".into(), size_bytes: 4096 };
+        let (array, name) = (status.uuid.clone(), "w".to_owned());
+        let new = api::CreateVolume { array, name, size_bytes: 4096 };
         manager.create_volume(&new).await.expect("created");
         assert_eq!(manager.view().status.arrays[0].volumes.len(), 1);
     });
@@ -178,11 +189,11 @@ fn a_scrub_is_a_job_to_its_end_and_behind_it() {
     let paths = drives(dir.path(), 2);
     run_with(false, paths.clone(), |manager| async move {
         manager.start(Duration::ZERO).await;
-        manager.create(&array(&paths)).await.expect("created");
+        let made = manager.create(&array(&manager, &paths)).await.expect("created");
         let check = api::ScrubArray { repair: false, trust_data: false };
         let mut ids = Vec::new();
         for number in 0..3 {
-            manager.scrub("data", check).await.expect("asked");
+            manager.scrub(&made.uuid, check).await.expect("asked");
             let ended = async {
                 while manager.view().jobs.iter().filter(|job| job.ended.is_some()).count() <= number
                 {
@@ -197,5 +208,109 @@ fn a_scrub_is_a_job_to_its_end_and_behind_it() {
             ids.push(job.id);
         }
         assert_eq!(manager.view().jobs.len(), 3);
+    });
+}
+
+#[test]
+fn a_look_that_hangs_delays_neither_a_get_nor_another_change() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths = drives(dir.path(), 3);
+    run(paths.clone(), |manager| async move {
+        manager.start(Duration::ZERO).await;
+        let hung = manager.inventory().begin(&paths[2], false).expect("can begin");
+        let finding = tokio::spawn({
+            let manager = manager.clone();
+            async move { manager.find_drives(&[]).await }
+        });
+        // Until it waits for the look.
+        while manager.scanning.try_lock().is_ok() {
+            tokio::task::yield_now().await;
+        }
+        let begin = Instant::now();
+        let made = manager.create(&array(&manager, &paths[..2])).await.expect("created");
+        manager.stop(&made.uuid).await.expect("stopped");
+        assert_eq!(manager.view().status.arrays.len(), 1);
+        assert!(begin.elapsed() < SOON && !finding.is_finished());
+        // What hangs is refused to who wants it, in time, and holds nobody up meanwhile.
+        let [third] = named(&manager, &paths[2..]).try_into().expect("one drive");
+        let wipe = api::WipeDrive { drive: third, overwrite: true };
+        let (wiped, other) = tokio::join!(manager.wipe(&wipe), async {
+            let begin = Instant::now();
+            manager.delete(&made.uuid).await.map(|_| begin.elapsed())
+        });
+        assert!(wiped.expect_err("hangs").error.contains("did not answer"));
+        assert!(other.expect("deleted") < crate::look::LOOK + SOON);
+        drop(hung);
+        finding.await.expect("ran").expect("found");
+    });
+}
+
+#[test]
+fn a_drive_that_hangs_costs_one_thread() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths = drives(dir.path(), 2);
+    run(paths.clone(), |manager| async move {
+        manager.start(Duration::ZERO).await;
+        let hung = manager.inventory().begin(&paths[1], false).expect("can begin");
+        let _ = manager.inventory().finish(&paths[1], None, false);
+        let threads = || std::fs::read_dir("/proc/self/task").expect("is read").count();
+        manager.find_drives(&paths).await.expect("found");
+        let before = threads();
+        for _ in 0..50 {
+            manager.find_drives(&paths).await.expect("found");
+        }
+        // Other tests come and go beside this one; a thread for each look would be more.
+        assert!(threads() < before + 50, "{before} {}", threads());
+        let silent = manager.view().drives[1].drive.problem.clone().expect("a problem");
+        assert!(silent.contains("did not answer"), "{silent}");
+        drop(hung);
+        manager.find_drives(&paths).await.expect("found");
+        assert_eq!(manager.view().drives[1].drive.state, api::DriveState::Free);
+    });
+}
+
+#[test]
+fn another_drive_at_a_path_is_not_taken_for_the_one_that_was_meant() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths = drives(dir.path(), 4);
+    run_with(false, paths.clone(), |manager| async move {
+        manager.start(Duration::ZERO).await;
+        let made = manager.create(&array(&manager, &paths[2..])).await.expect("created");
+        manager.fail(&made.uuid, "slot:1").await.expect("failed");
+        let meant = named(&manager, &paths);
+        let swap = |path: &String| {
+            let other = format!("{path}.other");
+            std::fs::File::create(&other).expect("created").set_len(96 << 20).expect("sized");
+            std::fs::rename(&other, path).expect("is there now");
+        };
+        let is_refused = |outcome: Result<(), Error>| {
+            let refused = outcome.expect_err("is refused");
+            assert_eq!(refused.code, api::ErrorCode::Refused);
+            assert!(refused.error.contains("another drive is at"), "{}", refused.error);
+        };
+        swap(&paths[0]);
+        let wipe = api::WipeDrive { drive: meant[0].clone(), overwrite: true };
+        is_refused(manager.wipe(&wipe).await.map(drop));
+        // Who has seen which it is may have it.
+        let wipe = api::WipeDrive { drive: named(&manager, &paths)[0].clone(), overwrite: true };
+        manager.wipe(&wipe).await.expect("wiped");
+        let first_two = api::CreateArray {
+            name: "new".to_owned(),
+            drives: meant[..2].to_vec(),
+            ..array(&manager, &paths[..2])
+        };
+        is_refused(manager.create(&first_two).await.map(drop));
+        swap(&paths[1]);
+        let overwrite = Vec::new();
+        let replace = api::ReplaceDrive { slot: 1, with: meant[1].clone(), overwrite };
+        is_refused(manager.replace(&made.uuid, &replace).await.map(drop));
+        let states = manager.view().drives.iter().map(|d| d.drive.state).collect::<Vec<_>>();
+        assert_eq!(states[..2], [api::DriveState::Free; 2], "nothing was taken");
+        // In the place of a drive that failed, whoever asks for its path sees what is there.
+        swap(&paths[3]);
+        manager.find_drives(&paths[3..]).await.expect("found");
+        let [with] = named(&manager, &paths[3..]).try_into().expect("one drive");
+        let replace = api::ReplaceDrive { slot: 1, with, overwrite: Vec::new() };
+        manager.replace(&made.uuid, &replace).await.expect("replaced");
     });
 }

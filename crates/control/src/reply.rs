@@ -1,8 +1,12 @@
 //! Answers to Redfish requests, as HTTP has them.
+//!
+//! Invariant: each has the headers that DSP0266 wants of every answer.
 
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use hyper::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
 use hyper::{Response, StatusCode};
 use redfish::error::Refusal;
 use redfish::etag;
@@ -10,6 +14,11 @@ use serde_json::Value;
 
 /// What opens a session (DSP0266, "Session login").
 pub const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+/// The version of OData, asked for and answered (DSP0266, "Headers").
+pub const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
+
+/// The only one that there is.
+pub const VERSION: &str = "4.0";
 
 /// What is answered.
 pub enum Body {
@@ -65,6 +74,8 @@ impl Told {
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
+        response.headers_mut().insert(ODATA_VERSION, HeaderValue::from_static(VERSION));
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         if let Some(kind) = kind {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }

@@ -9,8 +9,10 @@ use crate::failure;
 use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
+use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
 use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
+use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{Uuid, format_size};
@@ -25,7 +27,7 @@ impl Manager {
         &self,
         request: &api::CreateVolume,
     ) -> Result<api::Volume, Error> {
-        let array = self.named(&request.array).await?;
+        let array = self.running_array(&request.array).await?;
         let (name, bytes) = (request.name.clone(), request.size_bytes);
         let ask = |uuid, reply| Request::VolumeCreate(uuid, name, bytes, reply);
         Ok(convert::volume(&array.name, &self.ask_of(&array, ask).await?))
@@ -38,24 +40,20 @@ impl Manager {
         volume: &str,
         request: api::ResizeVolume,
     ) -> Result<api::Volume, Error> {
-        let array = self.named(array).await?;
+        let array = self.running_array(array).await?;
         let api::ResizeVolume { size_bytes: bytes, shrink } = request;
-        let now = array.volumes.iter().find(|v| v.name == volume).map_or(0, |v| v.bytes);
-        let exported = array.exports.iter().any(|e| e.volume_name == volume);
+        let uuid = volume_uuid(&array, volume)?;
+        let known = array.volumes.iter().find(|known| known.uuid == uuid);
+        let (name, now) = known.map_or((volume, 0), |known| (&known.name, known.bytes));
+        let exported = array.exports.iter().any(|export| export.volume == uuid);
         if bytes < now && bytes > 0 && !shrink {
             let lost = now - bytes;
             let exported = if exported { ", which is exported" } else { "" };
-            return Err(Error::refused(
-                format!(
-                    "this destroys the last {} ({lost} bytes) of volume {}/{volume}{exported}",
-                    format_size(lost),
-                    array.name
-                ),
-                "to shrink the volume, repeat the command with --yes",
-            ));
+            let name = format!("{}/{name}", array.name);
+            let args: [&dyn Display; 4] = [&format_size(lost), &lost, &name, &exported];
+            return Err(Error::new(&say::SHRINK_LOSES, &args));
         }
-        let name = volume.to_owned();
-        let ask = |uuid, reply| Request::VolumeResize(uuid, name, bytes, reply);
+        let ask = |array, reply| Request::VolumeResize(array, uuid.into(), bytes, reply);
         let status = self.ask_of(&array, ask).await?;
         let key = VolumeKey { array: array.id, volume: status.uuid };
         self.exports.lock().await.resized(key);
@@ -64,11 +62,11 @@ impl Manager {
 
     /// Deletes a volume.
     pub(crate) async fn remove_volume(&self, array: &str, volume: &str) -> Result<(), Error> {
-        let array = self.named(array).await?;
-        let name = volume.to_owned();
-        let outcome = self.ask_of(&array, |uuid, reply| Request::VolumeDelete(uuid, name, reply));
-        let export = array.exports.iter().find(|e| e.volume_name == volume);
-        outcome.await.map_err(|error| match export {
+        let array = self.running_array(array).await?;
+        let uuid = volume_uuid(&array, volume)?;
+        let ask = |array, reply| Request::VolumeDelete(array, uuid.into(), reply);
+        let export = array.exports.iter().find(|export| export.volume == uuid);
+        self.ask_of(&array, ask).await.map_err(|error| match export {
             Some(export) => {
                 let id = convert::export_id(&array.name, export.id);
                 Error { hint: error.hint.replace("delete ID", &format!("delete {id}")), ..error }
@@ -84,20 +82,17 @@ impl Manager {
         request: &api::CreateExport,
     ) -> Result<api::Export, Error> {
         check_export(request)?;
-        let named = self.named(&request.array).await?;
+        let named = self.running_array(&request.array).await?;
         // From here to the record nobody else makes an export.
         let mut exports = self.exports.lock().await;
         let running = self.running().await?;
         let Some(array) = running.iter().find(|array| array.id == named.id) else {
-            return Err(Error::failed(
-                format!("array \"{}\" was stopped meanwhile", named.name),
-                format!("start it with: palisade array assemble {}", named.name),
-            ));
+            return Err(Error::new(&say::ARRAY_STOPPED_MEANWHILE, &[&named.name]));
         };
         let recorded = recorded(&running, &self.found().await?);
         let address = wanted(request, array, &recorded, &exports)?;
-        let same =
-            |e: &&ExportStatus| e.volume_name == request.volume && is_same(&e.address, &address);
+        let volume = volume_uuid(array, &request.volume)?;
+        let same = |e: &&ExportStatus| e.volume == volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
             let id = convert::export_id(&array.name, existing.id);
             if exports.serves(&id) || !is_alike(&existing.address, &address) {
@@ -110,8 +105,8 @@ impl Manager {
             return Ok(convert::export(&array.name, existing, &self.standing));
         }
         let address = exports.listen(&address).await?;
-        let (volume, recorded) = (request.volume.clone(), address.clone());
-        let ask = |uuid, reply| Request::ExportCreate(uuid, volume, recorded, reply);
+        let recorded = address.clone();
+        let ask = |uuid, reply| Request::ExportCreate(uuid, volume.into(), recorded, reply);
         match self.ask_of(array, ask).await {
             Ok(status) => {
                 let target = target(array, &status);
@@ -131,7 +126,7 @@ impl Manager {
         let wrong = || names::no_export(id);
         let (array, number) = id.rsplit_once(':').ok_or_else(wrong)?;
         let number: u32 = number.parse().map_err(|_| wrong())?;
-        let array = self.named(array).await?;
+        let array = self.running_array(array).await?;
         let Some(export) = array.exports.iter().find(|e| e.id == number) else {
             return Err(failure::told(&ManageError::NoExport(array.name, number)));
         };
@@ -143,14 +138,7 @@ impl Manager {
         drop(exports);
         self.tell_absent().await;
         if is_nvme && !self.data.let_go(volume).await {
-            return Err(Error::failed(
-                format!("export {id} is deleted, but commands of its hosts have not ended yet"),
-                format!(
-                    "wait before you delete its volume; see which drive does not answer with: \
-                     palisade array show {}",
-                    array.name
-                ),
-            ));
+            return Err(Error::new(&say::EXPORT_LINGERS, &[&id, &array.name]));
         }
         Ok(())
     }
@@ -260,10 +248,7 @@ pub fn check_export(request: &api::CreateExport) -> Result<(), Error> {
     match (nbd, &nvme_tcp[..]) {
         (Some(nbd), []) if !says_of_nvme => address::parse(nbd).map(|_| ()),
         (None, [_, ..]) => check_nvme(request),
-        _ => Err(Error::usage(
-            "an export needs either NBD or NVMe/TCP; hosts are named for NVMe/TCP only",
-            "use --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
-        )),
+        _ => Err(Error::new(&say::EXPORT_PROTOCOL, &[])),
     }
 }
 
@@ -271,26 +256,17 @@ pub fn check_export(request: &api::CreateExport) -> Result<(), Error> {
 fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
     if hosts.is_empty() != *any_host {
-        return Err(Error::usage(
-            "an export over NVMe/TCP needs either the NQNs of its hosts or --any-host",
-            "use --host NQN for each host (on Linux: /etc/nvme/hostnqn), or --any-host",
-        ));
+        return Err(Error::new(&say::EXPORT_HOSTS, &[]));
     }
     if !advertise.is_empty() && advertise.len() != nvme_tcp.len() {
-        return Err(Error::usage(
-            format!("{} --advertise for {} --nvme-tcp", advertise.len(), nvme_tcp.len()),
-            "use one --advertise for each --nvme-tcp, in the same order, or none",
-        ));
+        return Err(Error::new(&say::ADVERTISE_COUNT, &[&advertise.len(), &nvme_tcp.len()]));
     }
     nvme_tcp.iter().try_for_each(|text| address::check_tcp(text, "--nvme-tcp"))?;
     advertise.iter().try_for_each(|text| address::check_advertise(text))?;
     let several: BTreeSet<&String> = nvme_tcp.iter().filter(|at| !at.ends_with(":0")).collect();
     let any_port = nvme_tcp.iter().filter(|at| at.ends_with(":0")).count();
     if several.len() + any_port < nvme_tcp.len() {
-        return Err(Error::usage(
-            "the same address is given twice",
-            "give each --nvme-tcp ADDR:PORT once",
-        ));
+        return Err(Error::new(&say::ADDRESS_TWICE, &[]));
     }
     for name in hosts.iter().chain(&request.subsystem) {
         address::nqn(name)?;
@@ -308,6 +284,15 @@ fn recorded(
     let running = running.map(|export| (export.address.clone(), export.volume));
     let found = found.values().flat_map(|record| &record.exports);
     running.chain(found.map(|export| (export.address.clone(), export.volume))).collect()
+}
+
+fn no_volume(array: &ArrayStatus, volume: &str) -> Error {
+    failure::told(&ManageError::NoVolume(array.name.clone(), volume.to_owned()))
+}
+
+/// A volume's UUID.
+fn volume_uuid(array: &ArrayStatus, volume: &str) -> Result<Uuid, Error> {
+    volume.parse().map_err(|_| no_volume(array, volume))
 }
 
 /// What a request to serve a volume asks for.
@@ -344,19 +329,11 @@ fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
 fn is_exported(array: &str, export: &ExportStatus, id: &str) -> Error {
     let volume = &export.volume_name;
     match &export.address {
-        ExportAddress::NvmeTcp(nvme) => Error::failed(
-            format!(
-                "{array}/{volume} is already exported, as namespace {} of subsystem {}",
-                nvme.nsid, nvme.subsystem
-            ),
-            format!(
-                "to change its hosts or addresses, delete it first: palisade export delete {id}"
-            ),
-        ),
-        _ => Error::failed(
-            format!("{array}/{volume} is exported there already"),
-            "list exports with: palisade export list",
-        ),
+        ExportAddress::NvmeTcp(nvme) => {
+            let args: [&dyn Display; 5] = [&array, volume, &nvme.nsid, &nvme.subsystem, &id];
+            Error::new(&say::ALREADY_IN_SUBSYSTEM, &args)
+        }
+        _ => Error::new(&say::ALREADY_EXPORTED, &[&array, volume]),
     }
 }
 
@@ -375,11 +352,11 @@ fn nvme_wanted(
     exports: &Exports,
 ) -> Result<NvmeExport, Error> {
     let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
-    let volume = array.volumes.iter().find(|volume| volume.name == request.volume);
-    let volume = volume.ok_or_else(|| {
-        failure::told(&ManageError::NoVolume(array.name.clone(), request.volume.clone()))
-    })?;
-    let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(volume.uuid));
+    let volume = volume_uuid(array, &request.volume)?;
+    if !array.volumes.iter().any(|known| known.uuid == volume) {
+        return Err(no_volume(array, &request.volume));
+    }
+    let subsystem = request.subsystem.clone().unwrap_or_else(|| own_subsystem(volume));
     let recorded: BTreeMap<u32, Uuid> = recorded
         .iter()
         .filter_map(|(address, volume)| match address {
@@ -389,7 +366,7 @@ fn nvme_wanted(
             _ => None,
         })
         .collect();
-    let nsid = exports.number(&subsystem, volume.uuid, &recorded);
+    let nsid = exports.number(&subsystem, volume, &recorded);
     let listener = |(at, address): (usize, &String)| Listener {
         address: address.clone(),
         advertise: advertise.get(at).cloned(),

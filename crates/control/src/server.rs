@@ -16,19 +16,20 @@ use crate::address;
 use crate::answer;
 use crate::api::{self, Ending, Error};
 use crate::audit::Audit;
-use crate::config::{Access, Config};
+use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
 use crate::http;
-use crate::local::{self, Local};
+use crate::local;
 use crate::manager::Manager;
 use crate::memory;
 use crate::reload::{self, Reader};
+use crate::room::Room;
 use crate::state::{self, State};
 use engine::Settings;
+use redfish::messages as say;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +58,7 @@ pub fn serve(
     let memory = memory::keep(config.parity);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start(&error))?;
-    let socket = config.socket.clone().unwrap_or_else(|| api::DEFAULT_SOCKET.into());
+    let socket = config.socket();
     let outcome = runtime.block_on(run(config, Arc::new(read), &socket, memory));
     // A look at a drive that does not answer may never end. All else is dropped, and closed.
     runtime.shutdown_background();
@@ -78,8 +79,7 @@ fn raise_file_limit() {
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {
-    let hint = "raise the limits of the daemon's account (ulimit -a)";
-    Error::failed(format!("the daemon can't start: {error}"), hint)
+    Error::new(&say::CANNOT_START, &[error])
 }
 
 /// Serves until it is told to stop. Answers with what went wrong then.
@@ -106,10 +106,10 @@ async fn run(
     let (state, audit) = keep(config.state.as_deref());
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, audit);
-    manager.set_local(known(config.access.as_ref()));
+    manager.set_local(local::known(config.access.as_ref()));
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
-    let server = tokio::spawn(http::serve(listener, {
+    let server = tokio::spawn(http::serve(listener, Arc::new(Room::default()), {
         let manager = manager.clone();
         move |asked| {
             let manager = manager.clone();
@@ -203,10 +203,8 @@ fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
 
 /// Tests the parity kernels and picks one, before anything depends on it.
 fn parity_kernel() -> Result<&'static str, Error> {
-    parity::select_kernel().map_err(|error| {
-        let hint = format!("unset {} to use the best kernel that works", parity::VARIABLE);
-        Error::failed(error.to_string(), hint)
-    })
+    parity::select_kernel()
+        .map_err(|error| Error::new(&say::PARITY_KERNEL, &[&error, &parity::VARIABLE]))
 }
 
 /// Names the parity kernel, and those that this machine gets wrong.
@@ -219,7 +217,7 @@ fn say_parity(kernel: &str) {
 
 fn report(problems: &[Error]) {
     for problem in problems {
-        runtime::say(format_args!("palisade: {}\n  {}", problem.error, problem.hint));
+        runtime::say(format_args!("{}", problem.lines()));
     }
 }
 
@@ -242,43 +240,19 @@ fn say_ready() {
     let _ = out.write_all(b"ready\n").and_then(|()| out.flush());
 }
 
-/// Who may do what on the socket; says whom of the configuration the machine does not know.
-fn known(access: Option<&Access>) -> Local {
-    let local = Local::read(access);
-    for name in &local.unknown {
-        runtime::say(format_args!(
-            "palisade: {name} in `access` is no user or group of this machine\n  correct the name, or \
-             create it and have the daemon read its configuration again (SIGHUP)"
-        ));
-    }
-    local
-}
-
 /// Takes the management socket: its directory is made, a socket that nobody answers on replaced.
 /// Where the configuration says who may do what, everybody may connect, and is asked who they are;
 /// else the daemon's user and the group `palisade` may.
 async fn listen(path: &FilePath, is_for_all: bool) -> Result<UnixListener, Error> {
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AddrInUse => Error::failed(
-            format!("another daemon answers on {}", path.display()),
-            "stop it, or name another socket with --socket",
-        ),
-        ErrorKind::AlreadyExists => Error::failed(
-            format!("can't listen on {}: {error}", path.display()),
-            "remove that file, or name another socket with --socket",
-        ),
-        _ => Error::failed(
-            format!("can't listen on {}: {error}", path.display()),
-            "run as root, or name a socket in a directory of yours with --socket",
-        ),
+        ErrorKind::AddrInUse => Error::new(&say::DAEMON_RUNS, &[&path.display()]),
+        ErrorKind::AlreadyExists => Error::new(&say::SOCKET_TAKEN, &[&path.display(), &error]),
+        _ => Error::new(&say::SOCKET_NOT_MADE, &[&path.display(), &error]),
     };
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     let listener = address::unix_listener(path).await.map_err(failed)?;
-    let mode = if is_for_all { 0o666 } else { 0o660 };
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
-    // A daemon that may not give it away keeps it in its own group.
-    let _ = std::os::unix::fs::chown(path, None, local::socket_group());
+    local::open_socket(path, is_for_all).map_err(failed)?;
     Ok(listener)
 }

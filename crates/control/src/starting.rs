@@ -14,11 +14,14 @@
 
 use crate::api::{self, Error};
 use crate::convert;
-use crate::look::LookError;
+use crate::failure;
+use crate::look::{LOOK, LookError};
 use crate::manager::Manager;
+use core::fmt::Display;
 use drives::OpenError;
 use engine::manage::command::{ArrayState, ArrayStatus, SlotHealth, SlotStatus, StartOptions};
 use format::ArrayRecord;
+use redfish::messages as say;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -122,8 +125,9 @@ impl Manager {
                 done.started.push(status);
             }
             Err(error) => {
-                let text = format!("array \"{}\" can't be started: {}", record.name, error.error);
-                done.problems.push(Error { error: text, ..error });
+                let args: [&dyn Display; 2] = [&record.name, &error.error];
+                let told = Error::new(&say::ARRAY_NOT_STARTED, &args);
+                done.problems.push(told.advise(error.hint));
             }
         }
     }
@@ -147,6 +151,16 @@ fn say_awaited(name: &str, absent: &[api::SlotInfo], wait: Duration) {
     ));
 }
 
+/// What is said of a drive that can't be looked at.
+fn told(error: &LookError) -> Error {
+    match error {
+        LookError::Open(error) => failure::not_opened(error),
+        LookError::Silent(path) => {
+            Error::new(&say::DRIVE_SILENT, &[&path.display(), &LOOK.as_secs()])
+        }
+    }
+}
+
 /// What is said at start of drives that can't be used; those that others have in one line.
 fn unusable_drives(unusable: Vec<LookError>) -> Vec<Error> {
     let (taken, rest): (Vec<_>, Vec<_>) = unusable
@@ -161,15 +175,10 @@ fn unusable_drives(unusable: Vec<LookError>) -> Vec<Error> {
         })
         .collect();
     if !names.is_empty() {
-        problems.push(Error::failed(
-            format!("drives in use by another process, or mounted: {}", names.join(", ")),
-            "stop the program that uses them, such as another daemon, or remove them from `drives` \
-             in the configuration",
-        ));
+        problems.push(Error::new(&say::DRIVES_IN_USE, &[&names.join(", ")]));
     }
-    let missing = |error: LookError| {
-        Error::failed(error.to_string(), "correct the path in `drives` in the configuration")
-    };
+    let missing =
+        |error: LookError| told(&error).advise("correct the path in `drives` in the configuration");
     problems.extend(rest.into_iter().map(missing));
     problems
 }
@@ -184,11 +193,6 @@ fn lacking(status: &ArrayStatus) -> Option<Error> {
     let first = status.slots.iter().find(lacks)?;
     let slots: Vec<String> = status.slots.iter().filter(lacks).map(word).collect();
     let state = if status.state == ArrayState::Failed { "failed" } else { "degraded" };
-    Some(Error::failed(
-        format!("array \"{}\" is {state}: {}", status.name, slots.join(", ")),
-        format!(
-            "replace the drive with: palisade array replace {} --slot {} --with PATH",
-            status.name, first.slot
-        ),
-    ))
+    let args: [&dyn Display; 4] = [&status.name, &state, &slots.join(", "), &first.slot];
+    Some(Error::new(&say::ARRAY_LACKS_DRIVES, &args))
 }

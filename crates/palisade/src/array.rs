@@ -10,6 +10,7 @@ use crate::{export, status, volume};
 use clap::Subcommand;
 use control::api::{self, Answer};
 use control::names;
+use redfish::messages as say;
 use redfish::read;
 use redfish::service::uri;
 use redfish::told::Left;
@@ -411,27 +412,16 @@ async fn wait(
         let running = tasks.iter().find(|task| task.state == api::TaskState::Running);
         let Some(task) = running.or(tasks.first()) else { return show(name, client).await };
         if task.state == api::TaskState::Paused {
-            return Err(Problem::failed(
-                format!("the {} of array {name} is paused", word_of(&task.kind)),
-                format!("resume it with: palisade task resume {}", task.id),
-            ));
+            let kind = word_of(&task.kind);
+            return Err(Problem::new(&say::TASK_PAUSED, &[&kind, &name, &task.id]));
         }
         if let Some(problem) = &task.problem {
-            return Err(Problem::failed(
-                format!("the {} of array {name} is stuck: {problem}", word_of(&task.kind)),
-                "bring missing drives back, or write the unreadable blocks anew; the task then \
-                 goes on by itself",
-            ));
+            let kind = word_of(&task.kind);
+            return Err(Problem::new(&say::TASK_STUCK, &[&kind, &name, problem]));
         }
         if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
-            return Err(Problem::failed(
-                format!(
-                    "the {} of array {name} has not ended: it is at {}",
-                    word_of(&task.kind),
-                    percent(task)
-                ),
-                "wait longer with --timeout, or watch it with: palisade status --watch",
-            ));
+            let kind = word_of(&task.kind);
+            return Err(Problem::new(&say::TASK_LASTS, &[&kind, &name, &percent(task)]));
         }
         tokio::time::sleep(POLL).await;
     }

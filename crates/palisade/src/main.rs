@@ -15,6 +15,7 @@ mod client;
 mod confirm;
 mod demo;
 mod drive;
+mod explain;
 mod export;
 mod fetch;
 mod output;
@@ -71,6 +72,8 @@ enum Command {
     Audit(audit::Command),
     /// Check a configuration without using it
     CheckConfig(check_config::Arguments),
+    /// Explain a message: what it means, why, and what to do; needs no daemon
+    Explain(explain::Arguments),
     /// Show a whole life with files as drives: create, export, lose a drive, rebuild
     Demo(demo::Options),
     /// Measure the performance of this machine
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => return demo::run(&options),
         Command::Bench(arguments) => return bench::run(arguments),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Serve(arguments) => {
             let code = serve::run(&arguments, socket).err().map_or(0, |problem| problem.tell());
             control::server::leave_if_stuck(code);
@@ -109,12 +113,8 @@ fn abort_on_panic() {
 /// Carries out what needs the daemon, or may.
 fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        Problem::failed(
-            format!("this command can't start: {error}"),
-            "raise the limits of your account (ulimit -a)",
-        )
-    })?;
+    let runtime = runtime
+        .map_err(|error| Problem::new(&redfish::messages::COMMAND_CANNOT_START, &[&error]))?;
     runtime.block_on(async {
         match command {
             Command::Array(command) => return array::run(command, client).await,
@@ -124,7 +124,11 @@ fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
             Command::Task(command) => task::run(command, client).await?,
             Command::Export(command) => export::run(command, client).await?,
             Command::Drive(command) => drive::run(command, client).await?,
-            Command::Serve(_) | Command::CheckConfig(_) | Command::Demo(_) | Command::Bench(_) => {
+            Command::Serve(_)
+            | Command::CheckConfig(_)
+            | Command::Demo(_)
+            | Command::Bench(_)
+            | Command::Explain(_) => {
                 unreachable!("carried out by `main`")
             }
         }

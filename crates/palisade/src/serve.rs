@@ -4,6 +4,7 @@ use crate::client::socket_or_default;
 use crate::output::Problem;
 use control::api::Error;
 use control::config::{Config, ConfigError, Placement};
+use redfish::messages as say;
 use std::path::{Path, PathBuf};
 
 /// What `palisade serve` takes.
@@ -33,14 +34,8 @@ pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem
 
 /// Reads the configuration.
 fn read(file: &Path) -> Result<Config, Error> {
-    Config::read(file).map_err(|error| {
-        let hint = match error {
-            ConfigError::Read(..) => "name a readable file with --config",
-            ConfigError::Parse(..) => {
-                "correct the file; its keys are socket, cores, drives = [\"PATH\", …], \
-                 drive_deadline_ms, drive_wait_ms, parity, parity_check, confirm and state"
-            }
-        };
-        Error::failed(error.to_string(), hint)
+    Config::read(file).map_err(|error| match &error {
+        ConfigError::Read(path, why) => Error::new(&say::CONFIG_NOT_READ, &[&path.display(), why]),
+        ConfigError::Parse(path, why) => Error::new(&say::CONFIG_WRONG, &[&path.display(), why]),
     })
 }

@@ -1,14 +1,14 @@
 //! What a request wants changed: its method, URI and body, read strictly.
 //!
 //! A property that is unknown, doubled, missing, of a wrong type or out of range is refused by
-//! name, before anything is done. Links become what `Manager` takes: a drive's path, an array's
-//! UUID, a volume's name in its array. A link is always `{"@odata.id": URI}`.
+//! name, before anything is done. Links become what `Manager` takes: a drive as it is known, an
+//! array's or a volume's UUID. A link is always `{"@odata.id": URI}`.
 //!
 //! [`bodies`] is the table of what each takes. `DELETE` of a pool, a volume and a connection, and
 //! the actions of a job, take nothing.
 
-pub mod bodies;
 mod access;
+pub mod bodies;
 mod create;
 mod links;
 mod node;
@@ -18,12 +18,13 @@ mod words;
 pub use access::{AccessChange, AccountChange, NewAccount};
 
 use crate::error::{Base, Refusal};
+use crate::messages;
 use crate::routes::{Match, Method, Resource};
 use crate::view::{self, Error, View};
 use node::{Fields, Node};
 use tree::Tree;
 
-/// A change, with all links resolved. Arrays are UUIDs, drives paths, volumes names.
+/// A change, with all links resolved. Arrays and volumes are UUIDs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Creates an array.
@@ -79,7 +80,7 @@ pub enum Change {
     ResizeVolume {
         /// The array's UUID.
         array: String,
-        /// The volume's name.
+        /// The volume's UUID.
         volume: String,
         /// The new size.
         request: view::ResizeVolume,
@@ -88,7 +89,7 @@ pub enum Change {
     DeleteVolume {
         /// The array's UUID.
         array: String,
-        /// The volume's name.
+        /// The volume's UUID.
         volume: String,
     },
     /// Serves a volume.
@@ -132,7 +133,7 @@ impl Change {
             Self::ResizeVolume { array, volume, request } => {
                 let known = view.array(array).map(|array| array.volumes.as_slice());
                 let mut volumes = known.unwrap_or_default().iter();
-                let now = volumes.find(|own| own.name == *volume).map(|own| own.size_bytes);
+                let now = volumes.find(|own| own.uuid == *volume).map(|own| own.size_bytes);
                 now.is_some_and(|now| request.size_bytes < now)
             }
             Self::Stop { .. }
@@ -143,7 +144,8 @@ impl Change {
             | Self::DeleteExport { .. }
             | Self::Job { .. }
             | Self::FindDrives { .. }
-            | Self::VerifyLog => false,
+            | Self::VerifyLog
+            | Self::Access(_) => false,
         }
     }
 
@@ -166,7 +168,8 @@ impl Change {
             | Self::Job { .. }
             | Self::Wipe(_)
             | Self::FindDrives { .. }
-            | Self::VerifyLog => None,
+            | Self::VerifyLog
+            | Self::Access(_) => None,
         }
     }
 }
@@ -248,6 +251,9 @@ pub fn with_names(view: &View, error: Error) -> Error {
         if arrays.iter().filter(|other| other.name == array.name).count() == 1 {
             told.error = told.error.replace(&array.uuid, &array.name);
             told.hint = told.hint.replace(&array.uuid, &array.name);
+            for arg in &mut told.args {
+                *arg = arg.replace(&array.uuid, &array.name);
+            }
         }
     }
     told
@@ -304,7 +310,7 @@ fn pool(
         }
         (_, Resource::ReplaceDrive) => {
             let slot = slot(&fields.need("Slot")?)?;
-            let with = links::drive_path(view, &fields.need("With")?)?;
+            let with = links::drive(view, &fields.need("With")?)?;
             let overwrite = create::overwrite(view, &mut fields)?;
             let request = view::ReplaceDrive { slot, with, overwrite };
             Change::ReplaceDrive { array, request }
@@ -320,7 +326,7 @@ fn pool(
 fn failing(view: &View, fields: &mut Fields<'_>) -> Result<String, Refusal> {
     match (fields.take("Drive"), fields.take("Slot")) {
         (Some(_), Some(slot)) => Err(slot.conflict("Drive")),
-        (Some(drive), None) => links::drive_path(view, &drive),
+        (Some(drive), None) => links::drive(view, &drive).map(|drive| drive.path),
         (None, Some(number)) => Ok(format!("slot:{}", slot(&number)?)),
         (None, None) => Err(fields.missing("Drive")),
     }
@@ -352,7 +358,7 @@ fn volume(
     mut fields: Fields<'_>,
 ) -> Result<Change, Refusal> {
     let (array, volume) = view.volume(last(found)).ok_or_else(|| nothing(found))?;
-    let (array, volume) = (array.uuid.clone(), volume.name.clone());
+    let (array, volume) = (array.uuid.clone(), volume.uuid.clone());
     let change = match (method, found.route.resource) {
         (Method::Delete, _) => Change::DeleteVolume { array, volume },
         (Method::Patch, _) => {
@@ -380,7 +386,7 @@ fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Re
     let known = view.drive(last(found)).ok_or_else(|| nothing(found))?;
     let overwrite = fields.flag("Overwrite")?;
     fields.end()?;
-    Ok(Change::Wipe(view::WipeDrive { path: known.drive.path.clone(), overwrite }))
+    Ok(Change::Wipe(view::WipeDrive { drive: known.into(), overwrite }))
 }
 
 fn find_drives(mut fields: Fields<'_>) -> Result<Change, Refusal> {
@@ -398,8 +404,7 @@ fn job(
     let job = view.job(last(found)).ok_or_else(|| nothing(found))?;
     fields.end()?;
     if job.ended.is_some() {
-        let text = format!("task {} has ended", job.task.id);
-        return Err(Error::failed(text, "list tasks with: palisade task list").into());
+        return Err(Error::new(&messages::TASK_ENDED, &[&job.task.id]).into());
     }
     Ok(Change::Job { id: job.id.clone(), action })
 }

@@ -1,6 +1,7 @@
 //! Bodies: what each becomes, and that what is wrong is refused by name.
 
 use super::*;
+use crate::access::{Access, Account, Role};
 use crate::routes;
 use crate::view::*;
 use serde_json::{Value, json};
@@ -25,6 +26,10 @@ fn drive(id: &str, path: &str) -> KnownDrive {
             problem: None,
         },
     }
+}
+
+fn named(id: &str) -> NamedDrive {
+    NamedDrive { id: id.into(), path: format!("/dev/{id}"), serial: id.to_uppercase() }
 }
 
 fn export(id: &str, nvme: Option<NvmeExport>) -> Export {
@@ -97,6 +102,11 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
     Job { id: id.into(), array: "aaaa-1".into(), task, began: 0, ended }
 }
 
+fn account(name: &str) -> Account {
+    let role = Role::Operator;
+    Account { name: name.into(), role, enabled: true, must_change: false }
+}
+
 pub(crate) fn view() -> View {
     View {
         status: Status {
@@ -105,6 +115,7 @@ pub(crate) fn view() -> View {
         },
         drives: vec![drive("a", "/dev/a"), drive("b", "/dev/b"), drive("c", "/dev/c")],
         jobs: vec![job("j1", None), job("j2", Some((1, JobEnd::Completed)))],
+        access: Access { accounts: vec![account("ana")], ..Access::default() }.into(),
         ..View::default()
     }
 }
@@ -166,10 +177,10 @@ fn a_pool_is_an_array() {
     let wanted = CreateArray {
         name: "new".into(),
         level: "6".into(),
-        drives: vec!["/dev/b".into(), "/dev/a".into()],
+        drives: vec![named("b"), named("a")],
         strip_bytes: 131_072,
         block_bytes: Some(512),
-        overwrite: vec!["/dev/a".into()],
+        overwrite: vec![named("a")],
     };
     assert_eq!(post("StoragePools", &pool_body()), Ok(Change::CreateArray(wanted)));
 }
@@ -311,7 +322,7 @@ fn actions_of_a_pool() {
         let request = FailDrive { drive: drive.into() };
         assert_eq!(act("FailDrive", body), Ok(Change::FailDrive { array: array(), request }));
     }
-    let request = ReplaceDrive { slot: 2, with: "/dev/c".into(), overwrite: vec!["/dev/c".into()] };
+    let request = ReplaceDrive { slot: 2, with: named("c"), overwrite: vec![named("c")] };
     let body = json!({"Slot": 2, "With": drive_link("c"), "Overwrite": [drive_link("c")]});
     assert_eq!(act("ReplaceDrive", body), Ok(Change::ReplaceDrive { array: array(), request }));
     let scrub = |repair, trust_data| {
@@ -353,7 +364,7 @@ fn volumes_are_created_in_an_array_or_on_drives() {
         panic!("not taken")
     };
     assert_eq!((array.name.as_str(), array.level.as_str(), size_bytes), ("v", "5", Some(4096)));
-    assert_eq!(array.drives, ["/dev/a", "/dev/b", "/dev/c"]);
+    assert_eq!(array.drives, ["a", "b", "c"].map(named));
 
     let mut both = body.clone();
     both["CapacitySources"] = json!([]);
@@ -367,7 +378,7 @@ fn volumes_are_created_in_an_array_or_on_drives() {
 #[test]
 fn a_volume_changes_its_size_is_checked_and_deleted() {
     let uri = format!("{STORAGE}/Volumes/volume-of-aaaa-1");
-    let (array, volume) = (|| "aaaa-1".to_owned(), || "db".to_owned());
+    let (array, volume) = (|| "aaaa-1".to_owned(), || "volume-of-aaaa-1".to_owned());
     let body = r#"{"@odata.etag":"x","CapacityBytes":8192,"Oem":{"Palisade":{}}}"#;
     let request = ResizeVolume { size_bytes: 8192, shrink: false };
     let wanted = Change::ResizeVolume { array: array(), volume: volume(), request };
@@ -435,7 +446,7 @@ fn a_connection_is_an_export() {
         "Hosts": ["nqn.h"], "AnyHost": false, "Subsystem": "nqn.s", "Advertise": ["a:1"]}}});
     let wanted = CreateExport {
         array: "bbbb-2".into(),
-        volume: "db".into(),
+        volume: "volume-of-bbbb-2".into(),
         nbd: None,
         nvme_tcp: vec!["[::1]:4420".into()],
         subsystem: Some("nqn.s".into()),
@@ -474,7 +485,7 @@ fn connections_are_deleted_on_their_own_fabric() {
 #[test]
 fn drives_and_jobs() {
     let uri = "/redfish/v1/Chassis/local/Drives/a/Actions/Oem/PalisadeDrive.Wipe";
-    let wipe = |overwrite| Ok(Change::Wipe(WipeDrive { path: "/dev/a".into(), overwrite }));
+    let wipe = |overwrite| Ok(Change::Wipe(WipeDrive { drive: named("a"), overwrite }));
     assert_eq!(ask(Method::Post, uri, ""), wipe(false));
     assert_eq!(ask(Method::Post, uri, r#"{"Overwrite":true}"#), wipe(true));
     let find = post("Actions/Oem/PalisadeStorage.FindDrives", &json!({"Paths": ["/dev/z"]}));

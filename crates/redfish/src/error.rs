@@ -1,31 +1,20 @@
 //! Why a request was not carried out, as Redfish tells it (DSP0266, "Error responses").
 //!
 //! A [`Refusal`] is a status of HTTP and one message or more. The daemon's own answers
-//! ([`Error`]) become messages of `Palisade.1.0`: the text is `Message`, the hint `Resolution`. All
-//! that concerns HTTP, URIs and properties is told by messages of DMTF's `Base` registry, in words
-//! of our own. [`read`] turns a body back into an [`Error`].
+//! ([`Error`]) are messages of `Palisade.1.0` ([`messages`]): the text is `Message`, the hint
+//! `Resolution`. All that concerns HTTP, URIs and properties is told by messages of DMTF's `Base`
+//! registry, in words of our own. [`read`] turns a body back into an [`Error`].
 
+use crate::messages::{self, Error, ErrorCode, PREFIX, filled};
 use crate::told::Planned;
-use crate::view::{Error, ErrorCode};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// What identifiers of DMTF's messages begin with.
 const BASE: &str = "Base.1.19.";
 
-/// What identifiers of our messages begin with.
-const PALISADE: &str = "Palisade.1.0.";
-
 /// The property that holds the messages.
 const INFO: &str = "@Message.ExtendedInfo";
-
-/// The status of HTTP that stands for a failure.
-pub const fn status(code: ErrorCode) -> u16 {
-    match code {
-        ErrorCode::Failed => 409,
-        ErrorCode::Usage => 400,
-        ErrorCode::Refused => 403,
-    }
-}
 
 /// A message of the `Base` registry: `%1` and so on in the text stand for its arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -249,6 +238,36 @@ impl Base {
         "The header %1 has a value that can't be used.",
         "Correct the header.",
     );
+    pub const HEADER_MISSING: Self = base(
+        "HeaderMissing",
+        400,
+        "The header %1 is missing, or is there more than once.",
+        "Send the header once.",
+    );
+    pub const MALFORMED: Self = base(
+        "GeneralError",
+        400,
+        "The bytes are no request of HTTP/1.1.",
+        "Send a request line and headers as RFC 9112 has them.",
+    );
+    pub const HEADERS_TOO_LARGE: Self = base(
+        "GeneralError",
+        431,
+        "The request line and the headers are too large.",
+        "Send at most 16 KiB, and at most 100 headers.",
+    );
+    pub const OPERATION_TIMEOUT: Self = base(
+        "OperationTimeout",
+        408,
+        "The request did not come whole within its time.",
+        "Send the headers within 10 seconds, and the body within 30.",
+    );
+    pub const SERVICE_UNAVAILABLE: Self = base(
+        "ServiceTemporarilyUnavailable",
+        503,
+        "The daemon has no room for another client or answer now.",
+        "Try again in %1 seconds, or close other connections.",
+    );
     pub const INSUFFICIENT_PRIVILEGE: Self = base(
         "InsufficientPrivilege",
         403,
@@ -279,18 +298,6 @@ impl Base {
         "There are as many sessions as there can be.",
         "End a session, or wait until one has ended.",
     );
-    pub const SERVICE_UNAVAILABLE: Self = base(
-        "ServiceTemporarilyUnavailable",
-        503,
-        "The daemon has no room for another client or answer now.",
-        "Try again in %1 seconds, or close other connections.",
-    );
-    pub const ALREADY_EXISTS: Self = base(
-        "ResourceAlreadyExists",
-        409,
-        "There is a resource of type %1 already whose property %2 is %3.",
-        "Choose another value.",
-    );
     pub const PRECONDITION_FAILED: Self = base(
         "PreconditionFailed",
         412,
@@ -305,6 +312,85 @@ impl Base {
         "The request has several mistakes.",
         "See the messages of @Message.ExtendedInfo.",
     );
+
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::RESOURCE_MISSING,
+        Self::OPERATION_NOT_ALLOWED,
+        Self::ACTION_NOT_SUPPORTED,
+        Self::MALFORMED_JSON,
+        Self::EMPTY_JSON,
+        Self::UNRECOGNIZED_BODY,
+        Self::PAYLOAD_TOO_LARGE,
+        Self::PROPERTY_UNKNOWN,
+        Self::PROPERTY_DUPLICATE,
+        Self::PROPERTY_MISSING,
+        Self::PROPERTY_NOT_WRITABLE,
+        Self::PROPERTY_TYPE,
+        Self::PROPERTY_FORMAT,
+        Self::PROPERTY_NOT_IN_LIST,
+        Self::PROPERTY_RANGE,
+        Self::PROPERTY_CONFLICT,
+        Self::PROPERTY_RESOURCE,
+        Self::ARRAY_TOO_LONG,
+        Self::ARRAY_TOO_SHORT,
+        Self::PARAMETER_UNKNOWN,
+        Self::PARAMETER_DUPLICATE,
+        Self::PARAMETER_MISSING,
+        Self::PARAMETER_TYPE,
+        Self::PARAMETER_NOT_IN_LIST,
+        Self::PARAMETER_RANGE,
+        Self::QUERY_UNSUPPORTED,
+        Self::QUERY_NOT_HERE,
+        Self::QUERY_NOT_ON_OPERATION,
+        Self::QUERY_COMBINATION,
+        Self::QUERY_TYPE,
+        Self::QUERY_FORMAT,
+        Self::QUERY_RANGE,
+        Self::TOO_MUCH,
+        Self::HEADER_INVALID,
+        Self::INSUFFICIENT_PRIVILEGE,
+        Self::PRECONDITION_FAILED,
+        Self::INTERNAL,
+        Self::GENERAL,
+    ];
+}
+
+impl Base {
+    /// The message of this name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|base| base.name == name)
+    }
+
+    /// Its name, with the registry's.
+    pub fn id(&self) -> String {
+        format!("{BASE}{}", self.name)
+    }
+
+    /// The status of HTTP that goes with it.
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// What kind of failure it is for a command.
+    pub const fn kind(&self) -> ErrorCode {
+        kind(self.status)
+    }
+
+    /// Its name, without the registry's.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What happened; `%1` and so on stand for arguments.
+    pub const fn text(&self) -> &'static str {
+        self.text
+    }
+
+    /// What to do.
+    pub const fn resolution(&self) -> &'static str {
+        self.resolution
+    }
 }
 
 /// One reason of a refusal.
@@ -325,19 +411,11 @@ pub struct Message {
 impl Message {
     /// A message of the `Base` registry.
     pub fn base(base: &Base, args: &[&str]) -> Self {
-        let mut parts = base.text.split('%');
-        let mut text = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let mut rest = part.chars();
-            let number = rest.next().and_then(|digit| digit.to_digit(10)).unwrap_or(0) as usize;
-            text.push_str(number.checked_sub(1).and_then(|at| args.get(at)).unwrap_or(&""));
-            text.push_str(rest.as_str());
-        }
         Self {
             id: format!("{BASE}{}", base.name),
-            text,
+            text: filled(base.text, args),
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
-            resolution: base.resolution.to_owned(),
+            resolution: filled(base.resolution, args),
             related: Vec::new(),
         }
     }
@@ -435,6 +513,23 @@ impl Refusal {
         self
     }
 
+    /// A change that destroys data is not done, but planned: its plan is told beside the reason.
+    pub fn planned(why: Unconfirmed, planned: &Planned) -> Self {
+        let not_valid = |why: &str| Error::new(&messages::CONFIRMATION_NOT_VALID, &[&why]);
+        let error = match why {
+            Unconfirmed::NotAsked => Error::new(&messages::CONFIRMATION_REQUIRED, &[]),
+            Unconfirmed::Unknown => not_valid("it was not given for a change"),
+            Unconfirmed::Used => not_valid("it was used before"),
+            Unconfirmed::Expired => not_valid("it is too old"),
+            Unconfirmed::OtherCaller => not_valid("it was given to somebody else"),
+            Unconfirmed::OtherRequest => not_valid("it was given for another request"),
+            Unconfirmed::Outdated => Error::new(&messages::PLAN_CHANGED, &[]),
+        };
+        let beside = serde_json::to_value(planned).ok();
+        let status = if why == Unconfirmed::Outdated { 412 } else { error.code.status() };
+        Self { status, beside, ..Self::from(error) }
+    }
+
     /// The reasons of several refusals in one; none if there are none.
     pub fn all(refusals: Vec<Self>) -> Option<Self> {
         let status = refusals.first()?.status;
@@ -455,6 +550,28 @@ impl Refusal {
     /// The body is larger than the daemon takes.
     pub fn too_large() -> Self {
         Self::base(&Base::PAYLOAD_TOO_LARGE, &[])
+    }
+
+    /// What came is no request of HTTP.
+    pub fn malformed() -> Self {
+        Self::base(&Base::MALFORMED, &[])
+    }
+
+    /// The headers are larger than the daemon takes.
+    pub fn headers_too_large() -> Self {
+        Self::base(&Base::HEADERS_TOO_LARGE, &[])
+    }
+
+    /// The request did not come whole within its time.
+    pub fn too_slow() -> Self {
+        Self::base(&Base::OPERATION_TIMEOUT, &[])
+    }
+
+    /// There is no room now; there may be in so many seconds.
+    pub fn no_room(seconds: u64) -> Self {
+        let text = seconds.to_string();
+        let refusal = Self::base(&Base::SERVICE_UNAVAILABLE, &[&text]);
+        Self { retry_after: Some(seconds), ..refusal }
     }
 
     /// The daemon made a mistake.
@@ -487,20 +604,15 @@ impl Refusal {
 
 impl From<&Error> for Refusal {
     fn from(error: &Error) -> Self {
-        let name = match error.code {
-            ErrorCode::Failed => "Failed",
-            ErrorCode::Usage => "Usage",
-            ErrorCode::Refused => "Refused",
-        };
         let message = Message {
-            id: format!("{PALISADE}{name}"),
+            id: format!("{PREFIX}{}", error.name),
             text: error.error.clone(),
-            args: Vec::new(),
+            args: error.args.clone(),
             resolution: error.hint.clone(),
             related: Vec::new(),
         };
         Self {
-            status: status(error.code),
+            status: error.code.status(),
             messages: vec![message],
             beside: None,
             retry_after: None,
@@ -519,17 +631,28 @@ pub fn body(error: &Error) -> Value {
     Refusal::from(error).body()
 }
 
+/// The name of a message whose identifier is this, without the registry's if it is one that this
+/// release knows.
+fn name(id: &str) -> Cow<'static, str> {
+    let own = id.strip_prefix(PREFIX).and_then(messages::find).map(|entry| entry.name);
+    let base = || Some(id.strip_prefix("Base.")?.rsplit('.').next().and_then(Base::find)?.name);
+    own.or_else(base).map_or_else(|| Cow::Owned(id.to_owned()), Cow::Borrowed)
+}
+
 /// The kind of failure that a message stands for: by its name, else by the status of HTTP.
 fn code(id: &str, status: u16) -> ErrorCode {
-    match id.strip_prefix(PALISADE) {
-        Some("Usage") => ErrorCode::Usage,
-        Some("Refused" | "ConfirmationRequired" | "ConfirmationNotValid" | "PlanChanged") => {
-            ErrorCode::Refused
-        }
-        Some(_) => ErrorCode::Failed,
-        None if status == 400 => ErrorCode::Usage,
-        None if status == 401 || status == 403 => ErrorCode::Refused,
-        None => ErrorCode::Failed,
+    match id.strip_prefix(PREFIX).and_then(messages::find) {
+        Some(entry) => entry.kind,
+        None => kind(status),
+    }
+}
+
+/// The kind of failure that a status of HTTP stands for.
+const fn kind(status: u16) -> ErrorCode {
+    match status {
+        400 => ErrorCode::Usage,
+        401 | 403 => ErrorCode::Refused,
+        _ => ErrorCode::Failed,
     }
 }
 
@@ -538,15 +661,17 @@ pub fn read(status: u16, body: &Value) -> Option<Error> {
     let error = body.get("error")?;
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
     let first = error.get(INFO).and_then(Value::as_array).and_then(|all| all.first());
-    let Some(message) = first else {
-        let id = text(error, "code").unwrap_or_default();
-        let code = code(&id, status);
-        return Some(Error { error: text(error, "message")?, hint: String::new(), code });
-    };
-    let id = text(message, "MessageId").unwrap_or_default();
-    let what = text(message, "Message").or_else(|| text(error, "message"))?;
-    let hint = text(message, "Resolution").unwrap_or_default();
-    Some(Error { error: what, hint, code: code(&id, status) })
+    let message = first.unwrap_or(&Value::Null);
+    let id = text(message, "MessageId").or_else(|| text(error, "code")).unwrap_or_default();
+    let args = message.get("MessageArgs").and_then(Value::as_array);
+    let arg = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Some(Error {
+        error: text(message, "Message").or_else(|| text(error, "message"))?,
+        hint: text(message, "Resolution").unwrap_or_default(),
+        code: code(&id, status),
+        name: name(&id),
+        args: args.into_iter().flatten().map(arg).collect(),
+    })
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 //!   what the command line prints.
 //! - [`access`]: accounts, sessions and roles.
 //! - [`told`]: what changes are answered.
-//! - [`routes`]: which URIs there are. [`error`]: why something was not done.
+//! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all that
+//!   can be said then.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
 //! - [`etag`]: how resources are told apart from what they were.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
-//! - [`schema`]: what describes the resources.
+//! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
+//!   make which.
 
 pub mod access;
 pub mod change;
@@ -18,7 +20,10 @@ pub mod error;
 pub mod etag;
 mod inspected;
 mod log;
+pub mod messages;
 pub mod oem;
+pub mod openapi;
+pub mod privileges;
 pub mod query;
 pub mod read;
 mod requests;

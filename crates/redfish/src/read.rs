@@ -6,6 +6,7 @@
 
 use crate::access::{Account, Role};
 use crate::dates;
+use crate::messages;
 use crate::oem;
 use crate::service::uri;
 use crate::view::{
@@ -38,10 +39,7 @@ pub struct Fetched {
 
 /// An answer that is not what this service would say.
 pub fn strange(what: &str) -> Error {
-    Error::failed(
-        format!("the daemon's answer can't be read: {what}"),
-        "check that the daemon and this command are of the same version",
-    )
+    Error::new(&messages::STRANGE_ANSWER, &[&what])
 }
 
 /// All that was fetched.

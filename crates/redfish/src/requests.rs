@@ -1,5 +1,17 @@
 //! What the daemon is asked to change, in the words of the product: what bodies of requests become.
 
+/// A drive that a request means, as it was when the request was read. Another may be at its path
+/// by now: whoever takes it looks whether it is the same.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NamedDrive {
+    /// Names it for ever.
+    pub id: String,
+    /// Its path.
+    pub path: String,
+    /// Its serial number; empty where none was known.
+    pub serial: String,
+}
+
 /// A request for a new array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreateArray {
@@ -7,14 +19,14 @@ pub struct CreateArray {
     pub name: String,
     /// `0`, `1`, `5`, `6`, `10` or `jbod`.
     pub level: String,
-    /// Paths of its drives, in the order of slots.
-    pub drives: Vec<String>,
+    /// Its drives, in the order of slots.
+    pub drives: Vec<NamedDrive>,
     /// Strip size.
     pub strip_bytes: u32,
     /// Block size; the largest of the drives' when absent.
     pub block_bytes: Option<u32>,
     /// Drives whose foreign content may be destroyed.
-    pub overwrite: Vec<String>,
+    pub overwrite: Vec<NamedDrive>,
 }
 
 /// A request to start an array that was stopped or could not be started.
@@ -38,10 +50,10 @@ pub struct FailDrive {
 pub struct ReplaceDrive {
     /// Which slot.
     pub slot: u16,
-    /// Path of the new drive.
-    pub with: String,
+    /// The new drive.
+    pub with: NamedDrive,
     /// Drives whose foreign content may be destroyed.
-    pub overwrite: Vec<String>,
+    pub overwrite: Vec<NamedDrive>,
 }
 
 /// A request to compare redundancy with the data.
@@ -78,7 +90,7 @@ pub struct ResizeVolume {
 pub struct CreateExport {
     /// The array.
     pub array: String,
-    /// The volume's name in the array.
+    /// The volume's UUID.
     pub volume: String,
     /// Over NBD, where: `ADDR:PORT` (port 0: any free one) or `unix:PATH`.
     pub nbd: Option<String>,
@@ -97,8 +109,8 @@ pub struct CreateExport {
 /// A request to erase a drive's records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WipeDrive {
-    /// Its path.
-    pub path: String,
+    /// Which.
+    pub drive: NamedDrive,
     /// Erase also what is foreign there, or not known.
     pub overwrite: bool,
 }

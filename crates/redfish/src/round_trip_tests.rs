@@ -65,7 +65,9 @@ fn linked(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Array(all) => all.iter().for_each(|value| linked(value, into)),
         Value::Object(all) => {
-            into.extend(all.get("@odata.id").and_then(Value::as_str).map(str::to_owned));
+            for name in ["@odata.id", "@Redfish.ActionInfo"] {
+                into.extend(all.get(name).and_then(Value::as_str).map(str::to_owned));
+            }
             all.values().for_each(|value| linked(value, into));
         }
         _ => {}

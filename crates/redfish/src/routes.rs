@@ -52,15 +52,20 @@ pub enum Resource {
     ServiceRoot,
     Odata,
     Metadata,
+    OpenApi,
     CsdlFile,
     JsonSchemas,
     JsonSchema,
     JsonSchemaText,
+    Registries,
+    Registry,
+    RegistryText,
     Systems,
     System,
     Storages,
     Storage,
     FindDrives,
+    StorageActionInfo,
     Pools,
     Pool,
     CapacitySource,
@@ -71,6 +76,7 @@ pub enum Resource {
     FailDrive,
     ReplaceDrive,
     Scrub,
+    PoolActionInfo,
     Volumes,
     Volume,
     CheckConsistency,
@@ -79,6 +85,7 @@ pub enum Resource {
     Drives,
     Drive,
     Wipe,
+    DriveActionInfo,
     Managers,
     Manager,
     LogServices,
@@ -157,6 +164,12 @@ impl Match {
 }
 
 impl Route {
+    /// The row of what a request is about: of an action, that of what it acts on.
+    pub fn subject(&self) -> Option<&'static Self> {
+        let uri = self.uri.split_once("/Actions/").map_or(self.uri, |(owner, _)| owner);
+        ROUTES.iter().find(|row| row.uri == uri)
+    }
+
     /// Who may do this, if it can be done.
     pub fn privilege(&self, method: Method) -> Option<Privilege> {
         self.methods.iter().find(|(own, _)| *own == method).map(|(_, privilege)| *privilege)
@@ -238,6 +251,7 @@ pub const ROUTES: &[Route] = &{
         row(under!(root ""), R::ServiceRoot, "#ServiceRoot.v1_21_0.ServiceRoot", OPEN),
         row(under!(root "/odata"), R::Odata, "", OPEN),
         row(under!(root "/$metadata"), R::Metadata, "", OPEN),
+        row(under!(root "/openapi.json"), R::OpenApi, "", OPEN),
         row(under!(root "/Schemas/{File}"), R::CsdlFile, "", OPEN),
         row(
             under!(root "/JsonSchemas"),
@@ -252,6 +266,19 @@ pub const ROUTES: &[Route] = &{
             READ,
         ),
         row(under!(root "/JsonSchemas/{Schema}/{File}"), R::JsonSchemaText, "", OPEN),
+        row(
+            under!(root "/Registries"),
+            R::Registries,
+            "#MessageRegistryFileCollection.MessageRegistryFileCollection",
+            READ,
+        ),
+        row(
+            under!(root "/Registries/{Registry}"),
+            R::Registry,
+            "#MessageRegistryFile.v1_1_5.MessageRegistryFile",
+            READ,
+        ),
+        row(under!(root "/Registries/{Registry}/{File}"), R::RegistryText, "", READ),
         row(
             under!(root "/Systems"),
             R::Systems,
@@ -272,6 +299,12 @@ pub const ROUTES: &[Route] = &{
         ),
         row(under!(storage ""), R::Storage, "#Storage.v1_22_0.Storage", READ),
         row(under!(storage "/Actions/Oem/PalisadeStorage.FindDrives"), R::FindDrives, "", ACT),
+        row(
+            under!(storage "/ActionInfo/{Action}"),
+            R::StorageActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
         row(
             under!(storage "/StoragePools"),
             R::Pools,
@@ -302,6 +335,12 @@ pub const ROUTES: &[Route] = &{
         row(under!(pool "/Actions/Oem/PalisadeStoragePool.FailDrive"), R::FailDrive, "", ACT),
         row(under!(pool "/Actions/Oem/PalisadeStoragePool.ReplaceDrive"), R::ReplaceDrive, "", ACT),
         row(under!(pool "/Actions/Oem/PalisadeStoragePool.Scrub"), R::Scrub, "", ACT),
+        row(
+            under!(pool "/ActionInfo/{Action}"),
+            R::PoolActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
         row(under!(storage "/Volumes"), R::Volumes, "#VolumeCollection.VolumeCollection", CREATE),
         row(under!(storage "/Volumes/{Volume}"), R::Volume, "#Volume.v1_10_2.Volume", RESIZE),
         row(
@@ -315,6 +354,12 @@ pub const ROUTES: &[Route] = &{
         row(under!(drive ""), R::Drives, "#DriveCollection.DriveCollection", READ),
         row(under!(drive "/{Drive}"), R::Drive, "#Drive.v1_22_0.Drive", READ),
         row(under!(drive "/{Drive}/Actions/Oem/PalisadeDrive.Wipe"), R::Wipe, "", ACT),
+        row(
+            under!(drive "/{Drive}/ActionInfo/{Action}"),
+            R::DriveActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
         row(under!(root "/Managers"), R::Managers, "#ManagerCollection.ManagerCollection", READ),
         row(under!(root "/Managers/palisade"), R::Manager, "#Manager.v1_25_0.Manager", READ),
         row(

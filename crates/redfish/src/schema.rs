@@ -17,7 +17,7 @@ mod json;
 mod shape;
 
 use crate::oem::{self, Extension};
-use crate::routes::{ROOT, ROUTES};
+use crate::routes::{ROOT, ROUTES, Route};
 use serde_json::{Value, json};
 use shape::Shape;
 use std::collections::BTreeSet;
@@ -61,6 +61,18 @@ const OWN: [Own; 10] = [
     own::<oem::StoragePool>(),
     own::<oem::Volume>(),
 ];
+
+/// The types of our own objects as JSON Schemas, with what each extends.
+pub(crate) fn of_ours() -> Vec<(&'static str, Value)> {
+    let own = OWN.iter().filter_map(|(of, schema)| Some((*of, schema.as_ref()?().to_value())));
+    own.collect()
+}
+
+/// Where the JSON Schema of a row's resources is published.
+pub(crate) fn published_json(route: &Route) -> String {
+    let namespace = route.schema.trim_start_matches('#').rsplit_once('.').map_or("", |of| of.0);
+    published(unversioned(namespace), &format!("{namespace}.json"))
+}
 
 /// The shape of an own object; none if there are only actions.
 fn shape((_, schema): &Own) -> Option<Shape> {

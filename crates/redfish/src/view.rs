@@ -10,9 +10,10 @@
 pub use crate::access::{Access, Account, AccountList};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
+pub use crate::messages::{Error, ErrorCode};
 pub use crate::requests::{
-    AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, ReplaceDrive, ResizeVolume,
-    ScrubArray, WipeDrive,
+    AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
+    ResizeVolume, ScrubArray, WipeDrive,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -38,50 +39,6 @@ impl<T> Answer<T> {
     pub const fn new(body: T) -> Self {
         Self { schema: SCHEMA, body }
     }
-}
-
-/// Why a request was not carried out. `hint` says what to do next.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Error {
-    /// What happened, one line.
-    pub error: String,
-    /// What to do, one line.
-    pub hint: String,
-    /// What kind of failure it is.
-    pub code: ErrorCode,
-}
-
-impl Error {
-    /// It could not be done.
-    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Failed }
-    }
-
-    /// The request is wrong.
-    pub fn usage(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Usage }
-    }
-
-    /// Refused to protect data.
-    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), code: ErrorCode::Refused }
-    }
-
-    /// Puts the array's name where the hint says `NAME`.
-    pub fn about(self, array: &str) -> Self {
-        Self { hint: self.hint.replace("NAME", array), ..self }
-    }
-}
-
-/// The kinds of failure; each is an exit code of the command line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ErrorCode {
-    /// It could not be done.
-    Failed,
-    /// The request itself is wrong.
-    Usage,
-    /// Refused to protect data.
-    Refused,
 }
 
 /// Nothing to tell but that it is done.
@@ -146,6 +103,13 @@ pub struct Server {
     pub since: u64,
     /// Whether changes that destroy data need the token of their plan.
     pub confirms: bool,
+}
+
+impl From<&KnownDrive> for NamedDrive {
+    fn from(known: &KnownDrive) -> Self {
+        let (path, serial) = (known.drive.path.clone(), known.drive.serial.clone());
+        Self { id: known.id.clone(), path, serial }
+    }
 }
 
 /// A drive, and how it is named.

@@ -555,7 +555,7 @@ impl Floor {
             return None;
         }
         versions.resize(0, bytes);
-        let called = name.clone();
+        let called = name.as_str().into();
         let resized = |r| Request::VolumeResize(ARRAY.into(), called, bytes, r);
         Some(Asked::Volume(name, Some(old), bytes, rig.send(resized)))
     }

@@ -16,6 +16,7 @@ use crate::api::Error;
 use crate::chance;
 use redfish::access::{self, Access, Role};
 use redfish::change::AccountChange;
+use redfish::messages as say;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -99,7 +100,7 @@ fn of_token(token: &str) -> String {
 }
 
 fn no_account(name: &str) -> Error {
-    Error::failed(format!("no account \"{name}\""), "list accounts with: palisade account list")
+    Error::new(&say::NO_ACCOUNT, &[&name])
 }
 
 impl Kept {
@@ -164,16 +165,10 @@ impl Kept {
     pub fn create(&mut self, account: Account) -> Result<(), Error> {
         let name = &account.shown.name;
         if self.account(name).is_some() {
-            return Err(Error::failed(
-                format!("account \"{name}\" exists already"),
-                "choose another name, or delete the account first",
-            ));
+            return Err(Error::new(&say::ACCOUNT_EXISTS, &[name]));
         }
         if self.accounts.len() >= ACCOUNTS {
-            return Err(Error::failed(
-                format!("there are {ACCOUNTS} accounts already"),
-                "delete one that nobody uses: palisade account list",
-            ));
+            return Err(Error::new(&say::ACCOUNTS_FULL, &[&ACCOUNTS]));
         }
         let at = self.accounts.partition_point(|other| other.shown.name < *name);
         self.accounts.insert(at, account);
@@ -223,11 +218,7 @@ impl Kept {
             |account: &Account| account.shown.enabled && account.shown.role == Role::Administrator;
         match self.accounts.iter().any(is_one) {
             true => Ok(()),
-            false => Err(Error::refused(
-                "no Administrator that is enabled would be left",
-                "first create one, or enable one: palisade account create NAME --role \
-                 Administrator",
-            )),
+            false => Err(Error::new(&say::LAST_ADMINISTRATOR, &[])),
         }
     }
 

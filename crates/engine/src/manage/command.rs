@@ -45,6 +45,36 @@ pub struct NewArray {
     pub block_bytes: Option<u32>,
 }
 
+/// Which volume of an array is meant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WhichVolume {
+    /// The one of this name, whichever that is when the request is carried out.
+    Named(String),
+    /// The one of this identity, and no other that has taken its name.
+    Is(Uuid),
+}
+
+impl From<&str> for WhichVolume {
+    fn from(name: &str) -> Self {
+        Self::Named(name.to_owned())
+    }
+}
+
+impl From<Uuid> for WhichVolume {
+    fn from(uuid: Uuid) -> Self {
+        Self::Is(uuid)
+    }
+}
+
+impl fmt::Display for WhichVolume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => name.fmt(f),
+            Self::Is(uuid) => uuid.fmt(f),
+        }
+    }
+}
+
 /// How far an array may go to start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StartOptions {
@@ -56,7 +86,7 @@ pub struct StartOptions {
     pub accept_loss: bool,
 }
 
-/// A request. Arrays and volumes are named as people name them.
+/// A request. Arrays are named as people name them, or by their identities.
 pub enum Request<S> {
     /// Make an array on drives whose content may be destroyed.
     Create(NewArray, Vec<DriveRef<S>>, Reply<ArrayStatus>),
@@ -78,12 +108,12 @@ pub enum Request<S> {
     Task(String, TaskKind, Option<u64>, TaskAction, Reply<ArrayStatus>),
     /// Make a volume (array, name, bytes).
     VolumeCreate(String, String, u64, Reply<VolumeStatus>),
-    /// Change a volume's size (array, name, bytes).
-    VolumeResize(String, String, u64, Reply<VolumeStatus>),
-    /// Delete a volume that has no exports (array, name).
-    VolumeDelete(String, String, Reply<()>),
+    /// Change a volume's size (array, volume, bytes).
+    VolumeResize(String, WhichVolume, u64, Reply<VolumeStatus>),
+    /// Delete a volume that has no exports (array, volume).
+    VolumeDelete(String, WhichVolume, Reply<()>),
     /// Record an export of a volume (array, volume); answers with its number.
-    ExportCreate(String, String, ExportAddress, Reply<ExportStatus>),
+    ExportCreate(String, WhichVolume, ExportAddress, Reply<ExportStatus>),
     /// Forget an export (array, number).
     ExportDelete(String, u32, Reply<()>),
     /// Tell of all arrays, and from now on in this feed of what changes.

@@ -9,6 +9,7 @@ use crate::array::view::DirectWrites;
 use crate::limits::PAGE_PASSES;
 use crate::manage::command::{
     ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, SlotStatus, VolumeStatus,
+    WhichVolume,
 };
 use crate::manage::create::recorded;
 use crate::manage::managed::{Managed, Seat};
@@ -290,9 +291,13 @@ impl<E: Host> Managed<E> {
         (0..seats.len()).find(uses).map(|i| Slot(i as u16))
     }
 
-    fn volume_status(&self, name: &str) -> Result<VolumeStatus, ManageError> {
-        let missing = || ManageError::NoVolume(self.record().name.clone(), name.to_owned());
-        self.status().volumes.into_iter().find(|v| v.name == name).ok_or_else(missing)
+    fn volume_status(&self, which: &WhichVolume) -> Result<VolumeStatus, ManageError> {
+        let missing = || ManageError::NoVolume(self.record().name.clone(), which.to_string());
+        let is_it = |volume: &VolumeStatus| match which {
+            WhichVolume::Named(name) => volume.name == *name,
+            WhichVolume::Is(uuid) => volume.uuid == *uuid,
+        };
+        self.status().volumes.into_iter().find(is_it).ok_or_else(missing)
     }
 
     fn check_size(&self, bytes: u64) -> Result<(), ManageError> {
@@ -367,7 +372,7 @@ impl<E: Host> Managed<E> {
         bytes: u64,
         uuid: Uuid,
     ) -> Result<VolumeStatus, ManageError> {
-        if self.volume_status(name).is_ok() {
+        if self.volume_status(&name.into()).is_ok() {
             return Err(ManageError::NameTaken(name.to_owned()));
         }
         let extents = self.free_extents(bytes)?;
@@ -377,7 +382,7 @@ impl<E: Host> Managed<E> {
         // The first write of zeros may need the configuration lock: it is not held here.
         self.zero_extents(&extents).await?;
         self.change(|r| r.volumes.push(new)).await?;
-        self.volume_status(name)
+        self.volume_status(&uuid.into())
     }
 
     /// Commits and publishes a change under the configuration lock.
@@ -438,22 +443,22 @@ impl<E: Host> Managed<E> {
     /// Changes a volume's size. What it gains reads as zeros; what it loses is gone.
     pub async fn resize_volume(
         self: Rc<Self>,
-        name: &str,
+        which: &WhichVolume,
         bytes: u64,
     ) -> Result<VolumeStatus, ManageError> {
         self.check_size(bytes)?;
         self.volume_lock.acquire(1).await;
-        let result = self.resize_volume_locked(name, bytes).await;
+        let result = self.resize_volume_locked(which, bytes).await;
         self.volume_lock.release(1);
         result
     }
 
     async fn resize_volume_locked(
         &self,
-        name: &str,
+        which: &WhichVolume,
         bytes: u64,
     ) -> Result<VolumeStatus, ManageError> {
-        let volume = self.volume_status(name)?;
+        let volume = self.volume_status(which)?;
         let (old, has) = {
             let record = self.record();
             let volume = record.volumes.iter().find(|v| v.uuid == volume.uuid);
@@ -476,7 +481,7 @@ impl<E: Host> Managed<E> {
         }
         self.change_and_drain(async || self.commit(false, resized).await).await?;
         self.forget_lost().await;
-        self.volume_status(name)
+        self.volume_status(&volume.uuid.into())
     }
 
     /// Zeroes the part of a volume's extents behind its old end.
@@ -511,19 +516,19 @@ impl<E: Host> Managed<E> {
     }
 
     /// Deletes a volume that nobody is served.
-    pub async fn delete_volume(self: Rc<Self>, name: &str) -> Result<(), ManageError> {
+    pub async fn delete_volume(self: Rc<Self>, which: &WhichVolume) -> Result<(), ManageError> {
         self.volume_lock.acquire(1).await;
-        let result = self.delete_volume_locked(name).await;
+        let result = self.delete_volume_locked(which).await;
         self.volume_lock.release(1);
         result
     }
 
-    async fn delete_volume_locked(&self, name: &str) -> Result<(), ManageError> {
-        let volume = self.volume_status(name)?;
+    async fn delete_volume_locked(&self, which: &WhichVolume) -> Result<(), ManageError> {
+        let volume = self.volume_status(which)?;
         let delete = async || {
             // An export may have been recorded meanwhile.
             if self.record().exports.iter().any(|e| e.volume == volume.uuid) {
-                return Err(ManageError::Exported(name.to_owned()));
+                return Err(ManageError::Exported(volume.name.clone()));
             }
             self.commit(false, |r| r.volumes.retain(|v| v.uuid != volume.uuid)).await
         };
@@ -536,12 +541,12 @@ impl<E: Host> Managed<E> {
     /// volume, which may write zeros for a long time.
     pub async fn create_export(
         self: Rc<Self>,
-        volume: &str,
+        which: &WhichVolume,
         address: ExportAddress,
     ) -> Result<ExportStatus, ManageError> {
         let mut made = None;
         let create = async || {
-            let volume = self.volume_status(volume)?;
+            let volume = self.volume_status(which)?;
             let id = free_id(&self.record().exports);
             let export = ExportRecord { id, volume: volume.uuid, address: address.clone() };
             made =

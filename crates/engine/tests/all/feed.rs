@@ -154,7 +154,7 @@ fn who_reads_too_late_is_told_so_and_begins_anew() {
     for i in 0..engine::limits::FEED_RING / 2 + 1 {
         let name = format!("v{i}");
         rig.ask(|r| Request::VolumeCreate("a".into(), name.clone(), 4096, r)).unwrap();
-        rig.ask(|r| Request::VolumeDelete("a".into(), name, r)).unwrap();
+        rig.ask(|r| Request::VolumeDelete("a".into(), name.as_str().into(), r)).unwrap();
     }
     assert_eq!(late.feed.take(), Err(Overflowed));
     let mut reader = Reader::new(&rig);

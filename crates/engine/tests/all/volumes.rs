@@ -6,6 +6,7 @@ use common::oracle::{Mix, Oracle};
 use common::{Machine, Rig, drives, flush, read, record, references};
 use engine::Volume;
 use engine::manage::command::{ManageError, Request, StartOptions, VolumeStatus};
+use format::ExportAddress;
 use io::{BlockError, Blocks, Pool};
 use layout::Level;
 use sim::{DiscardContent, DriveConfig, SharedSimDrive};
@@ -183,4 +184,36 @@ fn discarded_blocks_are_zero_whatever_drives_return() {
             }
         }
     }
+}
+
+/// Who means a volume by its identity never meets another that has its name by now.
+#[test]
+fn a_volume_is_not_taken_for_the_next_of_its_name() {
+    let drives = drives(3, 1, false);
+    let rig = Rig::new(1, 1);
+    rig.create(Level::Raid5, &drives, STRIP).unwrap();
+    let made = |name: &str| rig.ask(|r| Request::VolumeCreate("a".into(), name.into(), 4096, r));
+    let first = made("v").unwrap();
+    let said = |error: ManageError| error.to_string();
+    let gone =
+        || rig.ask(|r| Request::VolumeDelete("a".into(), first.uuid.into(), r)).map_err(said);
+    let sized = || {
+        let sized = |r| Request::VolumeResize("a".into(), first.uuid.into(), 8192, r);
+        rig.ask(sized).map(|volume| volume.bytes).map_err(said)
+    };
+    let served = || {
+        let address = ExportAddress::NbdUnix("/run/v".into());
+        let served = |r| Request::ExportCreate("a".into(), first.uuid.into(), address, r);
+        rig.ask(served).map(|export| export.id).map_err(said)
+    };
+    assert_eq!(sized(), Ok(8192));
+    gone().unwrap();
+    let second = made("v").unwrap();
+    // Nor does a name that reads as an identity stand for it.
+    made(&first.uuid.to_string()).unwrap();
+    let missing = format!("array \"a\" has no volume \"{}\"", first.uuid);
+    assert_eq!(gone(), Err(missing.clone()));
+    assert_eq!(sized(), Err(missing.clone()));
+    assert_eq!(served(), Err(missing));
+    assert_eq!(rig.status().volumes[0], second);
 }

@@ -10,6 +10,7 @@ mod demo;
 mod devices;
 mod filesystem;
 mod guest;
+mod http;
 mod hung;
 mod kill;
 mod memory;

@@ -5,7 +5,7 @@ use super::node::{Fields, Node};
 use super::{Change, links, nothing};
 use crate::error::Refusal;
 use crate::routes::Match;
-use crate::view::{self, View};
+use crate::view::{self, NamedDrive, View};
 
 /// The strip size of an array that names none.
 const STRIP: u32 = 65536;
@@ -44,9 +44,9 @@ fn level(raid: Option<&Node<'_>>, own: Option<&Node<'_>>) -> Result<Option<&'sta
 }
 
 /// Drives whose foreign content may be destroyed.
-pub fn overwrite(view: &View, fields: &mut Fields<'_>) -> Result<Vec<String>, Refusal> {
+pub fn overwrite(view: &View, fields: &mut Fields<'_>) -> Result<Vec<NamedDrive>, Refusal> {
     match fields.take("Overwrite") {
-        Some(drives) => links::drive_paths(view, &drives, 0, MOST_DRIVES),
+        Some(drives) => links::drives(view, &drives, 0, MOST_DRIVES),
         None => Ok(Vec::new()),
     }
 }
@@ -73,7 +73,7 @@ pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let level = level(raid.as_ref(), own.as_ref())?;
     let level = level.ok_or_else(|| fields.missing("SupportedRAIDTypes"))?.to_owned();
     let items = provided(&fields.need("CapacitySources")?, "ProvidingDrives")?;
-    let drives = links::drive_paths(view, &items, 1, MOST_DRIVES)?;
+    let drives = links::drives(view, &items, 1, MOST_DRIVES)?;
     let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(0))?;
     let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
     let overwrite = overwrite(view, &mut oem)?;
@@ -123,7 +123,7 @@ fn volume_on_drives(
     let own = oem.take("Level");
     let level = level(Some(&raid), own.as_ref())?.unwrap_or_default().to_owned();
     let mut linked = linked.fields()?;
-    let drives = links::drive_paths(view, &linked.need("Drives")?, 1, MOST_DRIVES)?;
+    let drives = links::drives(view, &linked.need("Drives")?, 1, MOST_DRIVES)?;
     linked.end()?;
     let size_bytes =
         fields.take("CapacityBytes").map(|node| node.whole(1, u64::MAX)).transpose()?;
@@ -153,7 +153,7 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
     let listeners = oem.need("Listeners")?;
     let mut request = view::CreateExport {
         array: array.uuid.clone(),
-        volume: volume.name.clone(),
+        volume: volume.uuid.clone(),
         nbd: None,
         nvme_tcp: Vec::new(),
         subsystem: None,

@@ -1,9 +1,9 @@
-//! Where links of a request lead: to a drive's path, an array, a volume.
+//! Where links of a request lead: to a drive, an array, a volume.
 
 use super::node::Node;
 use crate::error::Refusal;
 use crate::routes::{self, Resource};
-use crate::view::{Array, Export, View, Volume};
+use crate::view::{Array, Export, NamedDrive, View, Volume};
 
 /// The export that a connection of a fabric is: `ARRAY-UUID-NUMBER` becomes `ARRAY-UUID:NUMBER`.
 pub fn export(view: &View, fabric: &str, id: &str) -> Option<String> {
@@ -26,21 +26,21 @@ fn id(node: &Node<'_>, kind: Resource, wanted: &str) -> Result<(String, String),
     Ok((found.ids.last().cloned().unwrap_or_default(), uri.to_owned()))
 }
 
-/// The path of the drive that a link leads to.
-pub fn drive_path(view: &View, node: &Node<'_>) -> Result<String, Refusal> {
+/// The drive that a link leads to.
+pub fn drive(view: &View, node: &Node<'_>) -> Result<NamedDrive, Refusal> {
     let (id, uri) = id(node, Resource::Drive, "drive")?;
     let known = view.drive(&id).ok_or_else(|| node.leads_nowhere(&uri))?;
-    Ok(known.drive.path.clone())
+    Ok(known.into())
 }
 
-/// The paths of drives that a list of links leads to: so many at least, and at most.
-pub fn drive_paths(
+/// The drives that a list of links leads to: so many at least, and at most.
+pub fn drives(
     view: &View,
     node: &Node<'_>,
     least: usize,
     most: usize,
-) -> Result<Vec<String>, Refusal> {
-    node.list(least, most)?.iter().map(|one| drive_path(view, one)).collect()
+) -> Result<Vec<NamedDrive>, Refusal> {
+    node.list(least, most)?.iter().map(|one| drive(view, one)).collect()
 }
 
 /// The array that a link leads to.

@@ -1,7 +1,7 @@
 //! Changes in words, as the audit log has them: one line, without secrets.
 
 use super::{AccessChange, Change, JobAction};
-use crate::view::{self, View};
+use crate::view::{self, NamedDrive, View};
 use core::fmt::Write;
 
 impl Change {
@@ -11,6 +11,10 @@ impl Change {
         let called = |uuid: &String| match view.array(uuid) {
             Some(array) => format!("array {} ({uuid})", array.name),
             None => format!("array {uuid}"),
+        };
+        let volume_called = |uuid: &String| match view.volume(uuid) {
+            Some((_, volume)) => format!("volume {} ({uuid})", volume.name),
+            None => format!("volume {uuid}"),
         };
         match self {
             Self::Access(change) => change.words(),
@@ -32,7 +36,7 @@ impl Change {
             }
             Self::ReplaceDrive { array, request } => {
                 let view::ReplaceDrive { slot, with, overwrite } = request;
-                let words = format!("replace slot {slot} of {} with {with}", called(array));
+                let words = format!("replace slot {slot} of {} with {}", called(array), with.path);
                 words + &overwriting(overwrite)
             }
             Self::Scrub { array, request } => {
@@ -46,12 +50,14 @@ impl Change {
             }
             Self::ResizeVolume { array, volume, request } => {
                 let bytes = request.size_bytes;
-                format!("resize volume {volume} of {} to {bytes} bytes", called(array))
+                format!("resize {} of {} to {bytes} bytes", volume_called(volume), called(array))
             }
             Self::DeleteVolume { array, volume } => {
-                format!("delete volume {volume} of {}", called(array))
+                format!("delete {} of {}", volume_called(volume), called(array))
             }
-            Self::CreateExport(request) => export(request, &called(&request.array)),
+            Self::CreateExport(request) => {
+                export(request, &volume_called(&request.volume), &called(&request.array))
+            }
             Self::DeleteExport { id } => format!("delete export {id}"),
             Self::Job { id, action } => {
                 let word = match action {
@@ -62,8 +68,8 @@ impl Change {
                 let name = view.job(id).map_or("", |job| job.task.id.as_str());
                 format!("{word} task {name} ({id})")
             }
-            Self::Wipe(view::WipeDrive { path, overwrite }) => {
-                let mut words = format!("wipe drive {path}");
+            Self::Wipe(view::WipeDrive { drive, overwrite }) => {
+                let mut words = format!("wipe drive {}", drive.path);
                 with(&mut words, *overwrite, "overwrite");
                 words
             }
@@ -90,21 +96,25 @@ fn with(words: &mut String, is_said: bool, what: &str) {
     }
 }
 
-fn overwriting(drives: &[String]) -> String {
+fn paths(drives: &[NamedDrive]) -> String {
+    drives.iter().map(|drive| drive.path.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn overwriting(drives: &[NamedDrive]) -> String {
     match drives {
         [] => String::new(),
-        drives => format!(", overwrite {}", drives.join(", ")),
+        drives => format!(", overwrite {}", paths(drives)),
     }
 }
 
 fn create(array: &view::CreateArray) -> String {
     let view::CreateArray { name, level, drives, overwrite, .. } = array;
-    let words = format!("create array {name} of level {level} on {}", drives.join(", "));
+    let words = format!("create array {name} of level {level} on {}", paths(drives));
     words + &overwriting(overwrite)
 }
 
-fn export(request: &view::CreateExport, array: &str) -> String {
-    let mut words = format!("export volume {} of {array}", request.volume);
+fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {
+    let mut words = format!("export {volume} of {array}");
     let places = request.nbd.iter().map(|place| format!("NBD {place}"));
     let places = places.chain(request.nvme_tcp.iter().map(|place| format!("NVMe/TCP {place}")));
     let places: Vec<String> = places.collect();

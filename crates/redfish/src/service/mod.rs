@@ -7,18 +7,21 @@
 //! the same view.
 
 use crate::etag;
+use crate::openapi;
 use crate::routes::{self, Match, Resource};
 use crate::schema;
 use crate::view::View;
 use serde_json::{Value, json};
 
 mod accounts;
+mod actions;
 mod drives;
 mod fabrics;
 mod jobs;
 mod logs;
 mod machine;
 mod pools;
+mod registries;
 mod root;
 pub mod uri;
 mod volumes;
@@ -26,6 +29,7 @@ mod volumes;
 /// The resource, if there is one, with its ETag. Texts other than JSON are not among them.
 pub fn render(view: &View, found: &Match) -> Option<Value> {
     let mut resource = rendered(view, found)?;
+    actions::annotate(&mut resource);
     etag::put(&mut resource);
     Some(resource)
 }
@@ -83,6 +87,11 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
+        R::OpenApi => Some(openapi::document()),
+        R::StorageActionInfo | R::PoolActionInfo | R::DriveActionInfo => actions::info(view, found),
+        R::Registries => Some(registries::all()),
+        R::Registry => registries::file(id),
+        R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,

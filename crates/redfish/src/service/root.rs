@@ -48,6 +48,7 @@ pub(super) fn service_root(view: &View) -> Value {
         "AccountService": link(uri::ACCOUNT_SERVICE),
         "SessionService": link(uri::SESSION_SERVICE),
         "JsonSchemas": link(format!("{ROOT}/JsonSchemas")),
+        "Registries": link(uri::REGISTRIES),
         "Links": {
             "Sessions": link(uri::SESSIONS),
             "ManagerProvidingService": link(uri::MANAGER),
@@ -76,6 +77,7 @@ pub(super) fn odata() -> Value {
             singleton("AccountService", "/AccountService"),
             singleton("SessionService", "/SessionService"),
             singleton("JsonSchemas", "/JsonSchemas"),
+            singleton("Registries", "/Registries"),
             singleton("Sessions", "/SessionService/Sessions"),
         ],
     })

@@ -1,0 +1,79 @@
+//! What the command line says by itself.
+
+use super::Arg::Text;
+
+messages! { COMMAND:
+    NO_DAEMON: "NoDaemon" Failed Command [Text("SOCKET")]
+        "no daemon answers on %1",
+        "start it with: palisade serve --config FILE; or name its socket with --socket PATH",
+        "Commands ask the daemon over its socket: that of --socket, else of the variable \
+         PALISADE_SOCKET, else /run/palisade/palisade.sock. The exit status is 4.";
+    SOCKET_FORBIDDEN: "SocketForbidden" Failed Command [Text("SOCKET"), Text("PROBLEM")]
+        "%1: %2",
+        "run as root, or as a member of the socket's group",
+        "The socket's file says which accounts may ask the daemon.";
+    SOCKET_FAILED: "SocketFailed" Failed Command [Text("SOCKET"), Text("PROBLEM")]
+        "%1: %2",
+        "name the daemon's socket with --socket PATH",
+        "What is at this path can't be connected to.";
+    NO_ANSWER: "NoAnswer" Failed Command [Text("PROBLEM")]
+        "the daemon did not answer: %1",
+        "read the daemon's log; daemon and command line must be of one release",
+        "The connection broke, or the answer was none that this release knows. Whether a change was \
+         made is seen with: palisade status.";
+    STRANGE_ANSWER: "StrangeAnswer" Failed Command [Text("PROBLEM")]
+        "the daemon's answer can't be read: %1",
+        "check that the daemon and this command are of the same version",
+        "A resource lacks what the command needs of it.";
+    TOO_MANY_CLIENTS: "TooManyClients" Failed Command []
+        "the daemon serves as many clients as it can",
+        "try again when another client has gone",
+        "The number of connections is limited, so that management never takes what I/O needs.";
+    COMMAND_CANNOT_START: "CommandCannotStart" Failed Command [Text("PROBLEM")]
+        "this command can't start: %1",
+        "raise the limits of your account (ulimit -a)",
+        "The system gave the command too little: threads, open files or memory.";
+    CONFIG_NOT_READ: "ConfigNotRead" Failed Command [Text("FILE"), Text("PROBLEM")]
+        "%1: %2",
+        "name a readable file with --config",
+        "The configuration is a file of TOML (docs/operating.md).";
+    CONFIG_WRONG: "ConfigWrong" Failed Command [Text("FILE"), Text("PROBLEM")]
+        "%1: %2",
+        "correct the file; its keys are socket, cores, drives = [\"PATH\", …], drive_deadline_ms, \
+         drive_wait_ms, parity and parity_check",
+        "The file is no TOML, or has a key that is unknown or whose value can't be. A key with a \
+         slip would else be left out without a word.";
+    UNCONFIRMED: "Unconfirmed" Refused Command [Text("WHAT")]
+        "%1",
+        "to do it, repeat the command with --yes",
+        "What destroys data is done only where it is said twice.";
+    TASK_PAUSED: "TaskPaused" Failed Command [Text("TASK"), Text("ARRAY"), Text("ID")]
+        "the %1 of array %2 is paused",
+        "resume it with: palisade task resume %3",
+        "To wait for a task that a person paused would never end.";
+    TASK_STUCK: "TaskStuck" Failed Command [Text("TASK"), Text("ARRAY"), Text("PROBLEM")]
+        "the %1 of array %2 is stuck: %3",
+        "bring missing drives back, or write the unreadable blocks anew; the task then goes on by \
+         itself",
+        "The task can't go on by itself: blocks that it needs can't be read from any drive.";
+    TASK_LASTS: "TaskLasts" Failed Command [Text("TASK"), Text("ARRAY"), Text("PERCENT")]
+        "the %1 of array %2 has not ended: it is at %3",
+        "wait longer with --timeout, or watch it with: palisade status --watch",
+        "The time that --timeout gave is over. The task goes on.";
+    OVERWRITE_NAMES_OTHER: "OverwriteNamesOther" Usage Command [Text("OTHER"), Text("PATH")]
+        "--overwrite names %1, the drive is %2",
+        "use --overwrite %2",
+        "To erase a drive with something else on it, it is named twice, and both have to agree.";
+    RECORD_DAMAGED: "RecordDamaged" Failed Command [Text("PATH"), Text("PROBLEM")]
+        "%1: %2",
+        "list the drives of arrays with: palisade drive list",
+        "The drive has records, and none of them can be used by this release.";
+    NO_PALISADE_RECORD: "NoPalisadeRecord" Failed Command [Text("PATH"), Text("CONTENT")]
+        "%1 has no Palisade record; it holds %2",
+        "list the drives of arrays with: palisade drive list",
+        "The drive is none of an array's, or was erased.";
+    NO_SUCH_MESSAGE: "NoSuchMessage" Usage Command [Text("WORD")]
+        "no message is named \"%1\"",
+        "list all messages with: palisade explain",
+        "Messages are named as errors name them, with or without Palisade.1.0 before it.";
+}

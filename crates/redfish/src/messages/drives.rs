@@ -1,0 +1,89 @@
+//! What is wrong with drives that a request or the configuration names.
+
+use super::Arg::{Number, Text};
+
+messages! { DRIVES:
+    DRIVE_NOT_OPENED: "DriveNotOpened" Failed Both [Text("PATH"), Text("PROBLEM")]
+        "%1: %2",
+        "name an existing block device or file",
+        "The system did not let the drive be opened: there may be nothing at this path, or the \
+         account may not read and write it.";
+    NOT_A_DRIVE: "NotADrive" Failed Both [Text("PATH")]
+        "%1 is not a block device or file",
+        "name an existing block device or file",
+        "Drives are block devices, such as /dev/nvme0n1, or files. A directory, or the character \
+         device of a drive's controller (/dev/nvme0), is none.";
+    DRIVE_EMPTY: "DriveEmpty" Failed Both [Text("PATH")]
+        "%1 is too small for a drive",
+        "name an existing block device or file",
+        "It holds not even one block. A file gets its size with truncate(1).";
+    DRIVE_IN_USE: "DriveInUse" Refused Both [Text("PATH")]
+        "%1 is in use by another process, or mounted",
+        "unmount it, or stop the program that uses it",
+        "Palisade has its drives alone: two programs that write to one drive destroy each other's \
+         data. lsblk(8) and fuser(1) tell who has it. Another daemon of Palisade may be the one.";
+    DRIVE_SILENT: "DriveSilent" Failed Daemon [Text("PATH"), Number("SECONDS")]
+        "%1 did not answer within %2 s",
+        "check the drive, or use another",
+        "The drive was opened, or was to be, and the system waits for it still. The kernel's log \
+         (dmesg) tells more.";
+    DRIVE_NOT_OPEN: "DriveNotOpen" Failed Daemon [Text("PATH")]
+        "%1 is not open",
+        "name an existing block device or file",
+        "The drive was there a moment ago and is not any more.";
+    DRIVE_NOT_KNOWN: "DriveNotKnown" Failed Daemon [Text("PATH")]
+        "%1 is not known any more",
+        "try again",
+        "The drive was found at this path and went away while the request was carried out.";
+    DRIVE_OF_ARRAY: "DriveOfArray" Refused Daemon [Text("PATH"), Number("SLOT"), Text("ARRAY")]
+        "%1 is in use: slot %2 of array \"%3\"",
+        "use another drive",
+        "A drive of a running array is never taken for something else, not even where it is named \
+         to be overwritten.";
+    DRIVE_RESERVED: "DriveReserved" Refused Daemon [Text("PATH")]
+        "%1 is in use by another command that has not ended",
+        "wait until that command ends, or use another drive",
+        "Another request works on this drive: it creates an array, replaces a drive or erases one.";
+    DRIVE_HOLDS_DATA: "DriveHoldsData" Refused Daemon
+        [Text("PATH"), Text("SERIAL"), Text("CONTENT")]
+        "%1 (serial %2) holds %3",
+        "use another drive, or destroy what it holds with: --overwrite %1",
+        "The drive has a file system, a partition table or the record of another array. It is \
+         overwritten only where a person names it for that.";
+    DRIVE_TWICE: "DriveTwice" Usage Daemon [Text("PATH")]
+        "%1 is named twice",
+        "name each drive once",
+        "Two paths may lead to one drive, such as /dev/nvme0n1 and a link in /dev/disk/by-id.";
+    OVERWRITE_OTHER: "OverwriteOther" Usage Daemon [Text("PATH")]
+        "--overwrite names %1, which is none of the drives",
+        "use --overwrite only with drives of this command",
+        "Only drives that the command uses can be overwritten. The path may have a slip.";
+    PATHS_HANG: "PathsHang" Failed Daemon [Text("PATHS")]
+        "%1 can't be looked up: a file system does not answer",
+        "see which path of `drives` in the configuration hangs, or name other drives",
+        "To find out which drive a path leads to, the system reads directories. One of them is on a \
+         file system that does not answer, such as NFS without its server.";
+    NO_DRIVE_NAMED: "NoDriveNamed" Usage Daemon []
+        "no drive is named",
+        "name one with --with PATH",
+        "To replace a drive needs the one that takes its slot.";
+    RECORDS_NOT_ERASED: "RecordsNotErased" Failed Daemon [Text("PROBLEM")]
+        "%1",
+        "check the drive and its cabling",
+        "The array is deleted, but this drive still has its record and will be found again. Once the \
+         drive answers, it is erased with: palisade drive wipe.";
+    WIPE_FAILED: "WipeFailed" Failed Both [Text("PATH"), Text("PROBLEM")]
+        "%1: %2",
+        "check the drive and its cabling",
+        "The drive failed while its records were erased. It may hold some of them still.";
+    WIPE_HOLDS_DATA: "WipeHoldsData" Refused Both [Text("PATH"), Text("CONTENT")]
+        "this erases %1, which holds %2",
+        "to erase it anyway, repeat the command with --yes --overwrite %1",
+        "What the drive holds is not Palisade's. It is erased only where the drive is named twice.";
+    DRIVES_IN_USE: "DrivesInUse" Failed Daemon [Text("PATHS")]
+        "drives in use by another process, or mounted: %1",
+        "stop the program that uses them, such as another daemon, or remove them from `drives` in \
+         the configuration",
+        "The daemon found these drives when it started and could not have them alone. Arrays that \
+         need them do not start.";
+}

@@ -1,0 +1,87 @@
+//! What is wrong with exports: addresses, hosts, subsystems.
+
+use super::Arg::{Number, Text};
+
+messages! { EXPORTS:
+    EXPORT_PROTOCOL: "ExportProtocol" Usage Daemon []
+        "an export needs either NBD or NVMe/TCP; hosts are named for NVMe/TCP only",
+        "use --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
+        "An export speaks one protocol. To serve a volume over both, create two exports. NBD has no \
+         names of hosts: there the address decides who can connect.";
+    EXPORT_HOSTS: "ExportHosts" Usage Daemon []
+        "an export over NVMe/TCP needs either the NQNs of its hosts or --any-host",
+        "use --host NQN for each host (on Linux: /etc/nvme/hostnqn), or --any-host",
+        "Who may connect is said explicitly. --any-host lets everyone in who reaches the address.";
+    ADVERTISE_COUNT: "AdvertiseCount" Usage Daemon [Number("ADVERTISED"), Number("LISTENERS")]
+        "%1 --advertise for %2 --nvme-tcp",
+        "use one --advertise for each --nvme-tcp, in the same order, or none",
+        "Each address that hosts are told belongs to one that the daemon listens on.";
+    ADDRESS_TWICE: "AddressTwice" Usage Daemon []
+        "the same address is given twice",
+        "give each --nvme-tcp ADDR:PORT once",
+        "A second listener on the same address would be no second path.";
+    ALREADY_IN_SUBSYSTEM: "AlreadyInSubsystem" Failed Daemon
+        [Text("ARRAY"), Text("VOLUME"), Number("NAMESPACE"), Text("SUBSYSTEM"), Text("ID")]
+        "%1/%2 is already exported, as namespace %3 of subsystem %4",
+        "to change its hosts or addresses, delete it first: palisade export delete %5",
+        "A volume is a namespace of one subsystem once: hosts know it by both. More addresses of one \
+         export are more paths to it.";
+    ALREADY_EXPORTED: "AlreadyExported" Failed Daemon [Text("ARRAY"), Text("VOLUME")]
+        "%1/%2 is exported there already",
+        "list exports with: palisade export list",
+        "The volume has an export over NBD at this address. Nothing has to be done.";
+    EXPORT_NAME_TAKEN: "ExportNameTaken" Failed Daemon [Text("EXPORT"), Text("ADDRESS")]
+        "%1 is already exported at %2",
+        "list exports with: palisade export list",
+        "NBD's clients ask for a volume by array and name, and at this address another array and \
+         volume have the same, or NVMe/TCP is spoken there.";
+    EXPORT_LINGERS: "ExportLingers" Failed Daemon [Text("ID"), Text("ARRAY")]
+        "export %1 is deleted, but commands of its hosts have not ended yet",
+        "wait before you delete its volume; see which drive does not answer with: palisade array \
+         show %2",
+        "No host can send more. What hosts sent before waits for drives that do not answer.";
+    ARRAY_STOPPED_MEANWHILE: "ArrayStoppedMeanwhile" Failed Daemon [Text("ARRAY")]
+        "array \"%1\" was stopped meanwhile",
+        "start it with: palisade array assemble %1",
+        "Another command stopped the array while this one waited for its turn.";
+    BAD_ADDRESS: "BadAddress" Usage Daemon [Text("ADDRESS"), Text("PROBLEM")]
+        "\"%1\" is not a valid address: %2",
+        "use ADDR:PORT, such as 127.0.0.1:10809; NBD also takes unix:/absolute/path",
+        "Addresses of TCP are a host's name or IP address and a port, IPv6 in brackets: [::1]:4420. \
+         Hosts that are told an address by --advertise need an IP address.";
+    BAD_NQN: "BadNqn" Usage Daemon [Text("NQN"), Text("PROBLEM")]
+        "\"%1\" is not a valid NQN: %2",
+        "use an NQN such as nqn.2026-11.org.example:name; on Linux the host's is in \
+         /etc/nvme/hostnqn",
+        "A qualified name of NVMe begins with nqn, a year and month, and the reversed name of a \
+         domain that its owner had then (NVMe Base Specification, section 4.5).";
+    CANNOT_LISTEN: "CannotListen" Failed Daemon [Text("ADDRESS"), Text("PROBLEM")]
+        "can't listen on %1: %2",
+        "use another address, or stop the program that uses this one",
+        "The system did not give the daemon this address: another program has it, it is none of \
+         this machine's, or the port is below 1024 and needs a privilege.";
+    ADDRESS_NOT_FOUND: "AddressNotFound" Failed Daemon [Text("ADDRESS"), Text("PROBLEM")]
+        "can't listen on %1: %2",
+        "check that the name server answers, or use an IP address",
+        "The host's name could not be turned into an IP address.";
+    NAMESPACE_TAKEN: "NamespaceTaken" Failed Daemon [Text("SUBSYSTEM"), Number("NAMESPACE")]
+        "subsystem %1 already has a namespace %2",
+        "delete that export (palisade export list), or use another --subsystem",
+        "Within a subsystem each namespace has a number of its own, by which hosts know it.";
+    NAMESPACE_NUMBER: "NamespaceNumber" Failed Daemon [Text("SUBSYSTEM"), Number("NAMESPACE")]
+        "subsystem %1 can't have a namespace %2: the number is too high",
+        "use another --subsystem",
+        "Numbers of namespaces are not used again, so that no host takes a new volume for an old \
+         one, and a subsystem has only so many. Left out, --subsystem is one for each volume.";
+    DISCOVERY_NQN: "DiscoveryNqn" Usage Daemon [Text("SUBSYSTEM")]
+        "%1 is the NQN of the discovery service",
+        "use another --subsystem",
+        "Hosts ask the discovery service by this name which subsystems there are. It holds no \
+         volumes.";
+    ADVERTISED_OTHERWISE: "AdvertisedOtherwise" Failed Daemon
+        [Text("LISTENER"), Text("ADDRESS"), Number("PORT")]
+        "%1 is already advertised as %2, port %3",
+        "use the same --advertise, or listen on another port",
+        "A listener is one port of the NVMe target, whoever is exported there, and hosts are told \
+         one address of it.";
+}

@@ -1,0 +1,49 @@
+//! The table of messages: what each row has to have.
+
+use super::*;
+use crate::error::Base;
+use std::collections::BTreeSet;
+
+/// The numbers behind percent signs.
+fn used(text: &str) -> BTreeSet<usize> {
+    let digit = |part: &str| part.chars().next().and_then(|c| c.to_digit(10)).expect("a digit");
+    text.split('%').skip(1).map(|part| digit(part) as usize).collect()
+}
+
+#[test]
+fn every_message_is_whole() {
+    let mut names = BTreeSet::new();
+    for entry in all() {
+        let Entry { name, text, hint, why, args, .. } = entry;
+        assert!(names.insert(name), "{name} is there twice");
+        assert!(Base::find(name).is_none(), "{name} is one of Base, too");
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{name}");
+        assert!(name.starts_with(|c: char| c.is_ascii_uppercase()), "{name}");
+        for line in [text, hint, why] {
+            assert!(!line.is_empty() && !line.contains('\n') && !line.contains("  "), "{line:?}");
+        }
+        assert!(why.ends_with('.') && !hint.ends_with('.'), "{name}: {why:?} {hint:?}");
+        // Every argument is said, if not in the text, then in the advice.
+        let all: BTreeSet<usize> = (1..=args.len()).collect();
+        assert_eq!(&used(text) | &used(hint), all, "{name}");
+        assert!(!text.contains("NAME"), "{name}: only advice knows NAME");
+        for arg in *args {
+            let good = |c: char| c.is_ascii_uppercase() || c == '-';
+            assert!(arg.name().chars().all(good), "{name}: {arg:?}");
+        }
+    }
+}
+
+#[test]
+fn arguments_come_into_text_and_advice() {
+    let error = Error::new(&NO_VOLUME, &[&"a%2", &"v"]);
+    assert_eq!(error.error, "array \"a%2\" has no volume \"v\"");
+    assert_eq!((error.code, error.args.len()), (ErrorCode::Failed, 2));
+    let error = Error::new(&SLOT_IN_USE, &[&3]).about("data");
+    assert_eq!(error.hint, "take it out first with: palisade array fail data --drive slot:3");
+    assert_eq!(error.clone().advise("x").hint, "x");
+    assert!(error.is(&SLOT_IN_USE) && !error.is(&NO_VOLUME));
+    assert_eq!(NO_VOLUME.example(), "array \"ARRAY\" has no volume \"VOLUME\"");
+    assert_eq!(find("NoVolume"), Some(&NO_VOLUME));
+    assert_eq!(find("Novolume"), None);
+}
