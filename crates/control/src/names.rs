@@ -59,14 +59,12 @@ pub fn overwrites_other(path: &str) -> Error {
 
 /// A drive that was meant is not at its path any more.
 pub fn another_drive(path: &str) -> Error {
-    let text = format!("another drive is at {path} now");
-    Error::refused(text, "see which it is with: palisade drive list; then name the one you mean")
+    Error::new(&say::ANOTHER_DRIVE, &[&path])
 }
 
 /// Nobody says which drive is at a path.
 pub fn unsure_drive(path: &str) -> Error {
-    let text = format!("the kernel does not say which drive is at {path}");
-    Error::refused(text, "try again once its serial number is in /sys")
+    Error::new(&say::DRIVE_UNSURE, &[&path])
 }
 
 /// A drive that somebody has, and the daemon has not.

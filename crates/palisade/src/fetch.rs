@@ -13,7 +13,7 @@ use redfish::told::Found;
 use serde_json::{Value, json};
 
 /// A collection with what it contains.
-async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
+pub async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
     client.get(&format!("{collection}?$expand=.")).await
 }
 

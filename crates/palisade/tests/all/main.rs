@@ -14,5 +14,6 @@ mod http;
 mod hung;
 mod kill;
 mod memory;
+mod messages;
 mod redfish;
 mod wide;
