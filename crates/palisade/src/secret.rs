@@ -33,7 +33,11 @@ pub fn from_stdin() -> Result<String, Problem> {
 pub fn ask_twice(prompt: &str) -> Result<String, Problem> {
     let mut terminal = Silent::open()?;
     let first = terminal.ask(prompt)?;
-    match terminal.ask("once more: ")? == first {
+    same(first, &terminal.ask("once more: ")?)
+}
+
+fn same(first: String, second: &str) -> Result<String, Problem> {
+    match first == second {
         true => Ok(first),
         false => Err(Problem::new(&messages::PASSWORDS_DIFFER, &[])),
     }
@@ -89,5 +93,17 @@ impl Drop for Silent {
     fn drop(&mut self) {
         // A terminal that has gone needs nothing.
         let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_that_differ_are_refused() {
+        assert_eq!(same("a".to_owned(), "a"), Ok("a".to_owned()));
+        let differ = Problem::new(&messages::PASSWORDS_DIFFER, &[]);
+        assert_eq!(same("a".to_owned(), "b"), Err(differ));
     }
 }
