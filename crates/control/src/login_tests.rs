@@ -129,6 +129,7 @@ fn is_open(resource: Resource, method: Method) -> bool {
                 | R::CsdlFile
                 | R::JsonSchemaText
                 | R::OpenApi
+                | R::OpenApiYaml
         ),
         _ => false,
     }

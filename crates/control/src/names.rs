@@ -72,6 +72,14 @@ pub fn has_stranger(path: &str) -> Error {
     Error::new(&say::DRIVE_IN_USE, &[&path])
 }
 
+/// A drive, or what it holds, changed after a person agreed to overwrite it.
+pub(crate) fn changed_drive(path: &str) -> Error {
+    Error::refused(
+        format!("{path} was written since it was agreed to overwrite it"),
+        "see what it holds with: palisade drive list; then repeat the command",
+    )
+}
+
 /// The arrays that people may mean.
 fn all_called<'a>(arrays: &'a [Array], name: &str) -> impl Iterator<Item = &'a Array> {
     arrays.iter().filter(move |array| is_called(name, &array.name, &array.uuid))

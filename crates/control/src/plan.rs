@@ -48,6 +48,8 @@ pub struct Planned {
     pub plan: Plan,
     /// A digest of the plan and of all that identifies what it is about.
     pub state: Sum,
+    /// The drives that were looked at for it.
+    pub seen: Vec<Seen>,
 }
 
 impl Planned {
@@ -78,7 +80,8 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
     if let Some(array) = change.array().and_then(|uuid| view.array(uuid)) {
         identities.extend(identity(view, array));
     }
-    identities.extend(looked.drives.iter().map(|seen| seen.identity.clone()));
+    let seen = looked.drives.clone();
+    identities.extend(seen.iter().map(|seen| seen.identity.clone()));
     let mut plan = match change {
         Change::CreateArray(request) => created(request, looked),
         Change::CreateVolumeOnDrives { array, size_bytes } => {
@@ -101,7 +104,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
     let told = serde_json::to_vec(&plan).unwrap_or_default();
     let parts = identities.iter().map(String::as_bytes);
     let state = sum(core::iter::once(told.as_slice()).chain(parts));
-    Ok(Planned { plan, state })
+    Ok(Planned { plan, state, seen })
 }
 
 /// What identifies an array, its volumes and its drives.

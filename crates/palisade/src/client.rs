@@ -95,6 +95,15 @@ impl Client {
         read(self.call(&change.method, &change.uri, change.body.as_ref(), header).await?)
     }
 
+    /// As [`Client::get`]; none if the answer would be larger than the daemon gives.
+    pub async fn get_unless_too_large(&self, uri: &str) -> Result<Option<Value>, Problem> {
+        let answer = self.send(&Method::GET, uri, None, None).await?;
+        match answer.status() {
+            StatusCode::INSUFFICIENT_STORAGE => Ok(None),
+            _ => understood(answer).map(Some),
+        }
+    }
+
     async fn call(
         &self,
         method: &Method,
@@ -102,6 +111,16 @@ impl Client {
         body: Option<&Value>,
         header: Option<(&str, &str)>,
     ) -> Result<Value, Problem> {
+        understood(self.send(method, uri, body, header).await?)
+    }
+
+    async fn send(
+        &self,
+        method: &Method,
+        uri: &str,
+        body: Option<&Value>,
+        header: Option<(&str, &str)>,
+    ) -> Result<Response<Bytes>, Problem> {
         let request = || {
             let mut request = Request::builder().method(method).uri(uri).header(HOST, "palisade");
             if let Some((name, value)) = header {
@@ -124,7 +143,7 @@ impl Client {
             match answered(sender, request()?).await {
                 Ok(answer) => {
                     *connection = kept;
-                    return understood(answer);
+                    return Ok(answer);
                 }
                 // The daemon may just have let it go: to ask anew changes nothing.
                 Err(_) if method == Method::GET => {}
@@ -135,7 +154,7 @@ impl Client {
         let answer = answered(&mut sender, request()?).await;
         let answer = answer.map_err(|error| broken(&error.to_string()))?;
         *connection = Some(sender);
-        understood(answer)
+        Ok(answer)
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Problem> {

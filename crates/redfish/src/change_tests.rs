@@ -29,7 +29,7 @@ fn drive(id: &str, path: &str) -> KnownDrive {
 }
 
 fn named(id: &str) -> NamedDrive {
-    NamedDrive { id: id.into(), path: format!("/dev/{id}"), serial: id.to_uppercase() }
+    NamedDrive { id: id.into(), path: format!("/dev/{id}"), serial: id.to_uppercase(), seen: None }
 }
 
 fn export(id: &str, nvme: Option<NvmeExport>) -> Export {

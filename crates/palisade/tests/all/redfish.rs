@@ -434,7 +434,7 @@ fn a_change_of_what_is_no_longer_so_is_refused() {
     let late = grow(&first, 12 << 20);
     assert_eq!((late.status, late.message().as_str()), (412, "PreconditionFailed"), "{late:?}");
     assert_eq!(get(&place, &volume)["CapacityBytes"], 8 << 20);
-    assert_eq!(grow("\"unended", 12 << 20).message(), "HeaderInvalid");
+    assert_eq!(grow("\"unended", 12 << 20).status, 412);
     let gone = with("DELETE", &volume, &format!("If-Match: {first}"), &Value::Null);
     assert_eq!(gone.status, 412, "{gone:?}");
 
