@@ -4,7 +4,7 @@ use super::*;
 use redfish::query::Query;
 use redfish::routes;
 use redfish::service::render;
-use redfish::view::{Array, Server, View, Volume};
+use redfish::view::{Array, View, Volume};
 use std::cell::Cell;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{UnixListener, UnixStream};
@@ -94,7 +94,7 @@ fn view(volumes: usize) -> View {
         .collect();
     let mut status: Status = serde_json::from_value(status).expect("a status");
     status.arrays.push(array);
-    View { server: Server::default(), status, drives: Vec::new(), jobs: Vec::new() }
+    View { status, ..View::default() }
 }
 
 #[test]
