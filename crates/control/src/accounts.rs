@@ -337,8 +337,8 @@ impl Accounts {
         }
     }
 
-    /// The account that name and password of a request are right for, and whether that was not known
-    /// already.
+    /// The account that name and password of a request are right for, and whether that was not
+    /// known already.
     ///
     /// # Errors
     /// They are wrong, or it can't be said now.

@@ -39,7 +39,8 @@ enum Done {
     Made(String),
     /// A resource was changed.
     Changed(String),
-    /// A session was begun: its URI, what opens it, and its account if it has to change its password.
+    /// A session was begun: its URI, what opens it, and its account if that has to change its
+    /// password.
     Begun(String, String, Option<String>),
     /// What is to be said.
     Says(Result<serde_json::Value, serde_json::Error>),

@@ -93,8 +93,8 @@ pub fn known(access: Option<&Access>) -> Local {
     let local = Local::read(access);
     for name in &local.unknown {
         runtime::say(format_args!(
-            "palisade: {name} in `access` is no user or group of this machine\n  correct the name, or \
-             create it and have the daemon read its configuration again (SIGHUP)"
+            "palisade: {name} in `access` is no user or group of this machine\n  correct the name, \
+             or create it and have the daemon read its configuration again (SIGHUP)"
         ));
     }
     local

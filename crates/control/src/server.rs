@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 use units::Nanos;
 
 /// How often exports that can't be served are tried again.
@@ -128,19 +129,7 @@ async fn run(
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
-    let sessions = tokio::spawn({
-        let accounts = manager.accounts().clone();
-        async move { accounts.keep().await }
-    });
-    let retrying = tokio::spawn({
-        let manager = manager.clone();
-        async move {
-            loop {
-                tokio::time::sleep(RETRY).await;
-                manager.retry_exports().await;
-            }
-        }
-    });
+    let (sessions, retrying) = (keep_sessions(&manager), retry_exports(&manager));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
     tokio::select! {
         _ = terminate.recv() => {}
@@ -160,13 +149,33 @@ async fn run(
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
     if !cores.stop() {
-        runtime::say(format_args!(
-            "palisade: a drive does not answer: this process stays until it does, and keeps only \
-             that drive open\n  start the daemon again; it can use the drive once this process has \
-             ended"
-        ));
+        say_stuck();
     }
     Ok(problems)
+}
+
+/// Ends sessions that nobody uses, for as long as the daemon runs.
+fn keep_sessions(manager: &Manager) -> JoinHandle<()> {
+    let accounts = manager.accounts().clone();
+    tokio::spawn(async move { accounts.keep().await })
+}
+
+/// Tries exports that can't be served again and again.
+fn retry_exports(manager: &Arc<Manager>) -> JoinHandle<()> {
+    let manager = manager.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(RETRY).await;
+            manager.retry_exports().await;
+        }
+    })
+}
+
+fn say_stuck() {
+    runtime::say(format_args!(
+        "palisade: a drive does not answer: this process stays until it does, and keeps only that \
+         drive open\n  start the daemon again; it can use the drive once this process has ended"
+    ));
 }
 
 /// Reads the configuration again whenever SIGHUP says so.

@@ -1,8 +1,8 @@
 //! The file of accounts and sessions: what it holds, and how that is changed.
 //!
 //! JSON: `version` (1), `session_seconds`, `accounts` (name, role, PHC string of the password,
-//! enabled, whether the password must be changed, when created) and `sessions` (identifier, account,
-//! SHA-256 of the token, when begun and last used, from where).
+//! enabled, whether the password must be changed, when created) and `sessions` (identifier,
+//! account, SHA-256 of the token, when begun and last used, from where).
 //!
 //! Invariants
 //! - Accounts are in the order of their names, each name once; sessions in the order in which they
