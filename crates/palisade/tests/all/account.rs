@@ -1,7 +1,7 @@
 //! Accounts from outside: made, listed, changed and deleted by the command line.
 
 use crate::common::place::{Daemon, Place};
-use crate::common::{program, start, text};
+use crate::common::{program, text};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -25,7 +25,9 @@ fn command(place: &Place, words: &[&str]) -> Command {
 
 /// Runs a command that reads this password.
 fn with(place: &Place, words: &[&str], password: &str) -> Output {
-    let mut child = start(&mut command(place, words));
+    let mut command = command(place, words);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("started");
     let mut input = child.stdin.take().expect("piped");
     // A command that needs none may have ended.
     let _ = writeln!(input, "{password}");
