@@ -39,8 +39,8 @@ pub enum Privilege {
     ConfigureManager,
     /// Change accounts.
     ConfigureUsers,
-    /// Read and change the own account and the own sessions. Who may change all accounts has those of
-    /// others, too.
+    /// Read and change the own account and the own sessions. Who may change all accounts has those
+    /// of others, too.
     ConfigureSelf,
 }
 

@@ -19,8 +19,8 @@ messages! { ACCOUNTS:
         "no Administrator that is enabled would be left",
         "first create one, or enable one: palisade account create NAME --role Administrator",
         "Where there are accounts, one of them is an Administrator that is enabled: without one \
-         nobody could manage the others over the network. So the first account is an Administrator, \
-         too.";
+         nobody could manage the others over the network. So the first account is an \
+         Administrator, too.";
     SAME_PASSWORD: "SamePassword" Usage Daemon []
         "the new password is the old one",
         "choose another password",
@@ -35,13 +35,13 @@ messages! { ACCOUNTS:
     ACCOUNTS_NOT_READ: "AccountsNotRead" Failed Daemon [Text("PROBLEM")]
         "accounts can't be read: %1",
         "put a good copy of the file there, or remove it, and start the daemon again",
-        "The file of accounts in the state directory is not what the daemon writes. It is left as it \
-         is, and nobody can log in. The daemon's socket works as before.";
+        "The file of accounts in the state directory is not what the daemon writes. It is left as \
+         it is, and nobody can log in. The daemon's socket works as before.";
     ACCOUNTS_NOT_WRITTEN: "AccountsNotWritten" Failed Daemon [Text("PROBLEM")]
         "accounts can't be written: %1",
         "see to the file system of the state directory",
-        "A change of accounts or sessions counts once it is in the state directory. It could not be \
-         written there.";
+        "A change of accounts or sessions counts once it is in the state directory. It could not \
+         be written there.";
     NO_STATE: "NoStateDirectory" Failed Daemon []
         "the daemon has no state directory to keep accounts in",
         "name one with `state = \"DIR\"` in the configuration, and start the daemon again",
@@ -50,9 +50,9 @@ messages! { ACCOUNTS:
     LOGIN_LOCKED: "LoginLocked" Refused Daemon [Number("SECONDS")]
         "too many logins failed: the next can be tried in %1 s",
         "wait, or use the daemon's socket on its own machine, where nobody has to wait",
-        "After five wrong passwords of one account from one address, or twenty from one address, the \
-         next has to wait, and longer each time, at most 15 minutes. An account that is tried from \
-         many addresses waits at most 30 seconds at those where it never logged in.";
+        "After five wrong passwords of one account from one address, or twenty from one address, \
+         the next has to wait, and longer each time, at most 15 minutes. An account that is tried \
+         from many addresses waits at most 30 seconds at those where it never logged in.";
     PASSWORD_NOT_READ: "PasswordNotRead" Failed Command [Text("PROBLEM")]
         "the password can't be read: %1",
         "type it at a terminal, or give it on the standard input with --password-stdin",
