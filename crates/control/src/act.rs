@@ -20,8 +20,9 @@
 
 use crate::api::{self, Error, NamedDrive};
 use crate::audit::Open;
-use crate::caller::Caller;
+use crate::caller::{Caller, password_first};
 use crate::confirm::{Asked, LIFE};
+use crate::login;
 use crate::manager::Manager;
 use crate::plan::Planned;
 use crate::reply::Told;
@@ -49,6 +50,9 @@ enum Done {
     Made(String),
     /// A resource was changed.
     Changed(String),
+    /// A session was begun: its URI, what opens it, and its account if that has to change its
+    /// password.
+    Begun(String, String, Option<String>),
     /// What is to be said.
     Says(Result<serde_json::Value, serde_json::Error>),
 }
@@ -56,6 +60,17 @@ enum Done {
 impl Done {
     fn says(what: &impl Serialize) -> Self {
         Self::Says(serde_json::to_value(what))
+    }
+}
+
+impl From<login::Done> for Done {
+    fn from(done: login::Done) -> Self {
+        match done {
+            login::Done::Quietly => Self::Quietly,
+            login::Done::Made(uri) => Self::Made(uri),
+            login::Done::Changed(uri) => Self::Changed(uri),
+            login::Done::Begun { uri, token, must_change } => Self::Begun(uri, token, must_change),
+        }
     }
 }
 
@@ -72,7 +87,7 @@ pub async fn carry_out(
     let wanted = match wanted(manager, found, method, headers, body) {
         Ok(wanted) => wanted,
         Err(refusal) => {
-            manager.audit().refused(caller, &request, "", &refusal).await;
+            login::turned_away(manager, caller, &request, &refusal).await;
             return Err(refusal);
         }
     };
@@ -112,6 +127,14 @@ pub async fn carry_out(
         Done::Quietly => Told::nothing(),
         Done::Says(value) => Told::json(value.map_err(|_| Refusal::internal())?),
         Done::Changed(uri) => resource(&uri).map_or_else(Told::nothing, Told::json),
+        Done::Begun(uri, token, must_change) => {
+            let mut body = resource(&uri).unwrap_or_default();
+            if let Some(account) = must_change {
+                password_first(&account).annotate(&mut body);
+            }
+            let (status, location) = (StatusCode::CREATED, Some(uri));
+            Told { status, location, token: Some(token), ..Told::json(body) }
+        }
         Done::Made(uri) => {
             let mut told = resource(&uri).map_or_else(Told::nothing, Told::json);
             told.status = StatusCode::CREATED;
@@ -262,7 +285,12 @@ async fn confirm_and_act(
         let open = manager.audit().begin(note.caller, note.request, note.what).await;
         note.open = Some(open);
     }
-    act(manager, change).await.map_err(|error| refused(manager, error))
+    match change {
+        Change::Access(change) => {
+            login::change(manager, note.caller, note.request, change).await.map(Done::from)
+        }
+        change => act(manager, change).await.map_err(|error| refused(manager, error)),
+    }
 }
 
 /// What is done is what was planned: drives that are no longer as they were seen are refused, and
@@ -336,6 +364,7 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
             Ok(Done::says(&told::Wiped { held }))
         }
         Change::VerifyLog => verify_log(manager).await,
+        Change::Access(_) => Err(Error::new(&say::FAILED, &[&"it is no change of arrays"])),
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };

@@ -212,7 +212,12 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 fn caller() -> Caller {
-    Caller { name: "root".into(), role: Role::Administrator, from: "socket".into() }
+    Caller {
+        name: "root".into(),
+        role: Some(Role::Administrator),
+        from: "socket".into(),
+        ..Caller::default()
+    }
 }
 
 /// What the log says, in short.

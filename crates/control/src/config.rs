@@ -1,5 +1,5 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `drive_wait_ms`, `parity`, `parity_check`, `confirm` and `state`.
+//! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `state` and the table `access`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -53,6 +53,28 @@ pub struct Config {
     pub parity_check: u32,
     /// The state directory ([`crate::state`]).
     pub state: Option<PathBuf>,
+    /// Who may do what on the socket.
+    pub access: Option<Access>,
+}
+
+/// Users (`name` or number) and groups (`@name`, `@number`) of this machine, by what they may do on
+/// the socket.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Access {
+    /// Everything.
+    pub administrators: Vec<String>,
+    /// Also change arrays, volumes and exports.
+    pub operators: Vec<String>,
+    /// Read.
+    pub read_only: Vec<String>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        let administrators = vec!["root".to_owned(), "@palisade".to_owned()];
+        Self { administrators, operators: Vec::new(), read_only: Vec::new() }
+    }
 }
 
 const fn on() -> bool {
@@ -105,6 +127,11 @@ impl Config {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::Read(path.to_owned(), error))?;
         Self::parse(&text).map_err(|problem| ConfigError::Parse(path.to_owned(), problem))
+    }
+
+    /// Where the daemon listens.
+    pub fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(|| crate::api::DEFAULT_SOCKET.into())
     }
 
     /// Reads a file's text; the error is one line for people.
@@ -229,13 +256,17 @@ mod tests {
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
                     drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
-                    parity_check = 16\nconfirm = \"off\"\nstate = \"/s\"\n";
+                    parity_check = 16\nconfirm = \"off\"\nstate = \"/s\"\n[access]\n\
+                    operators = [\"@wheel\"]\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
         assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
         assert_eq!(config.drive_wait_ms, 0);
         assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
         assert_eq!(config.state, Some("/s".into()));
+        let access = config.access.expect("is there");
+        assert_eq!(access.operators, ["@wheel"]);
+        assert_eq!(access.administrators, ["root", "@palisade"]);
         assert!(!config.confirm);
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
@@ -252,6 +283,7 @@ mod tests {
             parity_check: 1024,
             state: None,
             confirm: true,
+            access: None,
         };
         assert_eq!(Config::parse(""), Ok(config));
     }
@@ -261,6 +293,8 @@ mod tests {
         let problem = Config::parse("cores = 1\ndrivs = []\n").expect_err("unknown key");
         assert!(problem.contains("line 2") && problem.contains("drivs"), "{problem}");
         assert!(!problem.contains('\n'), "{problem}");
+        let problem = Config::parse("[access]\nadmins = []").expect_err("unknown key");
+        assert!(problem.contains("admins"), "{problem}");
         let problem = Config::parse("cores = \"two\"").expect_err("wrong kind");
         assert!(problem.contains("line 1"), "{problem}");
         let problem = Config::parse("drive_deadline_ms = 1").expect_err("too short");

@@ -11,6 +11,7 @@
 //!   daemon takes from its configuration.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
+//! - `caller`, `peer` and `local`: who asks. `accounts`: who may log in. `login`: who does.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant.
@@ -22,11 +23,13 @@
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
 //! it runs on one thread of its own and never on a data core, but for these.
 
+mod accounts;
 mod act;
 mod address;
 mod answer;
 pub mod audit;
 mod caller;
+mod chance;
 mod changes;
 mod claims;
 pub mod config;
@@ -41,6 +44,8 @@ mod holds;
 mod http;
 mod inventory;
 mod jobs;
+mod local;
+mod login;
 mod look;
 mod lookup;
 mod manager;

@@ -7,6 +7,7 @@
 //! - A name that two arrays have, running or found, names neither where one could be lost by it.
 //! - What a running array's drives held before it took them is no array any more.
 
+use crate::accounts::Accounts;
 use crate::api::{self, Error};
 use crate::audit::Audit;
 use crate::claims::{Taken, not_open, paths_of};
@@ -18,6 +19,7 @@ use crate::failure;
 use crate::gpu::Parity;
 use crate::holds::Holds;
 use crate::inventory::{Inventory, Known};
+use crate::local::Local;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::Looked;
@@ -67,6 +69,9 @@ pub struct Manager {
     patterns: Mutex<Vec<String>>,
     pub(crate) audit: Audit,
     state: Option<Arc<State>>,
+    accounts: Arc<Accounts>,
+    /// Who may do what on the socket.
+    local: Mutex<Arc<Local>>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
@@ -109,6 +114,8 @@ impl Manager {
             patterns: Mutex::new(patterns),
             audit: Audit::in_memory(None),
             state: None,
+            accounts: Arc::new(Accounts::open(None)),
+            local: Mutex::new(Arc::new(Local::read(None))),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
@@ -121,7 +128,23 @@ impl Manager {
     /// Keeps what is not on the drives in a state directory, if there is one, and its log.
     #[must_use]
     pub fn keeping(self, state: Option<Arc<State>>, audit: Audit) -> Self {
-        Self { state, audit, ..self }
+        let accounts = Arc::new(Accounts::open(state.clone()));
+        Self { state, audit, accounts, ..self }
+    }
+
+    /// Accounts and sessions.
+    pub const fn accounts(&self) -> &Arc<Accounts> {
+        &self.accounts
+    }
+
+    /// Who may do what on the socket.
+    pub fn local(&self) -> Arc<Local> {
+        self.local.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Others may do something on the socket from now on.
+    pub fn set_local(&self, local: Local) {
+        *self.local.lock().unwrap_or_else(|e| e.into_inner()) = Arc::new(local);
     }
 
     /// The state directory, if there is one.

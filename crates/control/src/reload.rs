@@ -5,6 +5,7 @@
 
 use crate::api::{Ending, Error};
 use crate::config::Config;
+use crate::local;
 use crate::manager::Manager;
 use redfish::messages as say;
 use std::sync::Arc;
@@ -34,12 +35,17 @@ fn changed(old: &Config, new: &Config) -> Changed {
         parity_check,
         confirm,
         state,
+        access,
     } = old;
     let named = |all: &[(&'static str, bool)]| {
         all.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
     };
     Changed {
-        taken: named(&[("drives", *drives != new.drives), ("confirm", *confirm != new.confirm)]),
+        taken: named(&[
+            ("drives", *drives != new.drives),
+            ("confirm", *confirm != new.confirm),
+            ("access", *access != new.access),
+        ]),
         left: named(&[
             ("socket", *socket != new.socket),
             ("cores", *cores != new.cores),
@@ -58,6 +64,11 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     config.drives.clone_from(&new.drives);
     config.confirm = new.confirm;
     manager.confirm.set_required(new.confirm);
+    config.access.clone_from(&new.access);
+    // Users and groups may be others, though the configuration is not.
+    manager.set_local(local::known(config.access.as_ref()));
+    // A socket that somebody removed can't be opened to anybody.
+    let _ = local::open_socket(&config.socket(), config.access.is_some());
     manager.look_at(new.drives);
     // A drive that does not answer is listed as unusable.
     let _ = manager.find_drives(&[]).await;
@@ -113,12 +124,12 @@ mod tests {
         let old = Config::parse("").expect("valid");
         let text = "socket = \"/s\"\ncores = 2\ndrives = [\"/d\"]\ndrive_deadline_ms = 2000\n\
                     drive_wait_ms = 0\nparity = \"gpu\"\nparity_check = 16\nconfirm = \"off\"\n\
-                    state = \"/s\"\n";
+                    state = \"/s\"\n[access]\n";
         let changed = super::changed(&old, &Config::parse(text).expect("valid"));
-        assert_eq!(changed.taken, ["drives", "confirm"]);
+        assert_eq!(changed.taken, ["drives", "confirm", "access"]);
         assert_eq!(changed.left.len(), 7);
         let (what, hint) = words(&changed);
-        assert_eq!(what, "the configuration was read again; taken: drives, confirm");
+        assert_eq!(what, "the configuration was read again; taken: drives, confirm, access");
         assert!(hint.is_some_and(|hint| hint.starts_with("restart the daemon to take: socket,")));
         assert_eq!(super::changed(&old, &old), Changed::default());
         assert!(words(&Changed::default()).0.ends_with("nothing new to take"));

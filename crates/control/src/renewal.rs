@@ -73,7 +73,8 @@ impl Manager {
             arrays.iter().flat_map(|array| &array.tasks).map(|task| task.number).collect();
         let (jobs, log) = (told.jobs.list(&numbers), self.audit.log());
         let tasks = self.slow.list(now);
-        View { server, status, drives, jobs, log, tasks }
+        let access = Arc::new(self.accounts().shown());
+        View { server, status, drives, jobs, log, tasks, access }
     }
 
     /// Makes the view say what changed before this was called.

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
 use crate::http;
+use crate::local;
 use crate::manager::Manager;
 use crate::memory;
 use crate::reload::{self, Reader};
@@ -29,12 +30,12 @@ use engine::Settings;
 use redfish::messages as say;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 use units::Nanos;
 
 /// How often exports that can't be served are tried again.
@@ -58,7 +59,7 @@ pub fn serve(
     let memory = memory::keep(config.parity);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start(&error))?;
-    let socket = config.socket.clone().unwrap_or_else(|| api::DEFAULT_SOCKET.into());
+    let socket = config.socket();
     let outcome = runtime.block_on(run(config, Arc::new(read), &socket, memory));
     // A look at a drive that does not answer may never end. All else is dropped, and closed.
     runtime.shutdown_background();
@@ -94,7 +95,7 @@ async fn run(
     let hangup = signal(SignalKind::hangup()).map_err(|e| cannot_start(&e))?;
     let kernel = parity_kernel()?;
     raise_file_limit();
-    let listener = listen(socket).await?;
+    let listener = listen(socket, config.access.is_some()).await?;
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
     say_parity(kernel);
     memory::say(&memory);
@@ -106,6 +107,8 @@ async fn run(
     let (state, audit) = keep(config.state.as_deref());
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, audit);
+    manager.set_local(local::known(config.access.as_ref()));
+    report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
     let server = tokio::spawn(http::serve(listener, Arc::new(Room::default()), {
         let manager = manager.clone();
@@ -126,6 +129,7 @@ async fn run(
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
+    let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
     tokio::select! {
@@ -137,6 +141,7 @@ async fn run(
     let _ = starting.await;
     reloading.abort();
     retrying.abort();
+    sessions.abort();
     turned_away.abort();
     let problems = manager.shut_down().await;
     keeping.abort();
@@ -145,13 +150,15 @@ async fn run(
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
     if !cores.stop() {
-        runtime::say(format_args!(
-            "palisade: a drive does not answer: this process stays until it does, and keeps only \
-             that drive open\n  start the daemon again; it can use the drive once this process has \
-             ended"
-        ));
+        say_stuck();
     }
     Ok(problems)
+}
+
+/// Ends sessions that nobody uses, for as long as the daemon runs.
+fn keep_sessions(manager: &Manager) -> JoinHandle<()> {
+    let accounts = manager.accounts().clone();
+    tokio::spawn(async move { accounts.keep().await })
 }
 
 /// Tries exports again that can't be served.
@@ -160,6 +167,13 @@ async fn keep_retrying(manager: Arc<Manager>) {
         tokio::time::sleep(RETRY).await;
         manager.retry_exports().await;
     }
+}
+
+fn say_stuck() {
+    runtime::say(format_args!(
+        "palisade: a drive does not answer: this process stays until it does, and keeps only that \
+         drive open\n  start the daemon again; it can use the drive once this process has ended"
+    ));
 }
 
 /// Reads the configuration again whenever SIGHUP says so.
@@ -237,7 +251,9 @@ fn say_ready() {
 }
 
 /// Takes the management socket: its directory is made, a socket that nobody answers on replaced.
-async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
+/// Where the configuration says who may do what, everybody may connect, and is asked who they are;
+/// else the daemon's user and the group `palisade` may.
+async fn listen(path: &FilePath, is_for_all: bool) -> Result<UnixListener, Error> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AddrInUse => Error::new(&say::DAEMON_RUNS, &[&path.display()]),
         ErrorKind::AlreadyExists => Error::new(&say::SOCKET_TAKEN, &[&path.display(), &error]),
@@ -247,6 +263,6 @@ async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     let listener = address::unix_listener(path).await.map_err(failed)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
+    local::open_socket(path, is_for_all).map_err(failed)?;
     Ok(listener)
 }

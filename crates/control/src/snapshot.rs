@@ -22,6 +22,7 @@
 )]
 
 use crate::api::{self, Server, View};
+use crate::chance;
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
 use engine::manage::command::{ArrayStatus, Change};

@@ -7,12 +7,15 @@
 //! [`bodies`] is the table of what each takes. `DELETE` of a pool, a volume and a connection, and
 //! the actions of a job, take nothing.
 
+mod access;
 pub mod bodies;
 mod create;
 mod links;
 mod node;
 mod tree;
 mod words;
+
+pub use access::{AccessChange, AccountChange, NewAccount};
 
 use crate::error::{Base, Refusal};
 use crate::messages;
@@ -105,6 +108,8 @@ pub enum Change {
     },
     /// Erases a drive's records.
     Wipe(view::WipeDrive),
+    /// Changes accounts or sessions.
+    Access(AccessChange),
     /// Looks for drives.
     FindDrives {
         /// Paths to look at, besides what the configuration names.
@@ -139,7 +144,8 @@ impl Change {
             | Self::DeleteExport { .. }
             | Self::Job { .. }
             | Self::FindDrives { .. }
-            | Self::VerifyLog => false,
+            | Self::VerifyLog
+            | Self::Access(_) => false,
         }
     }
 
@@ -162,7 +168,8 @@ impl Change {
             | Self::Job { .. }
             | Self::Wipe(_)
             | Self::FindDrives { .. }
-            | Self::VerifyLog => None,
+            | Self::VerifyLog
+            | Self::Access(_) => None,
         }
     }
 }
@@ -195,7 +202,12 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
     let action = action_name(found.route.resource);
     let tree = Tree::read(body)?;
     node::refuse_doubled(&tree, action)?;
-    let fields = Node::root(&tree, action).fields()?;
+    let mut fields = Node::root(&tree, action).fields()?;
+    if let Some(change) = access::parse(view, found, method, &mut fields) {
+        let change = change?;
+        fields.end()?;
+        return Ok(Change::Access(change));
+    }
     match (method, found.route.resource) {
         (Method::Post, Resource::Pools) => create::array(view, fields),
         (Method::Post, Resource::Volumes) => create::volume(view, fields),

@@ -1,6 +1,7 @@
 //! Bodies: what each becomes, and that what is wrong is refused by name.
 
 use super::*;
+use crate::access::{Access, Account, Role};
 use crate::routes;
 use crate::view::*;
 use serde_json::{Value, json};
@@ -101,6 +102,11 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
     Job { id: id.into(), array: "aaaa-1".into(), task, began: 0, ended }
 }
 
+fn account(name: &str) -> Account {
+    let role = Role::Operator;
+    Account { name: name.into(), role, enabled: true, must_change: false }
+}
+
 pub(crate) fn view() -> View {
     View {
         status: Status {
@@ -109,6 +115,7 @@ pub(crate) fn view() -> View {
         },
         drives: vec![drive("a", "/dev/a"), drive("b", "/dev/b"), drive("c", "/dev/c")],
         jobs: vec![job("j1", None), job("j2", Some((1, JobEnd::Completed)))],
+        access: Access { accounts: vec![account("ana")], ..Access::default() }.into(),
         ..View::default()
     }
 }

@@ -34,6 +34,7 @@ macro_rules! messages {
     };
 }
 
+mod accounts;
 mod audit;
 mod command;
 mod daemon;
@@ -42,6 +43,7 @@ mod engine;
 mod exports;
 mod start;
 
+pub use accounts::*;
 pub use audit::*;
 pub use command::*;
 pub use daemon::*;
@@ -105,7 +107,7 @@ pub struct Entry {
 
 /// All messages, by who has them.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [ENGINE, START, DRIVES, EXPORTS, DAEMON, AUDIT, COMMAND].into_iter().flatten()
+    [ENGINE, START, DRIVES, EXPORTS, DAEMON, ACCOUNTS, AUDIT, COMMAND].into_iter().flatten()
 }
 
 /// Those that say nothing by their names.

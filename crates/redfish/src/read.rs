@@ -4,6 +4,7 @@
 //! array's exports are in the order of their numbers, and the first of its jobs that have not
 //! ended are its tasks, in their order; the others wait for these.
 
+use crate::access::{Account, Role};
 use crate::dates;
 use crate::messages;
 use crate::oem;
@@ -98,6 +99,18 @@ pub fn status(fetched: &Fetched) -> Result<Status, Error> {
         arrays: arrays(fetched)?,
         next: own.next.into_iter().map(Into::into).collect(),
         state: own.state.into(),
+    })
+}
+
+/// An account.
+pub fn account(resource: &Value) -> Result<Account, Error> {
+    let flag =
+        |at: &str| resource.pointer(at).and_then(Value::as_bool).ok_or_else(|| lacks(resource, at));
+    Ok(Account {
+        name: text(resource, "/UserName")?,
+        role: Role::of(&text(resource, "/RoleId")?).ok_or_else(|| lacks(resource, "/RoleId"))?,
+        enabled: flag("/Enabled")?,
+        must_change: flag("/PasswordChangeRequired")?,
     })
 }
 

@@ -6,7 +6,9 @@
 //! Invariant: no two rows match one path.
 
 use Method::{Delete, Get, Patch, Post};
-use Privilege::{ConfigureComponents, ConfigureManager, Login, Nobody};
+use Privilege::{
+    ConfigureComponents, ConfigureManager, ConfigureSelf, ConfigureUsers, Login, Nobody,
+};
 
 /// What every URI of the service begins with (DSP0266, "Resource type identification").
 pub const ROOT: &str = "/redfish/v1";
@@ -49,7 +51,8 @@ pub enum Privilege {
     ConfigureManager,
     /// Change accounts.
     ConfigureUsers,
-    /// Change the own account.
+    /// Read and change the own account and the own sessions. Who may change all accounts has those
+    /// of others, too.
     ConfigureSelf,
 }
 
@@ -115,8 +118,14 @@ pub enum Resource {
     Suspend,
     Resume,
     Cancel,
+    AccountService,
+    Accounts,
+    Account,
+    Roles,
+    Role,
     SessionService,
     Sessions,
+    Session,
     TaskService,
     Tasks,
     Task,
@@ -207,6 +216,13 @@ const END: &[(Method, Privilege)] = &[(Get, Login), (Delete, ConfigureComponents
 const RESIZE: &[(Method, Privilege)] =
     &[(Get, Login), (Patch, ConfigureComponents), (Delete, ConfigureComponents)];
 
+const ACCOUNTS: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureUsers)];
+const ACCOUNT: &[(Method, Privilege)] =
+    &[(Get, ConfigureSelf), (Patch, ConfigureSelf), (Delete, ConfigureUsers)];
+const SESSION_SERVICE: &[(Method, Privilege)] = &[(Get, Login), (Patch, ConfigureManager)];
+const SESSIONS: &[(Method, Privilege)] = &[(Get, Login), (Post, Nobody)];
+const SESSION: &[(Method, Privilege)] = &[(Get, ConfigureSelf), (Delete, ConfigureSelf)];
+
 const fn row(
     uri: &'static str,
     resource: Resource,
@@ -235,6 +251,9 @@ macro_rules! under {
     };
     (fabric $tail:literal) => {
         concat!("/redfish/v1/Fabrics/{Fabric}", $tail)
+    };
+    (account $tail:literal) => {
+        concat!("/redfish/v1/AccountService", $tail)
     };
     (job $tail:literal) => {
         concat!("/redfish/v1/JobService/Jobs/{Job}", $tail)
@@ -403,17 +422,38 @@ pub const ROUTES: &[Route] = &{
         row(under!(job "/Actions/Job.Suspend"), R::Suspend, "", ACT),
         row(under!(job "/Actions/Job.Resume"), R::Resume, "", ACT),
         row(under!(job "/Actions/Job.Cancel"), R::Cancel, "", ACT),
+        row(under!(account ""), R::AccountService, "#AccountService.v1_18_1.AccountService", READ),
+        row(
+            under!(account "/Accounts"),
+            R::Accounts,
+            "#ManagerAccountCollection.ManagerAccountCollection",
+            ACCOUNTS,
+        ),
+        row(
+            under!(account "/Accounts/{ManagerAccount}"),
+            R::Account,
+            "#ManagerAccount.v1_14_1.ManagerAccount",
+            ACCOUNT,
+        ),
+        row(under!(account "/Roles"), R::Roles, "#RoleCollection.RoleCollection", READ),
+        row(under!(account "/Roles/{Role}"), R::Role, "#Role.v1_3_3.Role", READ),
         row(
             under!(root "/SessionService"),
             R::SessionService,
             "#SessionService.v1_2_0.SessionService",
-            READ,
+            SESSION_SERVICE,
         ),
         row(
             under!(root "/SessionService/Sessions"),
             R::Sessions,
             "#SessionCollection.SessionCollection",
-            READ,
+            SESSIONS,
+        ),
+        row(
+            under!(root "/SessionService/Sessions/{Session}"),
+            R::Session,
+            "#Session.v1_8_0.Session",
+            SESSION,
         ),
         row(under!(root "/TaskService"), R::TaskService, "#TaskService.v1_2_1.TaskService", READ),
         row(under!(root "/TaskService/Tasks"), R::Tasks, "#TaskCollection.TaskCollection", READ),

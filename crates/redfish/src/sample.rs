@@ -1,6 +1,8 @@
 //! Views for tests: of a seed, always the same, and as varied as views can be.
 
+use crate::access::{Role, SESSION_SECONDS_USUAL, Session};
 use crate::view::*;
+use std::sync::Arc;
 
 /// Numbers that look random (splitmix64).
 pub struct Random(u64);
@@ -125,7 +127,24 @@ pub fn view(seed: u64) -> View {
         jobs,
         log: log(random).into(),
         tasks: random.several(2, slow),
+        access: Arc::new(access(random)),
     }
+}
+
+fn access(random: &mut Random) -> Access {
+    let accounts = random.several(3, |random, number| Account {
+        name: format!("a.{number}"),
+        role: random.pick(&Role::ALL),
+        enabled: random.chance(),
+        must_change: random.chance(),
+    });
+    let sessions = random.several(3, |random, number| Session {
+        id: random.uuid(),
+        account: format!("a.{number}"),
+        began: random.moment(),
+        from: random.pick(&["10.0.0.1", "fe80::1", "socket"]).to_owned(),
+    });
+    Access { accounts, sessions, session_seconds: SESSION_SECONDS_USUAL }
 }
 
 fn log(random: &mut Random) -> Log {

@@ -7,6 +7,7 @@
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
 
+pub use crate::access::{Access, Account, AccountList};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::messages::{Error, ErrorCode};
@@ -58,6 +59,8 @@ pub struct View {
     pub drives: Vec<KnownDrive>,
     /// Background work that goes on, and that of the last day.
     pub jobs: Vec<Job>,
+    /// Accounts and sessions.
+    pub access: Arc<Access>,
     /// The audit log.
     pub log: Arc<Log>,
     /// Changes that take long, and those that did and whose answers are kept.

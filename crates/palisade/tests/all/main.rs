@@ -2,6 +2,7 @@
 
 mod common;
 
+mod account;
 mod audit;
 mod bench;
 mod cli;

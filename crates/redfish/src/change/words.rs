@@ -1,6 +1,6 @@
 //! Changes in words, as the audit log has them: one line, without secrets.
 
-use super::{Change, JobAction};
+use super::{AccessChange, Change, JobAction};
 use crate::view::{self, NamedDrive, View};
 use core::fmt::Write;
 
@@ -17,6 +17,7 @@ impl Change {
             None => format!("volume {uuid}"),
         };
         match self {
+            Self::Access(change) => change.words(),
             Self::CreateArray(array) => create(array),
             Self::CreateVolumeOnDrives { array, size_bytes } => match size_bytes {
                 Some(bytes) => format!("{}, and a volume of {bytes} bytes in it", create(array)),
@@ -80,7 +81,11 @@ impl Change {
 
     /// Whether it changes anything: what only looks needs no line in the audit log.
     pub const fn is_noted(&self) -> bool {
-        !matches!(self, Self::FindDrives { .. } | Self::VerifyLog)
+        // A login is noted with the name of who logs in.
+        !matches!(
+            self,
+            Self::FindDrives { .. } | Self::VerifyLog | Self::Access(AccessChange::LogIn { .. })
+        )
     }
 }
 

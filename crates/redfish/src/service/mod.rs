@@ -13,6 +13,7 @@ use crate::schema;
 use crate::view::View;
 use serde_json::{Value, json};
 
+mod accounts;
 mod actions;
 mod drives;
 mod fabrics;
@@ -79,8 +80,14 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::TaskService => Some(tasks::service(view)),
         R::Tasks => Some(tasks::tasks(view)),
         R::Task => tasks::task(view, id),
-        R::SessionService => Some(root::session_service()),
-        R::Sessions => Some(root::sessions()),
+        R::AccountService => Some(accounts::service()),
+        R::Accounts => Some(accounts::accounts(view)),
+        R::Account => accounts::account(view, id),
+        R::Roles => Some(accounts::roles()),
+        R::Role => accounts::role(id),
+        R::SessionService => Some(accounts::session_service(view)),
+        R::Sessions => Some(accounts::sessions(view)),
+        R::Session => accounts::session(view, id),
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),

@@ -1,6 +1,6 @@
 //! The service itself: where everything begins.
 
-use super::{collection, link, uri};
+use super::{link, uri};
 use crate::query;
 use crate::routes::ROOT;
 use crate::view::View;
@@ -46,11 +46,12 @@ pub(super) fn service_root(view: &View) -> Value {
         "Fabrics": link(uri::FABRICS),
         "JobService": link(format!("{ROOT}/JobService")),
         "Tasks": link(format!("{ROOT}/TaskService")),
-        "SessionService": link(format!("{ROOT}/SessionService")),
+        "AccountService": link(uri::ACCOUNT_SERVICE),
+        "SessionService": link(uri::SESSION_SERVICE),
         "JsonSchemas": link(format!("{ROOT}/JsonSchemas")),
         "Registries": link(uri::REGISTRIES),
         "Links": {
-            "Sessions": link(format!("{ROOT}/SessionService/Sessions")),
+            "Sessions": link(uri::SESSIONS),
             "ManagerProvidingService": link(uri::MANAGER),
         },
     });
@@ -75,27 +76,11 @@ pub(super) fn odata() -> Value {
             singleton("Fabrics", "/Fabrics"),
             singleton("JobService", "/JobService"),
             singleton("Tasks", "/TaskService"),
+            singleton("AccountService", "/AccountService"),
             singleton("SessionService", "/SessionService"),
             singleton("JsonSchemas", "/JsonSchemas"),
             singleton("Registries", "/Registries"),
             singleton("Sessions", "/SessionService/Sessions"),
         ],
     })
-}
-
-/// Sessions need accounts, of which there are none.
-pub(super) fn session_service() -> Value {
-    json!({
-        "@odata.id": format!("{ROOT}/SessionService"),
-        "@odata.type": "#SessionService.v1_2_0.SessionService",
-        "Id": "SessionService",
-        "Name": "Sessions",
-        "ServiceEnabled": false,
-        "Status": {"State": "Disabled", "Health": "OK"},
-        "Sessions": link(format!("{ROOT}/SessionService/Sessions")),
-    })
-}
-
-pub(super) fn sessions() -> Value {
-    collection(&format!("{ROOT}/SessionService/Sessions"), "SessionCollection", "Sessions", [])
 }

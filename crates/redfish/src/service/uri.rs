@@ -35,6 +35,31 @@ pub const JOBS: &str = "/redfish/v1/JobService/Jobs";
 
 /// All changes that take long.
 pub const TASKS: &str = "/redfish/v1/TaskService/Tasks";
+/// The service of accounts.
+pub const ACCOUNT_SERVICE: &str = "/redfish/v1/AccountService";
+/// All accounts.
+pub const ACCOUNTS: &str = "/redfish/v1/AccountService/Accounts";
+/// All roles.
+pub const ROLES: &str = "/redfish/v1/AccountService/Roles";
+/// The service of sessions.
+pub const SESSION_SERVICE: &str = "/redfish/v1/SessionService";
+/// All sessions.
+pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
+
+/// An account, by its name.
+pub fn account(name: &str) -> String {
+    format!("{ACCOUNTS}/{}", encoded(name))
+}
+
+/// A role, by its name.
+pub fn role(name: &str) -> String {
+    format!("{ROLES}/{}", encoded(name))
+}
+
+/// A session, by its identifier.
+pub fn session(id: &str) -> String {
+    format!("{SESSIONS}/{}", encoded(id))
+}
 
 /// An array, by its UUID.
 pub fn pool(uuid: &str) -> String {
