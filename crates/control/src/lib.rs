@@ -5,6 +5,7 @@
 //!   asked there, done and answered.
 //! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
 //!   changes an array.
+//! - `https` and `certificate`: the same on TCP, by TLS.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
@@ -24,6 +25,7 @@ mod act;
 mod address;
 mod answer;
 mod caller;
+mod certificate;
 mod changes;
 mod claims;
 pub mod config;
@@ -36,6 +38,7 @@ pub mod failure;
 mod gpu;
 mod holds;
 mod http;
+mod https;
 mod inventory;
 mod jobs;
 mod look;
@@ -60,6 +63,7 @@ pub mod server;
 mod snapshot;
 mod stall;
 mod starting;
+mod state;
 pub mod stream;
 mod usage;
 

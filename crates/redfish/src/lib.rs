@@ -13,9 +13,10 @@
 //!   make which.
 
 pub mod change;
-mod dates;
+pub mod dates;
 pub mod error;
 pub mod etag;
+mod https;
 mod inspected;
 pub mod messages;
 pub mod oem;

@@ -7,6 +7,7 @@
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
 
+pub use crate::https::{Certificate, Https, Named};
 pub use crate::inspected::Inspected;
 pub use crate::messages::{Error, ErrorCode};
 pub use crate::requests::{
