@@ -22,6 +22,7 @@ use crate::manager::Manager;
 use crate::nameplate::{self, Nameplate, Stamp};
 use crate::names;
 use crate::pattern;
+use crate::plan::holds_foreign;
 use crate::probe;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
@@ -70,7 +71,7 @@ impl Manager {
     /// What the configuration names now, looked up aside; `None` if that takes too long, or an
     /// earlier time is not over.
     async fn configured(&self) -> Option<Vec<Found>> {
-        let patterns = self.patterns.clone();
+        let patterns = self.patterns();
         let found = self.aside(move || configured(&patterns)).await?;
         *self.named_paths() = found.iter().map(|found| found.canonical.clone()).collect();
         Some(found)
@@ -609,14 +610,6 @@ fn being_used(path: &str) -> Error {
 fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
     match taken.iter().find(|t| t.plan.refused) {
         None => Ok(()),
-        Some(Taken { plan, .. }) => Err(Error::refused(
-            format!(
-                "{} (serial {}) holds {}",
-                plan.path,
-                plan.serial,
-                plan.destroys.as_deref().unwrap_or("something")
-            ),
-            format!("use another drive, or destroy what it holds with: --overwrite {}", plan.path),
-        )),
+        Some(Taken { plan, .. }) => Err(holds_foreign(plan)),
     }
 }

@@ -112,8 +112,9 @@ fn off(why: &str, hint: &str) -> Error {
 }
 
 impl Https {
-    /// Off, until [`Https::keep`] runs. `host` is the machine's name.
-    pub fn new(state: Option<Arc<State>>, host: String, clock: fn() -> u64) -> Self {
+    /// Off, until [`Https::keep`] runs.
+    pub fn new(state: Option<Arc<State>>, clock: fn() -> u64) -> Self {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self {
             shown: Arc::default(),
             settings: watch::Sender::default(),
@@ -169,10 +170,9 @@ impl Https {
             let pause = if outcome.is_ok() { OFTEN } else { AGAIN };
             self.tell(&listening, outcome.err());
             tokio::select! {
-                Err(_) = settings.changed() => return,
+                changed = settings.changed() => if changed.is_err() { return },
                 Ok(()) = accounts.changed() => {}
                 () = sleep(pause) => {}
-                else => {}
             }
         }
     }

@@ -40,7 +40,7 @@ impl Served {
     fn begin(clock: fn() -> u64, settings: Settings) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let state = State::open(&dir.path().join("state")).expect("opened");
-        let https = Arc::new(Https::new(Some(Arc::new(state)), "nas".to_owned(), clock));
+        let https = Arc::new(Https::new(Some(Arc::new(state)), clock));
         let (accounts, receiver) = watch::channel(false);
         let answer = |asked: Asked| async move {
             let peer = asked.extensions().get::<Peer>().and_then(Peer::address);
@@ -135,7 +135,7 @@ fn it_is_off_until_an_account_exists() {
         served.until(|https| https.listeners.is_empty()).await;
         assert_eq!(get(&mut client).await, "127.0.0.1");
 
-        let https = Arc::new(Https::new(None, "nas".to_owned(), || NOW));
+        let https = Arc::new(Https::new(None, || NOW));
         https.set(on("127.0.0.1:0"));
         let error = https.prepare(&on("127.0.0.1:0"), true).await.err().expect("no state");
         assert!(error.hint.contains("state = \"DIR\""), "{}", error.hint);
@@ -147,7 +147,7 @@ fn it_is_off_until_an_account_exists() {
 fn only_tls_1_3_is_spoken() {
     run(async {
         let served = Served::open(|| NOW).await;
-        for name in ["localhost", "127.0.0.1", "nas"] {
+        for name in ["localhost", "127.0.0.1"] {
             let mut client = served.client(name).await.expect(name);
             assert_eq!(get(&mut client).await, "127.0.0.1");
             let (_, session) = client.get_ref();

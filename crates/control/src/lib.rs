@@ -8,8 +8,11 @@
 //! - `https` and `certificate`: the same on TCP, by TLS.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
+//!   daemon takes from its configuration.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
+//! - `caller`, `peer` and `local`: who asks. `accounts`: who may log in. `login`: who does.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant.
@@ -21,11 +24,14 @@
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
 //! it runs on one thread of its own and never on a data core, but for these.
 
+mod accounts;
 mod act;
 mod address;
 mod answer;
+pub mod audit;
 mod caller;
 mod certificate;
+mod chance;
 mod changes;
 mod claims;
 pub mod config;
@@ -41,6 +47,8 @@ mod http;
 mod https;
 mod inventory;
 mod jobs;
+mod local;
+mod login;
 mod look;
 mod lookup;
 mod manager;
@@ -55,6 +63,7 @@ mod peer;
 mod plan;
 mod planning;
 pub mod probe;
+mod reload;
 mod renewal;
 mod reply;
 mod room;
@@ -63,7 +72,7 @@ pub mod server;
 mod snapshot;
 mod stall;
 mod starting;
-mod state;
+pub mod state;
 pub mod stream;
 mod usage;
 

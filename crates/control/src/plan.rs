@@ -50,10 +50,25 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Why the request would be refused, if it would.
+    pub fn refusal(&self) -> Option<Error> {
+        self.plan.drives.iter().find(|drive| drive.refused).map(holds_foreign)
+    }
+
     /// Whether data would be destroyed.
     pub fn destroys(&self) -> bool {
         !self.plan.lost.is_empty()
     }
+}
+
+/// Refuses a drive that holds something, and that nobody said may be overwritten.
+pub fn holds_foreign(drive: &PlannedDrive) -> Error {
+    let PlannedDrive { path, serial, destroys, .. } = drive;
+    let what = destroys.as_deref().unwrap_or("something");
+    Error::refused(
+        format!("{path} (serial {serial}) holds {what}"),
+        format!("use another drive, or destroy what it holds with: --overwrite {path}"),
+    )
 }
 
 /// Makes the plan of a change.
@@ -79,6 +94,9 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
             };
             steps([format!("look at the drives of the configuration{further}")])
         }
+        Change::Access(change) => steps([change.words()]),
+        Change::Certificate(change) => steps([change.words()]),
+        Change::VerifyLog => steps(["read all lines of the audit log".to_owned()]),
         Change::Job { id, action } => of_job(view, id, *action)?,
         other => of_array(view, other, looked)?,
     };

@@ -14,8 +14,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use redfish::messages as say;
-use redfish::told::PLAN_HEADER;
+use redfish::told::{CONFIRM_HEADER, PLAN_HEADER, Planned};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -28,6 +27,31 @@ use tokio::sync::Mutex;
 pub struct Client {
     socket: PathBuf,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
+}
+
+/// A request that changes something.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    method: Method,
+    uri: String,
+    body: Option<Value>,
+}
+
+impl Change {
+    /// Creates something, or carries an action out.
+    pub fn post(uri: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::POST, uri: uri.into(), body: Some(body) }
+    }
+
+    /// Changes properties.
+    pub fn patch(uri: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::PATCH, uri: uri.into(), body: Some(body) }
+    }
+
+    /// Deletes something.
+    pub fn delete(uri: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, uri: uri.into(), body: None }
+    }
 }
 
 /// The socket that is meant: the argument, else `PALISADE_SOCKET`, else the default.
@@ -50,27 +74,24 @@ impl Client {
 
     /// Reads a resource; a query may follow its URI.
     pub async fn get(&self, uri: &str) -> Result<Value, Problem> {
-        self.call(&Method::GET, uri, None, false).await
+        self.call(&Method::GET, uri, None, None).await
     }
 
-    /// Creates something, or carries an action out; what was made or is told, or null.
+    /// Has an action carried out that changes nothing; what it tells.
     pub async fn post(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
-        self.call(&Method::POST, uri, Some(body), false).await
+        self.change(&Change::post(uri, body.clone()), None).await
     }
 
-    /// Asks what a POST would do.
-    pub async fn plan(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
-        self.call(&Method::POST, uri, Some(body), true).await
+    /// Makes a change, with the token of its plan if it has one; what was made or is told, or null.
+    pub async fn change(&self, change: &Change, token: Option<&str>) -> Result<Value, Problem> {
+        let header = token.map(|token| (CONFIRM_HEADER, token));
+        self.call(&change.method, &change.uri, change.body.as_ref(), header).await
     }
 
-    /// Changes properties; the resource as it is then.
-    pub async fn patch(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
-        self.call(&Method::PATCH, uri, Some(body), false).await
-    }
-
-    /// Deletes something; what is told, or null.
-    pub async fn delete(&self, uri: &str) -> Result<Value, Problem> {
-        self.call(&Method::DELETE, uri, None, false).await
+    /// Asks what a change would do.
+    pub async fn plan(&self, change: &Change) -> Result<Planned, Problem> {
+        let header = Some((PLAN_HEADER, "only"));
+        read(self.call(&change.method, &change.uri, change.body.as_ref(), header).await?)
     }
 
     async fn call(
@@ -78,12 +99,12 @@ impl Client {
         method: &Method,
         uri: &str,
         body: Option<&Value>,
-        plan_only: bool,
+        header: Option<(&str, &str)>,
     ) -> Result<Value, Problem> {
         let request = || {
             let mut request = Request::builder().method(method).uri(uri).header(HOST, "palisade");
-            if plan_only {
-                request = request.header(PLAN_HEADER, "only");
+            if let Some((name, value)) = header {
+                request = request.header(name, value);
             }
             let bytes = match body {
                 Some(body) => {
@@ -148,25 +169,39 @@ fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     if status.is_success() {
         return Ok(body);
     }
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        return Err(Problem::new(&say::TOO_MANY_CLIENTS, &[]));
+    if status == StatusCode::SERVICE_UNAVAILABLE && body.is_null() {
+        let hint = "try again when another client has gone";
+        return Err(Problem::failed("the daemon serves as many clients as it can", hint));
     }
     let error = redfish::error::read(status.as_u16(), &body);
-    Err(error.map_or_else(not_valid, Problem::from))
+    let problem = error.map_or_else(not_valid, Problem::from);
+    // What it did not do as nobody confirmed it, or as it is no longer as it was planned.
+    let planned = serde_json::from_value::<Planned>(body).ok();
+    Err(problem.with_plan(planned.map(|planned| planned.plan.into())))
 }
 
 fn broken(what: &str) -> Problem {
-    Problem::new(&say::NO_ANSWER, &[&what])
+    Problem::failed(
+        format!("the daemon did not answer: {what}"),
+        "read the daemon's log; daemon and command line must be of one release",
+    )
 }
 
 fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
     let place = socket.display();
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-            Problem::new(&say::NO_DAEMON, &[&place])
-        }
-        ErrorKind::PermissionDenied => Problem::new(&say::SOCKET_FORBIDDEN, &[&place, error]),
-        _ => Problem::new(&say::SOCKET_FAILED, &[&place, error]),
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => Problem::no_daemon(
+            format!("no daemon answers on {place}"),
+            "start it with: palisade serve --config FILE; or name its socket with --socket PATH",
+        ),
+        ErrorKind::PermissionDenied => Problem::failed(
+            format!("{place}: {error}"),
+            "run as root, or as a member of the socket's group",
+        ),
+        _ => Problem::failed(
+            format!("{place}: {error}"),
+            "name the daemon's socket with --socket PATH",
+        ),
     }
 }
 
@@ -212,8 +247,8 @@ mod tests {
                 answer(&mut stream, "200 OK", &json!({"A": 1})).await;
                 let planned = asked(&mut stream).await;
                 assert!(planned.contains("palisade-plan: only") && planned.ends_with(r#"{"B":2}"#));
-                let refused = api::Error::new(&say::ARRAY_BUSY, &[&"scrub"]);
-                answer(&mut stream, "409 Conflict", &Refusal::from(refused).body()).await;
+                let refused = api::Error::refused("no", "ask otherwise");
+                answer(&mut stream, "403 Forbidden", &Refusal::from(refused).body()).await;
                 // The next request comes, and nobody answers it any more.
                 asked(&mut stream).await;
                 drop(stream);
@@ -225,10 +260,10 @@ mod tests {
             };
             let asks = async {
                 assert_eq!(client.get("/a").await, Ok(json!({"A": 1})));
-                let refused = client.plan("/b", &json!({"B": 2})).await;
-                assert_eq!(refused, Err(Problem::new(&say::ARRAY_BUSY, &[&"scrub"])));
+                let refused = client.plan(&Change::post("/b", json!({"B": 2}))).await;
+                assert_eq!(refused.err(), Some(Problem::refused("no", "ask otherwise")));
                 assert_eq!(client.get("/c").await, Ok(json!({"C": 3})));
-                assert!(client.delete("/d").await.is_err());
+                assert!(client.change(&Change::delete("/d"), None).await.is_err());
             };
             tokio::join!(daemon, asks);
         });

@@ -7,9 +7,7 @@
 //! line of what happened and one of what to do; colours only on a terminal and without
 //! `NO_COLOR`; a reader that went away is no error.
 
-use control::api::{self, Answer};
-use core::fmt::Display;
-use redfish::messages::{self as say, Entry};
+use control::api::{self, Answer, ErrorCode};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -17,24 +15,41 @@ use std::process::ExitCode;
 /// Why a command did not do what it should.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    told: api::Error,
+    error: String,
+    hint: String,
     exit: u8,
+    plan: Option<Box<api::Plan>>,
 }
 
 impl Problem {
-    /// This message with these arguments.
-    pub fn new(entry: &Entry, args: &[&dyn Display]) -> Self {
-        api::Error::new(entry, args).into()
+    /// It could not be done.
+    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), exit: 1, plan: None }
     }
 
-    /// With other advice.
-    pub fn advise(self, hint: impl Into<String>) -> Self {
-        Self { told: self.told.advise(hint), ..self }
+    /// Refused for safety.
+    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), exit: 3, plan: None }
+    }
+
+    /// Nobody answers.
+    pub fn no_daemon(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into(), exit: 4, plan: None }
     }
 
     /// Refused because `--yes` was not said.
     pub fn unconfirmed(what: &str) -> Self {
-        Self::new(&say::UNCONFIRMED, &[&what])
+        Self::refused(what, "to do it, repeat the command with --yes")
+    }
+
+    /// The same, with the plan that came with it.
+    pub fn with_plan(self, plan: Option<api::Plan>) -> Self {
+        Self { plan: plan.map(Box::new), ..self }
+    }
+
+    /// The plan of what was not done, if it came with the answer.
+    pub fn plan(&self) -> Option<&api::Plan> {
+        self.plan.as_deref()
     }
 
     /// The same for a command whose exit code tells a state: no state can be told.
@@ -44,7 +59,7 @@ impl Problem {
 
     /// Whether it is that nobody answers.
     pub fn is_no_daemon(&self) -> bool {
-        self.told.is(&say::NO_DAEMON)
+        self.exit == 4
     }
 
     /// Tells it on the standard error; the exit code it means.
@@ -55,15 +70,19 @@ impl Problem {
     /// As [`Problem::report`], as a number.
     pub fn tell(&self) -> u8 {
         // Without a standard error there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "{}", self.told.lines());
+        let _ = writeln!(std::io::stderr(), "palisade: {}\n  {}", self.error, self.hint);
         self.exit
     }
 }
 
 impl From<api::Error> for Problem {
-    fn from(told: api::Error) -> Self {
-        let exit = if told.is(&say::NO_DAEMON) { 4 } else { told.code.exit() };
-        Self { told, exit }
+    fn from(error: api::Error) -> Self {
+        let exit = match error.code {
+            ErrorCode::Failed => 1,
+            ErrorCode::Usage => 2,
+            ErrorCode::Refused => 3,
+        };
+        Self { error: error.error, hint: error.hint, exit, plan: None }
     }
 }
 
@@ -73,6 +92,16 @@ pub struct Output {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// How a change is made.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct How {
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 impl Output {

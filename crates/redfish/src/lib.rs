@@ -2,6 +2,7 @@
 //!
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
+//! - [`access`]: accounts, sessions and roles.
 //! - [`told`]: what changes are answered.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all that
 //!   can be said then.
@@ -12,12 +13,14 @@
 //! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
 //!   make which.
 
+pub mod access;
 pub mod change;
 pub mod dates;
 pub mod error;
 pub mod etag;
 mod https;
 mod inspected;
+mod log;
 pub mod messages;
 pub mod oem;
 pub mod openapi;

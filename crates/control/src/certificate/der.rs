@@ -34,7 +34,7 @@ impl<'a> Der<'a> {
     pub fn any(&mut self) -> Option<(u8, &'a [u8])> {
         let (&[tag, first], rest) = self.rest.split_first_chunk::<2>()?;
         let (length, rest) = match first {
-            0..0x80 => (usize::from(first), rest),
+            0..=0x7f => (usize::from(first), rest),
             0x81..=0x84 => {
                 let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
                 let length = digits.iter().try_fold(0_usize, |length, digit| {

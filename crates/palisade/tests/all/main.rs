@@ -5,6 +5,7 @@ mod common;
 mod bench;
 mod cli;
 mod clients;
+mod confirm;
 mod demo;
 mod devices;
 mod filesystem;

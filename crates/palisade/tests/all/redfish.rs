@@ -2,6 +2,7 @@
 
 use crate::common::place::{Daemon, Place};
 use crate::common::{LIMIT, until};
+use crate::confirm::agreed;
 use redfish::routes::{self, Method, ROUTES};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 pub const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
-const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
+pub const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
 const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
 
 /// What the daemon answered.
@@ -118,7 +119,7 @@ fn links(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 /// The URI of the drive at a path.
-fn drive_uri(place: &Place, path: &str) -> String {
+pub fn drive_uri(place: &Place, path: &str) -> String {
     let find = "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";
     let found = ask(place, "POST", find, &json!({ "Paths": [path] }));
     assert_eq!(found.status, 200, "{found:?}");
@@ -126,7 +127,7 @@ fn drive_uri(place: &Place, path: &str) -> String {
 }
 
 /// A request for an array on these drives.
-fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
+pub fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
     let link = |path: &String| json!({ "@odata.id": drive_uri(place, path) });
     let own: Vec<Value> = drives.iter().map(link).collect();
     json!({
@@ -303,8 +304,11 @@ fn arrays_volumes_and_exports_come_and_go() {
     let volume = volume.header("location").to_owned();
     let grown = ask(&place, "PATCH", &volume, &json!({ "CapacityBytes": 8 << 20 }));
     assert_eq!((grown.status, &grown.json()["CapacityBytes"]), (200, &json!(8 << 20)));
-    let shrunk = ask(&place, "PATCH", &volume, &json!({ "CapacityBytes": 4 << 20 }));
-    assert_eq!((shrunk.status, shrunk.message().as_str()), (403, "Refused"), "{shrunk:?}");
+    let less = json!({ "CapacityBytes": 4 << 20 });
+    let shrunk = ask(&place, "PATCH", &volume, &less);
+    assert_eq!((shrunk.status, shrunk.message().as_str()), (403, "ConfirmationRequired"));
+    let shrunk = agreed(&place, "PATCH", &volume, &less);
+    assert_eq!((shrunk.status, &shrunk.json()["CapacityBytes"]), (200, &json!(4 << 20)));
 
     let body = json!({
         "VolumeInfo": [{ "Volume": { "@odata.id": volume } }],
@@ -316,8 +320,10 @@ fn arrays_volumes_and_exports_come_and_go() {
     // A volume that is exported stays.
     let kept = ask(&place, "DELETE", &volume, &Value::Null);
     assert_eq!((kept.status, kept.message().as_str()), (403, "Refused"), "{kept:?}");
-    for uri in [export.header("location"), &volume] {
-        assert_eq!(ask(&place, "DELETE", uri, &Value::Null).status, 204, "{uri}");
+    let export = export.header("location");
+    assert_eq!(ask(&place, "DELETE", export, &Value::Null).status, 204, "{export}");
+    assert_eq!(agreed(&place, "DELETE", &volume, &Value::Null).status, 204, "{volume}");
+    for uri in [export, &volume] {
         assert_eq!(ask(&place, "GET", uri, &Value::Null).status, 404, "{uri}");
     }
 
@@ -337,7 +343,7 @@ fn arrays_volumes_and_exports_come_and_go() {
     assert_eq!(get(&place, &uri)["Status"]["State"], "StandbyOffline");
     act("Assemble", json!({}));
     assert_eq!(get(&place, &uri)["Status"]["State"], "Enabled");
-    assert!([200, 204].contains(&ask(&place, "DELETE", &uri, &Value::Null).status));
+    assert!([200, 204].contains(&agreed(&place, "DELETE", &uri, &Value::Null).status));
     assert_eq!(get(&place, POOLS)["Members@odata.count"], 0);
     assert_eq!(get(&place, DRIVES)["Members@odata.count"], 4);
     daemon.stop();

@@ -105,6 +105,8 @@ pub(super) fn manager(view: &View) -> Value {
         "DateTime": dates::text(server.now),
         "LastResetTime": dates::text(server.since),
         "Status": standing.status(),
+        "LogServices": link(uri::LOG_SERVICES),
+        "NetworkProtocol": link(uri::NETWORK_PROTOCOL),
         "Links": {
             "ManagerForServers": [link(uri::SYSTEM)],
             "ManagerForChassis": [link(uri::CHASSIS)],

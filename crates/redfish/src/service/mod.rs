@@ -13,10 +13,13 @@ use crate::schema;
 use crate::view::View;
 use serde_json::{Value, json};
 
+mod accounts;
 mod actions;
+mod certificates;
 mod drives;
 mod fabrics;
 mod jobs;
+mod logs;
 mod machine;
 mod pools;
 mod registries;
@@ -61,6 +64,15 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Drive => drives::drive(view, id),
         R::Managers => Some(machine::managers()),
         R::Manager => Some(machine::manager(view)),
+        R::LogServices => Some(logs::services()),
+        R::NetworkProtocol => Some(certificates::network_protocol(view)),
+        R::HttpsCertificates => Some(certificates::all(view)),
+        R::HttpsCertificate => certificates::one(view, id),
+        R::CertificateService => Some(certificates::service()),
+        R::CertificateLocations => Some(certificates::locations(view)),
+        R::AuditLog => Some(logs::audit(view)),
+        R::AuditEntries => Some(logs::entries(view)),
+        R::AuditEntry => logs::entry(view, id),
         R::Fabrics => Some(fabrics::fabrics()),
         R::Fabric => fabrics::fabric(id),
         R::Connections => fabrics::connections(view, id),
@@ -70,8 +82,14 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JobService => Some(jobs::service(view)),
         R::Jobs => Some(jobs::jobs(view)),
         R::Job => jobs::job(view, id),
-        R::SessionService => Some(root::session_service()),
-        R::Sessions => Some(root::sessions()),
+        R::AccountService => Some(accounts::service()),
+        R::Accounts => Some(accounts::accounts(view)),
+        R::Account => accounts::account(view, id),
+        R::Roles => Some(accounts::roles()),
+        R::Role => accounts::role(id),
+        R::SessionService => Some(accounts::session_service(view)),
+        R::Sessions => Some(accounts::sessions(view)),
+        R::Session => accounts::session(view, id),
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
@@ -81,8 +99,9 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile => None,
+        R::GenerateCsr | R::ReplaceCertificate => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
-        R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
+        R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }
 }
 
