@@ -207,7 +207,7 @@ fn a_file_that_can_not_be_read_is_left_as_it_is() {
         std::fs::write(&file, b"{\"version\": 1").expect("written");
         let accounts = open(place.path());
         let problem = accounts.problem().expect("is told");
-        assert!(problem.error.contains(FILE), "{problem:?}");
+        assert!(problem.is(&say::ACCOUNTS_NOT_READ) && problem.error.contains(FILE), "{problem:?}");
         let made = accounts.create(account("root", Role::Administrator)).await;
         assert_eq!(made, Err(problem));
         assert_eq!(std::fs::read(&file).expect("there"), b"{\"version\": 1");
@@ -221,7 +221,8 @@ fn what_can_not_be_written_did_not_happen() {
         let accounts = with_two(place.path()).await;
         std::fs::create_dir(place.path().join(format!("{FILE}.new"))).expect("made");
         let shown = accounts.shown();
-        accounts.delete("ana").await.expect_err("not written");
+        let error = accounts.delete("ana").await.expect_err("not written");
+        assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
         accounts.alter("ana", password("another one")).await.expect_err("not written");
         assert!(matches!(
             accounts.begin((from(1), "x"), "ana", &secret(PASSWORD)).await,
@@ -239,7 +240,8 @@ fn a_password_that_must_be_changed_is_not_changed_to_itself() {
         let accounts = with_two(place.path()).await;
         let must = AccountChange { must_change: Some(true), ..AccountChange::default() };
         accounts.alter("ana", must).await.expect("changed");
-        accounts.alter("ana", password(PASSWORD)).await.expect_err("the old one");
+        let error = accounts.alter("ana", password(PASSWORD)).await.expect_err("the old one");
+        assert!(error.is(&say::SAME_PASSWORD), "{error:?}");
         accounts.alter("ana", password("another one")).await.expect("changed");
         assert!(!accounts.shown().account("ana").expect("there").must_change);
     });
@@ -254,4 +256,24 @@ fn an_address_that_is_turned_away_is_said_now_and_then() {
     assert!(!accounts.may_say(address(1), long));
     assert!(accounts.may_say(address(2), long));
     assert!(accounts.may_say(address(1), Duration::ZERO));
+}
+
+#[test]
+fn too_many_passwords_are_told() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = Arc::new(with_two(place.path()).await);
+        let ask = |_| {
+            let accounts = accounts.clone();
+            tokio::spawn(async move { accounts.alter("ana", password("another one")).await })
+        };
+        let all: Vec<_> = (0..3 * hasher::WAITING).map(ask).collect();
+        let mut busy = 0;
+        for one in all {
+            let outcome = one.await.expect("ends");
+            assert!(outcome.as_ref().err().is_none_or(|error| error.is(&say::PASSWORDS_BUSY)));
+            busy += usize::from(outcome.is_err());
+        }
+        assert!(busy >= hasher::WAITING, "{busy}");
+    });
 }

@@ -5,10 +5,9 @@
 //! - Who was answered finds the change in what is read next: the view is renewed before.
 //! - A change that destroys data is done only as it was planned, for who has the token of its plan
 //!   ([`crate::confirm`]): from the look at what it destroys to its end nobody else changes the
-//!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
-//!   holds something by then.
+//!   array ([`crate::holds`]), and a drive that is written after that look is refused.
 
-use crate::api::{self, Error, NamedDrive, PlannedDrive};
+use crate::api::{self, Error, NamedDrive};
 use crate::audit::Open;
 use crate::caller::{Caller, password_first};
 use crate::certificate::Request;
@@ -283,17 +282,21 @@ async fn confirm_and_act(
     }
 }
 
-/// A drive that held nothing when it was planned is not overwritten if it holds something by now.
+/// What is done is what was planned: drives that are no longer as they were seen are refused, and
+/// one that held nothing is overwritten only if it holds nothing yet.
 fn keep_to(change: &mut Change, planned: &Planned) {
-    let held = |named: &NamedDrive| {
-        let same = |drive: &PlannedDrive| drive.path == named.path && drive.destroys.is_some();
-        planned.plan.drives.iter().any(same)
+    let see = |named: &mut NamedDrive| {
+        let seen = planned.seen.iter().find(|seen| seen.drive.path == named.path);
+        named.seen = seen.map(|seen| seen.identity.clone());
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {
-            array.overwrite.retain(held);
+            array.drives.iter_mut().chain(&mut array.overwrite).for_each(see);
         }
-        Change::ReplaceDrive { request, .. } => request.overwrite.retain(held),
+        Change::ReplaceDrive { request, .. } => {
+            core::iter::once(&mut request.with).chain(&mut request.overwrite).for_each(see);
+        }
+        Change::Wipe(request) => see(&mut request.drive),
         _ => {}
     }
 }

@@ -20,7 +20,7 @@ use redfish::error::{Base, Refusal};
 use redfish::etag;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
-use redfish::{schema, service};
+use redfish::{openapi, schema, service};
 use std::sync::Arc;
 
 /// Answers a request.
@@ -157,6 +157,8 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
     let body = match found.route.resource {
         Resource::Metadata => Body::Xml(schema::metadata()),
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
+        // JSON is YAML (YAML 1.2, section 1.2).
+        Resource::OpenApiYaml => Body::Yaml(openapi::document().to_string()),
         _ => {
             let resource = service::render(view, found).ok_or_else(missing)?;
             let other = |uri: &str| {

@@ -132,3 +132,6 @@ pub fn nobody(uri: &str) -> Refusal {
 pub fn password_first(account: &str) -> Refusal {
     Refusal::base(&Base::PASSWORD_CHANGE_REQUIRED, &[&uri::account(account)])
 }
+#[cfg(test)]
+#[path = "roles_tests.rs"]
+mod tests;

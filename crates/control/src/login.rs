@@ -248,3 +248,7 @@ async fn log_in(
     manager.audit().note(&Caller { name: name.clone(), ..asking }, request, "log in").await;
     Ok(Done::Begun { uri: uri::session(&id), token, must_change: must_change.then_some(name) })
 }
+
+#[cfg(test)]
+#[path = "login_tests.rs"]
+mod tests;

@@ -149,7 +149,8 @@ fn own() -> String {
 
 /// Drive 3.
 fn named() -> NamedDrive {
-    NamedDrive { id: "wwid-3".to_owned(), path: "/dev/3".to_owned(), serial: "S3".to_owned() }
+    let (id, path, serial) = ("wwid-3".to_owned(), "/dev/3".to_owned(), "S3".to_owned());
+    NamedDrive { id, path, serial, seen: None }
 }
 
 fn new_array(overwrites: bool) -> api::CreateArray {

@@ -28,6 +28,8 @@ pub enum Body {
     Json(Value),
     /// A schema.
     Xml(String),
+    /// What describes the interface.
+    Yaml(String),
 }
 
 /// An answer that is no error.
@@ -70,6 +72,7 @@ impl Told {
             Body::Json(value) => {
                 (Some("application/json;charset=utf-8"), Bytes::from(value.to_string()))
             }
+            Body::Yaml(text) => (Some("application/yaml"), Bytes::from(text)),
             Body::Xml(text) => (Some("application/xml;charset=utf-8"), Bytes::from(text)),
         };
         let mut response = Response::new(body);

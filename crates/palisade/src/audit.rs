@@ -3,7 +3,7 @@
 use crate::client::{self, Client};
 use crate::output::{Output, Problem, say, table};
 use clap::Subcommand;
-use control::api::{Answer, Ending, Entry, Verified};
+use control::api::{Answer, Entry, Error, Verified};
 use redfish::service::uri;
 use redfish::{read, told};
 use serde::{Deserialize, Serialize};
@@ -107,10 +107,8 @@ fn printable(text: &str) -> String {
 /// Verifies the log in a directory, without the daemon.
 fn verify(dir: &Path) -> Result<Verified, Problem> {
     control::audit::files::verify(dir, None).map_err(|error| {
-        Problem::failed(
-            format!("the audit log in {} can't be read: {error}", dir.display()),
-            "name a state directory, and run this as its owner",
-        )
+        let text = format!("the audit log in {} can't be read: {error}", dir.display());
+        Error::failed(text, "name a state directory, and run this as its owner").into()
     })
 }
 
@@ -132,7 +130,7 @@ fn tell(found: Verified, output: Output) -> ExitCode {
             say(&breaks.join("\n"));
             let what = format!("the audit log is broken in {} places", breaks.len());
             let hint = "keep a copy of the state directory, and find out who can write there";
-            return Problem::failed(what, hint).report();
+            return Problem::from(Error::failed(what, hint)).report();
         }
     }
     ExitCode::SUCCESS
@@ -141,6 +139,7 @@ fn tell(found: Verified, output: Output) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use control::api::Ending;
 
     #[test]
     fn what_a_name_would_do_to_a_terminal_is_shown() {

@@ -3,7 +3,7 @@
 //! Exit codes: 0 it can be, 1 it can't be read, 2 it has mistakes.
 
 use crate::output::{Output, Problem, say};
-use control::api::Answer;
+use control::api::{Answer, Error};
 use control::config::{self, Config, Mistake};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ struct Found {
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
     let file = arguments.file.clone();
     let text = std::fs::read_to_string(&file).map_err(|error| {
-        Problem::failed(format!("{}: {error}", file.display()), "name a readable file")
+        Error::failed(format!("{}: {error}", file.display()), "name a readable file")
     })?;
     let mistakes = config::mistakes(&text);
     let warnings = Config::parse(&text).map_or_else(|_| Vec::new(), |config| config.warnings());

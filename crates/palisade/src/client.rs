@@ -14,6 +14,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use redfish::messages as say;
 use redfish::told::{CONFIRM_HEADER, PLAN_HEADER, Planned};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -94,6 +95,15 @@ impl Client {
         read(self.call(&change.method, &change.uri, change.body.as_ref(), header).await?)
     }
 
+    /// As [`Client::get`]; none if the answer would be larger than the daemon gives.
+    pub async fn get_unless_too_large(&self, uri: &str) -> Result<Option<Value>, Problem> {
+        let answer = self.send(&Method::GET, uri, None, None).await?;
+        match answer.status() {
+            StatusCode::INSUFFICIENT_STORAGE => Ok(None),
+            _ => understood(answer).map(Some),
+        }
+    }
+
     async fn call(
         &self,
         method: &Method,
@@ -101,6 +111,16 @@ impl Client {
         body: Option<&Value>,
         header: Option<(&str, &str)>,
     ) -> Result<Value, Problem> {
+        understood(self.send(method, uri, body, header).await?)
+    }
+
+    async fn send(
+        &self,
+        method: &Method,
+        uri: &str,
+        body: Option<&Value>,
+        header: Option<(&str, &str)>,
+    ) -> Result<Response<Bytes>, Problem> {
         let request = || {
             let mut request = Request::builder().method(method).uri(uri).header(HOST, "palisade");
             if let Some((name, value)) = header {
@@ -123,7 +143,7 @@ impl Client {
             match answered(sender, request()?).await {
                 Ok(answer) => {
                     *connection = kept;
-                    return understood(answer);
+                    return Ok(answer);
                 }
                 // The daemon may just have let it go: to ask anew changes nothing.
                 Err(_) if method == Method::GET => {}
@@ -134,7 +154,7 @@ impl Client {
         let answer = answered(&mut sender, request()?).await;
         let answer = answer.map_err(|error| broken(&error.to_string()))?;
         *connection = Some(sender);
-        understood(answer)
+        Ok(answer)
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Problem> {
@@ -170,8 +190,7 @@ fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
         return Ok(body);
     }
     if status == StatusCode::SERVICE_UNAVAILABLE && body.is_null() {
-        let hint = "try again when another client has gone";
-        return Err(Problem::failed("the daemon serves as many clients as it can", hint));
+        return Err(Problem::new(&say::TOO_MANY_CLIENTS, &[]));
     }
     let error = redfish::error::read(status.as_u16(), &body);
     let problem = error.map_or_else(not_valid, Problem::from);
@@ -181,27 +200,17 @@ fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
 }
 
 fn broken(what: &str) -> Problem {
-    Problem::failed(
-        format!("the daemon did not answer: {what}"),
-        "read the daemon's log; daemon and command line must be of one release",
-    )
+    Problem::new(&say::NO_ANSWER, &[&what])
 }
 
 fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
     let place = socket.display();
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => Problem::no_daemon(
-            format!("no daemon answers on {place}"),
-            "start it with: palisade serve --config FILE; or name its socket with --socket PATH",
-        ),
-        ErrorKind::PermissionDenied => Problem::failed(
-            format!("{place}: {error}"),
-            "run as root, or as a member of the socket's group",
-        ),
-        _ => Problem::failed(
-            format!("{place}: {error}"),
-            "name the daemon's socket with --socket PATH",
-        ),
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            Problem::new(&say::NO_DAEMON, &[&place])
+        }
+        ErrorKind::PermissionDenied => Problem::new(&say::SOCKET_FORBIDDEN, &[&place, error]),
+        _ => Problem::new(&say::SOCKET_FAILED, &[&place, error]),
     }
 }
 
@@ -247,8 +256,8 @@ mod tests {
                 answer(&mut stream, "200 OK", &json!({"A": 1})).await;
                 let planned = asked(&mut stream).await;
                 assert!(planned.contains("palisade-plan: only") && planned.ends_with(r#"{"B":2}"#));
-                let refused = api::Error::refused("no", "ask otherwise");
-                answer(&mut stream, "403 Forbidden", &Refusal::from(refused).body()).await;
+                let refused = api::Error::new(&say::ARRAY_BUSY, &[&"scrub"]);
+                answer(&mut stream, "409 Conflict", &Refusal::from(refused).body()).await;
                 // The next request comes, and nobody answers it any more.
                 asked(&mut stream).await;
                 drop(stream);
@@ -261,7 +270,7 @@ mod tests {
             let asks = async {
                 assert_eq!(client.get("/a").await, Ok(json!({"A": 1})));
                 let refused = client.plan(&Change::post("/b", json!({"B": 2}))).await;
-                assert_eq!(refused.err(), Some(Problem::refused("no", "ask otherwise")));
+                assert_eq!(refused.err(), Some(Problem::new(&say::ARRAY_BUSY, &[&"scrub"])));
                 assert_eq!(client.get("/c").await, Ok(json!({"C": 3})));
                 assert!(client.change(&Change::delete("/d"), None).await.is_err());
             };

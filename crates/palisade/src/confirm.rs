@@ -14,6 +14,7 @@
 use crate::client::{Change, Client};
 use crate::output::{How, Output, Problem, table};
 use control::api::{Answer, Plan, PlannedArray, PlannedDrive};
+use redfish::messages as say;
 use serde_json::Value;
 use std::io::{BufRead, IsTerminal, Write};
 use units::format_size;
@@ -54,10 +55,7 @@ impl Word<'_> {
         let _ = std::io::stdin().lock().read_line(&mut typed);
         match typed.trim() == self.name {
             true => Ok(()),
-            false => Err(Problem::refused(
-                format!("nothing is done: what was typed is not {}", self.name),
-                "repeat the command, and type the name; or give --yes",
-            )),
+            false => Err(Problem::new(&say::NOT_TYPED, &[&self.name])),
         }
     }
 }
@@ -101,10 +99,7 @@ pub async fn destroy(
         None => problem,
         Some(plan) => {
             show(plan);
-            Problem::refused(
-                "nothing is done: what this destroys is no longer what it was a moment ago",
-                "look at what it would destroy now, and repeat the command if you mean that",
-            )
+            Problem::new(&say::PLAN_OUTDATED, &[])
         }
     })
 }

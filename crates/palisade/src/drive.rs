@@ -7,9 +7,12 @@ use crate::fetch;
 use crate::output::{How, Output, Problem, say, state, table};
 use clap::Subcommand;
 use control::api::{self, Answer};
+use control::failure;
 use control::names;
 use control::probe::{self, Unread};
+use core::fmt::Display;
 use drives::{OpenError, OpenOptions, SharedDrive};
+use redfish::messages;
 use redfish::service::uri;
 use redfish::told::Wiped;
 use serde_json::json;
@@ -60,15 +63,8 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Wipe { path, yes, overwrite, how } => {
             let named = match overwrite {
                 Some(other) if absolute(other) != absolute(path) => {
-                    return Err(api::Error::usage(
-                        format!(
-                            "--overwrite names {}, the drive is {}",
-                            other.display(),
-                            path.display()
-                        ),
-                        format!("use --overwrite {}", path.display()),
-                    )
-                    .into());
+                    let args: [&dyn Display; 2] = [&other.display(), &path.display()];
+                    return Err(Problem::new(&messages::OVERWRITE_NAMES_OTHER, &args));
                 }
                 other => other.is_some(),
             };
@@ -95,12 +91,12 @@ fn list(list: &api::DriveList) -> String {
 }
 
 fn not_opened(error: &OpenError) -> Problem {
+    let told = Problem::from(failure::not_opened(error));
     match error {
-        OpenError::InUse { .. } => Problem::refused(
-            error.to_string(),
-            "unmount it, stop the program that uses it, or delete its array",
-        ),
-        _ => Problem::failed(error.to_string(), "name an existing block device or file"),
+        OpenError::InUse { .. } => {
+            told.advise("unmount it, stop the program that uses it, or delete its array")
+        }
+        _ => told,
     }
 }
 
@@ -117,14 +113,11 @@ fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
         let name = path.display();
         let holds = content.signature.map_or("nothing known".to_owned(), |s| s);
         return Err(match content.problem {
-            Some(problem) => Problem::failed(
-                format!("{name}: {problem}"),
-                content.unread.unwrap_or(Unread::Damaged).advice(&name.to_string()),
-            ),
-            None => Problem::failed(
-                format!("{name} has no Palisade record; it holds {holds}"),
-                "list the drives of arrays with: palisade drive list",
-            ),
+            Some(problem) => {
+                let advice = content.unread.unwrap_or(Unread::Damaged).advice(&name.to_string());
+                Problem::new(&messages::RECORD_DAMAGED, &[&name, &problem]).advise(advice)
+            }
+            None => Problem::new(&messages::NO_PALISADE_RECORD, &[&name, &holds]),
         });
     };
     if let Some(problem) = content.problem {
@@ -260,8 +253,8 @@ fn wipe_here(
     match probe::erase(drive) {
         Ok(()) => Ok(Some(content.signature)),
         Err(error) => {
-            let text = format!("{name}: the drive failed: {error}");
-            Err(Problem::failed(text, "check the drive and its cabling"))
+            let problem = format!("the drive failed: {error}");
+            Err(Problem::new(&messages::WIPE_FAILED, &[&name, &problem]))
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
-//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`audit`],
+//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`account`], [`audit`],
 //! [`status`]), each a client of the daemon ([`serve`]) through [`client`] and [`fetch`];
-//! [`confirm`] has changes planned and agreed to, [`output`] prints. `demo` and `bench` are programs
+//! [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`] prints. `demo` and `bench` are programs
 //! of their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
+mod account;
 mod array;
 mod audit;
 mod bench;
@@ -19,6 +20,7 @@ mod explain;
 mod export;
 mod fetch;
 mod output;
+mod secret;
 mod serve;
 mod status;
 mod task;
@@ -67,6 +69,9 @@ enum Command {
     /// Manage drives
     #[command(subcommand)]
     Drive(drive::Command),
+    /// Manage accounts, which may log in over the network
+    #[command(subcommand)]
+    Account(account::Command),
     /// Read and verify the audit log: who changed what
     #[command(subcommand)]
     Audit(audit::Command),
@@ -120,6 +125,7 @@ fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
             Command::Array(command) => return array::run(command, client).await,
             Command::Audit(command) => return audit::run(command, client).await,
             Command::Status(arguments) => status::run(arguments, client).await?,
+            Command::Account(command) => account::run(command, client).await?,
             Command::Volume(command) => volume::run(command, client).await?,
             Command::Task(command) => task::run(command, client).await?,
             Command::Export(command) => export::run(command, client).await?,

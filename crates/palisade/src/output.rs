@@ -7,7 +7,9 @@
 //! line of what happened and one of what to do; colours only on a terminal and without
 //! `NO_COLOR`; a reader that went away is no error.
 
-use control::api::{self, Answer, ErrorCode};
+use control::api::{self, Answer};
+use core::fmt::Display;
+use redfish::messages::{self as say, Entry};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -15,31 +17,25 @@ use std::process::ExitCode;
 /// Why a command did not do what it should.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    error: String,
-    hint: String,
+    told: api::Error,
     exit: u8,
     plan: Option<Box<api::Plan>>,
 }
 
 impl Problem {
-    /// It could not be done.
-    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), exit: 1, plan: None }
+    /// This message with these arguments.
+    pub fn new(entry: &Entry, args: &[&dyn Display]) -> Self {
+        api::Error::new(entry, args).into()
     }
 
-    /// Refused for safety.
-    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), exit: 3, plan: None }
-    }
-
-    /// Nobody answers.
-    pub fn no_daemon(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), exit: 4, plan: None }
+    /// With other advice.
+    pub fn advise(self, hint: impl Into<String>) -> Self {
+        Self { told: self.told.advise(hint), ..self }
     }
 
     /// Refused because `--yes` was not said.
     pub fn unconfirmed(what: &str) -> Self {
-        Self::refused(what, "to do it, repeat the command with --yes")
+        Self::new(&say::UNCONFIRMED, &[&what])
     }
 
     /// The same, with the plan that came with it.
@@ -59,7 +55,7 @@ impl Problem {
 
     /// Whether it is that nobody answers.
     pub fn is_no_daemon(&self) -> bool {
-        self.exit == 4
+        self.told.is(&say::NO_DAEMON)
     }
 
     /// Tells it on the standard error; the exit code it means.
@@ -70,19 +66,15 @@ impl Problem {
     /// As [`Problem::report`], as a number.
     pub fn tell(&self) -> u8 {
         // Without a standard error there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "palisade: {}\n  {}", self.error, self.hint);
+        let _ = writeln!(std::io::stderr(), "{}", self.told.lines());
         self.exit
     }
 }
 
 impl From<api::Error> for Problem {
-    fn from(error: api::Error) -> Self {
-        let exit = match error.code {
-            ErrorCode::Failed => 1,
-            ErrorCode::Usage => 2,
-            ErrorCode::Refused => 3,
-        };
-        Self { error: error.error, hint: error.hint, exit, plan: None }
+    fn from(told: api::Error) -> Self {
+        let exit = if told.is(&say::NO_DAEMON) { 4 } else { told.code.exit() };
+        Self { told, exit, plan: None }
     }
 }
 

@@ -316,6 +316,11 @@ impl Base {
     /// All of them.
     pub const ALL: &[Self] = &[
         Self::RESOURCE_MISSING,
+        Self::NO_VALID_SESSION,
+        Self::UNAUTHORIZED,
+        Self::PASSWORD_CHANGE_REQUIRED,
+        Self::SESSION_LIMIT,
+        Self::PROPERTY_VALUE,
         Self::OPERATION_NOT_ALLOWED,
         Self::ACTION_NOT_SUPPORTED,
         Self::MALFORMED_JSON,

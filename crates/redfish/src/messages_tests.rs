@@ -47,3 +47,16 @@ fn arguments_come_into_text_and_advice() {
     assert_eq!(find("NoVolume"), Some(&NO_VOLUME));
     assert_eq!(find("Novolume"), None);
 }
+
+#[test]
+fn an_error_of_any_text_has_a_name_that_is_not_explained() {
+    for (error, name) in [
+        (Error::failed("a", "b"), "Failed"),
+        (Error::usage("a", "b"), "Usage"),
+        (Error::refused("a", "b"), "Refused"),
+    ] {
+        assert_eq!((error.name.as_ref(), error.lines().as_str()), (name, "palisade: a\n  b"));
+    }
+    let lines = Error::new(&NO_REDUNDANCY, &[]).lines();
+    assert!(lines.ends_with(" (palisade explain NoRedundancy)"), "{lines}");
+}

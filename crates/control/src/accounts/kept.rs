@@ -382,6 +382,7 @@ mod tests {
         for number in 2..ACCOUNTS {
             kept.create(account(&format!("n{number}"), Role::ReadOnly)).expect("created");
         }
-        assert!(kept.create(account("more", Role::ReadOnly)).is_err());
+        let error = kept.create(account("more", Role::ReadOnly)).expect_err("full");
+        assert!(error.is(&say::ACCOUNTS_FULL), "{error:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod account;
 mod bench;
 mod cli;
 mod clients;
@@ -14,5 +15,6 @@ mod http;
 mod hung;
 mod kill;
 mod memory;
+mod messages;
 mod redfish;
 mod wide;

@@ -13,7 +13,7 @@ use std::thread;
 
 pub const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
 pub const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
-const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
+pub const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
 
 /// What the daemon answered.
 #[derive(Debug)]
@@ -319,7 +319,7 @@ fn arrays_volumes_and_exports_come_and_go() {
     assert_eq!(daemon.call(&["export", "list"])["exports"][0]["volume"], "db");
     // A volume that is exported stays.
     let kept = ask(&place, "DELETE", &volume, &Value::Null);
-    assert_eq!((kept.status, kept.message().as_str()), (403, "Refused"), "{kept:?}");
+    assert_eq!((kept.status, kept.message().as_str()), (403, "VolumeExported"), "{kept:?}");
     let export = export.header("location");
     assert_eq!(ask(&place, "DELETE", export, &Value::Null).status, 204, "{export}");
     assert_eq!(agreed(&place, "DELETE", &volume, &Value::Null).status, 204, "{volume}");
@@ -434,7 +434,7 @@ fn a_change_of_what_is_no_longer_so_is_refused() {
     let late = grow(&first, 12 << 20);
     assert_eq!((late.status, late.message().as_str()), (412, "PreconditionFailed"), "{late:?}");
     assert_eq!(get(&place, &volume)["CapacityBytes"], 8 << 20);
-    assert_eq!(grow("\"unended", 12 << 20).message(), "HeaderInvalid");
+    assert_eq!(grow("\"unended", 12 << 20).status, 412);
     let gone = with("DELETE", &volume, &format!("If-Match: {first}"), &Value::Null);
     assert_eq!(gone.status, 412, "{gone:?}");
 

@@ -27,6 +27,7 @@ pub(super) fn service() -> Value {
         "AccountLockoutCounterResetAfter": LOCKOUT_SECONDS,
         "Accounts": link(uri::ACCOUNTS),
         "Roles": link(uri::ROLES),
+        "PrivilegeMap": link(uri::registry(privileges::NAME)),
     })
 }
 

@@ -4,10 +4,10 @@ mod lost;
 mod messages;
 mod nvme;
 mod ownership;
-mod place;
+pub mod place;
 mod serving;
 mod starting;
-mod tasks;
+pub mod tasks;
 
 use place::{Place, errors, greeted, program, random, scribble};
 use serde_json::Value;

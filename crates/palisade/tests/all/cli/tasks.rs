@@ -4,7 +4,7 @@ use super::place::Place;
 use serde_json::Value;
 
 /// Starts a scrub and pauses it; one that was over before is started again.
-fn paused_scrub(place: &Place) -> Value {
+pub fn paused_scrub(place: &Place) -> Value {
     for _ in 0..50 {
         place.json(&["array", "scrub", "data", "--check"]);
         let output = place.run(&["task", "pause", "data:scrub", "--json"]);
@@ -16,7 +16,7 @@ fn paused_scrub(place: &Place) -> Value {
     panic!("a scrub is always over before it can be paused");
 }
 
-fn large(drives: usize) -> Place {
+pub fn large(drives: usize) -> Place {
     let place = Place::new(drives);
     for number in 0..drives {
         let file = std::fs::File::create(place.drive(number)).expect("made");
