@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 /// The registry's name, with its version.
 pub const NAME: &str = "PalisadePrivileges.1.0.0";
 
+/// Where it is served.
+pub const URI: &str = "/redfish/v1/Registries/PalisadePrivileges/PalisadePrivileges.1.0.0.json";
+
 /// How a privilege is called (DSP2046, `Privileges`).
 pub const fn name(privilege: Privilege) -> &'static str {
     match privilege {
@@ -95,6 +98,7 @@ pub fn registry() -> Value {
         told
     };
     json!({
+        "@odata.id": URI,
         "@odata.type": "#PrivilegeRegistry.v1_2_0.PrivilegeRegistry",
         "Id": NAME,
         "Name": "Privileges of Palisade",

@@ -94,6 +94,7 @@ pub enum Resource {
     HttpsCertificates,
     HttpsCertificate,
     CertificateService,
+    CertificateActionInfo,
     CertificateLocations,
     GenerateCsr,
     ReplaceCertificate,
@@ -402,6 +403,12 @@ pub const ROUTES: &[Route] = &{
             under!(root "/CertificateService"),
             R::CertificateService,
             "#CertificateService.v1_2_2.CertificateService",
+            READ,
+        ),
+        row(
+            under!(root "/CertificateService/ActionInfo/{Action}"),
+            R::CertificateActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
             READ,
         ),
         row(

@@ -5,6 +5,7 @@ use crate::access::{
     Account, FAILURES_FREE, LOCKOUT_SECONDS, PASSWORD_CHARACTERS, Role, SESSION_SECONDS,
 };
 use crate::dates;
+use crate::privileges;
 use crate::routes::Privilege;
 use crate::view::View;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ pub(super) fn service() -> Value {
         "AccountLockoutCounterResetAfter": LOCKOUT_SECONDS,
         "Accounts": link(uri::ACCOUNTS),
         "Roles": link(uri::ROLES),
-        "PrivilegeMap": link(uri::registry(privileges::NAME)),
+        "PrivilegeMap": link(privileges::URI),
     })
 }
 
@@ -67,20 +68,20 @@ pub(super) fn role(name: &str) -> Option<Value> {
         "Name": "Role",
         "RoleId": name,
         "IsPredefined": true,
-        "AssignedPrivileges": privileges(role),
+        "AssignedPrivileges": assigned(role),
     }))
 }
 
-/// The names of a role's privileges (DSP0266, "Privileges").
-fn privileges(role: Role) -> Vec<&'static str> {
+/// The names of a role's privileges.
+fn assigned(role: Role) -> Vec<&'static str> {
     let all = [
-        (Privilege::Login, "Login"),
-        (Privilege::ConfigureManager, "ConfigureManager"),
-        (Privilege::ConfigureUsers, "ConfigureUsers"),
-        (Privilege::ConfigureComponents, "ConfigureComponents"),
-        (Privilege::ConfigureSelf, "ConfigureSelf"),
+        Privilege::Login,
+        Privilege::ConfigureManager,
+        Privilege::ConfigureUsers,
+        Privilege::ConfigureComponents,
+        Privilege::ConfigureSelf,
     ];
-    all.into_iter().filter(|(own, _)| role.may(*own)).map(|(_, name)| name).collect()
+    all.into_iter().filter(|own| role.may(*own)).map(privileges::name).collect()
 }
 
 pub(super) fn session_service(view: &View) -> Value {

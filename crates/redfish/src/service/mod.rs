@@ -94,7 +94,10 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
         R::OpenApi | R::OpenApiYaml => Some(openapi::document()),
-        R::StorageActionInfo | R::PoolActionInfo | R::DriveActionInfo => actions::info(view, found),
+        R::StorageActionInfo
+        | R::PoolActionInfo
+        | R::DriveActionInfo
+        | R::CertificateActionInfo => actions::info(view, found),
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
