@@ -25,6 +25,7 @@ const ROWS: &Rows = &[
         "control",
         &[
             &[
+                "certificate/der",
                 "chance",
                 "lookup",
                 "mute",
@@ -35,8 +36,9 @@ const ROWS: &Rows = &[
                 "stall",
                 "stream",
             ],
-            &["room"],
+            &["certificate", "room"],
             &["address", "failure", "gpu", "http", "jobs", "memory", "next", "state"],
+            &["https"],
             &["config"],
             &["local"],
             &["caller"],
