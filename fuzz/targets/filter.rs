@@ -1,8 +1,6 @@
 //! Fuzzes what clients ask for: see `crates/redfish/tests/support/case.rs`.
 #![no_main]
 
-extern crate palisade_redfish as redfish;
-
 use redfish::{access, view};
 
 #[allow(dead_code, reason = "each target has one case of it")]

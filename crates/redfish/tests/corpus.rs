@@ -2,8 +2,6 @@
 //!
 //! Purpose: what fuzzing found once stays tested where nobody fuzzes.
 
-extern crate palisade_redfish as redfish;
-
 use redfish::{access, view};
 
 #[path = "support/case.rs"]
