@@ -21,6 +21,7 @@
 use crate::api::{self, Error, NamedDrive};
 use crate::audit::Open;
 use crate::caller::{Caller, password_first};
+use crate::certificate::Request;
 use crate::confirm::{Asked, LIFE};
 use crate::login;
 use crate::manager::Manager;
@@ -31,7 +32,7 @@ use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use redfish::change::{self, Change, JobAction};
+use redfish::change::{self, CertificateChange, Change, JobAction};
 use redfish::error::{Base, Refusal};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
@@ -364,11 +365,29 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
             Ok(Done::says(&told::Wiped { held }))
         }
         Change::VerifyLog => verify_log(manager).await,
+        Change::Certificate(change) => certificate(manager, change).await,
         Change::Access(_) => Err(Error::new(&say::FAILED, &[&"it is no change of arrays"])),
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
+        }
+    }
+}
+
+/// Changes the certificate of HTTPS.
+async fn certificate(manager: &Manager, change: CertificateChange) -> Result<Done, Error> {
+    match change {
+        CertificateChange::Replace(pem) => {
+            manager.https().replace(pem.reveal().to_owned()).await?;
+            // What is read next has it.
+            manager.refresh();
+            Ok(Done::Changed(uri::CERTIFICATE.to_owned()))
+        }
+        CertificateChange::Request { subject, names } => {
+            let text = manager.https().request(Request { subject, names }).await?;
+            let certificate_collection = told::Link { uri: uri::CERTIFICATES.to_owned() };
+            Ok(Done::says(&told::CertificateRequest { text, certificate_collection }))
         }
     }
 }

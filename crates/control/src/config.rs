@@ -1,12 +1,14 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `state` and the table `access`.
+//! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `state`, `https`,
+//! `certificate`, `key` and the table `access`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
 
-use crate::{pattern, state};
+use crate::{https, pattern, state};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use parity_gpu::Limits;
@@ -55,6 +57,14 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Who may do what on the socket.
     pub access: Option<Access>,
+    /// Where HTTPS listens, as `ADDR:PORT`; nowhere if empty.
+    #[serde(default)]
+    pub https: Vec<SocketAddr>,
+    /// A file with the certificate of HTTPS, and those that it depends on, as PEM; the daemon makes
+    /// one if absent.
+    pub certificate: Option<PathBuf>,
+    /// A file with its private key.
+    pub key: Option<PathBuf>,
 }
 
 /// Users (`name` or number) and groups (`@name`, `@number`) of this machine, by what they may do on
@@ -174,7 +184,20 @@ impl Config {
             let text = format!("drive_wait_ms must be at most {WAIT_MS_MAX}, not {given}");
             found.push(("drive_wait_ms", text));
         }
+        if self.certificate.is_some() != self.key.is_some() {
+            let (given, missing) = match self.key {
+                None => ("certificate", "key"),
+                Some(_) => ("key", "certificate"),
+            };
+            found.push((given, format!("{given} needs {missing}: each names a file")));
+        }
         found
+    }
+
+    /// What it says of HTTPS.
+    pub fn https(&self) -> https::Settings {
+        let files = self.certificate.clone().zip(self.key.clone());
+        https::Settings { listen: self.https.clone(), files }
     }
 }
 
@@ -284,6 +307,9 @@ mod tests {
             state: None,
             confirm: true,
             access: None,
+            https: vec![],
+            certificate: None,
+            key: None,
         };
         assert_eq!(Config::parse(""), Ok(config));
     }

@@ -5,6 +5,7 @@
 //!   `reply`: what is asked there, done and answered; `slow` and `tasks`: what takes long.
 //! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
 //!   changes an array.
+//! - `https` and `certificate`: the same on TCP, by TLS.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
 //! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
@@ -29,6 +30,7 @@ mod address;
 mod answer;
 pub mod audit;
 mod caller;
+mod certificate;
 mod chance;
 mod changes;
 mod claims;
@@ -42,6 +44,7 @@ pub mod failure;
 mod gpu;
 mod holds;
 mod http;
+mod https;
 mod inventory;
 mod jobs;
 mod local;

@@ -18,12 +18,13 @@ use crate::exports::{Exports, Standing};
 use crate::failure;
 use crate::gpu::Parity;
 use crate::holds::Holds;
+use crate::https::Https;
 use crate::inventory::{Inventory, Known};
 use crate::local::Local;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::Looked;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, now};
 use crate::state::State;
 use crate::tasks::SlowOnes;
 use drives::SharedDrive;
@@ -70,6 +71,7 @@ pub struct Manager {
     pub(crate) audit: Audit,
     state: Option<Arc<State>>,
     accounts: Arc<Accounts>,
+    https: Arc<Https>,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
     /// Why arrays that were found do not run.
@@ -115,6 +117,7 @@ impl Manager {
             audit: Audit::in_memory(None),
             state: None,
             accounts: Arc::new(Accounts::open(None)),
+            https: Arc::new(Https::new(None, now)),
             local: Mutex::new(Arc::new(Local::read(None))),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
@@ -129,12 +132,18 @@ impl Manager {
     #[must_use]
     pub fn keeping(self, state: Option<Arc<State>>, audit: Audit) -> Self {
         let accounts = Arc::new(Accounts::open(state.clone()));
-        Self { state, audit, accounts, ..self }
+        let https = Arc::new(Https::new(state.clone(), now));
+        Self { state, audit, accounts, https, ..self }
     }
 
     /// Accounts and sessions.
     pub const fn accounts(&self) -> &Arc<Accounts> {
         &self.accounts
+    }
+
+    /// HTTPS.
+    pub const fn https(&self) -> &Arc<Https> {
+        &self.https
     }
 
     /// Who may do what on the socket.

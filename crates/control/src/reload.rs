@@ -36,6 +36,9 @@ fn changed(old: &Config, new: &Config) -> Changed {
         confirm,
         state,
         access,
+        https,
+        certificate,
+        key,
     } = old;
     let named = |all: &[(&'static str, bool)]| {
         all.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
@@ -45,6 +48,9 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("drives", *drives != new.drives),
             ("confirm", *confirm != new.confirm),
             ("access", *access != new.access),
+            ("https", *https != new.https),
+            ("certificate", *certificate != new.certificate),
+            ("key", *key != new.key),
         ]),
         left: named(&[
             ("socket", *socket != new.socket),
@@ -65,6 +71,11 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     config.confirm = new.confirm;
     manager.confirm.set_required(new.confirm);
     config.access.clone_from(&new.access);
+    // Files that are named may hold others than before.
+    manager.https().set(new.https());
+    config.https.clone_from(&new.https);
+    config.certificate.clone_from(&new.certificate);
+    config.key.clone_from(&new.key);
     // Users and groups may be others, though the configuration is not.
     manager.set_local(local::known(config.access.as_ref()));
     // A socket that somebody removed can't be opened to anybody.

@@ -74,7 +74,8 @@ impl Manager {
         let (jobs, log) = (told.jobs.list(&numbers), self.audit.log());
         let tasks = self.slow.list(now);
         let access = Arc::new(self.accounts().shown());
-        View { server, status, drives, jobs, log, tasks, access }
+        let https = self.https().view();
+        View { server, status, drives, jobs, log, tasks, access, https }
     }
 
     /// Makes the view say what changed before this was called.

@@ -110,13 +110,18 @@ async fn run(
     manager.set_local(local::known(config.access.as_ref()));
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
-    let server = tokio::spawn(http::serve(listener, Arc::new(Room::default()), {
+    let answer = {
         let manager = manager.clone();
         move |asked| {
             let manager = manager.clone();
             async move { answer::answer(&manager, asked).await }
         }
-    }));
+    };
+    let room = Arc::new(Room::default());
+    let server = tokio::spawn(http::serve(listener, room.clone(), answer.clone()));
+    manager.https().set(config.https());
+    let accounts = manager.accounts().is_any();
+    let https = tokio::spawn(manager.https().clone().keep(room, answer, accounts));
     let wait = Duration::from_millis(config.drive_wait_ms);
     let starting = tokio::spawn({
         let manager = manager.clone();
@@ -147,6 +152,7 @@ async fn run(
     keeping.abort();
     report(&problems);
     server.abort();
+    https.abort();
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
     if !cores.stop() {

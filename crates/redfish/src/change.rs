@@ -9,6 +9,7 @@
 
 mod access;
 pub mod bodies;
+mod certificate;
 mod create;
 mod links;
 mod node;
@@ -21,6 +22,7 @@ use crate::error::{Base, Refusal};
 use crate::messages;
 use crate::routes::{Match, Method, Resource};
 use crate::view::{self, Error, View};
+pub use certificate::CertificateChange;
 use node::{Fields, Node};
 use tree::Tree;
 
@@ -110,6 +112,8 @@ pub enum Change {
     Wipe(view::WipeDrive),
     /// Changes accounts or sessions.
     Access(AccessChange),
+    /// Changes the certificate of HTTPS.
+    Certificate(CertificateChange),
     /// Looks for drives.
     FindDrives {
         /// Paths to look at, besides what the configuration names.
@@ -145,6 +149,7 @@ impl Change {
             | Self::Job { .. }
             | Self::FindDrives { .. }
             | Self::VerifyLog
+            | Self::Certificate(_)
             | Self::Access(_) => false,
         }
     }
@@ -169,6 +174,7 @@ impl Change {
             | Self::Wipe(_)
             | Self::FindDrives { .. }
             | Self::VerifyLog
+            | Self::Certificate(_)
             | Self::Access(_) => None,
         }
     }
@@ -207,6 +213,11 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
         let change = change?;
         fields.end()?;
         return Ok(Change::Access(change));
+    }
+    if let Some(change) = certificate::parse(found.route.resource, &mut fields) {
+        let change = change?;
+        fields.end()?;
+        return Ok(Change::Certificate(change));
     }
     match (method, found.route.resource) {
         (Method::Post, Resource::Pools) => create::array(view, fields),
@@ -271,6 +282,8 @@ pub const fn action_name(resource: Resource) -> Option<&'static str> {
         Resource::CheckConsistency => "Volume.CheckConsistency",
         Resource::Wipe => "PalisadeDrive.Wipe",
         Resource::VerifyLog => "PalisadeLogService.Verify",
+        Resource::GenerateCsr => "CertificateService.GenerateCSR",
+        Resource::ReplaceCertificate => "CertificateService.ReplaceCertificate",
         Resource::Suspend => "Job.Suspend",
         Resource::Resume => "Job.Resume",
         Resource::Cancel => "Job.Cancel",

@@ -29,6 +29,7 @@ pub mod change;
 pub mod dates;
 pub mod error;
 pub mod etag;
+mod https;
 mod inspected;
 mod log;
 pub mod messages;

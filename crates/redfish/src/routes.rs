@@ -102,6 +102,14 @@ pub enum Resource {
     Managers,
     Manager,
     LogServices,
+    NetworkProtocol,
+    HttpsCertificates,
+    HttpsCertificate,
+    CertificateService,
+    CertificateActionInfo,
+    CertificateLocations,
+    GenerateCsr,
+    ReplaceCertificate,
     AuditLog,
     AuditEntries,
     AuditEntry,
@@ -252,6 +260,9 @@ macro_rules! under {
     (fabric $tail:literal) => {
         concat!("/redfish/v1/Fabrics/{Fabric}", $tail)
     };
+    (certificates $tail:literal) => {
+        concat!("/redfish/v1/Managers/palisade/NetworkProtocol/HTTPS/Certificates", $tail)
+    };
     (account $tail:literal) => {
         concat!("/redfish/v1/AccountService", $tail)
     };
@@ -385,6 +396,54 @@ pub const ROUTES: &[Route] = &{
             R::LogServices,
             "#LogServiceCollection.LogServiceCollection",
             READ,
+        ),
+        row(
+            under!(root "/Managers/palisade/NetworkProtocol"),
+            R::NetworkProtocol,
+            "#ManagerNetworkProtocol.v1_13_0.ManagerNetworkProtocol",
+            READ,
+        ),
+        row(
+            under!(certificates ""),
+            R::HttpsCertificates,
+            "#CertificateCollection.CertificateCollection",
+            READ,
+        ),
+        row(
+            under!(certificates "/{Certificate}"),
+            R::HttpsCertificate,
+            "#Certificate.v1_11_0.Certificate",
+            READ,
+        ),
+        row(
+            under!(root "/CertificateService"),
+            R::CertificateService,
+            "#CertificateService.v1_2_2.CertificateService",
+            READ,
+        ),
+        row(
+            under!(root "/CertificateService/ActionInfo/{Action}"),
+            R::CertificateActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
+        row(
+            under!(root "/CertificateService/CertificateLocations"),
+            R::CertificateLocations,
+            "#CertificateLocations.v1_0_4.CertificateLocations",
+            READ,
+        ),
+        row(
+            under!(root "/CertificateService/Actions/CertificateService.GenerateCSR"),
+            R::GenerateCsr,
+            "",
+            MANAGE,
+        ),
+        row(
+            under!(root "/CertificateService/Actions/CertificateService.ReplaceCertificate"),
+            R::ReplaceCertificate,
+            "",
+            MANAGE,
         ),
         row(under!(audit ""), R::AuditLog, "#LogService.v1_9_0.LogService", READ),
         row(

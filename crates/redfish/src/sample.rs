@@ -128,6 +128,7 @@ pub fn view(seed: u64) -> View {
         log: log(random).into(),
         tasks: random.several(2, slow),
         access: Arc::new(access(random)),
+        https: Arc::new(https(random)),
     }
 }
 
@@ -406,4 +407,21 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
 fn host(random: &mut Random, or_none: bool) -> String {
     let names = ["nqn.a:b", "nqn.a-b", "nqn.ä/ö", ""];
     random.pick(if or_none { &names } else { &names[..3] }).to_owned()
+}
+
+fn https(random: &mut Random) -> Https {
+    let listeners = random.several(2, |_, number| format!("192.0.2.{number}:8443"));
+    let problem = random.maybe(|random| (random.text(), random.text()));
+    let certificate = random.maybe(|random| Certificate {
+        pem: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n".to_owned(),
+        serial: "01:02".to_owned(),
+        fingerprint: "0A:0B".to_owned(),
+        subject: Named { common_name: random.text(), ..Named::default() },
+        issuer: Named::default(),
+        not_before: random.number(),
+        not_after: random.number(),
+        names: vec!["localhost".to_owned()],
+        is_made: random.chance(),
+    });
+    Https { listeners, problem, certificate }
 }

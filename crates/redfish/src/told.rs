@@ -7,6 +7,7 @@
 //! | DELETE of a pool whose records may come back | 200, [`Left`] |
 //! | `PalisadeDrive.Wipe` | 200, [`Wiped`] |
 //! | `PalisadeStorage.FindDrives` | 200, [`Found`] |
+//! | `CertificateService.GenerateCSR` | 200, [`CertificateRequest`] |
 //! | `PalisadeLogService.Verify` | 200, [`Verified`] |
 
 use crate::dates;
@@ -159,6 +160,17 @@ pub struct Left {
 pub struct Wiped {
     /// What was on it.
     pub held: Option<String>,
+}
+
+/// A request for a certificate.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct CertificateRequest {
+    /// PKCS#10, as PEM.
+    #[serde(rename = "CSRString")]
+    pub text: String,
+    /// Where the certificate will be.
+    pub certificate_collection: Link,
 }
 
 /// The drives at the paths that were named, in their order.

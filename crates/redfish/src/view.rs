@@ -8,6 +8,7 @@
 //! [`SCHEMA`].
 
 pub use crate::access::{Access, Account, AccountList};
+pub use crate::https::{Certificate, Https, Named};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::messages::{Error, ErrorCode};
@@ -65,6 +66,8 @@ pub struct View {
     pub log: Arc<Log>,
     /// Changes that take long, and those that did and whose answers are kept.
     pub tasks: Vec<SlowRequest>,
+    /// HTTPS, and its certificate.
+    pub https: Arc<Https>,
 }
 
 impl View {

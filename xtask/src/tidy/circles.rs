@@ -25,6 +25,7 @@ const ROWS: &Rows = &[
         "control",
         &[
             &[
+                "certificate/der",
                 "chance",
                 "holds",
                 "lookup",
@@ -36,8 +37,9 @@ const ROWS: &Rows = &[
                 "stall",
                 "stream",
             ],
-            &["room", "usage"],
+            &["certificate", "room", "usage"],
             &["address", "failure", "gpu", "http", "jobs", "memory", "next", "state"],
+            &["https"],
             &["config"],
             &["local"],
             &["caller"],

@@ -6,7 +6,7 @@
 //!
 //! Invariant: a method that takes one of several forms of body has a row for each.
 
-use crate::change::action_name;
+use crate::change::{action_name, certificate};
 use crate::routes::{Method, Resource};
 
 /// What a property takes.
@@ -458,6 +458,61 @@ pub const BODIES: &[Body] = &[
             may("RoleId", ROLE, "What the account may do."),
             ENABLED,
             MUST_CHANGE,
+        ],
+    ),
+    act(
+        Resource::GenerateCsr,
+        "Makes a key, and a request for a certificate of it.",
+        &[
+            must(
+                "CertificateCollection",
+                Takes::Link(Resource::HttpsCertificates),
+                "Where the certificate will be.",
+            ),
+            must("CommonName", Takes::Text, "The machine's name."),
+            may("Organization", Takes::Text, "The organization."),
+            may("OrganizationalUnit", Takes::Text, "The part of the organization."),
+            may("City", Takes::Text, "The city."),
+            may("State", Takes::Text, "The state or province."),
+            may("Country", Takes::Text, "The country, in two letters."),
+            may(
+                "AlternativeNames",
+                Takes::List(&Takes::Text, 0, certificate::MOST_NAMES),
+                "Names and addresses of the machine.",
+            ),
+            may(
+                "KeyPairAlgorithm",
+                Takes::Word("KeyPairAlgorithm", &[("TPM_ALG_ECDSA", "ECDSA.")]),
+                "The kind of key.",
+            ),
+            may(
+                "KeyCurveId",
+                Takes::Word("KeyCurveId", &[("TPM_ECC_NIST_P256", "NIST P-256.")]),
+                "The curve of the key.",
+            ),
+        ],
+    ),
+    act(
+        Resource::ReplaceCertificate,
+        "Replaces the certificate. Without a private key in it, the key is that of the last request.",
+        &[
+            must("CertificateString", Takes::Text, "The certificate, as PEM."),
+            must(
+                "CertificateType",
+                Takes::Word(
+                    "CertificateType",
+                    &[
+                        ("PEM", "One certificate."),
+                        ("PEMchain", "A certificate, and those that it depends on."),
+                    ],
+                ),
+                "What the text is.",
+            ),
+            must(
+                "CertificateUri",
+                Takes::Link(Resource::HttpsCertificate),
+                "Which certificate is replaced.",
+            ),
         ],
     ),
     body(

@@ -12,6 +12,7 @@ fn id(part: &str, form: &'static str) -> &'static str {
         "{Volume}" => "volume-of-aaaa-1",
         "{Drive}" => "a",
         "{Job}" => "j1",
+        "{Certificate}" => "1",
         "{ManagerAccount}" => "ana",
         "{Fabric}" => form,
         other => panic!("which {other} is there?"),

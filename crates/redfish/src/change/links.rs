@@ -26,6 +26,13 @@ fn id(node: &Node<'_>, kind: Resource, wanted: &str) -> Result<(String, String),
     Ok((found.ids.last().cloned().unwrap_or_default(), uri.to_owned()))
 }
 
+/// Checks that a link leads to this one resource of its kind.
+pub fn to(node: &Node<'_>, kind: Resource, wanted: &str) -> Result<(), Refusal> {
+    let (_, uri) = id(node, kind, "certificate")?;
+    let is_it = routes::find(&uri).is_some_and(|found| found.uri() == wanted);
+    if is_it { Ok(()) } else { Err(node.leads_nowhere(&uri)) }
+}
+
 /// The drive that a link leads to.
 pub fn drive(view: &View, node: &Node<'_>) -> Result<NamedDrive, Refusal> {
     let (id, uri) = id(node, Resource::Drive, "drive")?;

@@ -106,6 +106,7 @@ pub(super) fn manager(view: &View) -> Value {
         "LastResetTime": dates::text(server.since),
         "Status": standing.status(),
         "LogServices": link(uri::LOG_SERVICES),
+        "NetworkProtocol": link(uri::NETWORK_PROTOCOL),
         "Links": {
             "ManagerForServers": [link(uri::SYSTEM)],
             "ManagerForChassis": [link(uri::CHASSIS)],

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 mod accounts;
 mod actions;
+mod certificates;
 mod drives;
 mod fabrics;
 mod jobs;
@@ -65,6 +66,11 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Managers => Some(machine::managers()),
         R::Manager => Some(machine::manager(view)),
         R::LogServices => Some(logs::services()),
+        R::NetworkProtocol => Some(certificates::network_protocol(view)),
+        R::HttpsCertificates => Some(certificates::all(view)),
+        R::HttpsCertificate => certificates::one(view, id),
+        R::CertificateService => Some(certificates::service()),
+        R::CertificateLocations => Some(certificates::locations(view)),
         R::AuditLog => Some(logs::audit(view)),
         R::AuditEntries => Some(logs::entries(view)),
         R::AuditEntry => logs::entry(view, id),
@@ -92,11 +98,15 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
         R::OpenApi | R::OpenApiYaml => Some(openapi::document()),
-        R::StorageActionInfo | R::PoolActionInfo | R::DriveActionInfo => actions::info(view, found),
+        R::StorageActionInfo
+        | R::PoolActionInfo
+        | R::DriveActionInfo
+        | R::CertificateActionInfo => actions::info(view, found),
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile | R::TaskMonitor => None,
+        R::GenerateCsr | R::ReplaceCertificate => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }

@@ -22,6 +22,14 @@ pub const LOG_SERVICES: &str = "/redfish/v1/Managers/palisade/LogServices";
 pub const AUDIT: &str = "/redfish/v1/Managers/palisade/LogServices/Audit";
 /// The newest lines of the audit log.
 pub const AUDIT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Audit/Entries";
+/// What the daemon speaks on the network.
+pub const NETWORK_PROTOCOL: &str = "/redfish/v1/Managers/palisade/NetworkProtocol";
+/// The certificates of HTTPS.
+pub const CERTIFICATES: &str = "/redfish/v1/Managers/palisade/NetworkProtocol/HTTPS/Certificates";
+/// The certificate of HTTPS.
+pub const CERTIFICATE: &str = "/redfish/v1/Managers/palisade/NetworkProtocol/HTTPS/Certificates/1";
+/// What changes certificates.
+pub const CERTIFICATE_SERVICE: &str = "/redfish/v1/CertificateService";
 /// All fabrics.
 pub const FABRICS: &str = "/redfish/v1/Fabrics";
 /// Exports over NVMe.

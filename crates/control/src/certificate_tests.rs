@@ -1,0 +1,120 @@
+//! Tests of certificates.
+
+use super::*;
+
+/// 24 November 2026.
+const NOW: u64 = 1_795_500_000;
+
+fn wanted() -> For {
+    let addresses = ["192.0.2.7", "2001:db8::7", "0.0.0.0"];
+    let addresses = addresses.map(|text| text.parse().expect("an address")).into();
+    For { host: "nas.example.org".to_owned(), addresses }
+}
+
+#[test]
+fn what_is_made_is_what_was_wanted() {
+    let made = make(&wanted(), NOW).expect("made");
+    let shown = &made.shown;
+    let names = ["127.0.0.1", "192.0.2.7", "2001:db8::7", "::1", "localhost", "nas.example.org"];
+    let mut found = shown.names.clone();
+    found.sort();
+    assert_eq!(found, names);
+    assert_eq!(shown.subject.common_name, "nas.example.org");
+    assert_eq!(shown.subject, shown.issuer);
+    assert_eq!((shown.not_before, shown.not_after), (NOW - 86_400, NOW + LIFE.as_secs()));
+    assert_eq!(shown.fingerprint.len(), 32 * 3 - 1);
+    assert!(shown.is_made && made.pem.contains("PRIVATE KEY") && has_key(&made.pem));
+    assert!(!format!("{shown:?}").contains("PRIVATE"), "a key is shown");
+    let der = CertificateDer::from_pem_slice(shown.pem.as_bytes()).expect("our PEM is read back");
+    assert_eq!(made.certified.cert.first(), Some(&der));
+    assert!(shown.pem.lines().all(|line| line.len() <= 64));
+    let again = make(&wanted(), NOW).expect("made");
+    assert_ne!(again.shown.fingerprint, shown.fingerprint);
+    let odd = For { host: "no name\n".to_owned(), ..For::default() };
+    assert_eq!(make(&odd, NOW).expect("made all the same").shown.subject.common_name, "localhost");
+}
+
+#[test]
+fn it_is_due_a_month_before_its_end_or_when_names_differ() {
+    let made = make(&wanted(), NOW).expect("made").shown;
+    let end = NOW + LIFE.as_secs();
+    assert!(!is_due(&made, &wanted(), NOW));
+    assert!(!is_due(&made, &wanted(), end - RENEWAL.as_secs() - 1));
+    assert!(is_due(&made, &wanted(), end - RENEWAL.as_secs()));
+    assert!(is_due(&made, &wanted(), end + 1));
+    assert!(is_due(&made, &wanted(), NOW - 90_000), "the clock was wrong when it was made");
+    let other = For { host: "other".to_owned(), ..wanted() };
+    assert!(is_due(&made, &other, NOW));
+    let given = Certificate { is_made: false, ..made };
+    assert!(!is_due(&given, &other, end + 1), "a person's is a person's");
+}
+
+#[test]
+fn only_a_certificate_with_its_key_is_taken() {
+    let (one, two) = (make(&wanted(), NOW).expect("made"), make(&wanted(), NOW).expect("made"));
+    let given = one.pem.strip_prefix(MADE).expect("marked");
+    assert!(!read(given).expect("read").shown.is_made);
+    let key = key_of(&one.pem).expect("a key");
+    assert!(has_key(&key) && !has_key(&one.shown.pem));
+    let joined = format!("{}{key}", one.shown.pem);
+    assert_eq!(read(&joined).expect("read").shown.fingerprint, one.shown.fingerprint);
+    let chain = format!("{}{}{key}", one.shown.pem, two.shown.pem);
+    let chain = read(&chain).expect("read");
+    assert_eq!((chain.certified.cert.len(), &chain.shown.serial), (2, &one.shown.serial));
+    for (pem, why) in [
+        (format!("{}{key}", two.shown.pem), "another certificate's"),
+        (one.shown.pem.clone(), "no private key"),
+        (key.clone(), "no certificate"),
+        (format!("{}{key}", one.shown.pem.repeat(9)), "too many"),
+        (format!("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{key}"), "X.509"),
+        (String::new(), "no private key"),
+    ] {
+        let error = read(&pem).err().unwrap_or_else(|| panic!("{why}"));
+        assert!(error.error.contains(why), "{}", error.error);
+        assert!(!error.error.contains("BEGIN"), "{}", error.error);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_certificate_do_no_harm() {
+    let made = make(&wanted(), NOW).expect("made");
+    let der = made.certified.cert.first().expect("one").to_vec();
+    assert!(facts(&der).is_some());
+    for length in 0..der.len() {
+        let _ = facts(&der[..length]);
+    }
+    for at in 0..der.len() {
+        for value in [0, 1, 0x7f, 0x80, 0x84, 0xff, der[at].wrapping_add(1)] {
+            let mut other = der.clone();
+            other[at] = value;
+            let _ = facts(&other);
+        }
+    }
+    let deep = [0x30, 0x84, 0xff, 0xff, 0xff, 0xff];
+    assert!(facts(&deep).is_none());
+}
+
+#[test]
+fn base64_is_that_of_its_page() {
+    // RFC 4648, section 10.
+    for (bytes, text) in
+        [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+    {
+        assert_eq!(base64(bytes.as_bytes()), text);
+    }
+}
+
+#[test]
+fn a_request_has_a_key_of_its_own() {
+    let subject = Named {
+        common_name: "nas.example.org".to_owned(),
+        organization: "Example".to_owned(),
+        ..Named::default()
+    };
+    let wanted = Request { subject, names: vec!["nas.example.org".to_owned()] };
+    let (request, key) = super::request(&wanted).expect("made");
+    assert!(request.starts_with("-----BEGIN CERTIFICATE REQUEST-----"), "{request}");
+    assert!(!has_key(&request) && has_key(&key));
+    let odd = Request { names: vec!["ä".to_owned()], ..Request::default() };
+    assert!(super::request(&odd).is_err());
+}

@@ -1,0 +1,334 @@
+//! Tests of HTTPS, with real sockets and clients.
+
+use super::*;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// 24 November 2026.
+const NOW: u64 = 1_795_500_000;
+
+/// How long something may take that happens at once.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn run(test: impl Future<Output = ()>) {
+    let builder = &mut tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime").block_on(test);
+}
+
+/// HTTPS that says to each who asks from where they come.
+struct Served {
+    https: Arc<Https>,
+    accounts: watch::Sender<bool>,
+    _dir: TempDir,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Served {
+    fn begin(clock: fn() -> u64, settings: Settings) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = State::open(&dir.path().join("state")).expect("opened");
+        let https = Arc::new(Https::new(Some(Arc::new(state)), clock));
+        let (accounts, receiver) = watch::channel(false);
+        let answer = |asked: Asked| async move {
+            let peer = asked.extensions().get::<Peer>().and_then(Peer::address);
+            Response::new(Bytes::from(peer.map_or_else(String::new, |address| address.to_string())))
+        };
+        https.set(settings);
+        let task = tokio::spawn(https.clone().keep(Arc::default(), answer, receiver));
+        Self { https, accounts, _dir: dir, task }
+    }
+
+    /// Open, on a port of its own.
+    async fn open(clock: fn() -> u64) -> Self {
+        let served = Self::begin(clock, on("127.0.0.1:0"));
+        served.accounts.send_replace(true);
+        served.until(|https| !https.listeners.is_empty()).await;
+        served
+    }
+
+    /// Waits until it is so.
+    async fn until(&self, is_so: impl Fn(&api::Https) -> bool) {
+        let wait = async {
+            while !is_so(&self.https.view()) {
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(LIMIT, wait).await.unwrap_or_else(|_| panic!("{:?}", self.https.view()));
+    }
+
+    fn address(&self) -> SocketAddr {
+        let view = self.https.view();
+        view.listeners.first().expect("it listens").parse().expect("an address")
+    }
+
+    fn fingerprint(&self) -> String {
+        self.https.view().certificate.clone().expect("a certificate").fingerprint
+    }
+
+    /// A client that trusts the certificate that is there now, and calls the server so.
+    async fn client(&self, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
+        let pem = self.https.view().certificate.clone().expect("a certificate").pem;
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            roots.add(certificate.expect("PEM")).expect("a certificate");
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_protocol_versions(&[&version::TLS13])
+            .expect("TLS 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(self.address()).await?;
+        let name = ServerName::try_from(name.to_owned()).expect("a name");
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+}
+
+fn on(address: &str) -> Settings {
+    Settings { listen: vec![address.parse().expect("an address")], files: None }
+}
+
+/// What a client is answered; the connection stays.
+async fn get(stream: &mut TlsStream<TcpStream>) -> String {
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: p\r\n\r\n").await.expect("sent");
+    let (mut bytes, mut part) = (Vec::new(), [0; 512]);
+    loop {
+        let count = stream.read(&mut part).await.expect("read");
+        bytes.extend(part.iter().take(count));
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match text.split_once("\r\n\r\n") {
+            Some((head, body)) if head.contains(&format!("content-length: {}", body.len())) => {
+                return body.to_owned();
+            }
+            _ => assert!(count > 0, "{text}"),
+        }
+    }
+}
+
+#[test]
+fn it_is_off_until_an_account_exists() {
+    run(async {
+        let served = Served::begin(|| NOW, on("127.0.0.1:0"));
+        served.until(|https| https.problem.is_some()).await;
+        let view = served.https.view();
+        let (what, hint) = view.problem.clone().expect("a problem");
+        assert!(what.contains("no account") && hint.contains("palisade account create"), "{what}");
+        assert!(view.listeners.is_empty() && view.certificate.is_none());
+        served.accounts.send_replace(true);
+        served.until(|https| !https.listeners.is_empty() && https.problem.is_none()).await;
+        let mut client = served.client("localhost").await.expect("let in");
+        assert_eq!(get(&mut client).await, "127.0.0.1");
+        // Nobody listens where nothing is configured; who is there stays.
+        served.https.set(Settings::default());
+        served.until(|https| https.listeners.is_empty()).await;
+        assert_eq!(get(&mut client).await, "127.0.0.1");
+
+        let https = Arc::new(Https::new(None, || NOW));
+        https.set(on("127.0.0.1:0"));
+        let error = https.prepare(&on("127.0.0.1:0"), true).await.err().expect("no state");
+        assert!(error.hint.contains("state = \"DIR\""), "{}", error.hint);
+        assert!(https.replace(String::new()).await.is_err());
+    });
+}
+
+#[test]
+fn only_tls_1_3_is_spoken() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        for name in ["localhost", "127.0.0.1"] {
+            let mut client = served.client(name).await.expect(name);
+            assert_eq!(get(&mut client).await, "127.0.0.1");
+            let (_, session) = client.get_ref();
+            assert_eq!(session.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
+        }
+        // A name that the server does not know is for the client to mind.
+        assert!(served.client("other.example.org").await.is_err());
+
+        // A greeting of TLS 1.2: one cipher suite, no extension.
+        let mut hello = vec![0x16, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3];
+        hello.extend([7; 32]);
+        hello.extend([0, 0, 2, 0xc0, 0x2b, 1, 0]);
+        for bytes in [&hello[..], b"GET / HTTP/1.1\r\nhost: p\r\n\r\n", &[0xff; 100]] {
+            let mut stream = TcpStream::connect(served.address()).await.expect("connected");
+            stream.write_all(bytes).await.expect("sent");
+            let mut answer = Vec::new();
+            let read = timeout(LIMIT, stream.read_to_end(&mut answer)).await.expect("it ends");
+            // An alert, or nothing: the end may come as a reset.
+            assert!(
+                read.is_err() || answer.first().is_none_or(|first| *first == 0x15),
+                "{answer:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_handshake_that_does_not_come_ends() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let begun = std::time::Instant::now();
+        let mut stream = TcpStream::connect(served.address()).await.expect("connected");
+        stream.write_all(&[0x16, 3, 1]).await.expect("sent");
+        let mut client = served.client("localhost").await.expect("others are let in");
+        assert_eq!(get(&mut client).await, "127.0.0.1");
+        let mut answer = Vec::new();
+        let _ = timeout(LIMIT, stream.read_to_end(&mut answer)).await.expect("it ends");
+        assert!(begun.elapsed() >= HANDSHAKE_TIME - Duration::from_secs(1), "{answer:?}");
+    });
+}
+
+#[test]
+fn an_address_has_its_share_of_connections() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let mut all = Vec::new();
+        for _ in 0..64 {
+            let mut client = served.client("localhost").await.expect("let in");
+            assert_eq!(get(&mut client).await, "127.0.0.1");
+            all.push(client);
+        }
+        assert!(served.client("localhost").await.is_err());
+        all.pop();
+        let again = async { while served.client("localhost").await.is_err() {} };
+        timeout(LIMIT, again).await.expect("room again");
+    });
+}
+
+#[test]
+fn another_certificate_is_for_those_who_come_later() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let mut early = served.client("localhost").await.expect("let in");
+        let before = served.fingerprint();
+        let wanted = For { host: "other".to_owned(), ..For::default() };
+        let other = certificate::make(&wanted, NOW).expect("made");
+
+        served.https.replace(other.pem.clone()).await.expect("taken");
+        assert_ne!(served.fingerprint(), before);
+        assert_eq!(served.fingerprint(), other.shown.fingerprint);
+        assert_eq!(get(&mut early).await, "127.0.0.1");
+        let mut late = served.client("other").await.expect("let in");
+        let shown = late.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned();
+        assert_eq!(shown, other.certified.cert.first().cloned());
+        assert_eq!(get(&mut late).await, "127.0.0.1");
+
+        // What can't be used changes nothing.
+        for pem in [String::new(), other.shown.pem.replace('A', "B"), "x".repeat(100)] {
+            served.https.replace(pem).await.expect_err("no certificate");
+            assert_eq!(served.fingerprint(), other.shown.fingerprint);
+        }
+        // Without a key: that of the certificate that is there.
+        served.https.replace(other.shown.pem.clone()).await.expect("taken");
+        assert!(!served.https.view().certificate.clone().expect("one").is_made);
+
+        // Files of a person's, read again on demand.
+        let (certificate, key) = (served._dir.path().join("c"), served._dir.path().join("k"));
+        let third = certificate::make(&wanted, NOW).expect("made");
+        std::fs::write(&certificate, &third.shown.pem).expect("written");
+        std::fs::write(&key, certificate::key_of(&third.pem).expect("a key")).expect("written");
+        let settings = Settings { files: Some((certificate.clone(), key)), ..on("127.0.0.1:0") };
+        served.https.set(settings.clone());
+        served
+            .until(|https| {
+                https
+                    .certificate
+                    .as_ref()
+                    .is_some_and(|own| own.fingerprint == third.shown.fingerprint)
+            })
+            .await;
+        let error = served.https.replace(other.pem).await.expect_err("the configuration's");
+        assert!(error.hint.contains("SIGHUP"), "{}", error.hint);
+        std::fs::write(&certificate, "").expect("written");
+        served.https.set(settings);
+        served.until(|https| https.problem.is_some()).await;
+        assert_eq!(served.fingerprint(), third.shown.fingerprint);
+        assert_eq!(get(&mut late).await, "127.0.0.1");
+        served.client("other").await.expect("let in as before");
+    });
+}
+
+#[test]
+fn it_is_made_once_and_renewed_before_its_end() {
+    static CLOCK: AtomicU64 = AtomicU64::new(NOW);
+    run(async {
+        let served = Served::open(|| CLOCK.load(Ordering::Relaxed)).await;
+        let first = served.fingerprint();
+        let settings = on("127.0.0.1:0");
+        let file = served._dir.path().join("state").join(FILE);
+        let mode = std::os::unix::fs::PermissionsExt::mode;
+        let permissions = std::fs::metadata(&file).expect("kept").permissions();
+        assert_eq!(mode(&permissions) & 0o777, 0o600);
+        served.https.renew(&settings).await.expect("read");
+        assert_eq!(served.fingerprint(), first);
+        CLOCK
+            .fetch_add((certificate::LIFE - certificate::RENEWAL).as_secs() - 1, Ordering::Relaxed);
+        served.https.renew(&settings).await.expect("read");
+        assert_eq!(served.fingerprint(), first);
+        let mut early = served.client("localhost").await;
+        CLOCK.fetch_add(1, Ordering::Relaxed);
+        served.https.renew(&settings).await.expect("made");
+        let second = served.fingerprint();
+        assert_ne!(second, first);
+        if let Ok(early) = &mut early {
+            assert_eq!(get(early).await, "127.0.0.1");
+        }
+        // Another address is another certificate.
+        served.https.renew(&on("192.0.2.1:443")).await.expect("made");
+        assert_ne!(served.fingerprint(), second);
+        // One that can't be read is not thrown away.
+        std::fs::write(&file, "broken").expect("written");
+        let error = served.https.renew(&settings).await.expect_err("broken");
+        assert!(error.hint.contains("https.pem"), "{}", error.hint);
+        assert_eq!(std::fs::read(&file).expect("there"), b"broken");
+    });
+}
+
+#[test]
+fn a_certificate_that_was_asked_for_finds_its_key() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let wanted = Request { names: vec!["nas".to_owned()], ..Request::default() };
+        let request = served.https.request(wanted).await.expect("made");
+        assert!(request.contains("CERTIFICATE REQUEST") && !request.contains("PRIVATE"));
+        let key = served._dir.path().join("state").join(REQUESTED);
+        let key = std::fs::read_to_string(key).expect("kept");
+        let key = rcgen::KeyPair::from_pem(&key).expect("a key");
+        let params = rcgen::CertificateParams::new(vec!["nas".to_owned()]).expect("valid");
+        let signed = params.self_signed(&key).expect("signed");
+        let before = served.fingerprint();
+        served.https.replace(signed.pem()).await.expect("its key is there");
+        assert_ne!(served.fingerprint(), before);
+        assert!(!served._dir.path().join("state").join(REQUESTED).exists());
+    });
+}
+
+#[test]
+fn it_listens_on_ipv6_too_and_says_where_it_can_not() {
+    run(async {
+        let Ok(taken) = TcpListener::bind("[::1]:0").await else {
+            println!("skipped: no IPv6 here");
+            return;
+        };
+        let address = taken.local_addr().expect("bound");
+        let both = Settings { listen: vec![address, on("[::1]:0").listen[0]], files: None };
+        let served = Served::begin(|| NOW, both);
+        served.accounts.send_replace(true);
+        served.until(|https| https.problem.is_some() && !https.listeners.is_empty()).await;
+        let (what, _) = served.https.view().problem.clone().expect("a problem");
+        assert!(what.contains(&address.to_string()), "{what}");
+        let mut client = served.client("::1").await.expect("let in");
+        assert_eq!(get(&mut client).await, "::1");
+    });
+}
