@@ -5,10 +5,9 @@
 //! - Who was answered finds the change in what is read next: the view is renewed before.
 //! - A change that destroys data is done only as it was planned, for who has the token of its plan
 //!   ([`crate::confirm`]): from the look at what it destroys to its end nobody else changes the
-//!   array ([`crate::holds`]), and a drive that held nothing at that look is not overwritten if it
-//!   holds something by then.
+//!   array ([`crate::holds`]), and a drive that is written after that look is refused.
 
-use crate::api::{self, Error, NamedDrive, PlannedDrive};
+use crate::api::{self, Error, NamedDrive};
 use crate::caller::Caller;
 use crate::confirm::{Asked, LIFE};
 use crate::manager::Manager;
@@ -21,8 +20,8 @@ use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
 use redfish::error::{Base, Refusal};
-use redfish::messages as say;
 use redfish::etag::{self, Conditions};
+use redfish::messages as say;
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
@@ -157,7 +156,9 @@ async fn confirm_and_act(
     token: Option<&str>,
 ) -> Result<Done, Refusal> {
     let required = manager.confirm.is_required();
-    let alone = required && change.may_destroy(&manager.view());
+    // Who sends a token means what was planned, though it may destroy nothing by now.
+    let is_planned = token.is_some();
+    let alone = required && (is_planned || change.may_destroy(&manager.view()));
     // To the end of the change. Who names a state has nobody beside them who could change it.
     let alone_with = alone || !conditions.is_empty();
     let _array = match change.array() {
@@ -170,7 +171,10 @@ async fn confirm_and_act(
     let mut confirmed = !required;
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
-        if planned.destroys() {
+        if let Some(error) = planned.refusal() {
+            return Err(refused(manager, error));
+        }
+        if planned.destroys() || is_planned {
             let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
             confirmed = true;
@@ -183,17 +187,21 @@ async fn confirm_and_act(
     act(manager, change).await.map_err(|error| refused(manager, error))
 }
 
-/// A drive that held nothing when it was planned is not overwritten if it holds something by now.
+/// What is done is what was planned: drives that are no longer as they were seen are refused, and
+/// one that held nothing is overwritten only if it holds nothing yet.
 fn keep_to(change: &mut Change, planned: &Planned) {
-    let held = |named: &NamedDrive| {
-        let same = |drive: &PlannedDrive| drive.path == named.path && drive.destroys.is_some();
-        planned.plan.drives.iter().any(same)
+    let see = |named: &mut NamedDrive| {
+        let seen = planned.seen.iter().find(|seen| seen.drive.path == named.path);
+        named.seen = seen.map(|seen| seen.identity.clone());
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {
-            array.overwrite.retain(held);
+            array.drives.iter_mut().chain(&mut array.overwrite).for_each(see);
         }
-        Change::ReplaceDrive { request, .. } => request.overwrite.retain(held),
+        Change::ReplaceDrive { request, .. } => {
+            core::iter::once(&mut request.with).chain(&mut request.overwrite).for_each(see);
+        }
+        Change::Wipe(request) => see(&mut request.drive),
         _ => {}
     }
 }

@@ -13,21 +13,14 @@ use crate::manager::Manager;
 use crate::peer::Peer;
 use crate::reply::{self, Body, Told};
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LINK};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, LINK};
 use hyper::{Response, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::etag;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Resource, Route};
-use redfish::{schema, service};
+use redfish::{openapi, schema, service};
 use std::sync::Arc;
-
-/// The version of OData, asked for and answered (DSP0266, "Headers").
-const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
-
-/// The only one that there is.
-const VERSION: &str = "4.0";
 
 /// Answers a request.
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
@@ -38,8 +31,6 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
         Err(refusal) => (reply::refusal(&refusal), false),
     };
     let headers = response.headers_mut();
-    headers.insert(ODATA_VERSION, HeaderValue::from_static(VERSION));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Some(route) = route {
         reply::put(headers, ALLOW, &route.allow());
         if let Some(schema) = schema_of(route).filter(|_| is_told) {
@@ -63,11 +54,12 @@ async fn told(
     let found = found.ok_or_else(|| Refusal::not_found(path))?;
     let method = method(asked.method()).filter(|method| found.route.privilege(*method).is_some());
     let method = method.ok_or_else(Refusal::not_allowed)?;
-    let caller = asked.extensions().get::<Peer>().map(Caller::of).ok_or_else(Refusal::internal)?;
+    let may_not = || Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]);
+    let caller = asked.extensions().get::<Peer>().and_then(Caller::of).ok_or_else(may_not)?;
     let privilege = found.route.privilege(method).filter(|privilege| caller.role.may(*privilege));
-    privilege.ok_or_else(|| Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]))?;
-    let wanted = asked.headers().get(ODATA_VERSION);
-    if wanted.is_some_and(|wanted| wanted != VERSION) {
+    privilege.ok_or_else(may_not)?;
+    let wanted = asked.headers().get(&reply::ODATA_VERSION);
+    if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
     }
     let query = asked.uri().query().unwrap_or_default();
@@ -116,11 +108,12 @@ fn check_type(headers: &HeaderMap, body: &Bytes) -> Result<(), Refusal> {
 
 /// Why a request without a whole body is refused.
 fn no_body(why: NoBody) -> Refusal {
-    let refusal = match why {
+    match why {
         NoBody::TooLarge => Refusal::too_large(),
-        NoBody::TooLate | NoBody::Broken => Refusal::base(&Base::UNRECOGNIZED_BODY, &[]),
-    };
-    refusal.with_status(why.status().as_u16())
+        NoBody::TooLate => Refusal::too_slow(),
+        NoBody::Broken => Refusal::base(&Base::UNRECOGNIZED_BODY, &[]),
+        NoBody::NoHost => Refusal::base(&Base::HEADER_MISSING, &["Host"]),
+    }
 }
 
 /// What a GET is answered.
@@ -130,6 +123,8 @@ fn read(view: &View, found: &Match, query: &str, path: &str) -> Result<Told, Ref
     let body = match found.route.resource {
         Resource::Metadata => Body::Xml(schema::metadata()),
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
+        // JSON is YAML (YAML 1.2, section 1.2).
+        Resource::OpenApiYaml => Body::Yaml(openapi::document().to_string()),
         _ => {
             let resource = service::render(view, found).ok_or_else(missing)?;
             let other = |uri: &str| service::render(view, &routes::find(uri)?);

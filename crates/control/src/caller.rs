@@ -43,9 +43,19 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Somebody on the daemon's socket: who may open it may do everything.
-    pub fn of(peer: &Peer) -> Self {
-        let Peer::Socket { user } = peer;
-        Self { name: format!("uid:{user}"), role: Role::Administrator, from: "socket".to_owned() }
+    /// Somebody on the daemon's socket: who may open it may do everything. Nobody else is known.
+    pub fn of(peer: &Peer) -> Option<Self> {
+        match peer {
+            Peer::Socket { user } => Some(Self {
+                name: format!("uid:{user}"),
+                role: Role::Administrator,
+                from: "socket".to_owned(),
+            }),
+            Peer::Network { .. } => None,
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "roles_tests.rs"]
+mod tests;

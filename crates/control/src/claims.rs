@@ -15,16 +15,18 @@
 
 use crate::api::{self, Error, NamedDrive};
 use crate::convert;
-use crate::failure::CHECK_DRIVE;
+use crate::failure;
 use crate::inventory::{Found, Inventory, Known, Places};
 use crate::look::{self, Look, LookError};
 use crate::manager::Manager;
 use crate::nameplate::{self, Nameplate, Stamp};
 use crate::names;
 use crate::pattern;
+use crate::plan::holds_foreign;
 use crate::probe;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
+use redfish::messages as say;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -270,10 +272,11 @@ impl Manager {
         let found = self.aside(look).await.ok_or_else(|| not_looked_up(paths))?;
         let mut known = Vec::with_capacity(paths.len());
         for (path, found) in paths.iter().zip(found) {
-            let (is_dir, found) = found.map_err(|error| no_drive(format!("{path}: {error}")))?;
+            let (is_dir, found) =
+                found.map_err(|error| Error::new(&say::DRIVE_NOT_OPENED, &[&path, &error]))?;
             let named = configured.iter().find(|named| named.canonical == found.canonical);
             if named.is_none() && is_dir {
-                return Err(no_drive(format!("{path} is not a block device or file")));
+                return Err(Error::new(&say::NOT_A_DRIVE, &[&path]));
             }
             known.push(self.inventory().add_found(named.unwrap_or(&found)));
         }
@@ -477,7 +480,7 @@ impl Manager {
         self.tell_absent().await;
         match outcome {
             None => Ok(api::Wiped { done: true, held }),
-            Some(problem) => Err(Error::failed(format!("{}: {problem}", path[0]), CHECK_DRIVE)),
+            Some(problem) => Err(Error::new(&say::WIPE_FAILED, &[&path[0], &problem])),
         }
     }
 
@@ -514,7 +517,7 @@ fn may_wipe(
     path: &str,
     request: &api::WipeDrive,
 ) -> Result<(DriveRef<SharedDrive>, Option<String>), Error> {
-    let not_open = || no_drive(format!("{path} is not open"));
+    let not_open = || not_open(path);
     let known = inventory.at(path).ok_or_else(not_open)?;
     known.is_meant(&request.drive)?;
     match known.content.foreign().filter(|_| !request.overwrite) {
@@ -545,7 +548,7 @@ fn describe_taken(
 ) -> Result<Vec<Taken>, Error> {
     let mut taken: Vec<Taken> = Vec::new();
     for (path, named) in paths.iter().zip(drives) {
-        let not_open = || no_drive(format!("{path} is not open"));
+        let not_open = || not_open(path);
         let known = inventory.at(path).ok_or_else(not_open)?;
         known.is_meant(named)?;
         let reference = known.reference().ok_or_else(not_open)?;
@@ -566,34 +569,36 @@ fn describe_taken(
 }
 
 fn not_looked_up(paths: &[String]) -> Error {
-    Error::failed(
-        format!("{} can't be looked up: a file system does not answer", paths.join(", ")),
-        "see which path of `drives` in the configuration hangs, or name other drives",
-    )
+    Error::new(&say::PATHS_HANG, &[&paths.join(", ")])
 }
 
-fn no_drive(text: String) -> Error {
-    Error::failed(text, "name an existing block device or file")
+fn not_open(path: &str) -> Error {
+    Error::new(&say::DRIVE_NOT_OPEN, &[&path])
+}
+
+/// What is said of a drive that can't be looked at.
+pub fn told(error: &LookError) -> Error {
+    match error {
+        LookError::Open(error) => failure::not_opened(error),
+        LookError::Silent(path) => {
+            Error::new(&say::DRIVE_SILENT, &[&path.display(), &look::LOOK.as_secs()])
+        }
+    }
 }
 
 fn not_opened(error: &LookError) -> Error {
-    let text = error.to_string();
     match error {
         LookError::Open(OpenError::InUse { .. }) => {
-            Error::refused(text, "use another drive, or unmount or stop what uses this one")
+            told(error).advise("use another drive, or unmount or stop what uses this one")
         }
-        LookError::Open(_) => no_drive(text),
-        LookError::Silent(_) => Error::failed(text, "check the drive, or use another"),
+        _ => told(error),
     }
 }
 
 /// Refuses a drive that a running array or another request has.
 fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), Error> {
     if let Some(place) = places.in_use(path) {
-        return Err(Error::refused(
-            format!("{path} is in use: slot {} of array \"{}\"", place.slot, place.array),
-            "use another drive",
-        ));
+        return Err(Error::new(&say::DRIVE_OF_ARRAY, &[&path, &place.slot, &place.array]));
     }
     if inventory.at(path).is_some_and(|known| known.is_reserved()) {
         return Err(being_used(path));
@@ -602,21 +607,12 @@ fn check_free(inventory: &Inventory, path: &str, places: &Places) -> Result<(), 
 }
 
 fn being_used(path: &str) -> Error {
-    let text = format!("{path} is in use by another command that has not ended");
-    Error::refused(text, "wait until that command ends, or use another drive")
+    Error::new(&say::DRIVE_RESERVED, &[&path])
 }
 
 fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
     match taken.iter().find(|t| t.plan.refused) {
         None => Ok(()),
-        Some(Taken { plan, .. }) => Err(Error::refused(
-            format!(
-                "{} (serial {}) holds {}",
-                plan.path,
-                plan.serial,
-                plan.destroys.as_deref().unwrap_or("something")
-            ),
-            format!("use another drive, or destroy what it holds with: --overwrite {}", plan.path),
-        )),
+        Some(Taken { plan, .. }) => Err(holds_foreign(plan)),
     }
 }

@@ -171,7 +171,24 @@ impl Known {
         if !self.is_confirmed {
             return Err(names::unsure_drive(&self.path));
         }
-        Ok(())
+        match &named.seen {
+            Some(seen) if *seen != self.seen() => Err(names::changed_drive(&self.path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What tells it, and what it holds, from all others, by the last look at it.
+    pub fn seen(&self) -> String {
+        let Self { path, canonical, identity, id, stamp, about, content, .. } = self;
+        let record = content.record.as_ref().map(|record| {
+            let (array, own) = (record.array, record.this_drive);
+            format!("{array} {own} {} {}", record.epoch.counter, record.sequence)
+        });
+        let Content { signature, problem, .. } = content;
+        format!(
+            "{path} {canonical:?} {identity:?} {id:?} {stamp:?} {about:?} {signature:?} \
+             {problem:?} {record:?}"
+        )
     }
 
     /// Whether its path leads elsewhere, by what the kernel says of what is there.
@@ -643,7 +660,7 @@ mod tests {
         let is_meant = |inventory: &Inventory, at: usize, id: &str| {
             let known = inventory.at(&paths[at]).expect("is known");
             let (id, path) = (id.to_owned(), known.path.clone());
-            known.is_meant(&NamedDrive { id, path, serial: String::new() }).is_ok()
+            known.is_meant(&NamedDrive { id, path, ..NamedDrive::default() }).is_ok()
         };
         assert_eq!(see(&mut inventory, 0, Some(plate("X"))), "X");
         assert!(is_meant(&inventory, 0, "X"));

@@ -1,7 +1,7 @@
 //! Inventory, desired state and jobs; the management interface over a Unix socket.
 //!
 //! - [`api`]: what daemon and clients tell each other. [`config`]: what the daemon is told.
-//! - `http` and `stall`: HTTP on the socket, within limits. `answer`, `act` and `reply`: what is
+//! - `http`, `room`, `stall` and `mute`: HTTP with a client, within limits. `answer`, `act` and `reply`: what is
 //!   asked there, done and answered.
 //! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
 //!   changes an array.
@@ -42,6 +42,7 @@ mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod mute;
 mod nameplate;
 pub mod names;
 mod next;
@@ -53,6 +54,7 @@ mod planning;
 pub mod probe;
 mod renewal;
 mod reply;
+mod room;
 mod served;
 pub mod server;
 mod snapshot;

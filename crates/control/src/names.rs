@@ -59,19 +59,25 @@ pub fn overwrites_other(path: &str) -> Error {
 
 /// A drive that was meant is not at its path any more.
 pub fn another_drive(path: &str) -> Error {
-    let text = format!("another drive is at {path} now");
-    Error::refused(text, "see which it is with: palisade drive list; then name the one you mean")
+    Error::new(&say::ANOTHER_DRIVE, &[&path])
 }
 
 /// Nobody says which drive is at a path.
 pub fn unsure_drive(path: &str) -> Error {
-    let text = format!("the kernel does not say which drive is at {path}");
-    Error::refused(text, "try again once its serial number is in /sys")
+    Error::new(&say::DRIVE_UNSURE, &[&path])
 }
 
 /// A drive that somebody has, and the daemon has not.
 pub fn has_stranger(path: &str) -> Error {
     Error::new(&say::DRIVE_IN_USE, &[&path])
+}
+
+/// A drive, or what it holds, changed after a person agreed to overwrite it.
+pub(crate) fn changed_drive(path: &str) -> Error {
+    Error::refused(
+        format!("{path} was written since it was agreed to overwrite it"),
+        "see what it holds with: palisade drive list; then repeat the command",
+    )
 }
 
 /// The arrays that people may mean.

@@ -234,6 +234,7 @@ fn unreadable(array: &Array, name: &str) -> Option<Next> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redfish::messages as say;
 
     fn status(change: impl FnOnce(&mut Array)) -> api::Status {
         let slot = |slot: u16| {
@@ -348,14 +349,15 @@ mod tests {
                     array.slots[1].state = SlotState::Missing;
                 }
             });
-            let why = Error::refused("it needs more", "say: palisade array assemble data --more");
+            let why = Error::new(&say::NO_REDUNDANCY, &[])
+                .advise("say: palisade array assemble data --more");
             let refused = [("u".to_owned(), Refused { why, is_outdated })].into();
             let all = next(&found, &Idle { refused, ..Idle::default() });
             assert_eq!(all.len(), 1, "{all:?}");
             (all[0].what.clone(), all[0].action.clone())
         };
         let (what, action) = told(false, true);
-        assert!(what.ends_with("not started: it needs more"), "{what}");
+        assert!(what.ends_with("not started: the array's level has no redundancy"), "{what}");
         assert!(action.ends_with("--more"), "{action}");
         assert_eq!(told(false, false).1, action, "something else than missing drives");
         let start = "start it with: palisade array assemble data";

@@ -1,5 +1,6 @@
 //! The other end of a client's connection.
 
+use std::net::IpAddr;
 use tokio::net::UnixStream;
 
 /// Who is connected, as far as the kernel tells.
@@ -10,6 +11,11 @@ pub enum Peer {
         /// The number of its user.
         user: u32,
     },
+    /// Somebody on the network.
+    Network {
+        /// Where they are.
+        address: IpAddr,
+    },
 }
 
 impl Peer {
@@ -18,5 +24,13 @@ impl Peer {
         let nobody = u32::MAX;
         let user = stream.peer_cred().map_or(nobody, |credentials| credentials.uid());
         Self::Socket { user }
+    }
+
+    /// Where they are, if they are on the network.
+    pub const fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Socket { .. } => None,
+            Self::Network { address } => Some(*address),
+        }
     }
 }

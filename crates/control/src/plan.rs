@@ -20,6 +20,7 @@ use crate::{api, check_export, convert, failure, names};
 use engine::manage::command::ManageError;
 use engine::manage::plan::check_name;
 use redfish::change::{Change, JobAction};
+use redfish::messages as say;
 use units::{Slot, format_size};
 
 /// What a look at the drives of a change gave.
@@ -47,13 +48,27 @@ pub struct Planned {
     pub plan: Plan,
     /// A digest of the plan and of all that identifies what it is about.
     pub state: Sum,
+    /// The drives that were looked at for it.
+    pub seen: Vec<Seen>,
 }
 
 impl Planned {
+    /// Why the request would be refused, if it would.
+    pub fn refusal(&self) -> Option<Error> {
+        self.plan.drives.iter().find(|drive| drive.refused).map(holds_foreign)
+    }
+
     /// Whether data would be destroyed.
     pub fn destroys(&self) -> bool {
         !self.plan.lost.is_empty()
     }
+}
+
+/// Refuses a drive that holds something, and that nobody said may be overwritten.
+pub fn holds_foreign(drive: &PlannedDrive) -> Error {
+    let PlannedDrive { path, serial, destroys, .. } = drive;
+    let what = destroys.as_deref().unwrap_or("something");
+    Error::new(&say::DRIVE_HOLDS_DATA, &[path, serial, &what])
 }
 
 /// Makes the plan of a change.
@@ -65,7 +80,8 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
     if let Some(array) = change.array().and_then(|uuid| view.array(uuid)) {
         identities.extend(identity(view, array));
     }
-    identities.extend(looked.drives.iter().map(|seen| seen.identity.clone()));
+    let seen = looked.drives.clone();
+    identities.extend(seen.iter().map(|seen| seen.identity.clone()));
     let mut plan = match change {
         Change::CreateArray(request) => created(request, looked),
         Change::CreateVolumeOnDrives { array, size_bytes } => {
@@ -86,7 +102,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
     let told = serde_json::to_vec(&plan).unwrap_or_default();
     let parts = identities.iter().map(String::as_bytes);
     let state = sum(core::iter::once(told.as_slice()).chain(parts));
-    Ok(Planned { plan, state })
+    Ok(Planned { plan, state, seen })
 }
 
 /// What identifies an array, its volumes and its drives.
@@ -200,6 +216,13 @@ fn array_name(view: &View, job: &api::Job) -> String {
     view.array(&job.array).map_or(job.array.clone(), |array| array.name.clone())
 }
 
+/// The volume of this UUID.
+fn volume_of<'a>(array: &'a Array, uuid: &str) -> Result<&'a Volume, Error> {
+    let missing = || ManageError::NoVolume(array.name.clone(), uuid.to_owned());
+    let found = array.volumes.iter().find(|volume| volume.uuid == uuid);
+    found.ok_or_else(|| failure::told(&missing()).about(&array.name))
+}
+
 /// The plan of a change of an array that is there.
 fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error> {
     let uuid = change.array().unwrap_or_default();
@@ -231,16 +254,15 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
             steps([format!("make volume {name}/{}, {size}, which reads as zeros", request.name)])
         }
         Change::ResizeVolume { volume, request, .. } => {
-            resized(array, names::volume(array, volume)?, request.size_bytes)?
+            resized(array, volume_of(array, volume)?, request.size_bytes)?
         }
-        Change::DeleteVolume { volume, .. } => {
-            deleted_volume(array, names::volume(array, volume)?)?
-        }
+        Change::DeleteVolume { volume, .. } => deleted_volume(array, volume_of(array, volume)?)?,
         Change::CreateExport(request) => {
             check_export(request)?;
             let at = request.nbd.iter().chain(&request.nvme_tcp);
             let at: Vec<&str> = at.map(String::as_str).collect();
-            steps([format!("serve volume {name}/{} at {}", request.volume, at.join(", "))])
+            let volume = &volume_of(array, &request.volume)?.name;
+            steps([format!("serve volume {name}/{volume} at {}", at.join(", "))])
         }
         Change::DeleteExport { id } => {
             let number = id.rsplit_once(':').map(|(_, number)| number).unwrap_or_default();

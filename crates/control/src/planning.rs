@@ -3,6 +3,7 @@
 
 use crate::api::{self, Error};
 use crate::claims::Taken;
+use crate::inventory::Known;
 use crate::manager::Manager;
 use crate::plan::{Looked, Planned, Seen, plan};
 use crate::probe;
@@ -26,20 +27,10 @@ impl Manager {
         plan(&self.view(), change, looked)
     }
 
-    /// What tells a drive that was just looked at, and what it holds, from all others.
+    /// A drive that was just looked at, for a plan.
     pub(crate) fn seen(&self, taken: &Taken) -> Seen {
         let drive = taken.plan.clone();
-        let inventory = self.inventory();
-        let known = inventory.at(&drive.path);
-        let record = known.and_then(|known| known.content.record.as_ref()).map(|record| {
-            let (array, own) = (record.array, record.this_drive);
-            format!("{array} {own} {} {}", record.epoch.counter, record.sequence)
-        });
-        let id = known.and_then(|known| known.id().cloned());
-        let real = known.map(|known| known.real().to_owned());
-        let (path, serial, bytes) = (&drive.path, &drive.serial, drive.bytes);
-        let content = &drive.content;
-        let identity = format!("{path} {real:?} {id:?} {serial} {bytes} {content:?} {record:?}");
+        let identity = self.inventory().at(&drive.path).map(Known::seen).unwrap_or_default();
         Seen { drive, identity }
     }
 

@@ -261,35 +261,9 @@ pub fn last_scrub(scrub: format::LastScrub, uncompared_bytes: Option<u64>) -> ap
     }
 }
 
-/// Why a drive can't be wiped.
-#[derive(Debug, thiserror::Error)]
-pub enum WipeError {
-    /// It can't be opened alone.
-    #[error(transparent)]
-    Open(#[from] drives::OpenError),
-    /// It failed a request.
-    #[error("the drive failed: {0}")]
-    Drive(#[from] DriveError),
-    /// It holds what is no array's.
-    #[error("it holds {0}")]
-    Foreign(String),
-}
-
 /// Refuses to wipe a drive of what is no array's.
 pub fn wipes_foreign(path: &str, what: &str) -> api::Error {
     api::Error::new(&say::WIPE_HOLDS_DATA, &[&path, &what])
-}
-
-/// Erases the records of a drive that was opened exclusively, what is foreign only if that is
-/// said. Answers with what was on it.
-pub fn wipe(path: &std::path::Path, overwrite: bool) -> Result<Content, WipeError> {
-    let drive = SharedDrive::open(path, &drives::OpenOptions::default())?;
-    let seen = content(&drive);
-    if let Some(what) = seen.foreign().filter(|_| !overwrite) {
-        return Err(WipeError::Foreign(what));
-    }
-    erase(&drive)?;
-    Ok(seen)
 }
 
 /// Erases the records of a drive, and what else lies there (`docs/format.md`, "Wiping").

@@ -1,11 +1,22 @@
 //! Answers to Redfish requests, as HTTP has them.
+//!
+//! Invariant: each has the headers that DSP0266 wants of every answer.
 
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::header::RETRY_AFTER;
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION,
+};
 use hyper::{Response, StatusCode};
 use redfish::error::Refusal;
 use redfish::etag;
 use serde_json::Value;
+
+/// The version of OData, asked for and answered (DSP0266, "Headers").
+pub const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
+
+/// The only one that there is.
+pub const VERSION: &str = "4.0";
 
 /// What is answered.
 pub enum Body {
@@ -15,6 +26,8 @@ pub enum Body {
     Json(Value),
     /// A schema.
     Xml(String),
+    /// What describes the interface.
+    Yaml(String),
 }
 
 /// An answer that is no error.
@@ -54,10 +67,13 @@ impl Told {
             Body::Json(value) => {
                 (Some("application/json;charset=utf-8"), Bytes::from(value.to_string()))
             }
+            Body::Yaml(text) => (Some("application/yaml"), Bytes::from(text)),
             Body::Xml(text) => (Some("application/xml;charset=utf-8"), Bytes::from(text)),
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
+        response.headers_mut().insert(ODATA_VERSION, HeaderValue::from_static(VERSION));
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         if let Some(kind) = kind {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }
@@ -80,7 +96,11 @@ pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
         etag: None,
         body: Body::Json(refusal.body()),
     };
-    told.response()
+    let mut response = told.response();
+    if let Some(seconds) = refusal.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 /// Adds a header. Its value is from our tables and identifiers in URIs: it can be one.

@@ -21,6 +21,7 @@ use crate::gpu::Parity;
 use crate::http;
 use crate::manager::Manager;
 use crate::memory;
+use crate::room::Room;
 use engine::Settings;
 use redfish::messages as say;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -90,7 +91,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Arc::new(Manager::new(data, parity, memory, config.drives, config.confirm));
-    let server = tokio::spawn(http::serve(listener, {
+    let server = tokio::spawn(http::serve(listener, Arc::new(Room::default()), {
         let manager = manager.clone();
         move |asked| {
             let manager = manager.clone();

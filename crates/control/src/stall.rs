@@ -1,9 +1,11 @@
 //! A stream whose other end must take what is written to it.
 //!
 //! States: moving (the last write was taken, or there was none) → stalled (a write waits, since
-//! when the clock says) → moving (it was taken) or failed (it was not, for too long).
+//! when the clock says) → moving (it was taken) or failed (patience has run out).
 //!
-//! Invariant: no write waits longer than the limit.
+//! Invariant: of an answer of N bytes the other end can wait no longer than the limit and N /
+//! [`RATE`] seconds, however it shares that out among its parts. An answer ends where all that was
+//! written has been taken (a flush).
 
 use core::future::Future;
 use core::pin::Pin;
@@ -11,20 +13,25 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Bytes a second: who takes so many has all the time that it needs.
+pub const RATE: u32 = 32 << 10;
 
 /// The stream.
 pub struct Stall<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write waits.
-    clock: Option<Pin<Box<Sleep>>>,
+    /// How long the writes of this answer may wait.
+    patience: Duration,
+    /// Runs while a write waits, since then.
+    clock: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl<S> Stall<S> {
-    /// A stream, and how long a write to it may wait.
+    /// A stream, and how long writes to it may wait beside the time that [`RATE`] gives.
     pub fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, clock: None }
+        Self { stream, limit, patience: limit, clock: None }
     }
 
     /// What came of a write; fails once writes have waited too long.
@@ -34,13 +41,44 @@ impl<S> Stall<S> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.clock = None;
+            if let Some((since, _)) = self.clock.take() {
+                self.patience = self.patience.saturating_sub(since.elapsed());
+            }
             return outcome;
         }
-        let limit = self.limit;
-        let clock = self.clock.get_or_insert_with(|| Box::pin(sleep(limit)));
+        let patience = self.patience;
+        let clock = || (Instant::now(), Box::pin(sleep(patience)));
+        let (_, clock) = self.clock.get_or_insert_with(clock);
         ready!(clock.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// What came of a write of some bytes.
+    fn watch_bytes(
+        &mut self,
+        outcome: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let outcome = self.watch(outcome, cx);
+        if let Poll::Ready(Ok(taken)) = outcome {
+            let bytes = u32::try_from(taken).unwrap_or(u32::MAX);
+            let earned = Duration::from_secs(u64::from(bytes)) / RATE;
+            self.patience = self.patience.saturating_add(earned);
+        }
+        outcome
+    }
+
+    /// What came of a flush.
+    fn watch_end(
+        &mut self,
+        outcome: Poll<io::Result<()>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let outcome = self.watch(outcome, cx);
+        if let Poll::Ready(Ok(())) = outcome {
+            self.patience = self.limit;
+        }
+        outcome
     }
 }
 
@@ -62,7 +100,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
     ) -> Poll<io::Result<usize>> {
         let own = self.get_mut();
         let outcome = Pin::new(&mut own.stream).poll_write(cx, bytes);
-        own.watch(outcome, cx)
+        own.watch_bytes(outcome, cx)
     }
 
     fn poll_write_vectored(
@@ -72,7 +110,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
     ) -> Poll<io::Result<usize>> {
         let own = self.get_mut();
         let outcome = Pin::new(&mut own.stream).poll_write_vectored(cx, parts);
-        own.watch(outcome, cx)
+        own.watch_bytes(outcome, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -82,7 +120,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let own = self.get_mut();
         let outcome = Pin::new(&mut own.stream).poll_flush(cx);
-        own.watch(outcome, cx)
+        own.watch_end(outcome, cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -127,6 +165,57 @@ mod tests {
             own.shutdown().await.expect("ended");
             drop(own);
             assert_eq!(reader.await.expect("it ends").expect("read"), 8 << 20);
+        });
+    }
+
+    /// Takes one byte of a large write every few milliseconds; what came of the write.
+    async fn trickled(limit: Duration) -> io::Result<()> {
+        let (own, other) = tokio::io::duplex(1);
+        let mut own = Stall::new(own, limit);
+        let mut other = other;
+        let reader = tokio::spawn(async move {
+            let mut byte = [0];
+            while other.read(&mut byte).await.is_ok_and(|count| count > 0) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+        let outcome = async {
+            own.write_all(&[0; 100]).await?;
+            own.flush().await
+        };
+        let outcome = outcome.await;
+        drop(own);
+        reader.await.expect("it ends");
+        outcome
+    }
+
+    #[test]
+    fn a_byte_now_and_then_does_not_keep_a_place() {
+        run(async {
+            // Each byte comes within the limit, all of them do not.
+            let outcome = trickled(Duration::from_millis(500)).await;
+            assert_eq!(outcome.expect_err("too slow").kind(), io::ErrorKind::TimedOut);
+            trickled(Duration::from_secs(60)).await.expect("slow, but within the limit");
+        });
+    }
+
+    #[test]
+    fn each_answer_has_a_limit_of_its_own() {
+        run(async {
+            let (own, mut other) = tokio::io::duplex(1);
+            let mut own = Stall::new(own, Duration::from_millis(500));
+            let reader = tokio::spawn(async move {
+                let mut byte = [0];
+                while other.read(&mut byte).await.is_ok_and(|count| count > 0) {
+                    sleep(Duration::from_millis(20)).await;
+                }
+            });
+            for _ in 0..40 {
+                own.write_all(&[0; 2]).await.expect("taken");
+                own.flush().await.expect("taken");
+            }
+            drop(own);
+            reader.await.expect("it ends");
         });
     }
 }

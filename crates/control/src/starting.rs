@@ -13,9 +13,9 @@
 //! - Once the daemon is told to end, nothing more is started.
 
 use crate::api::{self, Error};
+use crate::claims::told;
 use crate::convert;
-use crate::failure;
-use crate::look::{LOOK, LookError};
+use crate::look::LookError;
 use crate::manager::Manager;
 use core::fmt::Display;
 use drives::OpenError;
@@ -149,16 +149,6 @@ fn say_awaited(name: &str, absent: &[api::SlotInfo], wait: Duration) {
         slots.join(", "),
         wait.as_millis().div_ceil(1000)
     ));
-}
-
-/// What is said of a drive that can't be looked at.
-fn told(error: &LookError) -> Error {
-    match error {
-        LookError::Open(error) => failure::not_opened(error),
-        LookError::Silent(path) => {
-            Error::new(&say::DRIVE_SILENT, &[&path.display(), &LOOK.as_secs()])
-        }
-    }
 }
 
 /// What is said at start of drives that can't be used; those that others have in one line.

@@ -1,8 +1,9 @@
 //! `palisade array`: manages arrays.
 
-use crate::client::{self, Client};
+use crate::client::{self, Change, Client};
+use crate::confirm::{self, Word};
 use crate::fetch::{self, links};
-use crate::output::{Output, Problem, percent, state, table, word_of};
+use crate::output::{How, Output, Problem, percent, state, table, word_of};
 use crate::task::time_left;
 use crate::volume::size;
 use crate::{export, status, volume};
@@ -12,7 +13,7 @@ use control::names;
 use redfish::messages as say;
 use redfish::read;
 use redfish::service::uri;
-use redfish::told::{Left, Planned};
+use redfish::told::Left;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,11 +43,11 @@ pub struct Create {
     /// Destroy what this drive holds; repeat it for each such drive
     #[arg(long, value_name = "PATH")]
     overwrite: Vec<PathBuf>,
-    /// Show what would be done, and change nothing
+    /// Confirm that what these drives hold is destroyed
     #[arg(long)]
-    dry_run: bool,
+    yes: bool,
     #[command(flatten)]
-    output: Output,
+    how: How,
 }
 
 fn strip(text: &str) -> Result<u32, String> {
@@ -86,7 +87,7 @@ pub enum Command {
         /// Name or UUID of the array
         name: String,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Start an array that is stopped
     Assemble {
@@ -100,8 +101,11 @@ pub enum Command {
         /// volumes and exports may be forgotten
         #[arg(long)]
         accept_loss: bool,
+        /// Confirm that data may be lost
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Delete an array, with all its volumes and data
     Delete {
@@ -111,7 +115,7 @@ pub enum Command {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Take a drive of an array out of service
     Fail {
@@ -121,7 +125,7 @@ pub enum Command {
         #[arg(long)]
         drive: String,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Replace the failed or missing drive of a slot, and rebuild
     Replace {
@@ -136,8 +140,11 @@ pub enum Command {
         /// Destroy what the new drive holds; name its path again
         #[arg(long, value_name = "PATH")]
         overwrite: Vec<PathBuf>,
+        /// Confirm that what the new drive holds is destroyed
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Check the redundancy of an array while it is in use
     Scrub(Scrub),
@@ -169,7 +176,7 @@ pub struct Scrub {
     #[arg(long, requires = "repair", conflicts_with = "check")]
     trust_data: bool,
     #[command(flatten)]
-    output: Output,
+    how: How,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -196,24 +203,19 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
             }
             output.print(&answer?, text);
         }
-        Command::Stop { name, output } => {
+        Command::Stop { name, how } => {
             let arrays = fetch::arrays(client, &[]).await?;
-            let uuid = &names::running(&arrays, name)?.uuid;
-            client.post(&action(uuid, "Stop"), &json!({})).await?;
-            output.print(&DONE, |_| format!("array {name} is stopped"));
-        }
-        Command::Assemble { name, start_degraded, accept_loss, output } => {
-            let body = json!({ "StartDegraded": start_degraded, "AcceptLoss": accept_loss });
-            output.print(&assemble(name, &body, client).await?, text);
-        }
-        Command::Delete { name, yes, output } => {
-            if !yes {
-                let what = format!("this deletes array {name} with all its volumes and data");
-                return Err(Problem::unconfirmed(&what));
+            let stop = action(&names::running(&arrays, name)?.uuid, "Stop", json!({}));
+            if confirm::change(&stop, *how, client).await?.is_some() {
+                how.output.print(&DONE, |_| format!("array {name} is stopped"));
             }
-            let answer = Answer::new(delete(name, client).await?);
-            output.print(&answer, |deleted| text_of_deleted(name, deleted));
         }
+        Command::Assemble { name, start_degraded, accept_loss, yes, how } => {
+            let body = json!({ "StartDegraded": start_degraded, "AcceptLoss": accept_loss });
+            let word = Word { name, yes: *yes, is_named: true };
+            assemble(body, word, *how, client).await?;
+        }
+        Command::Delete { name, yes, how } => delete(name, *yes, *how, client).await?,
         other => change(other, client).await?,
     }
     Ok(ExitCode::SUCCESS)
@@ -222,21 +224,29 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
 /// The commands about an array's drives and tasks.
 async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
-        Command::Fail { name, drive, output } => {
+        Command::Fail { name, drive, how } => {
             let arrays = fetch::arrays(client, &[]).await?;
             let array = names::running(&arrays, name)?;
             let body = failing(array, &drive_name(drive), client).await?;
-            output.print(&act(&array.uuid, "FailDrive", &body, client).await?, text);
+            let fail = action(&array.uuid, "FailDrive", body);
+            if confirm::change(&fail, *how, client).await?.is_some() {
+                how.output.print(&show(&array.uuid, client).await?, text);
+            }
         }
-        Command::Replace { name, slot, with, overwrite, output } => {
+        Command::Replace { name, slot, with, overwrite, yes, how } => {
             let arrays = fetch::arrays(client, &[]).await?;
             let uuid = &names::running(&arrays, name)?.uuid;
+            let path = absolute(with);
             let overwrite: Vec<String> = overwrite.iter().map(|path| absolute(path)).collect();
             let (with, overwrite) =
-                fetch::named_drives(client, &[absolute(with)], &overwrite).await?;
+                fetch::named_drives(client, core::slice::from_ref(&path), &overwrite).await?;
             let with = with.first().map(|uri| fetch::link(uri));
             let body = json!({ "Slot": slot, "With": with, "Overwrite": links(&overwrite) });
-            output.print(&act(uuid, "ReplaceDrive", &body, client).await?, text);
+            let word = Word { name: &path, yes: *yes, is_named: true };
+            let replace = action(uuid, "ReplaceDrive", body);
+            if overwrites(&replace, &overwrite, word, *how, client).await?.is_some() {
+                how.output.print(&show(uuid, client).await?, text);
+            }
         }
         Command::Scrub(scrub) => {
             let Scrub { repair, trust_data, .. } = *scrub;
@@ -244,7 +254,10 @@ async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
             let uuid = &names::running(&arrays, &scrub.name)?.uuid;
             let mode = if repair { "Repair" } else { "Check" };
             let body = json!({ "Mode": mode, "TrustData": trust_data });
-            scrub.output.print(&act(uuid, "Scrub", &body, client).await?, text);
+            let begin = action(uuid, "Scrub", body);
+            if confirm::change(&begin, scrub.how, client).await?.is_some() {
+                scrub.how.output.print(&show(uuid, client).await?, text);
+            }
         }
         Command::Wait { name, timeout, output } => {
             output.print(&wait(name, *timeout, client).await?, text);
@@ -263,40 +276,58 @@ pub async fn show(name: &str, client: &Client) -> Result<Answer<api::Array>, Pro
     Ok(Answer::new(names::array(&arrays, name)?.clone()))
 }
 
-/// The URI of an array's action.
-fn action(uuid: &str, name: &str) -> String {
-    format!("{}/Actions/Oem/PalisadeStoragePool.{name}", uri::pool(uuid))
+/// An action of an array.
+fn action(uuid: &str, name: &str, body: Value) -> Change {
+    Change::post(format!("{}/Actions/Oem/PalisadeStoragePool.{name}", uri::pool(uuid)), body)
 }
 
-/// Carries an action of an array out; the array as it is then.
-async fn act(
-    uuid: &str,
-    name: &str,
-    body: &Value,
+/// Makes a change that destroys what drives hold, if it may overwrite any.
+async fn overwrites(
+    change: &Change,
+    overwrite: &[String],
+    word: Word<'_>,
+    how: How,
     client: &Client,
-) -> Result<Answer<api::Array>, Problem> {
-    client.post(&action(uuid, name), body).await?;
-    show(uuid, client).await
+) -> Result<Option<Value>, Problem> {
+    match overwrite.is_empty() {
+        true => confirm::change(change, how, client).await,
+        false => confirm::destroy(change, word, how, client).await,
+    }
 }
 
 /// Starts an array on whatever drives are there by now.
-async fn assemble(
-    name: &str,
-    body: &Value,
-    client: &Client,
-) -> Result<Answer<api::Array>, Problem> {
+async fn assemble(body: Value, word: Word<'_>, how: How, client: &Client) -> Result<(), Problem> {
     fetch::find_drives(client, &[]).await?;
     let arrays = fetch::arrays(client, &[]).await?;
-    act(&names::stopped(&arrays, name)?.uuid, "Assemble", body, client).await
+    let uuid = &names::stopped(&arrays, word.name)?.uuid;
+    let may_lose = body["AcceptLoss"] == true;
+    let assemble = action(uuid, "Assemble", body);
+    let done = match may_lose {
+        true => confirm::destroy(&assemble, word, how, client).await?,
+        false => confirm::change(&assemble, how, client).await?,
+    };
+    if done.is_some() {
+        how.output.print(&show(uuid, client).await?, text);
+    }
+    Ok(())
 }
 
-async fn delete(name: &str, client: &Client) -> Result<api::Deleted, Problem> {
+async fn delete(name: &str, yes: bool, how: How, client: &Client) -> Result<(), Problem> {
+    if !yes && !how.dry_run && !confirm::is_terminal() {
+        let what = format!("this deletes array {name} with all its volumes and data");
+        return Err(Problem::unconfirmed(&what));
+    }
     let arrays = fetch::arrays(client, &[]).await?;
-    let left = match client.delete(&uri::pool(&names::array(&arrays, name)?.uuid)).await? {
-        Value::Null => Vec::new(),
-        told => client::read::<Left>(told)?.left,
+    let delete = Change::delete(uri::pool(&names::array(&arrays, name)?.uuid));
+    let word = Word { name, yes, is_named: false };
+    let left = match confirm::destroy(&delete, word, how, client).await? {
+        None => return Ok(()),
+        Some(Value::Null) => Vec::new(),
+        Some(told) => client::read::<Left>(told)?.left,
     };
-    Ok(api::Deleted { done: true, left })
+    let answer = Answer::new(api::Deleted { done: true, left });
+    how.output.print(&answer, |deleted| text_of_deleted(name, deleted));
+    Ok(())
 }
 
 /// What names a drive of an array that is to be taken out: the drive itself, so that no other is
@@ -360,14 +391,12 @@ async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
         "CapacitySources": [{ "ProvidingDrives": { "Members": links(&drives) } }],
         "Oem": { "Palisade": own },
     });
-    if create.dry_run {
-        let planned: Planned = client::read(client.plan(uri::POOLS, &body).await?)?;
-        create.output.print(&Answer::new(api::Plan::from(planned)), plan);
-        return Ok(());
+    let word = Word { name: &create.name, yes: create.yes, is_named: true };
+    let change = Change::post(uri::POOLS, body);
+    if let Some(made) = overwrites(&change, &overwrite, word, create.how, client).await? {
+        let uuid = read::array(&made)?.uuid;
+        create.how.output.print(&show(&uuid, client).await?, text);
     }
-    let made = client.post(uri::POOLS, &body).await?;
-    let uuid = read::array(&made)?.uuid;
-    create.output.print(&show(&uuid, client).await?, text);
     Ok(())
 }
 
@@ -396,35 +425,6 @@ async fn wait(
         }
         tokio::time::sleep(POLL).await;
     }
-}
-
-fn plan(plan: &api::Plan) -> String {
-    let row = |drive: &api::PlannedDrive| {
-        let destroys = drive.destroys.clone().unwrap_or_default();
-        let word = match (drive.refused, destroys.is_empty()) {
-            (true, _) => "needs --overwrite",
-            (false, false) => "will be destroyed",
-            (false, true) => "",
-        };
-        vec![
-            drive.slot.to_string(),
-            drive.path.clone(),
-            drive.serial.clone(),
-            format_size(drive.bytes),
-            destroys,
-            word.to_owned(),
-        ]
-    };
-    let rows: Vec<_> = plan.drives.iter().map(row).collect();
-    format!(
-        "would create {}: level {}, strip {}, block {} bytes, {} usable\n\n{}",
-        plan.name,
-        plan.level,
-        format_size(plan.strip_bytes.into()),
-        plan.block_bytes,
-        format_size(plan.size_bytes),
-        table(&["SLOT", "DRIVE", "SERIAL", "SIZE", "HOLDS", ""], &rows)
-    )
 }
 
 /// An array for people.

@@ -15,7 +15,7 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use redfish::messages as say;
-use redfish::told::PLAN_HEADER;
+use redfish::told::{CONFIRM_HEADER, PLAN_HEADER, Planned};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -28,6 +28,31 @@ use tokio::sync::Mutex;
 pub struct Client {
     socket: PathBuf,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
+}
+
+/// A request that changes something.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    method: Method,
+    uri: String,
+    body: Option<Value>,
+}
+
+impl Change {
+    /// Creates something, or carries an action out.
+    pub fn post(uri: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::POST, uri: uri.into(), body: Some(body) }
+    }
+
+    /// Changes properties.
+    pub fn patch(uri: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::PATCH, uri: uri.into(), body: Some(body) }
+    }
+
+    /// Deletes something.
+    pub fn delete(uri: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, uri: uri.into(), body: None }
+    }
 }
 
 /// The socket that is meant: the argument, else `PALISADE_SOCKET`, else the default.
@@ -50,27 +75,33 @@ impl Client {
 
     /// Reads a resource; a query may follow its URI.
     pub async fn get(&self, uri: &str) -> Result<Value, Problem> {
-        self.call(&Method::GET, uri, None, false).await
+        self.call(&Method::GET, uri, None, None).await
     }
 
-    /// Creates something, or carries an action out; what was made or is told, or null.
+    /// Has an action carried out that changes nothing; what it tells.
     pub async fn post(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
-        self.call(&Method::POST, uri, Some(body), false).await
+        self.change(&Change::post(uri, body.clone()), None).await
     }
 
-    /// Asks what a POST would do.
-    pub async fn plan(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
-        self.call(&Method::POST, uri, Some(body), true).await
+    /// Makes a change, with the token of its plan if it has one; what was made or is told, or null.
+    pub async fn change(&self, change: &Change, token: Option<&str>) -> Result<Value, Problem> {
+        let header = token.map(|token| (CONFIRM_HEADER, token));
+        self.call(&change.method, &change.uri, change.body.as_ref(), header).await
     }
 
-    /// Changes properties; the resource as it is then.
-    pub async fn patch(&self, uri: &str, body: &Value) -> Result<Value, Problem> {
-        self.call(&Method::PATCH, uri, Some(body), false).await
+    /// Asks what a change would do.
+    pub async fn plan(&self, change: &Change) -> Result<Planned, Problem> {
+        let header = Some((PLAN_HEADER, "only"));
+        read(self.call(&change.method, &change.uri, change.body.as_ref(), header).await?)
     }
 
-    /// Deletes something; what is told, or null.
-    pub async fn delete(&self, uri: &str) -> Result<Value, Problem> {
-        self.call(&Method::DELETE, uri, None, false).await
+    /// As [`Client::get`]; none if the answer would be larger than the daemon gives.
+    pub async fn get_unless_too_large(&self, uri: &str) -> Result<Option<Value>, Problem> {
+        let answer = self.send(&Method::GET, uri, None, None).await?;
+        match answer.status() {
+            StatusCode::INSUFFICIENT_STORAGE => Ok(None),
+            _ => understood(answer).map(Some),
+        }
     }
 
     async fn call(
@@ -78,12 +109,22 @@ impl Client {
         method: &Method,
         uri: &str,
         body: Option<&Value>,
-        plan_only: bool,
+        header: Option<(&str, &str)>,
     ) -> Result<Value, Problem> {
+        understood(self.send(method, uri, body, header).await?)
+    }
+
+    async fn send(
+        &self,
+        method: &Method,
+        uri: &str,
+        body: Option<&Value>,
+        header: Option<(&str, &str)>,
+    ) -> Result<Response<Bytes>, Problem> {
         let request = || {
             let mut request = Request::builder().method(method).uri(uri).header(HOST, "palisade");
-            if plan_only {
-                request = request.header(PLAN_HEADER, "only");
+            if let Some((name, value)) = header {
+                request = request.header(name, value);
             }
             let bytes = match body {
                 Some(body) => {
@@ -102,7 +143,7 @@ impl Client {
             match answered(sender, request()?).await {
                 Ok(answer) => {
                     *connection = kept;
-                    return understood(answer);
+                    return Ok(answer);
                 }
                 // The daemon may just have let it go: to ask anew changes nothing.
                 Err(_) if method == Method::GET => {}
@@ -113,7 +154,7 @@ impl Client {
         let answer = answered(&mut sender, request()?).await;
         let answer = answer.map_err(|error| broken(&error.to_string()))?;
         *connection = Some(sender);
-        understood(answer)
+        Ok(answer)
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Problem> {
@@ -148,11 +189,14 @@ fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     if status.is_success() {
         return Ok(body);
     }
-    if status == StatusCode::SERVICE_UNAVAILABLE && body.is_null() {
+    if status == StatusCode::SERVICE_UNAVAILABLE {
         return Err(Problem::new(&say::TOO_MANY_CLIENTS, &[]));
     }
     let error = redfish::error::read(status.as_u16(), &body);
-    Err(error.map_or_else(not_valid, Problem::from))
+    let problem = error.map_or_else(not_valid, Problem::from);
+    // What it did not do as nobody confirmed it, or as it is no longer as it was planned.
+    let planned = serde_json::from_value::<Planned>(body).ok();
+    Err(problem.with_plan(planned.map(|planned| planned.plan.into())))
 }
 
 fn broken(what: &str) -> Problem {
@@ -225,10 +269,10 @@ mod tests {
             };
             let asks = async {
                 assert_eq!(client.get("/a").await, Ok(json!({"A": 1})));
-                let refused = client.plan("/b", &json!({"B": 2})).await;
-                assert_eq!(refused, Err(Problem::new(&say::ARRAY_BUSY, &[&"scrub"])));
+                let refused = client.plan(&Change::post("/b", json!({"B": 2}))).await;
+                assert_eq!(refused.err(), Some(Problem::new(&say::ARRAY_BUSY, &[&"scrub"])));
                 assert_eq!(client.get("/c").await, Ok(json!({"C": 3})));
-                assert!(client.delete("/d").await.is_err());
+                assert!(client.change(&Change::delete("/d"), None).await.is_err());
             };
             tokio::join!(daemon, asks);
         });

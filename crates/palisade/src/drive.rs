@@ -1,14 +1,15 @@
 //! `palisade drive`: lists, inspects and erases drives.
 
 use crate::array::{DONE, absolute, text_of_unreadable};
-use crate::client::{self, Client};
+use crate::client::{self, Change, Client};
+use crate::confirm::{self, Word};
 use crate::fetch;
-use crate::output::{Output, Problem, say, state, table};
+use crate::output::{How, Output, Problem, say, state, table};
 use clap::Subcommand;
 use control::api::{self, Answer};
 use control::failure;
 use control::names;
-use control::probe::{self, Unread, WipeError};
+use control::probe::{self, Unread};
 use core::fmt::Display;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use redfish::messages;
@@ -44,7 +45,7 @@ pub enum Command {
         #[arg(long, value_name = "PATH")]
         overwrite: Option<PathBuf>,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
 }
 
@@ -59,7 +60,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             Ok(())
         }
         Command::Inspect { path, output } => inspect(path, *output),
-        Command::Wipe { path, yes, overwrite, output } => {
+        Command::Wipe { path, yes, overwrite, how } => {
             let named = match overwrite {
                 Some(other) if absolute(other) != absolute(path) => {
                     let args: [&dyn Display; 2] = [&other.display(), &path.display()];
@@ -67,7 +68,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
                 }
                 other => other.is_some(),
             };
-            wipe(path, (*yes, named), *output, client).await
+            wipe(path, (*yes, named), *how, client).await
         }
     }
 }
@@ -191,28 +192,25 @@ fn unconfirmed(path: &Path) -> Result<Problem, Problem> {
 async fn wipe(
     path: &Path,
     (yes, overwrite): (bool, bool),
-    output: Output,
+    how: How,
     client: &Client,
 ) -> Result<(), Problem> {
-    let name = path.display();
-    if !yes {
+    let name = path.display().to_string();
+    if !yes && !how.dry_run && !confirm::is_terminal() {
         return Err(unconfirmed(path)?);
     }
-    let held = match probe::wipe(path, overwrite) {
-        Ok(content) => content.signature,
-        Err(WipeError::Open(error @ OpenError::InUse { .. })) => {
-            wipe_by_daemon((path, overwrite), &error, client).await?
+    let word = Word { name: &name, yes, is_named: false };
+    // While it is open nobody else has it: what is agreed to is what is erased.
+    let done = match SharedDrive::open(path, &OpenOptions::default()) {
+        Ok(drive) => wipe_here(&drive, overwrite, word, how)?,
+        Err(error @ OpenError::InUse { .. }) => {
+            wipe_by_daemon((path, overwrite), &error, (word, how), client).await?
         }
-        Err(WipeError::Foreign(what)) => {
-            return Err(probe::wipes_foreign(&name.to_string(), &what).into());
-        }
-        Err(WipeError::Open(error)) => return Err(not_opened(&error)),
-        Err(error) => {
-            return Err(Problem::new(&messages::WIPE_FAILED, &[&name, &error]));
-        }
+        Err(error) => return Err(not_opened(&error)),
     };
-    if output.json {
-        output.print(&DONE, |_| String::new());
+    let Some(held) = done else { return Ok(()) };
+    if how.output.json {
+        how.output.print(&DONE, |_| String::new());
     } else {
         let held = held.unwrap_or("nothing known".to_owned());
         say(&format!("drive {name} is erased; it held {held}"));
@@ -220,12 +218,54 @@ async fn wipe(
     Ok(())
 }
 
+/// Erases a drive that nobody else has; what was on it, or none if that was only shown.
+fn wipe_here(
+    drive: &SharedDrive,
+    overwrite: bool,
+    word: Word<'_>,
+    how: How,
+) -> Result<Option<Option<String>>, Problem> {
+    let (name, content) = (word.name, probe::content(drive));
+    if let Some(what) = content.foreign().filter(|_| !overwrite) {
+        return Err(probe::wipes_foreign(name, &what).into());
+    }
+    let known = api::PlannedDrive {
+        slot: None,
+        path: name.to_owned(),
+        serial: drive.serial(),
+        bytes: drive.info().bytes,
+        content: Some(content.told()),
+        destroys: content.holds(),
+        refused: false,
+    };
+    let plan = api::Plan {
+        dry_run: true,
+        array: None,
+        drives: vec![known],
+        steps: vec![format!("erase the records on {name}")],
+        lost: vec![format!("what {name} holds: {}", content.told())],
+    };
+    if how.dry_run {
+        confirm::print(&plan, how.output);
+        return Ok(None);
+    }
+    word.agree(&plan)?;
+    match probe::erase(drive) {
+        Ok(()) => Ok(Some(content.signature)),
+        Err(error) => {
+            let problem = format!("the drive failed: {error}");
+            Err(Problem::new(&messages::WIPE_FAILED, &[&name, &problem]))
+        }
+    }
+}
+
 /// Asks the daemon to erase a drive that it may be the one to have.
 async fn wipe_by_daemon(
     (path, overwrite): (&Path, bool),
     in_use: &OpenError,
+    (word, how): (Word<'_>, How),
     client: &Client,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<Option<String>>, Problem> {
     let path = absolute(path);
     let drives = match fetch::drives(client).await {
         Err(problem) if problem.is_no_daemon() => return Err(not_opened(in_use)),
@@ -234,6 +274,7 @@ async fn wipe_by_daemon(
     let known = drives.iter().find(|known| names::is_same_drive(&known.drive.path, &path));
     let known = known.ok_or_else(|| names::has_stranger(&path))?;
     let action = format!("{}/Actions/Oem/PalisadeDrive.Wipe", uri::drive(&known.id));
-    let answer = client.post(&action, &json!({ "Overwrite": overwrite })).await?;
-    Ok(client::read::<Wiped>(answer)?.held)
+    let wipe = Change::post(action, json!({ "Overwrite": overwrite }));
+    let answer = confirm::destroy(&wipe, word, how, client).await?;
+    answer.map(|told| Ok(client::read::<Wiped>(told)?.held)).transpose()
 }

@@ -1,9 +1,10 @@
 //! `palisade export`: manages exports.
 
 use crate::array::DONE;
-use crate::client::Client;
+use crate::client::{Change, Client};
+use crate::confirm;
 use crate::fetch::{self, Part};
-use crate::output::{Output, Problem, state, table};
+use crate::output::{How, Output, Problem, state, table};
 use crate::volume::Name;
 use clap::Subcommand;
 use control::api::{self, Answer};
@@ -20,9 +21,9 @@ pub enum Command {
         /// Volume, as ARRAY/VOLUME
         name: Name,
         #[command(flatten)]
-        how: How,
+        service: Service,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Show an export and the hosts that are connected
     Show {
@@ -41,13 +42,13 @@ pub enum Command {
         /// ID of the export, as shown by `palisade export list`
         id: String,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
 }
 
 /// How a volume is served.
 #[derive(Debug, clap::Args)]
-pub struct How {
+pub struct Service {
     /// Listen for NBD at ADDR:PORT (port 0: any free port) or unix:PATH
     #[arg(long, value_name = "ADDR:PORT|unix:PATH", required_unless_present = "nvme_tcp")]
     nbd: Option<String>,
@@ -68,7 +69,7 @@ pub struct How {
     advertise: Vec<String>,
 }
 
-impl How {
+impl Service {
     fn request(&self, Name { array, volume }: Name) -> api::CreateExport {
         api::CreateExport {
             array,
@@ -91,9 +92,8 @@ fn fabric(is_nvme: bool) -> &'static str {
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
-        Command::Create { name, how, output } => {
-            let answer = create(how.request(name.clone()), client).await?;
-            output.print(&answer, |export| exports(core::slice::from_ref(export)));
+        Command::Create { name, service, how } => {
+            create(service.request(name.clone()), *how, client).await?;
         }
         Command::List { output } => {
             let arrays = fetch::arrays(client, &[Part::Exports]).await?;
@@ -105,21 +105,20 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             let arrays = fetch::arrays(client, &[Part::Exports]).await?;
             output.print(&Answer::new(names::export(&arrays, id)?.clone()), detail);
         }
-        Command::Delete { id, output } => {
+        Command::Delete { id, how } => {
             let arrays = fetch::arrays(client, &[Part::Exports]).await?;
             let (array, export, number) = names::export_of(&arrays, id)?;
             let own = uri::connection_id(&array.uuid, number);
-            client.delete(&uri::connection(fabric(export.nvme.is_some()), &own)).await?;
-            output.print(&DONE, |_| format!("export {id} is deleted"));
+            let own = uri::connection(fabric(export.nvme.is_some()), &own);
+            if confirm::change(&Change::delete(own), *how, client).await?.is_some() {
+                how.output.print(&DONE, |_| format!("export {id} is deleted"));
+            }
         }
     }
     Ok(())
 }
 
-async fn create(
-    request: api::CreateExport,
-    client: &Client,
-) -> Result<Answer<api::Export>, Problem> {
+async fn create(request: api::CreateExport, how: How, client: &Client) -> Result<(), Problem> {
     control::check_export(&request)?;
     let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
     let volume = names::volume(names::running(&arrays, &request.array)?, &request.volume)?;
@@ -131,8 +130,11 @@ async fn create(
         "VolumeInfo": [{ "Volume": fetch::link(&uri::volume(&volume.uuid)) }],
         "Oem": { "Palisade": wanted(&request) },
     });
-    let made = client.post(collection, &body).await?;
-    Ok(Answer::new(read::export(&made)?))
+    if let Some(made) = confirm::change(&Change::post(collection, body), how, client).await? {
+        let answer = Answer::new(read::export(&made)?);
+        how.output.print(&answer, |export| exports(core::slice::from_ref(export)));
+    }
+    Ok(())
 }
 
 /// How a request wants a volume to be served.

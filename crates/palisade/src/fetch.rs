@@ -2,19 +2,102 @@
 //!
 //! Each answer is of the moment at which it is given. Jobs are asked for before arrays: where an
 //! array has no job left, the array is as the last one left it.
+//!
+//! A collection is read page by page, as the daemon answers 507 to what is too large. Which members
+//! there are is consistent all the same: every page has the collection's ETag, and where that
+//! changes between two pages the collection is read again. What each member says is of the moment of
+//! its page. A collection that changes as often as [`TRIES`] in a row is told as it was met: each
+//! member once, though one that came or went meanwhile may lack or be there.
 
 use crate::client::{self, Client};
 use crate::output::Problem;
 use control::api::{Array, Job, KnownDrive, Status};
 use control::names;
+use redfish::etag;
 use redfish::read::{self, Fetched};
 use redfish::service::uri;
 use redfish::told::Found;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Members of a page. The daemon may find that too many: then half as many are asked for.
+const PAGE: usize = 512;
+
+/// How often a collection that changes meanwhile is read again.
+const TRIES: usize = 8;
 
 /// A collection with what it contains.
 async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
-    client.get(&format!("{collection}?$expand=.")).await
+    let mut size = PAGE;
+    for _ in 1..TRIES {
+        if let Some(whole) = pages(client, collection, &mut size, false).await? {
+            return Ok(whole);
+        }
+    }
+    Ok(pages(client, collection, &mut size, true).await?.unwrap_or_default())
+}
+
+/// All pages as one collection, each member once; none if they are not of the same collection,
+/// unless that is to be taken.
+async fn pages(
+    client: &Client,
+    collection: &str,
+    size: &mut usize,
+    or_changed: bool,
+) -> Result<Option<Value>, Problem> {
+    let mut whole = page(client, collection, 0, size).await?;
+    let tag = whole.get(etag::PROPERTY).cloned();
+    let mut found = members(&mut whole);
+    let (mut asked, mut count) = (*size, count(&whole));
+    while asked < count {
+        let mut more = page(client, collection, asked, size).await?;
+        if more.get(etag::PROPERTY) != tag.as_ref() && !or_changed {
+            return Ok(None);
+        }
+        asked += *size;
+        count = self::count(&more);
+        found.append(&mut members(&mut more));
+    }
+    let mut seen = BTreeSet::new();
+    found.retain(|one| {
+        let uri = one.get("@odata.id").and_then(Value::as_str);
+        uri.is_none_or(|uri| seen.insert(uri.to_owned()))
+    });
+    if let Some(whole) = whole.as_object_mut() {
+        whole.insert("Members".to_owned(), Value::Array(found));
+    }
+    Ok(Some(whole))
+}
+
+/// A page, which `size` makes smaller where it is too large.
+async fn page(
+    client: &Client,
+    collection: &str,
+    skip: usize,
+    size: &mut usize,
+) -> Result<Value, Problem> {
+    while *size > 1 {
+        let uri = format!("{collection}?$expand=.&$skip={skip}&$top={size}");
+        if let Some(page) = client.get_unless_too_large(&uri).await? {
+            return Ok(page);
+        }
+        *size /= 2;
+    }
+    client.get(&format!("{collection}?$expand=.&$skip={skip}&$top=1")).await
+}
+
+/// How many members a collection has, those of other pages included.
+fn count(collection: &Value) -> usize {
+    let count = collection.get("Members@odata.count").and_then(Value::as_u64).unwrap_or(0);
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// Takes the members out of a collection.
+fn members(collection: &mut Value) -> Vec<Value> {
+    match collection.get_mut("Members").map(Value::take) {
+        Some(Value::Array(all)) => all,
+        _ => Vec::new(),
+    }
 }
 
 /// What is fetched of arrays besides themselves.
@@ -112,3 +195,7 @@ pub fn link(uri: &str) -> Value {
 pub fn links(uris: &[String]) -> Value {
     uris.iter().map(|uri| link(uri)).collect()
 }
+
+#[cfg(test)]
+#[path = "fetch_tests.rs"]
+mod tests;

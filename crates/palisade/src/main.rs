@@ -1,14 +1,16 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
 //! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`status`]), each a
-//! client of the daemon ([`serve`]) through [`client`] and [`fetch`]; [`output`] prints. `demo` and
-//! `bench` are programs of their own behind the same name.
+//! client of the daemon ([`serve`]) through [`client`] and [`fetch`]; [`confirm`] has changes planned
+//! and agreed to, [`output`] prints. `demo` and `bench` are programs of their own behind the same
+//! name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
 mod array;
 mod bench;
 mod client;
+mod confirm;
 mod demo;
 mod drive;
 mod explain;

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 pub struct Problem {
     told: api::Error,
     exit: u8,
+    plan: Option<Box<api::Plan>>,
 }
 
 impl Problem {
@@ -35,6 +36,16 @@ impl Problem {
     /// Refused because `--yes` was not said.
     pub fn unconfirmed(what: &str) -> Self {
         Self::new(&say::UNCONFIRMED, &[&what])
+    }
+
+    /// The same, with the plan that came with it.
+    pub fn with_plan(self, plan: Option<api::Plan>) -> Self {
+        Self { plan: plan.map(Box::new), ..self }
+    }
+
+    /// The plan of what was not done, if it came with the answer.
+    pub fn plan(&self) -> Option<&api::Plan> {
+        self.plan.as_deref()
     }
 
     /// The same for a command whose exit code tells a state: no state can be told.
@@ -63,7 +74,7 @@ impl Problem {
 impl From<api::Error> for Problem {
     fn from(told: api::Error) -> Self {
         let exit = if told.is(&say::NO_DAEMON) { 4 } else { told.code.exit() };
-        Self { told, exit }
+        Self { told, exit, plan: None }
     }
 }
 
@@ -73,6 +84,16 @@ pub struct Output {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// How a change is made.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct How {
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 impl Output {

@@ -1,9 +1,10 @@
 //! `palisade task`: manages the background tasks of arrays.
 
 use crate::array::{show, text};
-use crate::client::Client;
+use crate::client::{Change, Client};
+use crate::confirm;
 use crate::fetch::{self, Part};
-use crate::output::{Output, Problem, percent, table, word_of};
+use crate::output::{How, Output, Problem, percent, table, word_of};
 use clap::Subcommand;
 use control::api::{self, Answer};
 use control::names;
@@ -24,21 +25,21 @@ pub enum Command {
         /// ID of the task, as shown by `palisade task list`
         id: String,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Resume a paused task
     Resume {
         /// ID of the task, as shown by `palisade task list`
         id: String,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Cancel a rebuild or scrub; the drive of a cancelled rebuild stays out of service
     Cancel {
         /// ID of the task, as shown by `palisade task list`
         id: String,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
 }
 
@@ -47,7 +48,7 @@ const CANCEL: &str = "Job.Cancel";
 
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
-    let (id, action, output) = match command {
+    let (id, action, how) = match command {
         Command::List { output } => {
             let arrays = fetch::arrays(client, &[Part::Tasks]).await?;
             let tasks = arrays.into_iter().flat_map(|array| array.tasks).collect();
@@ -55,16 +56,15 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             output.print(&answer, |list| self::tasks(&list.tasks));
             return Ok(());
         }
-        Command::Pause { id, output } => (id, "Job.Suspend", output),
-        Command::Resume { id, output } => (id, "Job.Resume", output),
-        Command::Cancel { id, output } => (id, CANCEL, output),
+        Command::Pause { id, how } => (id, "Job.Suspend", how),
+        Command::Resume { id, how } => (id, "Job.Resume", how),
+        Command::Cancel { id, how } => (id, CANCEL, how),
     };
-    output.print(&act(id, action, client).await?, text);
-    Ok(())
+    act(id, action, *how, client).await
 }
 
-/// Acts on a task; its array as it is then.
-async fn act(id: &str, action: &str, client: &Client) -> Result<Answer<api::Array>, Problem> {
+/// Acts on a task, and shows its array as it is then.
+async fn act(id: &str, action: &str, how: How, client: &Client) -> Result<(), Problem> {
     let (name, kind) = names::task(id)?;
     let jobs = fetch::jobs(client).await?;
     let arrays = fetch::arrays(client, &[]).await?;
@@ -79,10 +79,21 @@ async fn act(id: &str, action: &str, client: &Client) -> Result<Answer<api::Arra
     if meant.is_empty() {
         return Err(names::no_task_of(array, kind).into());
     }
-    for job in meant {
-        client.post(&format!("{}/Actions/{action}", uri::job(&job.id)), &json!({})).await?;
+    let change =
+        |job: &api::Job| Change::post(format!("{}/Actions/{action}", uri::job(&job.id)), json!({}));
+    if how.dry_run {
+        let mut plan = api::Plan { dry_run: true, ..api::Plan::default() };
+        for job in meant {
+            plan.steps.extend(client.plan(&change(job)).await?.plan.steps);
+        }
+        confirm::print(&plan, how.output);
+        return Ok(());
     }
-    show(&array.uuid, client).await
+    for job in meant {
+        client.change(&change(job), None).await?;
+    }
+    how.output.print(&show(&array.uuid, client).await?, text);
+    Ok(())
 }
 
 /// A table of tasks.

@@ -1,9 +1,10 @@
 //! `palisade volume`: manages volumes.
 
 use crate::array::DONE;
-use crate::client::Client;
+use crate::client::{Change, Client};
+use crate::confirm::{self, Word};
 use crate::fetch::{self, Part};
-use crate::output::{Output, Problem, table};
+use crate::output::{How, Output, Problem, table};
 use clap::Subcommand;
 use control::api::{self, Answer};
 use control::names;
@@ -50,7 +51,7 @@ pub enum Command {
         #[arg(long, value_parser = size)]
         size: u64,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// List volumes
     List {
@@ -68,7 +69,7 @@ pub enum Command {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
     /// Delete a volume and its data
     Delete {
@@ -78,16 +79,14 @@ pub enum Command {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        output: Output,
+        how: How,
     },
 }
 
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
-        Command::Create { name, size, output } => {
-            output.print(&create(name, *size, client).await?, one);
-        }
+        Command::Create { name, size, how } => create(name, *size, *how, client).await?,
         Command::List { output } => {
             let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
             let running = arrays.into_iter().filter(|a| a.state != api::ArrayState::Stopped);
@@ -96,25 +95,31 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             let answer = Answer::new(api::VolumeList { volumes });
             output.print(&answer, |list| self::volumes(&list.volumes));
         }
-        Command::Resize { name, size, yes, output } => {
-            output.print(&resize(name, *size, *yes, client).await?, one);
+        Command::Resize { name, size, yes, how } => {
+            resize(name, *size, *yes, *how, client).await?;
         }
-        Command::Delete { name, yes, output } => {
-            let Name { array, volume } = name;
-            if !yes {
-                let what = format!("this deletes volume {array}/{volume} and its data");
-                return Err(Problem::unconfirmed(&what));
-            }
-            let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
-            let known = names::volume(names::running(&arrays, array)?, volume)?;
-            client.delete(&uri::volume(&known.uuid)).await?;
-            output.print(&DONE, |_| format!("volume {array}/{volume} is deleted"));
-        }
+        Command::Delete { name, yes, how } => delete(name, *yes, *how, client).await?,
     }
     Ok(())
 }
 
-async fn create(name: &Name, size: u64, client: &Client) -> Result<Answer<api::Volume>, Problem> {
+async fn delete(name: &Name, yes: bool, how: How, client: &Client) -> Result<(), Problem> {
+    let Name { array, volume } = name;
+    let whole = format!("{array}/{volume}");
+    if !yes && !how.dry_run && !confirm::is_terminal() {
+        return Err(Problem::unconfirmed(&format!("this deletes volume {whole} and its data")));
+    }
+    let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
+    let known = names::volume(names::running(&arrays, array)?, volume)?;
+    let delete = Change::delete(uri::volume(&known.uuid));
+    let word = Word { name: &whole, yes, is_named: false };
+    if confirm::destroy(&delete, word, how, client).await?.is_some() {
+        how.output.print(&DONE, |_| format!("volume {whole} is deleted"));
+    }
+    Ok(())
+}
+
+async fn create(name: &Name, size: u64, how: How, client: &Client) -> Result<(), Problem> {
     let arrays = fetch::arrays(client, &[]).await?;
     let array = names::running(&arrays, &name.array)?;
     names::volume_size(array, size)?;
@@ -124,23 +129,34 @@ async fn create(name: &Name, size: u64, client: &Client) -> Result<Answer<api::V
         "CapacityBytes": size,
         "CapacitySources": [{ "ProvidingPools": { "Members": [pool] } }],
     });
-    let made = client.post(uri::VOLUMES, &body).await?;
-    Ok(Answer::new(read::volume(&made)?))
+    if let Some(made) = confirm::change(&Change::post(uri::VOLUMES, body), how, client).await? {
+        how.output.print(&Answer::new(read::volume(&made)?), one);
+    }
+    Ok(())
 }
 
 async fn resize(
     name: &Name,
     size: u64,
-    shrink: bool,
+    yes: bool,
+    how: How,
     client: &Client,
-) -> Result<Answer<api::Volume>, Problem> {
+) -> Result<(), Problem> {
     let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
     let array = names::running(&arrays, &name.array)?;
     let volume = names::volume(array, &name.volume)?;
     names::volume_size(array, size)?;
-    let body = json!({ "CapacityBytes": size, "Oem": { "Palisade": { "Shrink": shrink } } });
-    let resized = client.patch(&uri::volume(&volume.uuid), &body).await?;
-    Ok(Answer::new(read::volume(&resized)?))
+    let change = Change::patch(uri::volume(&volume.uuid), json!({ "CapacityBytes": size }));
+    let whole = format!("{}/{}", name.array, name.volume);
+    let word = Word { name: &whole, yes, is_named: false };
+    let resized = match size < volume.size_bytes {
+        true => confirm::destroy(&change, word, how, client).await?,
+        false => confirm::change(&change, how, client).await?,
+    };
+    if let Some(resized) = resized {
+        how.output.print(&Answer::new(read::volume(&resized)?), one);
+    }
+    Ok(())
 }
 
 fn one(volume: &api::Volume) -> String {

@@ -125,7 +125,7 @@ impl Change {
             Self::ResizeVolume { array, volume, request } => {
                 let known = view.array(array).map(|array| array.volumes.as_slice());
                 let mut volumes = known.unwrap_or_default().iter();
-                let now = volumes.find(|own| own.name == *volume).map(|own| own.size_bytes);
+                let now = volumes.find(|own| own.uuid == *volume).map(|own| own.size_bytes);
                 now.is_some_and(|now| request.size_bytes < now)
             }
             Self::Stop { .. }

@@ -28,7 +28,7 @@ fn drive(id: &str, path: &str) -> KnownDrive {
 }
 
 fn named(id: &str) -> NamedDrive {
-    NamedDrive { id: id.into(), path: format!("/dev/{id}"), serial: id.to_uppercase() }
+    NamedDrive { id: id.into(), path: format!("/dev/{id}"), serial: id.to_uppercase(), seen: None }
 }
 
 fn export(id: &str, nvme: Option<NvmeExport>) -> Export {
@@ -414,7 +414,7 @@ fn a_volume_changes_its_size_is_checked_and_deleted() {
 #[test]
 fn what_may_destroy_data_is_known() {
     let view = view();
-    let (array, volume) = ("aaaa-1".to_owned(), "db".to_owned());
+    let (array, volume) = ("aaaa-1".to_owned(), "volume-of-aaaa-1".to_owned());
     let now = view.array(&array).expect("it is there").volumes[0].size_bytes;
     let resize = |size_bytes| Change::ResizeVolume {
         array: array.clone(),

@@ -232,6 +232,36 @@ impl Base {
         "The header %1 has a value that can't be used.",
         "Correct the header.",
     );
+    pub const HEADER_MISSING: Self = base(
+        "HeaderMissing",
+        400,
+        "The header %1 is missing, or is there more than once.",
+        "Send the header once.",
+    );
+    pub const MALFORMED: Self = base(
+        "GeneralError",
+        400,
+        "The bytes are no request of HTTP/1.1.",
+        "Send a request line and headers as RFC 9112 has them.",
+    );
+    pub const HEADERS_TOO_LARGE: Self = base(
+        "GeneralError",
+        431,
+        "The request line and the headers are too large.",
+        "Send at most 16 KiB, and at most 100 headers.",
+    );
+    pub const OPERATION_TIMEOUT: Self = base(
+        "OperationTimeout",
+        408,
+        "The request did not come whole within its time.",
+        "Send the headers within 10 seconds, and the body within 30.",
+    );
+    pub const SERVICE_UNAVAILABLE: Self = base(
+        "ServiceTemporarilyUnavailable",
+        503,
+        "The daemon has no room for another client or answer now.",
+        "Try again in %1 seconds, or close other connections.",
+    );
     pub const INSUFFICIENT_PRIVILEGE: Self = base(
         "InsufficientPrivilege",
         403,
@@ -355,7 +385,7 @@ impl Message {
             id: format!("{BASE}{}", base.name),
             text: filled(base.text, args),
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
-            resolution: base.resolution.to_owned(),
+            resolution: filled(base.resolution, args),
             related: Vec::new(),
         }
     }
@@ -404,6 +434,8 @@ pub struct Refusal {
     pub status: u16,
     /// Why: one reason at least.
     pub messages: Vec<Message>,
+    /// After how many seconds the client may try again, where that is told.
+    pub retry_after: Option<u64>,
     /// What the body says beside: an object, if anything.
     pub beside: Option<Value>,
 }
@@ -411,7 +443,12 @@ pub struct Refusal {
 impl Refusal {
     /// For a reason that the `Base` registry has.
     pub fn base(base: &Base, args: &[&str]) -> Self {
-        Self { status: base.status, messages: vec![Message::base(base, args)], beside: None }
+        Self {
+            status: base.status,
+            messages: vec![Message::base(base, args)],
+            beside: None,
+            retry_after: None,
+        }
     }
 
     /// With the path of the property that it is about, such as `#/Links/Drives/0`.
@@ -460,7 +497,7 @@ impl Refusal {
     pub fn all(refusals: Vec<Self>) -> Option<Self> {
         let status = refusals.first()?.status;
         let messages = refusals.into_iter().flat_map(|one| one.messages).collect();
-        Some(Self { status, messages, beside: None })
+        Some(Self { status, messages, beside: None, retry_after: None })
     }
 
     /// There is nothing at this URI.
@@ -476,6 +513,28 @@ impl Refusal {
     /// The body is larger than the daemon takes.
     pub fn too_large() -> Self {
         Self::base(&Base::PAYLOAD_TOO_LARGE, &[])
+    }
+
+    /// What came is no request of HTTP.
+    pub fn malformed() -> Self {
+        Self::base(&Base::MALFORMED, &[])
+    }
+
+    /// The headers are larger than the daemon takes.
+    pub fn headers_too_large() -> Self {
+        Self::base(&Base::HEADERS_TOO_LARGE, &[])
+    }
+
+    /// The request did not come whole within its time.
+    pub fn too_slow() -> Self {
+        Self::base(&Base::OPERATION_TIMEOUT, &[])
+    }
+
+    /// There is no room now; there may be in so many seconds.
+    pub fn no_room(seconds: u64) -> Self {
+        let text = seconds.to_string();
+        let refusal = Self::base(&Base::SERVICE_UNAVAILABLE, &[&text]);
+        Self { retry_after: Some(seconds), ..refusal }
     }
 
     /// The daemon made a mistake.
@@ -507,7 +566,12 @@ impl From<&Error> for Refusal {
             resolution: error.hint.clone(),
             related: Vec::new(),
         };
-        Self { status: error.code.status(), messages: vec![message], beside: None }
+        Self {
+            status: error.code.status(),
+            messages: vec![message],
+            beside: None,
+            retry_after: None,
+        }
     }
 }
 

@@ -172,19 +172,18 @@ pub struct Conditions {
 
 impl Conditions {
     /// Reads the values of `If-Match` and `If-None-Match`; several headers of one name are joined
-    /// with commas.
+    /// with commas. An `If-Match` that can't be read names no ETag that there is.
     ///
     /// # Errors
     ///
-    /// 400 if one can't be read.
+    /// 400 if `If-None-Match` can't be read.
     pub fn read(if_match: Option<&str>, if_none_match: Option<&str>) -> Result<Self, Refusal> {
-        let read = |name: &str, value: Option<&str>| {
-            let wrong = || Refusal::base(&Base::HEADER_INVALID, &[name]);
-            value.map(|value| Listed::read(value).ok_or_else(wrong)).transpose()
-        };
+        let none = Listed::These(Vec::new());
+        let wrong = || Refusal::base(&Base::HEADER_INVALID, &["If-None-Match"]);
+        let unlike = if_none_match.map(|value| Listed::read(value).ok_or_else(wrong));
         Ok(Self {
-            matching: read("If-Match", if_match)?,
-            unlike: read("If-None-Match", if_none_match)?,
+            matching: if_match.map(|value| Listed::read(value).unwrap_or(none)),
+            unlike: unlike.transpose()?,
         })
     }
 

@@ -10,6 +10,8 @@ pub struct NamedDrive {
     pub path: String,
     /// Its serial number; empty where none was known.
     pub serial: String,
+    /// How it was seen when the change was agreed to; none where nobody was asked.
+    pub seen: Option<String>,
 }
 
 /// A request for a new array.

@@ -50,6 +50,7 @@ pub enum Resource {
     Odata,
     Metadata,
     OpenApi,
+    OpenApiYaml,
     CsdlFile,
     JsonSchemas,
     JsonSchema,
@@ -224,6 +225,7 @@ pub const ROUTES: &[Route] = &{
         row(under!(root "/odata"), R::Odata, "", OPEN),
         row(under!(root "/$metadata"), R::Metadata, "", OPEN),
         row(under!(root "/openapi.json"), R::OpenApi, "", OPEN),
+        row(under!(root "/openapi.yaml"), R::OpenApiYaml, "", OPEN),
         row(under!(root "/Schemas/{File}"), R::CsdlFile, "", OPEN),
         row(
             under!(root "/JsonSchemas"),

@@ -101,7 +101,7 @@ pub struct Server {
 impl From<&KnownDrive> for NamedDrive {
     fn from(known: &KnownDrive) -> Self {
         let (path, serial) = (known.drive.path.clone(), known.drive.serial.clone());
-        Self { id: known.id.clone(), path, serial }
+        Self { id: known.id.clone(), path, serial, seen: None }
     }
 }
 

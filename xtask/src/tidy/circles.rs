@@ -24,7 +24,18 @@ const ROWS: &Rows = &[
     (
         "control",
         &[
-            &["config", "lookup", "nameplate", "pattern", "reply", "stall", "stream"],
+            &[
+                "config",
+                "lookup",
+                "mute",
+                "nameplate",
+                "pattern",
+                "peer",
+                "reply",
+                "stall",
+                "stream",
+            ],
+            &["room"],
             &["address", "failure", "gpu", "http", "jobs", "memory", "next"],
             &["connection", "data", "nvme"],
             &["exports"],

@@ -105,7 +105,7 @@ const AT_START: &[&str] = &["ArrayNotStarted", "ArrayLacksDrives", "DrivesInUse"
 const ASKED: &str = r#"
 ResourceMissingAtURI GET /redfish/v1/None
 OperationNotAllowed PUT /redfish/v1
-PropertyUnknown POST {pools} {"Size":1}
+PropertyUnknown POST {pools} {"Name":"a","SupportedRAIDTypes":["RAID5"],{members},"Size":1}
 PropertyMissing POST {pools} {}
 PropertyDuplicate POST {pools} {"Name":"a","Name":"b"}
 MalformedJSON POST {pools} {"Name"

@@ -47,6 +47,16 @@ messages! { COMMAND:
         "%1",
         "to do it, repeat the command with --yes",
         "What destroys data is done only where it is said twice.";
+    NOT_TYPED: "NotTyped" Refused Command [Text("WORD")]
+        "nothing is done: what was typed is not %1",
+        "repeat the command, and type the name; or give --yes",
+        "A command that destroys data asks for the name of what it destroys, which nobody types by \
+         accident.";
+    PLAN_OUTDATED: "PlanOutdated" Refused Command []
+        "nothing is done: what this destroys is no longer what it was a moment ago",
+        "look at what it would destroy now, and repeat the command if you mean that",
+        "Between the question and its answer another command changed an array, a volume or a drive \
+         that this one is about.";
     TASK_PAUSED: "TaskPaused" Failed Command [Text("TASK"), Text("ARRAY"), Text("ID")]
         "the %1 of array %2 is paused",
         "resume it with: palisade task resume %3",

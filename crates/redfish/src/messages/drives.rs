@@ -35,6 +35,16 @@ messages! { DRIVES:
         "%1 is not known any more",
         "try again",
         "The drive was found at this path and went away while the request was carried out.";
+    ANOTHER_DRIVE: "AnotherDrive" Refused Daemon [Text("PATH")]
+        "another drive is at %1 now",
+        "see which it is with: palisade drive list; then name the one you mean",
+        "Paths such as /dev/nvme0n1 are given to drives in the order in which the kernel finds them. \
+         Between the request and the look at the path, the drive there has become another one.";
+    DRIVE_UNSURE: "DriveUnsure" Refused Daemon [Text("PATH")]
+        "the kernel does not say which drive is at %1",
+        "try again once its serial number is in /sys",
+        "A drive is told from others by what the kernel knows of it without asking it. As long as \
+         that is missing, it is not certain that the drive at this path is the one that was meant.";
     DRIVE_OF_ARRAY: "DriveOfArray" Refused Daemon [Text("PATH"), Number("SLOT"), Text("ARRAY")]
         "%1 is in use: slot %2 of array \"%3\"",
         "use another drive",

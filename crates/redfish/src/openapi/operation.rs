@@ -21,11 +21,13 @@ enum Kind {
     /// JSON that is no resource.
     Json,
     Xml,
+    Yaml,
 }
 
 fn kind(route: &Route) -> Kind {
     match route.schema {
         "" if matches!(route.resource, Resource::Metadata | Resource::CsdlFile) => Kind::Xml,
+        "" if route.resource == Resource::OpenApiYaml => Kind::Yaml,
         "" => Kind::Json,
         schema if schema.ends_with("Collection") => Kind::Collection,
         _ => Kind::Resource,
@@ -80,7 +82,7 @@ fn parameters(route: &Route, method: Method) -> Vec<Value> {
             &["Expand", "Select", "Filter", "Top", "Skip", "Only", "If-Match", "If-None-Match"]
         }
         (Method::Get, Kind::Resource) => &["Expand", "Select", "If-Match", "If-None-Match"],
-        (Method::Get, Kind::Json | Kind::Xml) => &[],
+        (Method::Get, _) => &[],
         _ => &["If-Match", "If-None-Match", "Palisade-Plan", "Palisade-Confirm"],
     };
     names.iter().map(|name| reference("parameters", name)).collect()
@@ -151,10 +153,11 @@ fn read(route: &Route, kind: Kind, is_head: bool) -> Value {
         Kind::Resource => json_content(reference("schemas", parts::schema_name(route))),
         Kind::Json => json_content(json!({"type": "object"})),
         Kind::Xml => json!({"application/xml": {"schema": {"type": "string"}}}),
+        Kind::Yaml => json!({"application/yaml": {"schema": {"type": "object"}}}),
     };
     let names: &[&str] = match kind {
         Kind::Collection | Kind::Resource => &["Allow", "ETag", "Link"],
-        Kind::Json | Kind::Xml => &["Allow"],
+        Kind::Json | Kind::Xml | Kind::Yaml => &["Allow"],
     };
     let mut response = json!({"description": "It.", "headers": headers(names)});
     if let Some(response) = response.as_object_mut().filter(|_| !is_head) {

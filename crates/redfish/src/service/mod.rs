@@ -75,7 +75,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
-        R::OpenApi => Some(openapi::document()),
+        R::OpenApi | R::OpenApiYaml => Some(openapi::document()),
         R::StorageActionInfo | R::PoolActionInfo | R::DriveActionInfo => actions::info(view, found),
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),

@@ -26,6 +26,8 @@ pub struct Place {
     /// What the next daemon's configuration says; long enough for the busiest machine unless a test
     /// has a drive that hangs.
     pub drive_deadline_ms: u64,
+    /// Further lines of the next daemon's configuration.
+    pub more: String,
     drive_bytes: u64,
     made: usize,
 }
@@ -45,7 +47,8 @@ impl Place {
         };
         let rng = Rng::of_this_run(what);
         let (drive_bytes, drive_deadline_ms) = (drive_mib * MIB, 10_000);
-        Self { dir: dir.expect("a directory"), rng, drive_deadline_ms, drive_bytes, made: 0 }
+        let more = String::new();
+        Self { dir: dir.expect("a directory"), rng, drive_deadline_ms, more, drive_bytes, made: 0 }
     }
 
     /// A file here.
@@ -268,10 +271,11 @@ drives = [{}]
 drive_deadline_ms = {}
 \
              drive_wait_ms = 0
-",
+{}",
             Value::from(socket.to_string_lossy()),
             Value::from(place.file("drive-*.img").to_string_lossy()),
             place.drive_deadline_ms,
+            place.more,
         );
         std::fs::write(&config, text).expect("written");
         let told = OpenOptions::new().append(true).create(true).open(&log).expect("a log");

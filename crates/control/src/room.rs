@@ -1,0 +1,188 @@
+//! Places for clients, and memory for what they are answered: nobody takes all of either.
+//!
+//! Invariants
+//! - No more than [`CONNECTIONS`] clients have a place, [`OF_ADDRESS`] of one address. The last
+//!   [`FOR_SOCKET`] places are for clients on the daemon's own socket: who comes from the network
+//!   can't keep the machine's administrator out.
+//! - Answers that clients have not taken yet hold [`ANSWER_BYTES`] at most, beside one answer of
+//!   [`SMALL`] a client.
+
+use crate::peer::Peer;
+use hyper::body::Bytes;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Connections at one time.
+pub const CONNECTIONS: usize = 256;
+
+/// How many of them are of one address.
+pub const OF_ADDRESS: usize = 64;
+
+/// How many of them are kept for the daemon's socket.
+pub const FOR_SOCKET: usize = 32;
+
+/// Bytes of answers that clients have not taken yet.
+pub const ANSWER_BYTES: usize = 32 << 20;
+
+/// An answer of so many bytes needs no room.
+pub const SMALL: usize = 64 << 10;
+
+/// What is taken.
+#[derive(Default)]
+struct Taken {
+    places: usize,
+    of_network: usize,
+    of: BTreeMap<IpAddr, usize>,
+    bytes: usize,
+}
+
+/// All places, and all memory for answers.
+#[derive(Default)]
+pub struct Room {
+    taken: Mutex<Taken>,
+}
+
+impl Room {
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A place for a client; none if there is none for it.
+    pub fn enter(self: &Arc<Self>, peer: &Peer) -> Option<Place> {
+        let mut taken = self.taken();
+        let address = peer.address();
+        if let Some(address) = address {
+            let own = taken.of.get(&address).copied().unwrap_or(0);
+            if own >= OF_ADDRESS || taken.of_network >= CONNECTIONS - FOR_SOCKET {
+                return None;
+            }
+        }
+        if taken.places >= CONNECTIONS {
+            return None;
+        }
+        taken.places += 1;
+        if let Some(address) = address {
+            taken.of_network += 1;
+            *taken.of.entry(address).or_default() += 1;
+        }
+        drop(taken);
+        Some(Place { room: self.clone(), address })
+    }
+
+    fn leave(&self, address: Option<IpAddr>) {
+        let mut taken = self.taken();
+        taken.places = taken.places.saturating_sub(1);
+        let Some(address) = address else { return };
+        taken.of_network = taken.of_network.saturating_sub(1);
+        match taken.of.get_mut(&address) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => drop(taken.of.remove(&address)),
+        }
+    }
+
+    /// Memory for an answer until its client has taken it; none if there is no room for it.
+    pub fn hold(self: &Arc<Self>, answer: Bytes) -> Option<Bytes> {
+        if answer.is_empty() {
+            return Some(answer);
+        }
+        let mut taken = self.taken();
+        let all = taken.bytes.saturating_add(answer.len());
+        if answer.len() > SMALL && all > ANSWER_BYTES {
+            return None;
+        }
+        taken.bytes = all;
+        drop(taken);
+        Some(Bytes::from_owner(Held { room: self.clone(), answer }))
+    }
+}
+
+/// A client's place, until it is dropped.
+pub struct Place {
+    room: Arc<Room>,
+    address: Option<IpAddr>,
+}
+
+impl Place {
+    /// Where it is.
+    pub fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.room.leave(self.address);
+    }
+}
+
+/// An answer, until it is dropped.
+struct Held {
+    room: Arc<Room>,
+    answer: Bytes,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.answer
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut taken = self.room.taken();
+        taken.bytes = taken.bytes.saturating_sub(self.answer.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOCKET: Peer = Peer::Socket { user: 0 };
+
+    fn network(number: u32) -> Peer {
+        Peer::Network { address: IpAddr::from(number.to_be_bytes()) }
+    }
+
+    #[test]
+    fn an_address_has_its_share() {
+        let room = Arc::new(Room::default());
+        let own: Vec<_> = (0..OF_ADDRESS).map(|_| room.enter(&network(1)).expect("room")).collect();
+        assert!(room.enter(&network(1)).is_none());
+        let other = room.enter(&network(2)).expect("room for another");
+        drop(own);
+        assert!(room.enter(&network(1)).is_some());
+        drop(other);
+        assert!(room.taken().of.is_empty());
+        let taken = room.taken();
+        assert_eq!((taken.places, taken.of_network), (0, 0));
+    }
+
+    #[test]
+    fn the_network_can_not_keep_the_socket_out() {
+        let room = Arc::new(Room::default());
+        let network: Vec<_> = (0..1000).map_while(|n| room.enter(&network(n / 8))).collect();
+        assert_eq!(network.len(), CONNECTIONS - FOR_SOCKET);
+        let socket: Vec<_> = (0..1000).map_while(|_| room.enter(&SOCKET)).collect();
+        assert_eq!(socket.len(), FOR_SOCKET);
+        drop(network);
+        assert!(room.enter(&SOCKET).is_some());
+    }
+
+    #[test]
+    fn an_answer_takes_room_until_it_is_gone() {
+        let room = Arc::new(Room::default());
+        let large = Bytes::from(vec![0; 10 << 20]);
+        let held: Vec<_> = (0..100).map_while(|_| room.hold(large.clone())).collect();
+        assert_eq!(held.len(), 3);
+        let small = room.hold(Bytes::from(vec![1; SMALL])).expect("small ones need no room");
+        assert_eq!((small.len(), small.first()), (SMALL, Some(&1)));
+        let part = held[0].slice(5..);
+        drop(held);
+        assert!(room.taken().bytes >= 10 << 20, "a part of it is still there");
+        drop((part, small));
+        assert_eq!(room.taken().bytes, 0);
+        assert!(room.hold(large).is_some());
+    }
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Validates the OpenAPI document that a daemon serves, and has schemathesis make requests of it: no
+answer may be the daemon's mistake, or other than the document says. Called by script/openapi.
+
+The daemon has an array of each kind, and asks for a plan's token before it destroys data: what the
+requests are about stays there.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import openapi_spec_validator
+import service
+
+SEED = 27
+# Requests that are made up for each operation, besides those at the edges of its schemas.
+EXAMPLES = 4
+# How long all requests may take, in seconds.
+SECONDS = 45
+# Checks that are off, and why.
+OFF = {
+    "positive_data_acceptance": "a body that is right may name what is not there, or can't be done",
+    "missing_required_header": "no header is required",
+    "ignored_auth": "the socket knows who asks without a login",
+    "object_level_authorization": "there is one caller",
+    "use_after_free": "requests are not made one after the other",
+    "ensure_resource_availability": "requests are not made one after the other",
+}
+
+
+def identifiers(address):
+    """What stands in URIs: something that is there, of each kind."""
+    storage = "/redfish/v1/Systems/local/Storage/palisade"
+    collections = {
+        "StoragePool": f"{storage}/StoragePools",
+        "Volume": f"{storage}/Volumes",
+        "Drive": "/redfish/v1/Chassis/local/Drives",
+        "Connection": "/redfish/v1/Fabrics/nvme/Connections",
+        "Endpoint": "/redfish/v1/Fabrics/nvme/Endpoints",
+        "Job": "/redfish/v1/JobService/Jobs",
+    }
+    found = {"Fabric": "nvme", "Action": "Scrub"}
+    for name, uri in collections.items():
+        members = json.loads(service.fetch(address, uri))["Members"]
+        if not members:
+            raise service.Failure(f"{uri} is empty")
+        found[name] = members[0]["@odata.id"].rsplit("/", 1)[1]
+    return found
+
+
+def configure(path, address):
+    """Writes what schemathesis is to do."""
+    lines = [
+        f"seed = {SEED}",
+        "workers = 4",
+        "continue-on-failure = true",
+        "request-timeout = 30",
+        "color = false",
+        'warnings = false',
+        "[generation]",
+        f"max-examples = {EXAMPLES}",
+        "no-shrink = true",
+        'database = "none"',
+        "[phases.stateful]",
+        "enabled = false",
+        "[parameters]",
+    ]
+    lines += [f'"path.{name}" = {json.dumps(value)}' for name, value in identifiers(address).items()]
+    for check in OFF:
+        lines += [f"[checks.{check}]", "enabled = false"]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def tried(address, folder, log):
+    """Makes the requests; how many there were, and whether all is well."""
+    config = folder / "schemathesis.toml"
+    configure(config, address)
+    tool = pathlib.Path(sys.executable).with_name("schemathesis")
+    command = [tool, "--config-file", config, "run", f"{address}/redfish/v1/openapi.json"]
+    command += ["--max-time", str(SECONDS)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=3 * SECONDS, cwd=folder,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+    log.write_text(done.stdout + done.stderr)
+    cases = re.search(r"(\d[\d,]*) generated", done.stdout)
+    if done.returncode not in (0, 1) or cases is None:
+        raise service.Failure(f"schemathesis ended with {done.returncode}: {done.stdout}{done.stderr}")
+    if done.returncode == 1:
+        print(done.stdout)
+    return cases[1], done.returncode == 0
+
+
+def main():
+    program, target = (pathlib.Path(word).resolve() for word in sys.argv[1:])
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(prefix="palisade-", dir=memory) as folder:
+        folder = pathlib.Path(folder)
+        drives = service.Drives(folder)
+        daemon = service.Daemon(program, folder)
+        try:
+            service.arrays(daemon, drives, folder)
+            address = f"http://127.0.0.1:{service.relay(daemon.socket)}"
+            document = json.loads(service.fetch(address, "/redfish/v1/openapi.json"))
+            openapi_spec_validator.validate(document)
+            count, well = tried(address, folder, target / "schemathesis.log")
+            status = daemon.stop()
+            if status != 0:
+                raise service.Failure(f"the daemon ended with status {status}")
+        except service.Failure as failure:
+            print((folder / "daemon.log").read_text())
+            print(failure)
+            return 1
+        finally:
+            daemon.kill()
+    for check, why in OFF.items():
+        print(f"{check} is off: {why}")
+    operations = sum(len(path) - ("parameters" in path) for path in document["paths"].values())
+    print(f"openapi: {operations} operations, {count} requests, {'all' if well else 'not all'} as told")
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
