@@ -33,7 +33,7 @@ class Daemon:
         self.socket = folder / "socket"
         config = folder / "palisade.toml"
         config.write_text(
-            f"socket = {json.dumps(str(self.socket))}\ncores = 1\n"
+            f"socket = {json.dumps(str(self.socket))}\ncores = 1\nconfirm = \"off\"\n"
             f"drives = [{json.dumps(str(folder / 'drive-*.img'))}]\n"
         )
         self.log = open(folder / "daemon.log", "wb")

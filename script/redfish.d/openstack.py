@@ -24,7 +24,7 @@ def reads(report, place, storage):
     told = place.daemon.ask("drive", "list")["drives"]
     found = storage.drives
     report.claim(len(found) == len(told), f"{len(told)} drives, found {len(found)}")
-    sizes = {drive["size_bytes"] for drive in told if drive["size_bytes"]}
+    sizes = {drive["bytes"] for drive in told if drive["bytes"]}
     report.claim(sizes == set(storage.drives_sizes_bytes), "the sizes of the drives")
     volumes = {volume.name for volume in storage.volumes.get_members()}
     arrays = place.daemon.ask("status")["arrays"]
