@@ -8,8 +8,10 @@
 //!   array ([`crate::holds`]), and a drive that is written after that look is refused.
 
 use crate::api::{self, Error, NamedDrive};
-use crate::caller::Caller;
+use crate::audit::Open;
+use crate::caller::{Caller, password_first};
 use crate::confirm::{Asked, LIFE};
+use crate::login;
 use crate::manager::Manager;
 use crate::plan::Planned;
 use crate::reply::Told;
@@ -37,6 +39,8 @@ enum Done {
     Made(String),
     /// A resource was changed.
     Changed(String),
+    /// A session was begun: its URI, what opens it, and its account if it has to change its password.
+    Begun(String, String, Option<String>),
     /// What is to be said.
     Says(Result<serde_json::Value, serde_json::Error>),
 }
@@ -44,6 +48,17 @@ enum Done {
 impl Done {
     fn says(what: &impl Serialize) -> Self {
         Self::Says(serde_json::to_value(what))
+    }
+}
+
+impl From<login::Done> for Done {
+    fn from(done: login::Done) -> Self {
+        match done {
+            login::Done::Quietly => Self::Quietly,
+            login::Done::Made(uri) => Self::Made(uri),
+            login::Done::Changed(uri) => Self::Changed(uri),
+            login::Done::Begun { uri, token, must_change } => Self::Begun(uri, token, must_change),
+        }
     }
 }
 
@@ -56,22 +71,37 @@ pub async fn carry_out(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Told, Refusal> {
-    let (plan_only, token) = (plans_only(headers)?, token(headers)?);
-    let conditions = conditions(headers)?;
-    unchanged(manager, &conditions, found)?;
-    let change = change::parse(&manager.view(), found, method, body)?;
+    let request = words(method, found);
+    let wanted = match wanted(manager, found, method, headers, body) {
+        Ok(wanted) => wanted,
+        Err(refusal) => {
+            login::turned_away(manager, caller, &request, &refusal).await;
+            return Err(refusal);
+        }
+    };
     let asked = Asked::new(caller, method, &found.uri(), body);
-    if plan_only {
-        let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
+    if wanted.plan_only {
+        let planned = manager.plan(&wanted.change).await;
+        let planned = planned.map_err(|error| refused(manager, error))?;
         let told = serde_json::to_value(with_token(manager, &planned, &asked));
         return told.map(Told::json).map_err(|_| Refusal::internal());
     }
     // Whoever asked may go meanwhile.
     let work = tokio::spawn({
-        let (manager, found) = (manager.clone(), found.clone());
+        let (manager, caller, found) = (manager.clone(), caller.clone(), found.clone());
         async move {
-            let of = (&conditions, &found);
-            confirm_and_act(&manager, change, of, &asked, token.as_deref()).await
+            let is_noted = wanted.change.is_noted();
+            let what = wanted.change.words(&manager.view());
+            let mut note = Note { caller: &caller, request: &request, what: &what, open: None };
+            let outcome = confirm_and_act(&manager, wanted, &found, &asked, &mut note).await;
+            match (note.open, &outcome) {
+                (Some(open), _) => open.end(outcome.as_ref().map(drop)),
+                (None, Err(refusal)) if is_noted => {
+                    manager.audit().refused(&caller, &request, &what, refusal).await;
+                }
+                (None, _) => {}
+            }
+            outcome
         }
     });
     let stopping = || Error::new(&say::STOPPING, &[]);
@@ -85,6 +115,14 @@ pub async fn carry_out(
         Done::Quietly => Told::nothing(),
         Done::Says(value) => Told::json(value.map_err(|_| Refusal::internal())?),
         Done::Changed(uri) => resource(&uri).map_or_else(Told::nothing, Told::json),
+        Done::Begun(uri, token, must_change) => {
+            let mut body = resource(&uri).unwrap_or_default();
+            if let Some(account) = must_change {
+                password_first(&account).annotate(&mut body);
+            }
+            let (status, location) = (StatusCode::CREATED, Some(uri));
+            Told { status, location, token: Some(token), ..Told::json(body) }
+        }
         Done::Made(uri) => {
             let mut told = resource(&uri).map_or_else(Told::nothing, Told::json);
             told.status = StatusCode::CREATED;
@@ -92,6 +130,52 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// What a request wants, and how.
+struct Wanted {
+    change: Change,
+    /// Only to be told what it would do.
+    plan_only: bool,
+    /// The token that confirms it.
+    token: Option<String>,
+    /// For which state of its resource.
+    conditions: Conditions,
+}
+
+/// What the audit log is told of a change.
+struct Note<'a> {
+    caller: &'a Caller,
+    request: &'a str,
+    what: &'a str,
+    /// Once it was begun.
+    open: Option<Open>,
+}
+
+/// A request in the words of the audit log.
+pub fn words(method: Method, found: &Match) -> String {
+    let method = match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
+        Method::Patch => "PATCH",
+        Method::Delete => "DELETE",
+    };
+    format!("{method} {}", found.uri())
+}
+
+/// Reads what a request wants.
+fn wanted(
+    manager: &Manager,
+    found: &Match,
+    method: Method,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Wanted, Refusal> {
+    let (plan_only, token) = (plans_only(headers)?, token(headers)?);
+    let conditions = conditions(headers)?;
+    unchanged(manager, &conditions, found)?;
+    let change = change::parse(&manager.view(), found, method, body)?;
+    Ok(Wanted { change, plan_only, token, conditions })
 }
 
 /// For which state of its resource a request holds.
@@ -150,10 +234,10 @@ fn with_token(manager: &Manager, planned: &Planned, asked: &Asked) -> told::Plan
 /// Carries a change out, if it destroys nothing or is confirmed.
 async fn confirm_and_act(
     manager: &Arc<Manager>,
-    mut change: Change,
-    (conditions, found): (&Conditions, &Match),
+    Wanted { mut change, token, conditions, .. }: Wanted,
+    found: &Match,
     asked: &Asked,
-    token: Option<&str>,
+    note: &mut Note<'_>,
 ) -> Result<Done, Refusal> {
     let required = manager.confirm.is_required();
     // Who sends a token means what was planned, though it may destroy nothing by now.
@@ -167,7 +251,7 @@ async fn confirm_and_act(
     };
     let subject = found.subject();
     let _subject = manager.holds.take(&subject, !conditions.is_empty()).await;
-    unchanged(manager, conditions, found)?;
+    unchanged(manager, &conditions, found)?;
     let mut confirmed = !required;
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
@@ -175,6 +259,7 @@ async fn confirm_and_act(
             return Err(refused(manager, error));
         }
         if planned.destroys() || is_planned {
+            let token = token.as_deref();
             let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
             confirmed = true;
@@ -184,7 +269,16 @@ async fn confirm_and_act(
     if let Change::ResizeVolume { request, .. } = &mut change {
         request.shrink = confirmed;
     }
-    act(manager, change).await.map_err(|error| refused(manager, error))
+    if change.is_noted() {
+        let open = manager.audit().begin(note.caller, note.request, note.what).await;
+        note.open = Some(open);
+    }
+    match change {
+        Change::Access(change) => {
+            login::change(manager, note.caller, note.request, change).await.map(Done::from)
+        }
+        change => act(manager, change).await.map_err(|error| refused(manager, error)),
+    }
 }
 
 /// What is done is what was planned: drives that are no longer as they were seen are refused, and
@@ -257,12 +351,27 @@ async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
             let api::Wiped { held, .. } = manager.wipe(&request).await?;
             Ok(Done::says(&told::Wiped { held }))
         }
+        Change::VerifyLog => verify_log(manager).await,
+        Change::Access(_) => Err(Error::new(&say::FAILED, &[&"it is no change of arrays"])),
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
         }
     }
+}
+
+/// Follows the audit log's chain, on a thread of its own.
+async fn verify_log(manager: &Manager) -> Result<Done, Error> {
+    let audit = manager.audit().clone();
+    let found = tokio::task::spawn_blocking(move || audit.verify()).await;
+    let failed = |why: String| {
+        let text = format!("the audit log can't be read: {why}");
+        Error::failed(text, "check the file system of the state directory")
+    };
+    let found = found.map_err(|error| failed(error.to_string()))?;
+    let found = found.map_err(|error| failed(error.to_string()))?;
+    Ok(Done::says(&told::Verified::from(found)))
 }
 
 /// Creates an array and a volume in it: both, or neither.

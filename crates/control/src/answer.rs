@@ -7,8 +7,9 @@
 
 use crate::act;
 use crate::api::View;
-use crate::caller::Caller;
+use crate::caller::{self, Caller};
 use crate::http::{Asked, NoBody};
+use crate::login;
 use crate::manager::Manager;
 use crate::peer::Peer;
 use crate::reply::{self, Body, Told};
@@ -18,7 +19,7 @@ use hyper::{Response, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::etag;
 use redfish::query::Query;
-use redfish::routes::{self, Match, Method, Resource, Route};
+use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{openapi, schema, service};
 use std::sync::Arc;
 
@@ -50,14 +51,7 @@ async fn told(
         Ok(body) => body,
         Err(why) => return Err(no_body(*why)),
     };
-    let path = asked.uri().path();
-    let found = found.ok_or_else(|| Refusal::not_found(path))?;
-    let method = method(asked.method()).filter(|method| found.route.privilege(*method).is_some());
-    let method = method.ok_or_else(Refusal::not_allowed)?;
-    let may_not = || Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]);
-    let caller = asked.extensions().get::<Peer>().and_then(Caller::of).ok_or_else(may_not)?;
-    let privilege = found.route.privilege(method).filter(|privilege| caller.role.may(*privilege));
-    privilege.ok_or_else(may_not)?;
+    let (caller, found, method) = allowed(manager, asked, found).await?;
     let wanted = asked.headers().get(&reply::ODATA_VERSION);
     if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
@@ -65,8 +59,12 @@ async fn told(
     let query = asked.uri().query().unwrap_or_default();
     match method {
         Method::Get => {
+            if matches!(found.route.resource, Resource::AuditEntries | Resource::AuditEntry) {
+                // Lines come between two views.
+                manager.refresh();
+            }
             let conditions = act::conditions(asked.headers())?;
-            let told = read(&manager.view(), &found, query, path)?;
+            let told = read(&manager.view(), &caller, &found, query)?;
             match conditions.is_unchanged(told.etag.as_deref())? {
                 true => Ok(told.known()),
                 false => Ok(told),
@@ -79,6 +77,42 @@ async fn told(
             check_type(asked.headers(), body)?;
             act::carry_out(manager, &caller, &found, method, asked.headers(), body).await
         }
+    }
+}
+
+/// Who asks for what, if they may.
+async fn allowed(
+    manager: &Manager,
+    asked: &Asked,
+    found: Option<Match>,
+) -> Result<(Caller, Match, Method), Refusal> {
+    let path = asked.uri().path();
+    let peer = asked.extensions().get::<Peer>().ok_or_else(Refusal::internal)?;
+    let method = method(asked.method());
+    let privilege = found.as_ref().zip(method).and_then(|(found, own)| found.route.privilege(own));
+    let request = format!("{} {path}", asked.method());
+    let caller = match privilege {
+        Some(Privilege::Nobody) => Caller::of(peer, &manager.local()),
+        _ => login::caller(manager, peer, asked.headers(), (&request, path)).await?,
+    };
+    let outcome = match (&found, method) {
+        // Who is nobody learns nothing of what there is.
+        (None, _) if caller.is_nobody() => Err(caller::nobody(path)),
+        (None, _) => return Err(Refusal::not_found(path)),
+        (Some(_), None) => return Err(Refusal::not_allowed()),
+        (Some(found), Some(method)) => caller.check(&manager.view(), found, method),
+    };
+    match (outcome, found, method) {
+        (Ok(()), Some(found), Some(method)) => Ok((caller, found, method)),
+        (Err(refusal), ..) => {
+            if refusal.status == StatusCode::UNAUTHORIZED {
+                login::turned_away(manager, &caller, &request, &refusal).await;
+            } else if privilege.is_some() {
+                manager.audit().refused(&caller, &request, "", &refusal).await;
+            }
+            Err(refusal)
+        }
+        (Ok(()), ..) => Err(Refusal::internal()),
     }
 }
 
@@ -116,10 +150,10 @@ fn no_body(why: NoBody) -> Refusal {
     }
 }
 
-/// What a GET is answered.
-fn read(view: &View, found: &Match, query: &str, path: &str) -> Result<Told, Refusal> {
+/// What a GET is answered. What a query puts into it is there for who may have it.
+fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told, Refusal> {
     let query = Query::parse(query)?;
-    let missing = || Refusal::not_found(path);
+    let missing = || Refusal::not_found(&found.uri());
     let body = match found.route.resource {
         Resource::Metadata => Body::Xml(schema::metadata()),
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
@@ -127,7 +161,11 @@ fn read(view: &View, found: &Match, query: &str, path: &str) -> Result<Told, Ref
         Resource::OpenApiYaml => Body::Yaml(openapi::document().to_string()),
         _ => {
             let resource = service::render(view, found).ok_or_else(missing)?;
-            let other = |uri: &str| service::render(view, &routes::find(uri)?);
+            let other = |uri: &str| {
+                let found = routes::find(uri)?;
+                caller.check(view, &found, Method::Get).ok()?;
+                service::render(view, &found)
+            };
             Body::Json(query.apply(resource, &other)?)
         }
     };
@@ -136,7 +174,7 @@ fn read(view: &View, found: &Match, query: &str, path: &str) -> Result<Told, Ref
         Body::Json(resource) if query.is_empty() => etag::read(resource).map(str::to_owned),
         _ => None,
     };
-    Ok(Told { status: StatusCode::OK, location: None, etag, body })
+    Ok(Told { status: StatusCode::OK, etag, body, ..Told::nothing() })
 }
 
 /// Where the schema of a route's resources is described; none if it has none.

@@ -1,61 +1,137 @@
-//! Who asks: an account of the daemon, or a process of this machine, and what they may do.
+//! Who asks: an account of the daemon, a process of this machine, or nobody that is known; and what
+//! they may do.
 //!
-//! Invariant: who asks is known before anything of the request is looked at but its headers.
+//! Invariants
+//! - Who asks is known before anything of the request is looked at but its headers.
+//! - What a row of the table of routes says is asked here only ([`Caller::check`]), for requests and
+//!   for what a query puts into an answer.
 
-use crate::peer::Peer;
-use redfish::routes::Privilege;
+use crate::api::View;
+use crate::local::Local;
+use crate::peer::{Origin, Peer};
+use redfish::access::{Account, Session};
+use redfish::error::{Base, Refusal};
+use redfish::routes::{Match, Method, Privilege, Resource};
+use redfish::service::uri;
 
-/// What somebody may do (DSP0266, "Roles").
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Role {
-    /// Read.
-    ReadOnly,
-    /// Also change arrays, volumes and exports.
-    Operator,
-    /// Everything.
-    Administrator,
-}
-
-impl Role {
-    /// Whether this role has a privilege.
-    pub const fn may(self, privilege: Privilege) -> bool {
-        match privilege {
-            Privilege::Nobody | Privilege::Login | Privilege::ConfigureSelf => true,
-            Privilege::ConfigureComponents => {
-                matches!(self, Self::Operator | Self::Administrator)
-            }
-            Privilege::ConfigureManager | Privilege::ConfigureUsers => {
-                matches!(self, Self::Administrator)
-            }
-        }
-    }
-}
+pub use redfish::access::Role;
 
 /// Somebody who asks.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Caller {
-    /// The account's name; on the socket that of the user.
+    /// The account's name; on the socket, without an account, that of the user. Empty for somebody
+    /// who is not known.
     pub name: String,
-    /// What they may do.
-    pub role: Role,
+    /// What they may do; none: what everybody may.
+    pub role: Option<Role>,
     /// From where they ask: `socket`, or an address.
     pub from: String,
+    /// As whom they count.
+    pub origin: Origin,
+    /// The account that they logged in with.
+    pub account: Option<String>,
+    /// The session that they use.
+    pub session: Option<String>,
+    /// Whether the account has to change its password before it can do anything else.
+    pub must_change: bool,
 }
 
 impl Caller {
-    /// Somebody on the daemon's socket: who may open it may do everything. Nobody else is known.
-    pub fn of(peer: &Peer) -> Option<Self> {
-        match peer {
-            Peer::Socket { user } => Some(Self {
-                name: format!("uid:{user}"),
-                role: Role::Administrator,
-                from: "socket".to_owned(),
-            }),
-            Peer::Network { .. } => None,
+    /// Somebody who did not log in: on the socket, whoever the kernel says it is.
+    pub fn of(peer: &Peer, local: &Local) -> Self {
+        let (name, role) = local.who(peer).unwrap_or_default();
+        Self { name, role, from: from(peer), origin: peer.origin(), ..Self::default() }
+    }
+
+    /// Somebody who logged in.
+    pub fn logged_in(peer: &Peer, account: &Account, session: Option<&Session>) -> Self {
+        Self {
+            name: account.name.clone(),
+            role: Some(account.role),
+            from: from(peer),
+            origin: peer.origin(),
+            account: Some(account.name.clone()),
+            session: session.map(|session| session.id.clone()),
+            must_change: account.must_change,
+        }
+    }
+
+    /// Whether nothing is known of them: they could be asked who they are.
+    pub const fn is_nobody(&self) -> bool {
+        self.role.is_none() && matches!(self.origin, Origin::Network(_))
+    }
+
+    /// Whether they have a privilege.
+    pub fn may(&self, privilege: Privilege) -> bool {
+        privilege == Privilege::Nobody || self.role.is_some_and(|role| role.may(privilege))
+    }
+
+    /// Whether they may do this.
+    ///
+    /// # Errors
+    /// They may not, or the resource has no such method.
+    pub fn check(&self, view: &View, found: &Match, method: Method) -> Result<(), Refusal> {
+        let Some(privilege) = found.route.privilege(method) else {
+            return Err(if self.is_nobody() {
+                nobody(&found.uri())
+            } else {
+                Refusal::not_allowed()
+            });
+        };
+        if privilege == Privilege::Nobody {
+            return Ok(());
+        }
+        let is_own = self.owns(view, found);
+        if let Some(account) = self.account.as_deref().filter(|_| self.must_change) {
+            // What it asks of its own account may still be more than the password.
+            let is_session = found.route.resource == Resource::Session;
+            return match (is_own, method) {
+                (true, Method::Get | Method::Patch) => Ok(()),
+                (true, Method::Delete) if is_session => Ok(()),
+                _ => Err(password_first(account)),
+            };
+        }
+        let is_another = privilege == Privilege::ConfigureSelf && !is_own;
+        let needed = if is_another { Privilege::ConfigureUsers } else { privilege };
+        if self.may(needed) {
+            return Ok(());
+        }
+        match self.is_nobody() {
+            true => Err(nobody(&found.uri())),
+            false => Err(Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[])),
+        }
+    }
+
+    /// Whether this is the account or a session of who asks.
+    fn owns(&self, view: &View, found: &Match) -> bool {
+        let Some(account) = self.account.as_deref() else { return false };
+        match found.route.resource {
+            Resource::Account => found.id(0) == account,
+            Resource::Session => {
+                view.access.session(found.id(0)).is_some_and(|own| own.account == account)
+            }
+            _ => false,
         }
     }
 }
 
+/// From where the daemon's socket is asked.
+const SOCKET: &str = "socket";
+
+/// From where somebody asks.
+fn from(peer: &Peer) -> String {
+    peer.address().map_or_else(|| SOCKET.to_owned(), |address| address.to_string())
+}
+
+/// Who is nobody has to log in first.
+pub fn nobody(uri: &str) -> Refusal {
+    Refusal::base(&Base::UNAUTHORIZED, &[uri, "nobody is logged in"])
+}
+
+/// An account that has to change its password can do nothing else.
+pub fn password_first(account: &str) -> Refusal {
+    Refusal::base(&Base::PASSWORD_CHANGE_REQUIRED, &[&uri::account(account)])
+}
 #[cfg(test)]
 #[path = "roles_tests.rs"]
 mod tests;

@@ -72,7 +72,7 @@ impl Manager {
     /// What the configuration names now, looked up aside; `None` if that takes too long, or an
     /// earlier time is not over.
     async fn configured(&self) -> Option<Vec<Found>> {
-        let patterns = self.patterns.clone();
+        let patterns = self.patterns();
         let found = self.aside(move || configured(&patterns)).await?;
         *self.named_paths() = found.iter().map(|found| found.canonical.clone()).collect();
         Some(found)

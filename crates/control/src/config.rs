@@ -1,11 +1,12 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `drive_wait_ms`, `parity`, `parity_check` and `confirm`.
+//! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `state` and the table `access`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
 
+use crate::{pattern, state};
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::{Path, PathBuf};
 
 use parity_gpu::Limits;
@@ -50,6 +51,30 @@ pub struct Config {
     /// One job of so many that a GPU did is done by the CPU too and compared; 0: none.
     #[serde(default = "usual_check")]
     pub parity_check: u32,
+    /// The state directory ([`crate::state`]).
+    pub state: Option<PathBuf>,
+    /// Who may do what on the socket.
+    pub access: Option<Access>,
+}
+
+/// Users (`name` or number) and groups (`@name`, `@number`) of this machine, by what they may do on
+/// the socket.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Access {
+    /// Everything.
+    pub administrators: Vec<String>,
+    /// Also change arrays, volumes and exports.
+    pub operators: Vec<String>,
+    /// Read.
+    pub read_only: Vec<String>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        let administrators = vec!["root".to_owned(), "@palisade".to_owned()];
+        Self { administrators, operators: Vec::new(), read_only: Vec::new() }
+    }
 }
 
 const fn on() -> bool {
@@ -104,34 +129,123 @@ impl Config {
         Self::parse(&text).map_err(|problem| ConfigError::Parse(path.to_owned(), problem))
     }
 
+    /// Where the daemon listens.
+    pub fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(|| crate::api::DEFAULT_SOCKET.into())
+    }
+
     /// Reads a file's text; the error is one line for people.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let config: Self = toml::from_str(text).map_err(|error| one_line(text, &error))?;
-        if !(1..=CORES_MAX).contains(&config.cores) {
-            return Err(format!("cores must be 1 to {CORES_MAX}, not {}", config.cores));
+        let config: Self = toml::from_str(text).map_err(|e| mistake(text, &e).to_string())?;
+        match config.out_of_range().into_iter().next() {
+            None => Ok(config),
+            Some((_, problem)) => Err(problem),
         }
-        let (least, most) = DEADLINES_MS;
-        if !(least..=most).contains(&config.drive_deadline_ms) {
-            let given = config.drive_deadline_ms;
-            return Err(format!("drive_deadline_ms must be {least} to {most}, not {given}"));
+    }
+
+    /// What the file says that will not do what it seems to on this machine, as it is now. Looks at
+    /// the file system.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for pattern in &self.drives {
+            if !pattern::expand(pattern).iter().any(|path| path.exists()) {
+                found.push(format!("drives: nothing is at {pattern}"));
+            }
         }
-        if config.drive_wait_ms > WAIT_MS_MAX {
-            let given = config.drive_wait_ms;
-            return Err(format!("drive_wait_ms must be at most {WAIT_MS_MAX}, not {given}"));
+        if let Some(dir) = &self.state {
+            found.extend(state::problem(dir).map(|problem| format!("state: {problem}")));
         }
-        Ok(config)
+        found
+    }
+
+    /// The keys whose values are out of range, and why.
+    fn out_of_range(&self) -> Vec<(&'static str, String)> {
+        let mut found = Vec::new();
+        if !(1..=CORES_MAX).contains(&self.cores) {
+            found.push(("cores", format!("cores must be 1 to {CORES_MAX}, not {}", self.cores)));
+        }
+        let ((least, most), given) = (DEADLINES_MS, self.drive_deadline_ms);
+        if !(least..=most).contains(&given) {
+            let text = format!("drive_deadline_ms must be {least} to {most}, not {given}");
+            found.push(("drive_deadline_ms", text));
+        }
+        let given = self.drive_wait_ms;
+        if given > WAIT_MS_MAX {
+            let text = format!("drive_wait_ms must be at most {WAIT_MS_MAX}, not {given}");
+            found.push(("drive_wait_ms", text));
+        }
+        found
     }
 }
 
-fn one_line(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().replace('\n', ", ");
-    match error.span() {
-        Some(span) => {
-            let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
-            format!("line {line}: {message}")
+/// Something that is wrong in a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Mistake {
+    /// In which line, from 1; none where that is not known.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl core::fmt::Display for Mistake {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.what),
+            None => f.write_str(&self.what),
         }
-        None => message,
     }
+}
+
+/// All mistakes of a file's text. Of its syntax there is one: the rest can't be read behind it.
+pub fn mistakes(text: &str) -> Vec<Mistake> {
+    let (mut found, mut rest) = (Vec::new(), text.to_owned());
+    loop {
+        let error = match toml::from_str::<Config>(&rest) {
+            Err(error) => error,
+            Ok(config) => {
+                let line = |key| key_at(text, key).map(|at| line_of(text, at));
+                let wrong = config.out_of_range().into_iter();
+                found.extend(wrong.map(|(key, what)| Mistake { line: line(key), what }));
+                found.sort_by_key(|mistake| mistake.line);
+                return found;
+            }
+        };
+        found.push(mistake(&rest, &error));
+        // Without the key that is wrong the others can be read.
+        match error.span().and_then(|span| without_key(&rest, span.start)) {
+            Some(less) => rest = less,
+            None => return found,
+        }
+    }
+}
+
+/// The text with spaces in the place of the key of the outermost table that `at` is in, and its
+/// value; none if it is in none.
+fn without_key(text: &str, at: usize) -> Option<String> {
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let own = table.get_ref().iter().find_map(|(key, value)| {
+        let own = key.span().start..value.span().end.max(key.span().end);
+        own.contains(&at).then_some(own)
+    })?;
+    let (before, rest) = (text.get(..own.start)?, text.get(own.end..)?);
+    let blank = text.get(own)?.chars().map(|c| if c == '\n' { '\n' } else { ' ' });
+    Some(format!("{before}{}{rest}", blank.collect::<String>()))
+}
+
+/// Where a key of the outermost table is.
+fn key_at(text: &str, key: &str) -> Option<usize> {
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let found = table.get_ref().keys().find(|own| own.get_ref() == key)?;
+    Some(found.span().start)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn mistake(text: &str, error: &toml::de::Error) -> Mistake {
+    let what = error.message().replace('\n', ", ");
+    Mistake { line: error.span().map(|span| line_of(text, span.start)), what }
 }
 
 #[cfg(test)]
@@ -142,12 +256,17 @@ mod tests {
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
                     drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
-                    parity_check = 16\nconfirm = \"off\"\n";
+                    parity_check = 16\nconfirm = \"off\"\nstate = \"/s\"\n[access]\n\
+                    operators = [\"@wheel\"]\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
         assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
         assert_eq!(config.drive_wait_ms, 0);
         assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
+        assert_eq!(config.state, Some("/s".into()));
+        let access = config.access.expect("is there");
+        assert_eq!(access.operators, ["@wheel"]);
+        assert_eq!(access.administrators, ["root", "@palisade"]);
         assert!(!config.confirm);
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
@@ -162,7 +281,9 @@ mod tests {
             drive_wait_ms: 30_000,
             parity: Placement::Auto,
             parity_check: 1024,
+            state: None,
             confirm: true,
+            access: None,
         };
         assert_eq!(Config::parse(""), Ok(config));
     }
@@ -172,6 +293,8 @@ mod tests {
         let problem = Config::parse("cores = 1\ndrivs = []\n").expect_err("unknown key");
         assert!(problem.contains("line 2") && problem.contains("drivs"), "{problem}");
         assert!(!problem.contains('\n'), "{problem}");
+        let problem = Config::parse("[access]\nadmins = []").expect_err("unknown key");
+        assert!(problem.contains("admins"), "{problem}");
         let problem = Config::parse("cores = \"two\"").expect_err("wrong kind");
         assert!(problem.contains("line 1"), "{problem}");
         let problem = Config::parse("drive_deadline_ms = 1").expect_err("too short");
@@ -183,5 +306,20 @@ mod tests {
         let problem = Config::parse("confirm = \"no\"").expect_err("no such word");
         assert!(problem.contains("on or off, not no"), "{problem}");
         assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));
+    }
+
+    #[test]
+    fn all_mistakes_of_a_file_are_named_with_their_lines() {
+        let text = "# mine\ncores = 65\ndrivs = [\n  \"/dev/a\",\n]\nparity = \"fpga\"\n\
+                    socket = 1\ndrive_wait_ms = 600001\n";
+        let found = mistakes(text);
+        let lines: Vec<_> = found.iter().map(|mistake| mistake.line).collect();
+        assert_eq!(lines, [2, 3, 6, 7, 8].map(Some), "{found:?}");
+        assert!(found[1].what.contains("drivs") && found[0].what.contains("1 to 64"), "{found:?}");
+        assert_eq!(mistakes("cores = 2\n"), []);
+        assert_eq!(mistakes("cores = 2\n[drives\n").len(), 1);
+        assert_eq!(mistakes("cores = 1\ncores = 2\n")[0].line, Some(2));
+        // A table that nobody knows, and what is in one.
+        assert_eq!(mistakes("cores = 65\n[cpu]\nfast = 1\n").len(), 2);
     }
 }

@@ -187,7 +187,8 @@ mod tests {
     use crate::caller::Role;
 
     fn caller(name: &str, from: &str) -> Caller {
-        Caller { name: name.into(), role: Role::Administrator, from: from.into() }
+        let role = Some(Role::Administrator);
+        Caller { name: name.into(), role, from: from.into(), ..Caller::default() }
     }
 
     fn asked(name: &str, body: &str) -> Asked {

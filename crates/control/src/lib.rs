@@ -7,8 +7,11 @@
 //!   changes an array.
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
+//! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
+//!   daemon takes from its configuration.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
+//! - `caller`, `peer` and `local`: who asks. `accounts`: who may log in. `login`: who does.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant.
@@ -20,10 +23,13 @@
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
 //! it runs on one thread of its own and never on a data core, but for these.
 
+mod accounts;
 mod act;
 mod address;
 mod answer;
+pub mod audit;
 mod caller;
+mod chance;
 mod changes;
 mod claims;
 pub mod config;
@@ -38,6 +44,8 @@ mod holds;
 mod http;
 mod inventory;
 mod jobs;
+mod local;
+mod login;
 mod look;
 mod lookup;
 mod manager;
@@ -52,6 +60,7 @@ mod peer;
 mod plan;
 mod planning;
 pub mod probe;
+mod reload;
 mod renewal;
 mod reply;
 mod room;
@@ -60,6 +69,7 @@ pub mod server;
 mod snapshot;
 mod stall;
 mod starting;
+pub mod state;
 pub mod stream;
 mod usage;
 

@@ -7,7 +7,9 @@
 //! - A name that two arrays have, running or found, names neither where one could be lost by it.
 //! - What a running array's drives held before it took them is no array any more.
 
+use crate::accounts::Accounts;
 use crate::api::{self, Error};
+use crate::audit::Audit;
 use crate::claims::{Taken, paths_of};
 use crate::confirm::Confirm;
 use crate::convert;
@@ -17,10 +19,12 @@ use crate::failure;
 use crate::gpu::Parity;
 use crate::holds::Holds;
 use crate::inventory::{Inventory, Known};
+use crate::local::Local;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::Looked;
 use crate::snapshot::Snapshot;
+use crate::state::State;
 use drives::SharedDrive;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
@@ -61,7 +65,12 @@ pub struct Manager {
     pub(crate) looking: tokio::sync::Mutex<()>,
     /// Held by who looks at all drives.
     pub(crate) scanning: tokio::sync::Mutex<()>,
-    pub(crate) patterns: Vec<String>,
+    patterns: Mutex<Vec<String>>,
+    pub(crate) audit: Audit,
+    state: Option<Arc<State>>,
+    accounts: Arc<Accounts>,
+    /// Who may do what on the socket.
+    local: Mutex<Arc<Local>>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
@@ -98,7 +107,11 @@ impl Manager {
             inventory: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             scanning: tokio::sync::Mutex::default(),
-            patterns,
+            patterns: Mutex::new(patterns),
+            audit: Audit::in_memory(None),
+            state: None,
+            accounts: Arc::new(Accounts::open(None)),
+            local: Mutex::new(Arc::new(Local::read(None))),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
@@ -106,6 +119,48 @@ impl Manager {
             holds: Holds::default(),
             ending: watch::Sender::new(false),
         }
+    }
+
+    /// Keeps what is not on the drives in a state directory, if there is one, and its log.
+    #[must_use]
+    pub fn keeping(self, state: Option<Arc<State>>, audit: Audit) -> Self {
+        let accounts = Arc::new(Accounts::open(state.clone()));
+        Self { state, audit, accounts, ..self }
+    }
+
+    /// Accounts and sessions.
+    pub const fn accounts(&self) -> &Arc<Accounts> {
+        &self.accounts
+    }
+
+    /// Who may do what on the socket.
+    pub fn local(&self) -> Arc<Local> {
+        self.local.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Others may do something on the socket from now on.
+    pub fn set_local(&self, local: Local) {
+        *self.local.lock().unwrap_or_else(|e| e.into_inner()) = Arc::new(local);
+    }
+
+    /// The state directory, if there is one.
+    pub fn state(&self) -> Option<&Arc<State>> {
+        self.state.as_ref()
+    }
+
+    /// The audit log.
+    pub const fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Where drives may be.
+    pub(crate) fn patterns(&self) -> Vec<String> {
+        self.patterns.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Drives may be elsewhere from now on; those that are in use stay so.
+    pub(crate) fn look_at(&self, patterns: Vec<String>) {
+        *self.patterns.lock().unwrap_or_else(|e| e.into_inner()) = patterns;
     }
 
     pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {
@@ -171,6 +226,10 @@ impl Manager {
         let mut status = api::Status {
             ready,
             arrays: self.arrays_of(running),
+            state: api::Kept {
+                directory: self.state().map(|state| state.dir().display().to_string()),
+                problem: self.audit.problem(),
+            },
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
@@ -513,8 +572,7 @@ fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
         ready: false,
         parity: parity.status(),
         memory,
-        arrays: Vec::new(),
-        next: Vec::new(),
+        ..api::Status::default()
     }
 }
 

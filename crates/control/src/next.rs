@@ -44,7 +44,22 @@ pub fn next(status: &api::Status, idle: &Idle) -> Vec<Next> {
         )
     }));
     all.extend(gpu(status));
+    all.extend(status.state.problem.as_ref().map(|problem| kept(&status.state, problem)));
     all
+}
+
+/// What is kept beside the drives can't be, or not wholly.
+fn kept(state: &api::Kept, problem: &str) -> Next {
+    match &state.directory {
+        Some(dir) => line(
+            format!("the audit log can't be written: {problem}"),
+            format!("make room in {dir}, or repair its file system; the log then goes on"),
+        ),
+        None => line(
+            format!("there is no state directory, and the audit log is kept in memory: {problem}"),
+            "set that right, then restart the daemon".to_owned(),
+        ),
+    }
 }
 
 fn line(what: String, action: String) -> Next {
@@ -253,14 +268,10 @@ mod tests {
             "problem": null, "gpu_jobs": 0, "gpu_bytes": 0, "gpu_undone": 0, "gpu_checked": 0,
             "gpu_shared_bytes": 0, "gpu_kept_bytes": 0});
         api::Status {
-            version: String::new(),
-            pid: 1,
-            cores: 1,
             ready: true,
             parity: serde_json::from_value(parity).expect("parity"),
-            memory: api::Memory::default(),
             arrays: vec![array],
-            next: Vec::new(),
+            ..api::Status::default()
         }
     }
 
@@ -268,6 +279,18 @@ mod tests {
         let all = next(&status(change), &Idle::default());
         assert_eq!(all.len(), 1, "{all:?}");
         (all[0].what.clone(), all[0].action.clone())
+    }
+
+    #[test]
+    fn an_audit_log_that_can_not_be_written_is_told() {
+        let mut status = status(|_| {});
+        status.state.problem = Some("no space".into());
+        let without = next(&status, &Idle::default());
+        assert!(without[0].what.contains("no state directory") && without.len() == 1);
+        status.state.directory = Some("/var/lib/palisade".into());
+        let all = next(&status, &Idle::default());
+        assert!(all[0].what.ends_with("can't be written: no space") && all.len() == 1);
+        assert!(all[0].action.contains("/var/lib/palisade"));
     }
 
     fn lacks(array: &mut Array, state: SlotState) {

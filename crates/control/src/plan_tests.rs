@@ -110,31 +110,10 @@ fn view(state: ArrayState) -> View {
         ended: None,
     };
     View {
-        server: api::Server::default(),
-        status: api::Status {
-            version: String::new(),
-            pid: 1,
-            cores: 1,
-            ready: true,
-            parity: api::Parity {
-                placement: String::new(),
-                kernel: String::new(),
-                gpu: None,
-                problem: None,
-                gpu_suspect: false,
-                gpu_jobs: 0,
-                gpu_bytes: 0,
-                gpu_undone: 0,
-                gpu_checked: 0,
-                gpu_shared_bytes: 0,
-                gpu_kept_bytes: 0,
-            },
-            memory: api::Memory::default(),
-            arrays: vec![array(state)],
-            next: Vec::new(),
-        },
+        status: api::Status { arrays: vec![array(state)], ..api::Status::default() },
         drives: (0..4).map(known).collect(),
         jobs: vec![job(TaskKind::Resync), job(TaskKind::Rebuild)],
+        ..View::default()
     }
 }
 

@@ -60,7 +60,9 @@ impl Manager {
             told.map_or(Vec::new(), |told| told.tasks.iter().map(|task| task.number).collect())
         };
         let numbers: Vec<u64> = status.arrays.iter().flat_map(numbers).collect();
-        View { server, status, drives, jobs: told.jobs.list(&numbers) }
+        let (jobs, log) = (told.jobs.list(&numbers), self.audit.log());
+        let access = Arc::new(self.accounts().shown());
+        View { server, status, drives, jobs, log, access }
     }
 
     /// Makes the view say what changed before this was called.

@@ -3,15 +3,17 @@
 //! Invariant: each has the headers that DSP0266 wants of every answer.
 
 use hyper::body::Bytes;
-use hyper::header::RETRY_AFTER;
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 use redfish::error::Refusal;
 use redfish::etag;
 use serde_json::Value;
 
+/// What opens a session (DSP0266, "Session login").
+pub const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 /// The version of OData, asked for and answered (DSP0266, "Headers").
 pub const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
 
@@ -38,6 +40,8 @@ pub struct Told {
     pub location: Option<String>,
     /// The ETag of the resource that is told.
     pub etag: Option<String>,
+    /// What opens a session that was begun.
+    pub token: Option<String>,
     /// What is told.
     pub body: Body,
 }
@@ -45,7 +49,8 @@ pub struct Told {
 impl Told {
     /// There is nothing to tell.
     pub fn nothing() -> Self {
-        Self { status: StatusCode::NO_CONTENT, location: None, etag: None, body: Body::Nothing }
+        let status = StatusCode::NO_CONTENT;
+        Self { status, location: None, etag: None, token: None, body: Body::Nothing }
     }
 
     /// Who asks has it already (RFC 9110, section 15.4.5).
@@ -57,7 +62,7 @@ impl Told {
     /// An object, or a resource with its ETag.
     pub fn json(value: Value) -> Self {
         let etag = etag::read(&value).map(str::to_owned);
-        Self { status: StatusCode::OK, location: None, etag, body: Body::Json(value) }
+        Self { status: StatusCode::OK, etag, body: Body::Json(value), ..Self::nothing() }
     }
 
     /// It as HTTP has it.
@@ -83,6 +88,9 @@ impl Told {
         if let Some(location) = self.location {
             put(response.headers_mut(), LOCATION, &location);
         }
+        if let Some(token) = self.token {
+            put(response.headers_mut(), TOKEN, &token);
+        }
         response
     }
 }
@@ -94,11 +102,16 @@ pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
         status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         location: None,
         etag: None,
+        token: None,
         body: Body::Json(refusal.body()),
     };
     let mut response = told.response();
+    let headers = response.headers_mut();
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"Palisade\""));
+    }
     if let Some(seconds) = refusal.retry_after {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

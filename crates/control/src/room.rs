@@ -139,7 +139,7 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
-    const SOCKET: Peer = Peer::Socket { user: 0 };
+    const SOCKET: Peer = Peer::Socket { user: 0, groups: Vec::new() };
 
     fn network(number: u32) -> Peer {
         Peer::Network { address: IpAddr::from(number.to_be_bytes()) }

@@ -14,24 +14,27 @@
 
 use crate::address;
 use crate::answer;
-use crate::api::{self, Error};
+use crate::api::{self, Ending, Error};
+use crate::audit::Audit;
 use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
 use crate::http;
+use crate::local;
 use crate::manager::Manager;
 use crate::memory;
+use crate::reload::{self, Reader};
 use crate::room::Room;
+use crate::state::{self, State};
 use engine::Settings;
 use redfish::messages as say;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use units::Nanos;
 
 /// How often exports that can't be served are tried again.
@@ -42,17 +45,21 @@ const QUIET: Duration = Duration::from_secs(60);
 
 pub use parity_gpu::leave_if_stuck;
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until it is told to stop. `read` gives the configuration anew, as the start read
+/// it.
 ///
 /// # Errors
 /// What kept it from starting. Arrays that can't be started do not; they are reported.
-pub fn serve(config: Config) -> Result<(), Error> {
+pub fn serve(
+    config: Config,
+    read: impl Fn() -> Result<Config, Error> + Send + Sync + 'static,
+) -> Result<(), Error> {
     // Before there are threads.
     let memory = memory::keep(config.parity);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start(&error))?;
-    let socket = config.socket.clone().unwrap_or_else(|| api::DEFAULT_SOCKET.into());
-    let outcome = runtime.block_on(run(config, &socket, memory));
+    let socket = config.socket();
+    let outcome = runtime.block_on(run(config, Arc::new(read), &socket, memory));
     // A look at a drive that does not answer may never end. All else is dropped, and closed.
     runtime.shutdown_background();
     let problems = outcome?;
@@ -76,12 +83,18 @@ fn cannot_start(error: &std::io::Error) -> Error {
 }
 
 /// Serves until it is told to stop. Answers with what went wrong then.
-async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<Vec<Error>, Error> {
+async fn run(
+    config: Config,
+    read: Reader,
+    socket: &FilePath,
+    memory: api::Memory,
+) -> Result<Vec<Error>, Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
+    let hangup = signal(SignalKind::hangup()).map_err(|e| cannot_start(&e))?;
     let kernel = parity_kernel()?;
     raise_file_limit();
-    let listener = listen(socket).await?;
+    let listener = listen(socket, config.access.is_some()).await?;
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
     say_parity(kernel);
     memory::say(&memory);
@@ -90,7 +103,12 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     let started = data::start(config.cores, settings, parity.clone());
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let manager = Arc::new(Manager::new(data, parity, memory, config.drives, config.confirm));
+    let (state, audit) = keep(config.state.as_deref());
+    let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
+        .keeping(state, audit);
+    manager.set_local(local::known(config.access.as_ref()));
+    report(manager.accounts().problem().as_slice());
+    let manager = Arc::new(manager);
     let server = tokio::spawn(http::serve(listener, Arc::new(Room::default()), {
         let manager = manager.clone();
         move |asked| {
@@ -110,6 +128,10 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
+    let sessions = tokio::spawn({
+        let accounts = manager.accounts().clone();
+        async move { accounts.keep().await }
+    });
     let retrying = tokio::spawn({
         let manager = manager.clone();
         async move {
@@ -119,6 +141,7 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
             }
         }
     });
+    let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -126,12 +149,16 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
     // What was being started is started first, so that it can be stopped.
     manager.begin_end();
     let _ = starting.await;
+    reloading.abort();
     retrying.abort();
+    sessions.abort();
     turned_away.abort();
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);
     server.abort();
+    manager.audit().say("the daemon ends", Ending::Ok);
+    manager.audit().close();
     if !cores.stop() {
         runtime::say(format_args!(
             "palisade: a drive does not answer: this process stays until it does, and keeps only \
@@ -140,6 +167,38 @@ async fn run(config: Config, socket: &FilePath, memory: api::Memory) -> Result<V
         ));
     }
     Ok(problems)
+}
+
+/// Reads the configuration again whenever SIGHUP says so.
+async fn keep_reloading(
+    manager: Arc<Manager>,
+    mut config: Config,
+    read: Reader,
+    mut hangup: Signal,
+) {
+    while hangup.recv().await.is_some() {
+        reload::reload(&manager, &mut config, &read).await;
+    }
+}
+
+/// Opens the state directory, if there is to be one, and the audit log. Arrays are served without
+/// it, too: whoever can't reach their data has the greater harm.
+fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
+    let variable = std::env::var_os(state::VARIABLE);
+    let Some(dir) = state::place(configured, variable.as_deref()) else {
+        return (None, Audit::in_memory(None));
+    };
+    let opened = State::open(&dir).and_then(|state| {
+        let audit = Audit::open(&state)?;
+        Ok((state, audit))
+    });
+    match opened {
+        Ok((state, audit)) => (Some(Arc::new(state)), audit),
+        Err(error) => {
+            report(core::slice::from_ref(&error));
+            (None, Audit::in_memory(Some(error.error)))
+        }
+    }
 }
 
 /// Tests the parity kernels and picks one, before anything depends on it.
@@ -182,7 +241,9 @@ fn say_ready() {
 }
 
 /// Takes the management socket: its directory is made, a socket that nobody answers on replaced.
-async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
+/// Where the configuration says who may do what, everybody may connect, and is asked who they are;
+/// else the daemon's user and the group `palisade` may.
+async fn listen(path: &FilePath, is_for_all: bool) -> Result<UnixListener, Error> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AddrInUse => Error::new(&say::DAEMON_RUNS, &[&path.display()]),
         ErrorKind::AlreadyExists => Error::new(&say::SOCKET_TAKEN, &[&path.display(), &error]),
@@ -192,6 +253,6 @@ async fn listen(path: &FilePath) -> Result<UnixListener, Error> {
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     let listener = address::unix_listener(path).await.map_err(failed)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
+    local::open_socket(path, is_for_all).map_err(failed)?;
     Ok(listener)
 }

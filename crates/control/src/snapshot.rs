@@ -11,11 +11,11 @@
 //! - Every array that was told is shown to the jobs, in order.
 
 use crate::api::{self, Server, View};
+use crate::chance;
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
 use engine::manage::command::{ArrayStatus, Change};
 use engine::manage::feed::Feed;
-use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,14 +30,7 @@ pub fn now() -> u64 {
 /// Bytes that nobody can guess. Without chance from the kernel they would be no others than those
 /// before; it always gives some.
 pub fn random<const N: usize>() -> [u8; N] {
-    let (mut bytes, mut filled) = ([0; N], 0);
-    while filled < bytes.len() {
-        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
-            Ok(more) => filled += more,
-            Err(error) => assert_eq!(error, rustix::io::Errno::INTR, "the kernel has chance"),
-        }
-    }
-    bytes
+    chance::bytes().expect("the kernel has chance")
 }
 
 /// A new identity.
@@ -130,8 +123,7 @@ impl Snapshot {
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let uuid = service_uuid().to_string();
         let server = Server { name, uuid, now: since, since, confirms };
-        let (drives, jobs) = (Vec::new(), Vec::new());
-        let view = View { server, status, drives, jobs };
+        let view = View { server, status, ..View::default() };
         let jobs = Jobs::new(|| random_uuid().to_string());
         let told = Told { feed: None, arrays: Vec::new(), jobs };
         let (asking, news, behind) = Default::default();

@@ -189,7 +189,7 @@ fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     if status.is_success() {
         return Ok(body);
     }
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    if status == StatusCode::SERVICE_UNAVAILABLE && body.is_null() {
         return Err(Problem::new(&say::TOO_MANY_CLIENTS, &[]));
     }
     let error = redfish::error::read(status.as_u16(), &body);

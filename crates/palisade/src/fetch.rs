@@ -27,7 +27,7 @@ const PAGE: usize = 512;
 const TRIES: usize = 8;
 
 /// A collection with what it contains.
-async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
+pub async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
     let mut size = PAGE;
     for _ in 1..TRIES {
         if let Some(whole) = pages(client, collection, &mut size, false).await? {

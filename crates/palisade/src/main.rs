@@ -1,14 +1,17 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
-//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`status`]), each a
-//! client of the daemon ([`serve`]) through [`client`] and [`fetch`]; [`confirm`] has changes planned
-//! and agreed to, [`output`] prints. `demo` and `bench` are programs of their own behind the same
-//! name.
+//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`account`], [`audit`],
+//! [`status`]), each a client of the daemon ([`serve`]) through [`client`] and [`fetch`];
+//! [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`] prints. `demo` and `bench` are programs
+//! of their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
+mod account;
 mod array;
+mod audit;
 mod bench;
+mod check_config;
 mod client;
 mod confirm;
 mod demo;
@@ -17,6 +20,7 @@ mod explain;
 mod export;
 mod fetch;
 mod output;
+mod secret;
 mod serve;
 mod status;
 mod task;
@@ -65,6 +69,14 @@ enum Command {
     /// Manage drives
     #[command(subcommand)]
     Drive(drive::Command),
+    /// Manage accounts, which may log in over the network
+    #[command(subcommand)]
+    Account(account::Command),
+    /// Read and verify the audit log: who changed what
+    #[command(subcommand)]
+    Audit(audit::Command),
+    /// Check a configuration without using it
+    CheckConfig(check_config::Arguments),
     /// Explain a message: what it means, why, and what to do; needs no daemon
     Explain(explain::Arguments),
     /// Show a whole life with files as drives: create, export, lose a drive, rebuild
@@ -82,6 +94,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Demo(options) => return demo::run(&options),
         Command::Bench(arguments) => return bench::run(arguments),
+        Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Serve(arguments) => {
             let code = serve::run(&arguments, socket).err().map_or(0, |problem| problem.tell());
@@ -110,12 +123,18 @@ fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
     runtime.block_on(async {
         match command {
             Command::Array(command) => return array::run(command, client).await,
+            Command::Audit(command) => return audit::run(command, client).await,
             Command::Status(arguments) => status::run(arguments, client).await?,
+            Command::Account(command) => account::run(command, client).await?,
             Command::Volume(command) => volume::run(command, client).await?,
             Command::Task(command) => task::run(command, client).await?,
             Command::Export(command) => export::run(command, client).await?,
             Command::Drive(command) => drive::run(command, client).await?,
-            Command::Serve(_) | Command::Demo(_) | Command::Bench(_) | Command::Explain(_) => {
+            Command::Serve(_)
+            | Command::CheckConfig(_)
+            | Command::Demo(_)
+            | Command::Bench(_)
+            | Command::Explain(_) => {
                 unreachable!("carried out by `main`")
             }
         }

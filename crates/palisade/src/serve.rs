@@ -2,9 +2,10 @@
 
 use crate::client::socket_or_default;
 use crate::output::Problem;
+use control::api::Error;
 use control::config::{Config, ConfigError, Placement};
 use redfish::messages as say;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What `palisade serve` takes.
 #[derive(Debug, clap::Args)]
@@ -21,13 +22,20 @@ pub struct Arguments {
 
 /// Serves until SIGTERM or SIGINT. `socket` overrules the configuration's.
 pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
-    let mut config = Config::read(&arguments.config).map_err(|error| match &error {
-        ConfigError::Read(path, why) => {
-            Problem::new(&say::CONFIG_NOT_READ, &[&path.display(), why])
-        }
-        ConfigError::Parse(path, why) => Problem::new(&say::CONFIG_WRONG, &[&path.display(), why]),
-    })?;
-    config.parity = arguments.parity.unwrap_or(config.parity);
-    config.socket = socket.or(config.socket).or_else(|| Some(socket_or_default(None)));
-    Ok(control::server::serve(config)?)
+    let (file, parity) = (arguments.config.clone(), arguments.parity);
+    let read = move || {
+        let mut config = read(&file)?;
+        config.parity = parity.unwrap_or(config.parity);
+        config.socket = socket.clone().or(config.socket).or_else(|| Some(socket_or_default(None)));
+        Ok(config)
+    };
+    Ok(control::server::serve(read()?, read)?)
+}
+
+/// Reads the configuration.
+fn read(file: &Path) -> Result<Config, Error> {
+    Config::read(file).map_err(|error| match &error {
+        ConfigError::Read(path, why) => Error::new(&say::CONFIG_NOT_READ, &[&path.display(), why]),
+        ConfigError::Parse(path, why) => Error::new(&say::CONFIG_WRONG, &[&path.display(), why]),
+    })
 }

@@ -49,6 +49,13 @@ fn text(status: &api::Status) -> String {
         let lines = status.next.iter().map(|next| format!("{}; {}", next.what, next.action));
         text = format!("{}\n\n{}", text.trim_end(), lines.collect::<Vec<_>>().join("\n"));
     }
+    if let api::Kept { directory: None, problem: None } = status.state {
+        text = format!(
+            "{}\n\nno state directory: the daemon serves on its socket only, and its audit log ends \
+             with it",
+            text.trim_end()
+        );
+    }
     text
 }
 

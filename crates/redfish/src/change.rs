@@ -7,11 +7,15 @@
 //! [`bodies`] is the table of what each takes. `DELETE` of a pool, a volume and a connection, and
 //! the actions of a job, take nothing.
 
+mod access;
 pub mod bodies;
 mod create;
 mod links;
 mod node;
 mod tree;
+mod words;
+
+pub use access::{AccessChange, AccountChange, NewAccount};
 
 use crate::error::{Base, Refusal};
 use crate::messages;
@@ -104,11 +108,15 @@ pub enum Change {
     },
     /// Erases a drive's records.
     Wipe(view::WipeDrive),
+    /// Changes accounts or sessions.
+    Access(AccessChange),
     /// Looks for drives.
     FindDrives {
         /// Paths to look at, besides what the configuration names.
         paths: Vec<String>,
     },
+    /// Follows the audit log's chain of hashes.
+    VerifyLog,
 }
 
 impl Change {
@@ -135,7 +143,9 @@ impl Change {
             | Self::CreateExport(_)
             | Self::DeleteExport { .. }
             | Self::Job { .. }
-            | Self::FindDrives { .. } => false,
+            | Self::FindDrives { .. }
+            | Self::VerifyLog
+            | Self::Access(_) => false,
         }
     }
 
@@ -157,7 +167,9 @@ impl Change {
             | Self::CreateVolumeOnDrives { .. }
             | Self::Job { .. }
             | Self::Wipe(_)
-            | Self::FindDrives { .. } => None,
+            | Self::FindDrives { .. }
+            | Self::VerifyLog
+            | Self::Access(_) => None,
         }
     }
 }
@@ -190,12 +202,21 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
     let action = action_name(found.route.resource);
     let tree = Tree::read(body)?;
     node::refuse_doubled(&tree, action)?;
-    let fields = Node::root(&tree, action).fields()?;
+    let mut fields = Node::root(&tree, action).fields()?;
+    if let Some(change) = access::parse(view, found, method, &mut fields) {
+        let change = change?;
+        fields.end()?;
+        return Ok(Change::Access(change));
+    }
     match (method, found.route.resource) {
         (Method::Post, Resource::Pools) => create::array(view, fields),
         (Method::Post, Resource::Volumes) => create::volume(view, fields),
         (Method::Post, Resource::Connections) => create::export(view, found, fields),
         (Method::Post, Resource::FindDrives) => find_drives(fields),
+        (Method::Post, Resource::VerifyLog) => {
+            fields.end()?;
+            Ok(Change::VerifyLog)
+        }
         (Method::Post, Resource::Wipe) => wipe(view, found, fields),
         (Method::Post, Resource::Suspend) => job(view, found, fields, JobAction::Suspend),
         (Method::Post, Resource::Resume) => job(view, found, fields, JobAction::Resume),
@@ -249,6 +270,7 @@ pub const fn action_name(resource: Resource) -> Option<&'static str> {
         Resource::Scrub => "PalisadeStoragePool.Scrub",
         Resource::CheckConsistency => "Volume.CheckConsistency",
         Resource::Wipe => "PalisadeDrive.Wipe",
+        Resource::VerifyLog => "PalisadeLogService.Verify",
         Resource::Suspend => "Job.Suspend",
         Resource::Resume => "Job.Resume",
         Resource::Cancel => "Job.Cancel",

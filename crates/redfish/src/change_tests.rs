@@ -1,6 +1,7 @@
 //! Bodies: what each becomes, and that what is wrong is refused by name.
 
 use super::*;
+use crate::access::{Access, Account, Role};
 use crate::routes;
 use crate::view::*;
 use serde_json::{Value, json};
@@ -101,34 +102,21 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
     Job { id: id.into(), array: "aaaa-1".into(), task, began: 0, ended }
 }
 
+fn account(name: &str) -> Account {
+    let role = Role::Operator;
+    Account { name: name.into(), role, enabled: true, must_change: false }
+}
+
 pub(crate) fn view() -> View {
-    let parity = Parity {
-        placement: "cpu".into(),
-        kernel: String::new(),
-        gpu: None,
-        problem: None,
-        gpu_suspect: false,
-        gpu_jobs: 0,
-        gpu_bytes: 0,
-        gpu_undone: 0,
-        gpu_checked: 0,
-        gpu_shared_bytes: 0,
-        gpu_kept_bytes: 0,
-    };
     View {
-        server: Server::default(),
         status: Status {
-            version: String::new(),
-            pid: 1,
-            cores: 1,
-            ready: true,
-            parity,
-            memory: Memory::default(),
             arrays: vec![array("tank", "aaaa-1"), array("twin", "bbbb-2"), array("twin", "cccc-3")],
-            next: Vec::new(),
+            ..Status::default()
         },
         drives: vec![drive("a", "/dev/a"), drive("b", "/dev/b"), drive("c", "/dev/c")],
         jobs: vec![job("j1", None), job("j2", Some((1, JobEnd::Completed)))],
+        access: Access { accounts: vec![account("ana")], ..Access::default() }.into(),
+        ..View::default()
     }
 }
 
@@ -554,4 +542,26 @@ fn whatever_is_cut_or_mangled_is_refused_or_taken() {
             let _ = parse(&view(), &found, Method::Post, &mangled);
         }
     }
+}
+
+#[test]
+fn changes_have_words_for_the_audit_log() {
+    let view = view();
+    let said = |change: Result<Change, Refusal>| change.expect("read").words(&view);
+    let pool = |id: &str, action: &str, body: &Value| {
+        said(post(&format!("StoragePools/{id}/Actions/Oem/PalisadeStoragePool.{action}"), body))
+    };
+    assert_eq!(pool("aaaa-1", "Stop", &json!({})), "stop array tank (aaaa-1)");
+    assert_eq!(
+        pool("bbbb-2", "Assemble", &json!({"AcceptLoss": true})),
+        "assemble array twin (bbbb-2), accept loss"
+    );
+    let body = json!({"Slot": 1, "With": drive_link("b"), "Overwrite": [drive_link("b")]});
+    let words = pool("aaaa-1", "ReplaceDrive", &body);
+    assert!(words.starts_with("replace slot 1 of array tank (aaaa-1) with"), "{words}");
+    assert!(words.contains("/dev/b, overwrite"), "{words}");
+    let cancel = Change::Job { id: "j1".into(), action: JobAction::Cancel };
+    assert!(cancel.words(&view).starts_with("cancel task "), "{}", cancel.words(&view));
+    assert!(cancel.is_noted());
+    assert!(!Change::VerifyLog.is_noted());
 }

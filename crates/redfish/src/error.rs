@@ -106,6 +106,12 @@ impl Base {
         "The value %1 of the property %2 has the wrong format.",
         "Give a value of the format that the schema names.",
     );
+    pub const PROPERTY_VALUE: Self = base(
+        "PropertyValueError",
+        400,
+        "The value of the property %1 can't be taken.",
+        "Correct the property's value.",
+    );
     pub const PROPERTY_NOT_IN_LIST: Self = base(
         "PropertyValueNotInList",
         400,
@@ -268,6 +274,30 @@ impl Base {
         "The account may not do this.",
         "Use an account with the role that this needs.",
     );
+    pub const NO_VALID_SESSION: Self = base(
+        "NoValidSession",
+        401,
+        "The session does not exist, or has ended.",
+        "Log in: create a session, and send its token.",
+    );
+    pub const UNAUTHORIZED: Self = base(
+        "ResourceAtUriUnauthorized",
+        401,
+        "%1 can't be had: %2.",
+        "Log in with the name and the password of an account that is enabled.",
+    );
+    pub const PASSWORD_CHANGE_REQUIRED: Self = base(
+        "PasswordChangeRequired",
+        403,
+        "The account has to change its password first: a PATCH of Password at %1.",
+        "Send a PATCH with a new Password to the account.",
+    );
+    pub const SESSION_LIMIT: Self = base(
+        "SessionLimitExceeded",
+        503,
+        "There are as many sessions as there can be.",
+        "End a session, or wait until one has ended.",
+    );
     pub const PRECONDITION_FAILED: Self = base(
         "PreconditionFailed",
         412,
@@ -286,6 +316,11 @@ impl Base {
     /// All of them.
     pub const ALL: &[Self] = &[
         Self::RESOURCE_MISSING,
+        Self::NO_VALID_SESSION,
+        Self::UNAUTHORIZED,
+        Self::PASSWORD_CHANGE_REQUIRED,
+        Self::SESSION_LIMIT,
+        Self::PROPERTY_VALUE,
         Self::OPERATION_NOT_ALLOWED,
         Self::ACTION_NOT_SUPPORTED,
         Self::MALFORMED_JSON,
@@ -476,6 +511,13 @@ impl Refusal {
         self
     }
 
+    /// With how many seconds the client should wait.
+    #[must_use]
+    pub const fn after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
     /// A change that destroys data is not done, but planned: its plan is told beside the reason.
     pub fn planned(why: Unconfirmed, planned: &Planned) -> Self {
         let not_valid = |why: &str| Error::new(&messages::CONFIRMATION_NOT_VALID, &[&why]);
@@ -540,6 +582,14 @@ impl Refusal {
     /// The daemon made a mistake.
     pub fn internal() -> Self {
         Self::base(&Base::INTERNAL, &[])
+    }
+
+    /// Adds its messages to a resource: something was done, and this is to be said of it.
+    pub fn annotate(&self, resource: &mut Value) {
+        let messages: Vec<Value> = self.messages.iter().map(Message::to_json).collect();
+        if let Some(object) = resource.as_object_mut() {
+            object.insert(INFO.to_owned(), json!(messages));
+        }
     }
 
     /// The body of the answer.

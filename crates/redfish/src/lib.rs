@@ -2,6 +2,7 @@
 //!
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
+//! - [`access`]: accounts, sessions and roles.
 //! - [`told`]: what changes are answered.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all that
 //!   can be said then.
@@ -12,11 +13,13 @@
 //! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
 //!   make which.
 
+pub mod access;
 pub mod change;
-mod dates;
+pub mod dates;
 pub mod error;
 pub mod etag;
 mod inspected;
+mod log;
 pub mod messages;
 pub mod oem;
 pub mod openapi;

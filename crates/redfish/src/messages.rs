@@ -34,6 +34,7 @@ macro_rules! messages {
     };
 }
 
+mod accounts;
 mod command;
 mod daemon;
 mod drives;
@@ -41,6 +42,7 @@ mod engine;
 mod exports;
 mod start;
 
+pub use accounts::*;
 pub use command::*;
 pub use daemon::*;
 pub use drives::*;
@@ -103,7 +105,7 @@ pub struct Entry {
 
 /// All messages, by who has them.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [ENGINE, START, DRIVES, EXPORTS, DAEMON, COMMAND].into_iter().flatten()
+    [ENGINE, START, DRIVES, EXPORTS, DAEMON, COMMAND, ACCOUNTS].into_iter().flatten()
 }
 
 /// Those that say nothing by their names.

@@ -3,6 +3,9 @@
 //!
 //! They are carried out in this order: `$filter`, `$skip`, `$top`, `$expand`, `$select`. Any other
 //! `$…` is refused; whatever else has no `$` is ignored.
+//!
+//! Of a long log a GET without `$top` gives the first [`PAGE`] lines, and
+//! `Members@odata.nextLink` leads to the rest (DSP0266, "Resource collections").
 
 mod expand;
 mod filter;
@@ -19,6 +22,12 @@ use serde_json::Value;
 /// How long a query may be, in bytes.
 const MOST_BYTES: usize = 8192;
 
+/// So many lines of a log are told at once, unless a client says how many.
+const PAGE: usize = 200;
+
+/// The type of collections that are told in pages.
+const PAGED: &str = "#LogEntryCollection.LogEntryCollection";
+
 /// How many parts a property's path may have.
 const MOST_PARTS: usize = 16;
 
@@ -31,6 +40,8 @@ pub struct Query {
     top: Option<usize>,
     skip: Option<usize>,
     only: bool,
+    /// What of it the next page is to be asked for with, too.
+    again: String,
 }
 
 /// The parts of a property's path, such as `Status/Health`; none if it is no path.
@@ -77,8 +88,11 @@ impl Query {
                 continue;
             };
             query.take(&name, &value)?;
+            if name.starts_with('$') && name != "$skip" {
+                query.again.push_str(&format!("&{part}"));
+            }
         }
-        let Self { expand, select, filter, top, skip, only } = &query;
+        let Self { expand, select, filter, top, skip, only, .. } = &query;
         let others = expand.is_some() || select.is_some() || filter.is_some();
         if *only && (others || top.is_some() || skip.is_some()) {
             return Err(Refusal::base(&Base::QUERY_COMBINATION, &[]));
@@ -143,9 +157,13 @@ impl Query {
                 *count = Value::from(total);
             }
         }
+        if self.top.is_none() {
+            value = first_page(value, self.skip.unwrap_or(0), &self.again);
+        }
         if let Some(expand) = self.expand {
             let too_large = || Refusal::base(&Base::TOO_MUCH, &[]);
-            value = expand.of(value, get).ok_or_else(too_large)?;
+            let get = |uri: &str| get(uri).map(|value| first_page(value, 0, ""));
+            value = expand.of(value, &get).ok_or_else(too_large)?;
         }
         if let Some(select) = &self.select {
             value = select.of(value);
@@ -166,6 +184,22 @@ impl Query {
         items.truncate(self.top.unwrap_or(usize::MAX));
         total
     }
+}
+
+/// The first page of a collection that is told in pages, from which `skip` members were left out;
+/// the next page is asked for with `again`, too. Anything else stays as it is.
+fn first_page(mut value: Value, skip: usize, again: &str) -> Value {
+    let is_paged = value.get("@odata.type").and_then(Value::as_str) == Some(PAGED);
+    let uri = value.get("@odata.id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let items = value.get_mut("Members").and_then(Value::as_array_mut);
+    if let Some(items) = items.filter(|items| is_paged && items.len() > PAGE) {
+        items.truncate(PAGE);
+        let next = format!("{uri}?$skip={}{again}", skip.saturating_add(PAGE));
+        if let Some(object) = value.as_object_mut() {
+            object.insert("Members@odata.nextLink".to_owned(), Value::from(next));
+        }
+    }
+    value
 }
 
 /// A number of members.

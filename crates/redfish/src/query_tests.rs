@@ -332,3 +332,50 @@ fn nothing_makes_a_query_panic() {
         let _ = ask("/d/1", &raw);
     }
 }
+
+/// A log of so many lines, the newest first.
+fn log(lines: usize) -> Value {
+    let uri = "/redfish/v1/Managers/palisade/LogServices/Audit/Entries";
+    let line = |number: usize| json!({"@odata.id": format!("{uri}/{number}")});
+    let lines: Vec<Value> = (1..=lines).rev().map(line).collect();
+    json!({
+        "@odata.id": uri,
+        "@odata.type": PAGED,
+        "Members@odata.count": lines.len(),
+        "Members": lines,
+    })
+}
+
+#[test]
+fn a_long_log_is_told_in_pages() {
+    let get = |uri: &str| {
+        let number = uri.rsplit_once('/').and_then(|(_, last)| last.parse::<u64>().ok());
+        match number {
+            Some(number) => Some(json!({"@odata.id": uri, "Number": number})),
+            None => Some(log(450)),
+        }
+    };
+    let mut raw = "$expand=.&$select=Members/Number".to_owned();
+    let (mut numbers, mut pages) = (Vec::new(), 0);
+    loop {
+        let page = Query::parse(&raw).expect("read").apply(log(450), &get).expect("told");
+        pages += 1;
+        assert_eq!(page["Members@odata.count"], 450);
+        let members = page["Members"].as_array().expect("a list");
+        assert!(members.len() <= PAGE);
+        numbers.extend(members.iter().map(|one| one["Number"].as_u64().expect("expanded")));
+        let Some(next) = page["Members@odata.nextLink"].as_str() else { break };
+        raw = next.split_once('?').expect("a query").1.to_owned();
+    }
+    assert_eq!((pages, numbers.len()), (3, 450));
+    assert!(numbers.is_sorted_by(|a, b| a > b), "each once, the newest first");
+    // Who says how many gets these, and no more pages.
+    let page = Query::parse("$top=300").expect("read").apply(log(450), &get).expect("told");
+    assert_eq!(page["Members"].as_array().map(Vec::len), Some(300));
+    assert!(page["Members@odata.nextLink"].is_null());
+    // One that stands in another is cut as well.
+    let around = json!({"@odata.id": "/a", "Entries": {"@odata.id": "/log"}});
+    let whole = Query::parse("$expand=.").expect("read").apply(around, &get).expect("told");
+    assert_eq!(whole["Entries"]["Members"].as_array().map(Vec::len), Some(PAGE));
+    assert!(whole["Entries"]["Members@odata.nextLink"].is_string());
+}

@@ -4,13 +4,14 @@
 //! array's exports are in the order of their numbers, and the first of its jobs that have not
 //! ended are its tasks, in their order; the others wait for these.
 
+use crate::access::{Account, Role};
 use crate::dates;
 use crate::messages;
 use crate::oem;
 use crate::service::uri;
 use crate::view::{
-    Array, Drive, DriveIo, Error, Export, Job, KnownDrive, LastScrub, RegionMap, Server, SlotInfo,
-    Status, Task, TaskKind, Unreadable, View, Volume,
+    Array, Drive, DriveIo, Entry, Error, Export, Job, KnownDrive, LastScrub, RegionMap, Server,
+    SlotInfo, Status, Task, TaskKind, Unreadable, View, Volume,
 };
 use serde_json::Value;
 
@@ -48,6 +49,7 @@ pub fn view(fetched: &Fetched) -> Result<View, Error> {
         status: status(fetched)?,
         drives: all(&fetched.drives, drive)?,
         jobs: all(&fetched.jobs, job)?,
+        ..View::default()
     })
 }
 
@@ -76,6 +78,13 @@ pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
     })
 }
 
+/// A line of the audit log.
+pub fn entry(resource: &Value) -> Result<Entry, Error> {
+    let oem::LogEntry { number, who, from, request, what, result, of } = oem::of(resource)?;
+    let (time, message) = (moment(resource, "/Created")?, optional(resource, "/MessageId"));
+    Ok(Entry { number, time, who, from, request, what, result: result.into(), message, of })
+}
+
 /// Everything at a glance, of all that was fetched but the ServiceRoot and drives.
 pub fn status(fetched: &Fetched) -> Result<Status, Error> {
     let manager = &fetched.manager;
@@ -89,6 +98,19 @@ pub fn status(fetched: &Fetched) -> Result<Status, Error> {
         memory: own.memory.into(),
         arrays: arrays(fetched)?,
         next: own.next.into_iter().map(Into::into).collect(),
+        state: own.state.into(),
+    })
+}
+
+/// An account.
+pub fn account(resource: &Value) -> Result<Account, Error> {
+    let flag =
+        |at: &str| resource.pointer(at).and_then(Value::as_bool).ok_or_else(|| lacks(resource, at));
+    Ok(Account {
+        name: text(resource, "/UserName")?,
+        role: Role::of(&text(resource, "/RoleId")?).ok_or_else(|| lacks(resource, "/RoleId"))?,
+        enabled: flag("/Enabled")?,
+        must_change: flag("/PasswordChangeRequired")?,
     })
 }
 

@@ -45,6 +45,15 @@ fn a_view_comes_back() {
         let pools = serde_json::from_str(&text).expect("decodes");
         let fetched = Fetched { pools, ..fetch(&view) };
         let back = read::view(&fetched).expect("is read");
+        for entry in &view.log.entries {
+            let line = get(&view, &uri::audit_entry(entry.number));
+            assert_eq!(read::entry(&line).as_ref(), Ok(&**entry), "seed {seed}");
+        }
+        let accounts = read::all(&expanded(&view, uri::ACCOUNTS), read::account);
+        assert_eq!(accounts.as_ref(), Ok(&view.access.accounts), "seed {seed}");
+        // Of the log and of accounts a client reads what it wants.
+        let (log, access) = (view.log.clone(), view.access.clone());
+        let back = View { log, access, ..back };
         assert_eq!(back, view, "seed {seed}");
         let printed = |view: &View| serde_json::to_string(&view.status).expect("encodes");
         assert_eq!(printed(&back), printed(&view), "seed {seed}");

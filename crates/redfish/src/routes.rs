@@ -6,7 +6,9 @@
 //! Invariant: no two rows match one path.
 
 use Method::{Delete, Get, Patch, Post};
-use Privilege::{ConfigureComponents, Login, Nobody};
+use Privilege::{
+    ConfigureComponents, ConfigureManager, ConfigureSelf, ConfigureUsers, Login, Nobody,
+};
 
 /// What every URI of the service begins with (DSP0266, "Resource type identification").
 pub const ROOT: &str = "/redfish/v1";
@@ -37,7 +39,8 @@ pub enum Privilege {
     ConfigureManager,
     /// Change accounts.
     ConfigureUsers,
-    /// Change the own account.
+    /// Read and change the own account and the own sessions. Who may change all accounts has those of
+    /// others, too.
     ConfigureSelf,
 }
 
@@ -86,6 +89,11 @@ pub enum Resource {
     DriveActionInfo,
     Managers,
     Manager,
+    LogServices,
+    AuditLog,
+    AuditEntries,
+    AuditEntry,
+    VerifyLog,
     Fabrics,
     Fabric,
     Connections,
@@ -98,8 +106,14 @@ pub enum Resource {
     Suspend,
     Resume,
     Cancel,
+    AccountService,
+    Accounts,
+    Account,
+    Roles,
+    Role,
     SessionService,
     Sessions,
+    Session,
 }
 
 /// A row of the table.
@@ -180,10 +194,18 @@ impl Route {
 const READ: &[(Method, Privilege)] = &[(Get, Login)];
 const OPEN: &[(Method, Privilege)] = &[(Get, Nobody)];
 const ACT: &[(Method, Privilege)] = &[(Post, ConfigureComponents)];
+const MANAGE: &[(Method, Privilege)] = &[(Post, ConfigureManager)];
 const CREATE: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureComponents)];
 const END: &[(Method, Privilege)] = &[(Get, Login), (Delete, ConfigureComponents)];
 const RESIZE: &[(Method, Privilege)] =
     &[(Get, Login), (Patch, ConfigureComponents), (Delete, ConfigureComponents)];
+
+const ACCOUNTS: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureUsers)];
+const ACCOUNT: &[(Method, Privilege)] =
+    &[(Get, ConfigureSelf), (Patch, ConfigureSelf), (Delete, ConfigureUsers)];
+const SESSION_SERVICE: &[(Method, Privilege)] = &[(Get, Login), (Patch, ConfigureManager)];
+const SESSIONS: &[(Method, Privilege)] = &[(Get, Login), (Post, Nobody)];
+const SESSION: &[(Method, Privilege)] = &[(Get, ConfigureSelf), (Delete, ConfigureSelf)];
 
 const fn row(
     uri: &'static str,
@@ -208,8 +230,14 @@ macro_rules! under {
     (drive $tail:literal) => {
         concat!("/redfish/v1/Chassis/local/Drives", $tail)
     };
+    (audit $tail:literal) => {
+        concat!("/redfish/v1/Managers/palisade/LogServices/Audit", $tail)
+    };
     (fabric $tail:literal) => {
         concat!("/redfish/v1/Fabrics/{Fabric}", $tail)
+    };
+    (account $tail:literal) => {
+        concat!("/redfish/v1/AccountService", $tail)
     };
     (job $tail:literal) => {
         concat!("/redfish/v1/JobService/Jobs/{Job}", $tail)
@@ -336,6 +364,21 @@ pub const ROUTES: &[Route] = &{
         ),
         row(under!(root "/Managers"), R::Managers, "#ManagerCollection.ManagerCollection", READ),
         row(under!(root "/Managers/palisade"), R::Manager, "#Manager.v1_25_0.Manager", READ),
+        row(
+            under!(root "/Managers/palisade/LogServices"),
+            R::LogServices,
+            "#LogServiceCollection.LogServiceCollection",
+            READ,
+        ),
+        row(under!(audit ""), R::AuditLog, "#LogService.v1_9_0.LogService", READ),
+        row(
+            under!(audit "/Entries"),
+            R::AuditEntries,
+            "#LogEntryCollection.LogEntryCollection",
+            READ,
+        ),
+        row(under!(audit "/Entries/{LogEntry}"), R::AuditEntry, "#LogEntry.v1_21_0.LogEntry", READ),
+        row(under!(audit "/Actions/Oem/PalisadeLogService.Verify"), R::VerifyLog, "", MANAGE),
         row(under!(root "/Fabrics"), R::Fabrics, "#FabricCollection.FabricCollection", READ),
         row(under!(fabric ""), R::Fabric, "#Fabric.v1_4_0.Fabric", READ),
         row(
@@ -363,17 +406,38 @@ pub const ROUTES: &[Route] = &{
         row(under!(job "/Actions/Job.Suspend"), R::Suspend, "", ACT),
         row(under!(job "/Actions/Job.Resume"), R::Resume, "", ACT),
         row(under!(job "/Actions/Job.Cancel"), R::Cancel, "", ACT),
+        row(under!(account ""), R::AccountService, "#AccountService.v1_18_1.AccountService", READ),
+        row(
+            under!(account "/Accounts"),
+            R::Accounts,
+            "#ManagerAccountCollection.ManagerAccountCollection",
+            ACCOUNTS,
+        ),
+        row(
+            under!(account "/Accounts/{ManagerAccount}"),
+            R::Account,
+            "#ManagerAccount.v1_14_1.ManagerAccount",
+            ACCOUNT,
+        ),
+        row(under!(account "/Roles"), R::Roles, "#RoleCollection.RoleCollection", READ),
+        row(under!(account "/Roles/{Role}"), R::Role, "#Role.v1_3_3.Role", READ),
         row(
             under!(root "/SessionService"),
             R::SessionService,
             "#SessionService.v1_2_0.SessionService",
-            READ,
+            SESSION_SERVICE,
         ),
         row(
             under!(root "/SessionService/Sessions"),
             R::Sessions,
             "#SessionCollection.SessionCollection",
-            READ,
+            SESSIONS,
+        ),
+        row(
+            under!(root "/SessionService/Sessions/{Session}"),
+            R::Session,
+            "#Session.v1_8_0.Session",
+            SESSION,
         ),
     ]
 };

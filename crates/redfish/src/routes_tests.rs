@@ -38,7 +38,7 @@ fn every_row_is_found_with_its_identifiers() {
 fn every_resource_has_one_row_and_every_resource_read_by_clients_a_type() {
     let resources: BTreeSet<_> = ROUTES.iter().map(|row| row.resource).collect();
     assert_eq!(resources.len(), ROUTES.len());
-    assert_eq!(ROUTES.len(), Resource::Sessions as usize + 1, "a resource lacks a row");
+    assert_eq!(ROUTES.len(), Resource::Session as usize + 1, "a resource lacks a row");
     for row in ROUTES {
         assert!(row.schema.is_empty() || row.schema.starts_with('#'), "{}", row.schema);
         assert!(row.schema.is_empty() || row.privilege(Method::Get).is_some(), "{}", row.uri);

@@ -1,6 +1,8 @@
 //! Views for tests: of a seed, always the same, and as varied as views can be.
 
+use crate::access::{Role, SESSION_SECONDS_USUAL, Session};
 use crate::view::*;
+use std::sync::Arc;
 
 /// Numbers that look random (splitmix64).
 pub struct Random(u64);
@@ -106,10 +108,57 @@ pub fn view(seed: u64) -> View {
             },
             arrays,
             next: random.several(3, |r, _| Next { what: r.text(), action: r.text() }),
+            state: Kept {
+                directory: random.maybe(Random::text),
+                problem: random.maybe(Random::text),
+            },
         },
         drives,
         jobs,
+        log: log(random).into(),
+        access: Arc::new(access(random)),
     }
+}
+
+fn access(random: &mut Random) -> Access {
+    let accounts = random.several(3, |random, number| Account {
+        name: format!("a.{number}"),
+        role: random.pick(&Role::ALL),
+        enabled: random.chance(),
+        must_change: random.chance(),
+    });
+    let sessions = random.several(3, |random, number| Session {
+        id: random.uuid(),
+        account: format!("a.{number}"),
+        began: random.moment(),
+        from: random.pick(&["10.0.0.1", "fe80::1", "socket"]).to_owned(),
+    });
+    Access { accounts, sessions, session_seconds: SESSION_SECONDS_USUAL }
+}
+
+fn log(random: &mut Random) -> Log {
+    let first = 1 + random.below(1000);
+    let entries = random.several(4, |random, at| {
+        Entry {
+            number: first + at,
+            time: random.moment(),
+            who: random.text(),
+            from: random.pick(&["socket", "", "192.0.2.1"]).to_owned(),
+            request: random.text(),
+            what: random.text(),
+            result: random.pick(&[
+                Ending::Intent,
+                Ending::Ok,
+                Ending::Refused,
+                Ending::Failed,
+                Ending::NotKnown,
+            ]),
+            message: random.maybe(|_| "Palisade.1.0.Failed".to_owned()),
+            of: random.maybe(Random::number),
+        }
+        .into()
+    });
+    Log { entries: entries.into(), most: 4096, is_kept: random.chance() }
 }
 
 fn parity(random: &mut Random) -> Parity {

@@ -49,11 +49,13 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 8] = [
+const OWN: [Own; 10] = [
     own::<oem::Connection>(),
     own::<oem::Drive>(),
     own::<oem::Endpoint>(),
     own::<oem::Job>(),
+    own::<oem::LogEntry>(),
+    ("LogService", None),
     own::<oem::Manager>(),
     ("Storage", None),
     own::<oem::StoragePool>(),

@@ -7,6 +7,7 @@
 //! | DELETE of a pool whose records may come back | 200, [`Left`] |
 //! | `PalisadeDrive.Wipe` | 200, [`Wiped`] |
 //! | `PalisadeStorage.FindDrives` | 200, [`Found`] |
+//! | `PalisadeLogService.Verify` | 200, [`Verified`] |
 
 use crate::dates;
 use crate::view;
@@ -217,5 +218,31 @@ mod tests {
         assert!(text.starts_with(r#"{"Plan":{"Drives":"#), "{text}");
         let read: Planned = serde_json::from_str(&text).expect("reads");
         assert_eq!(view::Plan::from(read.plan), plan);
+    }
+}
+
+/// What a log is found to be.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Verified {
+    /// Lines that were read.
+    pub lines: u64,
+    /// The number of the first of them.
+    pub first: Option<u64>,
+    /// The number of the last of them.
+    pub last: Option<u64>,
+    /// Where the chain breaks, and why; empty where it is whole.
+    pub breaks: Vec<String>,
+}
+
+impl From<view::Verified> for Verified {
+    fn from(view::Verified { lines, first, last, breaks }: view::Verified) -> Self {
+        Self { lines, first, last, breaks }
+    }
+}
+
+impl From<Verified> for view::Verified {
+    fn from(Verified { lines, first, last, breaks }: Verified) -> Self {
+        Self { lines, first, last, breaks }
     }
 }

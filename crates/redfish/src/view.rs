@@ -7,13 +7,16 @@
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
 
+pub use crate::access::{Access, Account, AccountList};
 pub use crate::inspected::Inspected;
+pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::messages::{Error, ErrorCode};
 pub use crate::requests::{
     AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
     ResizeVolume, ScrubArray, WipeDrive,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Version of every answer.
 pub const SCHEMA: u32 = 1;
@@ -46,7 +49,7 @@ pub struct Done {
 }
 
 /// Everything that the daemon knows at a moment: what answers are made of. Nobody is asked for it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct View {
     /// The machine that the daemon runs on.
     pub server: Server,
@@ -56,6 +59,10 @@ pub struct View {
     pub drives: Vec<KnownDrive>,
     /// Background work that goes on, and that of the last day.
     pub jobs: Vec<Job>,
+    /// Accounts and sessions.
+    pub access: Arc<Access>,
+    /// The audit log.
+    pub log: Arc<Log>,
 }
 
 impl View {
@@ -147,7 +154,7 @@ pub enum JobEnd {
 }
 
 /// Everything at a glance.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
     /// The daemon's version.
     pub version: String,
@@ -166,6 +173,19 @@ pub struct Status {
     /// What a person should do; empty where all is well.
     #[serde(default)]
     pub next: Vec<Next>,
+    /// What the daemon keeps that is not on the drives.
+    #[serde(default)]
+    pub state: Kept,
+}
+
+/// What the daemon keeps that is not on the drives.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// The state directory. Without one the daemon serves on its socket only, and the audit log
+    /// ends with it.
+    pub directory: Option<String>,
+    /// Why it can't be used or written.
+    pub problem: Option<String>,
 }
 
 /// Something that a person should see to.
@@ -192,7 +212,7 @@ pub struct Memory {
 }
 
 /// What computes parity.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Parity {
     /// Where jobs go: `cpu`, `gpu`, or `auto`, where each costs less.
     pub placement: String,

@@ -39,3 +39,4 @@ pub use env::{Bind, CoreEnv, NoDrive};
 pub use reactor::{Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode};
 pub use say::say;
 pub use socket::{Line, Listener, Socket};
+pub use sys::peer_groups;

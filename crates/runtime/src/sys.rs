@@ -157,6 +157,40 @@ pub(crate) fn shutdown_sending(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) } as isize).map(drop)
 }
 
+/// The groups that the process at the other end of a Unix socket was in, besides its own group,
+/// when it connected (socket(7), `SO_PEERGROUPS`).
+///
+/// # Errors
+/// The kernel's: the socket is no connected one of a Unix domain.
+pub fn peer_groups(fd: BorrowedFd<'_>) -> io::Result<Vec<u32>> {
+    // Most processes are in fewer; the kernel says how many there are.
+    let mut groups: Vec<libc::gid_t> = vec![0; 64];
+    loop {
+        let mut size = size_of_val(groups.as_slice()) as libc::socklen_t;
+        // SAFETY: the pointer and `size` describe `groups`; the kernel writes no more than that.
+        let answer = unsafe {
+            libc::getsockopt(
+                fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERGROUPS,
+                groups.as_mut_ptr().cast(),
+                &raw mut size,
+            )
+        };
+        let count = size as usize / size_of::<libc::gid_t>();
+        match check(answer as isize) {
+            Ok(_) => {
+                groups.truncate(count);
+                return Ok(groups);
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ERANGE) && count > groups.len() => {
+                groups.resize(count, 0);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Makes a descriptor non-blocking.
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers.
@@ -222,5 +256,20 @@ mod tests {
         let tcp = |name| of(libc::IPPROTO_TCP, name);
         assert_eq!((tcp(libc::TCP_KEEPIDLE), tcp(libc::TCP_KEEPINTVL)), (60, 10));
         assert_eq!(tcp(libc::TCP_KEEPCNT), 6);
+    }
+
+    #[test]
+    fn a_peers_groups_are_told() {
+        let (own, _other) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let mut told = peer_groups(own.as_fd()).expect("told");
+        told.sort_unstable();
+        let status = std::fs::read_to_string("/proc/self/status").expect("read");
+        let line = status.lines().find_map(|line| line.strip_prefix("Groups:")).expect("a line");
+        let mut own: Vec<u32> =
+            line.split_whitespace().map(|group| group.parse().expect("a number")).collect();
+        own.sort_unstable();
+        assert_eq!(told, own);
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("bound");
+        assert!(peer_groups(tcp.as_fd()).is_err());
     }
 }

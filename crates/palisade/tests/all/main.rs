@@ -2,6 +2,7 @@
 
 mod common;
 
+mod account;
 mod bench;
 mod cli;
 mod clients;

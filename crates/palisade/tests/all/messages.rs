@@ -148,6 +148,64 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "an_error_of_any_text_has_a_name_that_is_not_explained",
         &["Failed", "Usage", "Refused"],
     ),
+    (
+        "crates/control/src/login_tests.rs",
+        "what_is_wrong_lets_nobody_in_and_tells_nothing",
+        &["NoValidSession", "ResourceAtUriUnauthorized"],
+    ),
+    (
+        "crates/control/src/login_tests.rs",
+        "a_password_that_must_be_changed_comes_first",
+        &["PasswordChangeRequired"],
+    ),
+    ("crates/control/src/login_tests.rs", "there_is_an_end_to_sessions", &["SessionLimitExceeded"]),
+    (
+        "crates/control/src/login_tests.rs",
+        "an_account_changes_its_own_password_and_nothing_else_of_itself",
+        &["PropertyValueError"],
+    ),
+    (
+        "crates/control/src/login_tests.rs",
+        "who_guesses_waits_and_the_others_are_answered",
+        &["LoginLocked"],
+    ),
+    (
+        "crates/control/src/accounts_tests.rs",
+        "a_file_that_can_not_be_read_is_left_as_it_is",
+        &["AccountsNotRead"],
+    ),
+    (
+        "crates/control/src/accounts_tests.rs",
+        "what_can_not_be_written_did_not_happen",
+        &["AccountsNotWritten"],
+    ),
+    (
+        "crates/control/src/accounts_tests.rs",
+        "a_password_that_must_be_changed_is_not_changed_to_itself",
+        &["SamePassword"],
+    ),
+    ("crates/control/src/accounts_tests.rs", "too_many_passwords_are_told", &["PasswordsBusy"]),
+    (
+        "crates/control/src/accounts/kept.rs",
+        "names_are_there_once_and_accounts_have_an_end",
+        &["AccountsFull"],
+    ),
+    (
+        "crates/palisade/tests/all/account.rs",
+        "accounts_come_and_go",
+        &["NoAccount", "AccountExists", "LastAdministrator"],
+    ),
+    (
+        "crates/palisade/tests/all/account.rs",
+        "a_password_is_typed_or_comes_on_the_standard_input",
+        &["PasswordNotRead"],
+    ),
+    (
+        "crates/palisade/tests/all/account.rs",
+        "without_a_state_directory_there_are_none",
+        &["NoStateDirectory"],
+    ),
+    ("crates/palisade/src/secret.rs", "passwords_that_differ_are_refused", &["PasswordsDiffer"]),
 ];
 
 /// What arrays and drives say that are in no state that a test of commands has at hand.

@@ -14,6 +14,8 @@ use crate::routes::{Method, Resource};
 pub enum Takes {
     /// A text.
     Text,
+    /// A password, which no refusal tells.
+    Secret,
     /// A word of an enumeration: its name, and its words with what they mean.
     Word(&'static str, &'static [(&'static str, &'static str)]),
     /// A whole number within these.
@@ -165,6 +167,25 @@ const EXPORTED: Property = must(
         1,
     ),
     "What is exported.",
+);
+
+const USER_NAME: Property = must("UserName", Takes::Text, "The account's name.");
+
+const ROLE: Takes = Takes::Word(
+    "RoleId",
+    &[
+        ("Administrator", "May do everything."),
+        ("Operator", "May change arrays, volumes and exports."),
+        ("ReadOnly", "May read."),
+    ],
+);
+
+const ENABLED: Property = may("Enabled", Takes::Truth, "Whether the account can log in.");
+
+const MUST_CHANGE: Property = may(
+    "PasswordChangeRequired",
+    Takes::Truth,
+    "Whether the account has to change its password before it can do anything else.",
 );
 
 const CONNECTION_TYPE: Property = may(
@@ -345,6 +366,11 @@ pub const BODIES: &[Body] = &[
         "Erases Palisade's records on the drive.",
         &[may("Overwrite", Takes::Truth, "Erase also what is foreign there, or not known.")],
     ),
+    act(
+        Resource::VerifyLog,
+        "Follows the log's chain of hashes through all lines, and tells where it breaks.",
+        &[],
+    ),
     body(
         Method::Post,
         Resource::Connections,
@@ -400,6 +426,54 @@ pub const BODIES: &[Body] = &[
     act(Resource::Suspend, "Lets the job wait.", &[]),
     act(Resource::Resume, "Lets the job go on.", &[]),
     act(Resource::Cancel, "Ends the job.", &[]),
+    body(
+        Method::Post,
+        Resource::Accounts,
+        "",
+        "Creates an account.",
+        &[
+            USER_NAME,
+            must("Password", Takes::Secret, "The password, of 8 to 128 characters."),
+            must("RoleId", ROLE, "What the account may do."),
+            ENABLED,
+            MUST_CHANGE,
+            may(
+                "AccountTypes",
+                Takes::List(
+                    &Takes::Word("AccountType", &[("Redfish", "An account of this service.")]),
+                    1,
+                    1,
+                ),
+                "What the account is for.",
+            ),
+        ],
+    ),
+    body(
+        Method::Patch,
+        Resource::Account,
+        "",
+        "Changes an account. A new password ends its sessions.",
+        &[
+            may("Password", Takes::Secret, "The password, of 8 to 128 characters."),
+            may("RoleId", ROLE, "What the account may do."),
+            ENABLED,
+            MUST_CHANGE,
+        ],
+    ),
+    body(
+        Method::Patch,
+        Resource::SessionService,
+        "",
+        "Changes how long a session is kept without a use.",
+        &[must("SessionTimeout", Takes::Whole(30, 86_400), "So many seconds.")],
+    ),
+    body(
+        Method::Post,
+        Resource::Sessions,
+        "",
+        "Logs in: begins a session, whose token is in the header X-Auth-Token of the answer.",
+        &[USER_NAME, must("Password", Takes::Secret, "The account's password.")],
+    ),
 ];
 
 /// The forms of body that a method of a resource takes.

@@ -56,6 +56,24 @@ impl<'a> Node<'a> {
             .advise(&format!("Give one of: {}.", words.join(", ")))
     }
 
+    /// It has the wrong format.
+    pub fn wrong_format(&self) -> Refusal {
+        self.wrong(&Base::PROPERTY_FORMAT, &Base::PARAMETER_TYPE)
+    }
+
+    /// It can't be taken, and is not told.
+    pub fn wrong_secret(&self) -> Refusal {
+        Refusal::base(&Base::PROPERTY_VALUE, &[shown(&self.path)]).at(&self.path)
+    }
+
+    /// Its text, which is told in no refusal.
+    pub fn secret(&self) -> Result<&'a str, Refusal> {
+        match self.tree {
+            Tree::Text(text) => Ok(text),
+            _ => Err(self.wrong_secret()),
+        }
+    }
+
     /// It is less, or more, than can be.
     pub fn out_of_range(&self, from: u64, to: u64) -> Refusal {
         self.wrong(&Base::PROPERTY_RANGE, &Base::PARAMETER_RANGE)

@@ -28,6 +28,28 @@ pub struct Manager {
     /// What a person should do; empty where all is well.
     #[serde(default)]
     pub next: Vec<Next>,
+    /// What the daemon keeps that is not on the drives.
+    #[serde(default)]
+    pub state: Kept,
+}
+
+/// What the daemon keeps that is not on the drives.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Kept {
+    /// The state directory. Without one the daemon serves on its socket only, and the audit log
+    /// ends with it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub directory: Option<String>,
+    /// Why it can't be used or written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
+}
+
+impl From<Kept> for view::Kept {
+    fn from(Kept { directory, problem }: Kept) -> Self {
+        Self { directory, problem }
+    }
 }
 
 impl Extension for Manager {
@@ -117,6 +139,10 @@ impl From<&view::View> for Manager {
                 problem: memory.problem.clone(),
             },
             next: status.next.iter().map(next).collect(),
+            state: Kept {
+                directory: status.state.directory.clone(),
+                problem: status.state.problem.clone(),
+            },
         }
     }
 }

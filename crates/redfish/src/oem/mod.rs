@@ -13,11 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 mod fabric;
+mod log;
 mod manager;
 mod words;
 
 pub use fabric::{Connection, Endpoint, Host};
-pub use manager::{Manager, Memory, Next, ON, Parity};
+pub use log::{Ending, LogEntry};
+pub use manager::{Kept, Manager, Memory, Next, ON, Parity};
 pub use words::{
     ArrayState, DriveState, Hindrance, JobEnd, SlotState, TaskKind, TaskState, UnreadableReason,
 };

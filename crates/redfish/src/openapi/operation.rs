@@ -230,6 +230,7 @@ fn object_of(properties: &[Property]) -> Value {
 fn value_of(takes: &Takes) -> Value {
     match *takes {
         Takes::Text => json!({"type": "string"}),
+        Takes::Secret => json!({"type": "string", "format": "password"}),
         Takes::Word(_, words) => {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             json!({"type": "string", "enum": words})

@@ -81,7 +81,7 @@ fn parameter(own: &Property) -> Value {
         one => (one, false),
     };
     let kind = match takes {
-        Takes::Text | Takes::Word(..) => "String",
+        Takes::Text | Takes::Secret | Takes::Word(..) => "String",
         Takes::Whole(..) => "Number",
         Takes::Truth => "Boolean",
         Takes::Link(_) | Takes::Object(_) | Takes::List(..) => "Object",

@@ -105,6 +105,7 @@ pub(super) fn manager(view: &View) -> Value {
         "DateTime": dates::text(server.now),
         "LastResetTime": dates::text(server.since),
         "Status": standing.status(),
+        "LogServices": link(uri::LOG_SERVICES),
         "Links": {
             "ManagerForServers": [link(uri::SYSTEM)],
             "ManagerForChassis": [link(uri::CHASSIS)],

@@ -13,10 +13,12 @@ use crate::schema;
 use crate::view::View;
 use serde_json::{Value, json};
 
+mod accounts;
 mod actions;
 mod drives;
 mod fabrics;
 mod jobs;
+mod logs;
 mod machine;
 mod pools;
 mod registries;
@@ -61,6 +63,10 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Drive => drives::drive(view, id),
         R::Managers => Some(machine::managers()),
         R::Manager => Some(machine::manager(view)),
+        R::LogServices => Some(logs::services()),
+        R::AuditLog => Some(logs::audit(view)),
+        R::AuditEntries => Some(logs::entries(view)),
+        R::AuditEntry => logs::entry(view, id),
         R::Fabrics => Some(fabrics::fabrics()),
         R::Fabric => fabrics::fabric(id),
         R::Connections => fabrics::connections(view, id),
@@ -70,8 +76,14 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JobService => Some(jobs::service(view)),
         R::Jobs => Some(jobs::jobs(view)),
         R::Job => jobs::job(view, id),
-        R::SessionService => Some(root::session_service()),
-        R::Sessions => Some(root::sessions()),
+        R::AccountService => Some(accounts::service()),
+        R::Accounts => Some(accounts::accounts(view)),
+        R::Account => accounts::account(view, id),
+        R::Roles => Some(accounts::roles()),
+        R::Role => accounts::role(id),
+        R::SessionService => Some(accounts::session_service(view)),
+        R::Sessions => Some(accounts::sessions(view)),
+        R::Session => accounts::session(view, id),
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
@@ -82,7 +94,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::RegistryText => registries::text(id, found.id(1)),
         R::Metadata | R::CsdlFile => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
-        R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
+        R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }
 }
 

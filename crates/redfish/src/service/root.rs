@@ -1,6 +1,6 @@
 //! The service itself: where everything begins.
 
-use super::{collection, link, uri};
+use super::{link, uri};
 use crate::query;
 use crate::routes::ROOT;
 use crate::view::View;
@@ -45,11 +45,12 @@ pub(super) fn service_root(view: &View) -> Value {
         "Managers": link(format!("{ROOT}/Managers")),
         "Fabrics": link(uri::FABRICS),
         "JobService": link(format!("{ROOT}/JobService")),
-        "SessionService": link(format!("{ROOT}/SessionService")),
+        "AccountService": link(uri::ACCOUNT_SERVICE),
+        "SessionService": link(uri::SESSION_SERVICE),
         "JsonSchemas": link(format!("{ROOT}/JsonSchemas")),
         "Registries": link(uri::REGISTRIES),
         "Links": {
-            "Sessions": link(format!("{ROOT}/SessionService/Sessions")),
+            "Sessions": link(uri::SESSIONS),
             "ManagerProvidingService": link(uri::MANAGER),
         },
     });
@@ -73,27 +74,11 @@ pub(super) fn odata() -> Value {
             singleton("Managers", "/Managers"),
             singleton("Fabrics", "/Fabrics"),
             singleton("JobService", "/JobService"),
+            singleton("AccountService", "/AccountService"),
             singleton("SessionService", "/SessionService"),
             singleton("JsonSchemas", "/JsonSchemas"),
             singleton("Registries", "/Registries"),
             singleton("Sessions", "/SessionService/Sessions"),
         ],
     })
-}
-
-/// Sessions need accounts, of which there are none.
-pub(super) fn session_service() -> Value {
-    json!({
-        "@odata.id": format!("{ROOT}/SessionService"),
-        "@odata.type": "#SessionService.v1_2_0.SessionService",
-        "Id": "SessionService",
-        "Name": "Sessions",
-        "ServiceEnabled": false,
-        "Status": {"State": "Disabled", "Health": "OK"},
-        "Sessions": link(format!("{ROOT}/SessionService/Sessions")),
-    })
-}
-
-pub(super) fn sessions() -> Value {
-    collection(&format!("{ROOT}/SessionService/Sessions"), "SessionCollection", "Sessions", [])
 }

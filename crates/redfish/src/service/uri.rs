@@ -16,6 +16,12 @@ pub const CHASSIS: &str = "/redfish/v1/Chassis/local";
 pub const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
 /// The daemon.
 pub const MANAGER: &str = "/redfish/v1/Managers/palisade";
+/// The daemon's logs.
+pub const LOG_SERVICES: &str = "/redfish/v1/Managers/palisade/LogServices";
+/// The audit log.
+pub const AUDIT: &str = "/redfish/v1/Managers/palisade/LogServices/Audit";
+/// The newest lines of the audit log.
+pub const AUDIT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Audit/Entries";
 /// All fabrics.
 pub const FABRICS: &str = "/redfish/v1/Fabrics";
 /// Exports over NVMe.
@@ -26,6 +32,32 @@ pub const NBD_CONNECTIONS: &str = "/redfish/v1/Fabrics/nbd/Connections";
 pub const REGISTRIES: &str = "/redfish/v1/Registries";
 /// All jobs.
 pub const JOBS: &str = "/redfish/v1/JobService/Jobs";
+
+/// The service of accounts.
+pub const ACCOUNT_SERVICE: &str = "/redfish/v1/AccountService";
+/// All accounts.
+pub const ACCOUNTS: &str = "/redfish/v1/AccountService/Accounts";
+/// All roles.
+pub const ROLES: &str = "/redfish/v1/AccountService/Roles";
+/// The service of sessions.
+pub const SESSION_SERVICE: &str = "/redfish/v1/SessionService";
+/// All sessions.
+pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
+
+/// An account, by its name.
+pub fn account(name: &str) -> String {
+    format!("{ACCOUNTS}/{}", encoded(name))
+}
+
+/// A role, by its name.
+pub fn role(name: &str) -> String {
+    format!("{ROLES}/{}", encoded(name))
+}
+
+/// A session, by its identifier.
+pub fn session(id: &str) -> String {
+    format!("{SESSIONS}/{}", encoded(id))
+}
 
 /// An array, by its UUID.
 pub fn pool(uuid: &str) -> String {
@@ -45,6 +77,11 @@ pub fn drive(id: &str) -> String {
 /// A job, by its identifier.
 pub fn job(id: &str) -> String {
     format!("{JOBS}/{}", encoded(id))
+}
+
+/// A line of the audit log.
+pub fn audit_entry(number: u64) -> String {
+    format!("{AUDIT_ENTRIES}/{number}")
 }
 
 /// A fabric: `nvme` or `nbd`.

@@ -1,0 +1,460 @@
+//! Accounts and sessions: who may log in, and who has.
+//!
+//! | An account is | becomes | when |
+//! |---|---|---|
+//! | not there | enabled, or disabled | it is created |
+//! | enabled | disabled, and back | it is changed |
+//! | enabled | to change its password first | it is created or changed so |
+//! | to change its password first | enabled | it has a new password |
+//! | any | not there | it is deleted |
+//!
+//! A session is open from the login to its end: nobody used it for too long, it was ended, or its
+//! account was deleted, disabled or got a new password.
+//!
+//! All is in one file of the state directory ([`kept`]): passwords as Argon2id leaves them
+//! ([`hasher`]), tokens as SHA-256. How often logins failed ([`lockout`]) and which names and
+//! passwords were right a moment ago ([`basic`]) ends with the process. A daemon without a state
+//! directory has no accounts.
+//!
+//! Invariants
+//! - What is answered is in the file before. A change that could not be written did not happen.
+//! - A file that can't be read is left as it is, and nobody can log in.
+//! - A password that was found right counts only as long as the account has it.
+//! - Nothing here waits for the file on the thread that answers.
+
+mod basic;
+mod hasher;
+mod kept;
+mod lockout;
+mod turns;
+
+use crate::api::{Access, Error};
+use crate::peer::Origin;
+use crate::snapshot::now;
+use crate::state::State;
+use basic::Basic;
+use hasher::{Busy, Hasher};
+use kept::{Account, Kept, NoSession};
+use lockout::Lockout;
+use redfish::access::{self, Secret, is_name};
+use redfish::change::{AccountChange, NewAccount};
+use redfish::messages as say;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use turns::Turns;
+
+/// The file.
+const FILE: &str = "accounts.json";
+
+/// How often sessions are looked at that nobody used for too long.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// A use of a session is written when the one that was written is so many seconds older.
+const USES: u64 = 60;
+
+/// How many seconds somebody is asked to wait where too many log in at once.
+const BUSY_SECONDS: u64 = 2;
+
+/// Why somebody is not let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Denied {
+    /// Name or password is wrong, or the account is disabled.
+    Wrong,
+    /// It failed too often: not for so many seconds.
+    Locked(u64),
+    /// Too many log in at once: not for so many seconds.
+    Busy(u64),
+}
+
+/// What there is of a session that was begun.
+pub struct Begun {
+    /// Names it.
+    pub id: String,
+    /// What opens it. It is told once.
+    pub token: String,
+}
+
+/// Where the file is.
+enum Place {
+    None,
+    /// It can't be read: why.
+    Unreadable(String),
+    State(Arc<State>),
+}
+
+/// Accounts and sessions.
+pub struct Accounts {
+    place: Place,
+    kept: Mutex<Arc<Kept>>,
+    /// Held by who changes the file.
+    changing: tokio::sync::Mutex<()>,
+    /// When sessions were used last, where that is not written yet.
+    used: Mutex<BTreeMap<String, u64>>,
+    hasher: Hasher,
+    basic: Mutex<Basic>,
+    lockout: Mutex<Lockout>,
+    turns: Turns,
+    /// Of which addresses it was said that they were turned away, and when.
+    said: Mutex<BTreeMap<IpAddr, Duration>>,
+    start: Instant,
+    is_any: watch::Sender<bool>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn busy() -> Error {
+    Error::new(&say::PASSWORDS_BUSY, &[])
+}
+
+impl Accounts {
+    /// Those of a state directory. Waits for its file.
+    pub fn open(state: Option<Arc<State>>) -> Self {
+        let read = |state: &State| match state.read(FILE) {
+            Ok(None) => Ok(Kept::default()),
+            Ok(Some(bytes)) => Kept::read(&bytes),
+            Err(error) => Err(error.to_string()),
+        };
+        let (place, mut kept) = match state {
+            None => (Place::None, Kept::default()),
+            Some(state) => match read(&state) {
+                Ok(kept) => (Place::State(state), kept),
+                Err(why) => {
+                    let why = format!("{}: {why}", state.dir().join(FILE).display());
+                    (Place::Unreadable(why), Kept::default())
+                }
+            },
+        };
+        kept.expire(now());
+        Self {
+            place,
+            is_any: watch::Sender::new(!kept.accounts.is_empty()),
+            kept: Mutex::new(Arc::new(kept)),
+            changing: tokio::sync::Mutex::default(),
+            used: Mutex::default(),
+            hasher: Hasher::default(),
+            basic: Mutex::new(Basic::new()),
+            lockout: Mutex::new(Lockout::new()),
+            turns: Turns::default(),
+            said: Mutex::default(),
+            start: Instant::now(),
+        }
+    }
+
+    /// Why accounts can't be used, if they can't though there is a state directory.
+    pub fn problem(&self) -> Option<Error> {
+        let Place::Unreadable(why) = &self.place else { return None };
+        Some(Error::new(&say::ACCOUNTS_NOT_READ, &[why]))
+    }
+
+    /// Whether there is an account, now and from then on.
+    pub fn is_any(&self) -> watch::Receiver<bool> {
+        self.is_any.subscribe()
+    }
+
+    /// What can be shown.
+    pub fn shown(&self) -> Access {
+        let mut kept = Kept::clone(&self.kept());
+        self.note_uses(&mut kept);
+        kept.expire(now());
+        kept.shown()
+    }
+
+    fn kept(&self) -> Arc<Kept> {
+        lock(&self.kept).clone()
+    }
+
+    /// Moments for failures and for passwords that were right: no clock that somebody sets.
+    fn moment(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn note_uses(&self, kept: &mut Kept) {
+        let used = lock(&self.used);
+        for session in &mut kept.sessions {
+            if let Some(at) = used.get(&session.id) {
+                session.used = session.used.max(*at);
+            }
+        }
+    }
+
+    /// Changes what is kept, and writes it before it counts.
+    async fn change<T, E: From<Error>>(
+        &self,
+        act: impl FnOnce(&mut Kept) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _changing = self.changing.lock().await;
+        let state = match &self.place {
+            Place::State(state) => state.clone(),
+            Place::Unreadable(_) => return Err(self.problem().unwrap_or_else(busy).into()),
+            Place::None => return Err(no_state().into()),
+        };
+        let mut next = Kept::clone(&self.kept());
+        self.note_uses(&mut next);
+        next.expire(now());
+        let told = act(&mut next)?;
+        let bytes = next.bytes().map_err(|error| not_written(&error))?;
+        let written = tokio::task::spawn_blocking(move || state.replace(FILE, &bytes)).await;
+        written.map_err(|error| not_written(&error))?.map_err(|error| not_written(&error))?;
+        self.put(next);
+        Ok(told)
+    }
+
+    /// Puts what was written in place, and forgets what counts no more.
+    fn put(&self, next: Kept) {
+        let (mut basic, mut lockout) = (lock(&self.basic), lock(&self.lockout));
+        let before = core::mem::replace(&mut *lock(&self.kept), Arc::new(next));
+        let after = self.kept();
+        for account in &before.accounts {
+            let name = &account.shown.name;
+            let is_same = |own: &Account| own.shown.enabled && own.password == account.password;
+            if !after.account(name).is_some_and(is_same) {
+                basic.forget(name);
+                lockout.forget(name);
+            }
+        }
+        let is_there = |id: &String| after.sessions.iter().any(|session| session.id == *id);
+        lock(&self.used).retain(|id, _| is_there(id));
+        self.is_any.send_if_modified(|is_any| {
+            let before = core::mem::replace(is_any, !after.accounts.is_empty());
+            before != *is_any
+        });
+    }
+
+    /// Creates an account.
+    ///
+    /// # Errors
+    /// It can't be: see [`Kept::create`]; or it could not be written.
+    pub async fn create(&self, new: NewAccount) -> Result<(), Error> {
+        let NewAccount { name, password, role, enabled, must_change } = new;
+        let password = self.hasher.make(password).await.map_err(|_| busy())?;
+        let shown = access::Account { name, role, enabled, must_change };
+        self.change(|kept| kept.create(Account { shown, password, created: now() })).await
+    }
+
+    /// Changes an account.
+    ///
+    /// # Errors
+    /// It can't be: see [`Kept::change`]; or it could not be written.
+    pub async fn alter(&self, name: &str, change: AccountChange) -> Result<(), Error> {
+        let password = match change.password.clone() {
+            Some(password) if self.is_old(name, &password).await? => {
+                return Err(Error::new(&say::SAME_PASSWORD, &[]));
+            }
+            Some(password) => Some(self.hasher.make(password).await.map_err(|_| busy())?),
+            None => None,
+        };
+        self.change(|kept| kept.change(name, &change, password)).await
+    }
+
+    /// Whether an account that has to change its password has this one.
+    async fn is_old(&self, name: &str, password: &Secret) -> Result<bool, Error> {
+        let kept = self.kept();
+        let Some(account) = kept.account(name).filter(|own| own.shown.must_change) else {
+            return Ok(false);
+        };
+        let checked = self.hasher.check(password.clone(), Some(&account.password)).await;
+        checked.map_err(|_| busy())
+    }
+
+    /// Deletes an account.
+    ///
+    /// # Errors
+    /// It can't be: see [`Kept::delete`]; or it could not be written.
+    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+        self.change(|kept| kept.delete(name)).await
+    }
+
+    /// Changes how long sessions are kept without a use.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub async fn keep_sessions(&self, seconds: u64) -> Result<(), Error> {
+        self.change(|kept| {
+            kept.session_seconds = seconds;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The account that name and password are right for, and whether that had to be computed.
+    async fn login(
+        &self,
+        origin: Origin,
+        name: &str,
+        password: &Secret,
+    ) -> Result<(Account, bool), Denied> {
+        let is_known = || lock(&self.basic).knows(name, password.reveal(), self.moment());
+        let enabled = |kept: &Kept| kept.account(name).filter(|own| own.shown.enabled).cloned();
+        if is_known()
+            && let Some(account) = enabled(&self.kept())
+        {
+            return Ok((account, false));
+        }
+        let _turn = self.turns.take(origin).await.ok_or(Denied::Busy(BUSY_SECONDS))?;
+        // The one before may have been the same.
+        if is_known()
+            && let Some(account) = enabled(&self.kept())
+        {
+            return Ok((account, false));
+        }
+        // Names that no account can have are all the same.
+        let counted = if is_name(name) { name } else { "" };
+        if let Origin::Network(address) = origin {
+            let wait = lock(&self.lockout).wait(counted, address, self.moment());
+            if !wait.is_zero() {
+                return Err(Denied::Locked(wait.as_secs().saturating_add(1)));
+            }
+        }
+        let account = enabled(&self.kept());
+        let kept = account.as_ref().map(|account| account.password.as_str());
+        let checked = self.hasher.check(password.clone(), kept).await;
+        let is_right = checked.map_err(|why: Busy| match why {
+            Busy::Full | Busy::Unable => Denied::Busy(BUSY_SECONDS),
+        })?;
+        let (mut basic, mut lockout) = (lock(&self.basic), lock(&self.lockout));
+        // It may be another by now.
+        let is_still =
+            |own: &Account| enabled(&self.kept()).is_some_and(|now| now.password == own.password);
+        match account.filter(|account| is_right && is_still(account)) {
+            Some(account) => {
+                basic.learn(name, password.reveal(), self.moment());
+                if let Origin::Network(address) = origin {
+                    lockout.succeeded(counted, address, self.moment());
+                }
+                Ok((account, true))
+            }
+            None => {
+                if let Origin::Network(address) = origin {
+                    lockout.failed(counted, address, self.moment());
+                }
+                Err(Denied::Wrong)
+            }
+        }
+    }
+
+    /// The account that name and password of a request are right for, and whether that was not known
+    /// already.
+    ///
+    /// # Errors
+    /// They are wrong, or it can't be said now.
+    pub async fn check(
+        &self,
+        origin: Origin,
+        name: &str,
+        password: &Secret,
+    ) -> Result<(access::Account, bool), Denied> {
+        let (account, is_new) = self.login(origin, name, password).await?;
+        Ok((account.shown, is_new))
+    }
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// Why somebody is not let in, or why there is no session.
+    pub async fn begin(
+        &self,
+        (origin, from): (Origin, &str),
+        name: &str,
+        password: &Secret,
+    ) -> Result<(Begun, access::Account), NotBegun> {
+        let (account, _) = self.login(origin, name, password).await.map_err(NotBegun::Denied)?;
+        let begun = self.change(|kept| {
+            let begun = kept.begin((name, &account.password), from, now());
+            begun.map_err(|why| match why {
+                NoSession::Full => NotBegun::Full,
+                NoSession::Gone => NotBegun::Denied(Denied::Wrong),
+                NoSession::Unable => NotBegun::Failed(busy()),
+            })
+        });
+        let (id, token) = begun.await?;
+        Ok((Begun { id, token }, account.shown))
+    }
+
+    /// Ends a session.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub async fn end(&self, id: &str) -> Result<(), Error> {
+        self.change(|kept| {
+            kept.end(id);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Whether it is said of an address that it was turned away; then not again for a while.
+    pub fn may_say(&self, address: IpAddr, quiet: Duration) -> bool {
+        let (mut said, now) = (lock(&self.said), self.moment());
+        said.retain(|_, last| now < *last + quiet);
+        if said.len() >= lockout::MOST || said.contains_key(&address) {
+            return false;
+        }
+        said.insert(address, now);
+        true
+    }
+
+    /// The session of a token, and its account; it is used now.
+    pub fn session(&self, token: &str) -> Option<(access::Session, access::Account)> {
+        let kept = self.kept();
+        let session = kept.session(token)?;
+        let account = kept.account(&session.account).filter(|own| own.shown.enabled)?;
+        let now = now();
+        let mut used = lock(&self.used);
+        let last = used.get(&session.id).copied().unwrap_or(session.used).max(session.used);
+        if now >= last.saturating_add(kept.session_seconds) {
+            return None;
+        }
+        used.insert(session.id.clone(), now.max(last));
+        let shown = kept.shown();
+        Some((shown.session(&session.id)?.clone(), account.shown.clone()))
+    }
+
+    /// Writes uses of sessions now and then, and ends those that nobody used for too long.
+    pub async fn keep(&self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let mut next = Kept::clone(&self.kept());
+            let before = next.clone();
+            self.note_uses(&mut next);
+            let uses = before.sessions.iter().zip(&next.sessions);
+            let is_old = uses.into_iter().any(|(old, new)| new.used >= old.used + USES);
+            if next.expire(now()) || is_old {
+                // What could not be written now is written the next time.
+                let _ = self.change(|_| Ok::<(), Error>(())).await;
+            }
+        }
+    }
+}
+
+/// Why there is no session.
+pub enum NotBegun {
+    /// Somebody is not let in.
+    Denied(Denied),
+    /// There are as many as there can be.
+    Full,
+    /// It could not be written.
+    Failed(Error),
+}
+
+impl From<Error> for NotBegun {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn no_state() -> Error {
+    Error::new(&say::NO_STATE, &[])
+}
+
+fn not_written(error: &dyn core::fmt::Display) -> Error {
+    Error::new(&say::ACCOUNTS_NOT_WRITTEN, &[&error])
+}
+
+#[cfg(test)]
+#[path = "accounts_tests.rs"]
+mod tests;

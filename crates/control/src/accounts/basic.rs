@@ -1,0 +1,85 @@
+//! Names and passwords that were found right a moment ago, so that clients which send them with
+//! each request do not cost a computation each.
+//!
+//! Invariants
+//! - What is kept is a keyed hash (HMAC, RFC 2104) under a key of this process only.
+//! - It counts for [`LASTS`] after the password was found right, and no longer: a use does not
+//!   prolong it.
+
+use crate::chance;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+
+/// How long a password that was found right counts.
+pub const LASTS: Duration = Duration::from_secs(60);
+
+/// The block of SHA-256, in bytes.
+const BLOCK: usize = 64;
+
+/// What was found right. Times are those of one clock.
+pub struct Basic {
+    /// None: the kernel gave no random bytes, and nothing is known.
+    key: Option<[u8; BLOCK]>,
+    known: BTreeMap<String, ([u8; 32], Duration)>,
+}
+
+impl Basic {
+    /// Nothing was.
+    pub fn new() -> Self {
+        Self { key: chance::bytes().ok(), known: BTreeMap::new() }
+    }
+
+    fn hash(&self, name: &str, password: &str) -> Option<[u8; 32]> {
+        let key = self.key?;
+        let pad = |with: u8| key.map(|byte| byte ^ with);
+        // Names have no such byte.
+        let text = format!("{name}\0{password}");
+        let inner = Sha256::new().chain_update(pad(0x36)).chain_update(text).finalize();
+        Some(Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize().into())
+    }
+
+    /// Whether this password of this name was found right a moment ago.
+    pub fn knows(&self, name: &str, password: &str, now: Duration) -> bool {
+        let (Some(given), Some((kept, since))) = (self.hash(name, password), self.known.get(name))
+        else {
+            return false;
+        };
+        now < *since + LASTS && bool::from(kept.ct_eq(&given))
+    }
+
+    /// It was found right now.
+    pub fn learn(&mut self, name: &str, password: &str, now: Duration) {
+        let Some(hash) = self.hash(name, password) else { return };
+        self.known.retain(|_, (_, since)| now < *since + LASTS);
+        self.known.insert(name.to_owned(), (hash, now));
+    }
+
+    /// What was found right of this name counts no more.
+    pub fn forget(&mut self, name: &str) {
+        self.known.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_counts_for_a_minute_and_for_this_password_only() {
+        let at = Duration::from_secs;
+        let mut basic = Basic::new();
+        assert!(!basic.knows("a", "secret", at(10)));
+        basic.learn("a", "secret", at(10));
+        assert!(basic.knows("a", "secret", at(10)) && basic.knows("a", "secret", at(69)));
+        assert!(!basic.knows("a", "secre", at(10)) && !basic.knows("b", "secret", at(10)));
+        assert!(!basic.knows("a", "secret", at(70)));
+        basic.learn("a", "secret", at(80));
+        basic.forget("a");
+        assert!(!basic.knows("a", "secret", at(80)));
+        basic.learn("a", "secret", at(80));
+        basic.learn("b", "secret", at(200));
+        assert_eq!(basic.known.len(), 1);
+    }
+}

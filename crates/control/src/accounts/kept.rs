@@ -1,0 +1,388 @@
+//! The file of accounts and sessions: what it holds, and how that is changed.
+//!
+//! JSON: `version` (1), `session_seconds`, `accounts` (name, role, PHC string of the password,
+//! enabled, whether the password must be changed, when created) and `sessions` (identifier, account,
+//! SHA-256 of the token, when begun and last used, from where).
+//!
+//! Invariants
+//! - Accounts are in the order of their names, each name once; sessions in the order in which they
+//!   began.
+//! - A session belongs to an account that is there and enabled. With an account's password its
+//!   sessions go.
+//! - Where there are accounts, one of them is an enabled Administrator, from its creation on: the
+//!   last one stays.
+
+use crate::api::Error;
+use crate::chance;
+use redfish::access::{self, Access, Role};
+use redfish::change::AccountChange;
+use redfish::messages as say;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// So many accounts at most.
+pub const ACCOUNTS: usize = 256;
+
+/// So many sessions at most.
+pub const SESSIONS: usize = 64;
+
+/// Bytes of a session's token.
+const TOKEN_BYTES: usize = 32;
+
+/// An account.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// What can be shown of it.
+    pub shown: access::Account,
+    /// What is kept of its password, in PHC's form.
+    pub password: String,
+    /// When it was created, in seconds since 1970.
+    pub created: u64,
+}
+
+/// A session.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// Names it.
+    pub id: String,
+    /// The account's name.
+    pub account: String,
+    /// What is kept of its token: SHA-256, in hexadecimal digits.
+    pub token: String,
+    /// When it began, in seconds since 1970.
+    pub began: u64,
+    /// When it was used last, in seconds since 1970.
+    pub used: u64,
+    /// From where it was begun.
+    pub from: String,
+}
+
+/// What the file holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    version: u32,
+    /// How many seconds a session is kept without a use.
+    pub session_seconds: u64,
+    /// All accounts.
+    pub accounts: Vec<Account>,
+    /// All sessions.
+    pub sessions: Vec<Session>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        let session_seconds = access::SESSION_SECONDS_USUAL;
+        Self { version: VERSION, session_seconds, accounts: Vec::new(), sessions: Vec::new() }
+    }
+}
+
+/// Why there is no session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoSession {
+    /// There are as many as there can be.
+    Full,
+    /// The account is not there any more, or has another password.
+    Gone,
+    /// The kernel gives no random bytes.
+    Unable,
+}
+
+/// What is kept of a token.
+fn of_token(token: &str) -> String {
+    chance::hex(&Sha256::digest(token))
+}
+
+fn no_account(name: &str) -> Error {
+    Error::new(&say::NO_ACCOUNT, &[&name])
+}
+
+impl Kept {
+    /// Reads the file; the error is one line.
+    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+        let mut kept: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if kept.version != VERSION {
+            return Err(format!("it has version {}, not {VERSION}", kept.version));
+        }
+        if !access::SESSION_SECONDS.contains(&kept.session_seconds) {
+            return Err(format!("sessions are kept {} s", kept.session_seconds));
+        }
+        kept.accounts.sort_by(|a, b| a.shown.name.cmp(&b.shown.name));
+        let pairs = kept.accounts.iter().zip(kept.accounts.iter().skip(1));
+        if let Some((one, _)) = pairs.into_iter().find(|(a, b)| a.shown.name == b.shown.name) {
+            return Err(format!("account \"{}\" is there twice", one.shown.name));
+        }
+        let accounts = kept.accounts.clone();
+        let is_there =
+            |name: &str| accounts.iter().any(|a| a.shown.name == name && a.shown.enabled);
+        kept.sessions.retain(|session| is_there(&session.account));
+        Ok(kept)
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec_pretty(self)
+    }
+
+    /// What can be shown of it.
+    pub fn shown(&self) -> Access {
+        let session = |session: &Session| access::Session {
+            id: session.id.clone(),
+            account: session.account.clone(),
+            began: session.began,
+            from: session.from.clone(),
+        };
+        Access {
+            accounts: self.accounts.iter().map(|account| account.shown.clone()).collect(),
+            sessions: self.sessions.iter().map(session).collect(),
+            session_seconds: self.session_seconds,
+        }
+    }
+
+    /// The account of this name.
+    pub fn account(&self, name: &str) -> Option<&Account> {
+        self.accounts.iter().find(|account| account.shown.name == name)
+    }
+
+    /// The session of this token.
+    pub fn session(&self, token: &str) -> Option<&Session> {
+        let given = of_token(token);
+        let is_it = |own: &&Session| bool::from(own.token.as_bytes().ct_eq(given.as_bytes()));
+        self.sessions.iter().find(is_it)
+    }
+
+    /// Adds an account.
+    ///
+    /// # Errors
+    /// There is one of this name, there are as many as there can be, or the first is not one that
+    /// could make others.
+    pub fn create(&mut self, account: Account) -> Result<(), Error> {
+        let name = &account.shown.name;
+        if self.account(name).is_some() {
+            return Err(Error::new(&say::ACCOUNT_EXISTS, &[name]));
+        }
+        if self.accounts.len() >= ACCOUNTS {
+            return Err(Error::new(&say::ACCOUNTS_FULL, &[&ACCOUNTS]));
+        }
+        let at = self.accounts.partition_point(|other| other.shown.name < *name);
+        self.accounts.insert(at, account);
+        self.keep_administrator()
+    }
+
+    /// Changes an account; `password` is what is kept of the new one.
+    ///
+    /// # Errors
+    /// There is none, or it is the last enabled Administrator and would be none any more.
+    pub fn change(
+        &mut self,
+        name: &str,
+        change: &AccountChange,
+        password: Option<String>,
+    ) -> Result<(), Error> {
+        let account = self.accounts.iter_mut().find(|account| account.shown.name == name);
+        let account = account.ok_or_else(|| no_account(name))?;
+        let shown = &mut account.shown;
+        let is_new = password.is_some();
+        if let Some(password) = password {
+            account.password = password;
+            shown.must_change = false;
+        }
+        shown.role = change.role.unwrap_or(shown.role);
+        shown.enabled = change.enabled.unwrap_or(shown.enabled);
+        shown.must_change = change.must_change.unwrap_or(shown.must_change);
+        if is_new || !shown.enabled {
+            self.sessions.retain(|session| session.account != name);
+        }
+        self.keep_administrator()
+    }
+
+    /// Removes an account and its sessions.
+    ///
+    /// # Errors
+    /// There is none, or it is the last enabled Administrator.
+    pub fn delete(&mut self, name: &str) -> Result<(), Error> {
+        let found = self.accounts.iter().position(|account| account.shown.name == name);
+        self.accounts.remove(found.ok_or_else(|| no_account(name))?);
+        self.sessions.retain(|session| session.account != name);
+        self.keep_administrator()
+    }
+
+    fn keep_administrator(&self) -> Result<(), Error> {
+        let is_one =
+            |account: &Account| account.shown.enabled && account.shown.role == Role::Administrator;
+        match self.accounts.iter().any(is_one) {
+            true => Ok(()),
+            false => Err(Error::new(&say::LAST_ADMINISTRATOR, &[])),
+        }
+    }
+
+    /// Begins a session of an account whose password is still the one of which `password` was kept;
+    /// its identifier and token.
+    ///
+    /// # Errors
+    /// It is not, there are too many sessions, or there is no chance.
+    pub fn begin(
+        &mut self,
+        (name, password): (&str, &str),
+        from: &str,
+        now: u64,
+    ) -> Result<(String, String), NoSession> {
+        let is_right = |own: &&Account| own.shown.enabled && own.password == password;
+        self.account(name).filter(is_right).ok_or(NoSession::Gone)?;
+        if self.sessions.len() >= SESSIONS {
+            return Err(NoSession::Full);
+        }
+        let token = chance::hex(&chance::bytes::<TOKEN_BYTES>().map_err(|_| NoSession::Unable)?);
+        let id = chance::hex(&chance::bytes::<8>().map_err(|_| NoSession::Unable)?);
+        self.sessions.push(Session {
+            id: id.clone(),
+            account: name.to_owned(),
+            token: of_token(&token),
+            began: now,
+            used: now,
+            from: from.to_owned(),
+        });
+        Ok((id, token))
+    }
+
+    /// Ends a session, if it is there.
+    pub fn end(&mut self, id: &str) {
+        self.sessions.retain(|session| session.id != id);
+    }
+
+    /// Ends sessions that nobody used for too long; whether there were any.
+    pub fn expire(&mut self, now: u64) -> bool {
+        let (before, seconds) = (self.sessions.len(), self.session_seconds);
+        self.sessions.retain(|session| now < session.used.saturating_add(seconds));
+        self.sessions.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(name: &str, role: Role) -> Account {
+        let shown =
+            access::Account { name: name.to_owned(), role, enabled: true, must_change: false };
+        Account { shown, password: format!("kept of {name}"), created: 1 }
+    }
+
+    fn kept() -> Kept {
+        let mut kept = Kept::default();
+        kept.create(account("root", Role::Administrator)).expect("created");
+        kept.create(account("ana", Role::Operator)).expect("created");
+        kept
+    }
+
+    fn role(role: Role) -> AccountChange {
+        AccountChange { role: Some(role), ..AccountChange::default() }
+    }
+
+    fn enabled(enabled: bool) -> AccountChange {
+        AccountChange { enabled: Some(enabled), ..AccountChange::default() }
+    }
+
+    #[test]
+    fn the_file_comes_back_and_nothing_else_is_taken_for_it() {
+        let mut kept = kept();
+        kept.begin(("ana", "kept of ana"), "socket", 5).expect("begun");
+        let bytes = kept.bytes().expect("encodes");
+        assert_eq!(Kept::read(&bytes), Ok(kept.clone()));
+        for end in 0..bytes.len() - 1 {
+            assert!(Kept::read(&bytes[..end]).is_err(), "{end}");
+        }
+        let text = String::from_utf8(bytes).expect("text");
+        assert!(Kept::read(text.replace("\"version\": 1", "\"version\": 2").as_bytes()).is_err());
+        assert!(Kept::read(text.replace("\"root\"", "\"ana\"").as_bytes()).is_err());
+        let disabled = text.replacen("\"enabled\": true", "\"enabled\": false", 1);
+        assert_eq!(Kept::read(disabled.as_bytes()).expect("read").sessions, []);
+    }
+
+    #[test]
+    fn the_last_administrator_stays() {
+        let mut alone = Kept::default();
+        assert!(alone.create(account("ana", Role::Operator)).is_err());
+        let kept = kept();
+        let refused = |act: &dyn Fn(&mut Kept) -> Result<(), Error>| {
+            let error = act(&mut kept.clone()).expect_err("refused");
+            assert_eq!(error.code, crate::api::ErrorCode::Refused, "{error:?}");
+        };
+        refused(&|kept| kept.delete("root"));
+        refused(&|kept| kept.change("root", &enabled(false), None));
+        refused(&|kept| kept.change("root", &role(Role::Operator), None));
+        let mut kept = kept.clone();
+        kept.change("ana", &role(Role::Administrator), None).expect("changed");
+        kept.delete("root").expect("deleted");
+        assert!(kept.delete("ana").is_err() && kept.delete("none").is_err());
+    }
+
+    #[test]
+    fn sessions_go_with_the_password_the_account_and_their_time() {
+        let mut kept = kept();
+        let (id, token) = kept.begin(("ana", "kept of ana"), "192.0.2.1", 100).expect("begun");
+        assert_eq!((id.len(), token.len()), (16, 64));
+        assert_eq!(kept.session(&token).map(|own| own.id.as_str()), Some(id.as_str()));
+        assert_eq!(kept.session(&id), None);
+        assert!(!format!("{kept:?}").contains(&token));
+        let other = kept.begin(("root", "kept of root"), "socket", 100).expect("begun").1;
+        let without = |act: &dyn Fn(&mut Kept)| {
+            let mut kept = kept.clone();
+            act(&mut kept);
+            assert!(kept.session(&token).is_none());
+            assert!(kept.session(&other).is_some());
+        };
+        without(&|kept| {
+            kept.change("ana", &AccountChange::default(), Some("other".into())).expect("changed");
+        });
+        without(&|kept| kept.change("ana", &enabled(false), None).expect("changed"));
+        without(&|kept| kept.delete("ana").expect("deleted"));
+        without(&|kept| kept.end(&id));
+        assert!(!kept.clone().expire(100 + 1799));
+        let mut late = kept.clone();
+        assert!(late.expire(100 + 1800));
+        assert_eq!(late.sessions, []);
+        kept.change("ana", &role(Role::ReadOnly), None).expect("changed");
+        assert!(kept.session(&token).is_some(), "a role does not end them");
+    }
+
+    #[test]
+    fn a_password_that_was_changed_meanwhile_begins_nothing() {
+        let mut kept = kept();
+        assert_eq!(kept.begin(("ana", "older"), "socket", 1), Err(NoSession::Gone));
+        assert_eq!(kept.begin(("none", "older"), "socket", 1), Err(NoSession::Gone));
+        for _ in 0..SESSIONS {
+            kept.begin(("ana", "kept of ana"), "socket", 1).expect("begun");
+        }
+        assert_eq!(kept.begin(("ana", "kept of ana"), "socket", 1), Err(NoSession::Full));
+    }
+
+    #[test]
+    fn a_new_password_is_one_that_was_changed() {
+        let mut kept = kept();
+        let must = AccountChange { must_change: Some(true), ..AccountChange::default() };
+        kept.change("ana", &must, None).expect("changed");
+        assert!(kept.account("ana").expect("there").shown.must_change);
+        kept.change("ana", &AccountChange::default(), Some("new".into())).expect("changed");
+        assert!(!kept.account("ana").expect("there").shown.must_change);
+        kept.change("ana", &must, Some("given".into())).expect("changed");
+        assert!(kept.account("ana").expect("there").shown.must_change);
+    }
+
+    #[test]
+    fn names_are_there_once_and_accounts_have_an_end() {
+        let mut kept = kept();
+        assert!(kept.create(account("ana", Role::Operator)).is_err());
+        for number in 2..ACCOUNTS {
+            kept.create(account(&format!("n{number}"), Role::ReadOnly)).expect("created");
+        }
+        let error = kept.create(account("more", Role::ReadOnly)).expect_err("full");
+        assert!(error.is(&say::ACCOUNTS_FULL), "{error:?}");
+    }
+}

@@ -1,0 +1,279 @@
+//! Who may log in is in the file, and nobody gets in who may not.
+
+use super::*;
+use core::future::Future;
+use redfish::access::Role;
+use std::net::IpAddr;
+use std::path::Path;
+
+const PASSWORD: &str = "correct horse";
+
+fn run(test: impl Future<Output = ()>) {
+    let builder = &mut tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().expect("a runtime");
+    runtime.block_on(test);
+}
+
+fn open(dir: &Path) -> Accounts {
+    Accounts::open(Some(Arc::new(State::open(dir).expect("a state directory"))))
+}
+
+fn from(last: u8) -> Origin {
+    Origin::Network(IpAddr::from([192, 0, 2, last]))
+}
+
+fn secret(text: &str) -> Secret {
+    Secret::new(text)
+}
+
+fn account(name: &str, role: Role) -> NewAccount {
+    let (name, password) = (name.to_owned(), secret(PASSWORD));
+    NewAccount { name, password, role, enabled: true, must_change: false }
+}
+
+async fn with_two(dir: &Path) -> Accounts {
+    let accounts = open(dir);
+    accounts.create(account("root", Role::Administrator)).await.expect("created");
+    accounts.create(account("ana", Role::Operator)).await.expect("created");
+    accounts
+}
+
+async fn check(accounts: &Accounts, origin: Origin, password: &str) -> Result<bool, Denied> {
+    let outcome = accounts.check(origin, "ana", &secret(password)).await;
+    outcome.map(|(account, is_new)| {
+        assert_eq!(account.name, "ana");
+        is_new
+    })
+}
+
+async fn begin(accounts: &Accounts, origin: Origin) -> Result<Begun, Denied> {
+    match accounts.begin((origin, "192.0.2.9"), "ana", &secret(PASSWORD)).await {
+        Ok((begun, _)) => Ok(begun),
+        Err(NotBegun::Denied(denied)) => Err(denied),
+        Err(NotBegun::Full) => panic!("there is room"),
+        Err(NotBegun::Failed(error)) => panic!("{error:?}"),
+    }
+}
+
+fn password(text: &str) -> AccountChange {
+    AccountChange { password: Some(secret(text)), ..AccountChange::default() }
+}
+
+#[test]
+fn accounts_and_sessions_outlive_the_daemon() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        assert!(*accounts.is_any().borrow());
+        let begun = begin(&accounts, from(1)).await.expect("begun");
+        let shown = accounts.shown();
+        drop(accounts);
+        let file = std::fs::read_to_string(place.path().join(FILE)).expect("there");
+        assert!(!file.contains(PASSWORD) && !file.contains(&begun.token), "{file}");
+        let accounts = open(place.path());
+        assert_eq!(accounts.shown(), shown);
+        let (session, account) = accounts.session(&begun.token).expect("still open");
+        assert_eq!((session.id.as_str(), account.name.as_str()), (begun.id.as_str(), "ana"));
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true));
+        accounts.end(&begun.id).await.expect("ended");
+        assert!(accounts.session(&begun.token).is_none());
+        drop(accounts);
+        assert!(open(place.path()).session(&begun.token).is_none());
+    });
+}
+
+#[test]
+fn nobody_gets_in_with_what_is_wrong_or_no_more_right() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        assert_eq!(check(&accounts, from(1), "correct hors").await, Err(Denied::Wrong));
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true), "it is computed");
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(false), "it is known");
+        let token = begin(&accounts, from(1)).await.expect("begun").token;
+        accounts.alter("ana", password("another one")).await.expect("changed");
+        assert!(accounts.session(&token).is_none());
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
+        assert_eq!(check(&accounts, from(1), "another one").await, Ok(true));
+
+        let disable = AccountChange { enabled: Some(false), ..AccountChange::default() };
+        accounts.alter("ana", disable).await.expect("changed");
+        assert_eq!(check(&accounts, from(1), "another one").await, Err(Denied::Wrong));
+        let enable = AccountChange { enabled: Some(true), ..AccountChange::default() };
+        accounts.alter("ana", enable).await.expect("changed");
+        assert_eq!(check(&accounts, from(1), "another one").await, Ok(true));
+        accounts.delete("ana").await.expect("deleted");
+        assert_eq!(check(&accounts, from(1), "another one").await, Err(Denied::Wrong));
+    });
+}
+
+#[test]
+fn a_password_that_is_changed_while_it_is_looked_at_lets_nobody_in() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        // The new one is computed first, and written while the old one is looked at.
+        let change = accounts.alter("ana", password("another one"));
+        let (changed, old) = tokio::join!(change, check(&accounts, from(1), PASSWORD));
+        changed.expect("changed");
+        // Whichever came first: now it is wrong.
+        let _ = old;
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
+        assert!(!lock(&accounts.basic).knows("ana", PASSWORD, accounts.moment()));
+    });
+}
+
+#[test]
+fn failures_are_counted_for_the_network_and_never_for_the_socket() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        for _ in 0..access::FAILURES_FREE {
+            assert_eq!(check(&accounts, from(1), "wrong").await, Err(Denied::Wrong));
+        }
+        assert!(matches!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Locked(_))));
+        assert!(matches!(begin(&accounts, from(1)).await, Err(Denied::Locked(_))));
+        assert_eq!(check(&accounts, from(2), PASSWORD).await, Ok(true));
+        for _ in 0..2 * access::FAILURES_FREE {
+            let denied = check(&accounts, Origin::Socket(7), "wrong").await;
+            assert_eq!(denied, Err(Denied::Wrong));
+        }
+        assert_eq!(check(&accounts, Origin::Socket(7), PASSWORD).await, Ok(false));
+    });
+}
+
+#[test]
+fn a_storm_of_logins_keeps_nobody_else_out() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = Arc::new(with_two(place.path()).await);
+        let storm: Vec<_> = (0..200)
+            .map(|number| {
+                let accounts = accounts.clone();
+                tokio::spawn(
+                    async move { check(&accounts, from(1), &format!("wrong {number}")).await },
+                )
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert_eq!(check(&accounts, from(2), PASSWORD).await, Ok(true));
+        let (mut wrong, mut waits) = (0, 0);
+        for one in storm {
+            match one.await.expect("ends") {
+                Err(Denied::Wrong) => wrong += 1,
+                Err(Denied::Locked(seconds) | Denied::Busy(seconds)) if seconds > 0 => waits += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((wrong, waits), (access::FAILURES_FREE, 200 - access::FAILURES_FREE));
+    });
+}
+
+#[test]
+fn right_requests_at_one_time_cost_one_computation() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = Arc::new(with_two(place.path()).await);
+        let ask = |_| {
+            let accounts = accounts.clone();
+            tokio::spawn(async move { check(&accounts, from(1), PASSWORD).await })
+        };
+        let all: Vec<_> = (0..10).map(ask).collect();
+        let mut computed = 0;
+        for one in all {
+            computed += u32::from(one.await.expect("ends").expect("right"));
+        }
+        assert_eq!(computed, 1);
+    });
+}
+
+#[test]
+fn without_a_state_directory_there_are_no_accounts() {
+    run(async {
+        let accounts = Accounts::open(None);
+        let error = accounts.create(account("root", Role::Administrator)).await.expect_err("none");
+        assert!(error.error.contains("no state directory"), "{error:?}");
+        assert!(!*accounts.is_any().borrow());
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
+    });
+}
+
+#[test]
+fn a_file_that_can_not_be_read_is_left_as_it_is() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let file = place.path().join(FILE);
+        drop(open(place.path()));
+        std::fs::write(&file, b"{\"version\": 1").expect("written");
+        let accounts = open(place.path());
+        let problem = accounts.problem().expect("is told");
+        assert!(problem.is(&say::ACCOUNTS_NOT_READ) && problem.error.contains(FILE), "{problem:?}");
+        let made = accounts.create(account("root", Role::Administrator)).await;
+        assert_eq!(made, Err(problem));
+        assert_eq!(std::fs::read(&file).expect("there"), b"{\"version\": 1");
+    });
+}
+
+#[test]
+fn what_can_not_be_written_did_not_happen() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        std::fs::create_dir(place.path().join(format!("{FILE}.new"))).expect("made");
+        let shown = accounts.shown();
+        let error = accounts.delete("ana").await.expect_err("not written");
+        assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
+        accounts.alter("ana", password("another one")).await.expect_err("not written");
+        assert!(matches!(
+            accounts.begin((from(1), "x"), "ana", &secret(PASSWORD)).await,
+            Err(NotBegun::Failed(_))
+        ));
+        assert_eq!(accounts.shown(), shown);
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(false));
+    });
+}
+
+#[test]
+fn a_password_that_must_be_changed_is_not_changed_to_itself() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        let must = AccountChange { must_change: Some(true), ..AccountChange::default() };
+        accounts.alter("ana", must).await.expect("changed");
+        let error = accounts.alter("ana", password(PASSWORD)).await.expect_err("the old one");
+        assert!(error.is(&say::SAME_PASSWORD), "{error:?}");
+        accounts.alter("ana", password("another one")).await.expect("changed");
+        assert!(!accounts.shown().account("ana").expect("there").must_change);
+    });
+}
+
+#[test]
+fn an_address_that_is_turned_away_is_said_now_and_then() {
+    let accounts = Accounts::open(None);
+    let address = |last| IpAddr::from([192, 0, 2, last]);
+    let long = Duration::from_secs(3600);
+    assert!(accounts.may_say(address(1), long));
+    assert!(!accounts.may_say(address(1), long));
+    assert!(accounts.may_say(address(2), long));
+    assert!(accounts.may_say(address(1), Duration::ZERO));
+}
+
+#[test]
+fn too_many_passwords_are_told() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = Arc::new(with_two(place.path()).await);
+        let ask = |_| {
+            let accounts = accounts.clone();
+            tokio::spawn(async move { accounts.alter("ana", password("another one")).await })
+        };
+        let all: Vec<_> = (0..3 * hasher::WAITING).map(ask).collect();
+        let mut busy = 0;
+        for one in all {
+            let outcome = one.await.expect("ends");
+            assert!(outcome.as_ref().err().is_none_or(|error| error.is(&say::PASSWORDS_BUSY)));
+            busy += usize::from(outcome.is_err());
+        }
+        assert!(busy >= hasher::WAITING, "{busy}");
+    });
+}

@@ -1,0 +1,170 @@
+//! Users and groups of this machine, and what they may do on the daemon's socket.
+//!
+//! Names are looked up in `/etc/passwd` and `/etc/group` when the daemon starts or reads its
+//! configuration again, and nowhere else: no name server is asked. A number stands for itself.
+//!
+//! Invariants
+//! - root and the daemon's own user are Administrators, whatever the configuration says: they could
+//!   replace the daemon.
+//! - Who is named more than once has the role that may do most.
+
+use crate::config::Access;
+use crate::peer::Peer;
+use redfish::access::Role;
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
+/// The group whose members are Administrators unless the configuration says otherwise.
+pub const GROUP: &str = "palisade";
+
+/// Users and groups with roles.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Local {
+    users: BTreeMap<u32, Role>,
+    groups: BTreeMap<u32, Role>,
+    names: BTreeMap<u32, String>,
+    /// Whom the configuration names, and this machine does not know.
+    pub unknown: Vec<String>,
+}
+
+impl Local {
+    /// Those of a configuration, as this machine knows them now.
+    pub fn read(access: Option<&Access>) -> Self {
+        let text = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
+        let own = rustix::process::geteuid().as_raw();
+        Self::of(access, own, &text("/etc/passwd"), &text("/etc/group"))
+    }
+
+    fn of(access: Option<&Access>, own: u32, passwd: &str, group: &str) -> Self {
+        let (users, groups) = (numbers(passwd), numbers(group));
+        let mut local = Self::default();
+        for (name, number) in &users {
+            local.names.entry(*number).or_insert_with(|| (*name).to_owned());
+        }
+        let usual = Access::default();
+        let named = access.unwrap_or(&usual);
+        let roles = [
+            (&named.read_only, Role::ReadOnly),
+            (&named.operators, Role::Operator),
+            (&named.administrators, Role::Administrator),
+        ];
+        for (names, role) in roles {
+            for name in names {
+                let (known, into, plain) = match name.strip_prefix('@') {
+                    Some(group) => (&groups, &mut local.groups, group),
+                    None => (&users, &mut local.users, name.as_str()),
+                };
+                match plain.parse().ok().or_else(|| known.get(plain).copied()) {
+                    Some(number) => drop(into.insert(number, role)),
+                    None if access.is_some() => local.unknown.push(name.clone()),
+                    None => {}
+                }
+            }
+        }
+        local.users.extend([(0, Role::Administrator), (own, Role::Administrator)]);
+        local
+    }
+
+    /// What somebody on the socket may do; none: nothing.
+    pub fn role(&self, user: u32, groups: &[u32]) -> Option<Role> {
+        let of_groups = groups.iter().filter_map(|group| self.groups.get(group).copied());
+        of_groups.chain(self.users.get(&user).copied()).max()
+    }
+
+    /// What a user is called.
+    pub fn name(&self, user: u32) -> String {
+        self.names.get(&user).cloned().unwrap_or_else(|| format!("uid:{user}"))
+    }
+
+    /// Who somebody on the socket is, and what they may do.
+    pub fn who(&self, peer: &Peer) -> Option<(String, Option<Role>)> {
+        match peer {
+            Peer::Socket { user, groups } => Some((self.name(*user), self.role(*user, groups))),
+            Peer::Network { .. } => None,
+        }
+    }
+}
+
+/// Those of a configuration; says whom of it the machine does not know.
+pub fn known(access: Option<&Access>) -> Local {
+    let local = Local::read(access);
+    for name in &local.unknown {
+        runtime::say(format_args!(
+            "palisade: {name} in `access` is no user or group of this machine\n  correct the name, or \
+             create it and have the daemon read its configuration again (SIGHUP)"
+        ));
+    }
+    local
+}
+
+/// Opens the daemon's socket to everybody, who is then asked who they are, or to the daemon's user
+/// and the group `palisade` only.
+///
+/// # Errors
+/// It is not there, or not the daemon's.
+pub fn open_socket(path: &Path, to_all: bool) -> io::Result<()> {
+    let mode = if to_all { 0o666 } else { 0o660 };
+    std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+    let text = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    // A daemon that may not give it away keeps it in its own group.
+    let _ = chown(path, None, numbers(&text).get(GROUP).copied());
+    Ok(())
+}
+
+/// Names and numbers of a file as passwd(5) and group(5) have it.
+fn numbers(text: &str) -> BTreeMap<&str, u32> {
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        let mut parts = line.split(':');
+        let name = parts.next().filter(|name| !name.is_empty());
+        let number = parts.nth(1).and_then(|number| number.parse().ok());
+        if let (Some(name), Some(number)) = (name, number) {
+            found.entry(name).or_insert(number);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nana:x:1000:1000::/:/bin/sh\nbroken\n\
+        ben:x:1001:1001::/:/bin/sh\n";
+    const GROUP: &str = "root:x:0:\npalisade:x:90:ana\nwatch:x:91:\n";
+
+    fn local(text: &str) -> Local {
+        let access = (!text.is_empty()).then(|| toml::from_str(text).expect("a table"));
+        Local::of(access.as_ref(), 500, PASSWD, GROUP)
+    }
+
+    #[test]
+    fn root_the_own_user_and_the_group_do_everything_unless_told_otherwise() {
+        let local = local("");
+        let administrator = Some(Role::Administrator);
+        assert_eq!(local.role(0, &[]), administrator);
+        assert_eq!(local.role(500, &[]), administrator);
+        assert_eq!(local.role(1001, &[5, 90]), administrator);
+        assert_eq!(local.role(1001, &[0, 91]), None);
+        assert_eq!(local.unknown, Vec::<String>::new());
+        assert_eq!((local.name(1000), local.name(7)), ("ana".to_owned(), "uid:7".to_owned()));
+    }
+
+    #[test]
+    fn the_role_that_may_do_most_counts() {
+        let local = local(
+            "administrators = ['1002']\noperators = ['ana', '@watch', 'nobody-knows']\n\
+             read_only = ['ben', '@91', '@none']\n",
+        );
+        assert_eq!(local.role(1000, &[]), Some(Role::Operator));
+        assert_eq!(local.role(1001, &[]), Some(Role::ReadOnly));
+        assert_eq!(local.role(1001, &[91]), Some(Role::Operator));
+        assert_eq!(local.role(1002, &[91]), Some(Role::Administrator));
+        assert_eq!(local.role(1003, &[90]), None, "the usual group is not named");
+        assert_eq!(local.role(0, &[]), Some(Role::Administrator));
+        assert_eq!(local.unknown, ["@none", "nobody-knows"]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Who asks, by what a request says of it; and what changes accounts and sessions.
+//!
+//! | A request has | and comes | is of |
+//! |---|---|---|
+//! | `X-Auth-Token` | from anywhere | the session's account |
+//! | `Authorization: Basic` | from anywhere | that account |
+//! | neither | on the socket | the user that the kernel names |
+//! | neither | from the network | nobody |
+//!
+//! Where both are there, the token counts. What is there and wrong is answered 401; nothing else is
+//! tried.
+//!
+//! Invariants
+//! - What everybody may have is answered without a look at either: it costs no computation.
+//! - Nobody is locked out on the socket.
+//! - Of a login the audit log has who, from where and how it ended, never a password or a token.
+//!   Requests that were turned away without a look at the password have a line each
+//!   [`QUIET`] for each address: the log is nobody's to fill.
+
+use crate::accounts::{Begun, Denied, NotBegun};
+use crate::api::Error;
+use crate::caller::{self, Caller};
+use crate::manager::Manager;
+use crate::peer::{Origin, Peer};
+use crate::reply::TOKEN;
+use base64ct::{Base64, Encoding};
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use redfish::access::{Account, Secret, is_name};
+use redfish::change::{AccessChange, AccountChange};
+use redfish::error::{Base, Refusal};
+use redfish::messages as say;
+use redfish::routes::Privilege;
+use redfish::service::uri;
+use std::time::Duration;
+
+/// How long an address that is turned away gets no other line in the audit log.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// The longest header that can be a name and a password.
+const MOST_BYTES: usize = 4096;
+
+/// What came of a change of accounts or sessions.
+pub enum Done {
+    /// Nothing more is to be said.
+    Quietly,
+    /// A resource was made.
+    Made(String),
+    /// A resource was changed.
+    Changed(String),
+    /// A session was begun.
+    Begun {
+        /// Its URI.
+        uri: String,
+        /// What opens it.
+        token: String,
+        /// The account, if it has to change its password first.
+        must_change: Option<String>,
+    },
+}
+
+/// Name and password of a header.
+fn basic(headers: &HeaderMap) -> Option<Option<(String, Secret)>> {
+    let header = headers.get(AUTHORIZATION)?;
+    let read = || {
+        let (scheme, code) = header.to_str().ok()?.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("basic") || code.len() > MOST_BYTES {
+            return None;
+        }
+        let text = String::from_utf8(Base64::decode_vec(code.trim()).ok()?).ok()?;
+        let (name, password) = text.split_once(':')?;
+        Some((name.to_owned(), Secret::new(password)))
+    };
+    Some(read())
+}
+
+/// Who asks for this.
+///
+/// # Errors
+/// What the request says of it is wrong, or can't be checked now.
+pub async fn caller(
+    manager: &Manager,
+    peer: &Peer,
+    headers: &HeaderMap,
+    (request, uri): (&str, &str),
+) -> Result<Caller, Refusal> {
+    if let Some(token) = headers.get(TOKEN) {
+        let found = token.to_str().ok().and_then(|token| manager.accounts().session(token));
+        if let Some((session, account)) = found {
+            return Ok(Caller::logged_in(peer, &account, Some(&session)));
+        }
+        let refusal = Refusal::base(&Base::NO_VALID_SESSION, &[]);
+        turned_away(manager, &Caller::of(peer, &manager.local()), request, &refusal).await;
+        return Err(refusal);
+    }
+    let Some(given) = basic(headers) else { return Ok(Caller::of(peer, &manager.local())) };
+    let Some((name, password)) = given else {
+        let refusal = Refusal::base(&Base::UNAUTHORIZED, &[uri, "its credentials can't be read"]);
+        turned_away(manager, &Caller::of(peer, &manager.local()), request, &refusal).await;
+        return Err(refusal);
+    };
+    let outcome = manager.accounts().check(peer.origin(), &name, &password).await;
+    let nobody = Caller { name: shown(&name), ..caller_from(peer) };
+    match outcome {
+        Ok((account, is_new)) => {
+            let caller = Caller::logged_in(peer, &account, None);
+            if is_new {
+                manager.audit().note(&caller, request, "log in").await;
+            }
+            Ok(caller)
+        }
+        Err(denied) => Err(refused(manager, &nobody, (request, uri), denied).await),
+    }
+}
+
+/// Somebody of whom it is known from where they ask, and no more.
+fn caller_from(peer: &Peer) -> Caller {
+    Caller::of(peer, &Default::default())
+}
+
+/// A name as the log has it: what is none may be a password.
+fn shown(name: &str) -> String {
+    if is_name(name) { name.to_owned() } else { String::new() }
+}
+
+/// Somebody is not let in: the log has it.
+async fn refused(
+    manager: &Manager,
+    caller: &Caller,
+    (request, uri): (&str, &str),
+    denied: Denied,
+) -> Refusal {
+    let refusal = denial(uri, denied);
+    match denied {
+        Denied::Wrong => manager.audit().refused(caller, request, "log in", &refusal).await,
+        Denied::Locked(_) | Denied::Busy(_) => {
+            turned_away(manager, caller, request, &refusal).await
+        }
+    }
+    refusal
+}
+
+/// Somebody was turned away without a look at a password: the log has it now and then.
+pub async fn turned_away(manager: &Manager, caller: &Caller, request: &str, refusal: &Refusal) {
+    let is_said = match caller.origin {
+        Origin::Network(address) => manager.accounts().may_say(address, QUIET),
+        Origin::Socket(_) => true,
+    };
+    if is_said {
+        manager.audit().refused(caller, request, "", refusal).await;
+    }
+}
+
+/// How it is told.
+fn denial(uri: &str, denied: Denied) -> Refusal {
+    match denied {
+        Denied::Wrong => {
+            Refusal::base(&Base::UNAUTHORIZED, &[uri, "the name or the password is wrong"])
+        }
+        Denied::Locked(wait) => {
+            Refusal::from(Error::new(&say::LOGIN_LOCKED, &[&wait])).with_status(429).after(wait)
+        }
+        Denied::Busy(wait) => {
+            let text = wait.to_string();
+            Refusal::base(&Base::SERVICE_UNAVAILABLE, &[&text]).after(wait)
+        }
+    }
+}
+
+/// Carries a change of accounts or sessions out.
+///
+/// # Errors
+/// Why it was not.
+pub async fn change(
+    manager: &Manager,
+    caller: &Caller,
+    request: &str,
+    change: AccessChange,
+) -> Result<Done, Refusal> {
+    let accounts = manager.accounts();
+    let done = match change {
+        AccessChange::Create(new) => {
+            let made = uri::account(&new.name);
+            accounts.create(new).await?;
+            Done::Made(made)
+        }
+        AccessChange::Change { name, change } => {
+            may_change(caller, &name, &change)?;
+            accounts.alter(&name, change).await?;
+            Done::Changed(uri::account(&name))
+        }
+        AccessChange::Delete { name } => {
+            accounts.delete(&name).await?;
+            Done::Quietly
+        }
+        AccessChange::LogIn { name, password } => {
+            log_in(manager, caller, request, &name, &password).await?
+        }
+        AccessChange::LogOut { id } => {
+            accounts.end(&id).await?;
+            Done::Quietly
+        }
+        AccessChange::KeepSessions { seconds } => {
+            accounts.keep_sessions(seconds).await?;
+            Done::Changed(uri::SESSION_SERVICE.to_owned())
+        }
+    };
+    // Who was answered finds it in what is read next.
+    manager.refresh();
+    Ok(done)
+}
+
+/// Who may not change all accounts may change its own password, and nothing else.
+fn may_change(caller: &Caller, name: &str, change: &AccountChange) -> Result<(), Refusal> {
+    let is_own = caller.account.as_deref() == Some(name) && change.is_own();
+    match caller.may(Privilege::ConfigureUsers) && !caller.must_change {
+        true => Ok(()),
+        false if is_own => Ok(()),
+        false if caller.must_change => Err(caller::password_first(name)),
+        false => Err(Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[])),
+    }
+}
+
+async fn log_in(
+    manager: &Manager,
+    caller: &Caller,
+    request: &str,
+    name: &str,
+    password: &Secret,
+) -> Result<Done, Refusal> {
+    let asking = Caller { name: shown(name), role: None, account: None, ..caller.clone() };
+    let from = (caller.origin, caller.from.as_str());
+    let (Begun { id, token }, account) = match manager.accounts().begin(from, name, password).await
+    {
+        Ok(begun) => begun,
+        Err(NotBegun::Denied(denied)) => {
+            return Err(refused(manager, &asking, (request, uri::SESSIONS), denied).await);
+        }
+        Err(other) => {
+            let refusal = match other {
+                NotBegun::Failed(error) => Refusal::from(error),
+                _ => Refusal::base(&Base::SESSION_LIMIT, &[]),
+            };
+            manager.audit().refused(&asking, request, "log in", &refusal).await;
+            return Err(refusal);
+        }
+    };
+    let Account { name, must_change, .. } = account;
+    manager.audit().note(&Caller { name: name.clone(), ..asking }, request, "log in").await;
+    Ok(Done::Begun { uri: uri::session(&id), token, must_change: must_change.then_some(name) })
+}
+
+#[cfg(test)]
+#[path = "login_tests.rs"]
+mod tests;

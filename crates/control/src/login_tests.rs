@@ -1,0 +1,377 @@
+//! Who may do what, asked of the daemon's own answers.
+
+use super::*;
+use crate::answer;
+use crate::audit::Audit;
+use crate::config::Config;
+use crate::data;
+use crate::gpu::Parity;
+use crate::http::Asked;
+use crate::state::State;
+use core::future::Future;
+use engine::Settings;
+use hyper::body::Bytes;
+use hyper::header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::{Request, Response, StatusCode};
+use redfish::access::Role;
+use redfish::change::NewAccount;
+use redfish::routes::{Method, ROUTES, Resource};
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const PASSWORD: &str = "correct horse";
+
+fn name(role: Role) -> &'static str {
+    match role {
+        Role::Administrator => "root",
+        Role::Operator => "ops",
+        Role::ReadOnly => "eye",
+    }
+}
+
+/// Runs a test beside a daemon with an account of each role, named as above.
+fn run<F: Future<Output = ()>>(test: impl FnOnce(Arc<Manager>) -> F) {
+    let place = tempfile::tempdir().expect("a directory");
+    let config = Config::parse("").expect("a configuration");
+    let kernel = parity::select_kernel().expect("a kernel");
+    let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
+    let (cores, data) = data::start(1, Settings::default(), parity.clone()).expect("cores");
+    let state = State::open(place.path()).expect("a state directory");
+    let audit = Audit::open(&state).expect("a log");
+    let manager = Manager::new(data, parity, Default::default(), Vec::new(), true);
+    let manager = Arc::new(manager.keeping(Some(Arc::new(state)), audit));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    runtime.block_on(async {
+        for role in Role::ALL {
+            let (name, password) = (name(role).to_owned(), Secret::new(PASSWORD));
+            let new = NewAccount { name, password, role, enabled: true, must_change: false };
+            manager.accounts().create(new).await.expect("created");
+        }
+        manager.refresh();
+        test(manager.clone()).await;
+        manager.shut_down().await;
+        manager.audit().close();
+    });
+    runtime.shutdown_background();
+    assert!(cores.stop());
+}
+
+fn network(last: u8) -> Peer {
+    Peer::Network { address: IpAddr::from([192, 0, 2, last]) }
+}
+
+fn basic(name: &str, password: &str) -> (&'static str, String) {
+    let code = Base64::encode_string(format!("{name}:{password}").as_bytes());
+    ("authorization", format!("Basic {code}"))
+}
+
+async fn ask(
+    manager: &Arc<Manager>,
+    peer: Peer,
+    header: Option<(&'static str, String)>,
+    (method, uri): (&str, &str),
+    body: &Value,
+) -> Response<Bytes> {
+    let mut request = Request::builder().method(method).uri(uri);
+    if let Some((name, value)) = header {
+        request = request.header(name, value);
+    }
+    let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
+    asked.extensions_mut().insert(peer);
+    answer::answer(manager, asked).await
+}
+
+fn message(response: &Response<Bytes>) -> String {
+    let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
+    let id = body["error"]["@Message.ExtendedInfo"][0]["MessageId"].as_str().unwrap_or_default();
+    id.rsplit('.').next().unwrap_or_default().to_owned()
+}
+
+fn verb(method: Method) -> &'static str {
+    match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
+        Method::Patch => "PATCH",
+        Method::Delete => "DELETE",
+    }
+}
+
+/// Which roles may have this, of rows whose identifiers are nobody's. Written beside the table of
+/// routes: one holds the other.
+fn roles(resource: Resource, method: Method) -> &'static [Role] {
+    use Resource as R;
+    use Role::{Administrator, Operator, ReadOnly};
+    match (method, resource) {
+        // Accounts and sessions of others.
+        (Method::Get, R::Account | R::Session) => &[Administrator],
+        (Method::Get, _) => &[Administrator, Operator, ReadOnly],
+        (_, R::Accounts | R::Account | R::SessionService | R::Session | R::VerifyLog) => {
+            &[Administrator]
+        }
+        _ => &[Administrator, Operator],
+    }
+}
+
+/// What anybody may have who finds the daemon.
+fn is_open(resource: Resource, method: Method) -> bool {
+    use Resource as R;
+    match (method, resource) {
+        (Method::Post, R::Sessions) => true,
+        (Method::Get, _) => matches!(
+            resource,
+            R::Versions
+                | R::ServiceRoot
+                | R::Odata
+                | R::Metadata
+                | R::CsdlFile
+                | R::JsonSchemaText
+                | R::OpenApi
+                | R::OpenApiYaml
+        ),
+        _ => false,
+    }
+}
+
+#[test]
+fn every_role_may_do_what_it_should_and_nothing_else() {
+    run(async |manager| {
+        let socket = |user| Peer::Socket { user, groups: vec![user] };
+        let text = "operators = ['70001']\nread_only = ['70002']\nadministrators = ['70000']";
+        let access = toml::from_str(text).expect("a table");
+        manager.set_local(crate::local::Local::read(Some(&access)));
+        for row in ROUTES {
+            let part = |part: &str| if part.starts_with('{') { "x-1" } else { part }.to_owned();
+            let uri = row.uri.split('/').map(part).collect::<Vec<_>>().join("/");
+            for &(method, _) in row.methods {
+                let (asked, open) = ((verb(method), uri.as_str()), is_open(row.resource, method));
+                let is_let_in = |told: &Response<Bytes>| {
+                    let denied = message(told) == "InsufficientPrivilege"
+                        || told.status() == StatusCode::UNAUTHORIZED;
+                    !denied
+                };
+                let nobody = ask(&manager, network(1), None, asked, &json!({})).await;
+                assert_eq!(is_let_in(&nobody), open, "{asked:?}: {nobody:?}");
+                assert!(open || nobody.status() == 401, "{asked:?}: {nobody:?}");
+                assert!(open || nobody.headers().contains_key(WWW_AUTHENTICATE), "{asked:?}");
+                let stranger = ask(&manager, socket(70003), None, asked, &json!({})).await;
+                assert_eq!(is_let_in(&stranger), open, "{asked:?}: {stranger:?}");
+                assert!(open || stranger.status() == 403, "{asked:?}: {stranger:?}");
+                for (role, user) in Role::ALL.into_iter().zip(70000..) {
+                    let may = open || roles(row.resource, method).contains(&role);
+                    let header = Some(basic(name(role), PASSWORD));
+                    let told = ask(&manager, network(2), header, asked, &json!({})).await;
+                    assert_eq!(is_let_in(&told), may, "{role} {asked:?}: {told:?}");
+                    assert!(may || told.status() == 403, "{role} {asked:?}: {told:?}");
+                    let told = ask(&manager, socket(user), None, asked, &json!({})).await;
+                    assert_eq!(is_let_in(&told), may, "{role} {asked:?}: {told:?}");
+                }
+            }
+        }
+        assert_eq!(manager.view().access.accounts.len(), 3, "nothing was changed");
+    });
+}
+
+#[test]
+fn what_is_wrong_lets_nobody_in_and_tells_nothing() {
+    run(async |manager| {
+        let get = ("GET", "/redfish/v1/Systems");
+        let wrong = [
+            (basic("root", "wrong"), "ResourceAtUriUnauthorized"),
+            (basic("none", PASSWORD), "ResourceAtUriUnauthorized"),
+            (("authorization", "Basic x".to_owned()), "ResourceAtUriUnauthorized"),
+            (("authorization", "Bearer x".to_owned()), "ResourceAtUriUnauthorized"),
+            (("x-auth-token", "x".to_owned()), "NoValidSession"),
+        ];
+        for (header, why) in wrong {
+            let peer = Peer::Socket { user: 0, groups: Vec::new() };
+            for peer in [network(3), peer] {
+                let told = ask(&manager, peer, Some(header.clone()), get, &Value::Null).await;
+                assert_eq!((told.status().as_u16(), message(&told).as_str()), (401, why));
+                let body = String::from_utf8_lossy(told.body()).into_owned();
+                assert!(!body.contains(PASSWORD) && !body.contains("wrong\""), "{body}");
+            }
+        }
+        for uri in ["/redfish/v1/None", "/none"] {
+            let told = ask(&manager, network(3), None, ("GET", uri), &Value::Null).await;
+            assert_eq!(told.status(), 401, "{uri}");
+        }
+        let told = ask(&manager, network(3), None, ("PUT", "/redfish/v1"), &Value::Null).await;
+        assert_eq!(told.status(), 405);
+    });
+}
+
+async fn log_in(manager: &Arc<Manager>, peer: Peer, name: &str) -> Response<Bytes> {
+    let body = json!({"UserName": name, "Password": PASSWORD});
+    ask(manager, peer, None, ("POST", uri::SESSIONS), &body).await
+}
+
+fn header(response: &Response<Bytes>, name: impl hyper::header::AsHeaderName) -> String {
+    let value = response.headers().get(name).expect("a header");
+    value.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn a_session_is_begun_used_and_ended_by_its_account() {
+    run(async |manager| {
+        let told = log_in(&manager, network(4), "ops").await;
+        assert_eq!(told.status(), 201, "{told:?}");
+        let (uri, token) = (header(&told, LOCATION), header(&told, TOKEN));
+        let body: Value = serde_json::from_slice(told.body()).expect("JSON");
+        assert_eq!((&body["UserName"], &body["@odata.id"]), (&json!("ops"), &json!(uri)));
+        assert!(!body.to_string().contains(&token));
+        let own = || Some(("x-auth-token", token.clone()));
+        let told = ask(&manager, network(4), own(), ("GET", &uri), &Value::Null).await;
+        assert_eq!(told.status(), 200);
+        let told = ask(&manager, network(4), own(), ("GET", "/redfish/v1"), &Value::Null).await;
+        assert_eq!(told.status(), 200);
+        // Those of others are not in what a query puts together.
+        let other = log_in(&manager, network(4), "eye").await;
+        let other = (header(&other, LOCATION), header(&other, TOKEN));
+        let query = format!("{}?$expand=.", uri::SESSIONS);
+        let told = ask(&manager, network(4), own(), ("GET", &query), &Value::Null).await;
+        let body: Value = serde_json::from_slice(told.body()).expect("JSON");
+        let named: Vec<&str> = body["Members"]
+            .as_array()
+            .expect("members")
+            .iter()
+            .filter_map(|one| one["UserName"].as_str())
+            .collect();
+        assert_eq!((named, &body["Members@odata.count"]), (vec!["ops"], &json!(2)));
+        let told = ask(&manager, network(4), own(), ("DELETE", &other.0), &Value::Null).await;
+        assert_eq!(told.status(), 403);
+        let told = ask(&manager, network(4), own(), ("DELETE", &uri), &Value::Null).await;
+        assert_eq!(told.status(), 204);
+        let told = ask(&manager, network(4), own(), ("GET", &uri), &Value::Null).await;
+        assert_eq!(message(&told), "NoValidSession");
+        let root = Some(basic("root", PASSWORD));
+        let told = ask(&manager, network(4), root, ("DELETE", &other.0), &Value::Null).await;
+        assert_eq!(told.status(), 204);
+        let lines = manager.audit().log();
+        let all = format!("{lines:?}");
+        assert!(all.contains("log in") && !all.contains(&token) && !all.contains(PASSWORD));
+    });
+}
+
+#[test]
+fn there_is_an_end_to_sessions() {
+    run(async |manager| {
+        for _ in 0..64 {
+            assert_eq!(log_in(&manager, network(4), "ops").await.status(), 201);
+        }
+        let told = log_in(&manager, network(4), "ops").await;
+        assert_eq!(
+            (told.status().as_u16(), message(&told).as_str()),
+            (503, "SessionLimitExceeded")
+        );
+    });
+}
+
+#[test]
+fn an_account_changes_its_own_password_and_nothing_else_of_itself() {
+    run(async |manager| {
+        let own = uri::account("eye");
+        let eye = || Some(basic("eye", PASSWORD));
+        let patch = |header, uri, body: Value| {
+            let manager = manager.clone();
+            async move { ask(&manager, network(5), header, ("PATCH", uri), &body).await }
+        };
+        let told = patch(eye(), own.as_str(), json!({"RoleId": "Administrator"})).await;
+        assert_eq!(
+            (told.status().as_u16(), message(&told).as_str()),
+            (403, "InsufficientPrivilege")
+        );
+        let other = uri::account("root");
+        let told = patch(eye(), other.as_str(), json!({"Password": "another one"})).await;
+        assert_eq!(told.status(), 403);
+        let told = patch(eye(), own.as_str(), json!({"Password": "short"})).await;
+        assert_eq!((told.status().as_u16(), message(&told).as_str()), (400, "PropertyValueError"));
+        assert!(!String::from_utf8_lossy(told.body()).contains("short\""));
+        let told = patch(eye(), own.as_str(), json!({"Password": "another one"})).await;
+        assert_eq!(told.status(), 200, "{told:?}");
+        let told = patch(eye(), own.as_str(), json!({"Password": "another one"})).await;
+        assert_eq!(told.status(), 401);
+    });
+}
+
+#[test]
+fn a_password_that_must_be_changed_comes_first() {
+    run(async |manager| {
+        let root = || Some(basic("root", PASSWORD));
+        let own = uri::account("ops");
+        let must = json!({"PasswordChangeRequired": true});
+        let told = ask(&manager, network(6), root(), ("PATCH", &own), &must).await;
+        assert_eq!(told.status(), 200, "{told:?}");
+        let told = log_in(&manager, network(6), "ops").await;
+        let body: Value = serde_json::from_slice(told.body()).expect("JSON");
+        let id = body["@Message.ExtendedInfo"][0]["MessageId"].as_str().expect("is told");
+        assert!(id.ends_with(".PasswordChangeRequired"), "{body}");
+        let token = || Some(("x-auth-token", header(&told, TOKEN)));
+        for (asked, status) in [
+            (("GET", own.as_str()), 200),
+            (("GET", "/redfish/v1/Systems"), 403),
+            (("GET", "/redfish/v1"), 200),
+            (("POST", uri::POOLS), 403),
+            (("DELETE", own.as_str()), 403),
+        ] {
+            let told = ask(&manager, network(6), token(), asked, &Value::Null).await;
+            assert_eq!(told.status(), status, "{asked:?}: {told:?}");
+            assert!(status == 200 || message(&told) == "PasswordChangeRequired", "{told:?}");
+        }
+        let both = json!({"Password": "another one", "RoleId": "Administrator"});
+        let told = ask(&manager, network(6), token(), ("PATCH", &own), &both).await;
+        assert_eq!(message(&told), "PasswordChangeRequired");
+        let new = json!({"Password": "another one"});
+        let told = ask(&manager, network(6), token(), ("PATCH", &own), &new).await;
+        assert_eq!(told.status(), 200, "{told:?}");
+        let get = ("GET", "/redfish/v1/Systems");
+        let told = ask(&manager, network(6), token(), get, &Value::Null).await;
+        assert_eq!(told.status(), 401, "its sessions have ended");
+        let ops = Some(basic("ops", "another one"));
+        assert_eq!(ask(&manager, network(6), ops, get, &Value::Null).await.status(), 200);
+    });
+}
+
+#[test]
+fn who_guesses_waits_and_the_others_are_answered() {
+    run(async |manager| {
+        let get = ("GET", "/redfish/v1/Systems");
+        let storm: Vec<_> = (0..200)
+            .map(|number| {
+                let manager = manager.clone();
+                tokio::spawn(async move {
+                    let header = Some(basic("root", &format!("wrong {number}")));
+                    ask(&manager, network(7), header, get, &Value::Null).await
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let socket = Peer::Socket { user: 0, groups: Vec::new() };
+        let told = ask(&manager, socket.clone(), None, get, &Value::Null).await;
+        assert_eq!(told.status(), 200);
+        let right = Some(basic("root", PASSWORD));
+        let told = ask(&manager, network(8), right.clone(), get, &Value::Null).await;
+        assert_eq!(told.status(), 200);
+        let mut wrong = 0;
+        for one in storm {
+            let told = one.await.expect("ends");
+            wrong += u32::from(told.status() == 401);
+            let waits = [429, 503].contains(&told.status().as_u16());
+            assert!(told.status() == 401 || waits, "{told:?}");
+            assert!(!waits || told.headers().contains_key(RETRY_AFTER), "{told:?}");
+            assert!(told.status() != 429 || message(&told) == "LoginLocked", "{told:?}");
+        }
+        assert_eq!(wrong, redfish::access::FAILURES_FREE);
+        let told = ask(&manager, network(7), right.clone(), get, &Value::Null).await;
+        assert_eq!(told.status(), 200, "what was right a moment ago is known");
+        manager.accounts().alter("root", Default::default()).await.expect("changed");
+        let told = ask(&manager, network(7), Some(basic("ops", PASSWORD)), get, &Value::Null).await;
+        assert_eq!(told.status(), 200, "another account");
+        let told = log_in(&manager, network(7), "eye").await;
+        assert_eq!(told.status(), 201);
+        let lines = manager.audit().log().entries.len();
+        assert!(lines < 60, "the log is nobody's to fill: {lines}");
+    });
+}

@@ -1,0 +1,136 @@
+//! What a running daemon takes from a configuration that was read again (SIGHUP).
+//!
+//! Invariant: every key of [`Config`] is taken, or the daemon says that it needs a restart. A file
+//! with a mistake changes nothing.
+
+use crate::api::{Ending, Error};
+use crate::config::Config;
+use crate::local;
+use crate::manager::Manager;
+use std::sync::Arc;
+
+/// Reads the configuration as it is now, as the start did.
+pub type Reader = Arc<dyn Fn() -> Result<Config, Error> + Send + Sync>;
+
+/// What differs between two configurations.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Changed {
+    /// Keys that a running daemon takes.
+    taken: Vec<&'static str>,
+    /// Keys that need a restart.
+    left: Vec<&'static str>,
+}
+
+/// Compares all keys.
+fn changed(old: &Config, new: &Config) -> Changed {
+    // A key that is added has to be put in its place here.
+    let Config {
+        socket,
+        cores,
+        drives,
+        drive_deadline_ms,
+        drive_wait_ms,
+        parity,
+        parity_check,
+        confirm,
+        state,
+        access,
+    } = old;
+    let named = |all: &[(&'static str, bool)]| {
+        all.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
+    };
+    Changed {
+        taken: named(&[
+            ("drives", *drives != new.drives),
+            ("confirm", *confirm != new.confirm),
+            ("access", *access != new.access),
+        ]),
+        left: named(&[
+            ("socket", *socket != new.socket),
+            ("cores", *cores != new.cores),
+            ("drive_deadline_ms", *drive_deadline_ms != new.drive_deadline_ms),
+            ("drive_wait_ms", *drive_wait_ms != new.drive_wait_ms),
+            ("parity", *parity != new.parity),
+            ("parity_check", *parity_check != new.parity_check),
+            ("state", *state != new.state),
+        ]),
+    }
+}
+
+/// Takes what can be taken. Afterwards `config` is what the daemon runs with.
+async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
+    let changed = changed(config, &new);
+    config.drives.clone_from(&new.drives);
+    config.confirm = new.confirm;
+    manager.confirm.set_required(new.confirm);
+    config.access.clone_from(&new.access);
+    // Users and groups may be others, though the configuration is not.
+    manager.set_local(local::known(config.access.as_ref()));
+    // A socket that somebody removed can't be opened to anybody.
+    let _ = local::open_socket(&config.socket(), config.access.is_some());
+    manager.look_at(new.drives);
+    // A drive that does not answer is listed as unusable.
+    let _ = manager.find_drives(&[]).await;
+    changed
+}
+
+/// The words of what was done, and what there is to do.
+fn words(changed: &Changed) -> (String, Option<String>) {
+    let taken = match changed.taken.as_slice() {
+        [] => "nothing new to take".to_owned(),
+        taken => format!("taken: {}", taken.join(", ")),
+    };
+    let left = changed.left.join(", ");
+    let hint = (!left.is_empty()).then(|| format!("restart the daemon to take: {left}"));
+    (format!("the configuration was read again; {taken}"), hint)
+}
+
+/// Reads the configuration again, takes what can be taken, and says so.
+pub async fn reload(manager: &Manager, config: &mut Config, read: &Reader) {
+    let read = read.clone();
+    // The file may be where nobody answers.
+    let new = tokio::task::spawn_blocking(move || read()).await;
+    let new = new.unwrap_or_else(|error| Err(Error::failed(error.to_string(), "try again")));
+    match new {
+        Ok(new) => {
+            let changed = take(manager, config, new).await;
+            let (what, hint) = words(&changed);
+            match &hint {
+                None => runtime::say(format_args!("palisade: {what}")),
+                Some(hint) => runtime::say(format_args!("palisade: {what}\n  {hint}")),
+            }
+            manager
+                .audit()
+                .say(&[Some(what), hint].map(Option::unwrap_or_default).join("; "), Ending::Ok);
+        }
+        Err(error) => {
+            runtime::say(format_args!(
+                "palisade: the configuration was not taken: {}\n  {}",
+                error.error, error.hint
+            ));
+            let what = format!("the configuration was not taken: {}", error.error);
+            manager.audit().say(&what, Ending::Failed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_is_taken_or_needs_a_restart() {
+        let old = Config::parse("").expect("valid");
+        let text = "socket = \"/s\"\ncores = 2\ndrives = [\"/d\"]\ndrive_deadline_ms = 2000\n\
+                    drive_wait_ms = 0\nparity = \"gpu\"\nparity_check = 16\nconfirm = \"off\"\n\
+                    state = \"/s\"\n[access]\n";
+        let changed = super::changed(&old, &Config::parse(text).expect("valid"));
+        assert_eq!(changed.taken, ["drives", "confirm", "access"]);
+        assert_eq!(changed.left.len(), 7);
+        let (what, hint) = words(&changed);
+        assert_eq!(what, "the configuration was read again; taken: drives, confirm, access");
+        assert!(hint.is_some_and(|hint| hint.starts_with("restart the daemon to take: socket,")));
+        assert_eq!(super::changed(&old, &old), Changed::default());
+        assert!(words(&Changed::default()).0.ends_with("nothing new to take"));
+    }
+}

@@ -1,0 +1,229 @@
+//! The state directory: what the daemon keeps that is not on the drives (accounts, sessions,
+//! certificate, audit log).
+//!
+//! Every call waits for the file system: callers are threads of their own, not the control plane's.
+//!
+//! Invariants
+//! - The directory is its owner's alone (0700), and so are its files (0600).
+//! - One daemon has it: it is locked until [`State`] is dropped, or its process ends.
+//! - A file is the old one or the new one, also after a loss of power: never a part of it.
+
+use crate::api::Error;
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The file whose lock says that a daemon has the directory.
+const LOCK: &str = "lock";
+
+/// What the name of a file that is being written ends with.
+const NEW: &str = ".new";
+
+/// The largest file that is read.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// What a unit's `StateDirectory=` becomes (systemd.exec(5)): paths with colons between.
+pub const VARIABLE: &str = "STATE_DIRECTORY";
+
+/// The directory, open and locked.
+#[derive(Debug)]
+pub struct State {
+    dir: PathBuf,
+    /// Locked while it is open.
+    _lock: File,
+}
+
+/// Where the directory is: where the configuration says, else where the unit does.
+pub fn place(configured: Option<&Path>, variable: Option<&OsStr>) -> Option<PathBuf> {
+    let first = |text: &OsStr| {
+        let first = text.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
+        (!first.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(first)))
+    };
+    configured.map(Path::to_owned).or_else(|| variable.and_then(first))
+}
+
+impl State {
+    /// Opens the directory, and makes it where there is none.
+    ///
+    /// # Errors
+    /// It can't be made or opened, somebody else may write it, or another daemon has it.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let shown = dir.display();
+        let failed = |error: io::Error| {
+            let text = format!("the state directory {shown} can't be used: {error}");
+            Error::failed(text, "name a directory that the daemon may write with `state = \"DIR\"`")
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+        check(dir, &std::fs::metadata(dir).map_err(failed)?)?;
+        std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed)?;
+        let lock = own(OpenOptions::new().write(true).create(true)).open(dir.join(LOCK));
+        let lock = lock.map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { dir: dir.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(Error::failed(
+                format!("another daemon uses the state directory {shown}"),
+                "stop it, or name another directory with `state = \"DIR\"`",
+            )),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What a file holds; none if there is none.
+    ///
+    /// # Errors
+    /// It can't be read, or is larger than any that the daemon writes.
+    pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let file = match File::open(self.dir.join(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(io::Error::new(ErrorKind::FileTooLarge, format!("{name} is too large")));
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Puts a file with these contents in the place of the one that is there, at one stroke.
+    ///
+    /// # Errors
+    /// It can't be written; the old one is there as before.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let new = self.dir.join(format!("{name}{NEW}"));
+        let mut file =
+            own(OpenOptions::new().write(true).create(true).truncate(true)).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, self.dir.join(name))?;
+        sync(&self.dir)
+    }
+
+    /// Removes a file, if there is one.
+    ///
+    /// # Errors
+    /// It can't be removed.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match std::fs::remove_file(self.dir.join(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            outcome => outcome.and_then(|()| sync(&self.dir)),
+        }
+    }
+}
+
+/// Options for a file that is its owner's alone.
+pub fn own(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
+}
+
+/// Makes durable which files a directory has.
+///
+/// # Errors
+/// The directory can't be opened or written.
+pub fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Why a directory that is there can't be the state directory; none if it can, or is not there yet.
+pub fn problem(dir: &Path) -> Option<String> {
+    let found = std::fs::metadata(dir).ok()?;
+    match found.is_dir() {
+        true => check(dir, &found).err().map(|error| error.error),
+        false => Some(format!("{} is no directory", dir.display())),
+    }
+}
+
+/// Refuses a directory that somebody else may write: what is there decides who may do what.
+fn check(dir: &Path, found: &std::fs::Metadata) -> Result<(), Error> {
+    let shown = dir.display();
+    let user = rustix::process::geteuid().as_raw();
+    if found.uid() != user {
+        return Err(Error::refused(
+            format!("the state directory {shown} belongs to user {}, not to {user}", found.uid()),
+            format!("give it to the daemon's user: chown {user} {shown}"),
+        ));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(Error::refused(
+            format!("others may write the state directory {shown}"),
+            format!("look whether its files are yours, then: chmod 700 {shown}"),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::ErrorCode;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).expect("there").mode() & 0o777
+    }
+
+    #[test]
+    fn the_configuration_says_where_before_the_unit_does() {
+        let place = |configured: Option<&str>, variable: Option<&str>| {
+            super::place(configured.map(Path::new), variable.map(OsStr::new))
+        };
+        assert_eq!(place(Some("/a"), Some("/b:/c")), Some("/a".into()));
+        assert_eq!(place(None, Some("/b:/c")), Some("/b".into()));
+        assert_eq!(place(None, Some("/b")), Some("/b".into()));
+        assert_eq!(place(None, Some("")), None);
+        assert_eq!(place(None, None), None);
+    }
+
+    #[test]
+    fn files_are_their_owners_alone_and_replaced() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = place.path().join("a/b");
+        let state = State::open(&dir).expect("opened");
+        assert_eq!(state.read("x").expect("read"), None);
+        state.replace("x", b"one").expect("written");
+        state.replace("x", b"2").expect("written");
+        assert_eq!(state.read("x").expect("read").as_deref(), Some(&b"2"[..]));
+        assert_eq!((mode(&dir), mode(&dir.join("x"))), (0o700, 0o600));
+        // A directory in its place keeps the file from being replaced.
+        std::fs::create_dir(dir.join("x.new")).expect("made");
+        assert!(state.replace("x", b"3").is_err());
+        assert_eq!(state.read("x").expect("read").as_deref(), Some(&b"2"[..]));
+        state.remove("x").expect("removed");
+        state.remove("x").expect("nothing to remove");
+        assert_eq!(state.read("x").expect("read"), None);
+    }
+
+    #[test]
+    fn one_daemon_has_it() {
+        let place = tempfile::tempdir().expect("a directory");
+        let state = State::open(place.path()).expect("opened");
+        let error = State::open(place.path()).expect_err("taken");
+        assert!(error.error.contains("another daemon"), "{error:?}");
+        drop(state);
+        State::open(place.path()).expect("free again");
+    }
+
+    #[test]
+    fn what_others_may_write_is_refused_and_what_they_may_read_closed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = place.path();
+        let allow = |mode| std::fs::set_permissions(dir, Permissions::from_mode(mode));
+        for loose in [0o770, 0o702, 0o777] {
+            allow(loose).expect("set");
+            assert_eq!(State::open(dir).expect_err("refused").code, ErrorCode::Refused);
+            assert_eq!(mode(dir), loose, "left as it is");
+        }
+        assert!(problem(dir).is_some_and(|problem| problem.contains("others may write")));
+        assert_eq!(problem(&dir.join("none")), None);
+        allow(0o755).expect("set");
+        State::open(dir).expect("opened");
+        assert_eq!(mode(dir), 0o700);
+    }
+}

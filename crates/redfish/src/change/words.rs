@@ -1,0 +1,126 @@
+//! Changes in words, as the audit log has them: one line, without secrets.
+
+use super::{AccessChange, Change, JobAction};
+use crate::view::{self, NamedDrive, View};
+use core::fmt::Write;
+
+impl Change {
+    /// What is to be done, with names as the view has them. A name may be anything: who prints it
+    /// takes care of characters that are none.
+    pub fn words(&self, view: &View) -> String {
+        let called = |uuid: &String| match view.array(uuid) {
+            Some(array) => format!("array {} ({uuid})", array.name),
+            None => format!("array {uuid}"),
+        };
+        let volume_called = |uuid: &String| match view.volume(uuid) {
+            Some((_, volume)) => format!("volume {} ({uuid})", volume.name),
+            None => format!("volume {uuid}"),
+        };
+        match self {
+            Self::Access(change) => change.words(),
+            Self::CreateArray(array) => create(array),
+            Self::CreateVolumeOnDrives { array, size_bytes } => match size_bytes {
+                Some(bytes) => format!("{}, and a volume of {bytes} bytes in it", create(array)),
+                None => format!("{}, and a volume in all of it", create(array)),
+            },
+            Self::DeleteArray { array } => format!("delete {}", called(array)),
+            Self::Stop { array } => format!("stop {}", called(array)),
+            Self::Assemble { array, request } => {
+                let mut words = format!("assemble {}", called(array));
+                with(&mut words, request.start_degraded, "start degraded");
+                with(&mut words, request.accept_loss, "accept loss");
+                words
+            }
+            Self::FailDrive { array, request } => {
+                format!("fail drive {} of {}", request.drive, called(array))
+            }
+            Self::ReplaceDrive { array, request } => {
+                let view::ReplaceDrive { slot, with, overwrite } = request;
+                let words = format!("replace slot {slot} of {} with {}", called(array), with.path);
+                words + &overwriting(overwrite)
+            }
+            Self::Scrub { array, request } => {
+                let mut words = format!("scrub {}", called(array));
+                with(&mut words, request.repair, "repair");
+                with(&mut words, request.trust_data, "trust data");
+                words
+            }
+            Self::CreateVolume(view::CreateVolume { array, name, size_bytes }) => {
+                format!("create volume {name} of {size_bytes} bytes in {}", called(array))
+            }
+            Self::ResizeVolume { array, volume, request } => {
+                let bytes = request.size_bytes;
+                format!("resize {} of {} to {bytes} bytes", volume_called(volume), called(array))
+            }
+            Self::DeleteVolume { array, volume } => {
+                format!("delete {} of {}", volume_called(volume), called(array))
+            }
+            Self::CreateExport(request) => {
+                export(request, &volume_called(&request.volume), &called(&request.array))
+            }
+            Self::DeleteExport { id } => format!("delete export {id}"),
+            Self::Job { id, action } => {
+                let word = match action {
+                    JobAction::Suspend => "pause",
+                    JobAction::Resume => "resume",
+                    JobAction::Cancel => "cancel",
+                };
+                let name = view.job(id).map_or("", |job| job.task.id.as_str());
+                format!("{word} task {name} ({id})")
+            }
+            Self::Wipe(view::WipeDrive { drive, overwrite }) => {
+                let mut words = format!("wipe drive {}", drive.path);
+                with(&mut words, *overwrite, "overwrite");
+                words
+            }
+            Self::FindDrives { paths } => format!("look for drives: {}", paths.join(", ")),
+            Self::VerifyLog => "verify the audit log".to_owned(),
+        }
+    }
+
+    /// Whether it changes anything: what only looks needs no line in the audit log.
+    pub const fn is_noted(&self) -> bool {
+        // A login is noted with the name of who logs in.
+        !matches!(
+            self,
+            Self::FindDrives { .. } | Self::VerifyLog | Self::Access(AccessChange::LogIn { .. })
+        )
+    }
+}
+
+/// Adds what was said beside.
+fn with(words: &mut String, is_said: bool, what: &str) {
+    if is_said {
+        // A text takes all that is written to it.
+        let _ = write!(words, ", {what}");
+    }
+}
+
+fn paths(drives: &[NamedDrive]) -> String {
+    drives.iter().map(|drive| drive.path.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn overwriting(drives: &[NamedDrive]) -> String {
+    match drives {
+        [] => String::new(),
+        drives => format!(", overwrite {}", paths(drives)),
+    }
+}
+
+fn create(array: &view::CreateArray) -> String {
+    let view::CreateArray { name, level, drives, overwrite, .. } = array;
+    let words = format!("create array {name} of level {level} on {}", paths(drives));
+    words + &overwriting(overwrite)
+}
+
+fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {
+    let mut words = format!("export {volume} of {array}");
+    let places = request.nbd.iter().map(|place| format!("NBD {place}"));
+    let places = places.chain(request.nvme_tcp.iter().map(|place| format!("NVMe/TCP {place}")));
+    let places: Vec<String> = places.collect();
+    with(&mut words, !places.is_empty(), &format!("at {}", places.join(", ")));
+    with(&mut words, request.any_host, "to any host");
+    let hosts = format!("to {}", request.hosts.join(", "));
+    with(&mut words, !request.hosts.is_empty(), &hosts);
+    words
+}

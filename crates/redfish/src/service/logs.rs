@@ -1,0 +1,81 @@
+//! The audit log: its newest lines.
+
+use super::{Standing, collection, link, uri};
+use crate::dates;
+use crate::oem;
+use crate::view::{Ending, Entry, View};
+use serde_json::{Value, json};
+
+pub(super) fn services() -> Value {
+    let uris = [uri::AUDIT.to_owned()];
+    collection(uri::LOG_SERVICES, "LogServiceCollection", "Logs", uris)
+}
+
+pub(super) fn audit(view: &View) -> Value {
+    let standing = match view.status.state.problem {
+        None => Standing::GOOD,
+        Some(_) => Standing::enabled("Warning"),
+    };
+    json!({
+        "@odata.id": uri::AUDIT,
+        "@odata.type": "#LogService.v1_9_0.LogService",
+        "Id": "Audit",
+        "Name": "Changes, logins and refusals",
+        "ServiceEnabled": true,
+        "DateTime": dates::text(view.server.now),
+        "DateTimeLocalOffset": "+00:00",
+        "LogEntryType": "OEM",
+        "LogPurposes": ["Security"],
+        "MaxNumberOfRecords": view.log.most,
+        "OverWritePolicy": "WrapsWhenFull",
+        "Persistency": view.log.is_kept,
+        "Status": standing.status(),
+        "Entries": link(uri::AUDIT_ENTRIES),
+        "Actions": {"Oem": {
+            "#PalisadeLogService.Verify": {
+                "target": format!("{}/Actions/Oem/PalisadeLogService.Verify", uri::AUDIT),
+            },
+        }},
+    })
+}
+
+/// The newest first.
+pub(super) fn entries(view: &View) -> Value {
+    let uris = view.log.entries.iter().rev().map(|entry| uri::audit_entry(entry.number));
+    collection(uri::AUDIT_ENTRIES, "LogEntryCollection", "Lines of the audit log", uris)
+}
+
+pub(super) fn entry(view: &View, id: &str) -> Option<Value> {
+    let number: u64 = id.parse().ok().filter(|number: &u64| number.to_string() == id)?;
+    let entry = view.log.entry(number)?;
+    let severity = match entry.result {
+        Ending::Intent | Ending::Ok => "OK",
+        Ending::Refused | Ending::Failed | Ending::NotKnown => "Warning",
+    };
+    let mut resource = json!({
+        "@odata.id": uri::audit_entry(number),
+        "@odata.type": "#LogEntry.v1_21_0.LogEntry",
+        "Id": id,
+        "Name": format!("Line {number} of the audit log"),
+        "EntryType": "Oem",
+        "OemRecordFormat": "Palisade audit log",
+        "Created": dates::text(entry.time),
+        "Severity": severity,
+        "Message": message(entry),
+        "OriginatorType": if entry.from.is_empty() { "Internal" } else { "Client" },
+        "Persistency": view.log.is_kept,
+        "Oem": oem::wrapped(&oem::LogEntry::from(entry)),
+    });
+    super::put_named(&mut resource, "Username", &entry.who);
+    super::put_named(&mut resource, "MessageId", entry.message.as_deref().unwrap_or_default());
+    if entry.from != "socket" {
+        super::put_named(&mut resource, "OriginAddress", &entry.from);
+    }
+    Some(resource)
+}
+
+/// A line in words.
+fn message(entry: &Entry) -> String {
+    let what = if entry.what.is_empty() { &entry.request } else { &entry.what };
+    format!("{}: {what}: {}", entry.who, entry.result.word())
+}
