@@ -10,6 +10,7 @@ tool sends multicasts.
 """
 
 import collections
+import json
 import os
 import pathlib
 import sys
@@ -18,6 +19,7 @@ import time
 import traceback
 
 import library
+import login
 import network
 import openstack
 import protocol
@@ -39,6 +41,7 @@ STEPS = (
     ("service, no array", service.check, service.MEANT),
     ("arrays", set_up, {}),
     ("service", service.check, service.MEANT),
+    ("first account", login.check, {}),
     ("library", library.check, {}),
     ("utilities", utilities.check, {}),
     ("openstack", openstack.check, {}),
@@ -83,10 +86,14 @@ def main():
     with tempfile.TemporaryDirectory(prefix="palisade-", dir=memory) as folder:
         folder = pathlib.Path(folder)
         drives = Drives(folder)
-        daemon = Daemon(program, folder)
+        port = network.free_port()
+        # Not every tool can send a plan's token.
+        lines = ('confirm = "off"', f"state = {json.dumps(str(folder / 'state'))}")
+        daemon = Daemon(program, folder, *lines, f'https = ["127.0.0.1:{port}"]')
         try:
             local = f"http://127.0.0.1:{network.relay(daemon.socket)}"
-            well = all_of(Place(daemon, drives, folder, target, local, is_alone))
+            place = Place(daemon, drives, folder, target, local, port, is_alone)
+            well = all_of(place)
         except Failure as failure:
             print(failure)
             well = False

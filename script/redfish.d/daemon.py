@@ -26,16 +26,18 @@ def run(command, **more):
 
 
 class Daemon:
-    """A daemon on drives that are files of a folder."""
+    """A daemon on drives that are files of a folder, with more lines of configuration."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, *lines):
         self.program, self.folder = program, folder
         self.socket = folder / "socket"
         config = folder / "palisade.toml"
-        config.write_text(
-            f"socket = {json.dumps(str(self.socket))}\ncores = 1\nconfirm = \"off\"\n"
-            f"drives = [{json.dumps(str(folder / 'drive-*.img'))}]\n"
+        own = (
+            f"socket = {json.dumps(str(self.socket))}",
+            "cores = 1",
+            f"drives = [{json.dumps(str(folder / 'drive-*.img'))}]",
         )
+        config.write_text("\n".join((*own, *lines)) + "\n")
         self.log = open(folder / "daemon.log", "wb")
         self.process = subprocess.Popen(
             [program, "serve", "--config", config], stdout=subprocess.PIPE, stderr=self.log
@@ -161,15 +163,29 @@ class Place:
     # For what a check keeps while it runs, and for logs that outlive it.
     folder: pathlib.Path
     target: pathlib.Path
-    # The daemon's socket by TCP.
+    # The daemon's socket by TCP, and the port of its HTTPS.
     local: str
+    port: int
     # Whether nothing that a tool sends can leave this machine.
     is_alone: bool
+    # An Administrator, once there is one.
+    user: str = ""
+    password: str = ""
 
     @property
     def unix(self):
         """The daemon's socket, as those write it who speak HTTP on it."""
         return "http+unix://" + urllib.parse.quote(str(self.daemon.socket), safe="")
+
+    @property
+    def https(self):
+        """The daemon on the network."""
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def certificate(self):
+        """The file with the certificate that HTTPS shows."""
+        return self.folder / "https.pem"
 
     def logs(self, name):
         """An empty folder for a check's logs."""

@@ -7,10 +7,16 @@ import socket
 import struct
 import threading
 
+import requests
+
+from report import Failure
+
 # Of Linux: requests to read and to set what an interface is, and two of its flags.
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
 IFF_UP, IFF_LOOPBACK = 0x1, 0x8
 REQUEST = "16sh14x"
+# How many seconds an answer may take.
+LIMIT = 120
 
 
 def flags(asked, name):
@@ -30,6 +36,12 @@ def has_only_loopback():
             elif now & IFF_UP and not now & IFF_LOOPBACK:
                 return False
     return True
+
+
+def free_port():
+    """A port of the loopback that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
 
 
 def relay(path):
@@ -56,3 +68,11 @@ def relay(path):
     server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return server.sockets[0].getsockname()[1]
+
+
+def fetch(address, path):
+    """What a GET answers."""
+    answer = requests.get(address + path, timeout=LIMIT)
+    if answer.status_code != 200:
+        raise Failure(f"GET {path}: {answer.status_code} {answer.text}")
+    return answer.text

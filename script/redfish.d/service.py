@@ -9,9 +9,8 @@ import shutil
 import subprocess
 import sys
 
-import requests
-
 from daemon import LIMIT
+from network import fetch
 from report import FAIL, PASS, WARN, Failure
 
 TOOL = "rf_service_validator"
@@ -19,14 +18,6 @@ TOOL = "rf_service_validator"
 WORDS = {"PASS": PASS, "WARN": WARN, "FAIL": FAIL}
 # Warnings that are meant: what the validator says, and why it is so.
 MEANT = {}
-
-
-def fetch(address, path):
-    """What a GET answers."""
-    answer = requests.get(address + path, timeout=LIMIT)
-    if answer.status_code != 200:
-        raise Failure(f"GET {path}: {answer.status_code} {answer.text}")
-    return answer.text
 
 
 def collect(place):
