@@ -41,6 +41,8 @@ def makes(report, place, storage):
     volume = storage.volumes.create({**BODY, "CapacityBytes": 64 * MIB, "Links": links})
     report.claim(volume.raid_type == sushy.RAIDType.RAID5, f"a RAID 5, got {volume.raid_type}")
     report.claim(volume.capacity_bytes == 64 * MIB, f"64 MiB, got {volume.capacity_bytes}")
+    # What it has read before, it keeps until it is told.
+    storage.volumes.refresh(force=True)
     sizes = storage.volumes.volumes_sizes_bytes
     report.claim(64 * MIB in sizes, f"the new volume among {sizes}")
     [array] = [

@@ -62,12 +62,11 @@ def accounts(tools):
     visitor.password = "Aiz7uPah_doo9"
     visitor.run("rf_accounts", fails=True)
     tools.run("rf_accounts", "--enable", "visitor")
-    tools.run("rf_accounts", "--setname", "visitor", "guest")
     text = tools.run("rf_accounts")
-    tools.report.claim("guest" in text and "Operator" in text, f"guest, an Operator, in {text}")
-    tools.run("rf_accounts", "--delete", "guest")
+    tools.report.claim("visitor" in text and "Operator" in text, f"an Operator, visitor, in {text}")
+    tools.run("rf_accounts", "--delete", "visitor")
     text = tools.run("rf_accounts")
-    tools.report.claim("guest" not in text and tools.user in text, f"no guest in {text}")
+    tools.report.claim("visitor" not in text and tools.user in text, f"no visitor in {text}")
 
 
 def requests(tools):
