@@ -38,10 +38,10 @@ def set_up(place, report):
 
 # In their order: name, what is done, and which warnings are meant.
 STEPS = (
+    ("first account", login.check, {}),
     ("service, no array", service.check, service.MEANT),
     ("arrays", set_up, {}),
     ("service", service.check, service.MEANT),
-    ("first account", login.check, {}),
     ("library", library.check, {}),
     ("utilities", utilities.check, {}),
     ("openstack", openstack.check, {}),

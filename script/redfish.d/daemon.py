@@ -12,7 +12,7 @@ from report import Failure
 
 MIB = 1 << 20
 DRIVE_BYTES = 128 * MIB
-DRIVES = 24
+DRIVES = 28
 # How long anything may take.
 LIMIT = 120
 

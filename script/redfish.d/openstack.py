@@ -19,6 +19,12 @@ def connect(place):
     )
 
 
+def seen(root):
+    """The storage as it is now: what the client has read, it keeps."""
+    [storage] = root.get_system().storage.get_members()
+    return storage
+
+
 def reads(report, place, storage):
     """What is read is what the command line says."""
     told = place.daemon.ask("drive", "list")["drives"]
@@ -32,18 +38,16 @@ def reads(report, place, storage):
     report.claim(volumes == names, f"volumes {sorted(names)}, found {sorted(volumes)}")
 
 
-def makes(report, place, storage):
+def makes(report, place, root):
     """Makes a volume on three drives, reads it, deletes it."""
-    paths = place.drives.take(3)
+    paths, storage = place.drives.take(3), seen(root)
     chosen = [drive for drive in storage.drives if drive.name in paths]
     report.claim(len(chosen) == 3, f"drives {paths} by their names")
     links = {"Drives": [{"@odata.id": drive.path} for drive in chosen]}
     volume = storage.volumes.create({**BODY, "CapacityBytes": 64 * MIB, "Links": links})
     report.claim(volume.raid_type == sushy.RAIDType.RAID5, f"a RAID 5, got {volume.raid_type}")
     report.claim(volume.capacity_bytes == 64 * MIB, f"64 MiB, got {volume.capacity_bytes}")
-    # What it has read before, it keeps until it is told.
-    storage.volumes.refresh(force=True)
-    sizes = storage.volumes.volumes_sizes_bytes
+    sizes = seen(root).volumes.volumes_sizes_bytes
     report.claim(64 * MIB in sizes, f"the new volume among {sizes}")
     [array] = [
         array
@@ -52,8 +56,7 @@ def makes(report, place, storage):
     ]
     report.claim(array["level"] == "5", f"an array of level 5, got {array['level']}")
     volume.delete()
-    storage.volumes.refresh(force=True)
-    gone = volume.path not in {each.path for each in storage.volumes.get_members()}
+    gone = volume.path not in {each.path for each in seen(root).volumes.get_members()}
     report.claim(gone, "the volume is gone")
     place.daemon.ask("array", "delete", array["name"], "--yes")
 
@@ -63,6 +66,5 @@ def check(place, report):
     root = connect(place)
     system = root.get_system()
     report.claim(system.identity == "local", f"one system, got {system.identity}")
-    [storage] = system.storage.get_members()
-    reads(report, place, storage)
-    makes(report, place, storage)
+    reads(report, place, seen(root))
+    makes(report, place, root)

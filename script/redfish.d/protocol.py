@@ -19,6 +19,7 @@ MEANT = {
     r"^SERV_SSDP_": "a daemon is found by its address, not by SSDP",
     r"^(SERV_EVENT_|SERV_SSE_|SEC_SESSION_TERMINATION_SIDE_EFFECTS)": "there are no event streams",
     r"^PROTO_REDIRECT_ENFORCES_TARGET_PRIVS": "nothing redirects, as no port speaks HTTP in clear",
+    r"^REQ_DATA_MOD_ERRORS": "no POST of the validator fails that it counts",
     r"^RESP_STATUS_INTERNAL_SERVER_ERROR": "no request led to an internal error",
     r"^RESP_HEADERS_X_AUTH_TOKEN.*not a hexadecimal string": "a token is Base64, not hexadecimal",
     r"^RESP_HEADERS_X_AUTH_TOKEN.*sufficiently random": (

@@ -48,8 +48,8 @@ def check(place, report):
     """Runs the validator on all resources."""
     logs = place.logs("service")
     tool = pathlib.Path(sys.executable).with_name(TOOL)
-    command = [tool, "--rhost", place.local, "--user", "nobody", "--password", "none"]
-    command += ["--authtype", "Basic", "--logdir", logs]
+    command = [tool, "--rhost", place.https, "--user", place.user, "--password", place.password]
+    command += ["--authtype", "Session", "--logdir", logs]
     command += ["--schema_directory", collect(place), "--skipschema"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=logs)
     read(logs, report)
