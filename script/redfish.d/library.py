@@ -1,5 +1,5 @@
-"""DMTF's client library, `redfish`: over HTTPS with a session and with Basic, through the relay, and
-by HTTP on the daemon's socket. It makes, grows and deletes a volume on each way."""
+"""DMTF's client library, `redfish`: over HTTPS with a session and with Basic, through the relay,
+and by HTTP on the daemon's socket. It makes, grows and deletes a volume on each way."""
 
 import redfish
 
@@ -49,7 +49,8 @@ def changes(report, way, client):
     report.claim(late.status == 412, f"{way}: 412 for an old ETag, got {late.status}")
     refused = client.patch(where, body={"CapacityBytes": 3 * MIB, "Colour": "red"})
     said = redfish.messages.search_message(refused, "Base", "PropertyUnknown")
-    report.claim(said and said["MessageArgs"] == ["Colour"], f"{way}: which property is unknown, got {refused.text}")
+    names_it = said is not None and said["MessageArgs"] == ["Colour"]
+    report.claim(names_it, f"{way}: which property is unknown, got {refused.text}")
     gone = client.delete(where)
     report.claim(gone.status == 204, f"{way}: 204 for a deletion, got {gone.status} {gone.text}")
     gone = client.get(where)
