@@ -15,7 +15,10 @@ import sys
 import tempfile
 
 import openapi_spec_validator
-import service
+
+import network
+from daemon import Daemon, Drives, arrays
+from report import Failure
 
 SEED = 27
 # Requests that are made up for each operation, besides those at the edges of its schemas.
@@ -44,9 +47,9 @@ def identifiers(address):
     }
     found = {"Fabric": "nvme", "Action": "Scrub"}
     for name, uri in collections.items():
-        members = json.loads(service.fetch(address, uri))["Members"]
+        members = json.loads(network.fetch(address, uri))["Members"]
         if not members:
-            raise service.Failure(f"{uri} is empty")
+            raise Failure(f"{uri} is empty")
         found[name] = members[0]["@odata.id"].rsplit("/", 1)[1]
     return found
 
@@ -97,7 +100,7 @@ def tried(address, folder, log):
     log.write_text(done.stdout + done.stderr)
     cases = re.search(r"(\d[\d,]*) generated", done.stdout)
     if done.returncode not in (0, 1) or cases is None:
-        raise service.Failure(f"schemathesis ended with {done.returncode}: {done.stdout}{done.stderr}")
+        raise Failure(f"schemathesis ended with {done.returncode}: {done.stdout}{done.stderr}")
     if done.returncode == 1:
         print(done.stdout)
     return cases[1], done.returncode == 0
@@ -108,18 +111,18 @@ def main():
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix="palisade-", dir=memory) as folder:
         folder = pathlib.Path(folder)
-        drives = service.Drives(folder)
-        daemon = service.Daemon(program, folder)
+        drives = Drives(folder)
+        daemon = Daemon(program, folder)
         try:
-            service.arrays(daemon, drives, folder)
-            address = f"http://127.0.0.1:{service.relay(daemon.socket)}"
-            document = json.loads(service.fetch(address, "/redfish/v1/openapi.json"))
+            arrays(daemon, drives, folder)
+            address = f"http://127.0.0.1:{network.relay(daemon.socket)}"
+            document = json.loads(network.fetch(address, "/redfish/v1/openapi.json"))
             openapi_spec_validator.validate(document)
             count, well = tried(address, folder, target / "schemathesis.log")
             status = daemon.stop()
             if status != 0:
-                raise service.Failure(f"the daemon ended with status {status}")
-        except service.Failure as failure:
+                raise Failure(f"the daemon ended with status {status}")
+        except Failure as failure:
             print((folder / "daemon.log").read_text())
             print(failure)
             return 1

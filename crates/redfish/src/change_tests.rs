@@ -366,6 +366,20 @@ fn volumes_are_created_in_an_array_or_on_drives() {
     assert_eq!((array.name.as_str(), array.level.as_str(), size_bytes), ("v", "5", Some(4096)));
     assert_eq!(array.drives, ["a", "b", "c"].map(named));
 
+    // As OpenStack's Ironic writes it.
+    let mut nameless = body.clone();
+    nameless.as_object_mut().unwrap().remove("Name");
+    nameless["Encrypted"] = json!(false);
+    nameless["VolumeType"] = json!("StripedWithParity");
+    let Ok(Change::CreateVolumeOnDrives { array, .. }) = post("Volumes", &nameless) else {
+        panic!("not taken")
+    };
+    assert_eq!(array.name, "volume1");
+    nameless["Encrypted"] = json!(true);
+    refused(post("Volumes", &nameless), "PropertyValueNotInList", "#/Encrypted");
+    nameless["VolumeType"] = json!("Mirrored");
+    refused(post("Volumes", &nameless), "PropertyValueConflict", "#/VolumeType");
+
     let mut both = body.clone();
     both["CapacitySources"] = json!([]);
     refused(post("Volumes", &both), "PropertyValueConflict", "#/Links");

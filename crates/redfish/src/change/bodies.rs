@@ -85,6 +85,17 @@ const RAID: Takes = Takes::Word(
     ],
 );
 
+const VOLUME_TYPE: Takes = Takes::Word(
+    "VolumeType",
+    &[
+        ("NonRedundant", "RAID 0, or drives one after another."),
+        ("RawDevice", "Drives one after another."),
+        ("Mirrored", "RAID 1."),
+        ("StripedWithParity", "RAID 5 or 6."),
+        ("SpannedMirrors", "RAID 10."),
+    ],
+);
+
 const LEVEL: Takes = Takes::Word(
     "Level",
     &[
@@ -325,8 +336,10 @@ pub const BODIES: &[Body] = &[
         "on drives",
         "Creates an array, and a volume of the same name in it.",
         &[
-            NAME,
+            may("Name", Takes::Text, "The name; one that is free if absent."),
             must("RAIDType", RAID, "The level, as Swordfish has it."),
+            may("VolumeType", VOLUME_TYPE, "The same as `RAIDType`, as older clients say it."),
+            may("Encrypted", Takes::Truth, "Must be false."),
             may("CapacityBytes", BYTES, "The volume's size; all that the array has if absent."),
             may(
                 "StripSizeBytes",

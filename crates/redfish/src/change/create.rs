@@ -20,6 +20,15 @@ const LEVELS: [(&str, &str); 6] = [
     ("None", "jbod"),
 ];
 
+/// Types of volumes that old clients send besides (`Volume.VolumeType`), and the levels they fit.
+const TYPES: [(&str, &[&str]); 5] = [
+    ("NonRedundant", &["0", "jbod"]),
+    ("RawDevice", &["jbod"]),
+    ("Mirrored", &["1"]),
+    ("StripedWithParity", &["5", "6"]),
+    ("SpannedMirrors", &["10"]),
+];
+
 /// The level that a type of RAID, or the product's own word, names; both must agree.
 fn level(raid: Option<&Node<'_>>, own: Option<&Node<'_>>) -> Result<Option<&'static str>, Refusal> {
     let of_type = match raid {
@@ -112,16 +121,41 @@ fn volume_in_array(
     Ok(Change::CreateVolume(view::CreateVolume { array, name, size_bytes }))
 }
 
+/// A name that no array has.
+fn free_name(view: &View) -> String {
+    let name = |number: usize| format!("volume{number}");
+    let is_free = |name: &String| view.status.arrays.iter().all(|array| array.name != *name);
+    (1..).map(name).find(is_free).unwrap_or_default()
+}
+
+/// What clients say of a volume that has one answer here: its type follows from its level, and
+/// nothing is encrypted.
+fn agree(fields: &mut Fields<'_>, level: &str) -> Result<(), Refusal> {
+    if let Some(kind) = fields.take("VolumeType") {
+        let word = kind.word(&TYPES.map(|(name, _)| name))?;
+        let fits = |(name, levels): &(&str, &[&str])| *name == word && levels.contains(&level);
+        if !TYPES.iter().any(fits) {
+            return Err(kind.conflict("RAIDType"));
+        }
+    }
+    match fields.take("Encrypted") {
+        Some(encrypted) if encrypted.truth()? => Err(encrypted.not_in(&["false"])),
+        _ => Ok(()),
+    }
+}
+
 fn volume_on_drives(
     view: &View,
     mut fields: Fields<'_>,
     linked: &Node<'_>,
 ) -> Result<Change, Refusal> {
-    let name = fields.need("Name")?.text()?.to_owned();
+    let name = fields.take("Name").map(|node| node.text()).transpose()?;
+    let name = name.map_or_else(|| free_name(view), str::to_owned);
     let raid = fields.need("RAIDType")?;
     let mut oem = fields.oem()?;
     let own = oem.take("Level");
     let level = level(Some(&raid), own.as_ref())?.unwrap_or_default().to_owned();
+    agree(&mut fields, &level)?;
     let mut linked = linked.fields()?;
     let drives = links::drives(view, &linked.need("Drives")?, 1, MOST_DRIVES)?;
     linked.end()?;
