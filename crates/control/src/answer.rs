@@ -38,7 +38,11 @@ use std::sync::Arc;
 
 /// Answers a request.
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
-    let found = routes::find(asked.uri().path());
+    let path = asked.uri().path();
+    let found = match *asked.method() {
+        hyper::Method::POST => routes::find_to_create(path),
+        _ => routes::find(path),
+    };
     let route = found.as_ref().map(|found| found.route);
     let (mut response, is_told) = match told(manager, &asked, found).await {
         Ok(told) => (told.response(), true),
@@ -107,9 +111,10 @@ async fn allowed(
     let method = method(asked.method());
     let privilege = found.as_ref().zip(method).and_then(|(found, own)| found.route.privilege(own));
     let request = format!("{} {path}", asked.method());
-    let caller = match privilege {
-        Some(Privilege::Nobody) => Caller::of(peer, &manager.local()),
-        _ => login::caller(manager, peer, asked.headers(), (&request, path)).await?,
+    let caller = match login::caller(manager, peer, asked.headers(), (&request, path)).await {
+        // What everybody may is no matter of a token that is too old.
+        Err(_) if privilege == Some(Privilege::Nobody) => Caller::of(peer, &manager.local()),
+        caller => caller?,
     };
     let outcome = match (&found, method) {
         // Who is nobody learns nothing of what there is.

@@ -17,6 +17,7 @@ use rcgen::{
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use redfish::dates;
+use redfish::messages as say;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -89,10 +90,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn unusable(why: &str) -> Error {
-    Error::usage(
-        format!("the certificate can't be used: {why}"),
-        "give PEM: the server's certificate, those that it depends on, and its private key",
-    )
+    Error::new(&say::CERTIFICATE_UNUSABLE, &[&why])
 }
 
 /// Makes a key, and a certificate of it that is good from now on (seconds since 1970).
@@ -352,12 +350,7 @@ pub fn request(wanted: &Request) -> Result<(String, String), Error> {
         let request = params.serialize_request(&key)?;
         Ok::<_, rcgen::Error>((request.pem()?, key.serialize_pem()))
     };
-    made().map_err(|error: rcgen::Error| {
-        Error::usage(
-            format!("the request can't be made: {error}"),
-            "give names of DNS and IP addresses, and texts that X.509 has signs for",
-        )
-    })
+    made().map_err(|error: rcgen::Error| Error::new(&say::CERTIFICATE_REQUEST, &[&error]))
 }
 
 #[cfg(test)]

@@ -82,8 +82,9 @@ impl Asked {
             Err(_) => "{}".to_owned(),
         };
         let method = format!("{method:?}");
+        let account = caller.account.as_deref().unwrap_or_default();
         Self {
-            caller: sum([kind.as_bytes(), caller.name.as_bytes()]),
+            caller: sum([kind.as_bytes(), account.as_bytes(), caller.name.as_bytes()]),
             request: sum([method.as_bytes(), uri.as_bytes(), said.as_bytes()]),
         }
     }

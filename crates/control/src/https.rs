@@ -26,6 +26,7 @@ use core::future::Future;
 use core::time::Duration;
 use hyper::Response;
 use hyper::body::Bytes;
+use redfish::messages as say;
 use rustls::crypto::ring::default_provider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -108,7 +109,7 @@ pub struct Https {
 }
 
 fn off(why: &str, hint: &str) -> Error {
-    Error::failed(format!("HTTPS is off: {why}"), hint)
+    Error::new(&say::HTTPS_OFF, &[&why]).advise(hint)
 }
 
 impl Https {
@@ -226,8 +227,7 @@ impl Https {
             (None, Some(state)) => kept(&state, &wanted, now),
             (None, None) => Err(off("there is no state directory", "name one: state = \"DIR\"")),
         });
-        let identity =
-            found.await.map_err(|_| off("the daemon is stopping", "start it again"))??;
+        let identity = found.await.map_err(|_| Error::new(&say::STOPPING, &[]))??;
         self.show(identity);
         Ok(())
     }
@@ -275,8 +275,7 @@ impl Https {
             let _ = state.remove(REQUESTED);
             Ok::<_, Error>(identity)
         });
-        let identity =
-            replaced.await.map_err(|_| off("the daemon is stopping", "start it again"))??;
+        let identity = replaced.await.map_err(|_| Error::new(&say::STOPPING, &[]))??;
         self.show(identity);
         Ok(())
     }
@@ -293,37 +292,27 @@ impl Https {
             state.replace(REQUESTED, key.as_bytes()).map_err(|error| not_kept(&error))?;
             Ok(request)
         });
-        made.await.map_err(|_| off("the daemon is stopping", "start it again"))?
+        made.await.map_err(|_| Error::new(&say::STOPPING, &[]))?
     }
 
     /// Where certificates are kept that clients bring.
     fn own_state(&self) -> Result<Arc<State>, Error> {
         if self.settings.borrow().files.is_some() {
-            return Err(Error::refused(
-                "the certificate is that of the configuration",
-                "replace the files that `certificate` and `key` name, and send the daemon SIGHUP",
-            ));
+            return Err(Error::new(&say::CERTIFICATE_CONFIGURED, &[]));
         }
-        self.state.clone().ok_or_else(|| {
-            let hint = "name a directory for the daemon's files: state = \"DIR\"";
-            Error::failed("there is no state directory", hint)
-        })
+        self.state.clone().ok_or_else(|| Error::new(&say::NO_STATE, &[]))
     }
 }
 
 fn not_kept(error: &std::io::Error) -> Error {
-    Error::failed(
-        format!("the certificate can't be kept: {error}"),
-        "check the file system of the state directory",
-    )
+    Error::new(&say::CERTIFICATE_NOT_KEPT, &[error])
 }
 
 /// The certificate that files of a person's hold.
 fn given(certificate: &Path, key: &Path) -> Result<Identity, Error> {
     let text = |path: &Path| {
         let failed = |error: std::io::Error| {
-            let text = format!("{} can't be read: {error}", path.display());
-            Error::failed(text, "correct `certificate` and `key` in the configuration")
+            Error::new(&say::CERTIFICATE_NOT_READ, &[&path.display(), &error])
         };
         let length = std::fs::metadata(path).map_err(failed)?.len();
         if length > MOST_BYTES {
@@ -341,8 +330,7 @@ fn kept(state: &State, wanted: &For, now: u64) -> Result<Identity, Error> {
         let text = String::from_utf8_lossy(&bytes);
         let identity = certificate::read(&text).map_err(|error| {
             let place = state.dir().join(FILE);
-            let hint = format!("remove {}: the daemon makes another", place.display());
-            Error::failed(error.error, hint)
+            error.advise(format!("remove {}: the daemon makes another", place.display()))
         })?;
         if !certificate::is_due(&identity.shown, wanted, now) {
             return Ok(identity);
@@ -392,10 +380,7 @@ async fn listen(
         match bound.await {
             Ok(own) => drop(listening.insert(*address, own)),
             Err(error) => {
-                outcome = Err(Error::failed(
-                    format!("HTTPS can't listen on {address}: {error}"),
-                    "use another address, or stop the program that uses this one",
-                ));
+                outcome = Err(Error::new(&say::HTTPS_NOT_BOUND, &[address, &error]));
             }
         }
     }

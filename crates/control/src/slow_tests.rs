@@ -11,7 +11,8 @@ const FIND: &str =
     "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";
 
 fn caller(name: &str, role: Role) -> Caller {
-    Caller { name: name.to_owned(), role, from: "192.0.2.1".to_owned() }
+    let (name, role, from) = (name.to_owned(), Some(role), "192.0.2.1".to_owned());
+    Caller { name, role, from, ..Caller::default() }
 }
 
 fn asked(body: &'static str, prefer: &str) -> Asked {

@@ -22,7 +22,6 @@
 )]
 
 use crate::api::{self, Server, View};
-use crate::chance;
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
 use engine::manage::command::{ArrayStatus, Change};

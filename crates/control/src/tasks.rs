@@ -91,10 +91,11 @@ impl SlowOnes {
         let all = self.all();
         let one = all.iter().find(|one| one.told.id == id);
         let one = one.ok_or_else(|| Refusal::not_found(&uri::task_monitor(id)))?;
-        // On the socket and elsewhere the same name is of two.
+        // A user of the machine and an account may have one name.
         let is_own = one.caller.name == caller.name
+            && one.caller.account == caller.account
             && (one.caller.from == "socket") == (caller.from == "socket");
-        match is_own || caller.role == Role::Administrator {
+        match is_own || caller.role == Some(Role::Administrator) {
             true => Ok(one.outcome.clone()),
             false => Err(Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[])),
         }
@@ -122,6 +123,7 @@ mod tests {
     }
 
     fn caller() -> Caller {
-        Caller { name: "ann".into(), role: Role::Operator, from: "192.0.2.1".into() }
+        let role = Some(Role::Operator);
+        Caller { name: "ann".into(), role, from: "192.0.2.1".into(), ..Caller::default() }
     }
 }

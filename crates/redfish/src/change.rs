@@ -18,7 +18,7 @@ mod words;
 
 pub use access::{AccessChange, AccountChange, NewAccount};
 
-use crate::error::{Base, Refusal};
+use crate::error::Refusal;
 use crate::messages;
 use crate::routes::{Match, Method, Resource};
 use crate::view::{self, Error, View};
@@ -375,9 +375,7 @@ fn volume(
     let change = match (method, found.route.resource) {
         (Method::Delete, _) => Change::DeleteVolume { array, volume },
         (Method::Patch, _) => {
-            if fields.is_empty() {
-                return Err(Refusal::base(&Base::EMPTY_JSON, &[]));
-            }
+            fields.not_empty()?;
             fields.oem()?.end()?;
             if let Some(node) = READ_ONLY.iter().find_map(|name| fields.take(name)) {
                 return Err(node.read_only());

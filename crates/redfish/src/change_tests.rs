@@ -404,6 +404,7 @@ fn a_volume_changes_its_size_is_checked_and_deleted() {
     assert_eq!(check, Ok(Change::Scrub { array: array(), request }));
 
     refused(ask(Method::Patch, &uri, "{}"), "EmptyJSON", "");
+    refused(ask(Method::Patch, &uri, r#"{"@odata.id":"x"}"#), "NoOperation", "");
     refused(ask(Method::Patch, &uri, r#"{"Name":"x"}"#), "PropertyNotWritable", "#/Name");
     refused(ask(Method::Patch, &uri, r#"{"Color":"x"}"#), "PropertyMissing", "#/CapacityBytes");
     let extra = r#"{"CapacityBytes":1,"Color":"x"}"#;

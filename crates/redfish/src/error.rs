@@ -66,6 +66,12 @@ impl Base {
         "The body has no property.",
         "Send a body with at least one property that can be changed.",
     );
+    pub const NO_OPERATION: Self = base(
+        "NoOperation",
+        400,
+        "The body has annotations alone: nothing would be changed.",
+        "Send a body with at least one property that can be changed.",
+    );
     pub const UNRECOGNIZED_BODY: Self = base(
         "UnrecognizedRequestBody",
         400,
@@ -325,6 +331,7 @@ impl Base {
         Self::ACTION_NOT_SUPPORTED,
         Self::MALFORMED_JSON,
         Self::EMPTY_JSON,
+        Self::NO_OPERATION,
         Self::UNRECOGNIZED_BODY,
         Self::PAYLOAD_TOO_LARGE,
         Self::PROPERTY_UNKNOWN,

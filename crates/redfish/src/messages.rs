@@ -41,6 +41,7 @@ mod daemon;
 mod drives;
 mod engine;
 mod exports;
+mod https;
 mod start;
 
 pub use accounts::*;
@@ -50,6 +51,7 @@ pub use daemon::*;
 pub use drives::*;
 pub use engine::*;
 pub use exports::*;
+pub use https::*;
 pub use start::*;
 
 /// What identifiers of these messages begin with.
@@ -107,7 +109,7 @@ pub struct Entry {
 
 /// All messages, by who has them.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [ENGINE, START, DRIVES, EXPORTS, DAEMON, ACCOUNTS, AUDIT, COMMAND].into_iter().flatten()
+    [ENGINE, START, DRIVES, EXPORTS, DAEMON, ACCOUNTS, HTTPS, AUDIT, COMMAND].into_iter().flatten()
 }
 
 /// Those that say nothing by their names.

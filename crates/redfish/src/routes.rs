@@ -535,6 +535,14 @@ pub fn of(resource: Resource) -> Option<&'static Route> {
     ROUTES.iter().find(|route| route.resource == resource)
 }
 
+/// The same of a POST, which may go to the members of a collection instead of the collection
+/// (DSP0266, "POST (create)").
+pub fn find_to_create(path: &str) -> Option<Match> {
+    let creates = |found: &Match| found.route.privilege(Post).is_some();
+    let collection = || find(path.trim_end_matches('/').strip_suffix("/Members")?);
+    find(path).filter(creates).or_else(|| collection().filter(creates)).or_else(|| find(path))
+}
+
 /// What stands where the URI has braces, if it matches.
 fn identifiers(uri: &str, segments: &[String]) -> Option<Vec<String>> {
     let mut wanted = uri.split('/').skip(1);

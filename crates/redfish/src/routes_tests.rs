@@ -58,6 +58,16 @@ fn identifiers_are_decoded_and_encoded() {
 }
 
 #[test]
+fn a_collection_is_created_in_by_its_members_too() {
+    let found = |uri: &str| find_to_create(uri).map(|found| found.route.resource);
+    assert_eq!(found("/redfish/v1/SessionService/Sessions/Members"), Some(Resource::Sessions));
+    assert_eq!(found("/redfish/v1/SessionService/Sessions"), Some(Resource::Sessions));
+    assert_eq!(found("/redfish/v1/Chassis/local/Drives/Members"), Some(Resource::Drive));
+    assert_eq!(found("/redfish/v1/Chassis/Members"), None);
+    assert_eq!(found("/redfish/v1/Members"), None);
+}
+
+#[test]
 fn garbage_is_not_found() {
     let drives = under!(drive "");
     for path in [

@@ -186,6 +186,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/redfish/src/change_tests.rs", "what_is_not_there_or_cannot_be_done", &["TaskEnded"]),
     (
+        "crates/redfish/src/change_tests.rs",
+        "a_volume_changes_its_size_is_checked_and_deleted",
+        &["NoOperation"],
+    ),
+    (
         "crates/redfish/src/query_tests.rs",
         "an_answer_does_not_grow_without_end",
         &["InsufficientStorage"],
@@ -278,6 +283,27 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "crates/control/src/accounts_tests.rs",
         "a_password_that_must_be_changed_is_not_changed_to_itself",
         &["SamePassword"],
+    ),
+    ("crates/control/src/https_tests.rs", "it_is_off_until_an_account_exists", &["HttpsOff"]),
+    (
+        "crates/control/src/https_tests.rs",
+        "it_listens_on_ipv6_too_and_says_where_it_can_not",
+        &["HttpsNotBound"],
+    ),
+    (
+        "crates/control/src/certificate_tests.rs",
+        "only_a_certificate_with_its_key_is_taken",
+        &["CertificateUnusable"],
+    ),
+    (
+        "crates/control/src/certificate_tests.rs",
+        "a_request_has_a_key_of_its_own",
+        &["CertificateRequestFailed"],
+    ),
+    (
+        "crates/control/src/https_tests.rs",
+        "another_certificate_is_for_those_who_come_later",
+        &["CertificateConfigured", "CertificateNotKept", "CertificateNotRead"],
     ),
     ("crates/control/src/accounts_tests.rs", "too_many_passwords_are_told", &["PasswordsBusy"]),
     (

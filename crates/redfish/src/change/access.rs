@@ -13,7 +13,7 @@ use super::{last, nothing};
 use crate::access::{
     NAME_CHARACTERS, PASSWORD_CHARACTERS, Role, SESSION_SECONDS, Secret, is_name, is_password,
 };
-use crate::error::{Base, Refusal};
+use crate::error::Refusal;
 use crate::routes::{Match, Method, Resource};
 use crate::view::View;
 
@@ -205,9 +205,7 @@ fn keep_sessions(fields: &mut Fields<'_>) -> Result<AccessChange, Refusal> {
 }
 
 fn refuse_read_only(fields: &mut Fields<'_>) -> Result<(), Refusal> {
-    if fields.is_empty() {
-        return Err(Refusal::base(&Base::EMPTY_JSON, &[]));
-    }
+    fields.not_empty()?;
     match READ_ONLY.iter().find_map(|name| fields.take(name)) {
         Some(node) => Err(node.read_only()),
         None => Ok(()),

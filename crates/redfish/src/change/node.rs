@@ -209,9 +209,13 @@ impl<'a> Fields<'a> {
         .at(&own)
     }
 
-    /// Whether no property is left.
-    pub fn is_empty(&self) -> bool {
-        self.left.iter().all(|(name, _)| self.is_ignored(name))
+    /// Refuses a change of nothing: no property, or annotations alone.
+    pub fn not_empty(&self) -> Result<(), Refusal> {
+        match self.left.iter().all(|(name, _)| self.is_ignored(name)) {
+            true if self.left.is_empty() => Err(Refusal::base(&Base::EMPTY_JSON, &[])),
+            true => Err(Refusal::base(&Base::NO_OPERATION, &[])),
+            false => Ok(()),
+        }
     }
 
     fn is_ignored(&self, name: &str) -> bool {

@@ -43,10 +43,10 @@ messages! { ACCOUNTS:
         "A change of accounts or sessions counts once it is in the state directory. It could not \
          be written there.";
     NO_STATE: "NoStateDirectory" Failed Daemon []
-        "the daemon has no state directory to keep accounts in",
+        "the daemon has no state directory",
         "name one with `state = \"DIR\"` in the configuration, and start the daemon again",
-        "Accounts and sessions are kept in the state directory. Without one the daemon serves its \
-         socket only.";
+        "Accounts, sessions and the certificate of HTTPS are kept in the state directory. Without \
+         one the daemon serves its socket only.";
     LOGIN_LOCKED: "LoginLocked" Refused Daemon [Number("SECONDS")]
         "too many logins failed: the next can be tried in %1 s",
         "wait, or use the daemon's socket on its own machine, where nobody has to wait",

@@ -5,6 +5,7 @@ use crate::dates;
 use crate::oem;
 use crate::view::{Ending, Entry, View};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 
 pub(super) fn services() -> Value {
     let uris = [uri::AUDIT.to_owned()];
@@ -78,8 +79,12 @@ fn line(view: &View, entry: &Entry) -> Value {
     });
     super::put_named(&mut resource, "Username", &entry.who);
     super::put_named(&mut resource, "MessageId", entry.message.as_deref().unwrap_or_default());
-    if entry.from != "socket" {
-        super::put_named(&mut resource, "OriginAddress", &entry.from);
+    if let Ok(address) = entry.from.parse::<IpAddr>() {
+        let host = match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        super::put(&mut resource, "OriginAddress", json!(format!("https://{host}")));
     }
     resource
 }
