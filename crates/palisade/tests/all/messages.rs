@@ -226,6 +226,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     (
         "crates/control/src/state.rs",
         "what_others_may_write_is_refused_and_what_they_may_read_closed",
+        &["StateForeign"],
         &["StateLoose"],
     ),
     (
