@@ -206,6 +206,30 @@ fn a_line_that_was_taken_away_is_missed() {
     assert_eq!(breaks(), "");
 }
 
+#[test]
+fn zeros_within_lines_are_found_and_cut_nothing_off() {
+    for (at, place_of_zero) in [(1, 20), (4, 0)] {
+        let place = tempfile::tempdir().expect("a directory");
+        let (mut files, _) = Files::open(place.path(), Sizes::default(), 8).expect("opened");
+        let mut oracle = Oracle::default();
+        let lines = oracle.next(5, "a line");
+        files.append(&lines).1.expect("written");
+        oracle.take(&lines);
+        let path = paths(place.path()).remove(0);
+        let mut bytes = std::fs::read(&path).expect("read");
+        let before: usize = lines[..at].iter().map(|line| line.text.len()).sum();
+        bytes[before + place_of_zero] = 0;
+        std::fs::write(&path, &bytes).expect("written");
+        // What is torn is behind all of that, however much it is.
+        leave(place.path(), &vec![0; 200 << 10]);
+        let (_, found) = Files::open(place.path(), Sizes::default(), 8).expect("opened again");
+        assert_eq!((found.torn, found.entries.len()), (200 << 10, 4));
+        assert!(std::fs::read(&path).expect("read") == bytes, "nothing else is cut off");
+        let breaks = verify(place.path(), Some(oracle.last)).expect("read").breaks.join("; ");
+        assert!(breaks.contains(&format!("line {} is no line", at + 1)), "{breaks}");
+    }
+}
+
 fn run(test: impl Future<Output = ()>) {
     let builder = &mut tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().expect("a runtime").block_on(test);

@@ -195,6 +195,15 @@ pub fn percent(task: &api::Task) -> String {
     format!("{}.{}%", tenths / 10, tenths % 10)
 }
 
+/// A text whose characters do nothing to a terminal: names are whatever was asked for.
+pub fn printable(text: &str) -> String {
+    let one = |c: char| match c.is_control() {
+        true => c.escape_default().collect::<String>(),
+        false => c.to_string(),
+    };
+    text.chars().map(one).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
