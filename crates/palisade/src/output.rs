@@ -58,6 +58,11 @@ impl Problem {
         self.told.is(&say::NO_DAEMON)
     }
 
+    /// Whether it is that the daemon does not know a drive.
+    pub fn is_drive_not_known(&self) -> bool {
+        self.told.is(&say::DRIVE_NOT_KNOWN)
+    }
+
     /// Tells it on the standard error; the exit code it means.
     pub fn report(&self) -> ExitCode {
         ExitCode::from(self.tell())
