@@ -4,7 +4,10 @@
 //! engine are asked. Changes are carried out by [`crate::act`]; those that take long end behind
 //! [`crate::slow`].
 //!
-//! Invariant: whatever a client sends is answered, and nothing of it is taken for granted.
+//! Invariants
+//! - Whatever a client sends is answered, and nothing of it is taken for granted.
+//! - The audit log has one line for each refusal of what is no read: from here for what is not
+//!   admitted, else from [`crate::act`].
 
 #![cfg_attr(
     not(test),
@@ -59,30 +62,21 @@ async fn told(
     asked: &Asked,
     found: Option<Match>,
 ) -> Result<Told, Refusal> {
-    let body = match asked.body() {
-        Ok(body) => body,
-        Err(why) => return Err(no_body(*why)),
+    let caller = asked.extensions().get::<Peer>().and_then(Caller::of);
+    let (caller, found, method) = match admitted(asked, found, caller.as_ref()) {
+        Ok(admitted) => admitted,
+        Err(refusal) => {
+            if let Some(caller) = caller.filter(|_| is_noted(asked, &refusal)) {
+                let request = format!("{} {}", asked.method(), asked.uri().path());
+                manager.audit().refused(&caller, &request, "", &refusal).await;
+            }
+            return Err(refusal);
+        }
     };
     let path = asked.uri().path();
-    let found = found.ok_or_else(|| Refusal::not_found(path))?;
-    let method = method(asked.method()).filter(|method| found.route.privilege(*method).is_some());
-    let method = method.ok_or_else(Refusal::not_allowed)?;
-    let may_not = || Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]);
-    let caller = asked.extensions().get::<Peer>().and_then(Caller::of).ok_or_else(may_not)?;
-    let privilege = found.route.privilege(method).filter(|privilege| caller.role.may(*privilege));
-    if privilege.is_none() {
-        let refusal = may_not();
-        manager.audit().refused(&caller, &act::words(method, &found), "", &refusal).await;
-        return Err(refusal);
-    }
-    let wanted = asked.headers().get(&reply::ODATA_VERSION);
-    if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
-        return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
-    }
-    let query = asked.uri().query().unwrap_or_default();
     match method {
         Method::Get if found.route.resource == Resource::TaskMonitor => {
-            slow::monitor(manager, &caller, found.id(0))
+            slow::monitor(manager, caller, found.id(0))
         }
         Method::Get => {
             if matches!(found.route.resource, Resource::AuditEntries | Resource::AuditEntry) {
@@ -90,20 +84,49 @@ async fn told(
                 manager.refresh();
             }
             let conditions = act::conditions(asked.headers())?;
+            let query = asked.uri().query().unwrap_or_default();
             let told = read(&manager.view(), &found, query, path)?;
             match conditions.is_unchanged(told.etag.as_deref())? {
                 true => Ok(told.known()),
                 false => Ok(told),
             }
         }
-        _ => {
-            if !query.is_empty() {
-                return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
-            }
-            check_type(asked.headers(), body)?;
-            slow::carry_out(manager, asked, &caller, &found, method).await
-        }
+        _ => slow::carry_out(manager, asked, caller, &found, method).await,
     }
+}
+
+/// Who asks what of which resource, if that is looked at any further.
+fn admitted<'a>(
+    asked: &Asked,
+    found: Option<Match>,
+    caller: Option<&'a Caller>,
+) -> Result<(&'a Caller, Match, Method), Refusal> {
+    let body = asked.body().as_ref().map_err(|why| no_body(*why))?;
+    let found = found.ok_or_else(|| Refusal::not_found(asked.uri().path()))?;
+    let method = method(asked.method()).filter(|method| found.route.privilege(*method).is_some());
+    let method = method.ok_or_else(Refusal::not_allowed)?;
+    let may_not = || Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[]);
+    let caller = caller.ok_or_else(may_not)?;
+    let privilege = found.route.privilege(method).filter(|privilege| caller.role.may(*privilege));
+    privilege.ok_or_else(may_not)?;
+    let wanted = asked.headers().get(&reply::ODATA_VERSION);
+    if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
+        return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
+    }
+    if method != Method::Get {
+        if asked.uri().query().is_some_and(|query| !query.is_empty()) {
+            return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
+        }
+        check_type(asked.headers(), body)?;
+    }
+    Ok((caller, found, method))
+}
+
+/// Whether the audit log has a line for a refusal: of all but reads, and of those that the caller
+/// may not do.
+fn is_noted(asked: &Asked, refusal: &Refusal) -> bool {
+    let is_read = matches!(*asked.method(), hyper::Method::GET | hyper::Method::HEAD);
+    !is_read || refusal.status == StatusCode::FORBIDDEN.as_u16()
 }
 
 /// A request's method, if any route could know it.
@@ -173,3 +196,7 @@ fn schema_of(route: &Route) -> Option<String> {
     };
     Some(format!("http://redfish.dmtf.org/schemas/{folder}/{name}.json"))
 }
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;
