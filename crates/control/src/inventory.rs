@@ -4,8 +4,8 @@
 //! open while it holds a record, a request has it or an array uses it; what is free or foreign is
 //! only read, and closed again, so that others can use it. States of a drive: unusable (can't be
 //! opened, or does not answer; tried again at the next look) → free, foreign or found (by its
-//! content) → reserved (a request is about to use it, or what one asked to be erased still is) →
-//! in use (a running array's slot counts on it) → looked at anew when let go, or failed (that
+//! content) → reserved (a request is about to use it, or what one asked to be erased still is; or
+//! it is looked at for a plan, which ends in what it was) → in use (a running array's slot counts on it) → looked at anew when let go, or failed (that
 //! array excluded it; not looked at unless a request names it). The same drive is never open
 //! twice: a handle is given up only when it is the last.
 //!
@@ -195,8 +195,10 @@ impl Known {
             let (array, own) = (record.array, record.this_drive);
             format!("{array} {own} {} {}", record.epoch.counter, record.sequence)
         });
-        let Content { signature, problem, .. } = content;
-        format!("{path} {canonical:?} {id:?} {about:?} {signature:?} {problem:?} {record:?}")
+        let Content { signature, problem, ends, .. } = content;
+        format!(
+            "{path} {canonical:?} {id:?} {about:?} {signature:?} {problem:?} {record:?} {ends:?}"
+        )
     }
 
     /// Whether its path leads elsewhere, by what the kernel says of what is there.
@@ -740,7 +742,20 @@ mod tests {
         // Swap space: its signature ends the first page (mkswap(8)).
         let mut content = vec![0; 4 << 20];
         content[4086..4096].copy_from_slice(b"SWAPSPACE2");
-        std::fs::write(&path, content).expect("written");
+        std::fs::write(&path, &content).expect("written");
+        again(&mut inventory);
+        assert!(!is_meant(&inventory));
+        // Another of the same kind: its UUID is in its header.
+        let (_, seen) = known(&inventory);
+        let named = NamedDrive { seen: Some(seen), ..named };
+        let is_meant =
+            |inventory: &Inventory| inventory.at(&path).expect("is known").is_meant(&named).is_ok();
+        again(&mut inventory);
+        assert!(is_meant(&inventory), "a look changes nothing");
+        look(&mut inventory, Path::new(&path), true).expect("is claimed");
+        assert!(is_meant(&inventory), "nor does a claim");
+        content[1036..1052].fill(7);
+        std::fs::write(&path, &content).expect("written");
         again(&mut inventory);
         assert!(!is_meant(&inventory));
     }
