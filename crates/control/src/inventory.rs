@@ -5,9 +5,10 @@
 //! only read, and closed again, so that others can use it. States of a drive: unusable (can't be
 //! opened, or does not answer; tried again at the next look) → free, foreign or found (by its
 //! content) → reserved (a request is about to use it, or what one asked to be erased still is; or
-//! it is looked at for a plan, which ends in what it was) → in use (a running array's slot counts on it) → looked at anew when let go, or failed (that
-//! array excluded it; not looked at unless a request names it). The same drive is never open
-//! twice: a handle is given up only when it is the last.
+//! it is looked at for a plan, and is what it was behind that) → in use (a running array's slot
+//! counts on it) → looked at anew when let go, or failed (that array excluded it; not looked at
+//! unless a request names it). The same drive is never open twice: a handle is given up only when
+//! it is the last.
 //!
 //! Invariants
 //! - One look at a drive is under way at a time. What it saw counts for nothing if the drive was
@@ -90,9 +91,9 @@ impl Places {
         self.by_path.get(path).filter(|place| !place.failed)
     }
 
-    /// Whether a request or an array has the drive.
+    /// Whether a request that changes something, or an array, has the drive.
     pub fn is_taken(&self, known: &Known) -> bool {
-        known.is_reserved() || self.in_use(&known.path).is_some()
+        known.is_reserved() && !known.is_planned() || self.in_use(&known.path).is_some()
     }
 }
 
@@ -135,6 +136,8 @@ pub struct Known {
     pub content: Content,
     /// A request that is under way has it.
     reserved: bool,
+    /// It has it to look at it for a plan only.
+    planned: bool,
     /// How often a request took it.
     takes: u64,
     /// Alive while it is being erased, also for a request that gave up waiting.
@@ -156,6 +159,11 @@ impl Known {
     /// Whether a request has it, or has had it erased and that is not over.
     pub fn is_reserved(&self) -> bool {
         self.reserved || self.is_being_erased()
+    }
+
+    /// Whether a request has it to look at it for a plan, and for nothing else.
+    pub const fn is_planned(&self) -> bool {
+        self.reserved && self.planned
     }
 
     /// Whether a look at it is under way that was not given up.
@@ -186,6 +194,16 @@ impl Known {
             Some(seen) if *seen != self.seen() => Err(failure::changed_drive(&self.path)),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a plan shows it.
+    pub fn is_among(&self, planned: &[api::PlannedDrive]) -> bool {
+        let serial = self.about.as_ref().map_or("", |about| about.serial.as_str());
+        // A record may hold only the beginning of a long serial number.
+        let is_it = |drive: &api::PlannedDrive| {
+            drive.path == self.path && serial.starts_with(&drive.serial)
+        };
+        planned.iter().any(is_it)
     }
 
     /// What tells it, and what it holds, from all others, by the last look at it.
@@ -380,6 +398,7 @@ impl Inventory {
             about: None,
             content: Content::default(),
             reserved: false,
+            planned: false,
             takes: 0,
             erasing: Weak::new(),
             looking: Weak::new(),
@@ -481,9 +500,17 @@ impl Inventory {
     pub fn reserve(&mut self, paths: &[String], reserved: bool) {
         for known in &mut self.drives {
             if paths.contains(&known.path) {
-                known.reserved = reserved;
+                (known.reserved, known.planned) = (reserved, false);
                 known.takes += u64::from(reserved);
             }
+        }
+    }
+
+    /// Reserves drives for a look that a plan is made of.
+    pub fn reserve_for_plan(&mut self, paths: &[String]) {
+        self.reserve(paths, true);
+        for known in self.drives.iter_mut().filter(|known| paths.contains(&known.path)) {
+            known.planned = true;
         }
     }
 
