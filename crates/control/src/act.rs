@@ -31,7 +31,7 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, Change, JobAction};
-use redfish::error::{Base, Refusal};
+use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
 use redfish::routes::{self, Match, Method};
@@ -232,15 +232,19 @@ async fn confirm_and_act(
     // Who sends a token means what was planned, though it may destroy nothing by now.
     let is_planned = token.is_some();
     let alone = required && (is_planned || change.may_destroy(&manager.view()));
-    // To the end of the change. Who names a state has nobody beside them who could change it.
+    let asked_at = Instant::now();
+    // To the end of the change. Who names a state has nobody beside them while it is compared.
     let alone_with = alone || !conditions.is_empty();
-    let _array = match change.array() {
+    let array = match change.array() {
         Some(array) => Some(manager.holds.take(array, alone_with).await),
         None => None,
     };
-    let subject = found.subject();
-    let _subject = manager.holds.take(&subject, !conditions.is_empty()).await;
+    let subject = manager.holds.take(&found.subject(), !conditions.is_empty()).await;
     unchanged(manager, &conditions, found)?;
+    subject.share();
+    if let Some(array) = array.as_ref().filter(|_| !alone) {
+        array.share();
+    }
     let mut confirmed = !required;
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
@@ -249,7 +253,7 @@ async fn confirm_and_act(
         }
         if planned.destroys() || is_planned {
             let token = token.as_deref();
-            let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
+            let taken = manager.confirm.take(token, asked, planned.state, asked_at);
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
             confirmed = true;
         }
@@ -262,7 +266,21 @@ async fn confirm_and_act(
         let open = manager.audit().begin(note.caller, note.request, note.what).await;
         note.open = Some(open);
     }
-    act(manager, change).await.map_err(|error| refused(manager, error))
+    let (outcome, is_confirmed) = (act(manager, change.clone()).await, alone && confirmed);
+    match outcome {
+        Err(error) if is_confirmed && is_of_another_state(&error) => {
+            // Between the look at the drives and their claim.
+            let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
+            let told = with_token(manager, &planned, asked);
+            Err(Refusal::planned(Unconfirmed::Outdated, &told))
+        }
+        outcome => outcome.map_err(|error| refused(manager, error)),
+    }
+}
+
+/// Whether a change was not carried out as a drive is not the one that was planned.
+fn is_of_another_state(error: &Error) -> bool {
+    error.is(&say::DRIVE_CHANGED) || error.is(&say::ANOTHER_DRIVE)
 }
 
 /// What is done is what was planned: drives that are no longer as they were seen are refused, and
@@ -270,7 +288,8 @@ async fn confirm_and_act(
 fn keep_to(change: &mut Change, planned: &Planned) {
     let see = |named: &mut NamedDrive| {
         let seen = planned.seen.iter().find(|seen| seen.drive.path == named.path);
-        named.seen = seen.map(|seen| seen.identity.clone());
+        // What was not looked at is not as it was seen.
+        named.seen = Some(seen.map(|seen| seen.identity.clone()).unwrap_or_default());
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {
@@ -366,6 +385,8 @@ async fn create_on_drives(
         name: request.name.clone(),
         size_bytes: size_bytes.unwrap_or(array.free_bytes),
     };
+    // Whoever finds the array already waits until it is known whether it stays.
+    let _array = manager.holds.take(&array.uuid, true).await;
     match manager.create_volume(&volume).await {
         Ok(volume) => volume_made(&volume),
         Err(error) => {

@@ -275,6 +275,7 @@ const ENGINE: &[&str] = &[
     "ResyncNeeded",
     "TooManyCores",
     "TooManySetBack",
+    "ShrinkLoses",
     "WrongState",
 ];
 
@@ -307,7 +308,6 @@ const ONLY_TOLD: &[&str] = &[
     "InternalError",
     "PropertyValueFormatError",
     "RecordsNotErased",
-    "ShrinkLoses",
     "Stopping",
     "TaskStuck",
     "WipeFailed",
