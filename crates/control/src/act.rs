@@ -245,7 +245,7 @@ async fn confirm_and_act(
     if let Some(array) = array.as_ref().filter(|_| !alone) {
         array.share();
     }
-    let mut confirmed = !required;
+    let (mut confirmed, mut shown) = (!required, None);
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
         if let Some(error) = planned.refusal() {
@@ -258,6 +258,7 @@ async fn confirm_and_act(
             confirmed = true;
         }
         keep_to(&mut change, &planned);
+        shown = Some(planned);
     }
     if let Change::ResizeVolume { request, .. } = &mut change {
         request.shrink = confirmed;
@@ -266,9 +267,9 @@ async fn confirm_and_act(
         let open = manager.audit().begin(note.caller, note.request, note.what).await;
         note.open = Some(open);
     }
-    let (outcome, is_confirmed) = (act(manager, change.clone()).await, alone && confirmed);
+    let outcome = act(manager, change.clone(), shown.as_ref()).await;
     match outcome {
-        Err(error) if is_confirmed && is_of_another_state(&error) => {
+        Err(error) if alone && confirmed && is_of_another_state(&error) => {
             // Between the look at the drives and their claim.
             let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
             let told = with_token(manager, &planned, asked);
@@ -280,7 +281,8 @@ async fn confirm_and_act(
 
 /// Whether a change was not carried out as a drive is not the one that was planned.
 fn is_of_another_state(error: &Error) -> bool {
-    error.is(&say::DRIVE_CHANGED) || error.is(&say::ANOTHER_DRIVE)
+    let entries = [&say::DRIVE_CHANGED, &say::ANOTHER_DRIVE, &say::PLAN_CHANGED];
+    entries.into_iter().any(|entry| error.is(entry))
 }
 
 /// What is done is what was planned: drives that are no longer as they were seen are refused, and
@@ -303,19 +305,30 @@ fn keep_to(change: &mut Change, planned: &Planned) {
     }
 }
 
-/// Does it.
-async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
+/// Does it; as it was planned, if it was.
+async fn act(
+    manager: &Arc<Manager>,
+    change: Change,
+    planned: Option<&Planned>,
+) -> Result<Done, Error> {
     match change {
         Change::CreateArray(request) => {
             let array = manager.create(&request).await?;
             Ok(Done::Made(uri::pool(&array.uuid)))
         }
         Change::DeleteArray { array } => {
-            let api::Deleted { left, .. } = manager.delete(&array).await?;
+            let api::Deleted { left, .. } = match planned {
+                Some(planned) => manager.delete_planned(&array, planned).await,
+                None => manager.delete(&array).await,
+            }?;
             Ok(if left.is_empty() { Done::Quietly } else { Done::says(&told::Left { left }) })
         }
         Change::Stop { array } => manager.stop(&array).await.map(quietly),
-        Change::Assemble { array, request } => manager.assemble(&array, request).await.map(quietly),
+        Change::Assemble { array, request } => match planned {
+            Some(planned) => manager.assemble_planned(&array, request, planned).await,
+            None => manager.assemble(&array, request).await,
+        }
+        .map(quietly),
         Change::FailDrive { array, request } => {
             manager.fail(&array, &request.drive).await.map(quietly)
         }

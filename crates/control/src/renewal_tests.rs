@@ -50,7 +50,7 @@ pub(crate) fn run_with<F: Future<Output = ()>>(
     assert!(cores.stop());
 }
 
-fn drives(dir: &Path, count: usize) -> Vec<String> {
+pub(crate) fn drives(dir: &Path, count: usize) -> Vec<String> {
     let path = |i| {
         let path = dir.join(format!("d{i}"));
         std::fs::File::create(&path).expect("created").set_len(96 << 20).expect("sized");
@@ -60,13 +60,13 @@ fn drives(dir: &Path, count: usize) -> Vec<String> {
 }
 
 /// Drives as the view has them.
-fn named(manager: &Manager, paths: &[String]) -> Vec<NamedDrive> {
+pub(crate) fn named(manager: &Manager, paths: &[String]) -> Vec<NamedDrive> {
     let view = manager.view();
     let known = |path: &String| view.drives.iter().find(|known| known.drive.path == *path);
     paths.iter().map(|path| known(path).expect("is known").into()).collect()
 }
 
-fn array(manager: &Manager, drives: &[String]) -> api::CreateArray {
+pub(crate) fn array(manager: &Manager, drives: &[String]) -> api::CreateArray {
     api::CreateArray {
         name: "data".to_owned(),
         level: "1".to_owned(),
