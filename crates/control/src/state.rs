@@ -10,7 +10,6 @@
 //! - A file is the old one or the new one, also after a loss of power: never a part of it.
 
 use crate::api::Error;
-use crate::audit::files;
 use redfish::messages as say;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
@@ -157,12 +156,19 @@ fn is_open(found: &std::fs::Metadata) -> bool {
     found.mode() & 0o077 != 0
 }
 
+/// The number of the first line of a file of the audit log, by its name; none if it is another
+/// file.
+pub fn first_line(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("audit-")?.strip_suffix(".log")?;
+    digits.parse().ok().filter(|_| digits.len() == 20)
+}
+
 /// An entry of a directory that is none of the daemon's files.
 fn foreign(dir: &Path) -> io::Result<Option<PathBuf>> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
-        let is_own = name.to_str().is_some_and(|name| name == LOCK || files::is_log(name));
+        let is_own = name.to_str().is_some_and(|name| name == LOCK || first_line(name).is_some());
         if !is_own || !entry.file_type()?.is_file() {
             return Ok(Some(entry.path()));
         }

@@ -2,8 +2,8 @@
 //! command asks.
 //!
 //! States of the connection: none → open (with the first request) → gone, when the daemon let it
-//! go, or a person is asked something, which may take longer than the daemon waits: the next request
-//! opens another.
+//! go, or a person is asked something, which may take longer than the daemon waits: the next
+//! request opens another.
 //!
 //! A change that takes long is answered with where its answer will be: it is asked for there until
 //! it comes.

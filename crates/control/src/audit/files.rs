@@ -72,23 +72,12 @@ fn name(begin: u64) -> String {
     format!("audit-{begin:020}.log")
 }
 
-/// The number of the first line of a file of the log; none if it is another file.
-fn begin(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("audit-")?.strip_suffix(".log")?;
-    digits.parse().ok().filter(|_| digits.len() == 20)
-}
-
-/// Whether a file is one of the log, by its name.
-pub(crate) fn is_log(name: &str) -> bool {
-    begin(name).is_some()
-}
-
 /// The number of the first line of each file, the oldest first.
 fn begins(dir: &Path) -> io::Result<VecDeque<u64>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {
         let name = entry?.file_name();
-        found.extend(name.to_str().and_then(begin));
+        found.extend(name.to_str().and_then(state::first_line));
     }
     found.sort_unstable();
     Ok(found.into())
