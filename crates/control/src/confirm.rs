@@ -30,11 +30,11 @@
 )]
 
 use crate::caller::Caller;
+use crate::digest::{Sum, sum};
 use crate::snapshot::random;
 use redfish::error::Unconfirmed;
 use redfish::routes::Method;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -47,19 +47,6 @@ const MOST: usize = 1024;
 
 /// So many of one caller.
 const MOST_OF_ONE: usize = 64;
-
-/// A digest of something.
-pub type Sum = [u8; 32];
-
-/// The digest of parts; where one ends is part of it.
-pub fn sum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Sum {
-    let mut digest = Sha256::new();
-    for part in parts {
-        digest.update((part.len() as u64).to_le_bytes());
-        digest.update(part);
-    }
-    digest.finalize().into()
-}
 
 /// Whether two digests are the same. Takes as long wherever they differ.
 fn is_same(one: &Sum, other: &Sum) -> bool {

@@ -34,6 +34,7 @@ mod confirm;
 mod connection;
 mod convert;
 mod data;
+mod digest;
 mod exports;
 pub mod failure;
 mod gpu;

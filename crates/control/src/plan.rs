@@ -26,7 +26,7 @@ use crate::api::{
     Array, ArrayState, Error, Plan, PlannedArray, PlannedDrive, SlotInfo, SlotState, TaskKind,
     View, Volume,
 };
-use crate::confirm::{Sum, sum};
+use crate::digest::{Sum, sum};
 use crate::{api, check_export, convert, failure, names};
 use engine::manage::command::ManageError;
 use engine::manage::plan::check_name;

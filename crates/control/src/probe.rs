@@ -1,8 +1,8 @@
 //! What is on a drive: its record, or what else it holds. Reads in the calling thread.
 
 use crate::api;
-use crate::confirm::{Sum, sum};
 use crate::convert;
+use crate::digest::{Sum, sum};
 use crate::failure::CHECK_DRIVE;
 use drives::{BlockingDrive, SharedDrive, now};
 use engine::manage::{erase_records, read_record};

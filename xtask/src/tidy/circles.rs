@@ -25,6 +25,7 @@ const ROWS: &Rows = &[
         "control",
         &[
             &[
+                "digest",
                 "holds",
                 "lookup",
                 "mute",
