@@ -33,7 +33,7 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{self, CertificateChange, Change, JobAction};
-use redfish::error::{Base, Refusal};
+use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
 use redfish::routes::{self, Match, Method};
@@ -256,16 +256,20 @@ async fn confirm_and_act(
     // Who sends a token means what was planned, though it may destroy nothing by now.
     let is_planned = token.is_some();
     let alone = required && (is_planned || change.may_destroy(&manager.view()));
-    // To the end of the change. Who names a state has nobody beside them who could change it.
+    let asked_at = Instant::now();
+    // To the end of the change. Who names a state has nobody beside them while it is compared.
     let alone_with = alone || !conditions.is_empty();
-    let _array = match change.array() {
+    let array = match change.array() {
         Some(array) => Some(manager.holds.take(array, alone_with).await),
         None => None,
     };
-    let subject = found.subject();
-    let _subject = manager.holds.take(&subject, !conditions.is_empty()).await;
+    let subject = manager.holds.take(&found.subject(), !conditions.is_empty()).await;
     unchanged(manager, &conditions, found)?;
-    let mut confirmed = !required;
+    subject.share();
+    if let Some(array) = array.as_ref().filter(|_| !alone) {
+        array.share();
+    }
+    let (mut confirmed, mut shown) = (!required, None);
     if alone {
         let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
         if let Some(error) = planned.refusal() {
@@ -273,11 +277,12 @@ async fn confirm_and_act(
         }
         if planned.destroys() || is_planned {
             let token = token.as_deref();
-            let taken = manager.confirm.take(token, asked, planned.state, Instant::now());
+            let taken = manager.confirm.take(token, asked, planned.state, asked_at);
             taken.map_err(|why| Refusal::planned(why, &with_token(manager, &planned, asked)))?;
             confirmed = true;
         }
         keep_to(&mut change, &planned);
+        shown = Some(planned);
     }
     if let Change::ResizeVolume { request, .. } = &mut change {
         request.shrink = confirmed;
@@ -286,12 +291,28 @@ async fn confirm_and_act(
         let open = manager.audit().begin(note.caller, note.request, note.what).await;
         note.open = Some(open);
     }
-    match change {
+    let change = match change {
         Change::Access(change) => {
-            login::change(manager, note.caller, note.request, change).await.map(Done::from)
+            return login::change(manager, note.caller, note.request, change).await.map(Done::from);
         }
-        change => act(manager, change).await.map_err(|error| refused(manager, error)),
+        change => change,
+    };
+    let outcome = act(manager, change.clone(), shown.as_ref()).await;
+    match outcome {
+        Err(error) if alone && confirmed && is_of_another_state(&error) => {
+            // Between the look at the drives and their claim.
+            let planned = manager.plan(&change).await.map_err(|error| refused(manager, error))?;
+            let told = with_token(manager, &planned, asked);
+            Err(Refusal::planned(Unconfirmed::Outdated, &told))
+        }
+        outcome => outcome.map_err(|error| refused(manager, error)),
     }
+}
+
+/// Whether a change was not carried out as a drive is not the one that was planned.
+fn is_of_another_state(error: &Error) -> bool {
+    let entries = [&say::DRIVE_CHANGED, &say::ANOTHER_DRIVE, &say::PLAN_CHANGED];
+    entries.into_iter().any(|entry| error.is(entry))
 }
 
 /// What is done is what was planned: drives that are no longer as they were seen are refused, and
@@ -299,7 +320,8 @@ async fn confirm_and_act(
 fn keep_to(change: &mut Change, planned: &Planned) {
     let see = |named: &mut NamedDrive| {
         let seen = planned.seen.iter().find(|seen| seen.drive.path == named.path);
-        named.seen = seen.map(|seen| seen.identity.clone());
+        // What was not looked at is not as it was seen.
+        named.seen = Some(seen.map(|seen| seen.identity.clone()).unwrap_or_default());
     };
     match change {
         Change::CreateArray(array) | Change::CreateVolumeOnDrives { array, .. } => {
@@ -313,19 +335,30 @@ fn keep_to(change: &mut Change, planned: &Planned) {
     }
 }
 
-/// Does it.
-async fn act(manager: &Arc<Manager>, change: Change) -> Result<Done, Error> {
+/// Does it; as it was planned, if it was.
+async fn act(
+    manager: &Arc<Manager>,
+    change: Change,
+    planned: Option<&Planned>,
+) -> Result<Done, Error> {
     match change {
         Change::CreateArray(request) => {
             let array = manager.create(&request).await?;
             Ok(Done::Made(uri::pool(&array.uuid)))
         }
         Change::DeleteArray { array } => {
-            let api::Deleted { left, .. } = manager.delete(&array).await?;
+            let api::Deleted { left, .. } = match planned {
+                Some(planned) => manager.delete_planned(&array, planned).await,
+                None => manager.delete(&array).await,
+            }?;
             Ok(if left.is_empty() { Done::Quietly } else { Done::says(&told::Left { left }) })
         }
         Change::Stop { array } => manager.stop(&array).await.map(quietly),
-        Change::Assemble { array, request } => manager.assemble(&array, request).await.map(quietly),
+        Change::Assemble { array, request } => match planned {
+            Some(planned) => manager.assemble_planned(&array, request, planned).await,
+            None => manager.assemble(&array, request).await,
+        }
+        .map(quietly),
         Change::FailDrive { array, request } => {
             manager.fail(&array, &request.drive).await.map(quietly)
         }
@@ -414,6 +447,8 @@ async fn create_on_drives(
         name: request.name.clone(),
         size_bytes: size_bytes.unwrap_or(array.free_bytes),
     };
+    // Whoever finds the array already waits until it is known whether it stays.
+    let _array = manager.holds.take(&array.uuid, true).await;
     match manager.create_volume(&volume).await {
         Ok(volume) => volume_made(&volume),
         Err(error) => {

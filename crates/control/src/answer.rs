@@ -4,7 +4,10 @@
 //! engine are asked. Changes are carried out by [`crate::act`]; those that take long end behind
 //! [`crate::slow`].
 //!
-//! Invariant: whatever a client sends is answered, and nothing of it is taken for granted.
+//! Invariants
+//! - Whatever a client sends is answered, and nothing of it is taken for granted.
+//! - The audit log has one line for each refusal of what is no read: from here for what is not
+//!   admitted, else from [`crate::act`].
 
 #![cfg_attr(
     not(test),
@@ -64,16 +67,7 @@ async fn told(
     asked: &Asked,
     found: Option<Match>,
 ) -> Result<Told, Refusal> {
-    let body = match asked.body() {
-        Ok(body) => body,
-        Err(why) => return Err(no_body(*why)),
-    };
-    let (caller, found, method) = allowed(manager, asked, found).await?;
-    let wanted = asked.headers().get(&reply::ODATA_VERSION);
-    if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
-        return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
-    }
-    let query = asked.uri().query().unwrap_or_default();
+    let (caller, found, method) = admitted(manager, asked, found).await?;
     match method {
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
@@ -84,57 +78,81 @@ async fn told(
                 manager.refresh();
             }
             let conditions = act::conditions(asked.headers())?;
+            let query = asked.uri().query().unwrap_or_default();
             let told = read(&manager.view(), &caller, &found, query)?;
             match conditions.is_unchanged(told.etag.as_deref())? {
                 true => Ok(told.known()),
                 false => Ok(told),
             }
         }
-        _ => {
-            if !query.is_empty() {
-                return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
-            }
-            check_type(asked.headers(), body)?;
-            slow::carry_out(manager, asked, &caller, &found, method).await
-        }
+        _ => slow::carry_out(manager, asked, &caller, &found, method).await,
     }
 }
 
-/// Who asks for what, if they may.
-async fn allowed(
+/// Who asks what of which resource, if that is looked at any further. The audit log has a line of
+/// a refusal, but of reads only where the caller may not do it.
+async fn admitted(
     manager: &Manager,
     asked: &Asked,
     found: Option<Match>,
 ) -> Result<(Caller, Match, Method), Refusal> {
     let path = asked.uri().path();
     let peer = asked.extensions().get::<Peer>().ok_or_else(Refusal::internal)?;
-    let method = method(asked.method());
-    let privilege = found.as_ref().zip(method).and_then(|(found, own)| found.route.privilege(own));
+    let own = method(asked.method());
+    let privilege = found.as_ref().zip(own).and_then(|(found, own)| found.route.privilege(own));
     let request = format!("{} {path}", asked.method());
     let caller = match login::caller(manager, peer, asked.headers(), (&request, path)).await {
         // What everybody may is no matter of a token that is too old.
         Err(_) if privilege == Some(Privilege::Nobody) => Caller::of(peer, &manager.local()),
         caller => caller?,
     };
-    let outcome = match (&found, method) {
-        // Who is nobody learns nothing of what there is.
-        (None, _) if caller.is_nobody() => Err(caller::nobody(path)),
-        (None, _) => return Err(Refusal::not_found(path)),
-        (Some(_), None) => return Err(Refusal::not_allowed()),
-        (Some(found), Some(method)) => caller.check(&manager.view(), found, method),
+    let refusal = match allowed(manager, asked, found, &caller) {
+        Ok((found, method)) => return Ok((caller, found, method)),
+        Err(refusal) => refusal,
     };
-    match (outcome, found, method) {
-        (Ok(()), Some(found), Some(method)) => Ok((caller, found, method)),
-        (Err(refusal), ..) => {
-            if refusal.status == StatusCode::UNAUTHORIZED {
-                login::turned_away(manager, &caller, &request, &refusal).await;
-            } else if privilege.is_some() {
-                manager.audit().refused(&caller, &request, "", &refusal).await;
-            }
-            Err(refusal)
-        }
-        (Ok(()), ..) => Err(Refusal::internal()),
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        login::turned_away(manager, &caller, &request, &refusal).await;
+    } else if is_noted(asked, &refusal) {
+        manager.audit().refused(&caller, &request, "", &refusal).await;
     }
+    Err(refusal)
+}
+
+/// What is asked of which resource, if the caller may and the request is one.
+fn allowed(
+    manager: &Manager,
+    asked: &Asked,
+    found: Option<Match>,
+    caller: &Caller,
+) -> Result<(Match, Method), Refusal> {
+    let body = asked.body().as_ref().map_err(|why| no_body(*why))?;
+    let path = asked.uri().path();
+    let found = match found {
+        Some(found) => found,
+        // Who is nobody learns nothing of what there is.
+        None if caller.is_nobody() => return Err(caller::nobody(path)),
+        None => return Err(Refusal::not_found(path)),
+    };
+    let method = method(asked.method()).ok_or_else(Refusal::not_allowed)?;
+    caller.check(&manager.view(), &found, method)?;
+    let wanted = asked.headers().get(&reply::ODATA_VERSION);
+    if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
+        return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
+    }
+    if method != Method::Get {
+        if asked.uri().query().is_some_and(|query| !query.is_empty()) {
+            return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
+        }
+        check_type(asked.headers(), body)?;
+    }
+    Ok((found, method))
+}
+
+/// Whether the audit log has a line for a refusal: of all but reads, and of those that the caller
+/// may not do.
+fn is_noted(asked: &Asked, refusal: &Refusal) -> bool {
+    let is_read = matches!(*asked.method(), hyper::Method::GET | hyper::Method::HEAD);
+    !is_read || refusal.status == StatusCode::FORBIDDEN.as_u16()
 }
 
 /// A request's method, if any route could know it.
@@ -208,3 +226,7 @@ fn schema_of(route: &Route) -> Option<String> {
     };
     Some(format!("http://redfish.dmtf.org/schemas/{folder}/{name}.json"))
 }
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

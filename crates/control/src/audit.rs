@@ -23,6 +23,8 @@
 //! - A change begins after its line is durable, but for a log in memory or failing.
 //! - A GET waits for nothing here but the moment in which a line is taken.
 //! - Files are written by one thread, which is no other's.
+//! - What is told of the writer changes under the lock of [`Inner`]: what it has just written is
+//!   not said to fail.
 
 pub mod chain;
 pub mod files;
@@ -32,12 +34,15 @@ use crate::caller::Caller;
 use crate::snapshot::now;
 use crate::state::State;
 use chain::{Follower, Hash, Line};
-use files::{Files, Sink, Sizes};
+use core::fmt::Display;
+use files::{Files, Found, Sink, Sizes};
 use redfish::error::Refusal;
 use redfish::messages as say;
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -55,6 +60,9 @@ const ROOM: u64 = 1024;
 
 /// How long a change waits for its line to be durable.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long somebody waits for the log to be verified.
+const VERIFIED: Duration = Duration::from_secs(120);
 
 /// How often a write that failed is tried again.
 const AGAIN: Duration = Duration::from_secs(3);
@@ -83,6 +91,10 @@ struct Shared {
     dir: Option<PathBuf>,
     /// [`PATIENCE`]; tests have less.
     patience: Duration,
+    /// Somebody verifies the log.
+    verifying: AtomicBool,
+    /// [`VERIFIED`]; tests have less.
+    verified: Duration,
 }
 
 /// How far the writer is.
@@ -108,6 +120,12 @@ struct Inner {
     has_ended: bool,
 }
 
+/// The log of a state directory, as it was read.
+pub struct Kept {
+    files: Files,
+    found: Found,
+}
+
 /// A change that was begun. Dropped before [`Open::end`], its end is not known.
 pub struct Open {
     audit: Audit,
@@ -121,6 +139,10 @@ fn ending_of(refusal: &Refusal) -> (Ending, Option<String>) {
         _ => Ending::Refused,
     };
     (ending, refusal.messages.first().map(|message| message.id.clone()))
+}
+
+fn not_read(state: &State, why: &dyn Display) -> Error {
+    Error::new(&say::AUDIT_NOT_READ, &[&state.dir().display(), why])
 }
 
 /// A text that is not longer than any in a line.
@@ -155,19 +177,27 @@ impl Audit {
         Self::of(None, (0, Hash::default()), log, problem)
     }
 
-    /// The log of a state directory, which goes on where it ended. Reads its files.
+    /// Reads the log of a state directory. Nothing is changed but that what is torn is cut off: who
+    /// waits for it may give up.
     ///
     /// # Errors
     /// The files can't be read.
-    pub fn open(state: &State) -> Result<Self, Error> {
-        let dir = state.dir().display();
-        let failed = |error: std::io::Error| Error::new(&say::AUDIT_NOT_READ, &[&dir, &error]);
-        let (files, found) = Files::open(state.dir(), Sizes::default(), AT_HAND).map_err(failed)?;
+    pub fn read(state: &State) -> Result<Kept, Error> {
+        let read = Files::open(state.dir(), Sizes::default(), AT_HAND);
+        let (files, found) = read.map_err(|error| not_read(state, &error))?;
+        Ok(Kept { files, found })
+    }
+
+    /// The log of a state directory, which goes on where it ended.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn go_on(state: &State, Kept { files, found }: Kept) -> Result<Self, Error> {
         let entries = found.entries.into_iter().map(Arc::new).collect();
         let log = Log { entries, most: AT_HAND, is_kept: true };
         let last = found.last.unwrap_or_default();
         let audit = Self::of(Some(state.dir().to_owned()), last, log, None);
-        audit.write_with(Box::new(files)).map_err(failed)?;
+        audit.write_with(Box::new(files)).map_err(|error| not_read(state, &error))?;
         let torn = match found.torn {
             0 => String::new(),
             torn => format!("; {torn} bytes that a crash tore were cut off"),
@@ -193,7 +223,9 @@ impl Audit {
         let progress = Progress { durable: last.0, is_failing: dir.is_none() };
         let progress = watch::Sender::new(progress);
         let (inner, work) = (Mutex::new(inner), Condvar::new());
-        Self { shared: Arc::new(Shared { inner, work, progress, dir, patience: PATIENCE }) }
+        let (patience, verifying, verified) = (PATIENCE, AtomicBool::new(false), VERIFIED);
+        let shared = Shared { inner, work, progress, dir, patience, verifying, verified };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Starts the thread that writes.
@@ -236,7 +268,7 @@ impl Audit {
         let done = |own: &Progress| own.is_failing || own.durable >= number;
         let patience = self.shared.patience;
         if tokio::time::timeout(patience, progress.wait_for(done)).await.is_err() {
-            self.shared.failing(format!("no answer within {} s", patience.as_secs_f64()));
+            self.shared.late(number);
         }
     }
 
@@ -296,27 +328,29 @@ impl Audit {
         })
     }
 
-    /// Follows the chain through all lines that there are. Reads the files: not for the control
-    /// plane's thread.
+    /// Follows the chain through all lines that there are: for one who asks at a time, who waits no
+    /// longer than [`VERIFIED`]. Reads the files: not for the control plane's thread.
     ///
     /// # Errors
-    /// A file can't be read.
+    /// A file can't be read, or was not within that time; somebody else verifies it.
     pub fn verify(&self) -> std::io::Result<Verified> {
-        let (waiting, last) = {
-            let inner = self.shared.inner();
-            (inner.waiting.clone(), inner.last)
-        };
-        let Some(dir) = &self.shared.dir else {
-            let mut follower = Follower::default();
-            for line in &waiting {
-                let text = line.text.trim_end_matches('\n');
-                follower.take(&format!("line {}", line.number), text.as_bytes());
-            }
-            return Ok(follower.end(Some(last).filter(|last| last.0 > 0)));
-        };
-        // What waits now may become durable meanwhile; what is durable stays so.
-        let until = self.shared.durable_before(&waiting, last);
-        files::verify(dir, until)
+        if self.shared.verifying.swap(true, Ordering::AcqRel) {
+            let busy = "it is being verified already; try again later";
+            return Err(std::io::Error::new(ErrorKind::ResourceBusy, busy));
+        }
+        // To the end of the thread, which a file system that hangs may keep.
+        let verifying = Verifying(self.shared.clone());
+        let (tell, told) = mpsc::sync_channel(1);
+        std::thread::Builder::new().name("palisade-verify".to_owned()).spawn(move || {
+            let found = verifying.0.verify();
+            drop(verifying);
+            // Whoever asked may have given up.
+            let _ = tell.send(found);
+        })?;
+        told.recv_timeout(self.shared.verified).unwrap_or_else(|_| {
+            let late = format!("no answer within {} s", self.shared.verified.as_secs_f64());
+            Err(std::io::Error::new(ErrorKind::TimedOut, late))
+        })
     }
 
     /// The daemon ends: writes what waits, if that takes no longer than [`PATIENCE`].
@@ -327,6 +361,15 @@ impl Audit {
         let until = |inner: &mut Inner| !inner.has_ended;
         // Whoever can't write it by then keeps nobody from ending.
         drop(self.shared.work.wait_timeout_while(inner, self.shared.patience, until));
+    }
+}
+
+/// Somebody verifies the log. Dropped, the next one may.
+struct Verifying(Arc<Shared>);
+
+impl Drop for Verifying {
+    fn drop(&mut self) {
+        self.0.verifying.store(false, Ordering::Release);
     }
 }
 
@@ -358,6 +401,25 @@ impl Shared {
         self.inner.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Follows the chain through all lines that there are.
+    fn verify(&self) -> std::io::Result<Verified> {
+        let (waiting, last) = {
+            let inner = self.inner();
+            (inner.waiting.clone(), inner.last)
+        };
+        let Some(dir) = &self.dir else {
+            let mut follower = Follower::default();
+            for line in &waiting {
+                let text = line.text.trim_end_matches('\n');
+                follower.take(&format!("line {}", line.number), text.as_bytes());
+            }
+            return Ok(follower.end(Some(last).filter(|last| last.0 > 0)));
+        };
+        // What waits now may become durable meanwhile; what is durable stays so.
+        let until = self.durable_before(&waiting, last);
+        files::verify(dir, until)
+    }
+
     /// The number and hash of the last line that is not among these, which were waiting.
     fn durable_before(
         &self,
@@ -373,9 +435,24 @@ impl Shared {
         known.filter(|known| known.0 > 0 && self.inner().lost == 0)
     }
 
+    /// A line is not durable though somebody waited for it, unless it became so just now.
+    fn late(&self, number: u64) {
+        let why = format!("no answer within {} s", self.patience.as_secs_f64());
+        self.failing_unless(why, |progress| progress.durable >= number);
+    }
+
     fn failing(&self, why: String) {
-        let is_new = self.inner().problem.replace(why.clone()).is_none();
+        self.failing_unless(why, |_| false);
+    }
+
+    fn failing_unless(&self, why: String, is_good: impl Fn(&Progress) -> bool) {
+        let mut inner = self.inner();
+        if is_good(&self.progress.borrow()) {
+            return;
+        }
+        let is_new = inner.problem.replace(why.clone()).is_none();
         self.progress.send_modify(|progress| progress.is_failing = true);
+        drop(inner);
         if is_new {
             runtime::say(format_args!(
                 "palisade: the audit log can't be written: {why}\n  changes go on; make room in \
@@ -419,11 +496,11 @@ impl Shared {
             inner.waiting.retain(|line| line.number > durable);
         }
         let is_good_again = is_all && inner.problem.take().is_some();
-        drop(inner);
         self.progress.send_modify(|progress| {
             progress.durable = durable.unwrap_or(progress.durable);
             progress.is_failing &= !is_all;
         });
+        drop(inner);
         if is_good_again {
             runtime::say(format_args!("palisade: the audit log is written again"));
         }

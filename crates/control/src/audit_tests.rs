@@ -206,6 +206,30 @@ fn a_line_that_was_taken_away_is_missed() {
     assert_eq!(breaks(), "");
 }
 
+#[test]
+fn zeros_within_lines_are_found_and_cut_nothing_off() {
+    for (at, place_of_zero) in [(1, 20), (4, 0)] {
+        let place = tempfile::tempdir().expect("a directory");
+        let (mut files, _) = Files::open(place.path(), Sizes::default(), 8).expect("opened");
+        let mut oracle = Oracle::default();
+        let lines = oracle.next(5, "a line");
+        files.append(&lines).1.expect("written");
+        oracle.take(&lines);
+        let path = paths(place.path()).remove(0);
+        let mut bytes = std::fs::read(&path).expect("read");
+        let before: usize = lines[..at].iter().map(|line| line.text.len()).sum();
+        bytes[before + place_of_zero] = 0;
+        std::fs::write(&path, &bytes).expect("written");
+        // What is torn is behind all of that, however much it is.
+        leave(place.path(), &vec![0; 200 << 10]);
+        let (_, found) = Files::open(place.path(), Sizes::default(), 8).expect("opened again");
+        assert_eq!((found.torn, found.entries.len()), (200 << 10, 4));
+        assert!(std::fs::read(&path).expect("read") == bytes, "nothing else is cut off");
+        let breaks = verify(place.path(), Some(oracle.last)).expect("read").breaks.join("; ");
+        assert!(breaks.contains(&format!("line {} is no line", at + 1)), "{breaks}");
+    }
+}
+
 fn run(test: impl Future<Output = ()>) {
     let builder = &mut tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().expect("a runtime").block_on(test);
@@ -220,6 +244,10 @@ fn caller() -> Caller {
     }
 }
 
+fn opened(state: &State) -> Result<Audit, Error> {
+    Audit::go_on(state, Audit::read(state)?)
+}
+
 /// What the log says, in short.
 fn said(audit: &Audit) -> Vec<(u64, Ending, Option<u64>)> {
     audit.log().entries.iter().map(|entry| (entry.number, entry.result, entry.of)).collect()
@@ -230,7 +258,7 @@ fn a_change_that_a_crash_met_is_told_as_not_known() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
         let state = State::open(place.path()).expect("opened");
-        let audit = Audit::open(&state).expect("opened");
+        let audit = opened(&state).expect("opened");
         let done = audit.begin(&caller(), "POST /a", "create array a").await;
         done.end(Ok(()));
         let failed = audit.begin(&caller(), "POST /b", "create array b").await;
@@ -256,7 +284,7 @@ fn a_change_that_a_crash_met_is_told_as_not_known() {
             ]
         );
         let again = State::open(copy.path()).expect("opened");
-        let audit = Audit::open(&again).expect("opened");
+        let audit = opened(&again).expect("opened");
         let all = said(&audit);
         let last = all.last().expect("a line");
         assert_eq!((last.1, last.2), (Ending::NotKnown, Some(6)), "{all:?}");
@@ -352,12 +380,49 @@ fn a_change_waits_until_its_line_is_durable_but_not_for_ever() {
 }
 
 #[test]
+fn who_waited_until_just_now_does_not_say_that_the_log_fails() {
+    let place = tempfile::tempdir().expect("a directory");
+    let dir = Some(place.path().to_owned());
+    let audit = Audit::of(dir, Default::default(), Log::default(), None);
+    audit.say("a line", Ending::Ok);
+    audit.shared.written(Some(1), true);
+    audit.shared.late(1);
+    assert_eq!(audit.problem(), None);
+    assert!(!audit.shared.progress.borrow().is_failing);
+    audit.shared.late(2);
+    assert!(audit.problem().is_some() && audit.shared.progress.borrow().is_failing);
+}
+
+#[test]
+fn the_log_is_verified_once_at_a_time_and_not_for_ever() {
+    let place = tempfile::tempdir().expect("a directory");
+    // A file whose reader waits.
+    let file = place.path().join("audit-00000000000000000001.log");
+    let made = std::process::Command::new("mkfifo").arg(&file).status().expect("runs");
+    assert!(made.success());
+    let dir = Some(place.path().to_owned());
+    let mut audit = Audit::of(dir, Default::default(), Log::default(), None);
+    let shared = Arc::get_mut(&mut audit.shared).expect("nobody else has it");
+    shared.verified = Duration::from_millis(20);
+    let told = audit.verify().expect_err("nothing can be read");
+    assert_eq!(told.kind(), ErrorKind::TimedOut);
+    assert_eq!(audit.verify().expect_err("busy").kind(), ErrorKind::ResourceBusy);
+    // Its end comes.
+    drop(std::fs::OpenOptions::new().write(true).open(&file).expect("somebody reads"));
+    while audit.shared.verifying.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    std::fs::remove_file(&file).expect("removed");
+    assert_eq!(audit.verify().expect("read"), Verified::default());
+}
+
+#[test]
 fn a_log_that_can_not_be_read_is_left_as_it_is() {
     let place = tempfile::tempdir().expect("a directory");
     let state = State::open(place.path()).expect("opened");
     // Files can be opened, directories not read as such.
     std::fs::create_dir(place.path().join("audit-00000000000000000001.log")).expect("made");
-    assert!(Audit::open(&state).is_err_and(|error| error.is(&say::AUDIT_NOT_READ)));
+    assert!(opened(&state).is_err_and(|error| error.is(&say::AUDIT_NOT_READ)));
 }
 
 #[test]

@@ -16,6 +16,7 @@
 
 use crate::api::{self, Error};
 use crate::manager::Manager;
+use crate::plan::Planned;
 use core::future::Future;
 use engine::manage::command::TaskAction;
 use redfish::messages as say;
@@ -38,7 +39,20 @@ impl Manager {
         uuid: &str,
         request: api::AssembleArray,
     ) -> Result<api::Array, Error> {
-        self.change(self.assemble_array(uuid, request)).await
+        self.change(self.assemble_array(uuid, request, None)).await
+    }
+
+    /// The same, as it was planned.
+    ///
+    /// # Errors
+    /// Also if a drive that was seen for the plan is not there any more, or holds something else.
+    pub async fn assemble_planned(
+        &self,
+        uuid: &str,
+        request: api::AssembleArray,
+        planned: &Planned,
+    ) -> Result<api::Array, Error> {
+        self.change(self.assemble_array(uuid, request, Some(planned))).await
     }
 
     /// Stops a running array.
@@ -48,7 +62,16 @@ impl Manager {
 
     /// Deletes an array, running or found.
     pub async fn delete(&self, uuid: &str) -> Result<api::Deleted, Error> {
-        self.change(self.delete_array(uuid)).await
+        self.change(self.delete_array(uuid, None)).await
+    }
+
+    /// The same, as it was planned: drives that the plan did not show are left, and told.
+    pub async fn delete_planned(
+        &self,
+        uuid: &str,
+        planned: &Planned,
+    ) -> Result<api::Deleted, Error> {
+        self.change(self.delete_array(uuid, Some(planned))).await
     }
 
     /// Takes a drive out of service.

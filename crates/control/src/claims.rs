@@ -10,6 +10,8 @@
 //!   whatever is at its path by now.
 //! - Drives are reserved from before the look at them to the engine's answer, so that of two
 //!   requests for one drive the second is refused; those that are erased, until that has ended.
+//! - A drive that is reserved for a plan's look is there: who starts an array, or erases its
+//!   records, waits for the look's end, and is refused if that does not come.
 //! - The turn is held by who reserves drives, lets them go or begins looks at those that nobody
 //!   has: for moments. No drive and no path is waited for meanwhile.
 
@@ -40,7 +42,8 @@ use engine::manage::command::DriveRef;
 use redfish::messages as say;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::MutexGuard;
 use tokio::time::Instant;
@@ -49,8 +52,56 @@ use units::Uuid;
 /// How often, and how many times, it is looked whether the engine has closed a drive.
 const CLOSED: (Duration, u32) = (Duration::from_millis(5), 200);
 
-/// So many lookups of paths are under way at one time, those that hang included.
+/// A look for a plan takes no longer: it waits for another, and is given up.
+const PLAN: Duration = look::LOOK.saturating_mul(3);
+
+/// So many lookups of paths are under way for requests at one time, those that hang included.
 const LOOKUPS: usize = 8;
+
+/// Whom a lookup of paths is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lookup {
+    /// A request: what is at the paths that it names.
+    Request,
+    /// A request: what the configuration names.
+    Patterns,
+    /// A look at all drives: what the configuration names.
+    Configured,
+    /// A look at all drives: how they are.
+    Stamps,
+}
+
+/// Lookups of paths that are not over, those that hang included.
+#[derive(Default)]
+pub struct Lookups(Vec<(Lookup, Weak<AtomicBool>)>);
+
+impl Lookups {
+    /// Begins one, unless there is no room: looks at all drives have one of each kind, so that they
+    /// leave to requests what is theirs. It is over when what this gives is dropped, and hangs once
+    /// that is true.
+    fn begin(&mut self, kind: Lookup) -> Option<Arc<AtomicBool>> {
+        self.0.retain(|(_, one)| one.strong_count() > 0);
+        let is_of_request = |kind| matches!(kind, Lookup::Request | Lookup::Patterns);
+        let (beside, most) = match is_of_request(kind) {
+            true => (self.0.iter().filter(|(other, _)| is_of_request(*other)).count(), LOOKUPS),
+            false => (self.0.iter().filter(|(other, _)| *other == kind).count(), 1),
+        };
+        // What the configuration names is the same for all: what hangs once hangs again.
+        if beside >= most || kind == Lookup::Patterns && self.hangs() {
+            return None;
+        }
+        let under_way = Arc::new(AtomicBool::new(false));
+        self.0.push((kind, Arc::downgrade(&under_way)));
+        Some(under_way)
+    }
+
+    /// Whether what the configuration names can't be looked up now.
+    fn hangs(&self) -> bool {
+        let of_patterns = |kind| matches!(kind, Lookup::Patterns | Lookup::Configured);
+        let mut all = self.0.iter().filter(|(kind, _)| of_patterns(*kind));
+        all.any(|(_, one)| one.upgrade().is_some_and(|hangs| hangs.load(Ordering::Acquire)))
+    }
+}
 
 /// The right to reserve drives, and to begin looks at those that nobody has.
 pub struct Turn<'a> {
@@ -67,6 +118,12 @@ pub struct Taken {
     pub plan: api::PlannedDrive,
 }
 
+/// How drives are reserved.
+type Reserve = fn(&mut Inventory, &[String]);
+
+/// To be used.
+const RESERVE: Reserve = |inventory, paths| inventory.reserve(paths, true);
+
 /// The paths of drives.
 pub fn paths_of(taken: &[Taken]) -> Vec<String> {
     taken.iter().map(|t| t.reference.path.clone()).collect()
@@ -82,34 +139,32 @@ impl Manager {
 
     /// What the configuration names now, looked up aside; `None` if that takes too long, or an
     /// earlier time is not over.
-    async fn configured(&self) -> Option<Vec<Found>> {
+    async fn configured(&self, kind: Lookup) -> Option<Vec<Found>> {
         let patterns = self.patterns();
-        let found = self.aside(move || configured(&patterns)).await?;
+        let found = self.aside(kind, move || configured(&patterns)).await?;
         *self.named_paths() = found.iter().map(|found| found.canonical.clone()).collect();
         Some(found)
     }
 
-    /// Looks paths up on a thread of its own; `None` if that takes too long, or one that took too
-    /// long is not over: of what hangs there is one thread, not one for every time.
+    /// Looks paths up on a thread of its own; `None` if that takes too long, or too many that took
+    /// too long are not over: of what hangs there are few threads, not one for every time.
     async fn aside<T: Send + 'static>(
         &self,
+        kind: Lookup,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let under_way = {
-            let mut last = self.looking_up.lock().unwrap_or_else(|e| e.into_inner());
-            if last.iter().filter(|one| one.strong_count() > 0).count() >= LOOKUPS {
-                return None;
-            }
-            last.retain(|one| one.strong_count() > 0);
-            let under_way = Arc::new(());
-            last.push(Arc::downgrade(&under_way));
-            under_way
-        };
+        let lookups = || self.looking_up.lock().unwrap_or_else(|e| e.into_inner());
+        let under_way = lookups().begin(kind)?;
+        let hangs = Arc::downgrade(&under_way);
         let work = move || {
             let _under_way = under_way;
             work()
         };
-        look::within(look::LOOK, vec![work]).await.into_iter().next()?
+        let found = look::within(look::LOOK, vec![work]).await.into_iter().next()?;
+        if let Some(hangs) = hangs.upgrade().filter(|_| found.is_none()) {
+            hangs.store(true, Ordering::Release);
+        }
+        found
     }
 
     /// Begins looks at known drives that no array has. Answers with those, and with why others
@@ -171,7 +226,7 @@ impl Manager {
     pub(crate) async fn look_again(&self, all: bool) -> Result<Vec<LookError>, Error> {
         // Of two that look at all drives the second finds what changed since the first began.
         let _scanning = self.scanning.lock().await;
-        let configured = self.configured().await;
+        let configured = self.configured(Lookup::Configured).await;
         let stamps = self.stamps().await;
         let turn = self.turn().await?;
         let due: Vec<String> = {
@@ -218,7 +273,7 @@ impl Manager {
             }
             all
         };
-        let found = self.aside(look).await.unwrap_or_default();
+        let found = self.aside(Lookup::Stamps, look).await.unwrap_or_default();
         let mut inventory = self.inventory();
         let take = |(path, plate, stamp): (String, Option<Nameplate>, _)| {
             inventory.look_up(&path, plate.as_ref());
@@ -236,8 +291,8 @@ impl Manager {
         let is_new = {
             let mut inventory = self.inventory();
             inventory.ask_for(&known);
-            let found = inventory.at(&known);
-            found.is_some_and(|known| known.is_new() && !turn.places.is_taken(known))
+            let is_free = |k: &&Known| !k.is_reserved() && !turn.places.is_taken(k);
+            inventory.at(&known).filter(is_free).is_some_and(Known::is_new)
         };
         if is_new {
             let known = core::slice::from_ref(&known);
@@ -279,8 +334,8 @@ impl Manager {
             };
             wanted.iter().map(found).collect::<Vec<_>>()
         };
-        let configured = self.configured().await.unwrap_or_default();
-        let found = self.aside(look).await.ok_or_else(|| not_looked_up(paths))?;
+        let configured = self.configured(Lookup::Patterns).await.unwrap_or_default();
+        let found = self.aside(Lookup::Request, look).await.ok_or_else(|| not_looked_up(paths))?;
         let mut known = Vec::with_capacity(paths.len());
         for (path, found) in paths.iter().zip(found) {
             let (is_dir, found) =
@@ -300,7 +355,7 @@ impl Manager {
         &self,
         drives: &[NamedDrive],
         overwrite: &[NamedDrive],
-        own: Option<Uuid>,
+        (own, reserve): (Option<Uuid>, Reserve),
     ) -> Result<Vec<Taken>, Error> {
         let paths: Vec<String> = drives.iter().map(|drive| drive.path.clone()).collect();
         let mut named: Vec<String> = Vec::new();
@@ -310,7 +365,7 @@ impl Manager {
             }
             named.push(known);
         }
-        self.reserve_free(&named).await?;
+        self.reserve_free(&named, reserve).await?;
         let problem = self.look_at_own(&named).await.into_iter().next();
         let taken = match problem {
             Some(problem) => Err(not_opened(&problem)),
@@ -323,13 +378,13 @@ impl Manager {
     }
 
     /// Reserves drives that neither a running array nor another request has.
-    async fn reserve_free(&self, paths: &[String]) -> Result<(), Error> {
+    async fn reserve_free(&self, paths: &[String], reserve: Reserve) -> Result<(), Error> {
         let turn = self.turn().await?;
         let mut inventory = self.inventory();
         for path in paths {
             check_free(&inventory, path, &turn.places)?;
         }
-        inventory.reserve(paths, true);
+        reserve(&mut inventory, paths);
         Ok(())
     }
 
@@ -347,7 +402,8 @@ impl Manager {
         overwrite: &[NamedDrive],
         check: impl FnOnce(&[Taken]) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let taken = self.take(drives, overwrite, None).await?;
+        let reserve = Inventory::reserve_for_plan;
+        let taken = self.take(drives, overwrite, (None, reserve)).await?;
         let (outcome, paths) = (check(&taken), paths_of(&taken));
         drop(taken);
         self.give_up(&paths);
@@ -363,7 +419,7 @@ impl Manager {
         own: Option<Uuid>,
         check: impl FnOnce(&[Taken]) -> Result<(), Error>,
     ) -> Result<Vec<Taken>, Error> {
-        let taken = self.take(drives, overwrite, own).await?;
+        let taken = self.take(drives, overwrite, (own, RESERVE)).await?;
         let outcome = check(&taken).and_then(|()| refuse_foreign(&taken));
         let Err(error) = outcome else { return Ok(taken) };
         let paths = paths_of(&taken);
@@ -434,30 +490,61 @@ impl Manager {
         }
     }
 
-    /// Reserves the drives that hold an array's record and that nobody has.
+    /// Reserves the drives that hold an array's record and that nobody has; of these, if it is a
+    /// plan that is carried out, those that `may` be. Plans' looks at them end before.
     pub(crate) async fn claim_found(
         &self,
         array: Uuid,
+        may: impl Fn(&Known) -> bool,
     ) -> Result<Vec<DriveRef<SharedDrive>>, Error> {
-        let turn = self.turn().await?;
+        let turn = self.turn_without_plans(array).await?;
         let mut inventory = self.inventory();
-        let mine = |k: &&Known| !turn.places.is_taken(k) && k.recorded() == Some(array);
+        let mine = |k: &&Known| !turn.places.is_taken(k) && k.recorded() == Some(array) && may(k);
         let found: Vec<_> = inventory.iter().filter(mine).filter_map(Known::reference).collect();
         let paths: Vec<String> = found.iter().map(|r| r.path.clone()).collect();
         inventory.reserve(&paths, true);
         Ok(found)
     }
 
-    /// Erases the records of an array that does not run, on every drive that is there. Answers
-    /// with the serial numbers of those erased, and with why others could not be.
-    pub(crate) async fn erase_records(&self, array: Uuid) -> Result<Erased, Error> {
+    /// The turn, while no plan's look has a drive that may be an array's.
+    async fn turn_without_plans(&self, array: Uuid) -> Result<Turn<'_>, Error> {
+        let end = Instant::now() + PLAN;
+        loop {
+            let turn = self.turn().await?;
+            let is_planned =
+                |k: &&Known| k.is_planned() && (k.about.is_none() || k.recorded() == Some(array));
+            let planned = self.inventory().iter().find(is_planned).map(|k| k.path.clone());
+            let Some(path) = planned else { return Ok(turn) };
+            drop(turn);
+            if Instant::now() >= end {
+                return Err(being_used(&path));
+            }
+            tokio::time::sleep(CLOSED.0).await;
+        }
+    }
+
+    /// Erases the records of an array that does not run, on every drive that is there, but for
+    /// those that a plan did not show. Answers with the serial numbers of those erased, with why
+    /// others could not be, and with those that were left.
+    pub(crate) async fn erase_records(
+        &self,
+        array: Uuid,
+        planned: Option<&[api::PlannedDrive]>,
+    ) -> Result<Erased, Error> {
         let _ = self.scan().await?;
-        let found = self.claim_found(array).await?;
+        let is_planned = |known: &Known| planned.is_none_or(|all| known.is_among(all));
+        let found = self.claim_found(array, is_planned).await?;
         let paths: Vec<String> = found.iter().map(|r| r.path.clone()).collect();
         let serials: Vec<String> = found.iter().map(|r| r.serial.clone()).collect();
         let outcomes = self.erase_all(found).await;
         self.let_go(&paths).await;
-        let mut erased = Erased::default();
+        let left = |k: &&Known| k.recorded() == Some(array) && !is_planned(k);
+        let told = |k: &Known| {
+            let serial = k.about.as_ref().map(|about| about.serial.as_str()).unwrap_or_default();
+            format!("{} (serial {serial})", k.path)
+        };
+        let left = self.inventory().iter().filter(left).map(told).collect();
+        let mut erased = Erased { left, ..Erased::default() };
         for ((path, serial), outcome) in paths.into_iter().zip(serials).zip(outcomes) {
             match outcome {
                 None => erased.serials.push(serial),
@@ -473,7 +560,7 @@ impl Manager {
         let stranger = || failure::has_stranger(&request.drive.path);
         let path = self.inventory().at(&request.drive.path).map(|known| known.path.clone());
         let path = [path.ok_or_else(stranger)?];
-        self.reserve_free(&path).await?;
+        self.reserve_free(&path, RESERVE).await?;
         let problem = self.look_at_own(&path).await.into_iter().next();
         let held = match problem {
             Some(problem) => Err(not_opened(&problem)),
@@ -547,6 +634,8 @@ pub struct Erased {
     pub serials: Vec<String>,
     /// What went wrong on others.
     pub problems: Vec<String>,
+    /// Drives that hold a record still, as nobody was told before that it would be erased.
+    pub left: Vec<String>,
 }
 
 /// What taking the drives of these known paths means, which are those that a request names; they
@@ -625,5 +714,29 @@ fn refuse_foreign(taken: &[Taken]) -> Result<(), Error> {
     match taken.iter().find(|t| t.plan.refused) {
         None => Ok(()),
         Some(Taken { plan, .. }) => Err(holds_foreign(plan)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lookups_that_hang_leave_room_for_others() {
+        let mut all = Lookups::default();
+        let hung =
+            [Lookup::Configured, Lookup::Stamps].map(|kind| all.begin(kind).expect("begins"));
+        assert!(all.begin(Lookup::Configured).is_none() && all.begin(Lookup::Stamps).is_none());
+        let requests: Vec<_> = (0..LOOKUPS).filter_map(|_| all.begin(Lookup::Request)).collect();
+        assert_eq!(requests.len(), LOOKUPS);
+        assert!(all.begin(Lookup::Request).is_none() && all.begin(Lookup::Patterns).is_none());
+        drop(requests);
+        assert!(all.begin(Lookup::Patterns).is_some(), "the other may end yet");
+        let [configured, _stamps] = hung;
+        configured.store(true, Ordering::Release);
+        assert!(all.begin(Lookup::Patterns).is_none() && all.begin(Lookup::Request).is_some());
+        drop(configured);
+        assert!(all.begin(Lookup::Patterns).is_some() && all.begin(Lookup::Configured).is_some());
+        assert!(all.begin(Lookup::Stamps).is_none());
     }
 }

@@ -13,8 +13,8 @@
 //! - It confirms what its caller was told, and nothing else: the caller, the request (method, URI,
 //!   and what its body says) and the state that the plan was made of are those that it was given
 //!   for. Another caller, or another request, leaves it as it was.
-//! - There are [`MOST`] at most, [`MOST_OF_ONE`] of one caller: the oldest go. So nobody makes the
-//!   daemon forget another's.
+//! - There are [`MOST`] at most, [`MOST_OF_ONE`] of one caller: the oldest of whoever has most go.
+//!   So nobody makes the daemon forget those of somebody who has fewer.
 //! - What is kept is a digest: neither memory nor a log shows a token, and how long a comparison
 //!   takes says nothing of one.
 
@@ -30,11 +30,11 @@
 )]
 
 use crate::caller::Caller;
+use crate::digest::{Sum, sum};
 use crate::snapshot::random;
 use redfish::error::Unconfirmed;
 use redfish::routes::Method;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -47,19 +47,6 @@ const MOST: usize = 1024;
 
 /// So many of one caller.
 const MOST_OF_ONE: usize = 64;
-
-/// A digest of something.
-pub type Sum = [u8; 32];
-
-/// The digest of parts; where one ends is part of it.
-pub fn sum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Sum {
-    let mut digest = Sha256::new();
-    for part in parts {
-        digest.update((part.len() as u64).to_le_bytes());
-        digest.update(part);
-    }
-    digest.finalize().into()
-}
 
 /// Whether two digests are the same. Takes as long wherever they differ.
 fn is_same(one: &Sum, other: &Sum) -> bool {
@@ -142,7 +129,14 @@ impl Confirm {
         if is_full && let Some(oldest) = tokens.iter().position(own) {
             tokens.remove(oldest);
         } else if tokens.len() >= MOST {
-            tokens.remove(0);
+            let count = |one: &Token| {
+                tokens.iter().filter(|token| token.asked.caller == one.asked.caller).count()
+            };
+            // The oldest of whoever has most.
+            let most = tokens.iter().map(count).max().unwrap_or(0);
+            if let Some(oldest) = tokens.iter().position(|token| count(token) == most) {
+                tokens.remove(oldest);
+            }
         }
         let (digest, asked) = (sum([token.as_bytes()]), asked.clone());
         tokens.push(Token { digest, asked, planned, since: now, state: State::Given });

@@ -54,6 +54,7 @@ pub fn told(error: &ManageError) -> Error {
         E::NoSlot(array, slot) => new(&say::NO_SLOT, &[array, slot]),
         E::SlotInUse(slot) => new(&say::SLOT_IN_USE, &[slot]),
         E::WouldLose(slot) => new(&say::WOULD_LOSE_DATA, &[slot]),
+        E::WouldShrink(bytes) => new(&say::SHRINK_LOSES, &[bytes]),
         E::LeftBehind(slot) => new(&say::DRIVE_NEEDED, &[slot]),
         E::TooSmall { path, has, needs } => {
             new(&say::DRIVE_TOO_SMALL, &[path, has, needs, &format_size(*needs)])

@@ -31,6 +31,7 @@ fn samples() -> Vec<ManageError> {
         E::NoSlot(text("a"), Slot(9)),
         E::SlotInUse(Slot(3)),
         E::WouldLose(Slot(1)),
+        E::WouldShrink(4096),
         E::LeftBehind(Slot(2)),
         E::TooSmall { path: text("/dev/x"), has: 5, needs: 1 << 20 },
         E::BlockSize { path: text("/dev/x"), drive: 4096, array: 512 },

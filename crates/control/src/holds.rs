@@ -1,7 +1,8 @@
 //! Who changes an array, or what is at a URI (below, an array stands for both).
 //!
 //! States of an array: free → shared (changes that destroy nothing; several at one time) or alone
-//! (one that destroys data) → free, when the last of them has ended.
+//! (one that destroys data, or is about to be compared with what is there; then it is shared) →
+//! free, when the last of them has ended.
 //!
 //! Invariants
 //! - While somebody has an array alone nobody else changes it by a request: what was planned is
@@ -76,6 +77,18 @@ impl Holds {
     }
 }
 
+impl Held<'_> {
+    /// From now on others may change the array, too.
+    pub fn share(&self) {
+        let mut held = self.holds.held();
+        if let Some(hold @ Hold::Alone) = held.get_mut(&self.array) {
+            *hold = Hold::Shared(1);
+        }
+        drop(held);
+        self.holds.freed.notify_waiters();
+    }
+}
+
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let mut held = self.holds.held();
@@ -116,6 +129,8 @@ mod tests {
         drop(second);
         let alone = now(&holds, "a", true).expect("it is free");
         assert!(now(&holds, "a", true).is_none() && now(&holds, "a", false).is_none());
+        alone.share();
+        assert!(now(&holds, "a", true).is_none() && now(&holds, "a", false).is_some());
         drop(alone);
         assert!(holds.held().is_empty(), "what is free is forgotten");
     }

@@ -4,10 +4,11 @@
 //! open while it holds a record, a request has it or an array uses it; what is free or foreign is
 //! only read, and closed again, so that others can use it. States of a drive: unusable (can't be
 //! opened, or does not answer; tried again at the next look) → free, foreign or found (by its
-//! content) → reserved (a request is about to use it, or what one asked to be erased still is) →
-//! in use (a running array's slot counts on it) → looked at anew when let go, or failed (that
-//! array excluded it; not looked at unless a request names it). The same drive is never open
-//! twice: a handle is given up only when it is the last.
+//! content) → reserved (a request is about to use it, or what one asked to be erased still is; or
+//! it is looked at for a plan, and is what it was behind that) → in use (a running array's slot
+//! counts on it) → looked at anew when let go, or failed (that array excluded it; not looked at
+//! unless a request names it). The same drive is never open twice: a handle is given up only when
+//! it is the last.
 //!
 //! Invariants
 //! - One look at a drive is under way at a time. What it saw counts for nothing if the drive was
@@ -90,9 +91,9 @@ impl Places {
         self.by_path.get(path).filter(|place| !place.failed)
     }
 
-    /// Whether a request or an array has the drive.
+    /// Whether a request that changes something, or an array, has the drive.
     pub fn is_taken(&self, known: &Known) -> bool {
-        known.is_reserved() || self.in_use(&known.path).is_some()
+        known.is_reserved() && !known.is_planned() || self.in_use(&known.path).is_some()
     }
 }
 
@@ -135,6 +136,8 @@ pub struct Known {
     pub content: Content,
     /// A request that is under way has it.
     reserved: bool,
+    /// It has it to look at it for a plan only.
+    planned: bool,
     /// How often a request took it.
     takes: u64,
     /// Alive while it is being erased, also for a request that gave up waiting.
@@ -156,6 +159,11 @@ impl Known {
     /// Whether a request has it, or has had it erased and that is not over.
     pub fn is_reserved(&self) -> bool {
         self.reserved || self.is_being_erased()
+    }
+
+    /// Whether a request has it to look at it for a plan, and for nothing else.
+    pub const fn is_planned(&self) -> bool {
+        self.reserved && self.planned
     }
 
     /// Whether a look at it is under way that was not given up.
@@ -188,6 +196,16 @@ impl Known {
         }
     }
 
+    /// Whether a plan shows it.
+    pub fn is_among(&self, planned: &[api::PlannedDrive]) -> bool {
+        let serial = self.about.as_ref().map_or("", |about| about.serial.as_str());
+        // A record may hold only the beginning of a long serial number.
+        let is_it = |drive: &api::PlannedDrive| {
+            drive.path == self.path && serial.starts_with(&drive.serial)
+        };
+        planned.iter().any(is_it)
+    }
+
     /// What tells it, and what it holds, from all others, by the last look at it.
     pub fn seen(&self) -> String {
         let Self { path, canonical, id, about, content, .. } = self;
@@ -195,8 +213,10 @@ impl Known {
             let (array, own) = (record.array, record.this_drive);
             format!("{array} {own} {} {}", record.epoch.counter, record.sequence)
         });
-        let Content { signature, problem, .. } = content;
-        format!("{path} {canonical:?} {id:?} {about:?} {signature:?} {problem:?} {record:?}")
+        let Content { signature, problem, ends, .. } = content;
+        format!(
+            "{path} {canonical:?} {id:?} {about:?} {signature:?} {problem:?} {record:?} {ends:?}"
+        )
     }
 
     /// Whether its path leads elsewhere, by what the kernel says of what is there.
@@ -378,6 +398,7 @@ impl Inventory {
             about: None,
             content: Content::default(),
             reserved: false,
+            planned: false,
             takes: 0,
             erasing: Weak::new(),
             looking: Weak::new(),
@@ -479,9 +500,17 @@ impl Inventory {
     pub fn reserve(&mut self, paths: &[String], reserved: bool) {
         for known in &mut self.drives {
             if paths.contains(&known.path) {
-                known.reserved = reserved;
+                (known.reserved, known.planned) = (reserved, false);
                 known.takes += u64::from(reserved);
             }
+        }
+    }
+
+    /// Reserves drives for a look that a plan is made of.
+    pub fn reserve_for_plan(&mut self, paths: &[String]) {
+        self.reserve(paths, true);
+        for known in self.drives.iter_mut().filter(|known| paths.contains(&known.path)) {
+            known.planned = true;
         }
     }
 
@@ -740,7 +769,20 @@ mod tests {
         // Swap space: its signature ends the first page (mkswap(8)).
         let mut content = vec![0; 4 << 20];
         content[4086..4096].copy_from_slice(b"SWAPSPACE2");
-        std::fs::write(&path, content).expect("written");
+        std::fs::write(&path, &content).expect("written");
+        again(&mut inventory);
+        assert!(!is_meant(&inventory));
+        // Another of the same kind: its UUID is in its header.
+        let (_, seen) = known(&inventory);
+        let named = NamedDrive { seen: Some(seen), ..named };
+        let is_meant =
+            |inventory: &Inventory| inventory.at(&path).expect("is known").is_meant(&named).is_ok();
+        again(&mut inventory);
+        assert!(is_meant(&inventory), "a look changes nothing");
+        look(&mut inventory, Path::new(&path), true).expect("is claimed");
+        assert!(is_meant(&inventory), "nor does a claim");
+        content[1036..1052].fill(7);
+        std::fs::write(&path, &content).expect("written");
         again(&mut inventory);
         assert!(!is_meant(&inventory));
     }

@@ -39,6 +39,7 @@ mod confirm;
 mod connection;
 mod convert;
 mod data;
+mod digest;
 mod exports;
 pub mod failure;
 mod gpu;

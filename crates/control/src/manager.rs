@@ -10,7 +10,7 @@
 use crate::accounts::Accounts;
 use crate::api::{self, Error};
 use crate::audit::Audit;
-use crate::claims::{Taken, not_open, paths_of};
+use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
@@ -23,7 +23,7 @@ use crate::inventory::{Inventory, Known};
 use crate::local::Local;
 use crate::names;
 use crate::next::{self, Idle, Refused};
-use crate::plan::Looked;
+use crate::plan::{Looked, Planned, Seen};
 use crate::snapshot::{Snapshot, now};
 use crate::state::State;
 use crate::tasks::SlowOnes;
@@ -39,7 +39,7 @@ use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 use units::{Slot, Uuid};
 
@@ -62,7 +62,7 @@ pub struct Manager {
     /// What the configuration named when it was last looked at, without symbolic links.
     named_paths: Mutex<Vec<PathBuf>>,
     /// Lookups of paths that are under way.
-    pub(crate) looking_up: Mutex<Vec<Weak<()>>>,
+    pub(crate) looking_up: Mutex<Lookups>,
     /// Held by who reserves drives, or begins looks at those that nobody has.
     pub(crate) looking: tokio::sync::Mutex<()>,
     /// Held by who looks at all drives.
@@ -369,11 +369,13 @@ impl Manager {
         }
     }
 
-    /// Starts an array that does not run.
+    /// Starts an array that does not run; of a plan, only if all drives are there that were seen
+    /// for it.
     pub(crate) async fn assemble_array(
         &self,
         uuid: &str,
         request: api::AssembleArray,
+        planned: Option<&Planned>,
     ) -> Result<api::Array, Error> {
         let wanted: Uuid = uuid.parse().map_err(|_| names::unknown_array(uuid))?;
         if self.running().await?.iter().any(|status| status.uuid == wanted) {
@@ -387,7 +389,8 @@ impl Manager {
         self.in_hand().insert(wanted);
         let api::AssembleArray { start_degraded, accept_loss } = request;
         let options = StartOptions { start_degraded, accept_loss };
-        let outcome = self.assemble_found(wanted, options).await;
+        let seen = planned.map(|planned| planned.seen.as_slice()).unwrap_or_default();
+        let outcome = self.assemble_found(wanted, options, seen).await;
         if let Ok(status) = &outcome {
             // Exports that can't be served are listed with their problem.
             self.start_exports(status).await;
@@ -401,9 +404,14 @@ impl Manager {
         &self,
         uuid: Uuid,
         options: StartOptions,
+        seen: &[Seen],
     ) -> Result<ArrayStatus, Error> {
-        let references = self.claim_found(uuid).await?;
+        let references = self.claim_found(uuid, |_| true).await?;
         let paths: Vec<String> = references.iter().map(|r| r.path.clone()).collect();
+        if !self.are_as_seen(&paths, seen) {
+            self.inventory().reserve(&paths, false);
+            return Err(Error::new(&say::PLAN_CHANGED, &[]));
+        }
         let name = self.called(uuid, &self.running().await?);
         let wanted = Some(uuid.to_string());
         let request = |reply| Request::Assemble(wanted, references, options, reply);
@@ -427,6 +435,14 @@ impl Manager {
                 Err(error)
             }
         }
+    }
+
+    /// Whether all drives that were seen for a plan are among these, as they were.
+    fn are_as_seen(&self, paths: &[String], seen: &[Seen]) -> bool {
+        let inventory = self.inventory();
+        let now: Vec<String> =
+            paths.iter().filter_map(|path| inventory.at(path)).map(Known::seen).collect();
+        seen.iter().all(|seen| now.contains(&seen.identity))
     }
 
     /// What commands call an array that was found: its name, unless another has it, too.
@@ -470,8 +486,12 @@ impl Manager {
     }
 
     /// Deletes an array, running or found: its records are erased, also those of drives that it
-    /// has excluded.
-    pub(crate) async fn delete_array(&self, uuid: &str) -> Result<api::Deleted, Error> {
+    /// has excluded; but none on drives that its plan did not show, if it was planned.
+    pub(crate) async fn delete_array(
+        &self,
+        uuid: &str,
+        planned: Option<&Planned>,
+    ) -> Result<api::Deleted, Error> {
         let array = self.array(uuid).await?;
         let mut erased = Vec::new();
         if array.state != api::ArrayState::Stopped {
@@ -492,14 +512,17 @@ impl Manager {
             erased.extend(status.slots.iter().filter(counts).map(|s| s.serial.clone()));
         }
         let identity: Uuid = uuid.parse().map_err(|_| names::unknown_array(uuid))?;
-        let rest = self.erase_records(identity).await;
+        let shown = planned.map(Planned::drives);
+        let rest = self.erase_records(identity, shown.as_deref()).await;
         self.tell_absent().await;
         let rest = rest?;
         if let Some(problem) = rest.problems.into_iter().next() {
             return Err(Error::new(&say::RECORDS_NOT_ERASED, &[&problem]));
         }
         erased.extend(rest.serials);
-        Ok(api::Deleted { done: true, left: self.left(&array, &erased) })
+        let mut left = self.left(&array, &erased);
+        left.extend(rest.left);
+        Ok(api::Deleted { done: true, left })
     }
 
     /// The slots of a deleted array whose drives may still hold a record: they are not among the

@@ -26,7 +26,7 @@ use crate::api::{
     Array, ArrayState, Error, Plan, PlannedArray, PlannedDrive, SlotInfo, SlotState, TaskKind,
     View, Volume,
 };
-use crate::confirm::{Sum, sum};
+use crate::digest::{Sum, sum};
 use crate::{api, check_export, convert, failure, names};
 use engine::manage::command::ManageError;
 use engine::manage::plan::check_name;
@@ -67,6 +67,12 @@ impl Planned {
     /// Why the request would be refused, if it would.
     pub fn refusal(&self) -> Option<Error> {
         self.plan.drives.iter().find(|drive| drive.refused).map(holds_foreign)
+    }
+
+    /// All drives that it shows, as a record names them, and as they were seen.
+    pub fn drives(&self) -> Vec<PlannedDrive> {
+        let seen = self.seen.iter().map(|seen| &seen.drive);
+        self.plan.drives.iter().chain(seen).cloned().collect()
     }
 
     /// Whether data would be destroyed.
@@ -243,7 +249,7 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
     let array = view.array(uuid).ok_or_else(|| names::unknown_array(uuid))?;
     let (name, runs) = (array.name.as_str(), array.state != ArrayState::Stopped);
     match change {
-        Change::DeleteArray { .. } => return Ok(deleted(view, array)),
+        Change::DeleteArray { .. } => return Ok(deleted(view, array, looked)),
         Change::Assemble { request, .. } => return assembled(view, array, *request),
         _ if !runs => return Err(names::not_running(name)),
         _ => {}
@@ -319,11 +325,17 @@ fn drives_of(view: &View, array: &Array) -> Vec<PlannedDrive> {
     drives
 }
 
-fn deleted(view: &View, array: &Array) -> Plan {
+fn deleted(view: &View, array: &Array, looked: Looked) -> Plan {
     let name = &array.name;
     let mut drives = drives_of(view, array);
     for drive in &mut drives {
         drive.destroys = drive.content.clone();
+    }
+    // Those with a record of it that no slot counts on: such as were replaced, and copies.
+    for Seen { drive, .. } in looked.drives {
+        if drives.iter().all(|own| own.path != drive.path) {
+            drives.push(drive);
+        }
     }
     let mut steps: Vec<String> = ended_exports(array).collect();
     if array.state != ArrayState::Stopped {

@@ -14,6 +14,7 @@
 
 use crate::api::{self, Error};
 use crate::claims::Taken;
+use crate::convert;
 use crate::inventory::Known;
 use crate::manager::Manager;
 use crate::plan::{Looked, Planned, Seen, plan};
@@ -32,6 +33,10 @@ impl Manager {
                 self.look_for_replacement(array, request).await
             }
             Change::Wipe(request) => self.look_before_wipe(request).await,
+            Change::DeleteArray { array } => self.look_for_drives_of(array).await,
+            Change::Assemble { array, request } if request.accept_loss => {
+                self.look_for_drives_of(array).await
+            }
             _ => Ok(Looked::default()),
         };
         // Also where a look met something else: who asks again asks by what is there now.
@@ -68,6 +73,33 @@ impl Manager {
         self.inspect_drives(&with, &request.overwrite, look).await
     }
 
+    /// All drives with a record of an array, but those that it has while it runs.
+    async fn look_for_drives_of(&self, array: &str) -> Result<Looked, Error> {
+        let Ok(wanted) = array.parse::<Uuid>() else { return Ok(Looked::default()) };
+        // What can't be opened is as good as missing.
+        let _ = self.scan().await?;
+        let places = convert::places(&self.running().await?);
+        let is_own = |known: &&Known| {
+            known.recorded() == Some(wanted) && !places.by_path.contains_key(&known.path)
+        };
+        let seen = |known: &Known| {
+            let about = known.about.clone()?;
+            let content = Some(known.content.told());
+            let drive = api::PlannedDrive {
+                slot: None,
+                path: known.path.clone(),
+                serial: about.serial,
+                bytes: about.bytes,
+                destroys: content.clone(),
+                content,
+                refused: false,
+            };
+            Some(Seen { drive, identity: known.seen() })
+        };
+        let drives = self.inventory().iter().filter(is_own).filter_map(seen).collect();
+        Ok(Looked { array: None, drives })
+    }
+
     async fn look_before_wipe(&self, request: &api::WipeDrive) -> Result<Looked, Error> {
         let look = |taken: &[Taken]| {
             let mut drives: Vec<Seen> = taken.iter().map(|taken| self.seen(taken)).collect();
@@ -85,3 +117,7 @@ impl Manager {
         self.inspect_drives(&drive, &[], look).await
     }
 }
+
+#[cfg(test)]
+#[path = "planning_tests.rs"]
+mod tests;

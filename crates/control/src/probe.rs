@@ -2,6 +2,7 @@
 
 use crate::api;
 use crate::convert;
+use crate::digest::{Sum, sum};
 use crate::failure::CHECK_DRIVE;
 use drives::{BlockingDrive, SharedDrive, now};
 use engine::manage::{erase_records, read_record};
@@ -21,6 +22,9 @@ pub struct Content {
     pub problem: Option<String>,
     /// What kind of problem that is, where no record counts.
     pub unread: Option<Unread>,
+    /// Where no record counts, a digest of head and tail: tells what is there from another of its
+    /// kind.
+    pub ends: Option<Sum>,
 }
 
 /// Why a record that may be there can't be read.
@@ -148,7 +152,7 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     };
     if let Some(record) = record {
         let signature = Some(format!("Palisade array \"{}\"", record.name));
-        return Ok(Content { record: Some(record), signature, problem, unread });
+        return Ok(Content { record: Some(record), signature, problem, unread, ends: None });
     }
     // Behind the tail area less than a MiB may follow; all of it is looked at.
     let tail_part = bytes.min(2 * MIB);
@@ -169,7 +173,8 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
         problem = problem.or(Some(told));
         unread = unread.or(Some(Unread::Drive));
     }
-    Ok(Content { record: None, signature, problem, unread })
+    let ends = Some(sum([&head[..], &tail[..]]));
+    Ok(Content { record: None, signature, problem, unread, ends })
 }
 
 /// What `drive inspect` tells.

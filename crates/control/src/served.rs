@@ -21,12 +21,12 @@ use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
 use core::fmt::Display;
-use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, Request};
+use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, NewSize, Request, Shrink};
 use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
 use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use units::{Uuid, format_size};
+use units::Uuid;
 
 /// How long a start waits for the lookup of names, all of them together, before it is over. What
 /// needs no lookup is served meanwhile.
@@ -55,16 +55,13 @@ impl Manager {
         let api::ResizeVolume { size_bytes: bytes, shrink } = request;
         let uuid = volume_uuid(&array, volume)?;
         let known = array.volumes.iter().find(|known| known.uuid == uuid);
-        let (name, now) = known.map_or((volume, 0), |known| (&known.name, known.bytes));
-        let exported = array.exports.iter().any(|export| export.volume == uuid);
-        if bytes < now && bytes > 0 && !shrink {
-            let lost = now - bytes;
-            let exported = if exported { ", which is exported" } else { "" };
-            let name = format!("{}/{name}", array.name);
-            let args: [&dyn Display; 4] = [&format_size(lost), &lost, &name, &exported];
-            return Err(Error::new(&say::SHRINK_LOSES, &args));
-        }
-        let ask = |array, reply| Request::VolumeResize(array, uuid.into(), bytes, reply);
+        // Whatever is asked of the engine between this and the request.
+        let shrink = match (shrink, known) {
+            (true, Some(known)) => Shrink::From(known.bytes),
+            _ => Shrink::Never,
+        };
+        let size = NewSize { bytes, shrink };
+        let ask = |array, reply| Request::VolumeResize(array, uuid.into(), size, reply);
         let status = self.ask_of(&array, ask).await?;
         let key = VolumeKey { array: array.id, volume: status.uuid };
         self.exports.lock().await.resized(key);

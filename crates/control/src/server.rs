@@ -30,16 +30,23 @@ use engine::Settings;
 use redfish::messages as say;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 use units::Nanos;
 
 /// How often exports that can't be served are tried again.
 const RETRY: Duration = Duration::from_secs(3);
+
+/// How long the start waits for the state directory.
+const OPENS: Duration = Duration::from_secs(5);
+
+/// How long it waits for the audit log, which may be long, to be read.
+const READS: Duration = Duration::from_secs(30);
 
 /// How often it is said again that clients are turned away.
 const QUIET: Duration = Duration::from_secs(60);
@@ -104,7 +111,7 @@ async fn run(
     let started = data::start(config.cores, settings, parity.clone());
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let (state, audit) = keep(config.state.as_deref());
+    let (state, audit) = keep(config.state.as_deref()).await;
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, audit);
     manager.set_local(local::known(config.access.as_ref()));
@@ -196,7 +203,7 @@ async fn keep_reloading(
 
 /// Opens the state directory, if there is to be one, and the audit log. Arrays are served without
 /// it, too: whoever can't reach their data has the greater harm.
-fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
+async fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
     let variable = std::env::var_os(state::VARIABLE);
     let in_memory = |problem| {
         let audit = Audit::in_memory(problem);
@@ -204,15 +211,45 @@ fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
         (None, audit)
     };
     let Some(dir) = state::place(configured, variable.as_deref()) else { return in_memory(None) };
-    let opened = State::open(&dir).and_then(|state| {
-        let audit = Audit::open(&state)?;
-        Ok((state, audit))
-    });
-    match opened {
-        Ok((state, audit)) => (Some(Arc::new(state)), audit),
+    match open(dir, OPENS, READS).await {
+        Ok((state, audit)) => (Some(state), audit),
         Err(error) => {
             report(core::slice::from_ref(&error));
             in_memory(Some(error.error))
+        }
+    }
+}
+
+/// Opens the state directory and the audit log, within these times. What takes longer changes
+/// nothing there once it ends, and gives the directory back.
+async fn open(
+    dir: PathBuf,
+    opens: Duration,
+    reads: Duration,
+) -> Result<(Arc<State>, Audit), Error> {
+    let shown = dir.display().to_string();
+    let opened = within(opens, &say::STATE_FAILED, &shown, move || State::open(&dir)).await?;
+    let read = move || {
+        let kept = Audit::read(&opened)?;
+        Ok((opened, kept))
+    };
+    let (state, kept) = within(reads, &say::AUDIT_NOT_READ, &shown, read).await?;
+    let audit = Audit::go_on(&state, kept)?;
+    Ok((Arc::new(state), audit))
+}
+
+/// Has a thread do what a file system that hangs may keep for ever.
+async fn within<T: Send + 'static>(
+    time: Duration,
+    late: &say::Entry,
+    dir: &str,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match timeout(time, spawn_blocking(work)).await {
+        Ok(done) => done.unwrap_or_else(|error| Err(Error::new(late, &[&dir, &error]))),
+        Err(_) => {
+            let problem = format!("no answer within {} s", time.as_secs_f64());
+            Err(Error::new(late, &[&dir, &problem]))
         }
     }
 }
@@ -271,4 +308,40 @@ async fn listen(path: &FilePath, is_for_all: bool) -> Result<UnixListener, Error
     let listener = address::unix_listener(path).await.map_err(failed)?;
     local::open_socket(path, is_for_all).map_err(failed)?;
     Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::DirBuilderExt;
+
+    /// Makes a file whose opening waits for the other end.
+    fn hanging(path: &FilePath) {
+        let made = std::process::Command::new("mkfifo").arg(path).status().expect("runs");
+        assert!(made.success());
+    }
+
+    #[test]
+    fn a_state_directory_that_hangs_keeps_nobody_from_starting() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let (short, long) = (Duration::from_millis(20), Duration::from_secs(600));
+        let log = "audit-00000000000000000001.log";
+        for (name, opens, reads, told) in
+            [("lock", short, long, &say::STATE_FAILED), (log, long, short, &say::AUDIT_NOT_READ)]
+        {
+            let place = tempfile::tempdir().expect("a directory");
+            let dir = place.path().join("state");
+            std::fs::DirBuilder::new().mode(0o700).create(&dir).expect("made");
+            hanging(&dir.join(name));
+            let opened = runtime.block_on(open(dir.clone(), opens, reads));
+            let error = opened.err().expect("it hangs");
+            let problem = "no answer within 0.02 s";
+            assert_eq!(error, Error::new(told, &[&dir.display(), &problem]));
+            // The thread ends, and gives the directory back.
+            let mut end = std::fs::OpenOptions::new();
+            drop(end.read(true).write(true).open(dir.join(name)).expect("the other end"));
+        }
+        runtime.shutdown_background();
+    }
 }

@@ -118,7 +118,7 @@ impl Manager {
     }
 
     async fn start_one(&self, (uuid, record): (Uuid, ArrayRecord), done: &mut Done) {
-        match self.assemble_found(uuid, StartOptions::default()).await {
+        match self.assemble_found(uuid, StartOptions::default(), &[]).await {
             Ok(status) => {
                 done.problems.extend(lacking(&status));
                 self.start_exports(&status).await;

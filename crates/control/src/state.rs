@@ -4,7 +4,8 @@
 //! Every call waits for the file system: callers are threads of their own, not the control plane's.
 //!
 //! Invariants
-//! - The directory is its owner's alone (0700), and so are its files (0600).
+//! - The directory is its owner's alone (0700), and so are its files (0600). One that has entries
+//!   of others is left as it is: it is somebody else's.
 //! - One daemon has it: it is locked until [`State`] is dropped, or its process ends.
 //! - A file is the old one or the new one, also after a loss of power: never a part of it.
 
@@ -54,9 +55,12 @@ impl State {
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let shown = dir.display();
         let failed = |error: io::Error| Error::new(&say::STATE_FAILED, &[&shown, &error]);
-        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
-        check(dir, &std::fs::metadata(dir).map_err(failed)?)?;
-        std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed)?;
+        make(dir).map_err(failed)?;
+        let found = std::fs::metadata(dir).map_err(failed)?;
+        check(dir, &found)?;
+        if is_open(&found) {
+            std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed)?;
+        }
         let lock = own(OpenOptions::new().write(true).create(true)).open(dir.join(LOCK));
         let lock = lock.map_err(failed)?;
         match lock.try_lock() {
@@ -136,7 +140,44 @@ pub fn problem(dir: &Path) -> Option<String> {
     }
 }
 
-/// Refuses a directory that somebody else may write: what is there decides who may do what.
+/// Makes the directory, if there is none. What is above it is everybody's to read.
+fn make(dir: &Path) -> io::Result<()> {
+    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Whether others may do anything with a directory.
+fn is_open(found: &std::fs::Metadata) -> bool {
+    found.mode() & 0o077 != 0
+}
+
+/// The number of the first line of a file of the audit log, by its name; none if it is another
+/// file.
+pub fn first_line(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("audit-")?.strip_suffix(".log")?;
+    digits.parse().ok().filter(|_| digits.len() == 20)
+}
+
+/// An entry of a directory that is none of the daemon's files.
+fn foreign(dir: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_own = name.to_str().is_some_and(|name| name == LOCK || first_line(name).is_some());
+        if !is_own || !entry.file_type()?.is_file() {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses a directory that somebody else may write: what is there decides who may do what. One
+/// that others may read is closed to them, and so has to be the daemon's own.
 fn check(dir: &Path, found: &std::fs::Metadata) -> Result<(), Error> {
     let shown = dir.display();
     let user = rustix::process::geteuid().as_raw();
@@ -146,7 +187,14 @@ fn check(dir: &Path, found: &std::fs::Metadata) -> Result<(), Error> {
     if found.mode() & 0o022 != 0 {
         return Err(Error::new(&say::STATE_LOOSE, &[&shown]));
     }
-    Ok(())
+    if !is_open(found) {
+        return Ok(());
+    }
+    match foreign(dir) {
+        Ok(None) => Ok(()),
+        Ok(Some(other)) => Err(Error::new(&say::STATE_FOREIGN, &[&shown, &other.display()])),
+        Err(error) => Err(Error::new(&say::STATE_FAILED, &[&shown, &error])),
+    }
 }
 
 #[cfg(test)]
@@ -230,5 +278,44 @@ mod tests {
         allow(0o755).expect("set");
         State::open(dir).expect("opened");
         assert_eq!(mode(dir), 0o700);
+    }
+
+    #[test]
+    fn a_directory_of_others_keeps_its_mode() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = place.path().join("lib");
+        std::fs::create_dir(&dir).expect("made");
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o755)).expect("set");
+        let other = dir.join("dpkg");
+        std::fs::create_dir(&other).expect("made");
+        let told = State::open(&dir).expect_err("refused");
+        assert_eq!(told, Error::new(&say::STATE_FOREIGN, &[&dir.display(), &other.display()]));
+        assert_eq!(problem(&dir), Some(told.error));
+        assert!(!dir.join(LOCK).exists());
+        // An entry that is named as one of the daemon's files is not one.
+        std::fs::rename(&other, dir.join(LOCK)).expect("renamed");
+        assert!(State::open(&dir).expect_err("refused").is(&say::STATE_FOREIGN));
+        assert_eq!(mode(&dir), 0o755, "left as it is");
+        // What the daemon wrote there is its own.
+        std::fs::remove_dir(dir.join(LOCK)).expect("removed");
+        for name in [LOCK, "audit-00000000000000000001.log"] {
+            std::fs::write(dir.join(name), "").expect("written");
+        }
+        State::open(&dir).expect("opened");
+        assert_eq!(mode(&dir), 0o700);
+    }
+
+    #[test]
+    fn what_is_above_a_new_directory_is_not_closed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let made = |name: &str, mode: u32| {
+            let dir = place.path().join(name);
+            DirBuilder::new().mode(mode).create(&dir).expect("made");
+            self::mode(&dir)
+        };
+        let (open, closed) = (made("open", 0o755), made("closed", 0o700));
+        let dir = place.path().join("a/b");
+        drop(State::open(&dir).expect("opened"));
+        assert_eq!((mode(&place.path().join("a")), mode(&dir)), (open, closed));
     }
 }

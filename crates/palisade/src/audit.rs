@@ -1,9 +1,10 @@
 //! `palisade audit`: reads and verifies the audit log.
 
 use crate::client::{self, Client};
-use crate::output::{Output, Problem, say, table};
+use crate::output::{Output, Problem, printable, say, table};
 use clap::Subcommand;
 use control::api::{Answer, Entry, Verified};
+use core::fmt::Display;
 use redfish::service::uri;
 use redfish::{messages, read, told};
 use serde::{Deserialize, Serialize};
@@ -95,19 +96,16 @@ fn text(entries: &[Entry]) -> String {
     table(&["NUMBER", "TIME", "WHO", "FROM", "WHAT", "RESULT"], &rows)
 }
 
-/// A text whose characters do nothing to a terminal: names in the log are whatever was asked for.
-fn printable(text: &str) -> String {
-    let one = |c: char| match c.is_control() {
-        true => c.escape_default().collect::<String>(),
-        false => c.to_string(),
-    };
-    text.chars().map(one).collect()
-}
-
 /// Verifies the log in a directory, without the daemon.
 fn verify(dir: &Path) -> Result<Verified, Problem> {
-    control::audit::files::verify(dir, None)
-        .map_err(|error| Problem::new(&messages::AUDIT_NOT_READ, &[&dir.display(), &error]))
+    let not_read =
+        |why: &dyn Display| Problem::new(&messages::AUDIT_NOT_READ, &[&dir.display(), why]);
+    let found = control::audit::files::verify(dir, None).map_err(|error| not_read(&error))?;
+    // A daemon writes a line as soon as it starts.
+    if found.lines == 0 {
+        return Err(not_read(&"there is none").advise("name a state directory, or a copy of one"));
+    }
+    Ok(found)
 }
 
 /// Says what was found; 0 if the chain is whole, else 1.
@@ -154,5 +152,18 @@ mod tests {
         assert!(shown.contains("\\u{1b}[2J") && !shown.contains('\u{1b}'), "{shown}");
         assert!(shown.contains("refused (Palisade.1.0.NameTaken), begun in 6"), "{shown}");
         assert_eq!(text(&[]), "no lines");
+    }
+
+    #[test]
+    fn a_directory_without_a_log_is_not_whole() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = place.path();
+        let args: [&dyn Display; 2] = [&dir.display(), &"there is none"];
+        let told = Problem::new(&messages::AUDIT_NOT_READ, &args);
+        let told = told.advise("name a state directory, or a copy of one");
+        assert_eq!(verify(dir), Err(told.clone()));
+        // Nor is one whose lines were all taken away.
+        std::fs::write(dir.join("audit-00000000000000000001.log"), "").expect("written");
+        assert_eq!(verify(dir), Err(told));
     }
 }

@@ -2,7 +2,8 @@
 //! command asks.
 //!
 //! States of the connection: none → open (with the first request) → gone, when the daemon let it
-//! go: the next request opens another.
+//! go, or a person is asked something, which may take longer than the daemon waits: the next
+//! request opens another.
 //!
 //! A change that takes long is answered with where its answer will be: it is asked for there until
 //! it comes.
@@ -100,6 +101,11 @@ impl Client {
     pub async fn plan(&self, change: &Change) -> Result<Planned, Problem> {
         let header = Some((PLAN_HEADER, "only"));
         read(self.call(&change.method, &change.uri, change.body.as_ref(), header).await?)
+    }
+
+    /// Lets the connection go: the next request may come later than the daemon waits for one.
+    pub async fn let_go(&self) {
+        self.connection.lock().await.take();
     }
 
     /// As [`Client::get`]; none if the answer would be larger than the daemon gives.
@@ -232,6 +238,8 @@ fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confirm;
+    use crate::output::{How, Output};
     use redfish::error::Refusal;
     use serde_json::json;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -288,6 +296,39 @@ mod tests {
                 assert_eq!(refused.err(), Some(Problem::new(&say::ARRAY_BUSY, &[&"scrub"])));
                 assert_eq!(client.get("/c").await, Ok(json!({"C": 3})));
                 assert!(client.change(&Change::delete("/d"), None).await.is_err());
+            };
+            tokio::join!(daemon, asks);
+        });
+    }
+
+    #[test]
+    fn a_change_that_a_person_thinks_about_has_a_connection_of_its_own() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let dir = tempfile::tempdir().expect("a directory");
+            let socket = dir.path().join("socket");
+            let listener = UnixListener::bind(&socket).expect("bound");
+            let client = Client::new(socket);
+            let lost = vec!["volume tank/db, 8 MiB".to_owned()];
+            let plan = api::Plan { dry_run: true, lost, ..api::Plan::default() };
+            let planned = serde_json::to_value(Planned::new(&plan, "t".to_owned(), 0));
+            let planned = planned.expect("JSON");
+            let daemon = async {
+                let (mut stream, _) = listener.accept().await.expect("comes");
+                assert!(asked(&mut stream).await.contains("palisade-plan: only"));
+                answer(&mut stream, "200 OK", &planned).await;
+                // Nothing comes here any more: the daemon may let it go whenever it likes.
+                assert_eq!(stream.read(&mut [0; 1]).await.expect("reads"), 0);
+                let (mut stream, _) = listener.accept().await.expect("comes again");
+                assert!(asked(&mut stream).await.contains("palisade-confirm: t"));
+                answer(&mut stream, "200 OK", &json!({"A": 1})).await;
+            };
+            let asks = async {
+                let word = confirm::Word { name: "tank/db", yes: true, is_named: false };
+                let how = How { dry_run: false, output: Output { json: true } };
+                let change = Change::delete("/db");
+                let told = confirm::destroy(&change, word, how, &client).await;
+                assert_eq!(told, Ok(Some(json!({"A": 1}))));
             };
             tokio::join!(daemon, asks);
         });

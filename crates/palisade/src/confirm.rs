@@ -12,7 +12,7 @@
 //!   of then is shown.
 
 use crate::client::{Change, Client};
-use crate::output::{How, Output, Problem, table};
+use crate::output::{How, Output, Problem, printable, table};
 use control::api::{Answer, Plan, PlannedArray, PlannedDrive};
 use redfish::messages as say;
 use serde_json::Value;
@@ -45,11 +45,11 @@ impl Word<'_> {
             return Ok(());
         }
         if !is_terminal() {
-            let lost = plan.lost.join("; ");
+            let lost = printable(&plan.lost.join("; "));
             return Err(Problem::unconfirmed(&format!("this destroys {lost}")));
         }
         show(plan);
-        let _ = write!(std::io::stderr(), "type {} to do this: ", self.name);
+        let _ = write!(std::io::stderr(), "type {} to do this: ", printable(self.name));
         let mut typed = String::new();
         // Whoever types nothing agrees to nothing.
         let _ = std::io::stdin().lock().read_line(&mut typed);
@@ -93,6 +93,7 @@ pub async fn destroy(
     if plan.lost.is_empty() || is_refused {
         return client.change(change, None).await.map(Some);
     }
+    client.let_go().await;
     word.agree(&plan)?;
     let outcome = client.change(change, Some(&planned.token)).await;
     outcome.map(Some).map_err(|problem| match problem.plan() {
@@ -116,7 +117,10 @@ fn text(plan: &Plan) -> String {
     }
     let list = |heading: &str, lines: &[String]| match lines.is_empty() {
         true => String::new(),
-        false => format!("{heading}:\n  {}\n", lines.join("\n  ")),
+        false => {
+            let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
+            format!("{heading}:\n  {}\n", lines.join("\n  "))
+        }
     };
     let mut text = list("this would", &plan.steps) + &list("it would destroy", &plan.lost);
     if !plan.drives.is_empty() {
@@ -128,7 +132,7 @@ fn text(plan: &Plan) -> String {
 fn of_array(array: &PlannedArray, plan: &Plan) -> String {
     format!(
         "would create {}: level {}, strip {}, block {} bytes, {} usable\n\n{}",
-        array.name,
+        printable(&array.name),
         array.level,
         format_size(array.strip_bytes.into()),
         array.block_bytes,
@@ -147,13 +151,37 @@ fn drives(drives: &[PlannedDrive]) -> String {
         let held = drive.destroys.as_ref().or(drive.content.as_ref());
         vec![
             drive.slot.map_or("-".to_owned(), |slot| slot.to_string()),
-            drive.path.clone(),
-            drive.serial.clone(),
+            printable(&drive.path),
+            printable(&drive.serial),
             format_size(drive.bytes),
-            held.cloned().unwrap_or_default(),
+            held.map(|held| printable(held)).unwrap_or_default(),
             word.to_owned(),
         ]
     };
     let rows: Vec<_> = drives.iter().map(row).collect();
     table(&["SLOT", "DRIVE", "SERIAL", "SIZE", "HOLDS", ""], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_name_would_do_to_a_terminal_is_shown() {
+        let clears = "a\u{1b}[2J".to_owned();
+        let drive = PlannedDrive {
+            slot: None,
+            path: format!("/dev/{clears}"),
+            serial: clears.clone(),
+            bytes: 1 << 20,
+            content: Some(clears.clone()),
+            destroys: None,
+            refused: false,
+        };
+        let (steps, lost) = (vec![clears.clone()], vec![clears]);
+        let plan = Plan { steps, lost, drives: vec![drive], ..Plan::default() };
+        let shown = text(&plan);
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        assert_eq!(shown.matches("a\\u{1b}[2J").count(), 5, "{shown}");
+    }
 }

@@ -8,12 +8,10 @@ use crate::output::{How, Output, Problem, say, state, table};
 use clap::Subcommand;
 use control::api::{self, Answer};
 use control::failure;
-use control::names;
 use control::probe::{self, Unread};
 use core::fmt::Display;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use redfish::messages;
-use redfish::service::uri;
 use redfish::told::Wiped;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -200,13 +198,9 @@ async fn wipe(
         return Err(unconfirmed(path)?);
     }
     let word = Word { name: &name, yes, is_named: false };
-    // While it is open nobody else has it: what is agreed to is what is erased.
-    let done = match SharedDrive::open(path, &OpenOptions::default()) {
-        Ok(drive) => wipe_here(&drive, overwrite, word, how)?,
-        Err(error @ OpenError::InUse { .. }) => {
-            wipe_by_daemon((path, overwrite), &error, (word, how), client).await?
-        }
-        Err(error) => return Err(not_opened(&error)),
+    let done = match found_by_daemon(path, client).await? {
+        Some(drive) => wipe_by_daemon(&drive, overwrite, (word, how), client).await?,
+        None => wipe_here(path, overwrite, word, how)?,
     };
     let Some(held) = done else { return Ok(()) };
     if how.output.json {
@@ -218,14 +212,30 @@ async fn wipe(
     Ok(())
 }
 
-/// Erases a drive that nobody else has; what was on it, or none if that was only shown.
+/// The URI of a drive; none if there is no daemon, or it can't tell the drive from others.
+async fn found_by_daemon(path: &Path, client: &Client) -> Result<Option<String>, Problem> {
+    match fetch::find_drives(client, &[absolute(path)]).await {
+        Ok(found) => Ok(found.into_iter().next()),
+        Err(problem) if problem.is_no_daemon() || problem.is_drive_not_known() => Ok(None),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Erases a drive that no daemon knows; what was on it, or none if that was only shown.
 fn wipe_here(
-    drive: &SharedDrive,
+    path: &Path,
     overwrite: bool,
     word: Word<'_>,
     how: How,
 ) -> Result<Option<Option<String>>, Problem> {
-    let (name, content) = (word.name, probe::content(drive));
+    // While it is open nobody else has it: what is agreed to is what is erased.
+    let drive = match how.dry_run {
+        true => open(path)?,
+        false => {
+            SharedDrive::open(path, &OpenOptions::default()).map_err(|error| not_opened(&error))?
+        }
+    };
+    let (name, content) = (word.name, probe::content(&drive));
     if let Some(what) = content.foreign().filter(|_| !overwrite) {
         return Err(probe::wipes_foreign(name, &what).into());
     }
@@ -250,7 +260,7 @@ fn wipe_here(
         return Ok(None);
     }
     word.agree(&plan)?;
-    match probe::erase(drive) {
+    match probe::erase(&drive) {
         Ok(()) => Ok(Some(content.signature)),
         Err(error) => {
             let problem = format!("the drive failed: {error}");
@@ -259,21 +269,14 @@ fn wipe_here(
     }
 }
 
-/// Asks the daemon to erase a drive that it may be the one to have.
+/// Has the daemon erase a drive.
 async fn wipe_by_daemon(
-    (path, overwrite): (&Path, bool),
-    in_use: &OpenError,
+    drive: &str,
+    overwrite: bool,
     (word, how): (Word<'_>, How),
     client: &Client,
 ) -> Result<Option<Option<String>>, Problem> {
-    let path = absolute(path);
-    let drives = match fetch::drives(client).await {
-        Err(problem) if problem.is_no_daemon() => return Err(not_opened(in_use)),
-        drives => drives?,
-    };
-    let known = drives.iter().find(|known| names::is_same_drive(&known.drive.path, &path));
-    let known = known.ok_or_else(|| failure::has_stranger(&path))?;
-    let action = format!("{}/Actions/Oem/PalisadeDrive.Wipe", uri::drive(&known.id));
+    let action = format!("{drive}/Actions/Oem/PalisadeDrive.Wipe");
     let wipe = Change::post(action, json!({ "Overwrite": overwrite }));
     let answer = confirm::destroy(&wipe, word, how, client).await?;
     answer.map(|told| Ok(client::read::<Wiped>(told)?.held)).transpose()

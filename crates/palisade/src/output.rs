@@ -58,6 +58,11 @@ impl Problem {
         self.told.is(&say::NO_DAEMON)
     }
 
+    /// Whether it is that the daemon does not know a drive.
+    pub fn is_drive_not_known(&self) -> bool {
+        self.told.is(&say::DRIVE_NOT_KNOWN)
+    }
+
     /// Tells it on the standard error; the exit code it means.
     pub fn report(&self) -> ExitCode {
         ExitCode::from(self.tell())
@@ -193,6 +198,15 @@ pub fn percent(task: &api::Task) -> String {
     let total = task.total_bytes.max(1);
     let tenths = u128::from(task.done_bytes) * 1000 / u128::from(total);
     format!("{}.{}%", tenths / 10, tenths % 10)
+}
+
+/// A text whose characters do nothing to a terminal: names are whatever was asked for.
+pub fn printable(text: &str) -> String {
+    let one = |c: char| match c.is_control() {
+        true => c.escape_default().collect::<String>(),
+        false => c.to_string(),
+    };
+    text.chars().map(one).collect()
 }
 
 #[cfg(test)]

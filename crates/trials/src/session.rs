@@ -556,7 +556,7 @@ impl Floor {
         }
         versions.resize(0, bytes);
         let called = name.as_str().into();
-        let resized = |r| Request::VolumeResize(ARRAY.into(), called, bytes, r);
+        let resized = |r| Request::VolumeResize(ARRAY.into(), called, bytes.into(), r);
         Some(Asked::Volume(name, Some(old), bytes, rig.send(resized)))
     }
 

@@ -27,6 +27,7 @@ const ROWS: &Rows = &[
             &[
                 "certificate/der",
                 "chance",
+                "digest",
                 "holds",
                 "lookup",
                 "mute",

@@ -77,10 +77,7 @@ fn begins(dir: &Path) -> io::Result<VecDeque<u64>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {
         let name = entry?.file_name();
-        let digits = name.to_str().and_then(|name| name.strip_prefix("audit-"));
-        let digits = digits.and_then(|rest| rest.strip_suffix(".log"));
-        let own = digits.filter(|digits| digits.len() == 20);
-        found.extend(own.and_then(|digits| digits.parse::<u64>().ok()));
+        found.extend(name.to_str().and_then(state::first_line));
     }
     found.sort_unstable();
     Ok(found.into())
@@ -94,41 +91,57 @@ enum Piece {
     Torn(u64),
 }
 
-/// The pieces of a file, one after the other. One that was never wholly written has no end, or
-/// zeros, which some file systems leave where data was to come.
+/// The pieces of a file, one after the other. What was never wholly written is behind the last end
+/// of a line; some file systems leave zeros there. Zeros before it are a line that was changed.
 struct Pieces {
     reader: BufReader<File>,
-    /// What is behind the last line that was given, in bytes.
+    /// What lines are left, in bytes.
     left: u64,
+    /// What is behind the last end of a line, in bytes.
+    torn: u64,
 }
 
 impl Pieces {
     fn of(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let left = file.metadata()?.len();
-        Ok(Self { reader: BufReader::new(file), left })
+        let length = file.metadata()?.len();
+        let left = end_of_lines(&file, length)?;
+        Ok(Self { reader: BufReader::new(file), left, torn: length.saturating_sub(left) })
     }
 
     fn next(&mut self) -> io::Result<Option<Piece>> {
         if self.left == 0 {
-            return Ok(None);
+            let torn = core::mem::take(&mut self.torn);
+            return Ok((torn > 0).then_some(Piece::Torn(torn)));
         }
         let mut bytes = Vec::new();
         let mut limited = (&mut self.reader).take(LONGEST.min(self.left));
-        limited.read_until(b'\n', &mut bytes)?;
-        let is_whole = bytes.pop_if(|byte| *byte == b'\n').is_some();
-        let is_long = !is_whole && bytes.len() as u64 == LONGEST && self.left > LONGEST;
-        if is_long && !bytes.contains(&0) {
-            self.left -= LONGEST;
-            return Ok(Some(Piece::Line(bytes)));
+        let read = limited.read_until(b'\n', &mut bytes)?;
+        if read == 0 {
+            // What was behind was torn, and was cut off meanwhile.
+            (self.left, self.torn) = (0, 0);
+            return Ok(None);
         }
-        if !is_whole || bytes.contains(&0) {
-            let torn = core::mem::take(&mut self.left);
-            return Ok(Some(Piece::Torn(torn)));
-        }
-        self.left -= bytes.len() as u64 + 1;
+        bytes.pop_if(|byte| *byte == b'\n');
+        self.left = self.left.saturating_sub(read as u64);
         Ok(Some(Piece::Line(bytes)))
     }
+}
+
+/// Where the last whole line ends in a file of this length.
+fn end_of_lines(file: &File, length: u64) -> io::Result<u64> {
+    let (mut end, mut block) = (length, vec![0; 64 << 10]);
+    while end > 0 {
+        let begin = end.saturating_sub(block.len() as u64);
+        let size = usize::try_from(end - begin).unwrap_or(block.len());
+        let bytes = block.get_mut(..size).unwrap_or_default();
+        file.read_exact_at(bytes, begin)?;
+        if let Some(at) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(begin + at as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
 }
 
 impl Files {

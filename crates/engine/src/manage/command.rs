@@ -45,6 +45,33 @@ pub struct NewArray {
     pub block_bytes: Option<u32>,
 }
 
+/// A size that a volume is to have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewSize {
+    /// In bytes.
+    pub bytes: u64,
+    /// Whether the volume may become smaller by it.
+    pub shrink: Shrink,
+}
+
+/// Whether a volume may become smaller when the request is carried out; another may have changed
+/// its size since somebody looked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shrink {
+    /// It may not.
+    Never,
+    /// If it has this size still.
+    From(u64),
+    /// Whatever it loses.
+    Always,
+}
+
+impl From<u64> for NewSize {
+    fn from(bytes: u64) -> Self {
+        Self { bytes, shrink: Shrink::Always }
+    }
+}
+
 /// Which volume of an array is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WhichVolume {
@@ -108,8 +135,8 @@ pub enum Request<S> {
     Task(String, TaskKind, Option<u64>, TaskAction, Reply<ArrayStatus>),
     /// Make a volume (array, name, bytes).
     VolumeCreate(String, String, u64, Reply<VolumeStatus>),
-    /// Change a volume's size (array, volume, bytes).
-    VolumeResize(String, WhichVolume, u64, Reply<VolumeStatus>),
+    /// Change a volume's size (array, volume).
+    VolumeResize(String, WhichVolume, NewSize, Reply<VolumeStatus>),
     /// Delete a volume that has no exports (array, volume).
     VolumeDelete(String, WhichVolume, Reply<()>),
     /// Record an export of a volume (array, volume); answers with its number.
@@ -442,6 +469,9 @@ pub enum ManageError {
     /// Failing it would lose data.
     #[error("without the drive in slot {0} the array would lose data")]
     WouldLose(Slot),
+    /// The volume would become smaller by so many bytes, and nobody gave them up.
+    #[error("this destroys the last {0} bytes of the volume")]
+    WouldShrink(u64),
     /// A drive is gone that holds what no other can give; it must come back first.
     #[error("the drive in slot {0} is gone, and the array needs the data on it")]
     LeftBehind(Slot),

@@ -328,8 +328,8 @@ impl<E: Host> Manager<E> {
                     |a| async move { a.create_volume(&volume, bytes, uuid).await },
                 );
             }
-            Request::VolumeResize(name, volume, bytes, reply) => {
-                self.on(&name, reply, |a| async move { a.resize_volume(&volume, bytes).await });
+            Request::VolumeResize(name, volume, size, reply) => {
+                self.on(&name, reply, |a| async move { a.resize_volume(&volume, size).await });
             }
             Request::VolumeDelete(name, volume, reply) => {
                 self.on(&name, reply, |a| async move { a.delete_volume(&volume).await });

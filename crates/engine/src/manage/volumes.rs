@@ -8,8 +8,8 @@ use crate::Host;
 use crate::array::view::DirectWrites;
 use crate::limits::PAGE_PASSES;
 use crate::manage::command::{
-    ArrayStatus, DriveRef, ExportStatus, ManageError, SlotHealth, SlotStatus, VolumeStatus,
-    WhichVolume,
+    ArrayStatus, DriveRef, ExportStatus, ManageError, NewSize, Shrink, SlotHealth, SlotStatus,
+    VolumeStatus, WhichVolume,
 };
 use crate::manage::create::recorded;
 use crate::manage::managed::{Managed, Seat};
@@ -444,11 +444,11 @@ impl<E: Host> Managed<E> {
     pub async fn resize_volume(
         self: Rc<Self>,
         which: &WhichVolume,
-        bytes: u64,
+        size: NewSize,
     ) -> Result<VolumeStatus, ManageError> {
-        self.check_size(bytes)?;
+        self.check_size(size.bytes)?;
         self.volume_lock.acquire(1).await;
-        let result = self.resize_volume_locked(which, bytes).await;
+        let result = self.resize_volume_locked(which, size).await;
         self.volume_lock.release(1);
         result
     }
@@ -456,9 +456,17 @@ impl<E: Host> Managed<E> {
     async fn resize_volume_locked(
         &self,
         which: &WhichVolume,
-        bytes: u64,
+        NewSize { bytes, shrink }: NewSize,
     ) -> Result<VolumeStatus, ManageError> {
         let volume = self.volume_status(which)?;
+        let may_shrink = match shrink {
+            Shrink::Never => false,
+            Shrink::From(size) => volume.bytes == size,
+            Shrink::Always => true,
+        };
+        if bytes < volume.bytes && !may_shrink {
+            return Err(ManageError::WouldShrink(volume.bytes - bytes));
+        }
         let (old, has) = {
             let record = self.record();
             let volume = record.volumes.iter().find(|v| v.uuid == volume.uuid);

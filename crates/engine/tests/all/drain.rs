@@ -76,7 +76,7 @@ fn a_volume_that_shrinks_waits_for_it_too() {
         let at = volume.bytes() - (64 << 10);
         slow(&drives);
         abandon(&rig, &volume, at, 64 << 10, Nanos::from_millis(1));
-        rig.ask(|r| Request::VolumeResize("a".into(), "v".into(), MIB, r)).unwrap();
+        rig.ask(|r| Request::VolumeResize("a".into(), "v".into(), MIB.into(), r)).unwrap();
         let data = record(&drives[0]);
         let data = data.data_offset..data.data_offset + data.data_bytes;
         assert!(!drives.iter().any(|drive| drive.writes_within(data.clone())), "{level}");

@@ -226,7 +226,8 @@ fn changing(level: Level, width: usize, seed: u64) {
         _ => victim.fail_flushes(0, 1),
     }
     rig.world.run_for(Nanos::from_micros(rng.below(100)));
-    let grown = rig.send(|r| Request::VolumeResize("a".into(), "other".into(), 2 * MIB, r));
+    let grown =
+        rig.send(|r| Request::VolumeResize("a".into(), "other".into(), (2 * MIB).into(), r));
     let gone = rig.send(|r| Request::VolumeDelete("a".into(), "other".into(), r));
     if rng.coin() {
         rig.world.run_for(Nanos::from_micros(rng.below(800)));

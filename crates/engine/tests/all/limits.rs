@@ -54,7 +54,7 @@ fn too_many_volumes_are_refused() {
     let free = rig.status().free_bytes;
     assert!(free >= MIB && impossible(create("more".into())));
     assert_eq!((rig.status().volumes.len(), rig.status().free_bytes), (VOLUMES_MAX, free));
-    rig.ask(|r| Request::VolumeResize("a".into(), "v3".into(), 2 * MIB, r)).unwrap();
+    rig.ask(|r| Request::VolumeResize("a".into(), "v3".into(), (2 * MIB).into(), r)).unwrap();
     rig.ask(|r| Request::VolumeDelete("a".into(), "v9".into(), r)).unwrap();
     create("more".into()).unwrap();
 }

@@ -331,7 +331,8 @@ fn a_volume_that_shrinks_forgets_what_was_lost_behind_its_end() {
     // Of a stripe in the first row; a second row holds more.
     case.spoil(&drives);
     case.rebuild(&rig, &drives);
-    let resize = |bytes| rig.ask(|r| Request::VolumeResize("a".into(), "v".into(), bytes, r));
+    let resize =
+        |bytes: u64| rig.ask(|r| Request::VolumeResize("a".into(), "v".into(), bytes.into(), r));
     let (at, _) = case.places(&drives[0])[0];
     resize(at).unwrap();
     assert_eq!(list(&rig), [], "behind the end of the volume");

@@ -5,7 +5,7 @@ use crate::common;
 use common::oracle::{Mix, Oracle};
 use common::{Machine, Rig, drives, flush, read, record, references};
 use engine::Volume;
-use engine::manage::command::{ManageError, Request, StartOptions, VolumeStatus};
+use engine::manage::command::{ManageError, NewSize, Request, Shrink, StartOptions, VolumeStatus};
 use format::ExportAddress;
 use io::{BlockError, Blocks, Pool};
 use layout::Level;
@@ -59,7 +59,8 @@ fn volumes_change_beside_each_other_under_load() {
             let filled = Oracle::new(2 * row, seed % 2 == 0);
             filled.start(&rig, &two, MIX, seed + round);
             rig.world.run_for(Nanos::from_micros(300));
-            rig.ask(|r| Request::VolumeResize("a".into(), "two".into(), 2 * row, r)).unwrap();
+            rig.ask(|r| Request::VolumeResize("a".into(), "two".into(), (2 * row).into(), r))
+                .unwrap();
             filled.finish(&rig);
             filled.verify(&rig, &two[0], false);
             filled.errors.set(true);
@@ -67,7 +68,7 @@ fn volumes_change_beside_each_other_under_load() {
             let long = Mix { operations: 5, blocks_most: 6000, read_percent: 0, ..MIX };
             filled.start(&rig, &two, long, seed + round);
             rig.world.run_for(Nanos::from_micros(100));
-            rig.ask(|r| Request::VolumeResize("a".into(), "two".into(), 4096, r)).unwrap();
+            rig.ask(|r| Request::VolumeResize("a".into(), "two".into(), 4096.into(), r)).unwrap();
             // What it gave up is another's at once, whatever still runs.
             create(&rig, "three", row * 2).unwrap();
             let three = open(&rig, "three");
@@ -75,7 +76,7 @@ fn volumes_change_beside_each_other_under_load() {
             filled.finish(&rig);
             assert!(is_zero(&rig, &three[0], 0, row * 2), "{level}: nothing came late");
             assert_eq!(two[0].bytes(), 4096);
-            rig.ask(|r| Request::VolumeResize("a".into(), "two".into(), 8192, r)).unwrap();
+            rig.ask(|r| Request::VolumeResize("a".into(), "two".into(), 8192.into(), r)).unwrap();
             assert!(is_zero(&rig, &two[0], 4096, 4096), "{level}: the gained tail is zero");
             for name in ["two", "three"] {
                 rig.ask(|r| Request::VolumeDelete("a".into(), name.into(), r)).unwrap();
@@ -198,7 +199,7 @@ fn a_volume_is_not_taken_for_the_next_of_its_name() {
     let gone =
         || rig.ask(|r| Request::VolumeDelete("a".into(), first.uuid.into(), r)).map_err(said);
     let sized = || {
-        let sized = |r| Request::VolumeResize("a".into(), first.uuid.into(), 8192, r);
+        let sized = |r| Request::VolumeResize("a".into(), first.uuid.into(), 8192.into(), r);
         rig.ask(sized).map(|volume| volume.bytes).map_err(said)
     };
     let served = || {
@@ -216,4 +217,31 @@ fn a_volume_is_not_taken_for_the_next_of_its_name() {
     assert_eq!(sized(), Err(missing.clone()));
     assert_eq!(served(), Err(missing));
     assert_eq!(rig.status().volumes[0], second);
+}
+
+#[test]
+fn a_volume_becomes_smaller_only_if_that_was_meant() {
+    let drives = drives(3, 1, false);
+    let rig = Rig::new(1, 1);
+    rig.create(Level::Raid5, &drives, STRIP).unwrap();
+    let volume = rig.ask(|r| Request::VolumeCreate("a".into(), "v".into(), 4096, r)).unwrap();
+    let send = |bytes: u64, shrink: Shrink| {
+        let size = NewSize { bytes, shrink };
+        rig.send(|r| Request::VolumeResize("a".into(), volume.uuid.into(), size, r))
+    };
+    let said = |answer: common::Answer<VolumeStatus>| {
+        rig.answered(&answer).map(|volume| volume.bytes).map_err(|error| error.to_string())
+    };
+    // Of two that were to make it larger the second would make it smaller.
+    let first = send(MIB, Shrink::Never);
+    rig.world.run_for(Nanos::from_micros(20));
+    assert!(first.lock().unwrap().is_none(), "it is under way");
+    let second = send(65536, Shrink::Never);
+    let third = send(8192, Shrink::From(4096));
+    let lost = |bytes: u64| Err(format!("this destroys the last {bytes} bytes of the volume"));
+    assert_eq!(said(first), Ok(MIB));
+    assert_eq!(said(second), lost(MIB - 65536));
+    assert_eq!(said(third), lost(MIB - 8192), "it was agreed to for another size");
+    assert_eq!(said(send(8192, Shrink::From(MIB))), Ok(8192));
+    assert_eq!(said(send(8192, Shrink::Never)), Ok(8192), "as large as it is");
 }

@@ -109,6 +109,33 @@ fn each_change_and_refusal_has_a_line_and_a_changed_line_is_found() {
 }
 
 #[test]
+fn a_drive_is_wiped_by_the_daemon_that_runs() {
+    let (place, drives) = place("audit of a wipe", 2);
+    let daemon = Daemon::start(&place, 1);
+    let wipe = ["drive", "wipe", &drives[0], "--yes"];
+    daemon.call(&wipe);
+    let all = lines(&daemon);
+    let what = format!("wipe drive {} ", drives[0]);
+    let is_wipe = |line: &&Value| line["what"].as_str().is_some_and(|text| text.starts_with(&what));
+    let told = all.iter().filter(is_wipe).map(|line| line["result"].as_str());
+    assert_eq!(told.collect::<Vec<_>>(), [Some("intent"), Some("ok")], "{all:?}");
+    daemon.stop();
+    // Without it a look disturbs nobody, and an act needs the drive alone.
+    let other = std::fs::File::options().write(true).open(&drives[0]).expect("opened");
+    other.lock().expect("locked");
+    let none = place.file("none");
+    let alone = |word: &str| {
+        let socket = ["--socket", none.to_str().expect("text")];
+        alone(&[&socket[..], &["drive", "wipe", &drives[0], word]].concat())
+    };
+    let (code, said) = alone("--dry-run");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("erase the records"), "{said}");
+    let (code, said) = alone("--yes");
+    assert_eq!(code, Some(3), "{said}");
+}
+
+#[test]
 fn without_a_state_directory_status_says_so() {
     let mut place = Place::new("no state", 24);
     place.drives(2);

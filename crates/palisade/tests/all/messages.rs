@@ -233,6 +233,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "what_others_may_write_is_refused_and_what_they_may_read_closed",
         &["StateLoose"],
     ),
+    ("crates/control/src/state.rs", "a_directory_of_others_keeps_its_mode", &["StateForeign"]),
     (
         "crates/control/src/audit_tests.rs",
         "a_log_that_can_not_be_read_is_left_as_it_is",
@@ -359,6 +360,7 @@ const ENGINE: &[&str] = &[
     "ResyncNeeded",
     "TooManyCores",
     "TooManySetBack",
+    "ShrinkLoses",
     "WrongState",
 ];
 
@@ -391,7 +393,6 @@ const ONLY_TOLD: &[&str] = &[
     "InternalError",
     "PropertyValueFormatError",
     "RecordsNotErased",
-    "ShrinkLoses",
     "Stopping",
     "TaskStuck",
     "WipeFailed",

@@ -21,6 +21,11 @@ messages! { AUDIT:
         "others may write the state directory %1",
         "look whether its files are yours, then: chmod 700 %1",
         "Whoever writes there decides who may log in, and what the audit log says.";
+    STATE_FOREIGN: "StateForeign" Refused Daemon [Text("DIR"), Text("ENTRY")]
+        "the state directory %1 has %2, which is not the daemon's",
+        "name a directory that only the daemon uses with `state = \"DIR\"`",
+        "The daemon closes its state directory to everybody else. A directory such as /var/lib \
+         would be lost to all who use it, so it is left as it is.";
     AUDIT_NOT_READ: "AuditNotRead" Failed Both [Text("DIR"), Text("PROBLEM")]
         "the audit log in %1 can't be read: %2",
         "check the file system of the state directory, and read it as its owner",

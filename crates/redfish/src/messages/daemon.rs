@@ -62,12 +62,6 @@ messages! { DAEMON:
         "use one of these levels",
         "The level says how data is spread over the drives and how many of them may fail: 0 none, \
          1 all but one, 5 one, 6 two, 10 one of each pair.";
-    SHRINK_LOSES: "ShrinkLoses" Refused Daemon
-        [Text("SIZE"), Number("BYTES"), Text("VOLUME"), Text("EXPORTED")]
-        "this destroys the last %1 (%2 bytes) of volume %3%4",
-        "to shrink the volume, repeat the command with --yes",
-        "What lies beyond the new end of the volume is gone for good. A file system on it has to \
-         be shrunk first, by its own tools.";
     CONFIRMATION_REQUIRED: "ConfirmationRequired" Refused Daemon []
         "the change destroys data, and nobody has confirmed it",
         "read the plan, then send the request again with its token in the header Palisade-Confirm",

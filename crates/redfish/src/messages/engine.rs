@@ -85,6 +85,11 @@ messages! { ENGINE:
          PATH",
         "The group of this drive has lost as many drives as its redundancy covers, or a drive is \
          still being filled. One more would take data away, so the drive stays.";
+    SHRINK_LOSES: "ShrinkLoses" Refused Daemon [Number("BYTES")]
+        "this destroys the last %1 bytes of the volume",
+        "see what would be lost with --dry-run, then repeat the command",
+        "The volume has become larger since the command was planned, so the size that was to be \
+         larger would be smaller. What lies beyond a volume's new end is gone for good.";
     DRIVE_NEEDED: "DriveNeeded" Refused Daemon [Number("SLOT")]
         "the drive in slot %1 is gone, and the array needs the data on it",
         "bring the drive back, then restart the array: palisade array stop NAME; palisade array \

@@ -1,0 +1,59 @@
+//! Refusals of requests that are no reads have a line in the audit log, each once.
+
+use super::*;
+use crate::api::Ending;
+use crate::renewal::tests::run_with;
+use hyper::Request;
+
+const FIND: &str =
+    "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";
+
+/// A request of a user of the socket.
+fn asked(
+    method: &str,
+    uri: &str,
+    header: (&'static str, &str),
+    body: Result<&str, NoBody>,
+) -> Asked {
+    let request = Request::builder().method(method).uri(uri).header(header.0, header.1);
+    let body = body.map(|text| Bytes::copy_from_slice(text.as_bytes()));
+    let mut asked = request.body(body).expect("a request");
+    asked.extensions_mut().insert(Peer::Socket { user: 7 });
+    asked
+}
+
+#[test]
+fn a_refusal_of_what_is_no_read_has_one_line() {
+    run_with(false, Vec::new(), |manager| async move {
+        let (none, empty) = (("x-none", ""), Ok("{}"));
+        let queried = format!("{FIND}?$top=1");
+        let refused = [
+            ("PUT", "/redfish/v1", none, empty, 405),
+            ("POST", "/redfish/v1", none, empty, 405),
+            ("DELETE", "/redfish/v1/None", none, Ok(""), 404),
+            ("POST", FIND, ("content-type", "text/plain"), empty, 415),
+            ("POST", queried.as_str(), none, empty, 400),
+            ("POST", FIND, ("odata-version", "3.0"), empty, 412),
+            ("POST", FIND, none, Err(NoBody::TooLarge), 413),
+            // This one is noted where the body is understood.
+            ("POST", FIND, none, Ok("{"), 400),
+        ];
+        let before = manager.audit().log().entries.len();
+        for (at, (method, uri, header, body, status)) in refused.into_iter().enumerate() {
+            let answer = answer(&manager, asked(method, uri, header, body)).await;
+            assert_eq!(answer.status().as_u16(), status, "{method} {uri}");
+            let log = manager.audit().log();
+            assert_eq!(log.entries.len(), before + at + 1, "{method} {uri}");
+            let line = log.entries.back().expect("a line");
+            let path = uri.split('?').next().unwrap_or_default();
+            assert_eq!(line.request, format!("{method} {path}"));
+            assert_eq!((line.who.as_str(), line.result), ("uid:7", Ending::Refused));
+            assert!(line.message.is_some());
+        }
+        let before = manager.audit().log().entries.len();
+        for uri in ["/redfish/v1/None", "/redfish/v1?$top=x", FIND] {
+            answer(&manager, asked("GET", uri, none, Ok(""))).await;
+        }
+        assert_eq!(manager.audit().log().entries.len(), before, "reads are not noted");
+    });
+}
