@@ -18,7 +18,7 @@ fn asked(
     let request = Request::builder().method(method).uri(uri).header(header.0, header.1);
     let body = body.map(|text| Bytes::copy_from_slice(text.as_bytes()));
     let mut asked = request.body(body).expect("a request");
-    asked.extensions_mut().insert(Peer::Socket { user: 7 });
+    asked.extensions_mut().insert(Peer::Socket { user: 7, groups: Vec::new() });
     asked
 }
 

@@ -284,9 +284,8 @@ fn named(mut name: Der<'_>) -> Named {
 /// The names and addresses that the certificate is for (RFC 5280, section 4.2.1.6).
 fn alternatives(mut fields: Der<'_>) -> Option<Vec<String>> {
     let mut all = loop {
-        match fields.any()? {
-            (der::EXTENSIONS, inner) => break Der::new(inner).sequence()?,
-            _ => {}
+        if let (der::EXTENSIONS, inner) = fields.any()? {
+            break Der::new(inner).sequence()?;
         }
     };
     while let Some(mut extension) = all.sequence() {

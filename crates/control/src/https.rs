@@ -2,10 +2,10 @@
 //!
 //! States
 //!
-//! | HTTPS is  | becomes   | when                                                            |
-//! |-----------|-----------|-----------------------------------------------------------------|
-//! | off       | listening | an address is configured, an account exists, and there is a certificate |
-//! | listening | off       | no address is configured any more                               |
+//! | HTTPS is  | becomes   | when                                                         |
+//! |-----------|-----------|--------------------------------------------------------------|
+//! | off       | listening | there are an address, an account, and a certificate          |
+//! | listening | off       | no address is configured any more                            |
 //!
 //! A connection goes on with the certificate with which it began, whatever comes after; another
 //! certificate is shown to those that begin later. One that the daemon made is replaced a month

@@ -115,21 +115,11 @@ async fn run(
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, audit);
     manager.set_local(local::known(config.access.as_ref()));
+    manager.https().set(config.https());
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
-    let answer = {
-        let manager = manager.clone();
-        move |asked| {
-            let manager = manager.clone();
-            async move { answer::answer(&manager, asked).await }
-        }
-    };
-    let room = Arc::new(Room::default());
-    let server = tokio::spawn(http::serve(listener, room.clone(), answer.clone()));
-    manager.https().set(config.https());
-    let accounts = manager.accounts().is_any();
-    let https = tokio::spawn(manager.https().clone().keep(room, answer, accounts));
     let wait = Duration::from_millis(config.drive_wait_ms);
+    let tasks = serve_clients(&manager, listener);
     let starting = tokio::spawn({
         let manager = manager.clone();
         async move {
@@ -158,14 +148,28 @@ async fn run(
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);
-    server.abort();
-    https.abort();
+    tasks.iter().for_each(JoinHandle::abort);
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
     if !cores.stop() {
         say_stuck();
     }
     Ok(problems)
+}
+
+/// Serves clients on the socket and by HTTPS.
+fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<()>; 2] {
+    let answer = {
+        let manager = manager.clone();
+        move |asked| {
+            let manager = manager.clone();
+            async move { answer::answer(&manager, asked).await }
+        }
+    };
+    let room = Arc::new(Room::default());
+    let socket = tokio::spawn(http::serve(listener, room.clone(), answer.clone()));
+    let accounts = manager.accounts().is_any();
+    [socket, tokio::spawn(manager.https().clone().keep(room, answer, accounts))]
 }
 
 /// Ends sessions that nobody uses, for as long as the daemon runs.

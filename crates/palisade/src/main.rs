@@ -3,8 +3,8 @@
 //! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`account`],
 //! [`audit`], [`status`]), each a client of the daemon ([`serve`]) through [`client`] and
 //! [`fetch`]; [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
-//! prints, [`explain`] tells what messages mean. `demo` and `bench` are programs of their own behind
-//! the same name.
+//! prints, [`explain`] tells what messages mean. `demo` and `bench` are programs of their own
+//! behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 

@@ -507,7 +507,7 @@ pub const BODIES: &[Body] = &[
     ),
     act(
         Resource::ReplaceCertificate,
-        "Replaces the certificate. Without a private key in it, the key is that of the last request.",
+        "Replaces the certificate. Without a private key in it the last request's is taken.",
         &[
             must("CertificateString", Takes::Text, "The certificate, as PEM."),
             must(

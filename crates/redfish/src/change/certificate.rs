@@ -3,8 +3,8 @@
 //! - `CertificateService.ReplaceCertificate`: `CertificateString`, `CertificateType`,
 //!   `CertificateUri`. The text may have the private key, too.
 //! - `CertificateService.GenerateCSR`: `CertificateCollection`, `CommonName`, `Organization`?,
-//!   `OrganizationalUnit`?, `City`?, `State`?, `Country`?, `AlternativeNames`?, `KeyPairAlgorithm`?,
-//!   `KeyCurveId`?.
+//!   `OrganizationalUnit`?, `City`?, `State`?, `Country`?, `AlternativeNames`?,
+//!   `KeyPairAlgorithm`?, `KeyCurveId`?.
 //!
 //! Invariant: no key is told in a refusal, nor by `Debug`.
 

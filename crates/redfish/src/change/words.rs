@@ -40,12 +40,7 @@ impl Change {
                 let words = format!("replace slot {slot} of {} with ", called(array));
                 words + &drive(with) + &overwriting(overwrite)
             }
-            Self::Scrub { array, request } => {
-                let mut words = format!("scrub {}", called(array));
-                with(&mut words, request.repair, "repair");
-                with(&mut words, request.trust_data, "trust data");
-                words
-            }
+            Self::Scrub { array, request } => scrub(&called(array), *request),
             Self::CreateVolume(view::CreateVolume { array, name, size_bytes }) => {
                 format!("create volume {name} of {size_bytes} bytes in {}", called(array))
             }
@@ -112,6 +107,13 @@ fn drive(named: &NamedDrive) -> String {
 
 fn listed(drives: &[NamedDrive]) -> String {
     drives.iter().map(drive).collect::<Vec<_>>().join(", ")
+}
+
+fn scrub(array: &str, request: view::ScrubArray) -> String {
+    let mut words = format!("scrub {array}");
+    with(&mut words, request.repair, "repair");
+    with(&mut words, request.trust_data, "trust data");
+    words
 }
 
 fn create(array: &view::CreateArray) -> String {

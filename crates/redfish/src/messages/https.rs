@@ -26,8 +26,8 @@ messages! { HTTPS:
     CERTIFICATE_CONFIGURED: "CertificateConfigured" Refused Daemon []
         "the certificate is that of the configuration",
         "replace the files that `certificate` and `key` name, and send the daemon SIGHUP",
-        "A certificate that the configuration names is not changed from the network: the next start \
-         would take the files again.";
+        "A certificate that the configuration names is not changed from the network: the next \
+         start would take the files again.";
     CERTIFICATE_NOT_KEPT: "CertificateNotKept" Failed Daemon [Text("PROBLEM")]
         "the certificate can't be kept: %1",
         "check the file system of the state directory",

@@ -81,7 +81,10 @@ fn named(name: &Named, alternatives: &[String]) -> Value {
 }
 
 pub(super) fn service() -> Value {
-    let action = |name: &str| json!({"target": format!("{}/Actions/CertificateService.{name}", uri::CERTIFICATE_SERVICE)});
+    let action = |name: &str| {
+        let target = format!("{}/Actions/CertificateService.{name}", uri::CERTIFICATE_SERVICE);
+        json!({ "target": target })
+    };
     json!({
         "@odata.id": uri::CERTIFICATE_SERVICE,
         "@odata.type": "#CertificateService.v1_2_2.CertificateService",
