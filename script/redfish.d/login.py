@@ -22,20 +22,25 @@ def is_open(port):
     return True
 
 
-def opened(port):
-    """Waits until something listens."""
+def until(what, ask):
+    """Waits for what is asked for."""
     end = time.monotonic() + LIMIT
-    while not is_open(port):
+    while not (found := ask()):
         if time.monotonic() > end:
-            raise Failure(f"nothing listens on port {port}")
+            raise Failure(f"there is no {what}")
         time.sleep(0.05)
+    return found
+
+
+def certificates(place):
+    """Links to the certificate of HTTPS, as the socket shows it."""
+    there = json.loads(fetch(place.local, f"{ROOT}/Managers/palisade/NetworkProtocol"))
+    return json.loads(fetch(place.local, there["HTTPS"]["Certificates"]["@odata.id"]))["Members"]
 
 
 def certificate(place):
-    """The certificate of HTTPS, as the socket shows it."""
-    there = json.loads(fetch(place.local, f"{ROOT}/Managers/palisade/NetworkProtocol"))
-    there = json.loads(fetch(place.local, there["HTTPS"]["Certificates"]["@odata.id"]))
-    [link] = there["Members"]
+    """The certificate of HTTPS, which comes with the first account."""
+    [link] = until("certificate", lambda: certificates(place))
     return json.loads(fetch(place.local, link["@odata.id"]))["CertificateString"]
 
 
@@ -46,6 +51,6 @@ def check(place, report):
     command = [place.daemon.program, "account", "create", place.user, "--role", "Administrator"]
     command += ["--password-stdin", "--socket", place.daemon.socket]
     run(command, input=f"{place.password}\n")
-    opened(place.port)
+    until(f"listener on port {place.port}", lambda: is_open(place.port))
     place.certificate.write_text(certificate(place))
     report.claim("admin" in str(place.daemon.ask("account", "list")), "the account is listed")

@@ -18,7 +18,7 @@ fn asked(
     let request = Request::builder().method(method).uri(uri).header(header.0, header.1);
     let body = body.map(|text| Bytes::copy_from_slice(text.as_bytes()));
     let mut asked = request.body(body).expect("a request");
-    asked.extensions_mut().insert(Peer::Socket { user: 7, groups: Vec::new() });
+    asked.extensions_mut().insert(Peer::Socket { user: 4_000_000_007, groups: Vec::new() });
     asked
 }
 
@@ -47,7 +47,7 @@ fn a_refusal_of_what_is_no_read_has_one_line() {
             let line = log.entries.back().expect("a line");
             let path = uri.split('?').next().unwrap_or_default();
             assert_eq!(line.request, format!("{method} {path}"));
-            assert_eq!((line.who.as_str(), line.result), ("uid:7", Ending::Refused));
+            assert_eq!((line.who.as_str(), line.result), ("uid:4000000007", Ending::Refused));
             assert!(line.message.is_some());
         }
         let before = manager.audit().log().entries.len();

@@ -112,6 +112,7 @@ fn roles(resource: Resource, method: Method) -> &'static [Role] {
         (_, R::Accounts | R::Account | R::SessionService | R::Session | R::VerifyLog) => {
             &[Administrator]
         }
+        (_, R::GenerateCsr | R::ReplaceCertificate) => &[Administrator],
         _ => &[Administrator, Operator],
     }
 }
