@@ -25,6 +25,8 @@ fn asked(
 #[test]
 fn a_refusal_of_what_is_no_read_has_one_line() {
     run_with(false, Vec::new(), |manager| async move {
+        let access = toml::from_str("administrators = ['4000000007']").expect("a table");
+        manager.set_local(crate::local::Local::read(Some(&access)));
         let (none, empty) = (("x-none", ""), Ok("{}"));
         let queried = format!("{FIND}?$top=1");
         let refused = [
