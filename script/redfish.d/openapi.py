@@ -72,7 +72,7 @@ def configure(path, address):
         "[parameters]",
     ]
     lines += [f'"path.{name}" = {json.dumps(value)}' for name, value in identifiers(address).items()]
-    # What is not known is not implemented; what is wrong may be told by these, too.
+    # DSP0266 has 501 for unknown methods and queries; it may be what a wrong body meets first, too.
     lines += ["[checks.not_a_server_error]", 'expected-statuses = ["2xx", "3xx", "4xx", "501"]']
     wrong = '["400", "403", "404", "405", "409", "412", "413", "414", "415", "431", "501"]'
     for check in OFF:

@@ -7,17 +7,6 @@
 //!   ([`crate::confirm`]): from the look at what it destroys to its end nobody else changes the
 //!   array ([`crate::holds`]), and a drive that is written after that look is refused.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{self, Error, NamedDrive};
 use crate::audit::Open;
 use crate::caller::{Caller, password_first};

@@ -6,17 +6,6 @@
 //! - What a row of the table of routes says is asked here only ([`Caller::check`]), for requests
 //!   and for what a query puts into an answer.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::View;
 use crate::local::Local;
 use crate::peer::{Origin, Peer};

@@ -3,17 +3,6 @@
 //! Invariant: a change is answered when [`Manager::view`] says what it did, so that whoever made it
 //! reads it; also one that failed, which may have done something.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{self, Error};
 use crate::manager::Manager;
 use crate::plan::Planned;

@@ -15,17 +15,6 @@
 //! - The turn is held by who reserves drives, lets them go or begins looks at those that nobody
 //!   has: for moments. No drive and no path is waited for meanwhile.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{self, Error, NamedDrive};
 use crate::convert;
 use crate::failure;

@@ -1,5 +1,7 @@
 //! The engine's words in the interface's.
 
+#![allow(clippy::indexing_slicing, reason = "a record has each slot once")]
+
 use crate::address;
 use crate::api;
 use crate::exports::Standing;

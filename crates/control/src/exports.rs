@@ -7,6 +7,12 @@
 //! Invariant: every export is in the table of at most one NBD listener, or in the NVMe target; a
 //! listener without exports does not outlive the call that emptied it.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "what is looked up was put in by these functions"
+)]
+
 use crate::address::{self, Bound};
 use crate::api::Error;
 use crate::connection::{Table, Target};

@@ -10,17 +10,6 @@
 //! - Who waits for an array alone keeps nobody else from it: a change that never ends can be ended
 //!   by stopping its array.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;

@@ -19,17 +19,6 @@
 //! Invariant: a client that goes ends the wait for its answer, and nothing else; what has to come
 //! to its end runs as a task of its own.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::mute::Mute;
 use crate::peer::Peer;
 use crate::reply;

@@ -19,17 +19,6 @@
 //!   other drive: whatever takes it, whatever else is learnt of it, and while it is not there or
 //!   the kernel says nothing of it. If it is found elsewhere it takes its id along.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{self, Error, NamedDrive};
 use crate::failure;
 use crate::look::{Identity, Look, LookError, Opened, Seen, absolute, canonical};

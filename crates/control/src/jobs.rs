@@ -15,17 +15,6 @@
 //! - A task has one job, and a job one task.
 //! - What has ended does not change any more.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{Job, JobEnd, Task, TaskKind};
 use engine::manage::command::{EndedTask, TaskEnd};
 use std::collections::VecDeque;

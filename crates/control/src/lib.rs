@@ -22,7 +22,19 @@
 //!   the connections of a core.
 //!
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
-//! it runs on one thread of its own and never on a data core, but for these.
+//! it runs on one thread of its own and never on a data core, but for these. Nothing that comes
+//! from outside makes it panic, which would end hosts' I/O: a module with an exception says why.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
 
 mod accounts;
 mod act;

@@ -14,17 +14,6 @@
 //! - Nothing here runs on the control plane's own thread but waiting.
 //! - What holds no record is claimed for a request only.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
 use crate::probe::{self, Content};
 use crate::usage;

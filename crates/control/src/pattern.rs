@@ -3,6 +3,8 @@
 //! Invariant: a path without either names itself, whether it exists or not; one with them names
 //! what exists, sorted. A leading dot must be matched by a dot.
 
+#![allow(clippy::indexing_slicing, reason = "both places are held against their lengths")]
+
 use std::path::{Component, Path, PathBuf};
 
 /// The paths that a pattern names.

@@ -1,16 +1,5 @@
 //! The other end of a client's connection.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use tokio::net::UnixStream;

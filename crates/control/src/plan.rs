@@ -11,17 +11,6 @@
 //!   is no part of it.
 //! - What the request would be refused for in any case is the error that it would meet.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{
     Array, ArrayState, Error, Plan, PlannedArray, PlannedDrive, SlotInfo, SlotState, TaskKind,
     View, Volume,

@@ -1,17 +1,6 @@
 //! Plans of what is there now: the view is renewed, and drives that would be overwritten are looked
 //! at, before [`crate::plan`] makes a plan of them.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{self, Error};
 use crate::claims::Taken;
 use crate::convert;

@@ -1,5 +1,11 @@
 //! What is on a drive: its record, or what else it holds. Reads in the calling thread.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "lengths are those of areas that were allocated"
+)]
+
 use crate::api;
 use crate::convert;
 use crate::digest::{Sum, sum};

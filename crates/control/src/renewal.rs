@@ -12,17 +12,6 @@
 //! - A later view is of a later moment.
 //! - A change is answered after the view says what it did ([`crate::changes`]).
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{Error, KnownDrive, Server, View};
 use crate::convert;
 use crate::manager::Manager;

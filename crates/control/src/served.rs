@@ -1,16 +1,5 @@
 //! Volumes and exports: what the daemon does for its clients with them.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::address;
 use crate::api::{self, Error};
 use crate::connection::Target;

@@ -10,17 +10,6 @@
 //! - A change goes on to its end, whoever waits for it.
 //! - While there is no room for another slow one, clients wait for their answers.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::act;
 use crate::caller::Caller;
 use crate::http::Asked;

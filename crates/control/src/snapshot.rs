@@ -10,17 +10,6 @@
 //! - [`Snapshot::view`] waits for nothing but the moment in which a view is put in its place.
 //! - Every array that was told is shown to the jobs, in order.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::{self, Server, View};
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};

@@ -7,17 +7,6 @@
 //! [`RATE`] seconds, however it shares that out among its parts. An answer ends where all that was
 //! written has been taken (a flush).
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};

@@ -2,6 +2,12 @@
 //!
 //! What is longer than the bytes read ahead goes straight to where it is wanted.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "lengths were compared, and a stream has one reader"
+)]
+
 use core::cell::Cell;
 use io::{Closed, Transport};
 use runtime::Socket;

@@ -9,17 +9,6 @@
 //! - Its answer is for who asked for it, and for administrators.
 //! - At most [`MOST`] are known.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::api::SlowRequest;
 use crate::caller::{Caller, Role};
 use crate::reply::Told;

@@ -7,17 +7,6 @@
 //!
 //! Invariant: what is read here is in the kernel's memory; a drive that hangs delays nobody.
 
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::unreachable,
-        clippy::indexing_slicing
-    )
-)]
-
 use crate::nameplate::{self, SYSFS};
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
