@@ -83,8 +83,15 @@ pub async fn carry_out(
     };
     let asked = Asked::new(caller, method, &found.uri(), body);
     if wanted.plan_only {
-        let planned = manager.plan(&wanted.change).await;
-        let planned = planned.map_err(|error| refused(manager, error))?;
+        let planned = match manager.plan(&wanted.change).await {
+            Ok(planned) => planned,
+            Err(error) => {
+                let (refusal, what) =
+                    (refused(manager, error), wanted.change.words(&manager.view()));
+                manager.audit().refused(caller, &request, &what, &refusal).await;
+                return Err(refusal);
+            }
+        };
         let told = serde_json::to_value(with_token(manager, &planned, &asked));
         return told.map(Told::json).map_err(|_| Refusal::internal());
     }
