@@ -80,7 +80,7 @@ async fn ask(
         request = request.header(name, value);
     }
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-    let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
+    let mut asked: Asked = request.body(Ok(bytes).into()).expect("a request");
     asked.extensions_mut().insert(peer);
     answer::answer(manager, asked).await
 }

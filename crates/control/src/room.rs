@@ -1,14 +1,12 @@
-//! Places for clients, and memory for what they are answered: nobody takes all of either.
+//! Places for clients: nobody takes all of them.
 //!
 //! Invariants
 //! - No more than [`CONNECTIONS`] clients have a place, [`OF_ADDRESS`] of one address. The last
 //!   [`FOR_SOCKET`] places are for clients on the daemon's own socket: who comes from the network
 //!   can't keep the machine's administrator out.
-//! - Answers that clients have not taken yet hold [`ANSWER_BYTES`] at most, beside one answer of
-//!   [`SMALL`] a client.
 
 use crate::peer::Peer;
-use hyper::body::Bytes;
+use crate::pools::Pools;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,25 +20,20 @@ pub const OF_ADDRESS: usize = 64;
 /// How many of them are kept for the daemon's socket.
 pub const FOR_SOCKET: usize = 32;
 
-/// Bytes of answers that clients have not taken yet.
-pub const ANSWER_BYTES: usize = 32 << 20;
-
-/// An answer of so many bytes needs no room.
-pub const SMALL: usize = 64 << 10;
-
 /// What is taken.
 #[derive(Default)]
 struct Taken {
     places: usize,
     of_network: usize,
     of: BTreeMap<IpAddr, usize>,
-    bytes: usize,
 }
 
-/// All places, and all memory for answers.
+/// All places, and the memory that those who have one share.
 #[derive(Default)]
 pub struct Room {
     taken: Mutex<Taken>,
+    /// The memory.
+    pub pools: Arc<Pools>,
 }
 
 impl Room {
@@ -80,21 +73,6 @@ impl Room {
             _ => drop(taken.of.remove(&address)),
         }
     }
-
-    /// Memory for an answer until its client has taken it; none if there is no room for it.
-    pub fn hold(self: &Arc<Self>, answer: Bytes) -> Option<Bytes> {
-        if answer.is_empty() {
-            return Some(answer);
-        }
-        let mut taken = self.taken();
-        let all = taken.bytes.saturating_add(answer.len());
-        if answer.len() > SMALL && all > ANSWER_BYTES {
-            return None;
-        }
-        taken.bytes = all;
-        drop(taken);
-        Some(Bytes::from_owner(Held { room: self.clone(), answer }))
-    }
 }
 
 /// A client's place, until it is dropped.
@@ -113,25 +91,6 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.room.leave(self.address);
-    }
-}
-
-/// An answer, until it is dropped.
-struct Held {
-    room: Arc<Room>,
-    answer: Bytes,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.answer
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let mut taken = self.room.taken();
-        taken.bytes = taken.bytes.saturating_sub(self.answer.len());
     }
 }
 
@@ -168,21 +127,5 @@ mod tests {
         assert_eq!(socket.len(), FOR_SOCKET);
         drop(network);
         assert!(room.enter(&SOCKET).is_some());
-    }
-
-    #[test]
-    fn an_answer_takes_room_until_it_is_gone() {
-        let room = Arc::new(Room::default());
-        let large = Bytes::from(vec![0; 10 << 20]);
-        let held: Vec<_> = (0..100).map_while(|_| room.hold(large.clone())).collect();
-        assert_eq!(held.len(), 3);
-        let small = room.hold(Bytes::from(vec![1; SMALL])).expect("small ones need no room");
-        assert_eq!((small.len(), small.first()), (SMALL, Some(&1)));
-        let part = held[0].slice(5..);
-        drop(held);
-        assert!(room.taken().bytes >= 10 << 20, "a part of it is still there");
-        drop((part, small));
-        assert_eq!(room.taken().bytes, 0);
-        assert!(room.hold(large).is_some());
     }
 }

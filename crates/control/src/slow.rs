@@ -12,7 +12,6 @@
 
 use crate::act;
 use crate::caller::Caller;
-use crate::http::Asked;
 use crate::manager::Manager;
 use crate::reply::Told;
 use crate::tasks::Outcome;
@@ -20,8 +19,9 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::Poll;
 use core::time::Duration;
-use hyper::StatusCode;
+use hyper::body::Bytes;
 use hyper::header::HeaderMap;
+use hyper::{Request, StatusCode};
 use redfish::error::Refusal;
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
@@ -37,7 +37,7 @@ const ASYNC: &str = "respond-async";
 /// Carries a change out, or begins to.
 pub async fn carry_out(
     manager: &Arc<Manager>,
-    asked: &Asked,
+    asked: &Request<Bytes>,
     caller: &Caller,
     found: &Match,
     method: Method,
@@ -57,11 +57,11 @@ fn is_impatient(headers: &HeaderMap) -> bool {
 async fn carry_out_within(
     patience: Duration,
     manager: &Arc<Manager>,
-    asked: &Asked,
+    asked: &Request<Bytes>,
     caller: &Caller,
     (found, method): (&Match, Method),
 ) -> Outcome {
-    let body = asked.body().clone().unwrap_or_default();
+    let body = asked.body().clone();
     let mut work: Pin<Box<dyn Future<Output = Outcome> + Send>> = Box::pin({
         let (manager, caller, found) = (manager.clone(), caller.clone(), found.clone());
         let headers = asked.headers().clone();
