@@ -1,6 +1,7 @@
 //! Who may do what, asked of the daemon's own answers.
 
 use super::*;
+use crate::accounts::Accounts;
 use crate::answer;
 use crate::audit::Audit;
 use crate::config::Config;
@@ -41,7 +42,9 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(Arc<Manager>) -> F) {
     let kept = Audit::read(&state).expect("a log");
     let audit = Audit::go_on(&state, kept).expect("is written");
     let manager = Manager::new(data, parity, Default::default(), Vec::new(), true);
-    let manager = Arc::new(manager.keeping(Some(Arc::new(state)), audit));
+    let state = Arc::new(state);
+    let accounts = Accounts::go_on(state.clone(), Accounts::read(&state));
+    let manager = Arc::new(manager.keeping(Some(state), accounts, audit));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
