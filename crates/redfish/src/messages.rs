@@ -1,5 +1,5 @@
 //! The messages of the registry `Palisade.1.0`: all that the daemon and the command line may say
-//! when something was not done.
+//! when something was not done, and what logs and events tell ([`Notice`]).
 //!
 //! One [`Entry`] a message: its name, what kind of failure it is, its text, what to do, and what it
 //! means. An [`Error`] is made of an entry and arguments. Redfish tells it as
@@ -42,6 +42,7 @@ mod drives;
 mod engine;
 mod exports;
 mod https;
+mod notices;
 mod start;
 
 pub use accounts::*;
@@ -52,6 +53,7 @@ pub use drives::*;
 pub use engine::*;
 pub use exports::*;
 pub use https::*;
+pub use notices::*;
 pub use start::*;
 
 /// What identifiers of these messages begin with.
