@@ -37,10 +37,10 @@
 //! - Nothing here waits for the file on the thread that answers.
 
 mod basic;
-mod hasher;
+pub(crate) mod hasher;
 mod kept;
 mod lockout;
-mod turns;
+pub(crate) mod turns;
 
 use crate::api::{Access, Error};
 use crate::peer::Origin;
@@ -83,6 +83,14 @@ pub enum Denied {
     Locked(u64),
     /// Too many log in at once: not for so many seconds.
     Busy(u64),
+}
+
+/// Somebody whose password was right.
+pub struct Proved {
+    /// The account.
+    pub account: access::Account,
+    /// What was kept of its password then.
+    password: String,
 }
 
 /// What there is of a session that was begun.
@@ -422,27 +430,40 @@ impl Accounts {
         Ok((account.shown, is_new))
     }
 
+    /// Who may begin a session with this name and password.
+    ///
+    /// # Errors
+    /// They are wrong, or it can't be said now.
+    pub async fn prove(
+        &self,
+        origin: Origin,
+        name: &str,
+        password: &Secret,
+    ) -> Result<Proved, Denied> {
+        let (Account { shown: account, password, .. }, _) =
+            self.login(origin, name, password).await?;
+        Ok(Proved { account, password })
+    }
+
     /// Begins a session.
     ///
     /// # Errors
-    /// Why somebody is not let in, or why there is no session.
+    /// Why there is none.
     pub async fn begin(
         self: &Arc<Self>,
-        (origin, from): (Origin, &str),
-        name: &str,
-        password: &Secret,
-    ) -> Result<(Begun, access::Account), NotBegun> {
-        let (account, _) = self.login(origin, name, password).await.map_err(NotBegun::Denied)?;
+        Proved { account, password }: &Proved,
+        from: &str,
+    ) -> Result<Begun, NotBegun> {
         let begun = self.change(|kept| {
-            let begun = kept.begin((name, &account.password), from, now());
+            let begun = kept.begin((&account.name, password), from, now());
             begun.map_err(|why| match why {
                 NoSession::Full => NotBegun::Full,
-                NoSession::Gone => NotBegun::Denied(Denied::Wrong),
+                NoSession::Gone => NotBegun::Gone,
                 NoSession::Unable => NotBegun::Failed(busy()),
             })
         });
         let (id, token) = begun.await?;
-        Ok((Begun { id, token }, account.shown))
+        Ok(Begun { id, token })
     }
 
     /// Ends a session.
@@ -455,6 +476,20 @@ impl Accounts {
             Ok(())
         })
         .await
+    }
+
+    /// Computes no password until what this gives is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_passwords(&self) -> std::sync::mpsc::Sender<()> {
+        self.hasher.hold()
+    }
+
+    /// How many rows there are of each table.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> Vec<usize> {
+        let mut sizes = lock(&self.lockout).sizes().to_vec();
+        sizes.extend([lock(&self.basic).size(), self.turns.size(), lock(&self.said).len()]);
+        sizes
     }
 
     /// Whether it is said of an address that it was turned away; then not again for a while.
@@ -503,8 +538,8 @@ impl Accounts {
 
 /// Why there is no session.
 pub enum NotBegun {
-    /// Somebody is not let in.
-    Denied(Denied),
+    /// The account is not there any more, or has another password.
+    Gone,
     /// There are as many as there can be.
     Full,
     /// It could not be written.

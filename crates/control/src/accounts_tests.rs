@@ -49,9 +49,10 @@ async fn check(accounts: &Accounts, origin: Origin, password: &str) -> Result<bo
 }
 
 async fn begin(accounts: &Arc<Accounts>, origin: Origin) -> Result<Begun, Denied> {
-    match accounts.begin((origin, "192.0.2.9"), "ana", &secret(PASSWORD)).await {
-        Ok((begun, _)) => Ok(begun),
-        Err(NotBegun::Denied(denied)) => Err(denied),
+    let proved = accounts.prove(origin, "ana", &secret(PASSWORD)).await?;
+    match accounts.begin(&proved, "192.0.2.9").await {
+        Ok(begun) => Ok(begun),
+        Err(NotBegun::Gone) => Err(Denied::Wrong),
         Err(NotBegun::Full) => panic!("there is room"),
         Err(NotBegun::Failed(error)) => panic!("{error:?}"),
     }
@@ -226,10 +227,8 @@ fn what_can_not_be_written_did_not_happen() {
         let error = accounts.delete("ana").await.expect_err("not written");
         assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
         accounts.alter("ana", password("another one")).await.expect_err("not written");
-        assert!(matches!(
-            accounts.begin((from(1), "x"), "ana", &secret(PASSWORD)).await,
-            Err(NotBegun::Failed(_))
-        ));
+        let proved = accounts.prove(from(1), "ana", &secret(PASSWORD)).await.expect("right");
+        assert!(matches!(accounts.begin(&proved, "x").await, Err(NotBegun::Failed(_))));
         assert_eq!(accounts.shown(), shown);
         assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(false));
     });
@@ -264,6 +263,33 @@ fn what_is_late_is_told_and_comes_about_behind_nothing_else() {
         std::fs::remove_file(&hanging).expect("removed");
         accounts.delete("ana").await.expect("deleted");
         assert_eq!(accounts.problem(), None);
+    });
+}
+
+#[test]
+fn what_was_late_counts_once_it_is_written() {
+    let builder = &mut tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(1).build().expect("a runtime");
+    runtime.block_on(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let mut accounts = Arc::into_inner(with_two(place.path()).await).expect("one's own");
+        accounts.patience = Duration::from_millis(50);
+        let accounts = Arc::new(accounts);
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true));
+        // The only thread that could write waits for something else.
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let waiting = spawn_blocking(move || wait.recv());
+        let error = accounts.delete("ana").await.expect_err("late");
+        assert!(error.is(&say::ACCOUNTS_LATE), "{error:?}");
+        drop(go_on);
+        let _ = waiting.await;
+        drop(accounts.changing.clone().lock_owned().await);
+        assert_eq!(accounts.problem(), None);
+        assert!(accounts.shown().account("ana").is_none());
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
+        let shown = accounts.shown();
+        drop(accounts);
+        assert_eq!(open(place.path()).shown(), shown);
     });
 }
 
