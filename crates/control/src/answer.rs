@@ -94,7 +94,7 @@ async fn told(
 const fn share(caller: &Caller) -> Share {
     match (caller.role, caller.origin) {
         (None, _) => Share::Nobody,
-        (Some(_), Origin::Network(_)) => Share::Network,
+        (Some(_), Origin::Network(_) | Origin::Stranger(_)) => Share::Network,
         (Some(_), Origin::Socket(_)) => Share::Socket,
     }
 }
