@@ -26,12 +26,13 @@ mod basic;
 mod hasher;
 mod kept;
 mod lockout;
+mod look;
 mod turns;
 
 use crate::api::{Access, Error};
 use crate::peer::Origin;
 use crate::snapshot::now;
-use crate::state::State;
+use crate::state::{ACCOUNTS, State};
 use basic::Basic;
 use hasher::{Busy, Hasher};
 use kept::{Account, Kept, NoSession};
@@ -40,14 +41,10 @@ use redfish::access::{self, Secret, is_name};
 use redfish::change::{AccountChange, NewAccount};
 use redfish::messages as say;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use turns::Turns;
-
-/// The file.
-const FILE: &str = "accounts.json";
 
 /// How often sessions are looked at that nobody used for too long.
 const LOOK: Duration = Duration::from_secs(10);
@@ -97,8 +94,6 @@ pub struct Accounts {
     basic: Mutex<Basic>,
     lockout: Mutex<Lockout>,
     turns: Turns,
-    /// Of which addresses it was said that they were turned away, and when.
-    said: Mutex<BTreeMap<IpAddr, Duration>>,
     start: Instant,
     is_any: watch::Sender<bool>,
 }
@@ -114,7 +109,7 @@ fn busy() -> Error {
 impl Accounts {
     /// Those of a state directory. Waits for its file.
     pub fn open(state: Option<Arc<State>>) -> Self {
-        let read = |state: &State| match state.read(FILE) {
+        let read = |state: &State| match state.read(ACCOUNTS) {
             Ok(None) => Ok(Kept::default()),
             Ok(Some(bytes)) => Kept::read(&bytes),
             Err(error) => Err(error.to_string()),
@@ -124,7 +119,7 @@ impl Accounts {
             Some(state) => match read(&state) {
                 Ok(kept) => (Place::State(state), kept),
                 Err(why) => {
-                    let why = format!("{}: {why}", state.dir().join(FILE).display());
+                    let why = format!("{}: {why}", state.dir().join(ACCOUNTS).display());
                     (Place::Unreadable(why), Kept::default())
                 }
             },
@@ -140,7 +135,6 @@ impl Accounts {
             basic: Mutex::new(Basic::new()),
             lockout: Mutex::new(Lockout::new()),
             turns: Turns::default(),
-            said: Mutex::default(),
             start: Instant::now(),
         }
     }
@@ -198,7 +192,7 @@ impl Accounts {
         next.expire(now());
         let told = act(&mut next)?;
         let bytes = next.bytes().map_err(|error| not_written(&error))?;
-        let written = tokio::task::spawn_blocking(move || state.replace(FILE, &bytes)).await;
+        let written = tokio::task::spawn_blocking(move || state.replace(ACCOUNTS, &bytes)).await;
         written.map_err(|error| not_written(&error))?.map_err(|error| not_written(&error))?;
         self.put(next);
         Ok(told)
@@ -385,17 +379,6 @@ impl Accounts {
             Ok(())
         })
         .await
-    }
-
-    /// Whether it is said of an address that it was turned away; then not again for a while.
-    pub fn may_say(&self, address: IpAddr, quiet: Duration) -> bool {
-        let (mut said, now) = (lock(&self.said), self.moment());
-        said.retain(|_, last| now < *last + quiet);
-        if said.len() >= lockout::MOST || said.contains_key(&address) {
-            return false;
-        }
-        said.insert(address, now);
-        true
     }
 
     /// The session of a token, and its account; it is used now.
