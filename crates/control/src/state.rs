@@ -24,11 +24,15 @@ const LOCK: &str = "lock";
 /// The file of accounts and sessions.
 pub const ACCOUNTS: &str = "accounts.json";
 
-/// The file of the certificate of HTTPS and its key.
+/// The certificate of HTTPS and its key.
 pub const CERTIFICATE: &str = "https.pem";
 
-/// The file of the key of which a certificate was asked for.
+/// The key of a certificate that was asked for.
 pub const REQUESTED: &str = "https-requested.pem";
+
+/// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
+/// written.
+const FILES: [&str; 4] = [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED];
 
 /// What the name of a file that is being written ends with.
 const NEW: &str = ".new";
@@ -172,21 +176,15 @@ pub fn first_line(name: &str) -> Option<u64> {
     digits.parse().ok().filter(|_| digits.len() == 20)
 }
 
-/// What the daemon replaces there at one stroke, each beside its new version for a moment.
-const REPLACED: [&str; 3] = [ACCOUNTS, CERTIFICATE, REQUESTED];
-
-/// Whether the daemon names a file of its own so.
-fn is_own(name: &str) -> bool {
-    let plain = name.strip_suffix(NEW).unwrap_or(name);
-    name == LOCK || first_line(name).is_some() || REPLACED.contains(&plain)
-}
-
 /// An entry of a directory that is none of the daemon's files.
 fn foreign(dir: &Path) -> io::Result<Option<PathBuf>> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
-        if !name.to_str().is_some_and(is_own) || !entry.file_type()?.is_file() {
+        let is_own = name.to_str().is_some_and(|name| {
+            FILES.contains(&name.strip_suffix(NEW).unwrap_or(name)) || first_line(name).is_some()
+        });
+        if !is_own || !entry.file_type()?.is_file() {
             return Ok(Some(entry.path()));
         }
     }
@@ -315,10 +313,8 @@ mod tests {
         assert_eq!(mode(&dir), 0o755, "left as it is");
         // What the daemon wrote there is its own.
         std::fs::remove_dir(dir.join(LOCK)).expect("removed");
-        let replaced =
-            REPLACED.iter().flat_map(|name| [(*name).to_owned(), format!("{name}{NEW}")]);
-        let written = [LOCK, "audit-00000000000000000001.log"].map(str::to_owned);
-        for name in written.into_iter().chain(replaced) {
+        let log = "audit-00000000000000000001.log";
+        for name in [LOCK, log, ACCOUNTS, CERTIFICATE, REQUESTED, "accounts.json.new"] {
             std::fs::write(dir.join(name), "").expect("written");
         }
         State::open(&dir).expect("opened");
