@@ -391,8 +391,8 @@ impl Accounts {
         }
         // Names that no account can have are all the same.
         let counted = if is_name(name) { name } else { "" };
-        if let Origin::Network(address) = origin {
-            let wait = lock(&self.lockout).wait(counted, address, self.moment());
+        if origin.is_locked_out() {
+            let wait = lock(&self.lockout).wait(counted, origin, self.moment());
             if !wait.is_zero() {
                 return Err(Denied::Locked(wait.as_secs().saturating_add(1)));
             }
@@ -410,14 +410,14 @@ impl Accounts {
         match account.filter(|account| is_right && is_still(account)) {
             Some(account) => {
                 basic.learn(name, password.reveal(), self.moment());
-                if let Origin::Network(address) = origin {
-                    lockout.succeeded(counted, address, self.moment());
+                if origin.is_locked_out() {
+                    lockout.succeeded(counted, origin, self.moment());
                 }
                 Ok((account, true))
             }
             None => {
-                if let Origin::Network(address) = origin {
-                    lockout.failed(counted, address, self.moment());
+                if origin.is_locked_out() {
+                    lockout.failed(counted, origin, self.moment());
                 }
                 Err(Denied::Wrong)
             }

@@ -127,7 +127,7 @@ fn a_password_that_is_changed_while_it_is_looked_at_lets_nobody_in() {
 }
 
 #[test]
-fn failures_are_counted_for_the_network_and_never_for_the_socket() {
+fn failures_are_counted_but_not_of_who_has_a_role_on_the_socket() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
         let accounts = with_two(place.path()).await;
@@ -142,6 +142,21 @@ fn failures_are_counted_for_the_network_and_never_for_the_socket() {
             assert_eq!(denied, Err(Denied::Wrong));
         }
         assert_eq!(check(&accounts, Origin::Socket(7), PASSWORD).await, Ok(false));
+    });
+}
+
+#[test]
+fn who_has_no_role_on_the_socket_is_locked_out_there() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        for _ in 0..access::FAILURES_FREE {
+            let denied = check(&accounts, Origin::Stranger(7), "wrong").await;
+            assert_eq!(denied, Err(Denied::Wrong));
+        }
+        let denied = begin(&accounts, Origin::Stranger(7)).await;
+        assert!(matches!(denied, Err(Denied::Locked(_))));
+        assert!(begin(&accounts, Origin::Stranger(8)).await.is_ok());
     });
 }
 

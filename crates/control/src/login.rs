@@ -12,7 +12,7 @@
 //!
 //! Invariants
 //! - What everybody may have is answered without a look at either: it costs no computation.
-//! - Nobody is locked out on the socket.
+//! - Who has a role on the socket is not locked out there. Other users are, as addresses are.
 //! - A session begins after a line of the audit log says that it will.
 //! - Of a login the audit log has who, from where and how it ended, never a password or a token.
 
@@ -79,40 +79,37 @@ pub async fn caller(
     headers: &HeaderMap,
     (request, uri): (&str, &str),
 ) -> Result<Caller, Refusal> {
+    let own = Caller::of(peer, &manager.local());
     if let Some(token) = headers.get(TOKEN) {
         let found = token.to_str().ok().and_then(|token| manager.accounts().session(token));
         if let Some((session, account)) = found {
-            return Ok(Caller::logged_in(peer, &account, Some(&session)));
+            return Ok(own.logged_in(&account, Some(&session)));
         }
         let refusal = Refusal::base(&Base::NO_VALID_SESSION, &[]);
-        let nobody = Caller { role: None, ..Caller::of(peer, &manager.local()) };
+        let nobody = Caller { role: None, ..own };
         manager.audit().refused(&nobody, request, "log in", &refusal).await;
         return Err(refusal);
     }
-    let Some(given) = basic(headers) else { return Ok(Caller::of(peer, &manager.local())) };
+    let Some(given) = basic(headers) else { return Ok(own) };
     let Some((name, password)) = given else {
         let refusal = Refusal::base(&Base::UNAUTHORIZED, &[uri, "its credentials can't be read"]);
-        let nobody = Caller { role: None, ..Caller::of(peer, &manager.local()) };
+        let nobody = Caller { role: None, ..own };
         manager.audit().refused(&nobody, request, "log in", &refusal).await;
         return Err(refusal);
     };
-    let outcome = manager.accounts().check(peer.origin(), &name, &password).await;
-    let nobody = Caller { name: shown(&name), ..caller_from(peer) };
-    match outcome {
+    match manager.accounts().check(own.origin, &name, &password).await {
         Ok((account, is_new)) => {
-            let caller = Caller::logged_in(peer, &account, None);
+            let caller = own.logged_in(&account, None);
             if is_new {
                 manager.audit().note(&caller, request, "log in").await;
             }
             Ok(caller)
         }
-        Err(denied) => Err(refused(manager, &nobody, (request, uri), denied).await),
+        Err(denied) => {
+            let nobody = own.trying(shown(&name));
+            Err(refused(manager, &nobody, (request, uri), denied).await)
+        }
     }
-}
-
-/// Somebody of whom it is known from where they ask, and no more.
-fn caller_from(peer: &Peer) -> Caller {
-    Caller::of(peer, &Default::default())
 }
 
 /// A name as the log has it: what is none may be a password.
@@ -221,7 +218,7 @@ async fn log_in(
     name: &str,
     password: &Secret,
 ) -> Result<Done, Refusal> {
-    let asking = Caller { name: shown(name), role: None, account: None, ..caller.clone() };
+    let asking = caller.clone().trying(shown(name));
     let proved = match manager.accounts().prove(caller.origin, name, password).await {
         Ok(proved) => proved,
         Err(denied) => {

@@ -168,7 +168,10 @@ fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<
             async move { answer::answer(&manager, asked).await }
         }
     };
-    let room = Arc::new(Room::default());
+    let room = Arc::new(Room::new({
+        let manager = manager.clone();
+        move |peer| manager.local().who(peer).is_some_and(|(_, role)| role.is_some())
+    }));
     let socket = tokio::spawn(http::serve(listener, room.clone(), answer.clone()));
     let accounts = manager.accounts().is_any();
     [socket, tokio::spawn(manager.https().clone().keep(room, answer, accounts))]
