@@ -536,7 +536,8 @@ fn a_storm_from_many_addresses_keeps_no_session_waiting() {
         let sizes = manager.accounts().sizes();
         assert!(sizes.iter().all(|size| *size <= usize::from(STORM.0) * 2 + 4), "{sizes:?}");
         let lines = manager.audit().log().entries.len();
-        assert!(lines <= wrong + usize::from(STORM.0) + 12, "{lines} lines, {wrong} wrong");
+        // At most so many of who is not known, and a few of who is.
+        assert!(lines <= 300 + 12, "{lines} lines, {wrong} wrong");
     });
 }
 
