@@ -11,7 +11,7 @@
 //!   admitted, else from [`crate::act`].
 
 use crate::act;
-use crate::api::View;
+use crate::api::{Error, View};
 use crate::body::{BODY_BYTES, NOBODYS_BYTES, NoBody};
 use crate::caller::{self, Caller};
 use crate::http::{AGAIN, Asked, Takes};
@@ -22,14 +22,20 @@ use crate::pools::Share;
 use crate::reply::{self, Body, Told};
 use crate::slow;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, LINK};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LINK, ORIGIN,
+};
 use hyper::{Request, Response, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::etag;
+use redfish::messages as say;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{openapi, schema, service};
 use std::sync::{Arc, LazyLock};
+
+/// Who a browser says has it ask (Fetch Metadata Request Headers).
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Answers a request.
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
@@ -49,6 +55,9 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
     };
     let headers = response.headers_mut();
     if let Some(route) = route {
+        if route.privilege(Method::Get) == Some(Privilege::Nobody) {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        }
         reply::put(headers, ALLOW, &route.allow());
         if let Some(schema) = schema_of(route).filter(|_| is_told) {
             reply::put(headers, LINK, &format!("<{schema}>; rel=describedby"));
@@ -84,6 +93,9 @@ async fn told(
                 true => Ok(told.known()),
                 false => Ok(told),
             }
+        }
+        Method::Post if found.route.resource == Resource::Sessions => {
+            slow::log_in(manager, &asked, &caller, &found).await
         }
         _ => slow::carry_out(manager, &asked, &caller, &found, method).await,
     };
@@ -134,10 +146,12 @@ async fn admitted(
     let own = method(head.method());
     let privilege = found.as_ref().zip(own).and_then(|(found, own)| found.route.privilege(own));
     let request = format!("{} {path}", head.method());
-    let caller = match login::caller(manager, peer, head.headers(), (&request, path)).await {
-        // What everybody may is no matter of a token that is too old.
-        Err(_) if privilege == Some(Privilege::Nobody) => Caller::of(peer, &manager.local()),
-        caller => caller?,
+    // What everybody may have is no matter of who asks, but for what a query puts into it.
+    let is_asked_of_nobody = privilege == Some(Privilege::Nobody)
+        && (own != Some(Method::Get) || head.uri().query().is_none());
+    let caller = match is_asked_of_nobody {
+        true => Caller::of(peer, &manager.local()),
+        false => login::caller(manager, peer, head.headers(), (&request, path)).await?,
     };
     let is_broken = body.check();
     let whole = async {
@@ -163,9 +177,7 @@ async fn admitted(
         }
         Err(refusal) => refusal,
     };
-    if refusal.status == StatusCode::UNAUTHORIZED {
-        login::turned_away(manager, &caller, &request, &refusal).await;
-    } else if is_noted(&head, &refusal) {
+    if refusal.status == StatusCode::UNAUTHORIZED || is_noted(&head, &refusal) {
         manager.audit().refused(&caller, &request, "", &refusal).await;
     }
     Err(refusal)
@@ -185,16 +197,28 @@ fn allowed(
         None if caller.is_nobody() => return Err(caller::nobody(path)),
         None => return Err(Refusal::not_found(path)),
     };
-    let method = method(asked.method()).ok_or_else(Refusal::not_allowed)?;
+    let method = match method(asked.method()) {
+        Some(method) => method,
+        None if caller.is_nobody() && !is_everybodys(&found) => return Err(caller::nobody(path)),
+        None => return Err(Refusal::not_allowed()),
+    };
     caller.check(&manager.view(), &found, method)?;
     let wanted = asked.headers().get(&reply::ODATA_VERSION);
     if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
     }
+    if method != Method::Get {
+        check_site(asked.headers())?;
+    }
     if method != Method::Get && asked.uri().query().is_some_and(|query| !query.is_empty()) {
         return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
     }
     Ok((found, method))
+}
+
+/// Whether everybody may read it.
+fn is_everybodys(found: &Match) -> bool {
+    found.route.privilege(Method::Get) == Some(Privilege::Nobody)
 }
 
 /// Whether the audit log has a line for a refusal: of all but reads, and of those that the caller
@@ -215,17 +239,34 @@ fn method(method: &hyper::Method) -> Option<Method> {
     }
 }
 
-/// A body is JSON, if a client says what it is.
+/// A body is JSON, and says so: a page of another site could not send it then.
 fn check_type(headers: &HeaderMap, body: &Bytes) -> Result<(), Refusal> {
-    let Some(value) = headers.get(CONTENT_TYPE).filter(|_| !body.is_empty()) else {
+    if body.is_empty() {
         return Ok(());
-    };
-    let kind = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    }
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = value.split(';').next().unwrap_or_default();
     if kind.trim().eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
     let refusal = Refusal::base(&Base::UNRECOGNIZED_BODY, &[]);
     Err(refusal.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE.as_u16()))
+}
+
+/// Who a browser sends with its user's name and password is a page of this service, or nobody's.
+fn check_site(headers: &HeaderMap) -> Result<(), Refusal> {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let own = format!("https://{host}");
+    let is_own = |origin: &HeaderValue| origin.as_bytes().eq_ignore_ascii_case(own.as_bytes());
+    let is_near = |site: &HeaderValue| site == "same-origin" || site == "none";
+    let mut sites = headers.get_all(SITE).iter();
+    let origin = match headers.get_all(ORIGIN).iter().find(|origin| !is_own(origin)) {
+        Some(origin) => String::from_utf8_lossy(origin.as_bytes()).into_owned(),
+        None if sites.all(is_near) => return Ok(()),
+        None => "another site".to_owned(),
+    };
+    let refusal = Refusal::from(Error::new(&say::ANOTHER_SITE, &[&origin]));
+    Err(refusal.with_status(StatusCode::FORBIDDEN.as_u16()))
 }
 
 /// Why a request without a whole body is refused.

@@ -15,14 +15,12 @@
 //! - Who has a role on the socket is not locked out there. Other users are, as addresses are.
 //! - A session begins after a line of the audit log says that it will.
 //! - Of a login the audit log has who, from where and how it ended, never a password or a token.
-//!   Requests that were turned away without a look at the password have a line each
-//!   [`QUIET`] for each address: the log is nobody's to fill.
 
 use crate::accounts::{Begun, Denied, NotBegun};
 use crate::api::Error;
 use crate::caller::{self, Caller};
 use crate::manager::Manager;
-use crate::peer::{Origin, Peer};
+use crate::peer::Peer;
 use crate::reply::TOKEN;
 use base64ct::{Base64, Encoding};
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -32,10 +30,7 @@ use redfish::error::{Base, Refusal};
 use redfish::messages as say;
 use redfish::routes::Privilege;
 use redfish::service::uri;
-use std::time::Duration;
-
-/// How long an address that is turned away gets no other line in the audit log.
-const QUIET: Duration = Duration::from_secs(10);
+use redfish::told::PLAN_HEADER;
 
 /// The longest header that can be a name and a password.
 const MOST_BYTES: usize = 4096;
@@ -91,13 +86,15 @@ pub async fn caller(
             return Ok(own.logged_in(&account, Some(&session)));
         }
         let refusal = Refusal::base(&Base::NO_VALID_SESSION, &[]);
-        turned_away(manager, &own, request, &refusal).await;
+        let nobody = Caller { role: None, ..own };
+        manager.audit().refused(&nobody, request, "log in", &refusal).await;
         return Err(refusal);
     }
     let Some(given) = basic(headers) else { return Ok(own) };
     let Some((name, password)) = given else {
         let refusal = Refusal::base(&Base::UNAUTHORIZED, &[uri, "its credentials can't be read"]);
-        turned_away(manager, &own, request, &refusal).await;
+        let nobody = Caller { role: None, ..own };
+        manager.audit().refused(&nobody, request, "log in", &refusal).await;
         return Err(refusal);
     };
     match manager.accounts().check(own.origin, &name, &password).await {
@@ -128,24 +125,8 @@ async fn refused(
     denied: Denied,
 ) -> Refusal {
     let refusal = denial(uri, denied);
-    match denied {
-        Denied::Wrong => manager.audit().refused(caller, request, "log in", &refusal).await,
-        Denied::Locked(_) | Denied::Busy(_) => {
-            turned_away(manager, caller, request, &refusal).await
-        }
-    }
+    manager.audit().refused(caller, request, "log in", &refusal).await;
     refusal
-}
-
-/// Somebody was turned away without a look at a password: the log has it now and then.
-pub async fn turned_away(manager: &Manager, caller: &Caller, request: &str, refusal: &Refusal) {
-    let is_said = match caller.origin {
-        Origin::Network(address) => manager.accounts().may_say(address, QUIET),
-        Origin::Socket(_) | Origin::Stranger(_) => true,
-    };
-    if is_said {
-        manager.audit().refused(caller, request, "", refusal).await;
-    }
 }
 
 /// How it is told.
@@ -205,6 +186,18 @@ pub async fn change(
     // Who was answered finds it in what is read next.
     manager.refresh();
     Ok(done)
+}
+
+/// Refuses a plan of what the caller may not do, and of a login, of which there is none.
+///
+/// # Errors
+/// Why there is no plan.
+pub fn may_plan(caller: &Caller, change: &AccessChange) -> Result<(), Refusal> {
+    match change {
+        AccessChange::Change { name, change } => may_change(caller, name, change),
+        AccessChange::LogIn { .. } => Err(Refusal::base(&Base::HEADER_INVALID, &[PLAN_HEADER])),
+        _ => Ok(()),
+    }
 }
 
 /// Who may not change all accounts may change its own password, and nothing else.

@@ -248,7 +248,9 @@ impl Manager {
         };
         status.next = next::next(&status, &self.idle());
         let accounts = self.accounts.problem().map(|error| (error.error, error.hint));
-        let https = self.https.view().problem.clone();
+        let https = self.https.view();
+        let https =
+            https.problems.iter().map(|own| (own.what.error.clone(), own.what.hint.clone()));
         let told = accounts.into_iter().chain(https);
         status.next.extend(told.map(|(what, action)| api::Next { what, action }));
         status
@@ -343,7 +345,8 @@ impl Manager {
         let (new, cores) = (new_array(request, level), self.data.cores());
         let check = |taken: &[Taken]| {
             let array = Some(planned(&new, taken, cores)?);
-            Ok(Looked { array, drives: taken.iter().map(|taken| self.seen(taken)).collect() })
+            let drives = taken.iter().map(|taken| self.seen(taken)).collect();
+            Ok(Looked { array, drives, ..Looked::default() })
         };
         self.inspect_drives(&request.drives, &request.overwrite, check).await
     }

@@ -210,8 +210,8 @@ async fn keep_reloading(
     }
 }
 
-/// Opens the state directory, if there is to be one, with its accounts and the audit log. Arrays are
-/// served without it, too: whoever can't reach their data has the greater harm.
+/// Opens the state directory, if there is to be one, with its accounts and the audit log. Arrays
+/// are served without it, too: whoever can't reach their data has the greater harm.
 async fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Accounts, Audit) {
     let variable = std::env::var_os(state::VARIABLE);
     let in_memory = |problem| {
@@ -229,9 +229,9 @@ async fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Accounts, A
     }
 }
 
-/// Opens the state directory, its accounts and the audit log, within these times. What takes longer
-/// changes nothing there once it ends, and gives the directory back; but accounts that can't be read
-/// are told, and the rest is used.
+/// Opens the state directory, its accounts and the audit log, within these times. What takes
+/// longer changes nothing there once it ends, and gives the directory back; but accounts that can't
+/// be read are told, and the rest is used.
 async fn open(
     dir: PathBuf,
     opens: Duration,

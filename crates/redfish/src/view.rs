@@ -8,7 +8,7 @@
 //! [`SCHEMA`].
 
 pub use crate::access::{Access, Account, AccountList};
-pub use crate::https::{Certificate, Https, Named};
+pub use crate::https::{Certificate, Https, Named, Problem};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::messages::{Error, ErrorCode};

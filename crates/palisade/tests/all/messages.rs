@@ -292,6 +292,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/control/src/https_tests.rs", "it_is_off_until_an_account_exists", &["HttpsOff"]),
     (
+        "crates/control/src/http_tests.rs",
+        "a_page_of_another_site_changes_nothing",
+        &["AnotherSite"],
+    ),
+    (
         "crates/control/src/https_tests.rs",
         "it_listens_on_ipv6_too_and_says_where_it_can_not",
         &["HttpsNotBound"],
