@@ -148,7 +148,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         let socket = |user| Peer::Socket { user, groups: vec![user] };
         let text = "operators = ['70001']\nread_only = ['70002']\nadministrators = ['70000']";
         let access = toml::from_str(text).expect("a table");
-        manager.set_local(crate::local::Local::read(Some(&access)));
+        manager.set_local(crate::local::Local::read(Some(&access)).expect("read"));
         for row in ROUTES {
             let part = |part: &str| if part.starts_with('{') { "x-1" } else { part }.to_owned();
             let uri = row.uri.split('/').map(part).collect::<Vec<_>>().join("/");
