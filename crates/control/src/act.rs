@@ -77,14 +77,16 @@ pub async fn carry_out(
     let wanted = match wanted(manager, found, method, headers, body) {
         Ok(wanted) => wanted,
         Err(refusal) => {
-            login::turned_away(manager, caller, &request, &refusal).await;
+            manager.audit().refused(caller, &request, "", &refusal).await;
             return Err(refusal);
         }
     };
     let asked = Asked::new(caller, method, &found.uri(), body);
     if wanted.plan_only {
-        let planned = manager.plan(&wanted.change).await;
-        let planned = planned.map_err(|error| refused(manager, error))?;
+        if let Change::Access(change) = &wanted.change {
+            login::may_plan(caller, change)?;
+        }
+        let planned = planned(manager, caller, &request, &wanted.change).await?;
         let told = serde_json::to_value(with_token(manager, &planned, &asked));
         return told.map(Told::json).map_err(|_| Refusal::internal());
     }
@@ -132,6 +134,23 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// What a change would do. A refusal is told to the audit log.
+async fn planned(
+    manager: &Manager,
+    caller: &Caller,
+    request: &str,
+    change: &Change,
+) -> Result<Planned, Refusal> {
+    match manager.plan(change).await {
+        Ok(planned) => Ok(planned),
+        Err(error) => {
+            let (refusal, what) = (refused(manager, error), change.words(&manager.view()));
+            manager.audit().refused(caller, request, &what, &refusal).await;
+            Err(refusal)
+        }
+    }
 }
 
 /// What a request wants, and how.

@@ -1,6 +1,7 @@
 //! Who may do what, asked of the daemon's own answers.
 
 use super::*;
+use crate::accounts::{Accounts, hasher, turns};
 use crate::answer;
 use crate::audit::Audit;
 use crate::config::Config;
@@ -19,6 +20,8 @@ use redfish::routes::{Method, ROUTES, Resource};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const PASSWORD: &str = "correct horse";
 
@@ -41,7 +44,9 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(Arc<Manager>) -> F) {
     let kept = Audit::read(&state).expect("a log");
     let audit = Audit::go_on(&state, kept).expect("is written");
     let manager = Manager::new(data, parity, Default::default(), Vec::new(), true);
-    let manager = Arc::new(manager.keeping(Some(Arc::new(state)), audit));
+    let state = Arc::new(state);
+    let accounts = Accounts::go_on(state.clone(), Accounts::read(&state));
+    let manager = Arc::new(manager.keeping(Some(state), accounts, audit));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
@@ -202,6 +207,135 @@ fn what_is_wrong_lets_nobody_in_and_tells_nothing() {
         }
         let told = ask(&manager, network(3), None, ("PUT", "/redfish/v1"), &Value::Null).await;
         assert_eq!(told.status(), 405);
+        let put = ("PUT", "/redfish/v1/Systems");
+        let told = ask(&manager, network(3), None, put, &Value::Null).await;
+        assert_eq!(told.status(), 401, "who is nobody learns nothing of what there is");
+    });
+}
+
+#[test]
+fn the_log_is_nobodys_to_fill() {
+    run(async |manager| {
+        let before = manager.audit().log().entries.len();
+        let long = format!("/redfish/v1/Systems/{}", "a".repeat(4000));
+        for number in 0..2000 {
+            let (asked, body) = match number % 3 {
+                0 => (("PUT", long.as_str()), Value::Null),
+                1 => (("POST", "/redfish/v1/SessionService/Sessions?x"), json!({})),
+                _ => (("POST", "/redfish/v1/SessionService/Sessions"), json!([])),
+            };
+            let told = ask(&manager, network(3), None, asked, &body).await;
+            assert!(told.status().is_client_error(), "{told:?}");
+        }
+        let log = manager.audit().log();
+        let lines: Vec<_> = log.entries.iter().skip(before).collect();
+        assert!((1..100).contains(&lines.len()), "{}", lines.len());
+        assert!(lines.iter().all(|line| line.request.len() < 300));
+        // Who is known has lines all the same.
+        let told = ask(
+            &manager,
+            network(3),
+            Some(basic("eye", PASSWORD)),
+            ("POST", "/redfish/v1/AccountService/Accounts"),
+            &json!({}),
+        )
+        .await;
+        assert_eq!(told.status(), 403);
+        let log = manager.audit().log();
+        assert_eq!(log.entries.back().map(|line| line.who.as_str()), Some("eye"));
+    });
+}
+
+#[test]
+fn a_login_is_nobodys_task_and_its_token_nobody_elses() {
+    run(async |manager| {
+        let body = json!({"UserName": "ops", "Password": PASSWORD});
+        let asked = ("POST", uri::SESSIONS);
+        let impatient = || Some(("prefer", "respond-async".to_owned()));
+        let told = ask(&manager, network(4), impatient(), asked, &body).await;
+        assert_eq!(told.status(), 201, "{told:?}");
+        let wrong = json!({"UserName": "ops", "Password": "incorrect battery"});
+        let told = ask(&manager, network(4), impatient(), asked, &wrong).await;
+        assert_eq!(told.status(), 401, "{told:?}");
+        assert_eq!(manager.view().tasks.len(), 0);
+        assert_eq!(manager.view().access.sessions.len(), 1);
+        // One whose client goes before it is told ends.
+        let gone = tokio::spawn({
+            let manager = manager.clone();
+            async move { ask(&manager, network(4), None, asked, &body).await }
+        });
+        tokio::task::yield_now().await;
+        gone.abort();
+        let lines =
+            || manager.audit().log().entries.iter().filter(|line| line.who == "ops").count();
+        let before = lines();
+        let ended = async {
+            while lines() == before || manager.accounts().shown().sessions.len() > 1 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it ends");
+    });
+}
+
+#[test]
+fn what_everybody_may_have_costs_no_computation() {
+    run(async |manager| {
+        let before = manager.audit().log().entries.len();
+        for _ in 0..30 {
+            let header = Some(basic("root", "incorrect battery"));
+            let told =
+                ask(&manager, network(9), header, ("GET", "/redfish/v1"), &Value::Null).await;
+            assert_eq!(told.status(), 200);
+        }
+        assert_eq!(manager.audit().log().entries.len(), before);
+        let get = ("GET", "/redfish/v1/Systems");
+        let told =
+            ask(&manager, network(9), Some(basic("root", PASSWORD)), get, &Value::Null).await;
+        assert_eq!(told.status(), 200, "nobody was locked out: {told:?}");
+        // What a query puts into an answer depends on who asks.
+        let header = Some(basic("root", "incorrect battery"));
+        let all = ("GET", "/redfish/v1?$expand=.");
+        let told = ask(&manager, network(9), header, all, &Value::Null).await;
+        assert_eq!(told.status(), 401);
+    });
+}
+
+#[test]
+fn a_plan_of_accounts_says_what_is_refused_and_which_sessions_end() {
+    run(async |manager| {
+        let plan = async |name: Role, (method, uri): (&str, &str), body: &Value| {
+            let (header, code) = basic(self::name(name), PASSWORD);
+            let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+            let request = Request::builder().method(method).uri(uri).header(header, code);
+            let request = request.header(PLAN_HEADER, "only");
+            let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
+            asked.extensions_mut().insert(network(5));
+            let told = answer::answer(&manager, asked).await;
+            let body: Value = serde_json::from_slice(told.body()).unwrap_or_default();
+            (told.status().as_u16(), message(&told), body)
+        };
+        let account = |name: &str| uri::account(name);
+        let (root, ops) = (account("root"), account("ops"));
+        let (status, name, _) = plan(Role::Administrator, ("DELETE", &root), &Value::Null).await;
+        assert_eq!((status, name.as_str()), (403, "LastAdministrator"));
+        let new = json!({"UserName": "eye", "Password": PASSWORD, "RoleId": "ReadOnly"});
+        let accounts = uri::ACCOUNTS;
+        let (status, name, _) = plan(Role::Administrator, ("POST", accounts), &new).await;
+        assert_eq!((status, name.as_str()), (409, "AccountExists"));
+        let role = json!({"RoleId": "Administrator"});
+        let (status, name, _) = plan(Role::Operator, ("PATCH", &ops), &role).await;
+        assert_eq!((status, name.as_str()), (403, "InsufficientPrivilege"));
+        for _ in 0..2 {
+            assert_eq!(log_in(&manager, network(5), "ops").await.status(), 201);
+        }
+        let (status, _, told) = plan(Role::Administrator, ("DELETE", &ops), &Value::Null).await;
+        assert_eq!(status, 200);
+        assert_eq!(told["Plan"]["Steps"][1], "end its 2 sessions", "{told}");
+        assert_eq!(manager.view().access.sessions.len(), 2, "nothing was done");
+        let login = json!({"UserName": "ops", "Password": PASSWORD});
+        let (status, ..) = plan(Role::Operator, ("POST", uri::SESSIONS), &login).await;
+        assert_eq!(status, 400, "there is no plan of a login");
     });
 }
 
@@ -333,6 +467,76 @@ fn a_password_that_must_be_changed_comes_first() {
         assert_eq!(told.status(), 401, "its sessions have ended");
         let ops = Some(basic("ops", "another one"));
         assert_eq!(ask(&manager, network(6), ops, get, &Value::Null).await.status(), 200);
+    });
+}
+
+#[test]
+fn a_storm_from_many_addresses_keeps_no_session_waiting() {
+    /// Addresses, and logins of each.
+    const STORM: (u8, u8) = (20, 20);
+    run(async |manager| {
+        let get = ("GET", "/redfish/v1/Systems");
+        let token = header(&log_in(&manager, network(200), "ops").await, TOKEN);
+        let known = Some(basic("eye", PASSWORD));
+        let told = ask(&manager, network(201), known.clone(), get, &Value::Null).await;
+        assert_eq!(told.status(), 200);
+        let over = Arc::new(AtomicUsize::new(0));
+        let held = manager.accounts().hold_passwords();
+        let storm: Vec<_> = (0..STORM.0)
+            .flat_map(|address| (0..STORM.1).map(move |number| (address, number)))
+            .map(|(address, number)| {
+                let (manager, over) = (manager.clone(), over.clone());
+                tokio::spawn(async move {
+                    let (name, wrong) = ("root", format!("wrong {number}"));
+                    let told = match number % 3 {
+                        0 => {
+                            let body = json!({"UserName": name, "Password": wrong});
+                            let post = ("POST", uri::SESSIONS);
+                            ask(&manager, network(address), None, post, &body).await
+                        }
+                        _ => {
+                            let header = Some(basic(name, &wrong));
+                            ask(&manager, network(address), header, get, &Value::Null).await
+                        }
+                    };
+                    over.fetch_add(1, Ordering::Relaxed);
+                    told
+                })
+            })
+            .collect();
+        // Passwords wait in a queue with an end; beyond it somebody is told to come again.
+        let all = usize::from(STORM.0) * usize::from(STORM.1);
+        let waiting = hasher::WAITING * (turns::WAITING + 1);
+        while all - over.load(Ordering::Relaxed) > waiting {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..100 {
+            let own = Some(("x-auth-token", token.clone()));
+            let told = ask(&manager, network(200), own, get, &Value::Null).await;
+            assert_eq!(told.status(), 200, "a session");
+            let told = ask(&manager, network(201), known.clone(), get, &Value::Null).await;
+            assert_eq!(told.status(), 200, "what was right a moment ago");
+            let socket = Peer::Socket { user: 0, groups: Vec::new() };
+            assert_eq!(ask(&manager, socket, None, get, &Value::Null).await.status(), 200);
+            tokio::task::yield_now().await;
+        }
+        let before = over.load(Ordering::Relaxed);
+        assert!(before < all, "none of these waited for a password");
+        drop(held);
+        let mut wrong = 0;
+        for one in storm {
+            let told = one.await.expect("ends");
+            wrong += usize::from(told.status() == 401);
+            let waits = [429, 503].contains(&told.status().as_u16());
+            assert!(told.status() == 401 || waits, "{told:?}");
+            assert!(!waits || told.headers().contains_key(RETRY_AFTER), "{told:?}");
+        }
+        assert!((1..=all - before).contains(&wrong), "{wrong} of {all}, {before} before");
+        assert_eq!(log_in(&manager, network(202), "ops").await.status(), 201, "who is right");
+        let sizes = manager.accounts().sizes();
+        assert!(sizes.iter().all(|size| *size <= usize::from(STORM.0) * 2 + 4), "{sizes:?}");
+        let lines = manager.audit().log().entries.len();
+        assert!(lines <= wrong + usize::from(STORM.0) + 12, "{lines} lines, {wrong} wrong");
     });
 }
 
