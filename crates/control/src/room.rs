@@ -174,7 +174,8 @@ mod tests {
 
     /// Users from 70000 on have a role.
     fn room() -> Arc<Room> {
-        let has_role = |peer: &Peer| matches!(peer, Peer::Socket { user, .. } if *user == 0 || *user >= 70_000);
+        let may = |user: u32| user == 0 || user >= 70_000;
+        let has_role = move |peer: &Peer| matches!(peer, Peer::Socket { user, .. } if may(*user));
         Arc::new(Room::new(has_role))
     }
 
