@@ -135,14 +135,7 @@ async fn change(change: Change, done: &str, how: How, client: &Client) -> Result
 /// All accounts that the caller may see; says of how many others there are.
 async fn all(client: &Client) -> Result<Vec<Account>, Problem> {
     let collection = fetch::expanded(client, uri::ACCOUNTS).await?;
-    let (mut seen, mut hidden) = (Vec::new(), Vec::new());
-    for one in read::contents(&collection)? {
-        match one.get("UserName") {
-            Some(_) => seen.push(read::account(one)?),
-            // Of others there is only a link.
-            None => hidden.extend(one.get("@odata.id").and_then(Value::as_str)),
-        }
-    }
+    let (mut seen, hidden) = parted(&collection)?;
     if let (true, Some(first)) = (seen.is_empty(), hidden.first()) {
         // Why not.
         seen.push(read::account(&client.get(first).await?)?);
@@ -151,6 +144,18 @@ async fn all(client: &Client) -> Result<Vec<Account>, Problem> {
         eprintln!("palisade: {count} more, which only an Administrator may see");
     }
     Ok(seen)
+}
+
+/// The accounts of a collection, and the URIs of those of which there is only a link.
+fn parted(collection: &Value) -> Result<(Vec<Account>, Vec<&str>), Problem> {
+    let (mut seen, mut hidden) = (Vec::new(), Vec::new());
+    for one in read::contents(collection)? {
+        match one.get("UserName") {
+            Some(_) => seen.push(read::account(one)?),
+            None => hidden.extend(one.get("@odata.id").and_then(Value::as_str)),
+        }
+    }
+    Ok((seen, hidden))
 }
 
 /// Refuses a name that no account has, in words of accounts.
@@ -179,6 +184,19 @@ fn accounts(accounts: &[Account]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accounts_of_others_are_links() {
+        let own = json!({
+            "UserName": "ana", "RoleId": "Operator", "Enabled": true,
+            "PasswordChangeRequired": false,
+        });
+        let link = json!({ "@odata.id": "/redfish/v1/AccountService/Accounts/root" });
+        let collection = json!({ "Members": [own, link] });
+        let (seen, hidden) = parted(&collection).expect("is read");
+        assert_eq!(seen.iter().map(|own| own.name.as_str()).collect::<Vec<_>>(), ["ana"]);
+        assert_eq!(hidden, ["/redfish/v1/AccountService/Accounts/root"]);
+    }
 
     #[test]
     fn roles_are_read_in_any_case() {
