@@ -15,6 +15,7 @@ use crate::confirm::{Asked, LIFE};
 use crate::login;
 use crate::manager::Manager;
 use crate::plan::Planned;
+use crate::reach;
 use crate::reply::Told;
 use crate::snapshot::now;
 use engine::manage::command::TaskAction;
@@ -74,7 +75,7 @@ pub async fn carry_out(
     body: &Bytes,
 ) -> Result<Told, Refusal> {
     let request = words(method, found);
-    let wanted = match wanted(manager, found, method, headers, body) {
+    let wanted = match wanted(manager, caller, (found, method), headers, body).await {
         Ok(wanted) => wanted,
         Err(refusal) => {
             manager.audit().refused(caller, &request, "", &refusal).await;
@@ -185,17 +186,18 @@ pub fn words(method: Method, found: &Match) -> String {
 }
 
 /// Reads what a request wants.
-fn wanted(
+async fn wanted(
     manager: &Manager,
-    found: &Match,
-    method: Method,
+    caller: &Caller,
+    (found, method): (&Match, Method),
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Wanted, Refusal> {
     let (plan_only, token) = (plans_only(headers)?, token(headers)?);
     let conditions = conditions(headers)?;
     unchanged(manager, &conditions, found)?;
-    let change = change::parse(&manager.view(), found, method, body)?;
+    let mut change = change::parse(&manager.view(), found, method, body)?;
+    reach::confine(manager, caller, &mut change).await?;
     Ok(Wanted { change, plan_only, token, conditions })
 }
 

@@ -76,6 +76,7 @@ mod peer;
 mod plan;
 mod planning;
 pub mod probe;
+mod reach;
 mod reload;
 mod renewal;
 mod reply;

@@ -80,8 +80,12 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     if let Some(local) = local::known(config.access.as_ref()) {
         manager.set_local(local);
     }
-    // A socket that somebody removed can't be opened to anybody.
-    let _ = local::open_socket(&config.socket(), config.access.is_some());
+    if let Some(Err(error)) = manager.socket().map(|own| own.open(config.access.is_some())) {
+        runtime::say(format_args!(
+            "palisade: {}: {error}\n  who may connect is as before; restart the daemon",
+            config.socket().display()
+        ));
+    }
     manager.look_at(new.drives);
     // A drive that does not answer is listed as unusable.
     let _ = manager.find_drives(&[]).await;

@@ -60,7 +60,7 @@ const ROWS: &Rows = &[
             &["accounts", "audit", "confirm", "tasks"],
             &["plan"],
             &["claims", "manager"],
-            &["changes", "planning", "renewal", "served", "starting"],
+            &["changes", "planning", "reach", "renewal", "served", "starting"],
             &["reload"],
             &["login"],
             &["act"],

@@ -14,6 +14,7 @@
 
 use crate::api::Error;
 use crate::chance;
+use core::fmt;
 use redfish::access::{self, Access, Role};
 use redfish::change::AccountChange;
 use redfish::messages as say;
@@ -34,7 +35,7 @@ pub const SESSIONS: usize = 64;
 const TOKEN_BYTES: usize = 32;
 
 /// An account.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
     /// What can be shown of it.
@@ -46,7 +47,7 @@ pub struct Account {
 }
 
 /// A session.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Names it.
@@ -61,6 +62,19 @@ pub struct Session {
     pub used: u64,
     /// From where it was begun.
     pub from: String,
+}
+
+impl fmt::Debug for Account {
+    /// What is kept of the password could be tried out elsewhere.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shown.fmt(f)
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session({}, {})", self.id, self.account)
+    }
 }
 
 /// What the file holds.
@@ -287,6 +301,15 @@ mod tests {
 
     fn enabled(enabled: bool) -> AccountChange {
         AccountChange { enabled: Some(enabled), ..AccountChange::default() }
+    }
+
+    #[test]
+    fn what_is_kept_of_secrets_is_not_shown() {
+        let mut kept = kept();
+        kept.begin(("ana", "kept of ana"), "socket", 5).expect("begun");
+        let (shown, token) = (format!("{kept:?}"), kept.sessions[0].token.clone());
+        assert!(!shown.contains("kept of") && !shown.contains(&token), "{shown}");
+        assert!(shown.contains("ana"), "{shown}");
     }
 
     #[test]

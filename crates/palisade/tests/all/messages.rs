@@ -224,6 +224,16 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/control/src/state.rs", "one_daemon_has_it", &["StateTaken"]),
     (
+        "crates/control/src/reach_tests.rs",
+        "drives_that_the_configuration_does_not_name_are_an_administrators",
+        &["DriveNotNamed"],
+    ),
+    (
+        "crates/control/src/reach_tests.rs",
+        "sockets_elsewhere_are_an_administrators",
+        &["SocketElsewhere"],
+    ),
+    (
         "crates/control/src/state.rs",
         "what_is_no_directory_of_the_daemons_user_is_not_used",
         &["StateFailed", "StateOwned"],
