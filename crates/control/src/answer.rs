@@ -6,27 +6,30 @@
 //!
 //! Invariants
 //! - Whatever a client sends is answered, and nothing of it is taken for granted.
+//! - A body is read after the rest of the request has said that its sender may ask for this.
 //! - The audit log has one line for each refusal of what is no read: from here for what is not
 //!   admitted, else from [`crate::act`].
 
 use crate::act;
 use crate::api::View;
+use crate::body::{BODY_BYTES, NOBODYS_BYTES, NoBody};
 use crate::caller::{self, Caller};
-use crate::http::{Asked, NoBody};
+use crate::http::{AGAIN, Asked, Takes};
 use crate::login;
 use crate::manager::Manager;
-use crate::peer::Peer;
+use crate::peer::{Origin, Peer};
+use crate::pools::Share;
 use crate::reply::{self, Body, Told};
 use crate::slow;
 use hyper::body::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, LINK};
-use hyper::{Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::etag;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{openapi, schema, service};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Answers a request.
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
@@ -36,8 +39,12 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
         _ => routes::find(path),
     };
     let route = found.as_ref().map(|found| found.route);
-    let (mut response, is_told) = match told(manager, &asked, found).await {
-        Ok(told) => (told.response(), true),
+    let (mut response, is_told) = match told(manager, asked, found).await {
+        Ok((told, takes)) => {
+            let mut response = told.response();
+            response.extensions_mut().insert(takes);
+            (response, true)
+        }
         Err(refusal) => (reply::refusal(&refusal), false),
     };
     let headers = response.headers_mut();
@@ -50,14 +57,18 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
     response
 }
 
-/// What is told, or why nothing is.
+/// What is told and whose memory that takes, or why nothing is.
 async fn told(
     manager: &Arc<Manager>,
-    asked: &Asked,
+    asked: Asked,
     found: Option<Match>,
-) -> Result<Told, Refusal> {
-    let (caller, found, method) = admitted(manager, asked, found).await?;
-    match method {
+) -> Result<(Told, Takes), Refusal> {
+    let (caller, found, method, asked) = admitted(manager, asked, found).await?;
+    if let Some(body) = document(&asked, &found, method)? {
+        return Ok((Told { status: StatusCode::OK, body, ..Told::nothing() }, Takes(None)));
+    }
+    let takes = Takes(Some(share(&caller)));
+    let told = match method {
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
         }
@@ -75,49 +86,101 @@ async fn told(
             }
         }
         Method::Post if found.route.resource == Resource::Sessions => {
-            slow::log_in(manager, asked, &caller, &found).await
+            slow::log_in(manager, &asked, &caller, &found).await
         }
-        _ => slow::carry_out(manager, asked, &caller, &found, method).await,
+        _ => slow::carry_out(manager, &asked, &caller, &found, method).await,
+    };
+    told.map(|told| (told, takes))
+}
+
+/// Whose memory a request and its answer take.
+const fn share(caller: &Caller) -> Share {
+    match (caller.role, caller.origin) {
+        (None, _) => Share::Nobody,
+        (Some(_), Origin::Network(_) | Origin::Stranger(_)) => Share::Network,
+        (Some(_), Origin::Socket(_)) => Share::Socket,
     }
+}
+
+/// What is the same for all who ask, and made once.
+fn document(
+    asked: &Request<Bytes>,
+    found: &Match,
+    method: Method,
+) -> Result<Option<Body>, Refusal> {
+    static METADATA: LazyLock<Bytes> = LazyLock::new(|| schema::metadata().into());
+    static OPENAPI: LazyLock<Bytes> = LazyLock::new(|| openapi::document().to_string().into());
+    let body = match found.route.resource {
+        _ if method != Method::Get => return Ok(None),
+        Resource::Metadata => Body::Text(reply::XML, METADATA.clone()),
+        Resource::OpenApi => Body::Text(reply::JSON, OPENAPI.clone()),
+        // JSON is YAML (YAML 1.2, section 1.2).
+        Resource::OpenApiYaml => Body::Text(reply::YAML, OPENAPI.clone()),
+        _ => return Ok(None),
+    };
+    Query::parse(asked.uri().query().unwrap_or_default())?;
+    act::conditions(asked.headers())?.is_unchanged(None)?;
+    Ok(Some(body))
 }
 
 /// Who asks what of which resource, if that is looked at any further. The audit log has a line of
 /// a refusal, but of reads only where the caller may not do it.
 async fn admitted(
     manager: &Manager,
-    asked: &Asked,
+    asked: Asked,
     found: Option<Match>,
-) -> Result<(Caller, Match, Method), Refusal> {
-    let path = asked.uri().path();
-    let peer = asked.extensions().get::<Peer>().ok_or_else(Refusal::internal)?;
-    let own = method(asked.method());
+) -> Result<(Caller, Match, Method, Request<Bytes>), Refusal> {
+    let (head, body) = asked.into_parts();
+    let head = Request::from_parts(head, ());
+    let path = head.uri().path();
+    let peer = head.extensions().get::<Peer>().ok_or_else(Refusal::internal)?;
+    let own = method(head.method());
     let privilege = found.as_ref().zip(own).and_then(|(found, own)| found.route.privilege(own));
-    let request = format!("{} {path}", asked.method());
+    let request = format!("{} {path}", head.method());
     // What everybody may have is no matter of who asks, but for what a query puts into it.
     let is_asked_of_nobody = privilege == Some(Privilege::Nobody)
-        && (own != Some(Method::Get) || asked.uri().query().is_none());
+        && (own != Some(Method::Get) || head.uri().query().is_none());
     let caller = match is_asked_of_nobody {
         true => Caller::of(peer, &manager.local()),
-        false => login::caller(manager, peer, asked.headers(), (&request, path)).await?,
+        false => login::caller(manager, peer, head.headers(), (&request, path)).await?,
     };
-    let refusal = match allowed(manager, asked, found, &caller) {
-        Ok((found, method)) => return Ok((caller, found, method)),
+    let is_broken = body.check();
+    let whole = async {
+        is_broken.map_err(no_body)?;
+        let (found, method) = allowed(manager, &head, found, &caller)?;
+        let body = match method {
+            // What comes with a read means nothing (RFC 9110, section 9.3.1).
+            Method::Get => Bytes::new(),
+            _ => {
+                let share = share(&caller);
+                let most = if share == Share::Nobody { NOBODYS_BYTES } else { BODY_BYTES };
+                let body = body.read(share, most).await.map_err(no_body)?;
+                check_type(head.headers(), &body)?;
+                body
+            }
+        };
+        Ok::<_, Refusal>((found, method, body))
+    };
+    let refusal = match whole.await {
+        Ok((found, method, body)) => {
+            let (head, ()) = head.into_parts();
+            return Ok((caller, found, method, Request::from_parts(head, body)));
+        }
         Err(refusal) => refusal,
     };
-    if refusal.status == StatusCode::UNAUTHORIZED || is_noted(asked, &refusal) {
+    if refusal.status == StatusCode::UNAUTHORIZED || is_noted(&head, &refusal) {
         manager.audit().refused(&caller, &request, "", &refusal).await;
     }
     Err(refusal)
 }
 
-/// What is asked of which resource, if the caller may and the request is one.
+/// What is asked of which resource, if the caller may; of its body nothing is known.
 fn allowed(
     manager: &Manager,
-    asked: &Asked,
+    asked: &Request<()>,
     found: Option<Match>,
     caller: &Caller,
 ) -> Result<(Match, Method), Refusal> {
-    let body = asked.body().as_ref().map_err(|why| no_body(*why))?;
     let path = asked.uri().path();
     let found = match found {
         Some(found) => found,
@@ -135,11 +198,8 @@ fn allowed(
     if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
     }
-    if method != Method::Get {
-        if asked.uri().query().is_some_and(|query| !query.is_empty()) {
-            return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
-        }
-        check_type(asked.headers(), body)?;
+    if method != Method::Get && asked.uri().query().is_some_and(|query| !query.is_empty()) {
+        return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
     }
     Ok((found, method))
 }
@@ -151,7 +211,7 @@ fn is_everybodys(found: &Match) -> bool {
 
 /// Whether the audit log has a line for a refusal: of all but reads, and of those that the caller
 /// may not do.
-fn is_noted(asked: &Asked, refusal: &Refusal) -> bool {
+fn is_noted(asked: &Request<()>, refusal: &Refusal) -> bool {
     let is_read = matches!(*asked.method(), hyper::Method::GET | hyper::Method::HEAD);
     !is_read || refusal.status == StatusCode::FORBIDDEN.as_u16()
 }
@@ -187,6 +247,7 @@ fn no_body(why: NoBody) -> Refusal {
         NoBody::TooLate => Refusal::too_slow(),
         NoBody::Broken => Refusal::base(&Base::UNRECOGNIZED_BODY, &[]),
         NoBody::NoHost => Refusal::base(&Base::HEADER_MISSING, &["Host"]),
+        NoBody::NoRoom => Refusal::no_room(AGAIN),
     }
 }
 
@@ -195,10 +256,7 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
     let query = Query::parse(query)?;
     let missing = || Refusal::not_found(&found.uri());
     let body = match found.route.resource {
-        Resource::Metadata => Body::Xml(schema::metadata()),
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
-        // JSON is YAML (YAML 1.2, section 1.2).
-        Resource::OpenApiYaml => Body::Yaml(openapi::document().to_string()),
         _ => {
             let resource = service::render(view, found).ok_or_else(missing)?;
             let other = |uri: &str| {

@@ -17,7 +17,7 @@ fn asked(
 ) -> Asked {
     let request = Request::builder().method(method).uri(uri).header(header.0, header.1);
     let body = body.map(|text| Bytes::copy_from_slice(text.as_bytes()));
-    let mut asked = request.body(body).expect("a request");
+    let mut asked = request.body(body.into()).expect("a request");
     asked.extensions_mut().insert(Peer::Socket { user: 4_000_000_007, groups: Vec::new() });
     asked
 }

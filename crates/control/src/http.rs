@@ -8,10 +8,11 @@
 //! |---|---|
 //! | 16 KiB of headers ([`HEADER_BYTES`]) | is answered 431 and let go |
 //! | 10 s for headers ([`HEADER_TIME`]), also between two requests | is let go, or answered 408 |
-//! | 1 MiB of body ([`BODY_BYTES`]) | is answered 413 and let go |
-//! | 30 s for a body ([`BODY_TIME`]) | is answered 408 and let go |
+//! | 1 MiB of body ([`BODY_BYTES`](crate::body::BODY_BYTES)), 16 KiB of somebody not known | is answered 413 and let go |
+//! | 30 s for a body ([`BODY_TIME`](crate::body::BODY_TIME)) | is answered 408 and let go |
+//! | 32 MiB of bodies at one time ([`crate::pools`]) | is answered 503 and let go |
 //! | 30 s to take an answer ([`STALL_TIME`]), and 1 s a [`RATE`](crate::stall::RATE) | is let go |
-//! | 256 connections, 64 of one address or user ([`crate::room`]) | is answered 503 and let go |
+//! | 256 connections, 64 of one address or user ([`crate::room`]) | is let go; on the socket, is answered 503 before |
 //! | 32 MiB of answers that nobody has taken yet | is answered 503 |
 //!
 //! What is no request is answered 400. Every error has the body that Redfish wants.
@@ -19,16 +20,18 @@
 //! Invariant: a client that goes ends the wait for its answer, and nothing else; what has to come
 //! to its end runs as a task of its own.
 
+use crate::body::{BODY_BYTES, NoBody, Unread};
 use crate::mute::Mute;
 use crate::peer::Peer;
+use crate::pools::Share;
 use crate::reply;
 use crate::room::{Place, Room};
 use crate::stall::Stall;
 use core::convert::Infallible;
 use core::future::{Future, poll_fn};
 use core::time::Duration;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
@@ -37,6 +40,7 @@ use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use redfish::error::Refusal;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixListener;
@@ -49,12 +53,6 @@ pub const HEADER_BYTES: usize = 16 << 10;
 /// How long these may take.
 pub const HEADER_TIME: Duration = Duration::from_secs(10);
 
-/// Bytes of a body.
-pub const BODY_BYTES: usize = 1 << 20;
-
-/// How long a body may take.
-pub const BODY_TIME: Duration = Duration::from_secs(30);
-
 /// How long a client may take nothing of its answer.
 pub const STALL_TIME: Duration = Duration::from_secs(30);
 
@@ -62,7 +60,7 @@ pub const STALL_TIME: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// After how many seconds a client that found no room may come again.
-const AGAIN: u64 = 10;
+pub const AGAIN: u64 = 10;
 
 /// How many clients that found no room are told so at one time; others are let go untold.
 const TOLD: usize = 32;
@@ -74,22 +72,12 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How much it may still send.
 const LINGER_BYTES: usize = BODY_BYTES;
 
-/// Why a request can't be understood.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoBody {
-    /// There is more of its body than [`BODY_BYTES`].
-    TooLarge,
-    /// Its body took longer than [`BODY_TIME`].
-    TooLate,
-    /// Its framing is wrong, or the client has gone.
-    Broken,
-    /// It does not name one host (RFC 9112, section 3.2).
-    NoHost,
-}
+/// A request whose body nobody has read. Who is connected ([`Peer`]) is among its extensions.
+pub type Asked = Request<Unread>;
 
-/// A request with its body, or why there is none. Who is connected ([`Peer`]) is among its
-/// extensions.
-pub type Asked = Request<Result<Bytes, NoBody>>;
+/// Whose memory an answer takes, among its extensions: none if all who ask have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Takes(pub Option<Share>);
 
 /// Serves clients of the daemon's socket for ever. `answer` is dropped where its client has gone.
 pub async fn serve<F, A>(listener: UnixListener, room: Arc<Room>, answer: F)
@@ -144,14 +132,10 @@ where
         Box::pin(async move {
             let (mut head, body) = request.into_parts();
             head.extensions.insert(peer);
-            let body = match check(&head) {
-                Ok(()) => read(body).await,
-                Err(why) => Err(why),
-            };
-            let is_whole = body.is_ok();
+            let (body, is_whole) = Unread::new(body, check(&head), room.pools.clone());
             let response = answer(Request::from_parts(head, body)).await;
             let mut response = held(&room, response).map(Full::new);
-            if !is_whole {
+            if !is_whole.load(Ordering::Relaxed) {
                 // The rest of the body would be taken for the next request.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -188,7 +172,12 @@ where
 /// An answer that is counted until its client has taken it.
 fn held(room: &Arc<Room>, response: Response<Bytes>) -> Response<Bytes> {
     let (head, body) = response.into_parts();
-    match room.hold(body) {
+    let takes = head.extensions.get::<Takes>().map_or(Some(Share::Nobody), |takes| takes.0);
+    let body = match takes {
+        Some(share) => room.pools.answer(share, body),
+        None => Some(body),
+    };
+    match body {
         Some(body) => Response::from_parts(head, body),
         None => reply::refusal(&Refusal::no_room(AGAIN)),
     }
@@ -246,15 +235,6 @@ async fn leave<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
     let _ = timeout(LINGER, gone).await;
 }
 
-/// A request's body, in memory.
-async fn read(body: Incoming) -> Result<Bytes, NoBody> {
-    if body.size_hint().lower() > BODY_BYTES as u64 {
-        return Err(NoBody::TooLarge);
-    }
-    match timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(NoBody::TooLarge),
-        Ok(Err(_)) => Err(NoBody::Broken),
-        Err(_) => Err(NoBody::TooLate),
-    }
-}
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

@@ -85,7 +85,7 @@ async fn ask(
         request = request.header(name, value);
     }
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-    let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
+    let mut asked: Asked = request.body(Ok(bytes).into()).expect("a request");
     asked.extensions_mut().insert(peer);
     answer::answer(manager, asked).await
 }
@@ -435,7 +435,7 @@ fn a_plan_of_accounts_says_what_is_refused_and_which_sessions_end() {
             let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
             let request = Request::builder().method(method).uri(uri).header(header, code);
             let request = request.header(PLAN_HEADER, "only");
-            let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
+            let mut asked: Asked = request.body(Ok(bytes).into()).expect("a request");
             asked.extensions_mut().insert(network(5));
             let told = answer::answer(&manager, asked).await;
             let body: Value = serde_json::from_slice(told.body()).unwrap_or_default();

@@ -20,6 +20,13 @@ pub const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
 /// The only one that there is.
 pub const VERSION: &str = "4.0";
 
+/// The type of a resource.
+pub const JSON: &str = "application/json;charset=utf-8";
+/// The type of a schema.
+pub const XML: &str = "application/xml;charset=utf-8";
+/// The type of what describes the interface.
+pub const YAML: &str = "application/yaml";
+
 /// What is answered.
 #[derive(Clone, Debug)]
 pub enum Body {
@@ -29,8 +36,8 @@ pub enum Body {
     Json(Value),
     /// A schema.
     Xml(String),
-    /// What describes the interface.
-    Yaml(String),
+    /// A text, and its type.
+    Text(&'static str, Bytes),
 }
 
 /// An answer that is no error.
@@ -71,11 +78,9 @@ impl Told {
     pub fn response(self) -> Response<Bytes> {
         let (kind, body) = match self.body {
             Body::Nothing => (None, Bytes::new()),
-            Body::Json(value) => {
-                (Some("application/json;charset=utf-8"), Bytes::from(value.to_string()))
-            }
-            Body::Yaml(text) => (Some("application/yaml"), Bytes::from(text)),
-            Body::Xml(text) => (Some("application/xml;charset=utf-8"), Bytes::from(text)),
+            Body::Json(value) => (Some(JSON), Bytes::from(value.to_string())),
+            Body::Xml(text) => (Some(XML), Bytes::from(text)),
+            Body::Text(kind, text) => (Some(kind), text),
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;

@@ -1,4 +1,4 @@
-//! Places for clients, and memory for what they are answered: nobody takes all of either.
+//! Places for clients: nobody takes all of them.
 //!
 //! Invariants
 //! - No more than [`CONNECTIONS`] clients have a place: [`OF_ONE`] of one address or of one user of
@@ -6,11 +6,9 @@
 //!   daemon's own user may have all: they could replace the daemon.
 //! - The last [`FOR_SOCKET`] places are for users of the socket who have a role: neither who comes
 //!   from the network nor who may do nothing can keep the machine's administrator out.
-//! - Answers that clients have not taken yet hold [`ANSWER_BYTES`] at most, beside one answer of
-//!   [`SMALL`] a client.
 
 use crate::peer::{Origin, Peer};
-use hyper::body::Bytes;
+use crate::pools::Pools;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -26,12 +24,6 @@ pub const OF_STRANGER: usize = 8;
 /// How many of them are kept for users of the socket who have a role.
 pub const FOR_SOCKET: usize = 32;
 
-/// Bytes of answers that clients have not taken yet.
-pub const ANSWER_BYTES: usize = 32 << 20;
-
-/// An answer of so many bytes needs no room.
-pub const SMALL: usize = 64 << 10;
-
 /// What is taken.
 #[derive(Default)]
 struct Taken {
@@ -39,22 +31,23 @@ struct Taken {
     /// Of those for whom none are kept.
     of_others: usize,
     of: BTreeMap<Origin, usize>,
-    bytes: usize,
 }
 
 /// Says whether who is on the socket has a role there.
 type HasRole = Box<dyn Fn(&Peer) -> bool + Send + Sync>;
 
-/// All places, and all memory for answers.
+/// All places, and the memory that those who have one share.
 pub struct Room {
     taken: Mutex<Taken>,
     has_role: HasRole,
+    /// The memory.
+    pub pools: Arc<Pools>,
 }
 
 impl Room {
     /// All is free. `has_role` says whether who is on the socket has a role there.
     pub fn new(has_role: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> Self {
-        Self { taken: Mutex::default(), has_role: Box::new(has_role) }
+        Self { taken: Mutex::default(), has_role: Box::new(has_role), pools: Arc::default() }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -88,21 +81,6 @@ impl Room {
             Some(own) if *own > 1 => *own -= 1,
             _ => drop(taken.of.remove(&origin)),
         }
-    }
-
-    /// Memory for an answer until its client has taken it; none if there is no room for it.
-    pub fn hold(self: &Arc<Self>, answer: Bytes) -> Option<Bytes> {
-        if answer.is_empty() {
-            return Some(answer);
-        }
-        let mut taken = self.taken();
-        let all = taken.bytes.saturating_add(answer.len());
-        if answer.len() > SMALL && all > ANSWER_BYTES {
-            return None;
-        }
-        taken.bytes = all;
-        drop(taken);
-        Some(Bytes::from_owner(Held { room: self.clone(), answer }))
     }
 }
 
@@ -145,25 +123,6 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.room.leave(self.origin);
-    }
-}
-
-/// An answer, until it is dropped.
-struct Held {
-    room: Arc<Room>,
-    answer: Bytes,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.answer
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let mut taken = self.room.taken();
-        taken.bytes = taken.bytes.saturating_sub(self.answer.len());
     }
 }
 
@@ -237,21 +196,5 @@ mod tests {
         assert_eq!(enter(0).len(), CONNECTIONS - FOR_SOCKET, "root may have all");
         drop(own);
         assert!(room.taken().of.is_empty());
-    }
-
-    #[test]
-    fn an_answer_takes_room_until_it_is_gone() {
-        let room = room();
-        let large = Bytes::from(vec![0; 10 << 20]);
-        let held: Vec<_> = (0..100).map_while(|_| room.hold(large.clone())).collect();
-        assert_eq!(held.len(), 3);
-        let small = room.hold(Bytes::from(vec![1; SMALL])).expect("small ones need no room");
-        assert_eq!((small.len(), small.first()), (SMALL, Some(&1)));
-        let part = held[0].slice(5..);
-        drop(held);
-        assert!(room.taken().bytes >= 10 << 20, "a part of it is still there");
-        drop((part, small));
-        assert_eq!(room.taken().bytes, 0);
-        assert!(room.hold(large).is_some());
     }
 }

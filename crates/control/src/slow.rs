@@ -13,7 +13,6 @@
 
 use crate::act;
 use crate::caller::Caller;
-use crate::http::Asked;
 use crate::manager::Manager;
 use crate::reply::Told;
 use crate::tasks::Outcome;
@@ -21,8 +20,9 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::Poll;
 use core::time::Duration;
-use hyper::StatusCode;
+use hyper::body::Bytes;
 use hyper::header::HeaderMap;
+use hyper::{Request, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
@@ -42,7 +42,7 @@ const ASYNC: &str = "respond-async";
 /// Carries a change out, or begins to.
 pub async fn carry_out(
     manager: &Arc<Manager>,
-    asked: &Asked,
+    asked: &Request<Bytes>,
     caller: &Caller,
     found: &Match,
     method: Method,
@@ -58,11 +58,11 @@ pub async fn carry_out(
 /// Why there is no session.
 pub async fn log_in(
     manager: &Arc<Manager>,
-    asked: &Asked,
+    asked: &Request<Bytes>,
     caller: &Caller,
     found: &Match,
 ) -> Outcome {
-    let body = asked.body().clone().unwrap_or_default();
+    let body = asked.body().clone();
     let (manager, caller, found) = (manager.clone(), caller.clone(), found.clone());
     let headers = asked.headers().clone();
     let (answer, answered) = oneshot::channel();
@@ -97,11 +97,11 @@ fn is_impatient(headers: &HeaderMap) -> bool {
 async fn carry_out_within(
     patience: Duration,
     manager: &Arc<Manager>,
-    asked: &Asked,
+    asked: &Request<Bytes>,
     caller: &Caller,
     (found, method): (&Match, Method),
 ) -> Outcome {
-    let body = asked.body().clone().unwrap_or_default();
+    let body = asked.body().clone();
     let mut work: Pin<Box<dyn Future<Output = Outcome> + Send>> = Box::pin({
         let (manager, caller, found) = (manager.clone(), caller.clone(), found.clone());
         let headers = asked.headers().clone();

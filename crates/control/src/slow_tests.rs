@@ -4,8 +4,6 @@ use super::*;
 use crate::caller::Role;
 use crate::renewal::tests::run_with;
 use crate::reply::Body;
-use hyper::Request;
-use hyper::body::Bytes;
 
 const FIND: &str =
     "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";
@@ -15,9 +13,9 @@ fn caller(name: &str, role: Role) -> Caller {
     Caller { name, role, from, ..Caller::default() }
 }
 
-fn asked(body: &'static str, prefer: &str) -> Asked {
+fn asked(body: &'static str, prefer: &str) -> Request<Bytes> {
     let request = Request::builder().method("POST").uri(FIND).header("prefer", prefer);
-    request.body(Ok(Bytes::from_static(body.as_bytes()))).expect("a request")
+    request.body(Bytes::from_static(body.as_bytes())).expect("a request")
 }
 
 /// Asks for a look at drives.
