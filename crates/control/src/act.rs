@@ -21,7 +21,7 @@ use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use redfish::change::{self, CertificateChange, Change, JobAction};
+use redfish::change::{self, AccessChange, CertificateChange, Change, JobAction};
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
@@ -270,7 +270,13 @@ async fn confirm_and_act(
     };
     let subject = manager.holds.take(&found.subject(), !conditions.is_empty()).await;
     unchanged(manager, &conditions, found)?;
-    subject.share();
+    // What is told of an account changes with it only: nobody gets between.
+    let is_account = |change: &AccessChange| {
+        matches!(change, AccessChange::Change { .. } | AccessChange::Delete { .. })
+    };
+    if !matches!(&change, Change::Access(change) if is_account(change)) {
+        subject.share();
+    }
     if let Some(array) = array.as_ref().filter(|_| !alone) {
         array.share();
     }

@@ -13,12 +13,13 @@
 //! Invariants
 //! - What everybody may have is answered without a look at either: it costs no computation.
 //! - Nobody is locked out on the socket.
+//! - A password that was tried counts, whether or not the client stays.
 //! - A session begins after a line of the audit log says that it will.
 //! - Of a login the audit log has who, from where and how it ended, never a password or a token.
 //!   Requests that were turned away without a look at the password have a line each
 //!   [`QUIET`] for each address: the log is nobody's to fill.
 
-use crate::accounts::{Begun, Denied, NotBegun};
+use crate::accounts::{BUSY_SECONDS, Begun, Denied, NotBegun};
 use crate::api::Error;
 use crate::caller::{self, Caller};
 use crate::manager::Manager;
@@ -32,10 +33,14 @@ use redfish::error::{Base, Refusal};
 use redfish::messages as say;
 use redfish::routes::Privilege;
 use redfish::service::uri;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long an address that is turned away gets no other line in the audit log.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// How many seconds somebody is asked to wait for whom there is no session.
+const SESSIONS_SECONDS: u64 = 60;
 
 /// The longest header that can be a name and a password.
 const MOST_BYTES: usize = 4096;
@@ -79,7 +84,7 @@ fn basic(headers: &HeaderMap) -> Option<Option<(String, Secret)>> {
 /// # Errors
 /// What the request says of it is wrong, or can't be checked now.
 pub async fn caller(
-    manager: &Manager,
+    manager: &Arc<Manager>,
     peer: &Peer,
     headers: &HeaderMap,
     (request, uri): (&str, &str),
@@ -99,8 +104,27 @@ pub async fn caller(
         turned_away(manager, &Caller::of(peer, &manager.local()), request, &refusal).await;
         return Err(refusal);
     };
-    let outcome = manager.accounts().check(peer.origin(), &name, &password).await;
-    let nobody = Caller { name: shown(&name), ..caller_from(peer) };
+    if let Some(account) = manager.accounts().known(&name, &password) {
+        return Ok(Caller::logged_in(peer, &account, None));
+    }
+    // Whoever asked may go: what was tried counts, and is in the log, all the same.
+    let trying = tokio::spawn({
+        let (manager, peer) = (manager.clone(), peer.clone());
+        let (request, uri) = (request.to_owned(), uri.to_owned());
+        async move { tried(&manager, &peer, (&request, &uri), (&name, &password)).await }
+    });
+    trying.await.unwrap_or_else(|_| Err(Refusal::internal()))
+}
+
+/// Who has this name and password.
+async fn tried(
+    manager: &Manager,
+    peer: &Peer,
+    (request, uri): (&str, &str),
+    (name, password): (&str, &Secret),
+) -> Result<Caller, Refusal> {
+    let outcome = manager.accounts().check(peer.origin(), name, password).await;
+    let nobody = Caller { name: shown(name), ..caller_from(peer) };
     match outcome {
         Ok((account, is_new)) => {
             let caller = Caller::logged_in(peer, &account, None);
@@ -167,6 +191,13 @@ fn denial(uri: &str, denied: Denied) -> Refusal {
     }
 }
 
+/// What could not be done now may be a moment later.
+fn failed(error: Error) -> Refusal {
+    let is_busy = error.is(&say::PASSWORDS_BUSY);
+    let refusal = Refusal::from(error);
+    if is_busy { refusal.with_status(503).after(BUSY_SECONDS) } else { refusal }
+}
+
 /// Carries a change of accounts or sessions out.
 ///
 /// # Errors
@@ -181,12 +212,12 @@ pub async fn change(
     let done = match change {
         AccessChange::Create(new) => {
             let made = uri::account(&new.name);
-            accounts.create(new).await?;
+            accounts.create(new).await.map_err(failed)?;
             Done::Made(made)
         }
         AccessChange::Change { name, change } => {
             may_change(caller, &name, &change)?;
-            accounts.alter(&name, change).await?;
+            accounts.alter(&name, change).await.map_err(failed)?;
             Done::Changed(uri::account(&name))
         }
         AccessChange::Delete { name } => {
@@ -239,8 +270,8 @@ async fn log_in(
     let open = manager.audit().begin(&asking, request, "log in").await;
     let begun = manager.accounts().begin(&proved, &caller.from).await;
     let begun = begun.map_err(|why| match why {
-        NotBegun::Failed(error) => Refusal::from(error),
-        NotBegun::Full => Refusal::base(&Base::SESSION_LIMIT, &[]),
+        NotBegun::Failed(error) => failed(error),
+        NotBegun::Full => Refusal::base(&Base::SESSION_LIMIT, &[]).after(SESSIONS_SECONDS),
         NotBegun::Gone => denial(uri::SESSIONS, Denied::Wrong),
     });
     open.end(begun.as_ref().map(drop));
