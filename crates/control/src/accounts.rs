@@ -40,21 +40,21 @@ mod basic;
 pub(crate) mod hasher;
 mod kept;
 mod lockout;
+mod look;
 pub(crate) mod turns;
 
 use crate::api::{Access, Error};
 use crate::peer::Origin;
 use crate::snapshot::now;
-use crate::state::{ACCOUNTS as FILE, State};
+use crate::state::{ACCOUNTS, State};
 use basic::Basic;
 use hasher::{Busy, Hasher};
 use kept::{Account, Kept, NoSession};
 use lockout::Lockout;
 use redfish::access::{self, Secret, is_name};
-use redfish::change::{AccountChange, NewAccount};
+use redfish::change::{AccessChange, AccountChange, NewAccount};
 use redfish::messages as say;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -128,8 +128,6 @@ pub struct Accounts {
     basic: Mutex<Basic>,
     lockout: Mutex<Lockout>,
     turns: Turns,
-    /// Of which addresses it was said that they were turned away, and when.
-    said: Mutex<BTreeMap<IpAddr, Duration>>,
     start: Instant,
     is_any: watch::Sender<bool>,
 }
@@ -153,7 +151,7 @@ impl Accounts {
     /// # Errors
     /// It can't be read, or is not what the daemon writes.
     pub fn read(state: &State) -> Result<Found, Error> {
-        let kept = match state.read(FILE) {
+        let kept = match state.read(ACCOUNTS) {
             Ok(None) => Ok(Kept::default()),
             Ok(Some(bytes)) => Kept::read(&bytes),
             Err(error) => Err(error.to_string()),
@@ -183,7 +181,6 @@ impl Accounts {
             basic: Mutex::new(Basic::new()),
             lockout: Mutex::new(Lockout::new()),
             turns: Turns::default(),
-            said: Mutex::default(),
             start: Instant::now(),
         }
     }
@@ -291,7 +288,10 @@ impl Accounts {
             let is_same = |own: &Account| own.shown.enabled && own.password == account.password;
             if !after.account(name).is_some_and(is_same) {
                 basic.forget(name);
-                lockout.forget(name);
+                match after.account(name) {
+                    Some(_) => lockout.renew(name),
+                    None => lockout.forget(name),
+                }
             }
         }
         let is_there = |id: &String| after.sessions.iter().any(|session| session.id == *id);
@@ -300,6 +300,18 @@ impl Accounts {
             let before = core::mem::replace(is_any, !after.accounts.is_empty());
             before != *is_any
         });
+    }
+
+    /// What a change would do besides what it says. Nothing is done.
+    ///
+    /// # Errors
+    /// It would be refused.
+    pub fn look(&self, change: &AccessChange) -> Result<Vec<String>, Error> {
+        match &self.place {
+            Place::State(_) => look::look(Kept::clone(&self.kept()), change, now()),
+            Place::Unreadable(why) => Err(why.clone()),
+            Place::None => Err(no_state()),
+        }
     }
 
     /// Creates an account.
@@ -389,8 +401,8 @@ impl Accounts {
         let enabled = |kept: &Kept| kept.account(name).filter(|own| own.shown.enabled).cloned();
         // Names that no account can have are all the same.
         let counted = if is_name(name) { name } else { "" };
-        if let Origin::Network(address) = origin {
-            let wait = lock(&self.lockout).wait(counted, address, self.moment());
+        if origin.is_locked_out() {
+            let wait = lock(&self.lockout).wait(counted, origin, self.moment());
             if !wait.is_zero() {
                 return Err(Denied::Locked(wait.as_secs().saturating_add(1)));
             }
@@ -409,14 +421,15 @@ impl Accounts {
         match account.and_then(still) {
             Some(account) => {
                 basic.learn(name, password.reveal(), self.moment());
-                if let Origin::Network(address) = origin {
-                    lockout.succeeded(counted, address, self.moment());
+                if origin.is_locked_out() {
+                    lockout.succeeded(counted, origin, self.moment());
                 }
                 Ok((account, true))
             }
             None => {
-                if let Origin::Network(address) = origin {
-                    lockout.failed(counted, address, self.moment());
+                if origin.is_locked_out() {
+                    let mark = basic.hash(name, password.reveal());
+                    lockout.failed(counted, origin, mark, self.moment());
                 }
                 Err(Denied::Wrong)
             }
@@ -496,19 +509,8 @@ impl Accounts {
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> Vec<usize> {
         let mut sizes = lock(&self.lockout).sizes().to_vec();
-        sizes.extend([lock(&self.basic).size(), self.turns.size(), lock(&self.said).len()]);
+        sizes.extend([lock(&self.basic).size(), self.turns.size()]);
         sizes
-    }
-
-    /// Whether it is said of an address that it was turned away; then not again for a while.
-    pub fn may_say(&self, address: IpAddr, quiet: Duration) -> bool {
-        let (mut said, now) = (lock(&self.said), self.moment());
-        said.retain(|_, last| now < *last + quiet);
-        if said.len() >= lockout::MOST || said.contains_key(&address) {
-            return false;
-        }
-        said.insert(address, now);
-        true
     }
 
     /// The session of a token, and its account; it is used now.
@@ -577,9 +579,9 @@ fn no_state() -> Error {
 /// Writes the file; whether it is there now, and how that ended. What is there may be lost with the
 /// machine's power, where that went wrong behind the point of no return.
 fn write(state: &State, bytes: &[u8]) -> (bool, Result<(), Error>) {
-    match state.replace(FILE, bytes) {
+    match state.replace(ACCOUNTS, bytes) {
         Ok(()) => (true, Ok(())),
-        Err(error) if state.read(FILE).is_ok_and(|found| found.as_deref() == Some(bytes)) => {
+        Err(error) if state.read(ACCOUNTS).is_ok_and(|found| found.as_deref() == Some(bytes)) => {
             (true, Err(Error::new(&say::ACCOUNTS_LATE, &[&error])))
         }
         Err(error) => (false, Err(not_written(&error))),
@@ -588,7 +590,7 @@ fn write(state: &State, bytes: &[u8]) -> (bool, Result<(), Error>) {
 
 /// Why the file of a state directory can't be read.
 pub fn not_read(state: &State, why: &dyn core::fmt::Display) -> Error {
-    let why = format!("{}: {why}", state.dir().join(FILE).display());
+    let why = format!("{}: {why}", state.dir().join(ACCOUNTS).display());
     Error::new(&say::ACCOUNTS_NOT_READ, &[&why])
 }
 
