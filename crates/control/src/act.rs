@@ -252,6 +252,13 @@ fn with_token(manager: &Manager, planned: &Planned, asked: &Asked) -> told::Plan
     told::Planned::new(&planned.plan, token, now() + LIFE.as_secs())
 }
 
+/// Whether a change is of an account, which is told as it is kept: nobody gets between what was
+/// compared and the change.
+const fn is_of_account(change: &Change) -> bool {
+    let Change::Access(change) = change else { return false };
+    matches!(change, AccessChange::Change { .. } | AccessChange::Delete { .. })
+}
+
 /// Carries a change out, if it destroys nothing or is confirmed.
 async fn confirm_and_act(
     manager: &Arc<Manager>,
@@ -273,11 +280,7 @@ async fn confirm_and_act(
     };
     let subject = manager.holds.take(&found.subject(), !conditions.is_empty()).await;
     unchanged(manager, &conditions, found)?;
-    // What is told of an account changes with it only: nobody gets between.
-    let is_account = |change: &AccessChange| {
-        matches!(change, AccessChange::Change { .. } | AccessChange::Delete { .. })
-    };
-    if !matches!(&change, Change::Access(change) if is_account(change)) {
+    if !is_of_account(&change) {
         subject.share();
     }
     if let Some(array) = array.as_ref().filter(|_| !alone) {
