@@ -22,7 +22,7 @@ use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use redfish::change::{self, CertificateChange, Change, JobAction};
+use redfish::change::{self, AccessChange, CertificateChange, Change, JobAction};
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
@@ -254,6 +254,13 @@ fn with_token(manager: &Manager, planned: &Planned, asked: &Asked) -> told::Plan
     told::Planned::new(&planned.plan, token, now() + LIFE.as_secs())
 }
 
+/// Whether a change is of an account, which is told as it is kept: nobody gets between what was
+/// compared and the change.
+const fn is_of_account(change: &Change) -> bool {
+    let Change::Access(change) = change else { return false };
+    matches!(change, AccessChange::Change { .. } | AccessChange::Delete { .. })
+}
+
 /// Carries a change out, if it destroys nothing or is confirmed.
 async fn confirm_and_act(
     manager: &Arc<Manager>,
@@ -275,7 +282,9 @@ async fn confirm_and_act(
     };
     let subject = manager.holds.take(&found.subject(), !conditions.is_empty()).await;
     unchanged(manager, &conditions, found)?;
-    subject.share();
+    if !is_of_account(&change) {
+        subject.share();
+    }
     if let Some(array) = array.as_ref().filter(|_| !alone) {
         array.share();
     }

@@ -520,14 +520,102 @@ fn a_session_is_begun_used_and_ended_by_its_account() {
 #[test]
 fn there_is_an_end_to_sessions() {
     run(async |manager| {
-        for _ in 0..64 {
-            assert_eq!(log_in(&manager, network(4), "ops").await.status(), 201);
+        let names = ["root", "ops", "eye", "one", "two"];
+        for name in ["one", "two"] {
+            let (name, password) = (name.to_owned(), Secret::new(PASSWORD));
+            let (role, enabled, must_change) = (Role::ReadOnly, true, false);
+            let new = NewAccount { name, password, role, enabled, must_change };
+            manager.accounts().create(new).await.expect("created");
         }
-        let told = log_in(&manager, network(4), "ops").await;
+        for number in 0..64 {
+            let told = log_in(&manager, network(4), names[number % 5]).await;
+            assert_eq!(told.status(), 201);
+        }
+        let told = log_in(&manager, network(4), "two").await;
         assert_eq!(
             (told.status().as_u16(), message(&told).as_str()),
             (503, "SessionLimitExceeded")
         );
+        assert!(told.headers().contains_key(RETRY_AFTER), "{told:?}");
+    });
+}
+
+#[test]
+fn who_hangs_up_is_counted_and_keeps_nobody_out() {
+    run(async |manager| {
+        let get = ("GET", "/redfish/v1/Systems");
+        let held = manager.accounts().hold_passwords();
+        // Fewer than wait for their turn, and than have a line each in the log.
+        for number in 0..12 {
+            let header = Some(basic("root", &format!("wrong {number}")));
+            let asking = Box::pin(ask(&manager, network(9), header, get, &Value::Null));
+            let mut asking = asking;
+            let once = core::future::poll_fn(|cx| {
+                core::task::Poll::Ready(asking.as_mut().poll(cx).is_pending())
+            });
+            once.await;
+            drop(asking);
+            tokio::task::yield_now().await;
+        }
+        let other = tokio::spawn({
+            let manager = manager.clone();
+            async move {
+                let right = Some(basic("ops", PASSWORD));
+                ask(&manager, network(10), right, get, &Value::Null).await
+            }
+        });
+        tokio::task::yield_now().await;
+        drop(held);
+        assert_eq!(other.await.expect("ends").status(), 200);
+        // Behind those of this address that wait.
+        let right = || Some(basic("root", PASSWORD));
+        let told = ask(&manager, network(9), right(), get, &Value::Null).await;
+        assert_eq!((told.status().as_u16(), message(&told).as_str()), (429, "LoginLocked"));
+        let log = manager.audit().log();
+        let is_wrong = |id: &String| id.ends_with("ResourceAtUriUnauthorized");
+        let of = |line: &&Arc<crate::api::Entry>| {
+            line.from == "192.0.2.9" && line.message.as_ref().is_some_and(is_wrong)
+        };
+        let tried = log.entries.iter().filter(of).count();
+        assert_eq!(tried, redfish::access::FAILURES_FREE as usize);
+    });
+}
+
+#[test]
+fn who_names_a_state_of_an_account_is_alone_with_it() {
+    run(async |manager| {
+        let own = uri::account("ops");
+        let root = Some(basic("root", PASSWORD));
+        let told = ask(&manager, network(6), root.clone(), ("GET", &own), &Value::Null).await;
+        let tag = header(&told, hyper::header::ETAG);
+        let held = manager.accounts().hold_passwords();
+        let patch = |tag: Option<String>, body: Value| {
+            let (manager, own, code) = (manager.clone(), own.clone(), root.clone());
+            tokio::spawn(async move {
+                let mut request = Request::builder().method("PATCH").uri(&own);
+                for (name, value) in code.into_iter().chain(tag.map(|tag| ("if-match", tag))) {
+                    request = request.header(name, value);
+                }
+                let bytes = Ok(Bytes::from(body.to_string()));
+                let mut asked: Asked = request.body(bytes).expect("a request");
+                asked.extensions_mut().insert(network(6));
+                answer::answer(&manager, asked).await
+            })
+        };
+        let new = json!({"Password": "another one", "Enabled": true});
+        let first = patch(Some(tag), new);
+        tokio::task::yield_now().await;
+        let second = patch(None, json!({"RoleId": "Administrator"}));
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        drop(held);
+        assert_eq!(first.await.expect("ends").status(), 200);
+        assert_eq!(second.await.expect("ends").status(), 200);
+        let log = manager.audit().log();
+        let of = |line: &&Arc<crate::api::Entry>| line.request.contains("PATCH");
+        let told: Vec<_> = log.entries.iter().filter(of).map(|line| line.of.is_some()).collect();
+        assert_eq!(told, [false, true, false, true], "one after the other");
     });
 }
 

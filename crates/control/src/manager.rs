@@ -261,7 +261,9 @@ impl Manager {
         };
         status.next = next::next(&status, &self.idle());
         let accounts = self.accounts.problem().map(|error| (error.error, error.hint));
-        let https = self.https.view().problem.clone();
+        // Without accounts that can be read there is none for HTTPS, either.
+        let is_any = *self.accounts.is_any().borrow() || accounts.is_none();
+        let https = self.https.view().problem.clone().filter(|_| is_any);
         let told = accounts.into_iter().chain(https);
         status.next.extend(told.map(|(what, action)| api::Next { what, action }));
         status

@@ -153,6 +153,7 @@ async fn run(
     keeping.abort();
     report(&problems);
     tasks.iter().for_each(JoinHandle::abort);
+    manager.accounts().close().await;
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
     if !cores.stop() {
