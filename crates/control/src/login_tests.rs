@@ -597,7 +597,7 @@ fn who_names_a_state_of_an_account_is_alone_with_it() {
                     request = request.header(name, value);
                 }
                 let bytes = Ok(Bytes::from(body.to_string()));
-                let mut asked: Asked = request.body(bytes).expect("a request");
+                let mut asked: Asked = request.body(bytes.into()).expect("a request");
                 asked.extensions_mut().insert(network(6));
                 answer::answer(&manager, asked).await
             })
