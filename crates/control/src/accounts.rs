@@ -72,7 +72,7 @@ const USES: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many seconds somebody is asked to wait where too many log in at once.
-const BUSY_SECONDS: u64 = 2;
+pub const BUSY_SECONDS: u64 = 2;
 
 /// Why somebody is not let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -245,10 +245,9 @@ impl Accounts {
         let own = self.clone();
         let writing = tokio::spawn(async move {
             let _turn = turn;
-            let written = spawn_blocking(move || state.replace(ACCOUNTS, &bytes)).await;
-            let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-            let outcome = written.map_err(|error| not_written(&error));
-            if outcome.is_ok() {
+            let written = spawn_blocking(move || write(&state, &bytes)).await;
+            let (is_there, outcome) = written.unwrap_or_else(|e| (false, Err(not_written(&e))));
+            if is_there {
                 own.put(next);
             }
             own.fails(outcome.as_ref().err());
@@ -289,7 +288,10 @@ impl Accounts {
             let is_same = |own: &Account| own.shown.enabled && own.password == account.password;
             if !after.account(name).is_some_and(is_same) {
                 basic.forget(name);
-                lockout.forget(name);
+                match after.account(name) {
+                    Some(_) => lockout.renew(name),
+                    None => lockout.forget(name),
+                }
             }
         }
         let is_there = |id: &String| after.sessions.iter().any(|session| session.id == *id);
@@ -368,6 +370,19 @@ impl Accounts {
         .await
     }
 
+    /// The account of which name and password were right a moment ago.
+    fn known_account(&self, name: &str, password: &Secret) -> Option<Account> {
+        let kept = self.kept();
+        let account = kept.account(name).filter(|own| own.shown.enabled)?;
+        let is_known = lock(&self.basic).knows(name, password.reveal(), self.moment());
+        is_known.then(|| account.clone())
+    }
+
+    /// The account of which name and password were right a moment ago, as it can be shown.
+    pub fn known(&self, name: &str, password: &Secret) -> Option<access::Account> {
+        self.known_account(name, password).map(|account| account.shown)
+    }
+
     /// The account that name and password are right for, and whether that had to be computed.
     async fn login(
         &self,
@@ -375,20 +390,15 @@ impl Accounts {
         name: &str,
         password: &Secret,
     ) -> Result<(Account, bool), Denied> {
-        let is_known = || lock(&self.basic).knows(name, password.reveal(), self.moment());
-        let enabled = |kept: &Kept| kept.account(name).filter(|own| own.shown.enabled).cloned();
-        if is_known()
-            && let Some(account) = enabled(&self.kept())
-        {
+        if let Some(account) = self.known_account(name, password) {
             return Ok((account, false));
         }
         let _turn = self.turns.take(origin).await.ok_or(Denied::Busy(BUSY_SECONDS))?;
         // The one before may have been the same.
-        if is_known()
-            && let Some(account) = enabled(&self.kept())
-        {
+        if let Some(account) = self.known_account(name, password) {
             return Ok((account, false));
         }
+        let enabled = |kept: &Kept| kept.account(name).filter(|own| own.shown.enabled).cloned();
         // Names that no account can have are all the same.
         let counted = if is_name(name) { name } else { "" };
         if origin.is_locked_out() {
@@ -404,10 +414,11 @@ impl Accounts {
             Busy::Full | Busy::Unable => Denied::Busy(BUSY_SECONDS),
         })?;
         let (mut basic, mut lockout) = (lock(&self.basic), lock(&self.lockout));
-        // It may be another by now.
-        let is_still =
-            |own: &Account| enabled(&self.kept()).is_some_and(|now| now.password == own.password);
-        match account.filter(|account| is_right && is_still(account)) {
+        // It may have another password by now, or another role.
+        let still = |own: Account| {
+            enabled(&self.kept()).filter(|now| is_right && now.password == own.password)
+        };
+        match account.and_then(still) {
             Some(account) => {
                 basic.learn(name, password.reveal(), self.moment());
                 if origin.is_locked_out() {
@@ -417,7 +428,8 @@ impl Accounts {
             }
             None => {
                 if origin.is_locked_out() {
-                    lockout.failed(counted, origin, self.moment());
+                    let mark = basic.hash(name, password.reveal());
+                    lockout.failed(counted, origin, mark, self.moment());
                 }
                 Err(Denied::Wrong)
             }
@@ -508,13 +520,23 @@ impl Accounts {
         let account = kept.account(&session.account).filter(|own| own.shown.enabled)?;
         let now = now();
         let mut used = lock(&self.used);
-        let last = used.get(&session.id).copied().unwrap_or(session.used).max(session.used);
+        // Somebody may have set the clock back.
+        let last =
+            used.get(&session.id).copied().unwrap_or(session.used).max(session.used).min(now);
         if now >= last.saturating_add(kept.session_seconds) {
             return None;
         }
-        used.insert(session.id.clone(), now.max(last));
+        used.insert(session.id.clone(), now);
         let shown = kept.shown();
         Some((shown.session(&session.id)?.clone(), account.shown.clone()))
+    }
+
+    /// Writes uses of sessions that are not written yet: the daemon ends.
+    pub async fn close(self: &Arc<Self>) {
+        if !lock(&self.used).is_empty() {
+            // What can't be written is said.
+            let _ = self.change(|_| Ok::<(), Error>(())).await;
+        }
     }
 
     /// Writes uses of sessions now and then, and ends those that nobody used for too long.
@@ -552,6 +574,18 @@ impl From<Error> for NotBegun {
 
 fn no_state() -> Error {
     Error::new(&say::NO_STATE, &[])
+}
+
+/// Writes the file; whether it is there now, and how that ended. What is there may be lost with the
+/// machine's power, where that went wrong behind the point of no return.
+fn write(state: &State, bytes: &[u8]) -> (bool, Result<(), Error>) {
+    match state.replace(ACCOUNTS, bytes) {
+        Ok(()) => (true, Ok(())),
+        Err(error) if state.read(ACCOUNTS).is_ok_and(|found| found.as_deref() == Some(bytes)) => {
+            (true, Err(Error::new(&say::ACCOUNTS_LATE, &[&error])))
+        }
+        Err(error) => (false, Err(not_written(&error))),
+    }
 }
 
 /// Why the file of a state directory can't be read.

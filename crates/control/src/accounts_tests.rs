@@ -279,8 +279,69 @@ fn what_is_late_is_told_and_comes_about_behind_nothing_else() {
         assert!(accounts.shown().account("ana").is_some());
         drop(end);
         std::fs::remove_file(&hanging).expect("removed");
-        accounts.delete("ana").await.expect("deleted");
-        assert_eq!(accounts.problem(), None);
+        // This one may be late, too.
+        let _ = accounts.delete("ana").await;
+        drop(accounts.changing.clone().lock_owned().await);
+        assert_eq!((accounts.problem(), accounts.shown().account("ana")), (None, None));
+    });
+}
+
+#[test]
+fn what_is_in_the_file_counts_though_it_may_not_last() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        let Place::State(state) = &accounts.place else { panic!("there is one") };
+        state.is_volatile.store(true, std::sync::atomic::Ordering::Relaxed);
+        let error = accounts.delete("ana").await.expect_err("it may not last");
+        assert!(error.is(&say::ACCOUNTS_LATE), "{error:?}");
+        let shown = accounts.shown();
+        assert!(shown.account("ana").is_none());
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
+        drop(accounts);
+        assert_eq!(open(place.path()).shown(), shown);
+    });
+}
+
+#[test]
+fn who_logs_in_has_the_role_of_now() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        let held = accounts.hold_passwords();
+        let own = accounts.clone();
+        let login = async move { own.check(from(1), "ana", &secret(PASSWORD)).await };
+        let demote = async {
+            let change = AccountChange { role: Some(Role::ReadOnly), ..AccountChange::default() };
+            accounts.alter("ana", change).await.expect("changed");
+            drop(held);
+        };
+        let (login, ()) = tokio::join!(login, demote);
+        assert_eq!(login.expect("right").0.role, Role::ReadOnly);
+    });
+}
+
+#[test]
+fn who_guesses_leaves_room_for_new_passwords() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        let held = accounts.hold_passwords();
+        let storm: Vec<_> = (0..2 * hasher::WAITING as u8)
+            .map(|address| {
+                let accounts = accounts.clone();
+                tokio::spawn(async move { check(&accounts, from(address), "wrong").await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let own = accounts.clone();
+        let chosen = tokio::spawn(async move { own.alter("ana", password("another one")).await });
+        tokio::task::yield_now().await;
+        drop(held);
+        chosen.await.expect("ends").expect("changed");
+        for one in storm {
+            one.await.expect("ends").expect_err("wrong, or too many");
+        }
     });
 }
 

@@ -15,13 +15,14 @@ use crate::confirm::{Asked, LIFE};
 use crate::login;
 use crate::manager::Manager;
 use crate::plan::Planned;
+use crate::reach;
 use crate::reply::Told;
 use crate::snapshot::now;
 use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use redfish::change::{self, CertificateChange, Change, JobAction};
+use redfish::change::{self, AccessChange, CertificateChange, Change, JobAction};
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
@@ -74,7 +75,7 @@ pub async fn carry_out(
     body: &Bytes,
 ) -> Result<Told, Refusal> {
     let request = words(method, found);
-    let wanted = match wanted(manager, found, method, headers, body) {
+    let wanted = match wanted(manager, caller, (found, method), headers, body).await {
         Ok(wanted) => wanted,
         Err(refusal) => {
             manager.audit().refused(caller, &request, "", &refusal).await;
@@ -185,17 +186,18 @@ pub fn words(method: Method, found: &Match) -> String {
 }
 
 /// Reads what a request wants.
-fn wanted(
+async fn wanted(
     manager: &Manager,
-    found: &Match,
-    method: Method,
+    caller: &Caller,
+    (found, method): (&Match, Method),
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Wanted, Refusal> {
     let (plan_only, token) = (plans_only(headers)?, token(headers)?);
     let conditions = conditions(headers)?;
     unchanged(manager, &conditions, found)?;
-    let change = change::parse(&manager.view(), found, method, body)?;
+    let mut change = change::parse(&manager.view(), found, method, body)?;
+    reach::confine(manager, caller, &mut change).await?;
     Ok(Wanted { change, plan_only, token, conditions })
 }
 
@@ -252,6 +254,13 @@ fn with_token(manager: &Manager, planned: &Planned, asked: &Asked) -> told::Plan
     told::Planned::new(&planned.plan, token, now() + LIFE.as_secs())
 }
 
+/// Whether a change is of an account, which is told as it is kept: nobody gets between what was
+/// compared and the change.
+const fn is_of_account(change: &Change) -> bool {
+    let Change::Access(change) = change else { return false };
+    matches!(change, AccessChange::Change { .. } | AccessChange::Delete { .. })
+}
+
 /// Carries a change out, if it destroys nothing or is confirmed.
 async fn confirm_and_act(
     manager: &Arc<Manager>,
@@ -273,7 +282,9 @@ async fn confirm_and_act(
     };
     let subject = manager.holds.take(&found.subject(), !conditions.is_empty()).await;
     unchanged(manager, &conditions, found)?;
-    subject.share();
+    if !is_of_account(&change) {
+        subject.share();
+    }
     if let Some(array) = array.as_ref().filter(|_| !alone) {
         array.share();
     }

@@ -135,7 +135,7 @@ fn document(
 /// Who asks what of which resource, if that is looked at any further. The audit log has a line of
 /// a refusal, but of reads only where the caller may not do it.
 async fn admitted(
-    manager: &Manager,
+    manager: &Arc<Manager>,
     asked: Asked,
     found: Option<Match>,
 ) -> Result<(Caller, Match, Method, Request<Bytes>), Refusal> {

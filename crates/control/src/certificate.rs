@@ -38,6 +38,12 @@ pub const RENEWAL: Duration = Duration::from_secs(30 * 86_400);
 /// Its beginning lies so far back: clients' clocks differ.
 const BEFORE: Duration = Duration::from_secs(86_400);
 
+/// The 1st of January 2026: a clock that shows less is wrong.
+const SANE: u64 = 1_767_225_600;
+
+/// No chain has more bytes: it is sent to each client, whoever that is.
+const MOST_BYTES: usize = 64 << 10;
+
 /// No chain is longer.
 const MOST_CERTIFICATES: usize = 8;
 
@@ -120,10 +126,11 @@ pub fn make(wanted: &For, now: u64) -> Result<Identity, Error> {
 }
 
 /// Whether a certificate that the daemon made is to be made anew, at a moment in seconds since
-/// 1970.
+/// 1970. A machine that has lost the time keeps the one that is there: clients know it.
 pub fn is_due(shown: &Certificate, wanted: &For, now: u64) -> bool {
     let names: BTreeSet<String> = shown.names.iter().cloned().collect();
     shown.is_made
+        && now >= SANE
         && (now.saturating_add(RENEWAL.as_secs()) >= shown.not_after
             || now < shown.not_before
             || names != wanted.all())
@@ -146,6 +153,12 @@ pub fn read(pem: &str) -> Result<Identity, Error> {
     }
     let first = chain.first().ok_or_else(|| unusable("it has no certificate"))?;
     let mut shown = facts(first).ok_or_else(|| unusable("it is no X.509 certificate"))?;
+    if chain.iter().map(|one| one.len()).sum::<usize>() > MOST_BYTES {
+        return Err(unusable("its certificates are too large"));
+    }
+    if !chain.iter().all(|one| facts(one).is_some()) {
+        return Err(unusable("a certificate behind the first is no X.509 certificate"));
+    }
     shown.is_made = pem.starts_with(MADE);
     shown.pem = public(&chain);
     let certified = CertifiedKey::from_der(chain, key, &default_provider());
@@ -154,6 +167,20 @@ pub fn read(pem: &str) -> Result<Identity, Error> {
         other => unusable(&other.to_string()),
     })?;
     Ok(Identity { certified: Arc::new(certified), shown, pem: pem.to_owned() })
+}
+
+/// Reads what a person gave: the certificates of one text, and the key of another. Either may have
+/// what belongs to the other.
+///
+/// # Errors
+/// They can't be read, are too many, or the key is another's.
+pub fn pair(certificates: &str, key: &str) -> Result<Identity, Error> {
+    let key = key_of(key).ok_or_else(|| unusable("it has no private key that can be read"))?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates.as_bytes())
+        .take(MOST_CERTIFICATES + 1)
+        .collect();
+    let chain = chain.map_err(|_| unusable("it is no PEM"))?;
+    read(&format!("{}{key}", public(&chain)))
 }
 
 /// Whether a text has a private key.

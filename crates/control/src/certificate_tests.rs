@@ -43,11 +43,20 @@ fn it_is_due_a_month_before_its_end_or_when_names_differ() {
     assert!(is_due(&made, &wanted(), end - RENEWAL.as_secs()));
     assert!(is_due(&made, &wanted(), end + 1));
     assert!(is_due(&made, &wanted(), NOW - 90_000), "the clock was wrong when it was made");
+    for wrong in [0, 1_577_836_800] {
+        // A machine that has lost the time begins in 1970, or when its firmware was made.
+        assert!(!is_due(&made, &wanted(), wrong), "the clock is wrong now");
+    }
+    let early = make(&wanted(), 0).expect("made").shown;
+    assert!(is_due(&early, &wanted(), NOW), "the clock was wrong when it was made");
     let other = For { host: "other".to_owned(), ..wanted() };
     assert!(is_due(&made, &other, NOW));
     let given = Certificate { is_made: false, ..made };
     assert!(!is_due(&given, &other, end + 1), "a person's is a person's");
 }
+
+/// PEM of what is no certificate.
+const NONE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
 #[test]
 fn only_a_certificate_with_its_key_is_taken() {
@@ -61,12 +70,15 @@ fn only_a_certificate_with_its_key_is_taken() {
     let chain = format!("{}{}{key}", one.shown.pem, two.shown.pem);
     let chain = read(&chain).expect("read");
     assert_eq!((chain.certified.cert.len(), &chain.shown.serial), (2, &one.shown.serial));
+    let large = public(&[vec![0; MOST_BYTES].into()]);
     for (pem, why) in [
         (format!("{}{key}", two.shown.pem), "another certificate's"),
         (one.shown.pem.clone(), "no private key"),
         (key.clone(), "no certificate"),
         (format!("{}{key}", one.shown.pem.repeat(9)), "too many"),
-        (format!("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{key}"), "X.509"),
+        (format!("{NONE}{key}"), "X.509"),
+        (format!("{}{NONE}{key}", one.shown.pem), "X.509"),
+        (format!("{}{large}{key}", one.shown.pem), "too large"),
         (String::new(), "no private key"),
     ] {
         let error = read(&pem).err().unwrap_or_else(|| panic!("{why}"));

@@ -5,9 +5,9 @@
 //!
 //! Invariants
 //! - No drive that holds anything known is taken to be overwritten unless the request names it,
-//!   none that a running array uses, named or not (D11), none that the configuration does not
-//!   name: it would be missing after the next start; and none but the one that the request means,
-//!   whatever is at its path by now.
+//!   none that a running array uses, named or not (D11), and none but the one that the request
+//!   means, whatever is at its path by now. Who may name one that the configuration does not is
+//!   [`crate::reach`]'s.
 //! - Drives are reserved from before the look at them to the engine's answer, so that of two
 //!   requests for one drive the second is refused; those that are erased, until that has ended.
 //! - A drive that is reserved for a plan's look is there: who starts an array, or erases its
@@ -19,7 +19,7 @@ use crate::api::{self, Error, NamedDrive};
 use crate::convert;
 use crate::failure;
 use crate::inventory::{Found, Inventory, Known, Places};
-use crate::look::{self, Look, LookError};
+use crate::look::{self, Look, LookError, canonical};
 use crate::manager::Manager;
 use crate::nameplate::{self, Nameplate, Stamp};
 use crate::names;
@@ -30,7 +30,7 @@ use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
 use redfish::messages as say;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -294,16 +294,36 @@ impl Manager {
         Ok(known)
     }
 
+    /// Whether the configuration names what is at a known path.
+    pub(crate) fn is_named(&self, path: &str) -> bool {
+        let (inventory, named) = (self.inventory(), self.named_paths());
+        let real = inventory.at(path).map_or(Path::new(path), Known::real);
+        named.iter().any(|named| named == real)
+    }
+
+    /// By which paths the configuration names what is at these.
+    ///
+    /// # Errors
+    /// It does not name all of them. Whether there is anything at the others is not told.
+    pub(crate) async fn as_named(&self, paths: &[String]) -> Result<Vec<String>, Error> {
+        let wanted = paths.to_vec();
+        let look = move || wanted.iter().map(|path| canonical(Path::new(path))).collect::<Vec<_>>();
+        let hang = || not_looked_up(paths);
+        let configured = self.configured(Lookup::Patterns).await.ok_or_else(hang)?;
+        let real = self.aside(Lookup::Request, look).await.ok_or_else(hang)?;
+        let as_named = |(path, real): (&String, PathBuf)| {
+            let named = configured.iter().find(|named| named.canonical == real);
+            let named = named.and_then(|named| named.plain.to_str()).map(str::to_owned);
+            named.ok_or_else(|| Error::new(&say::DRIVE_NOT_NAMED, &[path]))
+        };
+        paths.iter().zip(real).map(as_named).collect()
+    }
+
     /// Warns of an array's drives that the configuration does not name.
     pub(crate) fn warn(&self, arrays: &mut [api::Array]) {
-        let (inventory, named) = (self.inventory(), self.named_paths());
-        let is_named = |path: &str| {
-            let real = inventory.at(path).map_or(Path::new(path), Known::real);
-            named.iter().any(|named| named == real)
-        };
         for array in arrays {
             let drives = array.slots.iter().filter_map(|slot| slot.drive.as_deref());
-            let unnamed = drives.filter(|path| !is_named(path));
+            let unnamed = drives.filter(|path| !self.is_named(path));
             array.warnings.extend(unnamed.map(|path| {
                 format!(
                     "{path} is not in the daemon's configuration, and would be missing at its \

@@ -8,11 +8,11 @@
 //! |---|---|
 //! | 16 KiB of headers ([`HEADER_BYTES`]) | is answered 431 and let go |
 //! | 10 s for headers ([`HEADER_TIME`]), also between two requests | is let go, or answered 408 |
-//! | 1 MiB of body ([`BODY_BYTES`](crate::body::BODY_BYTES)), 16 KiB of somebody not known | is answered 413 and let go |
+//! | 1 MiB of body ([`BODY_BYTES`]), 16 KiB of somebody not known | is answered 413 and let go |
 //! | 30 s for a body ([`BODY_TIME`](crate::body::BODY_TIME)) | is answered 408 and let go |
 //! | 32 MiB of bodies at one time ([`crate::pools`]) | is answered 503 and let go |
 //! | 30 s to take an answer ([`STALL_TIME`]), and 1 s a [`RATE`](crate::stall::RATE) | is let go |
-//! | 256 connections, 64 of one address or user ([`crate::room`]) | is let go; on the socket, is answered 503 before |
+//! | 256 connections, 64 of one address or user ([`crate::room`]) | is let go; 503 on the socket |
 //! | 32 MiB of answers that nobody has taken yet | is answered 503 |
 //!
 //! What is no request is answered 400. Every error has the body that Redfish wants.

@@ -35,7 +35,10 @@ use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, version};
 use socket2::SockRef;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::io::Read;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use tokio::net::{TcpListener, TcpSocket};
@@ -237,7 +240,7 @@ impl Https {
     /// Shows the certificate that is to be shown now: reads it, or makes it.
     async fn renew(&self, settings: &Settings) -> Result<(), Error> {
         let identity = match (settings.files.clone(), self.state.clone()) {
-            (Some(files), _) => self.read(files).await?,
+            (Some(files), _) => self.read(files, given).await?,
             (None, Some(state)) => {
                 let (wanted, now) = (self.wanted(settings), (self.clock)());
                 self.alone(move || kept(&state, &wanted, now)).await?
@@ -251,7 +254,11 @@ impl Https {
     }
 
     /// Reads files of the configuration. Those that have not answered yet are not read again.
-    async fn read(&self, files: (PathBuf, PathBuf)) -> Result<Identity, Error> {
+    async fn read(
+        &self,
+        files: (PathBuf, PathBuf),
+        read: fn(&Path, &Path) -> Result<Identity, Error>,
+    ) -> Result<Identity, Error> {
         let problem = format!("no answer within {} s", READS.as_secs());
         let late = Error::new(&say::CERTIFICATE_NOT_READ, &[&files.0.display(), &problem]);
         let is_new = self.reading.lock().unwrap_or_else(|e| e.into_inner()).insert(files.clone());
@@ -261,7 +268,7 @@ impl Https {
         let all = self.reading.clone();
         let (done, found) = oneshot::channel();
         spawn_blocking(move || {
-            let identity = given(&files.0, &files.1);
+            let identity = read(&files.0, &files.1);
             all.lock().unwrap_or_else(|e| e.into_inner()).remove(&files);
             // Nobody may wait for it any more.
             let _ = done.send(identity);
@@ -340,11 +347,15 @@ impl Https {
     /// It can't be used, or it can't be kept.
     pub async fn replace(&self, pem: String) -> Result<(), Error> {
         let state = self.own_state()?;
+        let now = (self.clock)();
         let replaced = self.alone(move || {
-            let identity = with_key(&state, &pem)?;
+            let (identity, key) = with_key(&state, &pem)?;
+            if identity.shown.not_after <= now {
+                return Err(Error::new(&say::CERTIFICATE_UNUSABLE, &[&"it has ended"]));
+            }
             let replaced = state.replace(CERTIFICATE, identity.pem.as_bytes());
-            if replaced.is_ok() {
-                // The key is in the other file now; left here, it would be of no use.
+            // Its key is in the other file now; left here, it would be of no use.
+            if replaced.is_ok() && key == Some(REQUESTED) {
                 let _ = state.remove(REQUESTED);
             }
             // What may not be durable is there all the same.
@@ -388,17 +399,26 @@ fn not_kept(error: &dyn core::fmt::Display) -> Error {
 
 /// The certificate that files of a person's hold.
 fn given(certificate: &Path, key: &Path) -> Result<Identity, Error> {
-    let text = |path: &Path| {
-        let failed = |error: std::io::Error| {
-            Error::new(&say::CERTIFICATE_NOT_READ, &[&path.display(), &error])
-        };
-        let length = std::fs::metadata(path).map_err(failed)?.len();
-        if length > MOST_BYTES {
-            return Err(failed(std::io::ErrorKind::FileTooLarge.into()));
+    certificate::pair(&text(certificate)?, &text(key)?)
+}
+
+/// The text of a file, which has an end.
+fn text(path: &Path) -> Result<String, Error> {
+    let read = || {
+        // What is no file but a pipe is waited for by nobody.
+        let open = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(open).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(std::io::Error::other("it is no file"));
         }
-        std::fs::read_to_string(path).map_err(failed)
+        let mut text = String::new();
+        let length = file.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+        match u64::try_from(length) {
+            Ok(length) if length <= MOST_BYTES => Ok(text),
+            _ => Err(std::io::ErrorKind::FileTooLarge.into()),
+        }
     };
-    certificate::read(&format!("{}\n{}", text(certificate)?, text(key)?))
+    read().map_err(|error| Error::new(&say::CERTIFICATE_NOT_READ, &[&path.display(), &error]))
 }
 
 /// The certificate in the state directory; made where there is none, or where it is due.
@@ -419,18 +439,18 @@ fn kept(state: &State, wanted: &For, now: u64) -> Result<Identity, Error> {
     Ok(made)
 }
 
-/// A certificate with the key that belongs to it: its own, that of the last request, or the one
-/// that is there.
-fn with_key(state: &State, pem: &str) -> Result<Identity, Error> {
+/// A certificate with the key that belongs to it, and the file that has the key: its own, that of
+/// the last request, or the one that is there.
+fn with_key(state: &State, pem: &str) -> Result<(Identity, Option<&'static str>), Error> {
     if certificate::has_key(pem) {
-        return certificate::read(pem);
+        return certificate::pair(pem, pem).map(|identity| (identity, None));
     }
-    let mut outcome = certificate::read(pem);
+    let mut outcome = certificate::read(pem).map(|identity| (identity, None));
     for name in [REQUESTED, CERTIFICATE] {
         let file = state.read(name).map_err(|error| not_kept(&error))?;
         let text = file.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        if let Some(key) = text.as_deref().and_then(certificate::key_of) {
-            outcome = certificate::read(&format!("{pem}\n{key}"));
+        if let Some(text) = text.filter(|text| certificate::key_of(text).is_some()) {
+            outcome = certificate::pair(pem, &text).map(|identity| (identity, Some(name)));
         }
         if outcome.is_ok() {
             break;

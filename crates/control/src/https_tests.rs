@@ -323,6 +323,85 @@ fn a_certificate_that_was_asked_for_finds_its_key() {
 }
 
 #[test]
+fn a_key_that_is_waited_for_stays_when_another_is_used() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        served.https.request(Request::default()).await.expect("made");
+        let requested = served._dir.path().join("state").join(REQUESTED);
+        let other = certificate::make(&For::default(), NOW).expect("made");
+        served.https.replace(other.pem).await.expect("it has its key");
+        assert!(requested.exists(), "the certificate that comes needs this key");
+        assert!(!served.https.view().certificate.clone().expect("one").is_made, "it was brought");
+    });
+}
+
+#[test]
+fn what_has_ended_is_not_taken() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let before = served.fingerprint();
+        let ended = certificate::make(&For::default(), NOW - 400 * 86_400).expect("made");
+        let error = served.https.replace(ended.pem).await.expect_err("it has ended");
+        assert!(error.is(&say::CERTIFICATE_UNUSABLE), "{error:?}");
+        assert_eq!(served.fingerprint(), before);
+    });
+}
+
+#[test]
+fn files_that_are_not_there_or_have_no_end_are_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| dir.path().join(name);
+    let made = certificate::make(&For::default(), NOW).expect("made");
+    std::fs::write(path("whole"), &made.pem).expect("written");
+    std::fs::write(path("large"), "x".repeat(1 << 20) + "x").expect("written");
+    let read = |certificate: &Path, key: &Path| given(certificate, key);
+    for bad in [path("none"), dir.path().to_owned(), path("large")] {
+        let error = read(&bad, &path("whole")).err().expect("it can't be read");
+        assert!(error.is(&say::CERTIFICATE_NOT_READ), "{error:?}");
+        assert!(error.error.contains(&bad.display().to_string()), "{}", error.error);
+        assert!(read(&path("whole"), &bad).is_err());
+    }
+    // One file for both; and a key of its own, whatever else is beside the certificate.
+    let both = read(&path("whole"), &path("whole")).expect("read");
+    assert_eq!((both.certified.cert.len(), both.shown.is_made), (1, false));
+    let other = certificate::make(&For::default(), NOW).expect("made");
+    let key = certificate::key_of(&made.pem).expect("a key");
+    let stale = certificate::key_of(&other.pem).expect("a key");
+    std::fs::write(path("mixed"), format!("{}{stale}", made.shown.pem)).expect("written");
+    std::fs::write(path("key"), key).expect("written");
+    let mixed = read(&path("mixed"), &path("key")).expect("the key of the file for keys");
+    assert_eq!(mixed.shown.fingerprint, made.shown.fingerprint);
+}
+
+#[test]
+fn what_can_not_be_kept_is_not_shown() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let before = served.fingerprint();
+        let state = served._dir.path().join("state");
+        std::fs::create_dir(state.join(format!("{CERTIFICATE}.new"))).expect("made");
+        let other = certificate::make(&For::default(), NOW).expect("made");
+        let error = served.https.replace(other.pem).await.expect_err("not kept");
+        assert!(error.is(&say::CERTIFICATE_NOT_KEPT), "{error:?}");
+        assert_eq!(served.fingerprint(), before);
+    });
+}
+
+#[test]
+fn a_port_that_is_taken_is_told() {
+    run(async {
+        let taken = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = taken.local_addr().expect("bound");
+        let served = Served::begin(|| NOW, on(&address.to_string()));
+        served.accounts.send_replace(true);
+        served.until(|https| !https.problems.is_empty() && https.certificate.is_some()).await;
+        let what = served.https.view().problems.first().expect("a problem").what.error.clone();
+        assert!(what.contains(&address.to_string()), "{what}");
+        assert!(served.https.view().listeners.is_empty());
+    });
+}
+
+#[test]
 fn it_listens_on_ipv6_too_and_says_where_it_can_not() {
     run(async {
         let Ok(taken) = TcpListener::bind("[::1]:0").await else {
@@ -350,20 +429,20 @@ fn a_file_that_does_not_answer_keeps_nobody_waiting() {
         let hanging = served._dir.path().join("hanging");
         let made = std::process::Command::new("mkfifo").arg(&hanging).status().expect("runs");
         assert!(made.success());
-        let files = Some((hanging.clone(), hanging.clone()));
-        served.https.set(Settings { files: files.clone(), ..on("127.0.0.1:0") });
-        served.until(|https| !https.problems.is_empty()).await;
-        let what = served.https.view().problems.first().expect("one").what.clone();
+        let files = (hanging.clone(), hanging.clone());
+        let hang = |certificate: &Path, _: &Path| {
+            let _ = std::fs::read(certificate);
+            Err(off("it hung", ""))
+        };
+        let late = served.https.read(files.clone(), hang).await.err().expect("it hangs");
         assert!(
-            what.is(&say::CERTIFICATE_NOT_READ) && what.error.contains("no answer"),
-            "{what:?}"
+            late.is(&say::CERTIFICATE_NOT_READ) && late.error.contains("no answer"),
+            "{late:?}"
         );
-        served.client("localhost").await.expect("let in as before");
         // It is not read once more while it hangs.
-        let again = Settings { files, ..on("127.0.0.1:0") };
-        let begun = std::time::Instant::now();
-        served.https.renew(&again).await.expect_err("it hangs");
-        assert!(begun.elapsed() < READS, "another thread waits for it");
+        served.https.set(Settings { files: Some(files.clone()), ..on("127.0.0.1:0") });
+        served.until(|https| https.problems.iter().any(|own| own.what == late)).await;
+        served.client("localhost").await.expect("let in as before");
         // Other files are taken, and what the daemon keeps is changed.
         served.https.set(on("127.0.0.1:0"));
         served.until(|https| https.problems.is_empty()).await;

@@ -78,6 +78,7 @@ mod plan;
 mod planning;
 mod pools;
 pub mod probe;
+mod reach;
 mod reload;
 mod renewal;
 mod reply;

@@ -11,11 +11,13 @@
 use crate::config::Access;
 use crate::peer::Peer;
 use redfish::access::Role;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 /// The group whose members are Administrators unless the configuration says otherwise.
 pub const GROUP: &str = "palisade";
@@ -32,10 +34,22 @@ pub struct Local {
 
 impl Local {
     /// Those of a configuration, as this machine knows them now.
-    pub fn read(access: Option<&Access>) -> Self {
-        let text = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
+    ///
+    /// # Errors
+    /// A file can't be read: who may what is not known.
+    pub fn read(access: Option<&Access>) -> io::Result<Self> {
+        let text = |path: &str| match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
+            Ok(text) => Ok(text),
+        };
         let own = rustix::process::geteuid().as_raw();
-        Self::of(access, own, &text("/etc/passwd"), &text("/etc/group"))
+        Ok(Self::of(access, own, &text("/etc/passwd")?, &text("/etc/group")?))
+    }
+
+    /// root and the daemon's own user.
+    pub fn owners() -> Self {
+        Self::of(None, rustix::process::geteuid().as_raw(), "", "")
     }
 
     fn of(access: Option<&Access>, own: u32, passwd: &str, group: &str) -> Self {
@@ -88,30 +102,73 @@ impl Local {
     }
 }
 
-/// Those of a configuration; says whom of it the machine does not know.
-pub fn known(access: Option<&Access>) -> Local {
-    let local = Local::read(access);
+/// Those of a configuration; says whom of it the machine does not know. None if that can't be read:
+/// who has a role keeps it.
+pub fn known(access: Option<&Access>) -> Option<Local> {
+    let local = match Local::read(access) {
+        Ok(local) => local,
+        Err(error) => {
+            runtime::say(format_args!(
+                "palisade: users and groups can't be read: {error}\n  repair the file, then have \
+                 the daemon read its configuration again (SIGHUP)"
+            ));
+            return None;
+        }
+    };
     for name in &local.unknown {
         runtime::say(format_args!(
             "palisade: {name} in `access` is no user or group of this machine\n  correct the name, \
              or create it and have the daemon read its configuration again (SIGHUP)"
         ));
     }
-    local
+    Some(local)
 }
 
-/// Opens the daemon's socket to everybody, who is then asked who they are, or to the daemon's user
-/// and the group `palisade` only.
-///
-/// # Errors
-/// It is not there, or not the daemon's.
-pub fn open_socket(path: &Path, to_all: bool) -> io::Result<()> {
-    let mode = if to_all { 0o666 } else { 0o660 };
-    std::fs::set_permissions(path, Permissions::from_mode(mode))?;
-    let text = std::fs::read_to_string("/etc/group").unwrap_or_default();
-    // A daemon that may not give it away keeps it in its own group.
-    let _ = chown(path, None, numbers(&text).get(GROUP).copied());
-    Ok(())
+/// The daemon's socket in the file system.
+pub struct Socket {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Socket {
+    /// The one that the daemon has just bound here.
+    ///
+    /// # Errors
+    /// It is not there any more.
+    pub fn bound(path: &Path) -> io::Result<Self> {
+        let found = std::fs::symlink_metadata(path)?;
+        let (device, inode) = (found.dev(), found.ino());
+        Ok(Self { path: std::path::absolute(path)?, device, inode })
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> Option<&Path> {
+        self.path.parent()
+    }
+
+    /// Opens it to everybody, who is then asked who they are, or to the daemon's user and the group
+    /// `palisade` only. What another has put in its place is left as it is.
+    ///
+    /// # Errors
+    /// It is not there any more.
+    pub fn open(&self, to_all: bool) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let own = std::fs::File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
+        let found = own.metadata()?;
+        let is_own = (found.dev(), found.ino()) == (self.device, self.inode);
+        if !is_own || !found.file_type().is_socket() {
+            return Err(io::Error::new(ErrorKind::AlreadyExists, "something else is there"));
+        }
+        let text = std::fs::read_to_string("/etc/group").unwrap_or_default();
+        let group = numbers(&text).get(GROUP).copied().map(Gid::from_raw);
+        // A daemon that may not give it away keeps it in its own group.
+        let _ = rustix::fs::chownat(&own, "", None, group, AtFlags::EMPTY_PATH);
+        let mode = if to_all { 0o666 } else { 0o660 };
+        // What the descriptor is open for is what has this path, wherever the other leads.
+        let path = format!("/proc/self/fd/{}", own.as_raw_fd());
+        std::fs::set_permissions(path, Permissions::from_mode(mode))
+    }
 }
 
 /// Names and numbers of a file as passwd(5) and group(5) have it.
@@ -151,6 +208,30 @@ mod tests {
         assert_eq!(local.role(1001, &[0, 91]), None);
         assert_eq!(local.unknown, Vec::<String>::new());
         assert_eq!((local.name(1000), local.name(7)), ("ana".to_owned(), "uid:7".to_owned()));
+    }
+
+    #[test]
+    fn the_socket_is_opened_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (path, other) = (dir.path().join("socket"), dir.path().join("other"));
+        let _listener = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+        let socket = Socket::bound(&path).expect("a socket");
+        let mode = |path: &Path| path.metadata().expect("there").mode() & 0o7777;
+        for (to_all, expected) in [(true, 0o666), (false, 0o660)] {
+            socket.open(to_all).expect("opened");
+            assert_eq!(mode(&path), expected);
+        }
+        assert_eq!(socket.dir(), Some(dir.path()));
+        std::fs::write(&other, "").expect("written");
+        std::fs::set_permissions(&other, Permissions::from_mode(0o600)).expect("set");
+        std::fs::rename(&path, dir.path().join("away")).expect("renamed");
+        socket.open(true).expect_err("nothing is there");
+        std::os::unix::fs::symlink(&other, &path).expect("made");
+        socket.open(true).expect_err("it leads elsewhere");
+        std::fs::remove_file(&path).expect("removed");
+        std::fs::hard_link(&other, &path).expect("made");
+        socket.open(true).expect_err("it is another");
+        assert_eq!(mode(&other), 0o600);
     }
 
     #[test]

@@ -13,10 +13,11 @@
 //! Invariants
 //! - What everybody may have is answered without a look at either: it costs no computation.
 //! - Who has a role on the socket is not locked out there. Other users are, as addresses are.
+//! - A password that was tried counts, whether or not the client stays.
 //! - A session begins after a line of the audit log says that it will.
 //! - Of a login the audit log has who, from where and how it ended, never a password or a token.
 
-use crate::accounts::{Begun, Denied, NotBegun};
+use crate::accounts::{BUSY_SECONDS, Begun, Denied, NotBegun};
 use crate::api::Error;
 use crate::caller::{self, Caller};
 use crate::manager::Manager;
@@ -31,6 +32,10 @@ use redfish::messages as say;
 use redfish::routes::Privilege;
 use redfish::service::uri;
 use redfish::told::PLAN_HEADER;
+use std::sync::Arc;
+
+/// How many seconds somebody is asked to wait for whom there is no session.
+const SESSIONS_SECONDS: u64 = 60;
 
 /// The longest header that can be a name and a password.
 const MOST_BYTES: usize = 4096;
@@ -74,7 +79,7 @@ fn basic(headers: &HeaderMap) -> Option<Option<(String, Secret)>> {
 /// # Errors
 /// What the request says of it is wrong, or can't be checked now.
 pub async fn caller(
-    manager: &Manager,
+    manager: &Arc<Manager>,
     peer: &Peer,
     headers: &HeaderMap,
     (request, uri): (&str, &str),
@@ -97,7 +102,25 @@ pub async fn caller(
         manager.audit().refused(&nobody, request, "log in", &refusal).await;
         return Err(refusal);
     };
-    match manager.accounts().check(own.origin, &name, &password).await {
+    if let Some(account) = manager.accounts().known(&name, &password) {
+        return Ok(own.logged_in(&account, None));
+    }
+    // Whoever asked may go: what was tried counts, and is in the log, all the same.
+    let trying = tokio::spawn({
+        let (manager, request, uri) = (manager.clone(), request.to_owned(), uri.to_owned());
+        async move { tried(&manager, own, (&request, &uri), (&name, &password)).await }
+    });
+    trying.await.unwrap_or_else(|_| Err(Refusal::internal()))
+}
+
+/// Who has this name and password.
+async fn tried(
+    manager: &Manager,
+    own: Caller,
+    (request, uri): (&str, &str),
+    (name, password): (&str, &Secret),
+) -> Result<Caller, Refusal> {
+    match manager.accounts().check(own.origin, name, password).await {
         Ok((account, is_new)) => {
             let caller = own.logged_in(&account, None);
             if is_new {
@@ -106,7 +129,7 @@ pub async fn caller(
             Ok(caller)
         }
         Err(denied) => {
-            let nobody = own.trying(shown(&name));
+            let nobody = own.trying(shown(name));
             Err(refused(manager, &nobody, (request, uri), denied).await)
         }
     }
@@ -145,6 +168,13 @@ fn denial(uri: &str, denied: Denied) -> Refusal {
     }
 }
 
+/// What could not be done now may be a moment later.
+fn failed(error: Error) -> Refusal {
+    let is_busy = error.is(&say::PASSWORDS_BUSY);
+    let refusal = Refusal::from(error);
+    if is_busy { refusal.with_status(503).after(BUSY_SECONDS) } else { refusal }
+}
+
 /// Carries a change of accounts or sessions out.
 ///
 /// # Errors
@@ -159,12 +189,12 @@ pub async fn change(
     let done = match change {
         AccessChange::Create(new) => {
             let made = uri::account(&new.name);
-            accounts.create(new).await?;
+            accounts.create(new).await.map_err(failed)?;
             Done::Made(made)
         }
         AccessChange::Change { name, change } => {
             may_change(caller, &name, &change)?;
-            accounts.alter(&name, change).await?;
+            accounts.alter(&name, change).await.map_err(failed)?;
             Done::Changed(uri::account(&name))
         }
         AccessChange::Delete { name } => {
@@ -229,8 +259,8 @@ async fn log_in(
     let open = manager.audit().begin(&asking, request, "log in").await;
     let begun = manager.accounts().begin(&proved, &caller.from).await;
     let begun = begun.map_err(|why| match why {
-        NotBegun::Failed(error) => Refusal::from(error),
-        NotBegun::Full => Refusal::base(&Base::SESSION_LIMIT, &[]),
+        NotBegun::Failed(error) => failed(error),
+        NotBegun::Full => Refusal::base(&Base::SESSION_LIMIT, &[]).after(SESSIONS_SECONDS),
         NotBegun::Gone => denial(uri::SESSIONS, Denied::Wrong),
     });
     open.end(begun.as_ref().map(drop));

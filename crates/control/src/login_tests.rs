@@ -149,7 +149,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         let socket = |user| Peer::Socket { user, groups: vec![user] };
         let text = "operators = ['70001']\nread_only = ['70002']\nadministrators = ['70000']";
         let access = toml::from_str(text).expect("a table");
-        manager.set_local(crate::local::Local::read(Some(&access)));
+        manager.set_local(crate::local::Local::read(Some(&access)).expect("read"));
         for row in ROUTES {
             let part = |part: &str| if part.starts_with('{') { "x-1" } else { part }.to_owned();
             let uri = row.uri.split('/').map(part).collect::<Vec<_>>().join("/");
@@ -179,6 +179,132 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
             }
         }
         assert_eq!(manager.view().access.accounts.len(), 3, "nothing was changed");
+    });
+}
+
+/// A request with the same meaning in other words, or one that no row has.
+fn otherwise(method: Method, uri: &str) -> Vec<(&'static str, String)> {
+    let slash = format!("{uri}/");
+    match method {
+        Method::Get => vec![("HEAD", uri.to_owned()), ("GET", slash)],
+        Method::Post => vec![("POST", format!("{uri}/Members")), ("POST", slash)],
+        Method::Patch => vec![("PATCH", slash), ("PUT", uri.to_owned())],
+        Method::Delete => vec![("DELETE", slash)],
+    }
+}
+
+#[test]
+fn other_words_for_a_request_let_nobody_else_in() {
+    run(async |manager| {
+        for row in ROUTES {
+            let part = |part: &str| if part.starts_with('{') { "x-1" } else { part }.to_owned();
+            let uri = row.uri.split('/').map(part).collect::<Vec<_>>().join("/");
+            for &(method, _) in row.methods {
+                let open = is_open(row.resource, method);
+                for (verb, uri) in otherwise(method, &uri) {
+                    let asked = (verb, uri.as_str());
+                    let nobody = ask(&manager, network(1), None, asked, &json!({})).await;
+                    assert!(open || nobody.status() == 401, "{asked:?}: {nobody:?}");
+                    for role in Role::ALL {
+                        let may = open || roles(row.resource, method).contains(&role);
+                        let header = Some(basic(name(role), PASSWORD));
+                        let told = ask(&manager, network(2), header, asked, &json!({})).await;
+                        // What is no request at all is told so to whoever has logged in.
+                        let is_refused = [403, 404, 405].contains(&told.status().as_u16());
+                        assert!(may || is_refused, "{role} {asked:?}: {told:?}");
+                        let is_denied = [401, 403].contains(&told.status().as_u16());
+                        assert!(!may || !is_denied, "{role} {asked:?}: {told:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(manager.view().access.accounts.len(), 3, "nothing was changed");
+    });
+}
+
+#[test]
+fn who_must_change_the_password_may_do_nothing_else_anywhere() {
+    run(async |manager| {
+        let (new, role) = ("new".to_owned(), Role::Administrator);
+        let password = Secret::new(PASSWORD);
+        let new = NewAccount { name: new, password, role, enabled: true, must_change: true };
+        manager.accounts().create(new).await.expect("created");
+        manager.refresh();
+        for row in ROUTES {
+            let part = |part: &str| if part.starts_with('{') { "x-1" } else { part }.to_owned();
+            let uri = row.uri.split('/').map(part).collect::<Vec<_>>().join("/");
+            for &(method, _) in row.methods.iter().filter(|(own, _)| !is_open(row.resource, *own)) {
+                let (asked, header) = ((verb(method), uri.as_str()), basic("new", PASSWORD));
+                let told = ask(&manager, network(2), Some(header), asked, &json!({})).await;
+                let why = (told.status().as_u16(), message(&told));
+                assert_eq!(why, (403, "PasswordChangeRequired".to_owned()), "{asked:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_session_may_at_any_time_what_its_account_may() {
+    run(async |manager| {
+        let begun = log_in(&manager, network(4), "ops").await;
+        let token = || Some(("x-auth-token", header(&begun, TOKEN)));
+        let known = || Some(basic("ops", PASSWORD));
+        let (own, root) = (uri::account("ops"), || Some(basic("root", PASSWORD)));
+        let get = ("GET", "/redfish/v1/Systems");
+        let status = |header, asked, body: Value| {
+            let manager = manager.clone();
+            async move { ask(&manager, network(4), header, asked, &body).await.status().as_u16() }
+        };
+        assert_eq!(status(known(), get, Value::Null).await, 200);
+        for (change, may_read, may_change) in [
+            (json!({"RoleId": "ReadOnly"}), 200, 403),
+            (json!({"RoleId": "Operator"}), 200, 400),
+            (json!({"PasswordChangeRequired": true}), 403, 403),
+            (json!({"PasswordChangeRequired": false}), 200, 400),
+            (json!({"Enabled": false}), 401, 401),
+            (json!({"Enabled": true}), 401, 401),
+        ] {
+            let told = status(root(), ("PATCH", &own), change.clone()).await;
+            assert_eq!(told, 200, "{change}");
+            for (at, header) in [token(), known()].into_iter().enumerate() {
+                // What a disabled account could do it can do again by its password.
+                if at == 1 && change["Enabled"] == json!(true) {
+                    continue;
+                }
+                assert_eq!(status(header.clone(), get, Value::Null).await, may_read, "{change}");
+                let post = ("POST", uri::POOLS);
+                assert_eq!(status(header, post, json!({})).await, may_change, "{change}");
+            }
+        }
+        // Another account of the same name is another.
+        let token = header(&log_in(&manager, network(4), "ops").await, TOKEN);
+        let token = || Some(("x-auth-token", token.clone()));
+        assert_eq!(status(token(), get, Value::Null).await, 200);
+        assert_eq!(status(root(), ("DELETE", &own), Value::Null).await, 204);
+        let body = json!({"UserName": "ops", "Password": "another one", "RoleId": "Administrator"});
+        assert_eq!(status(root(), ("POST", uri::ACCOUNTS), body).await, 201);
+        assert_eq!(status(token(), get, Value::Null).await, 401);
+        assert_eq!(status(known(), get, Value::Null).await, 401);
+    });
+}
+
+#[test]
+fn the_log_says_which_user_of_the_socket_used_an_account() {
+    run(async |manager| {
+        let stranger = || Peer::Socket { user: 70_009, groups: Vec::new() };
+        let get = ("GET", "/redfish/v1/Systems");
+        let wrong = || Some(basic("root", "incorrect battery"));
+        for _ in 0..redfish::access::FAILURES_FREE {
+            let told = ask(&manager, stranger(), wrong(), get, &Value::Null).await;
+            assert_eq!(told.status(), 401);
+        }
+        assert_eq!(log_in(&manager, stranger(), "root").await.status(), 429);
+        let root = || Peer::Socket { user: 0, groups: Vec::new() };
+        assert_eq!(log_in(&manager, root(), "root").await.status(), 201, "it is not locked out");
+        let lines = manager.audit().log();
+        let from = |text: &str| lines.entries.iter().filter(|line| line.from == text).count();
+        assert!(from("socket (uid 70009)") > 0 && from("socket (uid 0)") > 0, "{lines:?}");
+        assert_eq!(from("socket"), 0, "{lines:?}");
     });
 }
 
@@ -396,14 +522,102 @@ fn a_session_is_begun_used_and_ended_by_its_account() {
 #[test]
 fn there_is_an_end_to_sessions() {
     run(async |manager| {
-        for _ in 0..64 {
-            assert_eq!(log_in(&manager, network(4), "ops").await.status(), 201);
+        let names = ["root", "ops", "eye", "one", "two"];
+        for name in ["one", "two"] {
+            let (name, password) = (name.to_owned(), Secret::new(PASSWORD));
+            let (role, enabled, must_change) = (Role::ReadOnly, true, false);
+            let new = NewAccount { name, password, role, enabled, must_change };
+            manager.accounts().create(new).await.expect("created");
         }
-        let told = log_in(&manager, network(4), "ops").await;
+        for number in 0..64 {
+            let told = log_in(&manager, network(4), names[number % 5]).await;
+            assert_eq!(told.status(), 201);
+        }
+        let told = log_in(&manager, network(4), "two").await;
         assert_eq!(
             (told.status().as_u16(), message(&told).as_str()),
             (503, "SessionLimitExceeded")
         );
+        assert!(told.headers().contains_key(RETRY_AFTER), "{told:?}");
+    });
+}
+
+#[test]
+fn who_hangs_up_is_counted_and_keeps_nobody_out() {
+    run(async |manager| {
+        let get = ("GET", "/redfish/v1/Systems");
+        let held = manager.accounts().hold_passwords();
+        // Fewer than wait for their turn, and than have a line each in the log.
+        for number in 0..12 {
+            let header = Some(basic("root", &format!("wrong {number}")));
+            let asking = Box::pin(ask(&manager, network(9), header, get, &Value::Null));
+            let mut asking = asking;
+            let once = core::future::poll_fn(|cx| {
+                core::task::Poll::Ready(asking.as_mut().poll(cx).is_pending())
+            });
+            once.await;
+            drop(asking);
+            tokio::task::yield_now().await;
+        }
+        let other = tokio::spawn({
+            let manager = manager.clone();
+            async move {
+                let right = Some(basic("ops", PASSWORD));
+                ask(&manager, network(10), right, get, &Value::Null).await
+            }
+        });
+        tokio::task::yield_now().await;
+        drop(held);
+        assert_eq!(other.await.expect("ends").status(), 200);
+        // Behind those of this address that wait.
+        let right = || Some(basic("root", PASSWORD));
+        let told = ask(&manager, network(9), right(), get, &Value::Null).await;
+        assert_eq!((told.status().as_u16(), message(&told).as_str()), (429, "LoginLocked"));
+        let log = manager.audit().log();
+        let is_wrong = |id: &String| id.ends_with("ResourceAtUriUnauthorized");
+        let of = |line: &&Arc<crate::api::Entry>| {
+            line.from == "192.0.2.9" && line.message.as_ref().is_some_and(is_wrong)
+        };
+        let tried = log.entries.iter().filter(of).count();
+        assert_eq!(tried, redfish::access::FAILURES_FREE as usize);
+    });
+}
+
+#[test]
+fn who_names_a_state_of_an_account_is_alone_with_it() {
+    run(async |manager| {
+        let own = uri::account("ops");
+        let root = Some(basic("root", PASSWORD));
+        let told = ask(&manager, network(6), root.clone(), ("GET", &own), &Value::Null).await;
+        let tag = header(&told, hyper::header::ETAG);
+        let held = manager.accounts().hold_passwords();
+        let patch = |tag: Option<String>, body: Value| {
+            let (manager, own, code) = (manager.clone(), own.clone(), root.clone());
+            tokio::spawn(async move {
+                let mut request = Request::builder().method("PATCH").uri(&own);
+                for (name, value) in code.into_iter().chain(tag.map(|tag| ("if-match", tag))) {
+                    request = request.header(name, value);
+                }
+                let bytes = Ok(Bytes::from(body.to_string()));
+                let mut asked: Asked = request.body(bytes.into()).expect("a request");
+                asked.extensions_mut().insert(network(6));
+                answer::answer(&manager, asked).await
+            })
+        };
+        let new = json!({"Password": "another one", "Enabled": true});
+        let first = patch(Some(tag), new);
+        tokio::task::yield_now().await;
+        let second = patch(None, json!({"RoleId": "Administrator"}));
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        drop(held);
+        assert_eq!(first.await.expect("ends").status(), 200);
+        assert_eq!(second.await.expect("ends").status(), 200);
+        let log = manager.audit().log();
+        let of = |line: &&Arc<crate::api::Entry>| line.request.contains("PATCH");
+        let told: Vec<_> = log.entries.iter().filter(of).map(|line| line.of.is_some()).collect();
+        assert_eq!(told, [false, true, false, true], "one after the other");
     });
 }
 

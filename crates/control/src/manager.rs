@@ -20,7 +20,7 @@ use crate::gpu::Parity;
 use crate::holds::Holds;
 use crate::https::Https;
 use crate::inventory::{Inventory, Known};
-use crate::local::Local;
+use crate::local::{Local, Socket};
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen};
@@ -39,7 +39,7 @@ use redfish::messages as say;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::watch;
 use units::{Slot, Uuid};
 
@@ -74,6 +74,7 @@ pub struct Manager {
     https: Arc<Https>,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
+    socket: OnceLock<Socket>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, Problem>>,
     pub(crate) ready: AtomicBool,
@@ -118,7 +119,8 @@ impl Manager {
             state: None,
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now)),
-            local: Mutex::new(Arc::new(Local::read(None))),
+            local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
+            socket: OnceLock::new(),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
@@ -155,6 +157,17 @@ impl Manager {
     /// Others may do something on the socket from now on.
     pub fn set_local(&self, local: Local) {
         *self.local.lock().unwrap_or_else(|e| e.into_inner()) = Arc::new(local);
+    }
+
+    /// The daemon's socket, once it is there.
+    pub fn socket(&self) -> Option<&Socket> {
+        self.socket.get()
+    }
+
+    /// This is the daemon's socket, from now on.
+    pub fn set_socket(&self, socket: Socket) {
+        // There is one.
+        let _ = self.socket.set(socket);
     }
 
     /// The state directory, if there is one.
@@ -248,9 +261,11 @@ impl Manager {
         };
         status.next = next::next(&status, &self.idle());
         let accounts = self.accounts.problem().map(|error| (error.error, error.hint));
+        // Without accounts that can be read there is none for HTTPS, either.
+        let is_any = *self.accounts.is_any().borrow() || accounts.is_none();
         let https = self.https.view();
-        let https =
-            https.problems.iter().map(|own| (own.what.error.clone(), own.what.hint.clone()));
+        let https = https.problems.iter().filter(|_| is_any);
+        let https = https.map(|own| (own.what.error.clone(), own.what.hint.clone()));
         let told = accounts.into_iter().chain(https);
         status.next.extend(told.map(|(what, action)| api::Next { what, action }));
         status

@@ -105,6 +105,9 @@ impl Told {
     }
 }
 
+/// How to say who one is, beside a token (RFC 7617).
+const BASIC: &str = "Basic realm=\"Palisade\", charset=\"UTF-8\"";
+
 /// What a refusal is answered.
 pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
     let status = StatusCode::from_u16(refusal.status);
@@ -118,7 +121,7 @@ pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
     let mut response = told.response();
     let headers = response.headers_mut();
     if refusal.status == StatusCode::UNAUTHORIZED {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"Palisade\""));
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(BASIC));
     }
     if let Some(seconds) = refusal.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

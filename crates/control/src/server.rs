@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::data::{self, Data};
 use crate::gpu::Parity;
 use crate::http;
-use crate::local;
+use crate::local::{self, Socket};
 use crate::manager::Manager;
 use crate::memory;
 use crate::reload::{self, Reader};
@@ -104,7 +104,7 @@ async fn run(
     let hangup = signal(SignalKind::hangup()).map_err(|e| cannot_start(&e))?;
     let kernel = parity_kernel()?;
     raise_file_limit();
-    let listener = listen(socket, config.access.is_some()).await?;
+    let (listener, own_socket) = listen(socket, config.access.is_some()).await?;
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
     say_parity(kernel);
     memory::say(&memory);
@@ -116,7 +116,9 @@ async fn run(
     let (state, accounts, audit) = keep(config.state.as_deref()).await;
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, accounts, audit);
-    manager.set_local(local::known(config.access.as_ref()));
+    manager.set_socket(own_socket);
+    let access = config.access.as_ref();
+    manager.set_local(local::known(access).unwrap_or_else(local::Local::owners));
     manager.https().set(config.https());
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
@@ -151,6 +153,7 @@ async fn run(
     keeping.abort();
     report(&problems);
     tasks.iter().for_each(JoinHandle::abort);
+    manager.accounts().close().await;
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
     if !cores.stop() {
@@ -309,7 +312,7 @@ fn say_ready() {
 /// Takes the management socket: its directory is made, a socket that nobody answers on replaced.
 /// Where the configuration says who may do what, everybody may connect, and is asked who they are;
 /// else the daemon's user and the group `palisade` may.
-async fn listen(path: &FilePath, is_for_all: bool) -> Result<UnixListener, Error> {
+async fn listen(path: &FilePath, is_for_all: bool) -> Result<(UnixListener, Socket), Error> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AddrInUse => Error::new(&say::DAEMON_RUNS, &[&path.display()]),
         ErrorKind::AlreadyExists => Error::new(&say::SOCKET_TAKEN, &[&path.display(), &error]),
@@ -319,8 +322,9 @@ async fn listen(path: &FilePath, is_for_all: bool) -> Result<UnixListener, Error
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     let listener = address::unix_listener(path).await.map_err(failed)?;
-    local::open_socket(path, is_for_all).map_err(failed)?;
-    Ok(listener)
+    let socket = Socket::bound(path).map_err(failed)?;
+    socket.open(is_for_all).map_err(failed)?;
+    Ok((listener, socket))
 }
 
 #[cfg(test)]

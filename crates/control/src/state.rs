@@ -49,6 +49,9 @@ pub struct State {
     dir: PathBuf,
     /// Locked while it is open.
     _lock: File,
+    /// What is replaced can't be made durable.
+    #[cfg(test)]
+    pub(crate) is_volatile: std::sync::atomic::AtomicBool,
 }
 
 /// Where the directory is: where the configuration says, else where the unit does.
@@ -77,7 +80,12 @@ impl State {
         let lock = own(OpenOptions::new().write(true).create(true)).open(dir.join(LOCK));
         let lock = lock.map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { dir: dir.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self {
+                dir: dir.to_owned(),
+                _lock: lock,
+                #[cfg(test)]
+                is_volatile: Default::default(),
+            }),
             Err(TryLockError::WouldBlock) => Err(Error::new(&say::STATE_TAKEN, &[&shown])),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
@@ -108,7 +116,8 @@ impl State {
     /// Puts a file with these contents in the place of the one that is there, at one stroke.
     ///
     /// # Errors
-    /// It can't be written; the old one is there as before.
+    /// It can't be written. The old one is there as before, or the new one, which may then be lost
+    /// with the machine's power.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = self.dir.join(format!("{name}{NEW}"));
         let mut file =
@@ -116,6 +125,10 @@ impl State {
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&new, self.dir.join(name))?;
+        #[cfg(test)]
+        if self.is_volatile.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(ErrorKind::Other.into());
+        }
         sync(&self.dir)
     }
 

@@ -11,7 +11,7 @@ use crate::output::{How, Output, Problem, state, table};
 use crate::secret;
 use clap::Subcommand;
 use control::api::{Account, AccountList, Answer};
-use redfish::access::Role;
+use redfish::access::{Role, is_name};
 use redfish::messages;
 use redfish::read;
 use redfish::service::uri;
@@ -132,15 +132,41 @@ async fn change(change: Change, done: &str, how: How, client: &Client) -> Result
     Ok(())
 }
 
+/// All accounts that the caller may see; says of how many others there are.
 async fn all(client: &Client) -> Result<Vec<Account>, Problem> {
-    Ok(read::all(&fetch::expanded(client, uri::ACCOUNTS).await?, read::account)?)
+    let collection = fetch::expanded(client, uri::ACCOUNTS).await?;
+    let (mut seen, hidden) = parted(&collection)?;
+    if let (true, Some(first)) = (seen.is_empty(), hidden.first()) {
+        // Why not.
+        seen.push(read::account(&client.get(first).await?)?);
+    } else if !hidden.is_empty() {
+        let count = hidden.len();
+        eprintln!("palisade: {count} more, which only an Administrator may see");
+    }
+    Ok(seen)
+}
+
+/// The accounts of a collection, and the URIs of those of which there is only a link.
+fn parted(collection: &Value) -> Result<(Vec<Account>, Vec<&str>), Problem> {
+    let (mut seen, mut hidden) = (Vec::new(), Vec::new());
+    for one in read::contents(collection)? {
+        match one.get("UserName") {
+            Some(_) => seen.push(read::account(one)?),
+            None => hidden.extend(one.get("@odata.id").and_then(Value::as_str)),
+        }
+    }
+    Ok((seen, hidden))
 }
 
 /// Refuses a name that no account has, in words of accounts.
 async fn known(name: &str, client: &Client) -> Result<(), Problem> {
-    match all(client).await?.iter().any(|account| account.name == *name) {
-        true => Ok(()),
-        false => Err(Problem::new(&messages::NO_ACCOUNT, &[&name])),
+    let missing = || Problem::new(&messages::NO_ACCOUNT, &[&name]);
+    if !is_name(name) {
+        return Err(missing());
+    }
+    match client.get(&uri::account(name)).await {
+        Err(problem) if problem.is_missing() => Err(missing()),
+        outcome => outcome.map(drop),
     }
 }
 
@@ -158,6 +184,19 @@ fn accounts(accounts: &[Account]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accounts_of_others_are_links() {
+        let own = json!({
+            "UserName": "ana", "RoleId": "Operator", "Enabled": true,
+            "PasswordChangeRequired": false,
+        });
+        let link = json!({ "@odata.id": "/redfish/v1/AccountService/Accounts/root" });
+        let collection = json!({ "Members": [own, link] });
+        let (seen, hidden) = parted(&collection).expect("is read");
+        assert_eq!(seen.iter().map(|own| own.name.as_str()).collect::<Vec<_>>(), ["ana"]);
+        assert_eq!(hidden, ["/redfish/v1/AccountService/Accounts/root"]);
+    }
 
     #[test]
     fn roles_are_read_in_any_case() {

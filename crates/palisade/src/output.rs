@@ -9,6 +9,7 @@
 
 use control::api::{self, Answer};
 use core::fmt::Display;
+use redfish::error::Base;
 use redfish::messages::{self as say, Entry};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -61,6 +62,11 @@ impl Problem {
     /// Whether it is that the daemon does not know a drive.
     pub fn is_drive_not_known(&self) -> bool {
         self.told.is(&say::DRIVE_NOT_KNOWN)
+    }
+
+    /// Whether it is that there is no such resource.
+    pub fn is_missing(&self) -> bool {
+        self.told.name == Base::RESOURCE_MISSING.name()
     }
 
     /// Tells it on the standard error; the exit code it means.

@@ -7,6 +7,7 @@ use crate::routes::Privilege;
 use core::fmt;
 use core::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 /// How long a password is, in characters.
 pub const PASSWORD_CHARACTERS: RangeInclusive<usize> = 8..=128;
@@ -75,14 +76,14 @@ impl fmt::Display for Role {
     }
 }
 
-/// A password. It is shown nowhere.
+/// A password. It is shown nowhere, and nothing of it stays in memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// This password.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(Zeroizing::new(text.into()))
     }
 
     /// Its text.

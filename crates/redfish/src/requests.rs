@@ -15,7 +15,7 @@ pub struct NamedDrive {
 }
 
 /// A request for a new array.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CreateArray {
     /// Its name.
     pub name: String,
@@ -88,7 +88,7 @@ pub struct ResizeVolume {
 }
 
 /// A request to serve a volume.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CreateExport {
     /// The array.
     pub array: String,

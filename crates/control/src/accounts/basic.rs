@@ -31,7 +31,8 @@ impl Basic {
         Self { key: chance::bytes().ok(), known: BTreeMap::new() }
     }
 
-    fn hash(&self, name: &str, password: &str) -> Option<[u8; 32]> {
+    /// What stands for a name and a password, in this process only.
+    pub fn hash(&self, name: &str, password: &str) -> Option<[u8; 32]> {
         let key = self.key?;
         let pad = |with: u8| key.map(|byte| byte ^ with);
         // Names have no such byte.

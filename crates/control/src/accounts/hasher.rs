@@ -1,8 +1,8 @@
 //! Passwords, and what is kept of them: Argon2id (RFC 9106), on a thread of its own.
 //!
 //! Invariants
-//! - One password at a time is computed, and at most [`WAITING`] wait: memory and time that logins
-//!   cost have a bound.
+//! - One password at a time is computed, and at most [`WAITING`] wait to be compared: memory and
+//!   time that logins cost have a bound. Who guesses leaves room for [`NEW`] ones.
 //! - Memory that there is none of is told, and ends nothing.
 //! - A name that no account has costs what a name that one has costs.
 
@@ -11,8 +11,9 @@ use argon2::password_hash::{Ident, Output, ParamsString, PasswordHash, Salt, Sal
 use argon2::{ARGON2ID_IDENT, Algorithm, Argon2, Block, Params, Version};
 use redfish::access::Secret;
 use std::io;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 use subtle::ConstantTimeEq;
 use tokio::sync::oneshot;
 
@@ -25,8 +26,11 @@ pub const PASSES: u32 = 2;
 /// The most memory that what was kept may ask for.
 const MOST_KIB: u32 = 1 << 18;
 
-/// So many passwords wait at most.
+/// So many passwords wait at most to be compared.
 pub const WAITING: usize = 16;
+
+/// So many more may wait that somebody chose who has logged in.
+const NEW: usize = 4;
 
 /// Bytes of what a password is mixed with.
 const SALT_BYTES: usize = 16;
@@ -47,7 +51,7 @@ type Reply<T> = oneshot::Sender<Result<T, Busy>>;
 
 enum Task {
     Make(Secret, Reply<String>),
-    Check(Secret, String, Reply<bool>),
+    Check(Secret, String, Waits, Reply<bool>),
     /// Waits until the other end is dropped.
     #[cfg(test)]
     Wait(Receiver<()>),
@@ -55,7 +59,20 @@ enum Task {
 
 /// The thread's other end. It is started when it is first needed, and ends when this is dropped.
 #[derive(Default)]
-pub struct Hasher(Mutex<Option<SyncSender<Task>>>);
+pub struct Hasher {
+    tasks: Mutex<Option<SyncSender<Task>>>,
+    /// Passwords that wait to be compared.
+    checks: Arc<AtomicUsize>,
+}
+
+/// A password that waits to be compared.
+struct Waits(Arc<AtomicUsize>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Hasher {
     /// What is kept of a new password, in PHC's form.
@@ -72,12 +89,17 @@ impl Hasher {
     /// Too many wait, or there is no memory.
     pub async fn check(&self, password: Secret, kept: Option<&str>) -> Result<bool, Busy> {
         let against = kept.map(str::to_owned).or_else(of_nobody).ok_or(Busy::Unable)?;
-        let is_right = self.ask(|reply| Task::Check(password, against, reply)).await?;
+        let before = self.checks.fetch_add(1, Ordering::Relaxed);
+        let waits = Waits(self.checks.clone());
+        if before >= WAITING {
+            return Err(Busy::Full);
+        }
+        let is_right = self.ask(|reply| Task::Check(password, against, waits, reply)).await?;
         Ok(is_right && kept.is_some())
     }
 
     fn send(&self, task: Task) -> Result<(), Busy> {
-        let mut tasks = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut tasks = self.tasks.lock().unwrap_or_else(|e| e.into_inner());
         let sender = match tasks.take() {
             Some(sender) => sender,
             None => start().map_err(|_| Busy::Unable)?,
@@ -108,7 +130,7 @@ impl Hasher {
 }
 
 fn start() -> io::Result<SyncSender<Task>> {
-    let (tasks, waiting) = sync_channel(WAITING);
+    let (tasks, waiting) = sync_channel(WAITING + NEW);
     std::thread::Builder::new().name("passwords".to_owned()).spawn(move || work(&waiting))?;
     Ok(tasks)
 }
@@ -126,7 +148,8 @@ fn work(tasks: &Receiver<Task>) {
             Task::Make(password, reply) => {
                 let _ = reply.send(make(&password).ok_or(Busy::Unable));
             }
-            Task::Check(password, kept, reply) => {
+            Task::Check(password, kept, waits, reply) => {
+                drop(waits);
                 let _ = reply.send(check(&password, &kept).ok_or(Busy::Unable));
             }
             #[cfg(test)]

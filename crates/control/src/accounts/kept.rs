@@ -14,6 +14,7 @@
 
 use crate::api::Error;
 use crate::chance;
+use core::fmt;
 use redfish::access::{self, Access, Role};
 use redfish::change::AccountChange;
 use redfish::messages as say;
@@ -30,11 +31,14 @@ pub const ACCOUNTS: usize = 256;
 /// So many sessions at most.
 pub const SESSIONS: usize = 64;
 
+/// So many of one account at most: another one ends the one that was not used for longest.
+pub const OF_ACCOUNT: usize = 16;
+
 /// Bytes of a session's token.
 const TOKEN_BYTES: usize = 32;
 
 /// An account.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
     /// What can be shown of it.
@@ -46,7 +50,7 @@ pub struct Account {
 }
 
 /// A session.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Names it.
@@ -61,6 +65,19 @@ pub struct Session {
     pub used: u64,
     /// From where it was begun.
     pub from: String,
+}
+
+impl fmt::Debug for Account {
+    /// What is kept of the password could be tried out elsewhere.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shown.fmt(f)
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session({}, {})", self.id, self.account)
+    }
 }
 
 /// What the file holds.
@@ -106,7 +123,10 @@ fn no_account(name: &str) -> Error {
 impl Kept {
     /// Reads the file; the error is one line.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
-        let mut kept: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let mut kept: Self = serde_json::from_slice(bytes).map_err(|error| {
+            // What it says may have a part of the file in it.
+            format!("line {}, column {} is not as it should be", error.line(), error.column())
+        })?;
         if kept.version != VERSION {
             return Err(format!("it has version {}, not {VERSION}", kept.version));
         }
@@ -235,9 +255,7 @@ impl Kept {
     ) -> Result<(String, String), NoSession> {
         let is_right = |own: &&Account| own.shown.enabled && own.password == password;
         self.account(name).filter(is_right).ok_or(NoSession::Gone)?;
-        if self.sessions.len() >= SESSIONS {
-            return Err(NoSession::Full);
-        }
+        self.make_room(name)?;
         let token = chance::hex(&chance::bytes::<TOKEN_BYTES>().map_err(|_| NoSession::Unable)?);
         let id = chance::hex(&chance::bytes::<8>().map_err(|_| NoSession::Unable)?);
         self.sessions.push(Session {
@@ -251,6 +269,34 @@ impl Kept {
         Ok((id, token))
     }
 
+    /// How many sessions an account has.
+    fn count(&self, name: &str) -> usize {
+        self.sessions.iter().filter(|session| session.account == name).count()
+    }
+
+    /// Makes room for a session of this account: it has no more than its share, and where there are
+    /// too many of all, who has most gives one to who has fewer.
+    fn make_room(&mut self, name: &str) -> Result<(), NoSession> {
+        let own = self.count(name);
+        let of = if own >= OF_ACCOUNT {
+            name.to_owned()
+        } else if self.sessions.len() >= SESSIONS {
+            let all = self.accounts.iter().map(|account| &account.shown.name);
+            let most = all.max_by_key(|other| self.count(other)).ok_or(NoSession::Full)?;
+            if self.count(most) <= own + 1 {
+                return Err(NoSession::Full);
+            }
+            most.clone()
+        } else {
+            return Ok(());
+        };
+        let sessions = self.sessions.iter().enumerate();
+        let oldest = sessions.filter(|(_, one)| one.account == of).min_by_key(|(_, one)| one.used);
+        let (at, _) = oldest.ok_or(NoSession::Full)?;
+        self.sessions.remove(at);
+        Ok(())
+    }
+
     /// Ends a session, if it is there.
     pub fn end(&mut self, id: &str) {
         self.sessions.retain(|session| session.id != id);
@@ -259,6 +305,10 @@ impl Kept {
     /// Ends sessions that nobody used for too long; whether there were any.
     pub fn expire(&mut self, now: u64) -> bool {
         let (before, seconds) = (self.sessions.len(), self.session_seconds);
+        for session in &mut self.sessions {
+            // Somebody may have set the clock back.
+            session.used = session.used.min(now);
+        }
         self.sessions.retain(|session| now < session.used.saturating_add(seconds));
         self.sessions.len() < before
     }
@@ -287,6 +337,15 @@ mod tests {
 
     fn enabled(enabled: bool) -> AccountChange {
         AccountChange { enabled: Some(enabled), ..AccountChange::default() }
+    }
+
+    #[test]
+    fn what_is_kept_of_secrets_is_not_shown() {
+        let mut kept = kept();
+        kept.begin(("ana", "kept of ana"), "socket", 5).expect("begun");
+        let (shown, token) = (format!("{kept:?}"), kept.sessions[0].token.clone());
+        assert!(!shown.contains("kept of") && !shown.contains(&token), "{shown}");
+        assert!(shown.contains("ana"), "{shown}");
     }
 
     #[test]
@@ -357,10 +416,49 @@ mod tests {
         let mut kept = kept();
         assert_eq!(kept.begin(("ana", "older"), "socket", 1), Err(NoSession::Gone));
         assert_eq!(kept.begin(("none", "older"), "socket", 1), Err(NoSession::Gone));
-        for _ in 0..SESSIONS {
-            kept.begin(("ana", "kept of ana"), "socket", 1).expect("begun");
+    }
+
+    #[test]
+    fn nobody_takes_all_sessions() {
+        let mut kept = kept();
+        for name in ["b", "c", "d"] {
+            kept.create(account(name, Role::ReadOnly)).expect("created");
         }
-        assert_eq!(kept.begin(("ana", "kept of ana"), "socket", 1), Err(NoSession::Full));
+        let begin = |kept: &mut Kept, name: &str, now| {
+            let begun = kept.begin((name, &format!("kept of {name}")), "socket", now);
+            begun.map(|(id, _)| id)
+        };
+        let first = begin(&mut kept, "ana", 1).expect("begun");
+        let is_there = |kept: &Kept, id: &str| kept.sessions.iter().any(|one| one.id == id);
+        for now in 2..=OF_ACCOUNT as u64 {
+            begin(&mut kept, "ana", now).expect("begun");
+        }
+        assert!(is_there(&kept, &first));
+        // The one that was not used for longest ends for the next.
+        let next = begin(&mut kept, "ana", 100).expect("begun");
+        assert_eq!((kept.count("ana"), is_there(&kept, &first)), (OF_ACCOUNT, false));
+        for name in ["b", "c", "d"] {
+            (0..OF_ACCOUNT).for_each(|_| drop(begin(&mut kept, name, 200).expect("begun")));
+        }
+        assert_eq!(kept.sessions.len(), SESSIONS);
+        // Whoever has fewer takes from who has most, until all have about the same.
+        let mut root = 0;
+        while begin(&mut kept, "root", 300).is_ok() && root < SESSIONS {
+            root += 1;
+            assert!(kept.sessions.len() <= SESSIONS);
+        }
+        assert_eq!((root, kept.count("root")), (12, 12));
+        assert!(["ana", "b", "c", "d"].iter().all(|name| kept.count(name) == 13));
+        assert_eq!(begin(&mut kept, "root", 300), Err(NoSession::Full));
+        assert!(is_there(&kept, &next), "it was used later than others");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_keeps_no_session_longer() {
+        let mut kept = kept();
+        kept.begin(("ana", "kept of ana"), "socket", 1_000_000).expect("begun");
+        assert!(!kept.expire(10));
+        assert!(kept.expire(10 + 1800));
     }
 
     #[test]

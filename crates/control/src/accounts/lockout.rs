@@ -8,13 +8,14 @@
 //!
 //! On the socket a user who has no role there counts as an address does.
 //!
-//! The last row slows down who guesses from many addresses. It does not count for an address from
-//! which the account has logged in before, so that nobody can keep the account out there. Failures
-//! are forgotten after 15 minutes without another, those of an account from an address also when it
-//! logs in.
+//! The last row slows down who guesses from many addresses. An account that has logged in from an
+//! address before waits there for its own failures only, and at most 30 seconds: nobody can keep it
+//! out. One wrong password again and again, as of a client that has an old one, counts once but for
+//! its account from its address. Failures are forgotten after 15 minutes without another, those of
+//! an account from an address also when it logs in, all of an account when it has a new password.
 //!
 //! Invariants
-//! - Each table has at most [`MOST`] rows: what failed longest ago is forgotten first.
+//! - Each table has at most [`MOST`] rows: what failed least often is forgotten first.
 //! - A wait is no failure: who asks while it lasts does not make it longer.
 
 use crate::peer::Origin;
@@ -38,11 +39,17 @@ struct Rule {
 const PAIR: Rule = Rule { free: FAILURES_FREE, most: COUNTS };
 const ADDRESS: Rule = Rule { free: 20, most: COUNTS };
 const ACCOUNT: Rule = Rule { free: 50, most: Duration::from_secs(30) };
+const KNOWN_PAIR: Rule = Rule { most: ACCOUNT.most, ..PAIR };
+
+/// Stands for a password that was wrong; none if there is none.
+pub type Mark = Option<[u8; 32]>;
 
 #[derive(Clone, Copy)]
 struct Failures {
     count: u32,
     last: Duration,
+    /// The last password.
+    mark: Mark,
 }
 
 struct Table<K>(BTreeMap<K, Failures>);
@@ -57,19 +64,21 @@ impl<K: Ord + Clone> Table<K> {
         (known.last + delay).saturating_sub(now)
     }
 
-    fn failed(&mut self, key: K, now: Duration) {
+    /// Counts a failure; whether it was with another password than the one before.
+    fn failed(&mut self, key: K, mark: Mark, now: Duration) -> bool {
         let known = self.0.get(&key).filter(|known| known.counts(now));
         let count = known.map_or(0, |known| known.count).saturating_add(1);
+        let is_other = mark.is_none() || known.is_none_or(|known| known.mark != mark);
         if self.0.len() >= MOST && !self.0.contains_key(&key) {
             self.0.retain(|_, known| known.counts(now));
-            let oldest = self.0.iter().min_by_key(|(_, known)| known.last);
-            if let Some(oldest) =
-                oldest.map(|(key, _)| key.clone()).filter(|_| self.0.len() >= MOST)
-            {
-                self.0.remove(&oldest);
+            let least = self.0.iter().min_by_key(|(_, known)| (known.count, known.last));
+            let least = least.map(|(key, _)| key.clone()).filter(|_| self.0.len() >= MOST);
+            if let Some(least) = least {
+                self.0.remove(&least);
             }
         }
-        self.0.insert(key, Failures { count, last: now });
+        self.0.insert(key, Failures { count, last: now, mark });
+        is_other
     }
 }
 
@@ -110,19 +119,20 @@ impl Lockout {
     /// How long a login has to wait; zero: it need not.
     pub fn wait(&self, account: &str, from: Origin, now: Duration) -> Duration {
         let pair = (account.to_owned(), from);
-        let of_account = match self.known.contains_key(&pair) {
-            true => Duration::ZERO,
-            false => self.accounts.wait(&pair.0, ACCOUNT, now),
-        };
+        if self.known.contains_key(&pair) {
+            return self.pairs.wait(&pair, KNOWN_PAIR, now);
+        }
         let of_pair = self.pairs.wait(&pair, PAIR, now);
+        let of_account = self.accounts.wait(&pair.0, ACCOUNT, now);
         of_pair.max(self.addresses.wait(&from, ADDRESS, now)).max(of_account)
     }
 
-    /// A login failed.
-    pub fn failed(&mut self, account: &str, from: Origin, now: Duration) {
-        self.pairs.failed((account.to_owned(), from), now);
-        self.addresses.failed(from, now);
-        self.accounts.failed(account.to_owned(), now);
+    /// A login failed with a password that this stands for.
+    pub fn failed(&mut self, account: &str, from: Origin, mark: Mark, now: Duration) {
+        if self.pairs.failed((account.to_owned(), from), mark, now) {
+            self.addresses.failed(from, None, now);
+            self.accounts.failed(account.to_owned(), None, now);
+        }
     }
 
     /// A login was right.
@@ -138,8 +148,15 @@ impl Lockout {
         self.known.insert(pair, now);
     }
 
-    /// An account is no more, or has another password: where it came from counts for nothing.
+    /// An account has another password, or may not log in: what failed counts for nothing.
+    pub fn renew(&mut self, account: &str) {
+        self.pairs.0.retain(|(own, _), _| own != account);
+        self.accounts.0.remove(account);
+    }
+
+    /// An account is no more: where it came from counts for nothing, either.
     pub fn forget(&mut self, account: &str) {
+        self.renew(account);
         self.known.retain(|(own, _), _| own != account);
     }
 }
@@ -158,7 +175,7 @@ mod tests {
     }
 
     fn fail(lockout: &mut Lockout, account: &str, from: Origin, times: u32, now: Duration) {
-        (0..times).for_each(|_| lockout.failed(account, from, now));
+        (0..times).for_each(|_| lockout.failed(account, from, None, now));
     }
 
     #[test]
@@ -167,7 +184,7 @@ mod tests {
         fail(lockout, "a", ip(1), 4, at(0));
         assert_eq!(lockout.wait("a", ip(1), at(0)), Duration::ZERO);
         for (failure, seconds) in [1, 2, 4, 8, 16].into_iter().enumerate() {
-            lockout.failed("a", ip(1), at(failure as u64));
+            lockout.failed("a", ip(1), None, at(failure as u64));
             let wait = Duration::from_secs(seconds);
             assert_eq!(lockout.wait("a", ip(1), at(failure as u64)), wait);
             assert_eq!(lockout.wait("a", ip(1), at(failure as u64) + wait), Duration::ZERO);
@@ -175,7 +192,7 @@ mod tests {
         fail(lockout, "a", ip(1), 100, at(10));
         assert_eq!(lockout.wait("a", ip(1), at(10)), COUNTS, "at most");
         assert_eq!(lockout.wait("a", ip(1), at(10) + COUNTS), Duration::ZERO);
-        lockout.failed("a", ip(1), at(10) + COUNTS);
+        lockout.failed("a", ip(1), None, at(10) + COUNTS);
         assert_eq!(lockout.wait("a", ip(1), at(10) + COUNTS), Duration::ZERO, "begins anew");
     }
 
@@ -188,8 +205,44 @@ mod tests {
         assert_eq!(lockout.wait("admin", ip(3), at(1)), ACCOUNT.most, "it was not");
         assert_eq!(lockout.wait("other", ip(2), at(1)), COUNTS, "the address has to wait");
         assert_eq!(lockout.wait("other", ip(3), at(1)), Duration::ZERO);
-        lockout.forget("admin");
+        // What others do from its address keeps it out as little as what it did itself.
+        fail(lockout, "other", ip(1), 200, at(1));
+        assert_eq!(lockout.wait("admin", ip(1), at(1)), Duration::ZERO);
+        assert_eq!(lockout.wait("new", ip(1), at(1)), COUNTS);
+        fail(lockout, "admin", ip(1), 200, at(1));
         assert_eq!(lockout.wait("admin", ip(1), at(1)), ACCOUNT.most);
+        lockout.renew("admin");
+        assert_eq!(lockout.wait("admin", ip(1), at(1)), Duration::ZERO);
+        assert_eq!(lockout.wait("admin", ip(3), at(1)), Duration::ZERO);
+        lockout.forget("admin");
+        assert_eq!(lockout.wait("admin", ip(1), at(1)), COUNTS, "as for all of the address");
+    }
+
+    #[test]
+    fn a_client_with_an_old_password_keeps_nobody_else_out() {
+        let lockout = &mut Lockout::new();
+        for second in 0..100 {
+            lockout.failed("scraper", ip(1), Some([7; 32]), at(second));
+        }
+        assert!(lockout.wait("scraper", ip(1), at(100)) > Duration::ZERO);
+        assert_eq!(lockout.wait("other", ip(1), at(100)), Duration::ZERO);
+        assert_eq!(lockout.wait("scraper", ip(2), at(100)), Duration::ZERO);
+        // Who guesses has another one each time.
+        for second in 0..100 {
+            lockout.failed("scraper", ip(1), Some([second; 32]), at(100));
+        }
+        assert_eq!(lockout.wait("other", ip(1), at(100)), COUNTS);
+    }
+
+    #[test]
+    fn names_that_are_made_up_push_nobody_out() {
+        let lockout = &mut Lockout::new();
+        fail(lockout, "admin", ip(1), 60, at(0));
+        for number in 0..2 * MOST {
+            let address = Origin::Network(IpAddr::from((number as u32).to_be_bytes()));
+            fail(lockout, &format!("a{number}"), address, 1, at(1));
+        }
+        assert_eq!(lockout.wait("admin", ip(2), at(1)), ACCOUNT.most - Duration::from_secs(1));
     }
 
     #[test]

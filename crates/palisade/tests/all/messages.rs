@@ -224,6 +224,16 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/control/src/state.rs", "one_daemon_has_it", &["StateTaken"]),
     (
+        "crates/control/src/reach_tests.rs",
+        "drives_that_the_configuration_does_not_name_are_an_administrators",
+        &["DriveNotNamed"],
+    ),
+    (
+        "crates/control/src/reach_tests.rs",
+        "sockets_elsewhere_are_an_administrators",
+        &["SocketElsewhere"],
+    ),
+    (
         "crates/control/src/state.rs",
         "what_is_no_directory_of_the_daemons_user_is_not_used",
         &["StateFailed", "StateOwned"],
@@ -296,11 +306,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "a_page_of_another_site_changes_nothing",
         &["AnotherSite"],
     ),
-    (
-        "crates/control/src/https_tests.rs",
-        "it_listens_on_ipv6_too_and_says_where_it_can_not",
-        &["HttpsNotBound"],
-    ),
+    ("crates/control/src/https_tests.rs", "a_port_that_is_taken_is_told", &["HttpsNotBound"]),
     (
         "crates/control/src/certificate_tests.rs",
         "only_a_certificate_with_its_key_is_taken",
@@ -314,7 +320,17 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     (
         "crates/control/src/https_tests.rs",
         "another_certificate_is_for_those_who_come_later",
-        &["CertificateConfigured", "CertificateNotKept", "CertificateNotRead"],
+        &["CertificateConfigured"],
+    ),
+    (
+        "crates/control/src/https_tests.rs",
+        "what_can_not_be_kept_is_not_shown",
+        &["CertificateNotKept"],
+    ),
+    (
+        "crates/control/src/https_tests.rs",
+        "files_that_are_not_there_or_have_no_end_are_told",
+        &["CertificateNotRead"],
     ),
     ("crates/control/src/accounts_tests.rs", "too_many_passwords_are_told", &["PasswordsBusy"]),
     (

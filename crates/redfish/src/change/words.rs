@@ -75,13 +75,15 @@ impl Change {
         }
     }
 
-    /// Whether it changes anything: what only looks needs no line in the audit log.
+    /// Whether the audit log has a line of it: of what changes something, and of paths that are
+    /// opened as somebody names them.
     pub const fn is_noted(&self) -> bool {
-        // A login is noted with the name of who logs in.
-        !matches!(
-            self,
-            Self::FindDrives { .. } | Self::VerifyLog | Self::Access(AccessChange::LogIn { .. })
-        )
+        match self {
+            Self::FindDrives { paths } => !paths.is_empty(),
+            // A login is noted with the name of who logs in.
+            Self::VerifyLog | Self::Access(AccessChange::LogIn { .. }) => false,
+            _ => true,
+        }
     }
 }
 

@@ -58,7 +58,8 @@ messages! { ACCOUNTS:
         "wait, or use the daemon's socket on its own machine, where nobody has to wait",
         "After five wrong passwords of one account from one address, or twenty from one address, \
          the next has to wait, and longer each time, at most 15 minutes. An account that is tried \
-         from many addresses waits at most 30 seconds at those where it never logged in.";
+         from many addresses waits at most 30 seconds at those where it never logged in; where it \
+         did, it waits for its own wrong passwords only, at most 30 seconds.";
     PASSWORD_NOT_READ: "PasswordNotRead" Failed Command [Text("PROBLEM")]
         "the password can't be read: %1",
         "type it at a terminal, or give it on the standard input with --password-stdin",

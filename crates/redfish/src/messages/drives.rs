@@ -100,4 +100,9 @@ messages! { DRIVES:
          the configuration",
         "The daemon found these drives when it started and could not have them alone. Arrays that \
          need them do not start.";
+    DRIVE_NOT_NAMED: "DriveNotNamed" Refused Daemon [Text("PATH")]
+        "%1 is not among the drives of the configuration",
+        "add it to `drives` in the configuration, or ask an Administrator to name it",
+        "A file can be a drive, too. Which drives the daemon may write is for the configuration to \
+         say, and for Administrators.";
 }

@@ -84,4 +84,9 @@ messages! { EXPORTS:
         "use the same --advertise, or listen on another port",
         "A listener is one port of the NVMe target, whoever is exported there, and hosts are told \
          one address of it.";
+    SOCKET_ELSEWHERE: "SocketElsewhere" Refused Daemon [Text("PATH"), Text("DIR")]
+        "%1 is not in %2",
+        "use a socket in that directory, or ask an Administrator to export the volume",
+        "The daemon may make a socket anywhere. Where, but for the directory of its own socket, is \
+         for Administrators to say.";
 }
