@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::data;
 use crate::gpu::Parity;
 use crate::http::Asked;
+use crate::reply::JSON;
 use crate::state::State;
 use core::future::Future;
 use engine::Settings;
@@ -80,8 +81,7 @@ async fn ask(
     (method, uri): (&str, &str),
     body: &Value,
 ) -> Response<Bytes> {
-    let mut request = Request::builder().method(method).uri(uri);
-    request = request.header("content-type", "application/json");
+    let mut request = Request::builder().method(method).uri(uri).header("content-type", JSON);
     if let Some((name, value)) = header {
         request = request.header(name, value);
     }
@@ -435,8 +435,7 @@ fn a_plan_of_accounts_says_what_is_refused_and_which_sessions_end() {
             let (header, code) = basic(self::name(name), PASSWORD);
             let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
             let request = Request::builder().method(method).uri(uri).header(header, code);
-            let request = request.header(PLAN_HEADER, "only");
-            let request = request.header("content-type", "application/json");
+            let request = request.header(PLAN_HEADER, "only").header("content-type", JSON);
             let mut asked: Asked = request.body(Ok(bytes).into()).expect("a request");
             asked.extensions_mut().insert(network(5));
             let told = answer::answer(&manager, asked).await;
@@ -595,11 +594,12 @@ fn who_names_a_state_of_an_account_is_alone_with_it() {
             let (manager, own, code) = (manager.clone(), own.clone(), root.clone());
             tokio::spawn(async move {
                 let mut request = Request::builder().method("PATCH").uri(&own);
+                request = request.header("content-type", JSON);
                 for (name, value) in code.into_iter().chain(tag.map(|tag| ("if-match", tag))) {
                     request = request.header(name, value);
                 }
-                let bytes = Ok(Bytes::from(body.to_string()));
-                let mut asked: Asked = request.body(bytes.into()).expect("a request");
+                let body = Ok(body.to_string().into());
+                let mut asked: Asked = request.body(body.into()).expect("a request");
                 asked.extensions_mut().insert(network(6));
                 answer::answer(&manager, asked).await
             })
