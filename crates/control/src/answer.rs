@@ -151,16 +151,23 @@ async fn admitted(
         && (own != Some(Method::Get) || head.uri().query().is_none());
     let caller = match is_asked_of_nobody {
         true => Caller::of(peer, &manager.local()),
-        false => login::caller(manager, peer, head.headers(), (&request, path)).await?,
+        false => match login::caller(manager, peer, head.headers(), (&request, path)).await {
+            Ok(caller) => caller,
+            Err(refusal) => {
+                body.drain().await;
+                return Err(refusal);
+            }
+        },
     };
     let is_broken = body.check();
+    let mut unread = Some(body);
     let whole = async {
         is_broken.map_err(no_body)?;
         let (found, method) = allowed(manager, &head, found, &caller)?;
-        let body = match method {
+        let body = match unread.take_if(|_| method != Method::Get) {
             // What comes with a read means nothing (RFC 9110, section 9.3.1).
-            Method::Get => Bytes::new(),
-            _ => {
+            None => Bytes::new(),
+            Some(body) => {
                 let share = share(&caller);
                 let most = if share == Share::Nobody { NOBODYS_BYTES } else { BODY_BYTES };
                 let body = body.read(share, most).await.map_err(no_body)?;
@@ -170,7 +177,11 @@ async fn admitted(
         };
         Ok::<_, Refusal>((found, method, body))
     };
-    let refusal = match whole.await {
+    let outcome = whole.await;
+    if let Some(body) = unread {
+        body.drain().await;
+    }
+    let refusal = match outcome {
         Ok((found, method, body)) => {
             let (head, ()) = head.into_parts();
             return Ok((caller, found, method, Request::from_parts(head, body)));

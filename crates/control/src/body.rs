@@ -25,6 +25,9 @@ pub const NOBODYS_BYTES: usize = 16 << 10;
 /// How long a body may take.
 pub const BODY_TIME: Duration = Duration::from_secs(30);
 
+/// How long a body that nobody wants may take, so that the connection can go on.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
 /// The first part of memory that a body takes.
 const LEAST: usize = 4 << 10;
 
@@ -90,6 +93,12 @@ impl Unread {
         };
         self.is_whole.store(read.is_ok(), Ordering::Relaxed);
         read
+    }
+
+    /// Nobody wants it. A short one that is there already keeps the connection from its end.
+    pub async fn drain(self) {
+        // The connection ends.
+        let _ = timeout(DRAIN_TIME, self.read(Share::Nobody, NOBODYS_BYTES)).await;
     }
 }
 

@@ -80,6 +80,20 @@ fn a_body_is_read_only_of_who_may_send_it() {
 }
 
 #[test]
+fn a_short_body_that_nobody_wants_ends_no_connection() {
+    run_with(false, Vec::new(), |manager| async move {
+        let room = Arc::new(Room::default());
+        let last = "GET /redfish HTTP/1.1\r\nhost: p\r\nconnection: close\r\n\r\n";
+        let get = "GET /redfish HTTP/1.1\r\nhost: p\r\ncontent-length: 2\r\n\r\n{}";
+        for (first, status) in [(post(ACCOUNTS, 2, "", "{}"), "401"), (get.to_owned(), "200")] {
+            let answer = sent(&manager, &room, NETWORK, &format!("{first}{last}")).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+            assert_eq!(answer.matches("HTTP/1.1 ").count(), 2, "{answer}");
+        }
+    });
+}
+
+#[test]
 fn bodies_of_one_share_take_none_of_another() {
     run_with(false, Vec::new(), |manager| async move {
         let room = Arc::new(Room::default());
