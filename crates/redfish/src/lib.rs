@@ -2,7 +2,7 @@
 //!
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
-//! - [`access`]: accounts, sessions and roles.
+//! - [`access`]: accounts, sessions and roles. [`counters`]: what was counted.
 //! - [`told`]: what changes are answered.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all
 //!   that can be said then.
@@ -26,6 +26,7 @@
 
 pub mod access;
 pub mod change;
+pub mod counters;
 pub mod dates;
 pub mod error;
 pub mod etag;

@@ -8,6 +8,7 @@
 //! [`SCHEMA`].
 
 pub use crate::access::{Access, Account, AccountList};
+pub use crate::counters::Counters;
 pub use crate::https::{Certificate, Https, Named};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
@@ -68,6 +69,8 @@ pub struct View {
     pub tasks: Vec<SlowRequest>,
     /// HTTPS, and its certificate.
     pub https: Arc<Https>,
+    /// What was counted since the daemon's start.
+    pub counters: Arc<Counters>,
 }
 
 impl View {
