@@ -10,6 +10,7 @@
 //!   made of resources.
 //! - [`etag`]: how resources are told apart from what they were.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
+//! - [`prometheus`]: the view, as that reads it.
 //! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
 //!   make which.
 
@@ -37,6 +38,7 @@ pub mod messages;
 pub mod oem;
 pub mod openapi;
 pub mod privileges;
+pub mod prometheus;
 pub mod query;
 pub mod read;
 mod requests;
