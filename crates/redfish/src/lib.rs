@@ -10,7 +10,7 @@
 //!   made of resources.
 //! - [`etag`]: how resources are told apart from what they were.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
-//! - [`prometheus`]: the view, as that reads it.
+//! - [`prometheus`] and [`telemetry`]: metrics, as Prometheus reads them and as Redfish has them.
 //! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
 //!   make which.
 
@@ -45,6 +45,7 @@ mod requests;
 pub mod routes;
 pub mod schema;
 pub mod service;
+pub mod telemetry;
 pub mod told;
 pub mod view;
 

@@ -137,6 +137,14 @@ pub enum Resource {
     TaskService,
     Tasks,
     Task,
+    TelemetryService,
+    MetricDefinitions,
+    MetricDefinition,
+    MetricReportDefinitions,
+    MetricReportDefinition,
+    MetricReports,
+    MetricReport,
+    Metrics,
     TaskMonitor,
 }
 
@@ -265,6 +273,9 @@ macro_rules! under {
     };
     (account $tail:literal) => {
         concat!("/redfish/v1/AccountService", $tail)
+    };
+    (telemetry $tail:literal) => {
+        concat!("/redfish/v1/TelemetryService", $tail)
     };
     (job $tail:literal) => {
         concat!("/redfish/v1/JobService/Jobs/{Job}", $tail)
@@ -518,6 +529,49 @@ pub const ROUTES: &[Route] = &{
         row(under!(root "/TaskService/Tasks"), R::Tasks, "#TaskCollection.TaskCollection", READ),
         row(under!(root "/TaskService/Tasks/{Task}"), R::Task, "#Task.v1_7_4.Task", READ),
         row(under!(root "/TaskService/TaskMonitors/{TaskMonitor}"), R::TaskMonitor, "", READ),
+        row(
+            under!(telemetry ""),
+            R::TelemetryService,
+            "#TelemetryService.v1_4_1.TelemetryService",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricDefinitions"),
+            R::MetricDefinitions,
+            "#MetricDefinitionCollection.MetricDefinitionCollection",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricDefinitions/{MetricDefinition}"),
+            R::MetricDefinition,
+            "#MetricDefinition.v1_3_6.MetricDefinition",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricReportDefinitions"),
+            R::MetricReportDefinitions,
+            "#MetricReportDefinitionCollection.MetricReportDefinitionCollection",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricReportDefinitions/{MetricReportDefinition}"),
+            R::MetricReportDefinition,
+            "#MetricReportDefinition.v1_4_7.MetricReportDefinition",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricReports"),
+            R::MetricReports,
+            "#MetricReportCollection.MetricReportCollection",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricReports/{MetricReport}"),
+            R::MetricReport,
+            "#MetricReport.v1_5_2.MetricReport",
+            READ,
+        ),
+        row("/metrics", R::Metrics, "", READ),
     ]
 };
 

@@ -103,6 +103,7 @@ pub fn view(seed: u64) -> View {
             now: random.moment(),
             since: random.moment(),
             confirms: random.chance(),
+            open_metrics: random.chance(),
         },
         status: Status {
             version: "0.1.0".to_owned(),

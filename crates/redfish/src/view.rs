@@ -111,6 +111,8 @@ pub struct Server {
     pub since: u64,
     /// Whether changes that destroy data need the token of their plan.
     pub confirms: bool,
+    /// Whether everybody may read `/metrics`; else one has to log in.
+    pub open_metrics: bool,
 }
 
 impl From<&KnownDrive> for NamedDrive {

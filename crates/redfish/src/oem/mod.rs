@@ -19,7 +19,7 @@ mod words;
 
 pub use fabric::{Connection, Endpoint, Host};
 pub use log::{Ending, LogEntry};
-pub use manager::{Kept, Manager, Memory, Next, ON, Parity};
+pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use words::{
     ArrayState, DriveState, Hindrance, JobEnd, SlotState, TaskKind, TaskState, UnreadableReason,
 };

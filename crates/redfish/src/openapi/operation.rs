@@ -22,12 +22,14 @@ enum Kind {
     Json,
     Xml,
     Yaml,
+    Text,
 }
 
 fn kind(route: &Route) -> Kind {
     match route.schema {
         "" if matches!(route.resource, Resource::Metadata | Resource::CsdlFile) => Kind::Xml,
         "" if route.resource == Resource::OpenApiYaml => Kind::Yaml,
+        "" if route.resource == Resource::Metrics => Kind::Text,
         "" => Kind::Json,
         schema if schema.ends_with("Collection") => Kind::Collection,
         _ => Kind::Resource,
@@ -153,11 +155,12 @@ fn read(route: &Route, kind: Kind, is_head: bool) -> Value {
         Kind::Resource => json_content(reference("schemas", parts::schema_name(route))),
         Kind::Json => json_content(json!({"type": "object"})),
         Kind::Xml => json!({"application/xml": {"schema": {"type": "string"}}}),
+        Kind::Text => json!({"text/plain": {"schema": {"type": "string"}}}),
         Kind::Yaml => json!({"application/yaml": {"schema": {"type": "object"}}}),
     };
     let names: &[&str] = match kind {
         Kind::Collection | Kind::Resource => &["Allow", "ETag", "Link"],
-        Kind::Json | Kind::Xml | Kind::Yaml => &["Allow"],
+        Kind::Json | Kind::Xml | Kind::Yaml | Kind::Text => &["Allow"],
     };
     let mut response = json!({"description": "It.", "headers": headers(names)});
     if let Some(response) = response.as_object_mut().filter(|_| !is_head) {

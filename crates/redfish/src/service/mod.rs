@@ -10,6 +10,7 @@ use crate::etag;
 use crate::openapi;
 use crate::routes::{self, Match, Resource};
 use crate::schema;
+use crate::telemetry::Report;
 use crate::view::View;
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ mod pools;
 mod registries;
 mod root;
 mod tasks;
+mod telemetry;
 pub mod uri;
 mod volumes;
 
@@ -39,6 +41,12 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
 /// The resource that a request is about: what its URI leads to, or for an action what it acts on.
 pub fn subject(view: &View, found: &Match) -> Option<Value> {
     render(view, &routes::find(&found.subject())?)
+}
+
+/// A report of metrics: what a view says that the one before did not; none if that is nothing.
+pub fn report(before: &View, view: &View, report: Report) -> Option<Value> {
+    let changes = crate::telemetry::changes(before, view, report);
+    (!changes.is_empty()).then(|| telemetry::report_of(view, report, &changes))
 }
 
 fn rendered(view: &View, found: &Match) -> Option<Value> {
@@ -94,6 +102,13 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::SessionService => Some(accounts::session_service(view)),
         R::Sessions => Some(accounts::sessions(view)),
         R::Session => accounts::session(view, id),
+        R::TelemetryService => Some(telemetry::service()),
+        R::MetricDefinitions => Some(telemetry::definitions()),
+        R::MetricDefinition => telemetry::definition(id),
+        R::MetricReportDefinitions => Some(telemetry::report_definitions()),
+        R::MetricReportDefinition => telemetry::report_definition(id),
+        R::MetricReports => Some(telemetry::reports()),
+        R::MetricReport => telemetry::report(view, id),
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
@@ -105,7 +120,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
-        R::Metadata | R::CsdlFile | R::TaskMonitor => None,
+        R::Metadata | R::CsdlFile | R::TaskMonitor | R::Metrics => None,
         R::GenerateCsr | R::ReplaceCertificate => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
@@ -178,7 +193,7 @@ impl Standing {
 }
 
 /// How many hundredths of `whole` a part is; all of nothing.
-fn percent(part: u64, whole: u64) -> u64 {
+pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     let hundredths = u128::from(part.min(whole)) * 100;
     let percent = hundredths.checked_div(u128::from(whole)).unwrap_or(100);
     u64::try_from(percent).unwrap_or(100)

@@ -49,6 +49,7 @@ pub(super) fn service_root(view: &View) -> Value {
         "AccountService": link(uri::ACCOUNT_SERVICE),
         "CertificateService": link(uri::CERTIFICATE_SERVICE),
         "SessionService": link(uri::SESSION_SERVICE),
+        "TelemetryService": link(uri::TELEMETRY),
         "JsonSchemas": link(format!("{ROOT}/JsonSchemas")),
         "Registries": link(uri::REGISTRIES),
         "Links": {
@@ -80,6 +81,7 @@ pub(super) fn odata() -> Value {
             singleton("AccountService", "/AccountService"),
             singleton("CertificateService", "/CertificateService"),
             singleton("SessionService", "/SessionService"),
+            singleton("TelemetryService", "/TelemetryService"),
             singleton("JsonSchemas", "/JsonSchemas"),
             singleton("Registries", "/Registries"),
             singleton("Sessions", "/SessionService/Sessions"),

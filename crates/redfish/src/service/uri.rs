@@ -54,6 +54,30 @@ pub const SESSION_SERVICE: &str = "/redfish/v1/SessionService";
 /// All sessions.
 pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 
+/// The service of metrics.
+pub const TELEMETRY: &str = "/redfish/v1/TelemetryService";
+/// What is measured.
+pub const METRIC_DEFINITIONS: &str = "/redfish/v1/TelemetryService/MetricDefinitions";
+/// What reports of metrics there are.
+pub const METRIC_REPORT_DEFINITIONS: &str = "/redfish/v1/TelemetryService/MetricReportDefinitions";
+/// Reports of metrics.
+pub const METRIC_REPORTS: &str = "/redfish/v1/TelemetryService/MetricReports";
+
+/// A metric, by its identifier.
+pub fn metric_definition(id: &str) -> String {
+    format!("{METRIC_DEFINITIONS}/{}", encoded(id))
+}
+
+/// What a report of metrics is of, by its identifier.
+pub fn metric_report_definition(id: &str) -> String {
+    format!("{METRIC_REPORT_DEFINITIONS}/{}", encoded(id))
+}
+
+/// A report of metrics, by its identifier.
+pub fn metric_report(id: &str) -> String {
+    format!("{METRIC_REPORTS}/{}", encoded(id))
+}
+
 /// An account, by its name.
 pub fn account(name: &str) -> String {
     format!("{ACCOUNTS}/{}", encoded(name))
