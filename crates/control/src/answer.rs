@@ -25,7 +25,7 @@ use redfish::error::{Base, Refusal};
 use redfish::etag;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
-use redfish::{openapi, schema, service};
+use redfish::{openapi, prometheus, schema, service};
 use std::sync::Arc;
 
 /// Answers a request.
@@ -40,6 +40,7 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
         Ok(told) => (told.response(), true),
         Err(refusal) => (reply::refusal(&refusal), false),
     };
+    manager.metrics.answered(response.status().as_u16());
     let headers = response.headers_mut();
     if let Some(route) = route {
         reply::put(headers, ALLOW, &route.allow());
@@ -60,6 +61,11 @@ async fn told(
     match method {
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
+        }
+        Method::Get if found.route.resource == Resource::Metrics => {
+            let text = manager.metrics.text(&manager.view());
+            let body = Body::Text(prometheus::CONTENT_TYPE, text);
+            Ok(Told { status: StatusCode::OK, body, ..Told::nothing() })
         }
         Method::Get => {
             if matches!(found.route.resource, Resource::AuditEntries | Resource::AuditEntry) {
@@ -88,7 +94,9 @@ async fn admitted(
     let path = asked.uri().path();
     let peer = asked.extensions().get::<Peer>().ok_or_else(Refusal::internal)?;
     let own = method(asked.method());
-    let privilege = found.as_ref().zip(own).and_then(|(found, own)| found.route.privilege(own));
+    let view = manager.view();
+    let needed = |(found, own)| caller::needed(&view, found, own);
+    let privilege = found.as_ref().zip(own).and_then(needed);
     let request = format!("{} {path}", asked.method());
     let caller = match login::caller(manager, peer, asked.headers(), (&request, path)).await {
         // What everybody may is no matter of a token that is too old.

@@ -18,6 +18,7 @@
 //!   them. `pattern`: which paths are meant.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
+//! - `metrics`: what Prometheus reads.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!
@@ -66,6 +67,7 @@ mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod metrics;
 mod mute;
 mod nameplate;
 pub mod names;

@@ -21,6 +21,7 @@ use crate::holds::Holds;
 use crate::https::Https;
 use crate::inventory::{Inventory, Known};
 use crate::local::Local;
+use crate::metrics::Metrics;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen};
@@ -72,6 +73,8 @@ pub struct Manager {
     state: Option<Arc<State>>,
     accounts: Arc<Accounts>,
     https: Arc<Https>,
+    /// What Prometheus reads.
+    pub(crate) metrics: Metrics,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
     /// Why arrays that were found do not run.
@@ -118,6 +121,7 @@ impl Manager {
             state: None,
             accounts: Arc::new(Accounts::open(None)),
             https: Arc::new(Https::new(None, now)),
+            metrics: Metrics::default(),
             local: Mutex::new(Arc::new(Local::read(None))),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),

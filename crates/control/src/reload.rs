@@ -39,6 +39,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
         https,
         certificate,
         key,
+        metrics,
     } = old;
     let named = |all: &[(&'static str, bool)]| {
         all.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
@@ -51,6 +52,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("https", *https != new.https),
             ("certificate", *certificate != new.certificate),
             ("key", *key != new.key),
+            ("metrics", *metrics != new.metrics),
         ]),
         left: named(&[
             ("socket", *socket != new.socket),
@@ -76,6 +78,8 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     config.https.clone_from(&new.https);
     config.certificate.clone_from(&new.certificate);
     config.key.clone_from(&new.key);
+    config.metrics = new.metrics;
+    manager.metrics.set_open(new.metrics);
     // Users and groups may be others, though the configuration is not.
     manager.set_local(local::known(config.access.as_ref()));
     // A socket that somebody removed can't be opened to anybody.
@@ -135,12 +139,15 @@ mod tests {
         let old = Config::parse("").expect("valid");
         let text = "socket = \"/s\"\ncores = 2\ndrives = [\"/d\"]\ndrive_deadline_ms = 2000\n\
                     drive_wait_ms = 0\nparity = \"gpu\"\nparity_check = 16\nconfirm = \"off\"\n\
-                    state = \"/s\"\n[access]\n";
+                    state = \"/s\"\nmetrics = \"open\"\n[access]\n";
         let changed = super::changed(&old, &Config::parse(text).expect("valid"));
-        assert_eq!(changed.taken, ["drives", "confirm", "access"]);
+        assert_eq!(changed.taken, ["drives", "confirm", "access", "metrics"]);
         assert_eq!(changed.left.len(), 7);
         let (what, hint) = words(&changed);
-        assert_eq!(what, "the configuration was read again; taken: drives, confirm, access");
+        assert_eq!(
+            what,
+            "the configuration was read again; taken: drives, confirm, access, metrics"
+        );
         assert!(hint.is_some_and(|hint| hint.starts_with("restart the daemon to take: socket,")));
         assert_eq!(super::changed(&old, &old), Changed::default());
         assert!(words(&Changed::default()).0.ends_with("nothing new to take"));

@@ -50,7 +50,8 @@ impl Manager {
 
     fn compose(&self, told: &Told, now: u64) -> View {
         let confirms = self.confirm.is_required();
-        let server = Server { now, confirms, ..self.view().server.clone() };
+        let open_metrics = self.metrics.is_open();
+        let server = Server { now, confirms, open_metrics, ..self.view().server.clone() };
         let places = convert::places(&told.arrays);
         let status = self.status_of(&told.arrays);
         let drives: Vec<KnownDrive> =
@@ -64,7 +65,8 @@ impl Manager {
         let tasks = self.slow.list(now);
         let access = Arc::new(self.accounts().shown());
         let https = self.https().view();
-        View { server, status, drives, jobs, log, tasks, access, https }
+        let counters = self.view().counters.clone();
+        View { server, status, drives, jobs, log, tasks, access, https, counters }
     }
 
     /// Makes the view say what changed before this was called.

@@ -31,6 +31,8 @@ pub enum Body {
     Xml(String),
     /// What describes the interface.
     Yaml(String),
+    /// A text, and its type.
+    Text(&'static str, Bytes),
 }
 
 /// An answer that is no error.
@@ -75,6 +77,7 @@ impl Told {
                 (Some("application/json;charset=utf-8"), Bytes::from(value.to_string()))
             }
             Body::Yaml(text) => (Some("application/yaml"), Bytes::from(text)),
+            Body::Text(kind, text) => (Some(kind), text),
             Body::Xml(text) => (Some("application/xml;charset=utf-8"), Bytes::from(text)),
         };
         let mut response = Response::new(body);

@@ -116,6 +116,7 @@ async fn run(
         .keeping(state, audit);
     manager.set_local(local::known(config.access.as_ref()));
     manager.https().set(config.https());
+    manager.metrics.set_open(config.metrics);
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
     let wait = Duration::from_millis(config.drive_wait_ms);
