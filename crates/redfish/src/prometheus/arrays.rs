@@ -224,7 +224,7 @@ fn jobs(text: &mut Text, view: &View, names: &Names<'_>) {
         let named = job.task.id.rsplit_once(':').map_or("", |(array, _)| array);
         let array = view.array(&job.array).map_or_else(|| named.to_owned(), |own| names.array(own));
         let kind = job.task.kind.word();
-        let own = labels(&[("array", &array), ("kind", kind), ("job", &job.id)]);
+        let own = labels(&[("array", &array), ("kind", kind), ("id", &job.id)]);
         all.push((own, &job.task));
     }
     text.gauge("palisade_job_state", "How a job is: 1 for its state, 0 for the others.");
