@@ -75,6 +75,7 @@ const ROWS: &Rows = &[
             &["limits", "mutants", "session/slots"],
             &["access"],
             &["controller"],
+            &["visits"],
             &["target"],
             &[
                 "server",
