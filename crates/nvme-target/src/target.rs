@@ -160,7 +160,7 @@ impl<K: Clone + PartialEq> Target<K> {
     pub fn remove(&self, name: &str) -> bool {
         self.change(Some(name), |state| {
             state.suspended.remove(name);
-            state.book.forget(name);
+            state.book.forget(|export| export == name);
             state.exports.remove(name).is_some()
         })
     }
@@ -179,11 +179,7 @@ impl<K: Clone + PartialEq> Target<K> {
 
     /// An export that was suspended does not come back, unless [`Target::set_absent`] says so.
     pub fn forget(&self, name: &str) {
-        let mut state = self.lock();
-        state.suspended.remove(name);
-        if state.exports.get(name).is_none() {
-            state.book.forget(name);
-        }
+        self.lock().suspended.remove(name);
     }
 
     /// Says which other exports may come.
@@ -325,6 +321,11 @@ impl<K: Clone + PartialEq> Target<K> {
             queues: c.queues(),
         };
         state.controllers.iter().filter(has).map(told).collect()
+    }
+
+    /// What these exports were counted is forgotten: they are gone for good.
+    pub fn forget_visits(&self, are_gone: impl Fn(&str) -> bool) {
+        self.lock().book.forget(are_gone);
     }
 
     /// Who came, and who is there.

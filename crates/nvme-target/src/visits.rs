@@ -164,9 +164,9 @@ impl Book {
         }
     }
 
-    /// An export is gone for good.
-    pub fn forget(&mut self, export: &str) {
-        self.exports.remove(export);
+    /// Exports are gone for good.
+    pub fn forget(&mut self, are_gone: impl Fn(&str) -> bool) {
+        self.exports.retain(|export, _| !are_gone(export));
     }
 
     /// All that is known, while these exports and controllers are there.

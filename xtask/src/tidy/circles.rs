@@ -39,7 +39,7 @@ const ROWS: &Rows = &[
                 "stream",
             ],
             &["certificate", "room", "usage"],
-            &["address", "failure", "gpu", "http", "jobs", "memory", "next", "state"],
+            &["address", "counters", "failure", "gpu", "http", "jobs", "memory", "next", "state"],
             &["https"],
             &["config"],
             &["local"],
