@@ -1,5 +1,5 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `state`, `https`,
+//! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `counters`, `state`, `https`,
 //! `certificate`, `key`, `metrics` and the table `access`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
@@ -48,8 +48,11 @@ pub struct Config {
     #[serde(default, deserialize_with = "placement")]
     pub parity: Placement,
     /// Whether changes that destroy data need the token of their plan: `on` or `off`.
-    #[serde(default = "on", deserialize_with = "on_or_off")]
+    #[serde(default = "on", deserialize_with = "confirm")]
     pub confirm: bool,
+    /// Whether requests to volumes are counted: `on` or `off`.
+    #[serde(default = "on", deserialize_with = "counters")]
+    pub counters: bool,
     /// One job of so many that a GPU did is done by the CPU too and compared; 0: none.
     #[serde(default = "usual_check")]
     pub parity_check: u32,
@@ -94,11 +97,11 @@ const fn on() -> bool {
     true
 }
 
-fn on_or_off<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
+fn on_or_off<'d, D: Deserializer<'d>>(key: &str, from: D) -> Result<bool, D::Error> {
     match String::deserialize(from)?.as_str() {
         "on" => Ok(true),
         "off" => Ok(false),
-        word => Err(D::Error::custom(format!("confirm: on or off, not {word}"))),
+        word => Err(D::Error::custom(format!("{key}: on or off, not {word}"))),
     }
 }
 
@@ -108,6 +111,14 @@ fn open_or_login<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
         "login" => Ok(false),
         word => Err(D::Error::custom(format!("metrics: open or login, not {word}"))),
     }
+}
+
+fn confirm<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
+    on_or_off("confirm", from)
+}
+
+fn counters<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
+    on_or_off("counters", from)
 }
 
 fn usual_check() -> u32 {
@@ -318,6 +329,7 @@ mod tests {
             parity_check: 1024,
             state: None,
             confirm: true,
+            counters: true,
             access: None,
             https: vec![],
             certificate: None,
@@ -343,7 +355,9 @@ mod tests {
         let problem = Config::parse("parity = \"fpga\"").expect_err("no such place");
         assert!(problem.contains("cpu, gpu or auto") && problem.contains("fpga"), "{problem}");
         let problem = Config::parse("confirm = \"no\"").expect_err("no such word");
-        assert!(problem.contains("on or off, not no"), "{problem}");
+        assert!(problem.contains("confirm: on or off, not no"), "{problem}");
+        let problem = Config::parse("counters = \"yes\"").expect_err("no such word");
+        assert!(problem.contains("counters: on or off, not yes"), "{problem}");
         let problem = Config::parse("metrics = \"on\"").expect_err("no such word");
         assert!(problem.contains("open or login, not on"), "{problem}");
         assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));

@@ -16,6 +16,7 @@
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant.
+//! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
 //! - `metrics`: what Prometheus reads.
@@ -51,6 +52,7 @@ pub mod config;
 mod confirm;
 mod connection;
 mod convert;
+mod counters;
 mod data;
 mod digest;
 mod exports;

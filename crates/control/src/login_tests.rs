@@ -4,6 +4,7 @@ use super::*;
 use crate::answer;
 use crate::audit::Audit;
 use crate::config::Config;
+use crate::counters::Ledger;
 use crate::data;
 use crate::gpu::Parity;
 use crate::http::Asked;
@@ -36,7 +37,9 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(Arc<Manager>) -> F) {
     let config = Config::parse("").expect("a configuration");
     let kernel = parity::select_kernel().expect("a kernel");
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
-    let (cores, data) = data::start(1, Settings::default(), parity.clone()).expect("cores");
+    let ledger = Arc::new(Ledger::new(true, 0));
+    let started = data::start(1, Settings::default(), parity.clone(), ledger);
+    let (cores, data) = started.expect("cores");
     let state = State::open(place.path()).expect("a state directory");
     let kept = Audit::read(&state).expect("a log");
     let audit = Audit::go_on(&state, kept).expect("is written");

@@ -523,10 +523,26 @@ impl Manager {
         if let Some(problem) = rest.problems.into_iter().next() {
             return Err(Error::new(&say::RECORDS_NOT_ERASED, &[&problem]));
         }
+        self.forget_counts(&array).await;
         erased.extend(rest.serials);
         let mut left = self.left(&array, &erased);
         left.extend(rest.left);
         Ok(api::Deleted { done: true, left })
+    }
+
+    /// An array is deleted: what was counted of its volumes and exports goes with it.
+    async fn forget_counts(&self, array: &api::Array) {
+        let ledger = self.data.ledger();
+        let volumes = array.volumes.iter().filter_map(|volume| volume.uuid.parse().ok());
+        volumes.for_each(|uuid| ledger.forget_volume(uuid));
+        // Exports of a running array that has the same name are others.
+        let Ok(running) = self.running().await else { return };
+        if running.iter().all(|other| other.name != array.name) {
+            let is_own =
+                |export: &str| export.rsplit_once(':').is_some_and(|(name, _)| name == array.name);
+            ledger.forget_exports(is_own);
+            self.data.target().forget_visits(is_own);
+        }
     }
 
     /// The slots of a deleted array whose drives may still hold a record: they are not among the

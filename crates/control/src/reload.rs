@@ -34,6 +34,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
         parity,
         parity_check,
         confirm,
+        counters,
         state,
         access,
         https,
@@ -61,6 +62,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("drive_wait_ms", *drive_wait_ms != new.drive_wait_ms),
             ("parity", *parity != new.parity),
             ("parity_check", *parity_check != new.parity_check),
+            ("counters", *counters != new.counters),
             ("state", *state != new.state),
         ]),
     }
@@ -139,10 +141,10 @@ mod tests {
         let old = Config::parse("").expect("valid");
         let text = "socket = \"/s\"\ncores = 2\ndrives = [\"/d\"]\ndrive_deadline_ms = 2000\n\
                     drive_wait_ms = 0\nparity = \"gpu\"\nparity_check = 16\nconfirm = \"off\"\n\
-                    state = \"/s\"\nmetrics = \"open\"\n[access]\n";
+                    counters = \"off\"\nstate = \"/s\"\nmetrics = \"open\"\n[access]\n";
         let changed = super::changed(&old, &Config::parse(text).expect("valid"));
         assert_eq!(changed.taken, ["drives", "confirm", "access", "metrics"]);
-        assert_eq!(changed.left.len(), 7);
+        assert_eq!(changed.left.len(), 8);
         let (what, hint) = words(&changed);
         assert_eq!(
             what,

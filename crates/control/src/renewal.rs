@@ -14,6 +14,7 @@
 
 use crate::api::{Error, KnownDrive, Server, View};
 use crate::convert;
+use crate::counters::Seen;
 use crate::manager::Manager;
 use crate::snapshot::{Told, now};
 use engine::manage::command::{ArrayStatus, Request};
@@ -65,7 +66,11 @@ impl Manager {
         let tasks = self.slow.list(now);
         let access = Arc::new(self.accounts().shown());
         let https = self.https().view();
-        let counters = self.view().counters.clone();
+        let counters = self.data.ledger().sample(|| Seen {
+            cores: self.data.core_counts(),
+            visits: self.data.target().visits(),
+            jobs: told.jobs.counters(),
+        });
         View { server, status, drives, jobs, log, tasks, access, https, counters }
     }
 

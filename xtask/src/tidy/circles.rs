@@ -39,7 +39,10 @@ const ROWS: &Rows = &[
                 "stream",
             ],
             &["certificate", "room", "usage"],
-            &["address", "failure", "gpu", "http", "jobs", "memory", "metrics", "next", "state"],
+            &[
+                "address", "counters", "failure", "gpu", "http", "jobs", "memory", "metrics",
+                "next", "state",
+            ],
             &["https"],
             &["config"],
             &["local"],
@@ -75,6 +78,7 @@ const ROWS: &Rows = &[
             &["limits", "mutants", "session/slots"],
             &["access"],
             &["controller"],
+            &["visits"],
             &["target"],
             &[
                 "server",
