@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::access::{Access, Account, Role};
+use crate::events::Subscription;
 use crate::routes;
 use crate::view::*;
 use serde_json::{Value, json};
@@ -116,6 +117,12 @@ pub(crate) fn view() -> View {
         drives: vec![drive("a", "/dev/a"), drive("b", "/dev/b"), drive("c", "/dev/c")],
         jobs: vec![job("j1", None), job("j2", Some((1, JobEnd::Completed)))],
         access: Access { accounts: vec![account("ana")], ..Access::default() }.into(),
+        events: Shown {
+            subscriptions: vec![Subscription { id: "s1".to_owned(), ..Subscription::default() }]
+                .into(),
+            ..Shown::default()
+        }
+        .into(),
         ..View::default()
     }
 }

@@ -129,6 +129,7 @@ pub fn view(seed: u64) -> View {
         tasks: random.several(2, slow),
         access: Arc::new(access(random)),
         https: Arc::new(https(random)),
+        events: Arc::default(),
     }
 }
 
