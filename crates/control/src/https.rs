@@ -21,7 +21,7 @@ use crate::certificate::{self, For, Identity, Request};
 use crate::http::{self, Asked};
 use crate::peer::Peer;
 use crate::room::Room;
-use crate::state::State;
+use crate::state::{CERTIFICATE as FILE, REQUESTED, State};
 use core::future::Future;
 use core::time::Duration;
 use hyper::Response;
@@ -43,12 +43,6 @@ use tokio_rustls::TlsAcceptor;
 
 /// How long a handshake may take.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-
-/// The certificate and its key, in the state directory.
-pub const FILE: &str = "https.pem";
-
-/// The key of a certificate that was asked for, in the state directory.
-const REQUESTED: &str = "https-requested.pem";
 
 /// How often it is looked whether the certificate is too old.
 const OFTEN: Duration = Duration::from_secs(3600);

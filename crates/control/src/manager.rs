@@ -116,7 +116,7 @@ impl Manager {
             patterns: Mutex::new(patterns),
             audit: Audit::in_memory(None),
             state: None,
-            accounts: Arc::new(Accounts::open(None)),
+            accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now)),
             local: Mutex::new(Arc::new(Local::read(None))),
             problems: Mutex::default(),
@@ -128,10 +128,11 @@ impl Manager {
         }
     }
 
-    /// Keeps what is not on the drives in a state directory, if there is one, and its log.
+    /// Keeps what is not on the drives in a state directory, if there is one, with its accounts and
+    /// its log.
     #[must_use]
-    pub fn keeping(self, state: Option<Arc<State>>, audit: Audit) -> Self {
-        let accounts = Arc::new(Accounts::open(state.clone()));
+    pub fn keeping(self, state: Option<Arc<State>>, accounts: Accounts, audit: Audit) -> Self {
+        let accounts = Arc::new(accounts);
         let https = Arc::new(Https::new(state.clone(), now));
         Self { state, audit, accounts, https, ..self }
     }
@@ -246,6 +247,10 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
+        let accounts = self.accounts.problem().map(|error| (error.error, error.hint));
+        let https = self.https.view().problem.clone();
+        let told = accounts.into_iter().chain(https);
+        status.next.extend(told.map(|(what, action)| api::Next { what, action }));
         status
     }
 

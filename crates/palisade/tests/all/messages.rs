@@ -287,6 +287,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/control/src/accounts_tests.rs",
+        "what_is_late_is_told_and_comes_about_behind_nothing_else",
+        &["AccountsLate"],
+    ),
+    (
+        "crates/control/src/accounts_tests.rs",
         "a_password_that_must_be_changed_is_not_changed_to_itself",
         &["SamePassword"],
     ),
