@@ -83,8 +83,7 @@ pub async fn carry_out(
     };
     let asked = Asked::new(caller, method, &found.uri(), body);
     if wanted.plan_only {
-        let planned = manager.plan(&wanted.change).await;
-        let planned = planned.map_err(|error| refused(manager, error))?;
+        let planned = planned(manager, caller, &request, &wanted.change).await?;
         let told = serde_json::to_value(with_token(manager, &planned, &asked));
         return told.map(Told::json).map_err(|_| Refusal::internal());
     }
@@ -132,6 +131,23 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// What a change would do. A refusal is told to the audit log.
+async fn planned(
+    manager: &Manager,
+    caller: &Caller,
+    request: &str,
+    change: &Change,
+) -> Result<Planned, Refusal> {
+    match manager.plan(change).await {
+        Ok(planned) => Ok(planned),
+        Err(error) => {
+            let (refusal, what) = (refused(manager, error), change.words(&manager.view()));
+            manager.audit().refused(caller, request, &what, &refusal).await;
+            Err(refusal)
+        }
+    }
 }
 
 /// What a request wants, and how.

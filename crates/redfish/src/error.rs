@@ -48,12 +48,6 @@ impl Base {
         "The resource does not know this method.",
         "Use one of the methods that the header Allow names.",
     );
-    pub const ACTION_NOT_SUPPORTED: Self = base(
-        "ActionNotSupported",
-        400,
-        "The action %1 is not supported.",
-        "Use an action that the resource lists in Actions.",
-    );
     pub const MALFORMED_JSON: Self = base(
         "MalformedJSON",
         400,
@@ -328,7 +322,6 @@ impl Base {
         Self::SESSION_LIMIT,
         Self::PROPERTY_VALUE,
         Self::OPERATION_NOT_ALLOWED,
-        Self::ACTION_NOT_SUPPORTED,
         Self::MALFORMED_JSON,
         Self::EMPTY_JSON,
         Self::NO_OPERATION,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// Answers that any request can have.
 const ANY: [u16; 6] = [400, 408, 412, 413, 431, 503];
 
-/// Answers that a request can have for which one has to log in.
+/// Answers that a request can have that is a login, or for which one has to log in.
 const CLOSED: [u16; 3] = [401, 403, 429];
 
 /// What a row answers a GET with.
@@ -95,7 +95,8 @@ fn parameters(route: &Route, method: Method) -> Vec<Value> {
 /// The statuses that answer a request, but for those of success.
 fn refusals(route: &Route, method: Method, privilege: Privilege) -> Vec<u16> {
     let mut all = ANY.to_vec();
-    if privilege != Privilege::Nobody {
+    let is_login = (route.resource, method) == (Resource::Sessions, Method::Post);
+    if privilege != Privilege::Nobody || is_login {
         all.extend(CLOSED);
     }
     if route.uri.contains('{') {
