@@ -106,6 +106,7 @@ pub async fn caller(
             let caller = Caller::logged_in(peer, &account, None);
             if is_new {
                 manager.audit().note(&caller, request, "log in").await;
+                manager.events().login(&say::LOGGED_IN, &caller.name, &caller.from);
             }
             Ok(caller)
         }
@@ -132,7 +133,10 @@ async fn refused(
 ) -> Refusal {
     let refusal = denial(uri, denied);
     match denied {
-        Denied::Wrong => manager.audit().refused(caller, request, "log in", &refusal).await,
+        Denied::Wrong => {
+            manager.audit().refused(caller, request, "log in", &refusal).await;
+            manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
+        }
         Denied::Locked(_) | Denied::Busy(_) => {
             turned_away(manager, caller, request, &refusal).await
         }
@@ -246,6 +250,7 @@ async fn log_in(
     open.end(begun.as_ref().map(drop));
     let Begun { id, token } = begun?;
     let Account { name, must_change, .. } = proved.account;
+    manager.events().login(&say::LOGGED_IN, &name, &caller.from);
     Ok(Done::Begun { uri: uri::session(&id), token, must_change: must_change.then_some(name) })
 }
 

@@ -14,6 +14,7 @@ use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
+use crate::events::Events;
 use crate::exports::{Exports, Standing};
 use crate::failure;
 use crate::gpu::Parity;
@@ -72,6 +73,7 @@ pub struct Manager {
     state: Option<Arc<State>>,
     accounts: Arc<Accounts>,
     https: Arc<Https>,
+    events: Events,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
     /// Why arrays that were found do not run.
@@ -118,6 +120,7 @@ impl Manager {
             state: None,
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now)),
+            events: Events::in_memory(),
             local: Mutex::new(Arc::new(Local::read(None))),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
@@ -135,6 +138,17 @@ impl Manager {
         let accounts = Arc::new(accounts);
         let https = Arc::new(Https::new(state.clone(), now));
         Self { state, audit, accounts, https, ..self }
+    }
+
+    /// Tells these events.
+    #[must_use]
+    pub fn telling(self, events: Events) -> Self {
+        Self { events, ..self }
+    }
+
+    /// Events.
+    pub const fn events(&self) -> &Events {
+        &self.events
     }
 
     /// Accounts and sessions.

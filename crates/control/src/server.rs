@@ -19,6 +19,7 @@ use crate::api::{self, Ending, Error};
 use crate::audit::{self, Audit};
 use crate::config::Config;
 use crate::data::{self, Data};
+use crate::events::Events;
 use crate::gpu::Parity;
 use crate::http;
 use crate::local;
@@ -30,6 +31,7 @@ use crate::state::{self, State};
 use core::fmt::Display;
 use engine::Settings;
 use redfish::messages as say;
+use redfish::service::uri;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -114,8 +116,10 @@ async fn run(
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let (state, accounts, audit) = keep(config.state.as_deref()).await;
+    let events = tell(state.as_ref()).await;
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
-        .keeping(state, accounts, audit);
+        .keeping(state, accounts, audit)
+        .telling(events);
     manager.set_local(local::known(config.access.as_ref()));
     manager.https().set(config.https());
     report(manager.accounts().problem().as_slice());
@@ -133,6 +137,7 @@ async fn run(
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
+    manager.events().start();
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
@@ -142,6 +147,7 @@ async fn run(
     }
     // What was being started is started first, so that it can be stopped.
     manager.begin_end();
+    manager.events().tell(&say::DAEMON_ENDS, &[], uri::MANAGER);
     let _ = starting.await;
     reloading.abort();
     retrying.abort();
@@ -153,6 +159,7 @@ async fn run(
     tasks.iter().for_each(JoinHandle::abort);
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
+    manager.events().close();
     if !cores.stop() {
         say_stuck();
     }
@@ -250,6 +257,26 @@ async fn open(
     let found = within(opens, failed, move || Accounts::read(&own)).await;
     let accounts = Accounts::go_on(state.clone(), found);
     Ok((state, accounts, audit))
+}
+
+/// Opens what the state directory keeps of events. Without it events are told all the same.
+async fn tell(state: Option<&Arc<State>>) -> Events {
+    let in_memory = |problem: Option<Error>| {
+        report(problem.as_slice());
+        Events::in_memory()
+    };
+    let Some(state) = state.cloned() else { return in_memory(None) };
+    let dir = state.dir().display().to_string();
+    let failed = |why: &dyn Display| Error::new(&say::EVENTS_NOT_READ, &[&dir, why]);
+    let own = state.clone();
+    let found = within(OPENS, failed, move || Events::read(&own)).await;
+    match found.and_then(|found| Events::go_on(&state, found)) {
+        Ok(events) => {
+            report(events.problem().cloned().as_slice());
+            events
+        }
+        Err(error) => in_memory(Some(error)),
+    }
 }
 
 /// Has a thread do what a file system that hangs may keep for ever.

@@ -17,8 +17,8 @@ mod node;
 mod tree;
 mod words;
 
-pub use events::{EventsChange, NewSubscription, SubscriptionChange};
 pub use access::{AccessChange, AccountChange, NewAccount};
+pub use events::{EventsChange, NewSubscription, SubscriptionChange};
 
 use crate::error::Refusal;
 use crate::messages;

@@ -157,9 +157,24 @@ fn a_receiver_is_a_uri_without_credentials() {
     assert_eq!((six.authority.as_str(), six.path.as_str()), ("[::1]:8443", "/a?b=%20c"));
     assert_eq!(read("https://a?b").path, "/?b");
     for uri in [
-        "", "x", "ftp://a", "http://", "http:///a", "https://user:secret@a/", "https://user@a/",
-        "https://a:0/", "https://a:99999/", "https://a:/", "https://a b/", "https://a/#b",
-        "https://[::1", "https://[x]/", "https://[::1]x/", "//a/", "https://a/\r\nX: y", "https://ä/",
+        "",
+        "x",
+        "ftp://a",
+        "http://",
+        "http:///a",
+        "https://user:secret@a/",
+        "https://user@a/",
+        "https://a:0/",
+        "https://a:99999/",
+        "https://a:/",
+        "https://a b/",
+        "https://a/#b",
+        "https://[::1",
+        "https://[x]/",
+        "https://[::1]x/",
+        "//a/",
+        "https://a/\r\nX: y",
+        "https://ä/",
     ] {
         assert_eq!(Receiver::read(uri), None, "{uri}");
     }

@@ -480,7 +480,12 @@ pub const ROUTES: &[Route] = &{
             "#LogEntryCollection.LogEntryCollection",
             READ,
         ),
-        row(under!(events "/Entries/{LogEntry}"), R::EventEntry, "#LogEntry.v1_21_0.LogEntry", READ),
+        row(
+            under!(events "/Entries/{LogEntry}"),
+            R::EventEntry,
+            "#LogEntry.v1_21_0.LogEntry",
+            READ,
+        ),
         row(under!(root "/Fabrics"), R::Fabrics, "#FabricCollection.FabricCollection", READ),
         row(under!(fabric ""), R::Fabric, "#Fabric.v1_4_0.Fabric", READ),
         row(
@@ -549,12 +554,7 @@ pub const ROUTES: &[Route] = &{
             "#ActionInfo.v1_5_0.ActionInfo",
             READ,
         ),
-        row(
-            under!(event "/Actions/EventService.SubmitTestEvent"),
-            R::SubmitTestEvent,
-            "",
-            MANAGE,
-        ),
+        row(under!(event "/Actions/EventService.SubmitTestEvent"), R::SubmitTestEvent, "", MANAGE),
         row(
             under!(event "/Subscriptions"),
             R::Subscriptions,

@@ -109,7 +109,9 @@ fn doubled(value: &Value, at: &str, place: &str) -> String {
 /// Values that are wrong, and how each is refused.
 fn wrong(takes: &Takes) -> Vec<(Value, &'static str)> {
     let mut all: Vec<(Value, &str)> = match *takes {
-        Takes::Text | Takes::Uri | Takes::Secret | Takes::Word(..) => vec![json!(7), json!(true), json!(["x"])],
+        Takes::Text | Takes::Uri | Takes::Secret | Takes::Word(..) => {
+            vec![json!(7), json!(true), json!(["x"])]
+        }
         Takes::Whole(..) => vec![json!("7"), json!(1.5), json!(false)],
         Takes::Truth => vec![json!("true"), json!(1), json!({})],
         Takes::Link(_) => vec![json!("/redfish/v1"), json!(7), json!([])],
@@ -119,7 +121,16 @@ fn wrong(takes: &Takes) -> Vec<(Value, &'static str)> {
     }
     .into_iter()
     .chain([Value::Null])
-    .map(|value| (value, if matches!(takes, Takes::Secret | Takes::Headers) { "ValueError" } else { "ValueTypeError" }))
+    .map(|value| {
+        (
+            value,
+            if matches!(takes, Takes::Secret | Takes::Headers) {
+                "ValueError"
+            } else {
+                "ValueTypeError"
+            },
+        )
+    })
     .collect();
     match *takes {
         Takes::Word(..) => all.push((json!("nonsense"), "ValueNotInList")),

@@ -12,8 +12,8 @@ use super::Event;
 use crate::messages::{self as say, Severity};
 use crate::service::uri;
 use crate::view::{
-    Array, ArrayState, DriveState, Export, Job, JobEnd, KnownDrive, SlotInfo, SlotState,
-    TaskState, View, Volume,
+    Array, ArrayState, DriveState, Export, Job, JobEnd, KnownDrive, SlotInfo, SlotState, TaskState,
+    View, Volume,
 };
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -110,12 +110,19 @@ fn bounded(mut told: Vec<Event>) -> Vec<Event> {
     told
 }
 
-fn by<'a, T>(all: impl IntoIterator<Item = &'a T>, name: impl Fn(&'a T) -> &'a str) -> Named<'a, T> {
+fn by<'a, T>(
+    all: impl IntoIterator<Item = &'a T>,
+    name: impl Fn(&'a T) -> &'a str,
+) -> Named<'a, T> {
     all.into_iter().map(|one| (name(one), one)).collect()
 }
 
 /// Those of the first that the second have not, in their order.
-fn gone<'a, T>(from: &'a [T], to: &Named<'_, T>, name: fn(&T) -> &str) -> impl Iterator<Item = &'a T> {
+fn gone<'a, T>(
+    from: &'a [T],
+    to: &Named<'_, T>,
+    name: fn(&T) -> &str,
+) -> impl Iterator<Item = &'a T> {
     from.iter().filter(move |one| !to.contains_key(name(one)))
 }
 
@@ -323,7 +330,8 @@ impl<'a> Arrays<'a> {
 
     /// What came: volumes, exports, hosts.
     fn more(&self, told: &mut Vec<Event>) {
-        for array in self.after.status.arrays.iter().filter(|new| new.state != ArrayState::Stopped) {
+        for array in self.after.status.arrays.iter().filter(|new| new.state != ArrayState::Stopped)
+        {
             let old = self.old.get(array.uuid.as_str()).copied();
             // What an array has that was stopped came with it.
             let was_stopped = old.is_some_and(|old| old.state == ArrayState::Stopped);

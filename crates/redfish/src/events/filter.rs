@@ -183,7 +183,8 @@ fn is_origin(wanted: &str, origin: &str, below: bool) -> bool {
 fn is_message(wanted: &str, event: &Event) -> bool {
     let name = wanted.rsplit('.').next().unwrap_or_default();
     let id = event.message_id();
-    name == event.name && (wanted == id || wanted == name || *wanted == format!("{REGISTRY}.{name}"))
+    name == event.name
+        && (wanted == id || wanted == name || *wanted == format!("{REGISTRY}.{name}"))
 }
 
 /// What stands behind the `?` of a stream's URI.

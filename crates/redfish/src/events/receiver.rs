@@ -14,15 +14,8 @@ pub const HEADERS_MOST: usize = 16;
 const VALUE_BYTES: usize = 4096;
 
 /// Headers that the daemon sends by itself.
-const OWN: [&str; 7] = [
-    "host",
-    "content-length",
-    "content-type",
-    "transfer-encoding",
-    "connection",
-    "te",
-    "upgrade",
-];
+const OWN: [&str; 7] =
+    ["host", "content-length", "content-type", "transfer-encoding", "connection", "te", "upgrade"];
 
 /// A header, whose value is shown nowhere.
 pub type Header = (String, Secret);

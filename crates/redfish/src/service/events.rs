@@ -17,7 +17,9 @@ fn types() -> Vec<&'static str> {
     let more = ["ManagerAccountCollection", "SessionCollection", "Certificate", "EventService"];
     let all: BTreeSet<&str> = of.into_iter().chain(more).collect();
     let known = |name: &&str| {
-        ROUTES.iter().any(|route| route.schema.trim_start_matches('#').split('.').next() == Some(name))
+        ROUTES
+            .iter()
+            .any(|route| route.schema.trim_start_matches('#').split('.').next() == Some(name))
     };
     all.into_iter().filter(known).collect()
 }
@@ -178,7 +180,11 @@ fn line(view: &View, event: &Event) -> Value {
     let is_there = crate::routes::find(&event.origin)
         .is_some_and(|found| super::rendered(view, &found).is_some());
     if is_there {
-        super::put(&mut resource, "Links", json!({"OriginOfCondition": link(event.origin.clone())}));
+        super::put(
+            &mut resource,
+            "Links",
+            json!({"OriginOfCondition": link(event.origin.clone())}),
+        );
     }
     resource
 }
