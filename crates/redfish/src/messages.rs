@@ -114,9 +114,6 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
     [ENGINE, START, DRIVES, EXPORTS, DAEMON, ACCOUNTS, HTTPS, AUDIT, COMMAND].into_iter().flatten()
 }
 
-/// Those that say nothing by their names.
-const FREE: [&Entry; 3] = [&FAILED, &USAGE, &REFUSED];
-
 /// The message of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     all().find(|entry| entry.name == name)
@@ -227,24 +224,9 @@ impl Error {
         Self { hint: hint.into(), ..self }
     }
 
-    /// It could not be done.
-    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(&FAILED, &[&error.into()]).advise(hint)
-    }
-
-    /// The request is wrong.
-    pub fn usage(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(&USAGE, &[&error.into()]).advise(hint)
-    }
-
-    /// Refused to protect data.
-    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(&REFUSED, &[&error.into()]).advise(hint)
-    }
-
     /// What people read: one line of what happened, one of what to do, which names the message.
     pub fn lines(&self) -> String {
-        let known = find(&self.name).filter(|entry| !FREE.contains(entry)).is_some();
+        let known = find(&self.name).is_some();
         let more = match known || Base::find(&self.name).is_some() {
             true => format!(" (palisade explain {})", self.name),
             false => String::new(),

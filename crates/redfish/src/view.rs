@@ -9,6 +9,7 @@
 
 pub use crate::access::{Access, Account, AccountList};
 pub use crate::counters::Counters;
+pub use crate::events::Shown;
 pub use crate::https::{Certificate, Https, Named};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
@@ -71,6 +72,8 @@ pub struct View {
     pub https: Arc<Https>,
     /// What was counted since the daemon's start.
     pub counters: Arc<Counters>,
+    /// The last events, and who is told of them.
+    pub events: Arc<Shown>,
 }
 
 impl View {
