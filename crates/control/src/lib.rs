@@ -20,7 +20,7 @@
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
-//! - `metrics`: what Prometheus reads.
+//! - `metrics`: what Prometheus reads. `telemetry`: reports of metrics for streams.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!
@@ -95,6 +95,7 @@ mod starting;
 pub mod state;
 pub mod stream;
 mod tasks;
+mod telemetry;
 mod usage;
 mod watching;
 

@@ -103,7 +103,12 @@ impl Manager {
 
     /// Keeps the view: it follows the engine, looks at drives, and makes it anew now and then.
     pub async fn keep_view(&self) {
-        tokio::join!(self.keep_refreshing(), self.keep_asking(), self.keep_looking());
+        tokio::join!(
+            self.keep_refreshing(),
+            self.keep_asking(),
+            self.keep_looking(),
+            self.keep_reporting(),
+        );
     }
 
     async fn keep_refreshing(&self) {

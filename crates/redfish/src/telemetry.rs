@@ -165,9 +165,14 @@ impl Readings {
 
 /// What a view says for a report.
 pub fn readings(view: &View, report: Report) -> Vec<Reading> {
+    collected(view, None, report)
+}
+
+/// The same; volumes whose counters are those of the other view need not be there.
+fn collected(view: &View, other: Option<&View>, report: Report) -> Vec<Reading> {
     let mut all = Readings::default();
     match report {
-        Report::Volumes => volumes(view, &mut all),
+        Report::Volumes => volumes(view, other, &mut all),
         Report::Exports => exports(view, &mut all),
         Report::Hosts => hosts(view, &mut all),
         Report::Cores => cores(view, &mut all),
@@ -181,17 +186,21 @@ pub fn readings(view: &View, report: Report) -> Vec<Reading> {
 
 /// The same, less what the view before said, too.
 pub fn changes(before: &View, view: &View, report: Report) -> Vec<Reading> {
-    let mut all = readings(view, report);
-    let known = readings(before, report);
+    let mut all = collected(view, Some(before), report);
+    let known = collected(before, Some(view), report);
     let known: BTreeMap<(&str, &str), &str> =
         known.iter().map(|own| ((own.metric, &own.of[..]), &own.value[..])).collect();
     all.retain(|own| known.get(&(own.metric, &own.of[..])) != Some(&&own.value[..]));
     all
 }
 
-fn volumes(view: &View, all: &mut Readings) {
+fn volumes(view: &View, other: Option<&View>, all: &mut Readings) {
     for volume in view.status.arrays.iter().flat_map(|array| &array.volumes) {
         let Some(own) = view.counters.volume(&volume.uuid) else { continue };
+        let others = other.and_then(|other| other.counters.volume(&volume.uuid));
+        if others.is_some_and(|other| core::ptr::eq(other, own)) {
+            continue;
+        }
         let uri = &uri::volume(&volume.uuid)[..];
         let mut put = |[done, bytes, time, errors]: [&'static str; 4], own: &Operations| {
             all.put(done, uri, own.done());

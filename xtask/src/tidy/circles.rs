@@ -63,7 +63,7 @@ const ROWS: &Rows = &[
             &["accounts", "audit", "confirm", "tasks"],
             &["plan"],
             &["claims", "manager"],
-            &["changes", "planning", "renewal", "served", "starting"],
+            &["changes", "planning", "renewal", "served", "starting", "telemetry"],
             &["reload"],
             &["login"],
             &["act"],
