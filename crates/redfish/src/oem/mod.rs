@@ -15,11 +15,13 @@ use serde_json::{Value, json};
 mod fabric;
 mod log;
 mod manager;
+mod metrics;
 mod words;
 
 pub use fabric::{Connection, Endpoint, Host};
 pub use log::{Ending, LogEntry};
 pub use manager::{Kept, Manager, Memory, Next, ON, Parity};
+pub use metrics::{Requests, VolumeMetrics};
 pub use words::{
     ArrayState, DriveState, Hindrance, JobEnd, SlotState, TaskKind, TaskState, UnreadableReason,
 };
