@@ -92,6 +92,7 @@ pub enum Resource {
     PoolActionInfo,
     Volumes,
     Volume,
+    VolumeMetrics,
     CheckConsistency,
     ChassisAll,
     Chassis,
@@ -402,6 +403,12 @@ pub const ROUTES: &[Route] = &{
         ),
         row(under!(storage "/Volumes"), R::Volumes, "#VolumeCollection.VolumeCollection", CREATE),
         row(under!(storage "/Volumes/{Volume}"), R::Volume, "#Volume.v1_10_2.Volume", RESIZE),
+        row(
+            under!(storage "/Volumes/{Volume}/Metrics"),
+            R::VolumeMetrics,
+            "#VolumeMetrics.v1_2_0.VolumeMetrics",
+            READ,
+        ),
         row(
             under!(storage "/Volumes/{Volume}/Actions/Volume.CheckConsistency"),
             R::CheckConsistency,

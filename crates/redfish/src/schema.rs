@@ -29,7 +29,7 @@ const EDMX: &str = "http://docs.oasis-open.org/odata/ns/edmx";
 const EDM: &str = "http://docs.oasis-open.org/odata/ns/edm";
 
 /// Schemas that SNIA publishes and DMTF does not.
-const SNIA: [&str; 3] = ["Capacity", "StoragePool", "StoragePoolCollection"];
+const SNIA: [&str; 4] = ["Capacity", "StoragePool", "StoragePoolCollection", "VolumeMetrics"];
 
 /// Schemas that resources use without being of them.
 const USED: [&str; 3] = ["Message.v1_3_0", "Resource", "RedfishExtensions.v1_0_0"];
@@ -61,6 +61,7 @@ const OWN: [Own; 11] = [
     ("Storage", None),
     own::<oem::StoragePool>(),
     own::<oem::Volume>(),
+    own::<oem::VolumeMetrics>(),
 ];
 
 /// The types of our own objects as JSON Schemas, with what each extends.

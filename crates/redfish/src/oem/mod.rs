@@ -16,12 +16,14 @@ mod events;
 mod fabric;
 mod log;
 mod manager;
+mod metrics;
 mod words;
 
 pub use events::EventDestination;
 pub use fabric::{Connection, Endpoint, Host};
 pub use log::{Ending, LogEntry};
 pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
+pub use metrics::{Requests, VolumeMetrics};
 pub use words::{
     ArrayState, DriveState, Hindrance, JobEnd, SlotState, TaskKind, TaskState, UnreadableReason,
 };

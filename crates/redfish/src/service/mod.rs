@@ -68,6 +68,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::AllocatedVolumes => pools::allocated_volumes(view, id),
         R::Volumes => Some(volumes::volumes(view)),
         R::Volume => volumes::volume(view, id),
+        R::VolumeMetrics => volumes::metrics(view, id),
         R::ChassisAll => Some(machine::chassis_all()),
         R::Chassis => Some(machine::chassis(view)),
         R::Drives => Some(drives::drives(view)),

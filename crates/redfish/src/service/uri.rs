@@ -113,6 +113,11 @@ pub fn volume(uuid: &str) -> String {
     format!("{VOLUMES}/{}", encoded(uuid))
 }
 
+/// What was counted of a volume, by its UUID.
+pub fn volume_metrics(uuid: &str) -> String {
+    format!("{VOLUMES}/{}/Metrics", encoded(uuid))
+}
+
 /// A drive, by its identifier.
 pub fn drive(id: &str) -> String {
     format!("{DRIVES}/{}", encoded(id))
