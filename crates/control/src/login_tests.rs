@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::data;
 use crate::gpu::Parity;
 use crate::http::Asked;
+use crate::reply::Content;
 use crate::state::State;
 use core::future::Future;
 use engine::Settings;
@@ -86,7 +87,7 @@ async fn ask(
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
     let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
     asked.extensions_mut().insert(peer);
-    answer::answer(manager, asked).await
+    answer::answer(manager, asked).await.map(Content::whole)
 }
 
 fn message(response: &Response<Bytes>) -> String {

@@ -381,7 +381,12 @@ fn what_was_wrong_and_is_right_is_told() {
     ill.status.state.problem = Some("full".to_owned());
     ill.status.parity.gpu_suspect = true;
     let expected = [
-        "DriveUsable", "DriveBack", "ArrayOptimal", "BlocksBack", "JobGoesOn", "ExportServed",
+        "DriveUsable",
+        "DriveBack",
+        "ArrayOptimal",
+        "BlocksBack",
+        "JobGoesOn",
+        "ExportServed",
         "StateWell",
     ];
     assert_eq!(names(&ill, &well), expected);
