@@ -9,6 +9,7 @@ use crate::counters::Ledger;
 use crate::data;
 use crate::gpu::Parity;
 use crate::http::Asked;
+use crate::reply::Content;
 use crate::state::State;
 use core::future::Future;
 use engine::Settings;
@@ -90,7 +91,7 @@ async fn ask(
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
     let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
     asked.extensions_mut().insert(peer);
-    answer::answer(manager, asked).await
+    answer::answer(manager, asked).await.map(Content::whole)
 }
 
 fn message(response: &Response<Bytes>) -> String {

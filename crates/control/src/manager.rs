@@ -489,6 +489,7 @@ impl Manager {
     }
 
     async fn stop_running(&self, status: &ArrayStatus) -> Result<(), Error> {
+        let _leaving = self.events.leaving(&status.uuid.to_string());
         self.end_exports(status).await;
         let outcome = self.ask_of(status, Request::Stop).await;
         self.ended(status, &outcome).await;
@@ -520,6 +521,7 @@ impl Manager {
         let mut erased = Vec::new();
         if array.state != api::ArrayState::Stopped {
             let status = self.running_array(&array.uuid).await?;
+            let _leaving = self.events.leaving(&array.uuid);
             // They are erased after the array is gone: nobody may take them meanwhile.
             let paths = convert::counted_paths(&status);
             self.reserve(&paths).await?;

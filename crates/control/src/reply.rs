@@ -72,6 +72,16 @@ impl From<Bytes> for Content {
     }
 }
 
+impl Content {
+    /// All of it, if it does not come in parts.
+    pub fn whole(self) -> Bytes {
+        match self {
+            Self::Whole(bytes) => bytes.unwrap_or_default(),
+            Self::Parts(_) => Bytes::new(),
+        }
+    }
+}
+
 impl body::Body for Content {
     type Data = Bytes;
     type Error = core::convert::Infallible;

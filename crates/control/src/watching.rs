@@ -12,13 +12,12 @@
 use crate::caller::Caller;
 use crate::events::ring::{Batch, Place};
 use crate::events::{Report, Stream};
-use crate::http::Asked;
 use crate::manager::Manager;
 use crate::peer::Peer;
 use crate::reply::{Body, Parts, Told};
-use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
+use hyper::{Request, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::events::filter::{Subject, Wanted, of_query};
 use redfish::events::{exceeded, payload};
@@ -81,7 +80,11 @@ impl Client {
 ///
 /// # Errors
 /// The filter can't be used, or there are as many streams as there can be.
-pub fn watch(manager: &Arc<Manager>, asked: &Asked, caller: &Caller) -> Result<Told, Refusal> {
+pub fn watch<B>(
+    manager: &Arc<Manager>,
+    asked: &Request<B>,
+    caller: &Caller,
+) -> Result<Told, Refusal> {
     let filter = of_query(asked.uri().query().unwrap_or_default())?;
     let last = last(asked.headers())?;
     if *asked.method() == hyper::Method::HEAD {

@@ -533,3 +533,7 @@ fn accounts(before: &View, after: &View, told: &mut Vec<Event>) {
         told.push(Event::new(notice, &[&account.name, &account.role], uri::ACCOUNTS));
     }
 }
+
+#[cfg(test)]
+#[path = "between_tests.rs"]
+mod tests;
