@@ -6,7 +6,7 @@
 //! - A reading names the property that it is of, or where no resource has such a property, the
 //!   resource. No two readings of a report are of one metric and one property.
 
-use crate::counters::{Kind, Operations};
+use crate::counters::Kind;
 use crate::service::uri;
 use crate::view::{Job, View};
 use std::collections::BTreeMap;
@@ -98,18 +98,38 @@ pub const METRICS: &[Metric] = &{
         metric("VolumeReads", Volumes, COUNT, "Reads that were done"),
         metric("VolumeReadBytes", Volumes, BYTES, "Bytes read"),
         metric("VolumeReadTime", Volumes, TIME, "Time of the reads together"),
-        metric("VolumeReadErrors", Volumes, COUNT, "Reads that failed"),
+        metric(
+            "VolumeReadErrors",
+            Volumes,
+            COUNT,
+            "Reads for which drives are missing or blocks lost",
+        ),
         metric("VolumeWrites", Volumes, COUNT, "Writes that were done"),
         metric("VolumeWriteBytes", Volumes, BYTES, "Bytes written"),
         metric("VolumeWriteTime", Volumes, TIME, "Time of the writes together"),
-        metric("VolumeWriteErrors", Volumes, COUNT, "Writes that failed"),
+        metric(
+            "VolumeWriteErrors",
+            Volumes,
+            COUNT,
+            "Writes for which drives are missing or blocks lost",
+        ),
         metric("VolumeFlushes", Volumes, COUNT, "Flushes that were done"),
         metric("VolumeFlushTime", Volumes, TIME, "Time of the flushes together"),
-        metric("VolumeFlushErrors", Volumes, COUNT, "Flushes that failed"),
+        metric(
+            "VolumeFlushErrors",
+            Volumes,
+            COUNT,
+            "Flushes for which drives are missing or blocks lost",
+        ),
         metric("VolumeDiscards", Volumes, COUNT, "Discards that were done"),
         metric("VolumeDiscardBytes", Volumes, BYTES, "Bytes discarded"),
         metric("VolumeDiscardTime", Volumes, TIME, "Time of the discards together"),
-        metric("VolumeDiscardErrors", Volumes, COUNT, "Discards that failed"),
+        metric(
+            "VolumeDiscardErrors",
+            Volumes,
+            COUNT,
+            "Discards for which drives are missing or blocks lost",
+        ),
         metric("ExportServing", Exports, (Truth, ""), "Whether an export is served now"),
         metric("ExportConnections", Exports, (Gauge, ""), "Who has an export now"),
         metric("ExportConnected", Exports, COUNT, "Who has had an export"),
@@ -201,33 +221,36 @@ fn volumes(view: &View, other: Option<&View>, all: &mut Readings) {
         if others.is_some_and(|other| core::ptr::eq(other, own)) {
             continue;
         }
-        let uri = &uri::volume(&volume.uuid)[..];
-        let mut put = |[done, bytes, time, errors]: [&'static str; 4], own: &Operations| {
-            all.put(done, uri, own.done());
-            if !bytes.is_empty() {
-                all.put(bytes, uri, own.bytes);
-            }
-            all.put(time, uri, own.latency.nanos);
-            all.put(errors, uri, own.errors.all());
-        };
+        let uri = uri::volume_metrics(&volume.uuid);
         for kind in Kind::ALL {
-            let names = match kind {
-                Kind::Read => {
-                    ["VolumeReads", "VolumeReadBytes", "VolumeReadTime", "VolumeReadErrors"]
-                }
-                Kind::Write => {
-                    ["VolumeWrites", "VolumeWriteBytes", "VolumeWriteTime", "VolumeWriteErrors"]
-                }
-                Kind::Flush => ["VolumeFlushes", "", "VolumeFlushTime", "VolumeFlushErrors"],
-                Kind::Discard => [
-                    "VolumeDiscards",
-                    "VolumeDiscardBytes",
-                    "VolumeDiscardTime",
-                    "VolumeDiscardErrors",
-                ],
-            };
-            put(names, own.of(kind));
+            let (object, [done, bytes, time, errors]) = names(kind);
+            let of = |name: &str| format!("{uri}#/Oem/Palisade/{object}/{name}");
+            let own = own.of(kind);
+            all.put(done, of("Done"), own.done());
+            if !bytes.is_empty() {
+                all.put(bytes, of("Bytes"), own.bytes);
+            }
+            all.put(time, of("Nanoseconds"), own.latency.nanos);
+            all.put(errors, of("Unavailable"), own.errors.unavailable);
         }
+    }
+}
+
+/// The object that a volume's metrics have of a kind of request, and our metrics of it: how many
+/// were done, their bytes and time, and how many could not be done.
+const fn names(kind: Kind) -> (&'static str, [&'static str; 4]) {
+    match kind {
+        Kind::Read => {
+            ("Reads", ["VolumeReads", "VolumeReadBytes", "VolumeReadTime", "VolumeReadErrors"])
+        }
+        Kind::Write => {
+            ("Writes", ["VolumeWrites", "VolumeWriteBytes", "VolumeWriteTime", "VolumeWriteErrors"])
+        }
+        Kind::Flush => ("Flushes", ["VolumeFlushes", "", "VolumeFlushTime", "VolumeFlushErrors"]),
+        Kind::Discard => (
+            "Discards",
+            ["VolumeDiscards", "VolumeDiscardBytes", "VolumeDiscardTime", "VolumeDiscardErrors"],
+        ),
     }
 }
 
