@@ -260,3 +260,7 @@ fn part(id: Option<u64>, data: &str) -> Bytes {
     text.push_str("\n\n");
     text.into()
 }
+
+#[cfg(test)]
+#[path = "watching_tests.rs"]
+mod tests;

@@ -10,6 +10,7 @@ mod clients;
 mod confirm;
 mod demo;
 mod devices;
+mod events;
 mod filesystem;
 mod guest;
 mod http;
