@@ -337,6 +337,7 @@ impl Events {
 
     /// The daemon ends: what waits is kept, if that does not take long.
     pub fn close(&self) {
+        self.webhooks.stop();
         self.ring.close(PATIENCE);
     }
 }

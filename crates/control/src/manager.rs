@@ -121,7 +121,7 @@ impl Manager {
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now)),
             events: Events::in_memory(),
-            local: Mutex::new(Arc::new(Local::read(None))),
+            local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
@@ -357,7 +357,8 @@ impl Manager {
         let (new, cores) = (new_array(request, level), self.data.cores());
         let check = |taken: &[Taken]| {
             let array = Some(planned(&new, taken, cores)?);
-            Ok(Looked { array, drives: taken.iter().map(|taken| self.seen(taken)).collect() })
+            let drives = taken.iter().map(|taken| self.seen(taken)).collect();
+            Ok(Looked { array, drives, ..Looked::default() })
         };
         self.inspect_drives(&request.drives, &request.overwrite, check).await
     }

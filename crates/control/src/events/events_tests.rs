@@ -237,12 +237,19 @@ fn a_receiver_that_hangs_delays_nobody_else() {
 fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
-        let start = || {
-            let state = Arc::new(State::open(place.path()).expect("opened"));
+        let start = async || {
+            // Tasks that were told to end hold it until they have.
+            let state = loop {
+                match State::open(place.path()) {
+                    Ok(state) => break Arc::new(state),
+                    Err(why) => assert!(why.is(&say::STATE_TAKEN), "{why:?}"),
+                }
+                tokio::task::yield_now().await;
+            };
             let kept = Events::read(&state).expect("read");
             Events::go_on(&state, kept).expect("goes on")
         };
-        let events = start();
+        let events = start().await;
         let new = subscription("http://127.0.0.1:1/".to_owned());
         events.change(EventsChange::Subscribe(new.clone())).await.map(drop).expect("made");
         // A directory in its place keeps the file from being replaced.
@@ -255,7 +262,7 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
         events.close();
         drop(events);
         std::fs::remove_dir(place.path().join("subscriptions.json.new")).expect("removed");
-        let events = start();
+        let events = start().await;
         assert_eq!(events.shown().subscriptions[0].destination, new.destination);
         for _ in 1..redfish::events::SUBSCRIPTIONS_MOST {
             events.change(EventsChange::Subscribe(new.clone())).await.map(drop).expect("made");
@@ -265,7 +272,7 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
         events.close();
         drop(events);
         std::fs::write(place.path().join("subscriptions.json"), "{").expect("written");
-        let events = start();
+        let events = start().await;
         assert!(events.problem().is_some_and(|why| why.is(&say::SUBSCRIPTIONS_NOT_READ)));
         let refused = events.change(EventsChange::Subscribe(new)).await.err().expect("not read");
         assert!(refused.messages[0].id.ends_with(".SubscriptionsNotRead"), "{refused:?}");
@@ -277,8 +284,8 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
 #[test]
 fn events_that_can_not_be_read_are_told_by_name() {
     let place = tempfile::tempdir().expect("a directory");
-    std::fs::create_dir(place.path().join("events.log")).expect("made");
     let state = Arc::new(State::open(place.path()).expect("opened"));
+    std::fs::create_dir(place.path().join("events.log")).expect("made");
     let why = Events::read(&state).err().expect("it is a directory");
     assert!(why.is(&say::EVENTS_NOT_READ), "{why:?}");
 }
