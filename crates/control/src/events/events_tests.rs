@@ -305,3 +305,32 @@ fn a_subscription_wants_what_its_lists_say() {
         assert!(body.contains("ArrayFailed") && !body.contains("ArrayDegraded"), "{body}");
     });
 }
+
+#[test]
+fn what_a_receiver_misses_is_counted_and_told() {
+    run(async {
+        let (uri, mut told) = receiver(&["200 OK"; 200]).await;
+        let events = Events::in_memory();
+        let made = events.change(EventsChange::Subscribe(subscription(uri))).await;
+        let Ok(Changed::Made(made)) = made else { panic!("it is not made") };
+        let id = made.rsplit('/').next().expect("an identifier").to_owned();
+        events.webhooks.suspend(&id, true).await.expect("suspended");
+        assert!(events.shown().subscriptions[0].standing.is_suspended);
+        let one = |number| Event::new(&say::ARRAY_STOPPED, &[&number], "");
+        events.ring().put((0..10).map(one).collect(), 1);
+        // It has these at hand, and waits.
+        until(&events, |_| true).await;
+        tokio::task::yield_now().await;
+        let most = redfish::events::MOST;
+        events.ring().put((0..most + 500).map(one).collect(), 1);
+        events.change(EventsChange::Resume { id }).await.map(drop).expect("resumed");
+        let reader = tokio::spawn(async move { while told.recv().await.is_some() {} });
+        let all = (most + 510) as u64;
+        let is_done = |one: &Subscription| one.standing.delivered + one.standing.dropped == all;
+        until(&events, |all| all.iter().all(is_done)).await;
+        let standing = events.shown().subscriptions[0].standing.clone();
+        assert!((500..=510).contains(&standing.dropped), "{standing:?}");
+        assert!(!standing.is_suspended);
+        reader.abort();
+    });
+}
