@@ -4,7 +4,7 @@
 //! place puts these here first. What no view shows is told by [`Events::tell`].
 //!
 //! Invariants
-//! - To tell an event waits for no disk, no client and no webhook.
+//! - To tell an event waits for no drive, no client and no webhook.
 //! - Before a change is answered, what it did can be read here.
 //! - Logins fill the ring no faster than [`LOGINS`] a minute allow.
 
@@ -211,8 +211,8 @@ impl Events {
         self.ring.put(told, after.server.now);
     }
 
-    /// An array is being stopped or deleted: until this is dropped a view may lack it that will have
-    /// it again.
+    /// An array is being stopped or deleted: until this is dropped a view may lack it, and a later
+    /// one have it again.
     pub fn leaving(&self, array: &str) -> Leaves {
         lock(&self.leaving).arrays.push(array.to_owned());
         Leaves { events: self.clone(), array: array.to_owned() }
@@ -337,6 +337,7 @@ impl Events {
 
     /// The daemon ends: what waits is kept, if that does not take long.
     pub fn close(&self) {
+        self.webhooks.stop();
         self.ring.close(PATIENCE);
     }
 }

@@ -127,7 +127,7 @@ async fn refused(
 ) -> Refusal {
     let refusal = denial(uri, denied);
     manager.audit().refused(caller, request, "log in", &refusal).await;
-    if denied == Denied::Wrong {
+    if matches!(denied, Denied::Wrong) {
         manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
     }
     refusal

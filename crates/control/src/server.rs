@@ -142,7 +142,6 @@ async fn run(
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
-    manager.events().start();
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
@@ -171,8 +170,9 @@ async fn run(
     Ok(problems)
 }
 
-/// Serves clients on the socket and by HTTPS.
+/// Serves clients on the socket and by HTTPS, and webhooks.
 fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<()>; 2] {
+    manager.events().start();
     let answer = {
         let manager = manager.clone();
         move |asked| {

@@ -1,12 +1,12 @@
 //! Streams of events (DSP0266, "Server-sent events"): a client's, from its request to its end.
 //!
 //! A stream ends when its client goes or takes what it is told too slowly, when its subscription is
-//! deleted, when its session ends or its account may no longer do what it could, and when the daemon
-//! ends. A client that comes back with `Last-Event-ID` is told what it missed.
+//! deleted, when its session ends or its account may no longer do what it could, and when the
+//! daemon ends. A client that comes back with `Last-Event-ID` is told what it missed.
 //!
 //! Invariants
-//! - What a client has not taken yet is the ring's, and a few parts at most beside it: a slow client
-//!   costs nobody memory or time.
+//! - What a client has not taken yet is the ring's, and a few parts at most beside it: a slow
+//!   client costs nobody memory or time.
 //! - Who asks is looked at again each [`LOOK`].
 
 use crate::caller::Caller;

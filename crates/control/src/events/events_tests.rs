@@ -237,12 +237,19 @@ fn a_receiver_that_hangs_delays_nobody_else() {
 fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
-        let start = || {
-            let state = Arc::new(State::open(place.path()).expect("opened"));
+        let start = async || {
+            // Tasks that were told to end hold it until they have.
+            let state = loop {
+                match State::open(place.path()) {
+                    Ok(state) => break Arc::new(state),
+                    Err(why) => assert!(why.is(&say::STATE_TAKEN), "{why:?}"),
+                }
+                tokio::task::yield_now().await;
+            };
             let kept = Events::read(&state).expect("read");
             Events::go_on(&state, kept).expect("goes on")
         };
-        let events = start();
+        let events = start().await;
         let new = subscription("http://127.0.0.1:1/".to_owned());
         events.change(EventsChange::Subscribe(new.clone())).await.map(drop).expect("made");
         // A directory in its place keeps the file from being replaced.
@@ -255,7 +262,7 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
         events.close();
         drop(events);
         std::fs::remove_dir(place.path().join("subscriptions.json.new")).expect("removed");
-        let events = start();
+        let events = start().await;
         assert_eq!(events.shown().subscriptions[0].destination, new.destination);
         for _ in 1..redfish::events::SUBSCRIPTIONS_MOST {
             events.change(EventsChange::Subscribe(new.clone())).await.map(drop).expect("made");
@@ -265,7 +272,7 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
         events.close();
         drop(events);
         std::fs::write(place.path().join("subscriptions.json"), "{").expect("written");
-        let events = start();
+        let events = start().await;
         assert!(events.problem().is_some_and(|why| why.is(&say::SUBSCRIPTIONS_NOT_READ)));
         let refused = events.change(EventsChange::Subscribe(new)).await.err().expect("not read");
         assert!(refused.messages[0].id.ends_with(".SubscriptionsNotRead"), "{refused:?}");
@@ -277,8 +284,8 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
 #[test]
 fn events_that_can_not_be_read_are_told_by_name() {
     let place = tempfile::tempdir().expect("a directory");
-    std::fs::create_dir(place.path().join("events.log")).expect("made");
     let state = Arc::new(State::open(place.path()).expect("opened"));
+    std::fs::create_dir(place.path().join("events.log")).expect("made");
     let why = Events::read(&state).err().expect("it is a directory");
     assert!(why.is(&say::EVENTS_NOT_READ), "{why:?}");
 }
@@ -296,5 +303,34 @@ fn a_subscription_wants_what_its_lists_say() {
         events.tell(&say::ARRAY_FAILED, &[&"tank"], "");
         let body = told.recv().await.expect("told");
         assert!(body.contains("ArrayFailed") && !body.contains("ArrayDegraded"), "{body}");
+    });
+}
+
+#[test]
+fn what_a_receiver_misses_is_counted_and_told() {
+    run(async {
+        let (uri, mut told) = receiver(&["200 OK"; 200]).await;
+        let events = Events::in_memory();
+        let made = events.change(EventsChange::Subscribe(subscription(uri))).await;
+        let Ok(Changed::Made(made)) = made else { panic!("it is not made") };
+        let id = made.rsplit('/').next().expect("an identifier").to_owned();
+        events.webhooks.suspend(&id, true).await.expect("suspended");
+        assert!(events.shown().subscriptions[0].standing.is_suspended);
+        let one = |number| Event::new(&say::ARRAY_STOPPED, &[&number], "");
+        events.ring().put((0..10).map(one).collect(), 1);
+        // It has these at hand, and waits.
+        until(&events, |_| true).await;
+        tokio::task::yield_now().await;
+        let most = redfish::events::MOST;
+        events.ring().put((0..most + 500).map(one).collect(), 1);
+        events.change(EventsChange::Resume { id }).await.map(drop).expect("resumed");
+        let reader = tokio::spawn(async move { while told.recv().await.is_some() {} });
+        let all = (most + 510) as u64;
+        let is_done = |one: &Subscription| one.standing.delivered + one.standing.dropped == all;
+        until(&events, |all| all.iter().all(is_done)).await;
+        let standing = events.shown().subscriptions[0].standing.clone();
+        assert!((500..=510).contains(&standing.dropped), "{standing:?}");
+        assert!(!standing.is_suspended);
+        reader.abort();
     });
 }

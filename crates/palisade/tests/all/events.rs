@@ -284,7 +284,8 @@ fn a_webhook_is_told_after_failures_and_after_a_restart() {
     }
     let new = json!({
         "Protocol": "Redfish", "Destination": uri, "Context": "mine",
-        "HttpHeaders": [{"Authorization": "Bearer hidden"}], "MessageIds": ["Palisade.1.0.TestEvent"],
+        "HttpHeaders": [{"Authorization": "Bearer hidden"}],
+        "MessageIds": ["Palisade.1.0.TestEvent"],
     });
     let made = ask(&place, "POST", &subscriptions, &new);
     assert_eq!((made.status, made.header("location").is_empty()), (201, false), "{made:?}");

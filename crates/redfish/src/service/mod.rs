@@ -104,13 +104,6 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::SessionService => Some(accounts::session_service(view)),
         R::Sessions => Some(accounts::sessions(view)),
         R::Session => accounts::session(view, id),
-        R::TelemetryService => Some(telemetry::service()),
-        R::MetricDefinitions => Some(telemetry::definitions()),
-        R::MetricDefinition => telemetry::definition(id),
-        R::MetricReportDefinitions => Some(telemetry::report_definitions()),
-        R::MetricReportDefinition => telemetry::report_definition(id),
-        R::MetricReports => Some(telemetry::reports()),
-        R::MetricReport => telemetry::report(view, id),
         R::JsonSchemas => Some(schema::collection()),
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
@@ -123,17 +116,8 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
-        R::EventService => Some(events::service()),
-        R::Subscriptions => Some(events::subscriptions(view)),
-        R::Subscription => events::subscription(view, id),
-        R::EventLog => Some(events::log(view)),
-        R::EventEntries => Some(events::entries(view)),
-        R::EventEntry => events::entry(view, id),
-        R::EventStream | R::SubmitTestEvent | R::ResumeSubscription => None,
-        R::Metadata | R::CsdlFile | R::TaskMonitor | R::Metrics => None,
-        R::GenerateCsr | R::ReplaceCertificate => None,
-        R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
-        R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
+        // Of texts and actions there is none.
+        _ => events::rendered(view, found).or_else(|| telemetry::rendered(view, found)),
     }
 }
 

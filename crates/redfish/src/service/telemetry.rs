@@ -2,6 +2,7 @@
 
 use super::{Standing, collection, link, put_named, uri};
 use crate::dates;
+use crate::routes::{Match, Resource};
 use crate::telemetry::{self, METRICS, Reading, Report, Values};
 use crate::view::View;
 use serde_json::{Value, json};
@@ -9,7 +10,23 @@ use serde_json::{Value, json};
 /// How often metrics are read, and reports sent (ISO 8601).
 const INTERVAL: &str = "PT1S";
 
-pub(super) fn service() -> Value {
+/// A resource of the service.
+pub(super) fn rendered(view: &View, found: &Match) -> Option<Value> {
+    use Resource as R;
+    let id = found.id(0);
+    match found.route.resource {
+        R::TelemetryService => Some(service()),
+        R::MetricDefinitions => Some(definitions()),
+        R::MetricDefinition => definition(id),
+        R::MetricReportDefinitions => Some(report_definitions()),
+        R::MetricReportDefinition => report_definition(id),
+        R::MetricReports => Some(reports()),
+        R::MetricReport => report(view, id),
+        _ => None,
+    }
+}
+
+fn service() -> Value {
     json!({
         "@odata.id": uri::TELEMETRY,
         "@odata.type": "#TelemetryService.v1_4_1.TelemetryService",
@@ -25,12 +42,12 @@ pub(super) fn service() -> Value {
     })
 }
 
-pub(super) fn definitions() -> Value {
+fn definitions() -> Value {
     let uris = METRICS.iter().map(|metric| uri::metric_definition(metric.id));
     collection(uri::METRIC_DEFINITIONS, "MetricDefinitionCollection", "Metrics", uris)
 }
 
-pub(super) fn definition(id: &str) -> Option<Value> {
+fn definition(id: &str) -> Option<Value> {
     let metric = telemetry::metric_of(id)?;
     let (kind, data) = match metric.values {
         Values::Counter => ("Counter", "Integer"),
@@ -50,13 +67,13 @@ pub(super) fn definition(id: &str) -> Option<Value> {
     Some(resource)
 }
 
-pub(super) fn report_definitions() -> Value {
+fn report_definitions() -> Value {
     let uris = Report::ALL.iter().map(|report| uri::metric_report_definition(report.id()));
     let (uri, schema) = (uri::METRIC_REPORT_DEFINITIONS, "MetricReportDefinitionCollection");
     collection(uri, schema, "Reports of metrics", uris)
 }
 
-pub(super) fn report_definition(id: &str) -> Option<Value> {
+fn report_definition(id: &str) -> Option<Value> {
     let report = Report::of(id)?;
     let metrics: Vec<Value> =
         report.metrics().map(|metric| json!({"MetricId": metric.id})).collect();
@@ -81,12 +98,12 @@ fn name(report: Report) -> String {
     format!("Metrics of {}", report.id().to_ascii_lowercase())
 }
 
-pub(super) fn reports() -> Value {
+fn reports() -> Value {
     let uris = Report::ALL.iter().map(|report| uri::metric_report(report.id()));
     collection(uri::METRIC_REPORTS, "MetricReportCollection", "Reports of metrics", uris)
 }
 
-pub(super) fn report(view: &View, id: &str) -> Option<Value> {
+fn report(view: &View, id: &str) -> Option<Value> {
     let report = Report::of(id)?;
     Some(report_of(view, report, &telemetry::readings(view, report)))
 }
