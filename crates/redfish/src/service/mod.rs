@@ -106,8 +106,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
-        R::Metadata | R::CsdlFile | R::TaskMonitor => None,
-        R::GenerateCsr | R::ReplaceCertificate => None,
+        R::Metadata | R::CsdlFile | R::TaskMonitor | R::GenerateCsr | R::ReplaceCertificate => None,
         R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
         R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
     }
