@@ -4,11 +4,11 @@
 //! This keeps who may read them, adds them up, and has the sums ready for the view. It asks nobody
 //! on a core for anything.
 //!
-//! | a volume is | its counters                                    | becomes                       |
-//! |-------------|-------------------------------------------------|-------------------------------|
-//! | unknown     | there are none                                  | known: a core opens it        |
-//! | known       | stay, whether it is exported or its array runs; | unknown: it is deleted, or    |
-//! |             | another core that opens it adds its own         | its array is                  |
+//! | a volume is | its counters                                    | becomes                      |
+//! |-------------|-------------------------------------------------|------------------------------|
+//! | unknown     | there are none                                  | known: a core opens it       |
+//! | known       | stay, whether it is exported or its array runs; | unknown: it is deleted, or   |
+//! |             | another core that opens it adds its own         | its array is                 |
 //!
 //! Invariants
 //! - A sum never falls while its volume, export, host or core is known.

@@ -3,7 +3,7 @@
 //! Invariants
 //! - One thread writes, the core's; a word is loaded and stored. No other core's words are in the
 //!   same cache lines.
-//! - The time asleep and whether the core sleeps are one word, so that no reader adds a sleep twice.
+//! - The time asleep and whether the core sleeps are one word: no reader adds a sleep twice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Nanos;

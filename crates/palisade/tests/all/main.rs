@@ -8,6 +8,7 @@ mod bench;
 mod cli;
 mod clients;
 mod confirm;
+mod counters;
 mod demo;
 mod devices;
 mod events;

@@ -1,4 +1,4 @@
-//! What was counted of volumes, in full: Redfish's own statistics have neither latencies nor errors.
+//! What was counted of volumes: Redfish's own statistics have neither latencies nor errors.
 
 use super::Extension;
 use crate::counters::{Kind, Operations, VolumeCounters};
