@@ -5,9 +5,11 @@ use crate::accounts::{Accounts, hasher, turns};
 use crate::answer;
 use crate::audit::Audit;
 use crate::config::Config;
+use crate::counters::Ledger;
 use crate::data;
 use crate::gpu::Parity;
 use crate::http::Asked;
+use crate::reply::Content;
 use crate::state::State;
 use core::future::Future;
 use engine::Settings;
@@ -39,7 +41,9 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(Arc<Manager>) -> F) {
     let config = Config::parse("").expect("a configuration");
     let kernel = parity::select_kernel().expect("a kernel");
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
-    let (cores, data) = data::start(1, Settings::default(), parity.clone()).expect("cores");
+    let ledger = Arc::new(Ledger::new(true, 0));
+    let started = data::start(1, Settings::default(), parity.clone(), ledger);
+    let (cores, data) = started.expect("cores");
     let state = State::open(place.path()).expect("a state directory");
     let kept = Audit::read(&state).expect("a log");
     let audit = Audit::go_on(&state, kept).expect("is written");
@@ -87,7 +91,7 @@ async fn ask(
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
     let mut asked: Asked = request.body(Ok(bytes).into()).expect("a request");
     asked.extensions_mut().insert(peer);
-    answer::answer(manager, asked).await
+    answer::answer(manager, asked).await.map(Content::whole)
 }
 
 fn message(response: &Response<Bytes>) -> String {
@@ -437,7 +441,7 @@ fn a_plan_of_accounts_says_what_is_refused_and_which_sessions_end() {
             let request = request.header(PLAN_HEADER, "only");
             let mut asked: Asked = request.body(Ok(bytes).into()).expect("a request");
             asked.extensions_mut().insert(network(5));
-            let told = answer::answer(&manager, asked).await;
+            let told = answer::answer(&manager, asked).await.map(Content::whole);
             let body: Value = serde_json::from_slice(told.body()).unwrap_or_default();
             (told.status().as_u16(), message(&told), body)
         };

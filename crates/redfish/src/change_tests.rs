@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::access::{Access, Account, Role};
+use crate::events::Subscription;
 use crate::messages as say;
 use crate::routes;
 use crate::view::*;
@@ -117,6 +118,12 @@ pub(crate) fn view() -> View {
         drives: vec![drive("a", "/dev/a"), drive("b", "/dev/b"), drive("c", "/dev/c")],
         jobs: vec![job("j1", None), job("j2", Some((1, JobEnd::Completed)))],
         access: Access { accounts: vec![account("ana")], ..Access::default() }.into(),
+        events: Shown {
+            subscriptions: vec![Subscription { id: "s1".to_owned(), ..Subscription::default() }]
+                .into(),
+            ..Shown::default()
+        }
+        .into(),
         ..View::default()
     }
 }
