@@ -148,7 +148,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         let socket = |user| Peer::Socket { user, groups: vec![user] };
         let text = "operators = ['70001']\nread_only = ['70002']\nadministrators = ['70000']";
         let access = toml::from_str(text).expect("a table");
-        manager.set_local(crate::local::Local::read(Some(&access)));
+        manager.set_local(crate::local::Local::read(Some(&access)).expect("read"));
         for row in ROUTES {
             let part = |part: &str| if part.starts_with('{') { "x-1" } else { part }.to_owned();
             let uri = row.uri.split('/').map(part).collect::<Vec<_>>().join("/");
@@ -662,7 +662,8 @@ fn a_storm_from_many_addresses_keeps_no_session_waiting() {
         let sizes = manager.accounts().sizes();
         assert!(sizes.iter().all(|size| *size <= usize::from(STORM.0) * 2 + 4), "{sizes:?}");
         let lines = manager.audit().log().entries.len();
-        assert!(lines <= wrong + usize::from(STORM.0) + 12, "{lines} lines, {wrong} wrong");
+        // At most so many of who is not known, and a few of who is.
+        assert!(lines <= 300 + 12, "{lines} lines, {wrong} wrong");
     });
 }
 

@@ -119,7 +119,7 @@ impl Manager {
             state: None,
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now)),
-            local: Mutex::new(Arc::new(Local::read(None))),
+            local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),

@@ -77,7 +77,9 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     config.certificate.clone_from(&new.certificate);
     config.key.clone_from(&new.key);
     // Users and groups may be others, though the configuration is not.
-    manager.set_local(local::known(config.access.as_ref()));
+    if let Some(local) = local::known(config.access.as_ref()) {
+        manager.set_local(local);
+    }
     if let Some(Err(error)) = manager.socket().map(|own| own.open(config.access.is_some())) {
         runtime::say(format_args!(
             "palisade: {}: {error}\n  who may connect is as before; restart the daemon",

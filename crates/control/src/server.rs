@@ -117,7 +117,8 @@ async fn run(
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, accounts, audit);
     manager.set_socket(own_socket);
-    manager.set_local(local::known(config.access.as_ref()));
+    let access = config.access.as_ref();
+    manager.set_local(local::known(access).unwrap_or_else(local::Local::owners));
     manager.https().set(config.https());
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
