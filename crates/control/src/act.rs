@@ -198,7 +198,7 @@ async fn wanted(
     let conditions = conditions(headers)?;
     unchanged(manager, &conditions, found)?;
     let mut change = change::parse(&manager.view(), found, method, body)?;
-    reach::confine(manager, caller, &mut change).await?;
+    reach::confine(manager, caller, &words(method, found), &mut change).await?;
     Ok(Wanted { change, plan_only, token, conditions })
 }
 

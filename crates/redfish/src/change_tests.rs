@@ -616,7 +616,4 @@ fn changes_have_words_for_the_audit_log() {
     assert!(cancel.words(&view).starts_with("cancel task "), "{}", cancel.words(&view));
     assert!(cancel.is_noted());
     assert!(!Change::VerifyLog.is_noted());
-    let find =
-        |paths: &[&str]| Change::FindDrives { paths: paths.iter().map(|p| (*p).into()).collect() };
-    assert!(!find(&[]).is_noted() && find(&["/dev/b"]).is_noted());
 }

@@ -76,15 +76,13 @@ impl Change {
         }
     }
 
-    /// Whether the audit log has a line of it: of what changes something, and of paths that are
-    /// opened as somebody names them.
+    /// Whether it changes anything: what only looks needs no line in the audit log.
     pub const fn is_noted(&self) -> bool {
-        match self {
-            Self::FindDrives { paths } => !paths.is_empty(),
-            // A login is noted with the name of who logs in.
-            Self::VerifyLog | Self::Access(AccessChange::LogIn { .. }) => false,
-            _ => true,
-        }
+        // A login is noted with the name of who logs in.
+        !matches!(
+            self,
+            Self::FindDrives { .. } | Self::VerifyLog | Self::Access(AccessChange::LogIn { .. })
+        )
     }
 }
 
