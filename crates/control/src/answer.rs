@@ -11,7 +11,7 @@
 //!   admitted, else from [`crate::act`].
 
 use crate::act;
-use crate::api::View;
+use crate::api::{Error, View};
 use crate::body::{BODY_BYTES, NOBODYS_BYTES, NoBody};
 use crate::caller::{self, Caller};
 use crate::http::{AGAIN, Asked, Takes};
@@ -23,14 +23,20 @@ use crate::reply::{self, Body, Content, Told};
 use crate::slow;
 use crate::watching;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, LINK};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LINK, ORIGIN,
+};
 use hyper::{Request, Response, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::etag;
+use redfish::messages as say;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{openapi, prometheus, schema, service};
 use std::sync::{Arc, LazyLock};
+
+/// Who a browser says has it ask (Fetch Metadata Request Headers).
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Answers a request.
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Content> {
@@ -51,6 +57,9 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Content> {
     manager.metrics.answered(response.status().as_u16());
     let headers = response.headers_mut();
     if let Some(route) = route {
+        if route.privilege(Method::Get) == Some(Privilege::Nobody) {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        }
         reply::put(headers, ALLOW, &route.allow());
         if let Some(schema) = schema_of(route).filter(|_| is_told) {
             reply::put(headers, LINK, &format!("<{schema}>; rel=describedby"));
@@ -221,6 +230,9 @@ fn allowed(
     if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
         return Err(Refusal::base(&Base::PRECONDITION_FAILED, &[]));
     }
+    if method != Method::Get {
+        check_site(asked.headers())?;
+    }
     if method != Method::Get && asked.uri().query().is_some_and(|query| !query.is_empty()) {
         return Err(Refusal::base(&Base::QUERY_NOT_ON_OPERATION, &[]));
     }
@@ -250,17 +262,34 @@ fn method(method: &hyper::Method) -> Option<Method> {
     }
 }
 
-/// A body is JSON, if a client says what it is.
+/// A body is JSON, and says so: a page of another site could not send it then.
 fn check_type(headers: &HeaderMap, body: &Bytes) -> Result<(), Refusal> {
-    let Some(value) = headers.get(CONTENT_TYPE).filter(|_| !body.is_empty()) else {
+    if body.is_empty() {
         return Ok(());
-    };
-    let kind = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    }
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = value.split(';').next().unwrap_or_default();
     if kind.trim().eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
     let refusal = Refusal::base(&Base::UNRECOGNIZED_BODY, &[]);
     Err(refusal.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE.as_u16()))
+}
+
+/// Who a browser sends with its user's name and password is a page of this service, or nobody's.
+fn check_site(headers: &HeaderMap) -> Result<(), Refusal> {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let own = format!("https://{host}");
+    let is_own = |origin: &HeaderValue| origin.as_bytes().eq_ignore_ascii_case(own.as_bytes());
+    let is_near = |site: &HeaderValue| site == "same-origin" || site == "none";
+    let mut sites = headers.get_all(SITE).iter();
+    let origin = match headers.get_all(ORIGIN).iter().find(|origin| !is_own(origin)) {
+        Some(origin) => String::from_utf8_lossy(origin.as_bytes()).into_owned(),
+        None if sites.all(is_near) => return Ok(()),
+        None => "another site".to_owned(),
+    };
+    let refusal = Refusal::from(Error::new(&say::ANOTHER_SITE, &[&origin]));
+    Err(refusal.with_status(StatusCode::FORBIDDEN.as_u16()))
 }
 
 /// Why a request without a whole body is refused.

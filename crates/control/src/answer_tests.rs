@@ -16,6 +16,10 @@ fn asked(
     body: Result<&str, NoBody>,
 ) -> Asked {
     let request = Request::builder().method(method).uri(uri).header(header.0, header.1);
+    let request = match header.0 {
+        "content-type" => request,
+        _ => request.header("content-type", "application/json"),
+    };
     let body = body.map(|text| Bytes::copy_from_slice(text.as_bytes()));
     let mut asked = request.body(body.into()).expect("a request");
     asked.extensions_mut().insert(Peer::Socket { user: 4_000_000_007, groups: Vec::new() });

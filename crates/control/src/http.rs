@@ -30,7 +30,9 @@ use crate::reply::{self, Content};
 use crate::room::{Place, Room};
 use crate::stall::Stall;
 use core::convert::Infallible;
-use core::future::{Future, poll_fn};
+use core::future::{Future, pending, poll_fn};
+use core::pin::{Pin, pin};
+use core::task::Poll;
 use core::time::Duration;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
@@ -46,7 +48,7 @@ use std::time::SystemTime;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 
 /// Bytes of a request's line and headers.
 pub const HEADER_BYTES: usize = 16 << 10;
@@ -95,7 +97,7 @@ where
         let peer = Peer::of(&stream);
         match room.enter(&peer) {
             Some(place) => {
-                tokio::spawn(converse(stream, peer, place, answer.clone()));
+                tokio::spawn(converse(stream, peer, place, answer.clone(), pending()));
             }
             None => turn_away(stream, &told),
         }
@@ -120,9 +122,15 @@ where
     }
 }
 
-/// Serves one client until it goes, or has to.
-pub async fn converse<S, F, A>(stream: S, peer: Peer, place: Place, answer: F)
-where
+/// Serves one client until it goes, or has to. Once `closed` ends, it is answered what it has asked
+/// within [`STALL_TIME`], and asks for nothing more.
+pub async fn converse<S, F, A>(
+    stream: S,
+    peer: Peer,
+    place: Place,
+    answer: F,
+    closed: impl Future<Output = ()>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
     A: Future<Output = Response<Content>> + Send + 'static,
@@ -151,7 +159,18 @@ where
         // An answer is not copied: it would not be counted.
         .writev(true)
         .serve_connection(TokioIo::new(Mute::new(Stall::new(stream, STALL_TIME))), service);
-    let outcome = poll_fn(|cx| connection.poll_without_shutdown(cx)).await;
+    let (mut closed, mut end) = (pin!(closed), None::<Pin<Box<Sleep>>>);
+    let outcome = poll_fn(|cx| {
+        if end.is_none() && closed.as_mut().poll(cx).is_ready() {
+            Pin::new(&mut connection).graceful_shutdown();
+            end = Some(Box::pin(sleep(STALL_TIME)));
+        }
+        match end.as_mut().map(|end| end.as_mut().poll(cx)) {
+            Some(Poll::Ready(())) => Poll::Ready(None),
+            _ => connection.poll_without_shutdown(cx).map(Some),
+        }
+    });
+    let Some(outcome) = outcome.await else { return };
     let parts = connection.into_parts();
     let mut stream = parts.io.into_inner().into_inner();
     let refusal = match outcome {

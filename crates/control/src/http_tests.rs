@@ -26,7 +26,7 @@ fn connect(manager: &Arc<Manager>, room: &Arc<Room>, peer: Peer) -> DuplexStream
         let manager = manager.clone();
         async move { answer::answer(&manager, asked).await }
     };
-    tokio::spawn(converse(other, peer, place, answer));
+    tokio::spawn(converse(other, peer, place, answer, pending()));
     own
 }
 
@@ -99,5 +99,83 @@ fn bodies_of_one_share_take_none_of_another() {
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         let answer = sent(&manager, &room, NETWORK, &post(SESSIONS, 2, "", "{}")).await;
         assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    });
+}
+
+#[test]
+fn a_page_of_another_site_changes_nothing() {
+    run_with(false, Vec::new(), |manager| async move {
+        let room = Arc::new(Room::default());
+        let sites = [
+            ("", 200),
+            ("origin: https://p\r\n", 200),
+            ("origin: HTTPS://P\r\nsec-fetch-site: same-origin\r\n", 200),
+            ("sec-fetch-site: none\r\n", 200),
+            ("origin: https://evil.example\r\n", 403),
+            ("origin: https://p.evil.example\r\n", 403),
+            ("origin: http://p\r\n", 403),
+            ("origin: null\r\n", 403),
+            ("origin: https://p\r\norigin: https://evil.example\r\n", 403),
+            ("sec-fetch-site: cross-site\r\n", 403),
+            ("sec-fetch-site: same-site\r\n", 403),
+        ];
+        for (site, status) in sites {
+            let asked = post(FIND, 2, &format!("{site}connection: close\r\n"), "{}");
+            let answer = sent(&manager, &room, SOCKET, &asked).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{site}: {answer}");
+            assert_eq!(answer.contains("Palisade.1.0.AnotherSite"), status == 403, "{answer}");
+            // Who only reads does no harm: a browser keeps what it reads from the page.
+            let read =
+                format!("GET /redfish/v1 HTTP/1.1\r\nhost: p\r\n{site}connection: close\r\n\r\n");
+            let answer = sent(&manager, &room, SOCKET, &read).await;
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{site}: {answer}");
+        }
+        // A form's types, and none, as a page can send them without a question to the service.
+        for kind in ["", "content-type: text/plain\r\n", "content-type: multipart/form-data\r\n"] {
+            let asked = format!(
+                "POST {FIND} HTTP/1.1\r\nhost: p\r\n{kind}content-length: 2\r\n\
+                 connection: close\r\n\r\n{{}}"
+            );
+            let answer = sent(&manager, &room, SOCKET, &asked).await;
+            assert!(answer.starts_with("HTTP/1.1 415 "), "{kind}: {answer}");
+        }
+    });
+}
+
+#[test]
+fn what_needs_a_login_is_not_kept_by_anybody() {
+    run_with(false, Vec::new(), |manager| async move {
+        let room = Arc::new(Room::default());
+        for (uri, kept) in [
+            ("/redfish/v1", "no-cache"),
+            ("/redfish/v1/openapi.json", "no-cache"),
+            ("/redfish/v1/Systems", "no-store"),
+            ("/redfish/v1/None", "no-store"),
+        ] {
+            let read = format!("GET {uri} HTTP/1.1\r\nhost: p\r\nconnection: close\r\n\r\n");
+            let answer = sent(&manager, &room, SOCKET, &read).await;
+            assert!(answer.contains(&format!("cache-control: {kept}\r\n")), "{uri}");
+            assert!(answer.contains("x-content-type-options: nosniff\r\n"), "{uri}");
+        }
+    });
+}
+
+#[test]
+fn what_everybody_may_have_takes_no_memory_of_answers() {
+    run_with(false, Vec::new(), |manager| async move {
+        let room = Arc::new(Room::default());
+        let large = Bytes::from(vec![0; Share::Nobody.most()]);
+        let taken = room.pools.answer(Share::Nobody, large).expect("all of it");
+        let read = "GET /redfish/v1/openapi.json HTTP/1.1\r\nhost: p\r\nconnection: close\r\n\r\n";
+        let mut all = Vec::new();
+        for _ in 0..64 {
+            let mut client = connect(&manager, &room, NETWORK);
+            client.write_all(read.as_bytes()).await.expect("sent");
+            let mut first = [0; 12];
+            client.read_exact(&mut first).await.expect("an answer");
+            assert_eq!(&first, b"HTTP/1.1 200");
+            all.push(client);
+        }
+        drop((all, taken));
     });
 }

@@ -9,14 +9,16 @@
 //!
 //! A connection goes on with the certificate with which it began, whatever comes after; another
 //! certificate is shown to those that begin later. One that the daemon made is replaced a month
-//! before its end, and when the machine's name or an address is another.
+//! before its end, and when the machine's name or an address is another. Where an address is no
+//! longer configured, its connections end once they have answered.
 //!
 //! Invariants
 //! - Nobody is let in without TLS 1.3. A handshake that takes longer than [`HANDSHAKE_TIME`] ends;
 //!   until then it has the place of a connection ([`crate::room`]).
 //! - A certificate that can't be used does not replace one that can.
+//! - A file that does not answer keeps nobody waiting longer than [`READS`].
 
-use crate::api::{self, Error};
+use crate::api::{self, Error, Problem};
 use crate::certificate::{self, For, Identity, Request};
 use crate::http::{self, Asked};
 use crate::peer::Peer;
@@ -31,17 +33,18 @@ use rustls::crypto::ring::default_provider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, version};
-use std::collections::BTreeMap;
+use socket2::SockRef;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 /// How long a handshake may take.
@@ -55,6 +58,15 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// How long nobody is let in where the daemon has no room for another open file.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often it is said again that nobody is let in.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// How long files may take to be read or written.
+const READS: Duration = Duration::from_secs(5);
+
+/// How many clients may wait to be let in.
+const BACKLOG: u32 = 1024;
 
 /// No file of certificates is larger.
 const MOST_BYTES: u64 = 1 << 20;
@@ -84,6 +96,8 @@ impl ResolvesServerCert for Shown {
 struct Listening {
     bound: SocketAddr,
     task: JoinHandle<()>,
+    /// Its connections end when this is dropped.
+    _open: watch::Sender<()>,
 }
 
 impl Drop for Listening {
@@ -101,8 +115,11 @@ pub struct Https {
     /// Seconds since 1970.
     clock: fn() -> u64,
     told: Mutex<Arc<api::Https>>,
-    /// Held by who puts another certificate in the place of the one that is there.
-    changing: tokio::sync::Mutex<()>,
+    /// Held by who puts another certificate in the place of the one that is there, until the file
+    /// system has answered.
+    changing: Arc<tokio::sync::Mutex<()>>,
+    /// Files of the configuration that are being read.
+    reading: Arc<Mutex<BTreeSet<(PathBuf, PathBuf)>>>,
 }
 
 fn off(why: &str, hint: &str) -> Error {
@@ -120,7 +137,8 @@ impl Https {
             host,
             clock,
             told: Mutex::default(),
-            changing: tokio::sync::Mutex::default(),
+            changing: Arc::default(),
+            reading: Arc::default(),
         }
     }
 
@@ -154,19 +172,17 @@ impl Https {
             let wanted = settings.borrow_and_update().clone();
             let is_open = *accounts.borrow_and_update();
             listening.retain(|address, _| wanted.listen.contains(address));
-            let outcome = match self.prepare(&wanted, is_open).await {
-                Ok(Some(tls)) => {
-                    let serve = |listener| {
-                        let (tls, room, answer) = (tls.clone(), room.clone(), answer.clone());
-                        tokio::spawn(accept(listener, tls, room, answer))
-                    };
-                    listen(&wanted.listen, &mut listening, serve).await
-                }
-                Ok(None) => Ok(()),
-                Err(error) => Err(error),
-            };
-            let pause = if outcome.is_ok() { OFTEN } else { AGAIN };
-            self.tell(&listening, outcome.err());
+            let (tls, problem) = self.prepare(&wanted, is_open).await;
+            let mut problems: Vec<_> = problem.into_iter().collect();
+            if let Some(tls) = tls {
+                let serve = |listener, open| {
+                    let (tls, room, answer) = (tls.clone(), room.clone(), answer.clone());
+                    tokio::spawn(accept(listener, tls, room, answer, open))
+                };
+                problems.extend(listen(&wanted.listen, &mut listening, serve));
+            }
+            let pause = if problems.is_empty() { OFTEN } else { AGAIN };
+            self.tell(&listening, problems);
             tokio::select! {
                 changed = settings.changed() => if changed.is_err() { return },
                 Ok(()) = accounts.changed() => {}
@@ -175,25 +191,32 @@ impl Https {
         }
     }
 
-    /// What connections begin with; none if nothing is to be served.
+    /// What connections begin with, if anything is to be served; and what is wrong.
     async fn prepare(
         &self,
         wanted: &Settings,
         is_open: bool,
-    ) -> Result<Option<TlsAcceptor>, Error> {
+    ) -> (Option<TlsAcceptor>, Option<Error>) {
         if wanted.listen.is_empty() {
-            return Ok(None);
+            return (None, None);
         }
         if self.state.is_none() {
             let hint = "name a directory for the daemon's files: state = \"DIR\"";
-            return Err(off("there is no state directory", hint));
+            return (None, Some(off("there is no state directory", hint)));
         }
         if !is_open {
             let hint = "make the first account: palisade account create NAME --role Administrator";
-            return Err(off("there is no account", hint));
+            return (None, Some(off("there is no account", hint)));
         }
-        self.renew(wanted).await?;
-        self.acceptor().map(Some)
+        let problem = self.renew(wanted).await.err();
+        // The one that was shown before is as good as it was.
+        if problem.is_some() && self.view().certificate.is_none() {
+            return (None, problem);
+        }
+        match self.acceptor() {
+            Ok(tls) => (Some(tls), problem),
+            Err(error) => (None, Some(error)),
+        }
     }
 
     fn acceptor(&self) -> Result<TlsAcceptor, Error> {
@@ -216,17 +239,60 @@ impl Https {
 
     /// Shows the certificate that is to be shown now: reads it, or makes it.
     async fn renew(&self, settings: &Settings) -> Result<(), Error> {
-        let _changing = self.changing.lock().await;
-        let (wanted, now) = (self.wanted(settings), (self.clock)());
-        let (files, state) = (settings.files.clone(), self.state.clone());
-        let found = spawn_blocking(move || match (files, state) {
-            (Some((certificate, key)), _) => given(&certificate, &key),
-            (None, Some(state)) => kept(&state, &wanted, now),
-            (None, None) => Err(off("there is no state directory", "name one: state = \"DIR\"")),
-        });
-        let identity = found.await.map_err(|_| Error::new(&say::STOPPING, &[]))??;
+        let identity = match (settings.files.clone(), self.state.clone()) {
+            (Some(files), _) => self.read(files).await?,
+            (None, Some(state)) => {
+                let (wanted, now) = (self.wanted(settings), (self.clock)());
+                self.alone(move || kept(&state, &wanted, now)).await?
+            }
+            (None, None) => {
+                return Err(off("there is no state directory", "name one: state = \"DIR\""));
+            }
+        };
         self.show(identity);
         Ok(())
+    }
+
+    /// Reads files of the configuration. Those that have not answered yet are not read again.
+    async fn read(&self, files: (PathBuf, PathBuf)) -> Result<Identity, Error> {
+        let problem = format!("no answer within {} s", READS.as_secs());
+        let late = Error::new(&say::CERTIFICATE_NOT_READ, &[&files.0.display(), &problem]);
+        let is_new = self.reading.lock().unwrap_or_else(|e| e.into_inner()).insert(files.clone());
+        if !is_new {
+            return Err(late);
+        }
+        let all = self.reading.clone();
+        let (done, found) = oneshot::channel();
+        spawn_blocking(move || {
+            let identity = given(&files.0, &files.1);
+            all.lock().unwrap_or_else(|e| e.into_inner()).remove(&files);
+            // Nobody may wait for it any more.
+            let _ = done.send(identity);
+        });
+        match timeout(READS, found).await {
+            Ok(found) => found.unwrap_or_else(|_| Err(Error::new(&say::STOPPING, &[]))),
+            Err(_) => Err(late),
+        }
+    }
+
+    /// Has a thread work in the state directory, alone with the certificate until that is done,
+    /// whoever waits for it.
+    async fn alone<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let changing = self.changing.clone();
+        let done = async {
+            let turn = changing.lock_owned().await;
+            let done = spawn_blocking(move || {
+                let done = work();
+                drop(turn);
+                done
+            });
+            done.await.unwrap_or_else(|_| Err(Error::new(&say::STOPPING, &[])))
+        };
+        let late = |_| Err(not_kept(&format!("no answer within {} s", READS.as_secs())));
+        timeout(READS, done).await.unwrap_or_else(late)
     }
 
     fn show(&self, identity: Identity) {
@@ -235,20 +301,33 @@ impl Https {
         *shown = Some(identity.certified);
         drop(shown);
         let mut told = self.told();
+        let before = told.certificate.as_ref().map(|own| own.fingerprint.clone());
+        let now = identity.shown.fingerprint.clone();
         *told = Arc::new(api::Https { certificate: Some(identity.shown), ..(**told).clone() });
+        drop(told);
+        if let Some(before) = before.filter(|before| *before != now) {
+            runtime::say(format_args!(
+                "palisade: HTTPS shows another certificate, SHA-256 {now}\n  before: {before}"
+            ));
+        }
     }
 
     /// Keeps how it is, and says what is new of it.
-    fn tell(&self, listening: &BTreeMap<SocketAddr, Listening>, error: Option<Error>) {
+    fn tell(&self, listening: &BTreeMap<SocketAddr, Listening>, problems: Vec<Error>) {
         let listeners = listening.values().map(|own| own.bound.to_string()).collect();
-        let problem = error.map(|error| (error.error, error.hint));
         let mut told = self.told();
         let before = told.clone();
-        *told = Arc::new(api::Https { listeners, problem, ..(**told).clone() });
+        let since = |what: &Error| {
+            let same = before.problems.iter().find(|problem| problem.what == *what);
+            same.map_or_else(self.clock, |problem| problem.since)
+        };
+        let problems = problems.into_iter().map(|what| Problem { since: since(&what), what });
+        *told =
+            Arc::new(api::Https { listeners, problems: problems.collect(), ..(**told).clone() });
         let now = told.clone();
         drop(told);
-        if let Some((what, hint)) = now.problem.as_ref().filter(|_| now.problem != before.problem) {
-            runtime::say(format_args!("palisade: {what}\n  {hint}"));
+        for problem in now.problems.iter().filter(|problem| !before.problems.contains(problem)) {
+            runtime::say(format_args!("{}", problem.what.lines()));
         }
         if now.listeners != before.listeners && !now.listeners.is_empty() {
             let print = now.certificate.as_ref().map_or("", |own| own.fingerprint.as_str());
@@ -263,26 +342,28 @@ impl Https {
     /// # Errors
     /// It can't be used, or it can't be kept.
     pub async fn replace(&self, pem: String) -> Result<(), Error> {
-        let _changing = self.changing.lock().await;
         let state = self.own_state()?;
         let now = (self.clock)();
-        let replaced = spawn_blocking(move || {
+        let replaced = self.alone(move || {
             let (identity, key) = with_key(&state, &pem)?;
             if identity.shown.not_after <= now {
                 return Err(Error::new(&say::CERTIFICATE_UNUSABLE, &[&"it has ended"]));
             }
-            state
-                .replace(CERTIFICATE, identity.pem.as_bytes())
-                .map_err(|error| not_kept(&error))?;
+            let replaced = state.replace(CERTIFICATE, identity.pem.as_bytes());
             // Its key is in the other file now; left here, it would be of no use.
-            if key == Some(REQUESTED) {
+            if replaced.is_ok() && key == Some(REQUESTED) {
                 let _ = state.remove(REQUESTED);
             }
-            Ok::<_, Error>(identity)
+            // What may not be durable is there all the same.
+            let there = state.read(CERTIFICATE).ok().flatten();
+            let is_there = there.is_some_and(|there| there == identity.pem.as_bytes());
+            Ok((is_there.then_some(identity), replaced.map_err(|error| not_kept(&error))))
         });
-        let identity = replaced.await.map_err(|_| Error::new(&say::STOPPING, &[]))??;
-        self.show(identity);
-        Ok(())
+        let (identity, replaced) = replaced.await?;
+        if let Some(identity) = identity {
+            self.show(identity);
+        }
+        replaced
     }
 
     /// Makes a request for a certificate (PKCS#10). Its key is kept for the certificate that comes.
@@ -290,14 +371,13 @@ impl Https {
     /// # Errors
     /// It can't be made, or its key can't be kept.
     pub async fn request(&self, wanted: Request) -> Result<String, Error> {
-        let _changing = self.changing.lock().await;
         let state = self.own_state()?;
-        let made = spawn_blocking(move || {
+        let made = self.alone(move || {
             let (request, key) = certificate::request(&wanted)?;
             state.replace(REQUESTED, key.as_bytes()).map_err(|error| not_kept(&error))?;
             Ok(request)
         });
-        made.await.map_err(|_| Error::new(&say::STOPPING, &[]))?
+        made.await
     }
 
     /// Where certificates are kept that clients bring.
@@ -309,7 +389,7 @@ impl Https {
     }
 }
 
-fn not_kept(error: &std::io::Error) -> Error {
+fn not_kept(error: &dyn core::fmt::Display) -> Error {
     Error::new(&say::CERTIFICATE_NOT_KEPT, &[error])
 }
 
@@ -375,52 +455,92 @@ fn with_key(state: &State, pem: &str) -> Result<(Identity, Option<&'static str>)
     outcome
 }
 
-/// Listens where nobody listens yet.
-async fn listen(
+/// Listens where nobody listens yet. Answers with where it can't.
+fn listen(
     wanted: &[SocketAddr],
     listening: &mut BTreeMap<SocketAddr, Listening>,
-    serve: impl Fn(TcpListener) -> JoinHandle<()>,
-) -> Result<(), Error> {
-    let mut outcome = Ok(());
+    serve: impl Fn(TcpListener, watch::Receiver<()>) -> JoinHandle<()>,
+) -> Vec<Error> {
+    let mut problems = Vec::new();
     for address in wanted {
         if listening.contains_key(address) {
             continue;
         }
-        let bound = async {
-            let listener = TcpListener::bind(address).await?;
+        let bound = bind(*address, wanted).and_then(|listener| {
             let bound = listener.local_addr()?;
-            Ok::<_, std::io::Error>(Listening { bound, task: serve(listener) })
-        };
-        match bound.await {
+            let (open, connections) = watch::channel(());
+            Ok(Listening { bound, task: serve(listener, connections), _open: open })
+        });
+        match bound {
             Ok(own) => drop(listening.insert(*address, own)),
-            Err(error) => {
-                outcome = Err(Error::new(&say::HTTPS_NOT_BOUND, &[address, &error]));
-            }
+            Err(error) => problems.push(Error::new(&say::HTTPS_NOT_BOUND, &[address, &error])),
         }
     }
-    outcome
+    problems
+}
+
+/// A socket at this address. One of IPv6 takes no clients of IPv4 where these have their own.
+fn bind(address: SocketAddr, all: &[SocketAddr]) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    let has_own = |other: &SocketAddr| other.is_ipv4() && other.port() == address.port();
+    if address.is_ipv6() && all.iter().any(has_own) {
+        SockRef::from(&socket).set_only_v6(true)?;
+    }
+    // A daemon that was just stopped may have left connections.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Whether a client could not be let in for want of something that all others have.
+fn is_full(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let all = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    all.iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
 /// Lets clients in, for ever.
-async fn accept<F, A>(listener: TcpListener, tls: TlsAcceptor, room: Arc<Room>, answer: F)
-where
+async fn accept<F, A>(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    room: Arc<Room>,
+    answer: F,
+    open: watch::Receiver<()>,
+) where
     F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
     A: Future<Output = Response<Content>> + Send + 'static,
 {
+    let mut said: Option<Instant> = None;
     loop {
-        let Ok((stream, address)) = listener.accept().await else {
-            sleep(PAUSE).await;
-            continue;
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) if is_full(&error) => {
+                if said.is_none_or(|said| said.elapsed() >= QUIET) {
+                    said = Some(Instant::now());
+                    runtime::say(format_args!(
+                        "palisade: HTTPS lets nobody in: {error}\n  close connections, or raise \
+                         the limit of open files (LimitNOFILE= of the daemon's service)"
+                    ));
+                }
+                sleep(PAUSE).await;
+                continue;
+            }
+            // A client that has gone again.
+            Err(_) => continue,
         };
         let peer = Peer::Network { address: address.ip().to_canonical() };
         // Who finds no place could be told so only behind a handshake: it is let go.
         let Some(place) = room.enter(&peer) else { continue };
         // An answer is written at once; a client does not wait for more of it.
         let _ = stream.set_nodelay(true);
-        let (tls, answer) = (tls.clone(), answer.clone());
+        let (tls, answer, mut open) = (tls.clone(), answer.clone(), open.clone());
         tokio::spawn(async move {
+            let closed = async move { while open.changed().await.is_ok() {} };
             if let Ok(Ok(stream)) = timeout(HANDSHAKE_TIME, tls.accept(stream)).await {
-                http::converse(stream, peer, place, answer).await;
+                http::converse(stream, peer, place, answer, closed).await;
             }
         });
     }

@@ -123,23 +123,28 @@ async fn get(stream: &mut TlsStream<TcpStream>) -> String {
 fn it_is_off_until_an_account_exists() {
     run(async {
         let served = Served::begin(|| NOW, on("127.0.0.1:0"));
-        served.until(|https| https.problem.is_some()).await;
+        served.until(|https| !https.problems.is_empty()).await;
         let view = served.https.view();
-        let (what, hint) = view.problem.clone().expect("a problem");
+        let problem = view.problems.first().expect("a problem").what.clone();
+        let (what, hint) = (problem.error, problem.hint);
         assert!(what.contains("no account") && hint.contains("palisade account create"), "{what}");
         assert!(view.listeners.is_empty() && view.certificate.is_none());
         served.accounts.send_replace(true);
-        served.until(|https| !https.listeners.is_empty() && https.problem.is_none()).await;
+        served.until(|https| !https.listeners.is_empty() && https.problems.is_empty()).await;
         let mut client = served.client("localhost").await.expect("let in");
         assert_eq!(get(&mut client).await, "127.0.0.1");
-        // Nobody listens where nothing is configured; who is there stays.
+        // Nobody listens where nothing is configured, and nobody who was there goes on.
         served.https.set(Settings::default());
         served.until(|https| https.listeners.is_empty()).await;
-        assert_eq!(get(&mut client).await, "127.0.0.1");
+        let mut rest = Vec::new();
+        let end = timeout(Duration::from_secs(5), client.read_to_end(&mut rest)).await;
+        end.expect("it ends at once").expect("with TLS's own end");
+        assert!(rest.is_empty());
 
         let https = Arc::new(Https::new(None, || NOW));
         https.set(on("127.0.0.1:0"));
-        let error = https.prepare(&on("127.0.0.1:0"), true).await.err().expect("no state");
+        let (tls, error) = https.prepare(&on("127.0.0.1:0"), true).await;
+        let error = error.filter(|_| tls.is_none()).expect("no state");
         assert!(error.hint.contains("state = \"DIR\""), "{}", error.hint);
         assert!(https.replace(String::new()).await.is_err());
     });
@@ -252,9 +257,12 @@ fn another_certificate_is_for_those_who_come_later() {
             .await;
         let error = served.https.replace(other.pem).await.expect_err("the configuration's");
         assert!(error.hint.contains("SIGHUP"), "{}", error.hint);
+        // What is wrong with them keeps nobody out, nor from another address.
         std::fs::write(&certificate, "").expect("written");
-        served.https.set(settings);
-        served.until(|https| https.problem.is_some()).await;
+        let mut both = settings.clone();
+        both.listen.push("127.0.0.2:0".parse().expect("an address"));
+        served.https.set(both);
+        served.until(|https| !https.problems.is_empty() && https.listeners.len() == 2).await;
         assert_eq!(served.fingerprint(), third.shown.fingerprint);
         assert_eq!(get(&mut late).await, "127.0.0.1");
         served.client("other").await.expect("let in as before");
@@ -406,10 +414,155 @@ fn it_listens_on_ipv6_too_and_says_where_it_can_not() {
         let both = Settings { listen: vec![address, on("[::1]:0").listen[0]], files: None };
         let served = Served::begin(|| NOW, both);
         served.accounts.send_replace(true);
-        served.until(|https| https.problem.is_some() && !https.listeners.is_empty()).await;
-        let (what, _) = served.https.view().problem.clone().expect("a problem");
+        served.until(|https| !https.problems.is_empty() && !https.listeners.is_empty()).await;
+        let what = served.https.view().problems.first().expect("a problem").what.error.clone();
         assert!(what.contains(&address.to_string()), "{what}");
         let mut client = served.client("::1").await.expect("let in");
         assert_eq!(get(&mut client).await, "::1");
+    });
+}
+
+#[test]
+fn a_file_that_does_not_answer_keeps_nobody_waiting() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let before = served.fingerprint();
+        // Whose opening waits for the other end.
+        let hanging = served._dir.path().join("hanging");
+        let made = std::process::Command::new("mkfifo").arg(&hanging).status().expect("runs");
+        assert!(made.success());
+        let files = Some((hanging.clone(), hanging.clone()));
+        served.https.set(Settings { files: files.clone(), ..on("127.0.0.1:0") });
+        served.until(|https| !https.problems.is_empty()).await;
+        let what = served.https.view().problems.first().expect("one").what.clone();
+        assert!(
+            what.is(&say::CERTIFICATE_NOT_READ) && what.error.contains("no answer"),
+            "{what:?}"
+        );
+        served.client("localhost").await.expect("let in as before");
+        // It is not read once more while it hangs.
+        let again = Settings { files, ..on("127.0.0.1:0") };
+        let begun = std::time::Instant::now();
+        served.https.renew(&again).await.expect_err("it hangs");
+        assert!(begun.elapsed() < READS, "another thread waits for it");
+        // Other files are taken, and what the daemon keeps is changed.
+        served.https.set(on("127.0.0.1:0"));
+        served.until(|https| https.problems.is_empty()).await;
+        assert_eq!(served.fingerprint(), before);
+        let wanted = Request { names: vec!["nas".to_owned()], ..Request::default() };
+        served.https.request(wanted).await.expect("made");
+        let mut end = std::fs::OpenOptions::new();
+        drop(end.read(true).write(true).open(&hanging).expect("the other end"));
+        drop(served);
+    });
+}
+
+#[test]
+fn each_address_that_is_taken_is_told() {
+    run(async {
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            all.push(TcpListener::bind("127.0.0.1:0").await.expect("bound"));
+        }
+        let listen: Vec<_> = all.iter().map(|own| own.local_addr().expect("bound")).collect();
+        let served = Served::begin(|| NOW, Settings { listen: listen.clone(), files: None });
+        served.accounts.send_replace(true);
+        served.until(|https| https.problems.len() == 2).await;
+        let view = served.https.view();
+        for (address, problem) in listen.iter().zip(&view.problems) {
+            assert!(problem.what.is(&say::HTTPS_NOT_BOUND), "{problem:?}");
+            assert_eq!(problem.what.args.first(), Some(&address.to_string()));
+            assert_eq!(problem.since, NOW);
+        }
+    });
+}
+
+#[test]
+fn one_port_is_of_both_protocols() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let _inside = runtime.enter();
+    let any = "0.0.0.0:0".parse().expect("an address");
+    let first = bind(any, &[any]).expect("bound").local_addr().expect("bound");
+    let both = [first, SocketAddr::new("::".parse().expect("an address"), first.port())];
+    let Ok(six) = bind(both[1], &both) else {
+        println!("skipped: no IPv6 here");
+        return;
+    };
+    let four = bind(first, &both).expect("the other's clients are not its own");
+    drop((six, four));
+}
+
+/// What these bytes are answered over TLS, to the end of the connection.
+async fn sent(served: &Served, parts: &[&str], is_cut: bool) -> Vec<u8> {
+    let mut client = served.client("localhost").await.expect("let in");
+    for part in parts {
+        client.write_all(part.as_bytes()).await.expect("sent");
+        client.flush().await.expect("sent");
+    }
+    if is_cut {
+        client.shutdown().await.expect("shut");
+    }
+    let mut answer = Vec::new();
+    let end = timeout(LIMIT, client.read_to_end(&mut answer)).await.expect("it ends");
+    // Who is let go without TLS's own end is let go.
+    let _ = end;
+    answer
+}
+
+/// How many answers these are.
+fn statuses(answer: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(answer).into_owned();
+    text.match_indices("HTTP/1.1 ").map(|(at, _)| text[at + 9..at + 12].to_owned()).collect()
+}
+
+#[test]
+fn requests_are_smuggled_and_cut_behind_tls_no_more_than_before_it() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let second = "GET /2 HTTP/1.1\r\nhost: p\r\nconnection: close\r\n\r\n";
+        let head = "GET / HTTP/1.1\r\nhost: p\r\n";
+        let chunked = "transfer-encoding: chunked\r\n";
+        let hidden = [
+            format!("{head}content-length: 4\r\n{chunked}\r\n0\r\n\r\n{second}"),
+            format!("{head}{chunked}content-length: 4\r\n\r\n0\r\n\r\n{second}"),
+            format!("{head}content-length: {}\r\n\r\n{second}", second.len()),
+            format!("{head}{chunked}\r\nx\r\n{second}"),
+        ];
+        for bytes in &hidden {
+            let found = statuses(&sent(&served, &[bytes], false).await);
+            assert_eq!(found.len(), 1, "{bytes}: {found:?}");
+        }
+        let two = format!("{head}content-length: 0\r\n\r\n{second}");
+        assert_eq!(statuses(&sent(&served, &[&two], false).await), ["200", "200"]);
+        for wrong in ["GET\r\n\r\n", "\u{16}\u{3}\u{1}\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+        {
+            assert_eq!(statuses(&sent(&served, &[wrong], false).await), ["400"], "{wrong}");
+        }
+        let large = format!("{head}x: {}\r\n\r\n", "y".repeat(17 << 10));
+        assert_eq!(statuses(&sent(&served, &[&large], false).await), ["431"]);
+        // In as many records as bytes; and each beginning of it, behind which TLS ends.
+        let whole = format!("{head}connection: close\r\n\r\n");
+        let bytes: Vec<_> = (0..whole.len()).map(|at| &whole[at..=at]).collect();
+        assert_eq!(statuses(&sent(&served, &bytes, false).await), ["200"]);
+        for at in (0..whole.len()).step_by(7) {
+            let found = statuses(&sent(&served, &[&whole[..at]], true).await);
+            assert!(found.is_empty() || found == ["400"], "{at}: {found:?}");
+        }
+    });
+}
+
+#[test]
+fn who_is_slow_behind_tls_is_let_go() {
+    run(async {
+        let served = Served::open(|| NOW).await;
+        let begun = std::time::Instant::now();
+        let (nothing, head) = tokio::join!(
+            sent(&served, &[], false),
+            sent(&served, &["GET / HTTP/1.1\r\nhost: p\r\n"], false),
+        );
+        assert!(nothing.is_empty());
+        assert_eq!(statuses(&head), ["408"]);
+        assert!(begun.elapsed() >= http::HEADER_TIME - Duration::from_secs(1));
     });
 }

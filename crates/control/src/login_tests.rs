@@ -85,6 +85,7 @@ async fn ask(
     body: &Value,
 ) -> Response<Bytes> {
     let mut request = Request::builder().method(method).uri(uri);
+    request = request.header("content-type", "application/json");
     if let Some((name, value)) = header {
         request = request.header(name, value);
     }
@@ -439,6 +440,7 @@ fn a_plan_of_accounts_says_what_is_refused_and_which_sessions_end() {
             let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
             let request = Request::builder().method(method).uri(uri).header(header, code);
             let request = request.header(PLAN_HEADER, "only");
+            let request = request.header("content-type", "application/json");
             let mut asked: Asked = request.body(Ok(bytes).into()).expect("a request");
             asked.extensions_mut().insert(network(5));
             let told = answer::answer(&manager, asked).await.map(Content::whole);

@@ -7,7 +7,7 @@ use core::task::{Context, Poll};
 use hyper::body::{self, Bytes, Frame, SizeHint};
 use hyper::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
-    WWW_AUTHENTICATE,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 use redfish::error::Refusal;
@@ -161,7 +161,10 @@ impl Told {
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
         response.headers_mut().insert(ODATA_VERSION, HeaderValue::from_static(VERSION));
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // What is no page is not to be taken for one.
+        let sniffing = HeaderValue::from_static("nosniff");
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, sniffing);
         if let Some(kind) = kind {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }

@@ -1,14 +1,25 @@
 //! HTTPS as the daemon serves it, and its certificate; never a key.
 
+use crate::messages::Error;
+
 /// Where HTTPS is served, or why it is not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Https {
     /// Where clients connect: `ADDR:PORT`.
     pub listeners: Vec<String>,
     /// Why it is not served as the configuration says, and what to do.
-    pub problem: Option<(String, String)>,
+    pub problems: Vec<Problem>,
     /// What clients are shown.
     pub certificate: Option<Certificate>,
+}
+
+/// Why HTTPS is not as the configuration says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+    /// What it is, and what to do.
+    pub what: Error,
 }
 
 /// A certificate (RFC 5280).

@@ -2,6 +2,7 @@
 
 use crate::access::{Role, SESSION_SECONDS_USUAL, Session};
 use crate::events::{Event, Policy, Standing, Subscription};
+use crate::messages::{self as say, Error};
 use crate::view::*;
 use std::sync::Arc;
 
@@ -442,7 +443,10 @@ fn host(random: &mut Random, or_none: bool) -> String {
 
 fn https(random: &mut Random) -> Https {
     let listeners = random.several(2, |_, number| format!("192.0.2.{number}:8443"));
-    let problem = random.maybe(|random| (random.text(), random.text()));
+    let problems = random.several(2, |random, _| Problem {
+        since: u64::from(random.chance()),
+        what: Error::new(&say::HTTPS_OFF, &[&random.text()]),
+    });
     let certificate = random.maybe(|random| Certificate {
         pem: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n".to_owned(),
         serial: "01:02".to_owned(),
@@ -454,5 +458,5 @@ fn https(random: &mut Random) -> Https {
         names: vec!["localhost".to_owned()],
         is_made: random.chance(),
     });
-    Https { listeners, problem, certificate }
+    Https { listeners, problems, certificate }
 }

@@ -10,7 +10,7 @@
 pub use crate::access::{Access, Account, AccountList};
 pub use crate::counters::Counters;
 pub use crate::events::Shown;
-pub use crate::https::{Certificate, Https, Named};
+pub use crate::https::{Certificate, Https, Named, Problem};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::messages::{Error, ErrorCode};

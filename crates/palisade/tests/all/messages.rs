@@ -396,7 +396,16 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         &["SamePassword"],
     ),
     ("crates/control/src/https_tests.rs", "it_is_off_until_an_account_exists", &["HttpsOff"]),
-    ("crates/control/src/https_tests.rs", "a_port_that_is_taken_is_told", &["HttpsNotBound"]),
+    (
+        "crates/control/src/http_tests.rs",
+        "a_page_of_another_site_changes_nothing",
+        &["AnotherSite"],
+    ),
+    (
+        "crates/control/src/https_tests.rs",
+        "it_listens_on_ipv6_too_and_says_where_it_can_not",
+        &["HttpsNotBound"],
+    ),
     (
         "crates/control/src/certificate_tests.rs",
         "only_a_certificate_with_its_key_is_taken",

@@ -13,6 +13,12 @@ messages! { HTTPS:
         "HTTPS can't listen on %1: %2",
         "use another address, or stop the program that uses this one",
         "The daemon serves its socket, and HTTPS at the other addresses, all the same.";
+    ANOTHER_SITE: "AnotherSite" Refused Daemon [Text("ORIGIN")]
+        "a page of %1 asked for this",
+        "ask with a client of Redfish, or from a page of this service",
+        "A browser sends the name and password that it knows with what any page asks for. A change \
+         is not taken from a page of another site: `Origin` has to be that of the service, and \
+         `Sec-Fetch-Site`, if it is there, `same-origin` or `none`.";
     CERTIFICATE_UNUSABLE: "CertificateUnusable" Usage Daemon [Text("PROBLEM")]
         "the certificate can't be used: %1",
         "give PEM: the server's certificate, those that it depends on, and its private key",

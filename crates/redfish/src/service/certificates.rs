@@ -4,7 +4,8 @@
 
 use super::{collection, link, links, put, put_named, uri};
 use crate::dates;
-use crate::view::{Certificate, Named, View};
+use crate::messages;
+use crate::view::{Certificate, Named, Problem, View};
 use serde_json::{Value, json};
 
 /// The only certificate.
@@ -14,7 +15,7 @@ pub(super) fn network_protocol(view: &View) -> Value {
     let https = &view.https;
     let port = https.listeners.first().and_then(|address| address.rsplit_once(':'));
     let port = port.and_then(|(_, port)| port.parse::<u16>().ok());
-    let health = if https.problem.is_some() { "Warning" } else { "OK" };
+    let health = if https.problems.is_empty() { "OK" } else { "Warning" };
     let mut protocol = json!({
         "@odata.id": uri::NETWORK_PROTOCOL,
         "@odata.type": "#ManagerNetworkProtocol.v1_13_0.ManagerNetworkProtocol",
@@ -29,8 +30,24 @@ pub(super) fn network_protocol(view: &View) -> Value {
         },
         "SSDP": {"ProtocolEnabled": false},
     });
+    if let (Some(status), false) = (protocol.get_mut("Status"), https.problems.is_empty()) {
+        put(status, "Conditions", https.problems.iter().map(condition).collect());
+    }
     put_named(&mut protocol, "HostName", &view.server.name);
     protocol
+}
+
+/// What is wrong, as `Resource.Condition` has it.
+fn condition(problem: &Problem) -> Value {
+    let Problem { since, what } = problem;
+    json!({
+        "MessageId": format!("{}{}", messages::PREFIX, what.name),
+        "Message": what.error,
+        "MessageArgs": what.args,
+        "Resolution": what.hint,
+        "Severity": "Warning",
+        "Timestamp": dates::text(*since),
+    })
 }
 
 pub(super) fn all(view: &View) -> Value {
@@ -110,4 +127,27 @@ pub(super) fn locations(view: &View) -> Value {
             "Certificates": certificates,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::{Error, HTTPS_OFF};
+    use crate::view::Https;
+    use std::sync::Arc;
+
+    #[test]
+    fn what_is_wrong_with_https_is_told() {
+        let what = Error::new(&HTTPS_OFF, &[&"there is no account"]);
+        let https = Https { problems: vec![Problem { since: 0, what }], ..Https::default() };
+        let mut view = View::default();
+        assert_eq!(network_protocol(&view)["Status"], json!({"State": "Enabled", "Health": "OK"}));
+        view.https = Arc::new(https);
+        let status = network_protocol(&view)["Status"].clone();
+        assert_eq!(status["Health"], "Warning");
+        let condition = &status["Conditions"][0];
+        assert_eq!(condition["MessageId"], "Palisade.1.0.HttpsOff");
+        assert_eq!(condition["Message"], "HTTPS is off: there is no account");
+        assert_eq!(condition["Timestamp"], "1970-01-01T00:00:00Z");
+    }
 }
