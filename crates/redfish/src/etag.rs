@@ -10,7 +10,8 @@
 //! - The ETag of a resource is a function of the resource alone.
 //! - Time, progress and I/O change no ETag: a request with `If-Match` fails only where somebody
 //!   changed something, or something happened that a person would want to know first. But the
-//!   progress of a job or of a task changes its own: who reads one again wants nothing else.
+//!   progress of a job or of a task changes its own, as counts do that of a volume's metrics: who
+//!   reads one again wants nothing else.
 
 use crate::error::{Base, Refusal};
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 25] = [
+pub const MOVING: [&str; 32] = [
     PROPERTY,
     // Time.
     "DateTime",
@@ -43,6 +44,14 @@ pub const MOVING: [&str; 25] = [
     "WrittenBytes",
     "DirtyRegions",
     "DriveRequests",
+    // What was counted of volumes.
+    "IOStatistics",
+    "UncorrectableIOReadErrorCount",
+    "UncorrectableIOWriteErrorCount",
+    "Reads",
+    "Writes",
+    "Flushes",
+    "Discards",
     // Queues of a host that stays.
     "Queues",
     // What a GPU has done.
@@ -62,7 +71,8 @@ const BYTES: usize = 12;
 pub fn of(resource: &Value) -> String {
     let mut digest = Sha256::new();
     let kind = resource.get("@odata.type").and_then(Value::as_str).unwrap_or_default();
-    let left_out = match kind.starts_with("#Job.") || kind.starts_with("#Task.") {
+    let is_told_by_it = ["#Job.", "#Task.", "#VolumeMetrics."];
+    let left_out = match is_told_by_it.iter().any(|own| kind.starts_with(own)) {
         true => &[PROPERTY][..],
         false => &MOVING,
     };
