@@ -89,7 +89,7 @@ async fn told(
             Ok(Told { status: StatusCode::OK, body, ..Told::nothing() })
         }
         Method::Get if found.route.resource == Resource::EventStream => {
-            watching::watch(manager, asked, &caller)
+            watching::watch(manager, &asked, &caller)
         }
         Method::Get => {
             if is_log(found.route.resource) {

@@ -396,8 +396,8 @@ fn a_port_that_is_taken_is_told() {
         let address = taken.local_addr().expect("bound");
         let served = Served::begin(|| NOW, on(&address.to_string()));
         served.accounts.send_replace(true);
-        served.until(|https| https.problem.is_some() && https.certificate.is_some()).await;
-        let (what, _) = served.https.view().problem.clone().expect("a problem");
+        served.until(|https| !https.problems.is_empty() && https.certificate.is_some()).await;
+        let what = served.https.view().problems[0].what.error.clone();
         assert!(what.contains(&address.to_string()), "{what}");
         assert!(served.https.view().listeners.is_empty());
     });

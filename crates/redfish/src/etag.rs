@@ -10,8 +10,8 @@
 //! - The ETag of a resource is a function of the resource alone.
 //! - Time, progress and I/O change no ETag: a request with `If-Match` fails only where somebody
 //!   changed something, or something happened that a person would want to know first. But the
-//!   progress of a job or of a task changes its own, and so do the values of a report of metrics:
-//!   who reads one again wants nothing else.
+//!   progress of a job or of a task changes its own, and so do the values of a report of metrics
+//!   and of a volume's: who reads one again wants nothing else.
 
 use crate::error::{Base, Refusal};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 26] = [
+pub const MOVING: [&str; 33] = [
     PROPERTY,
     // Time.
     "DateTime",
@@ -44,6 +44,14 @@ pub const MOVING: [&str; 26] = [
     "WrittenBytes",
     "DirtyRegions",
     "DriveRequests",
+    // What was counted of volumes.
+    "IOStatistics",
+    "UncorrectableIOReadErrorCount",
+    "UncorrectableIOWriteErrorCount",
+    "Reads",
+    "Writes",
+    "Flushes",
+    "Discards",
     // Queues of a host that stays.
     "Queues",
     // What a GPU has done.
@@ -59,7 +67,7 @@ pub const MOVING: [&str; 26] = [
 ];
 
 /// Who reads one of these again wants its progress, or its values, and nothing else.
-const OWN_PROGRESS: [&str; 3] = ["#Job.", "#Task.", "#MetricReport."];
+const OWN_PROGRESS: [&str; 4] = ["#Job.", "#Task.", "#MetricReport.", "#VolumeMetrics."];
 
 /// Of a digest so much is written: 96 bits in hexadecimal digits.
 const BYTES: usize = 12;

@@ -401,11 +401,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "a_page_of_another_site_changes_nothing",
         &["AnotherSite"],
     ),
-    (
-        "crates/control/src/https_tests.rs",
-        "it_listens_on_ipv6_too_and_says_where_it_can_not",
-        &["HttpsNotBound"],
-    ),
+    ("crates/control/src/https_tests.rs", "a_port_that_is_taken_is_told", &["HttpsNotBound"]),
     (
         "crates/control/src/certificate_tests.rs",
         "only_a_certificate_with_its_key_is_taken",
