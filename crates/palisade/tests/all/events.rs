@@ -177,7 +177,8 @@ fn a_stream_ends_with_its_session_and_tells_of_logins() {
     watch.until("AccountCreated");
     assert_eq!(log_in(&place, "wrong horse").status, 401);
     let (_, record) = watch.until("LoginRefused");
-    assert_eq!(record["MessageArgs"], json!(["root", "socket"]));
+    assert_eq!(record["MessageArgs"][0], "root");
+    assert!(record["MessageArgs"][1].as_str().is_some_and(|from| from.starts_with("socket")));
     let session = log_in(&place, "correct horse");
     watch.until("LoggedIn");
     let token = session.header("x-auth-token").to_owned();

@@ -376,6 +376,7 @@ fn what_was_wrong_and_is_right_is_told() {
     };
     array.unreadable = vec![range("v1"), range("deleted")];
     array.exports[0].serving = false;
+    array.exports[0].problem = Some("taken".to_owned());
     ill.drives.last_mut().expect("one").drive.state = DriveState::Unusable;
     ill.jobs[0].task.state = TaskState::Stuck;
     ill.status.state.problem = Some("full".to_owned());
