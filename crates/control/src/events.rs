@@ -366,5 +366,5 @@ impl Drop for Stream {
 }
 
 #[cfg(test)]
-#[path = "events/events_tests.rs"]
+#[path = "events_tests.rs"]
 mod tests;

@@ -34,7 +34,7 @@ use core::future::{Future, pending, poll_fn};
 use core::pin::{Pin, pin};
 use core::task::Poll;
 use core::time::Duration;
-use hyper::body::{Body, Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;

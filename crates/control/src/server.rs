@@ -139,10 +139,8 @@ async fn run(
             say_ready();
         }
     });
-    let keeping = tokio::spawn({
-        let manager = manager.clone();
-        async move { manager.keep_view().await }
-    });
+    let viewed = manager.clone();
+    let keeping = tokio::spawn(async move { viewed.keep_view().await });
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
@@ -162,14 +160,19 @@ async fn run(
     keeping.abort();
     report(&problems);
     tasks.iter().for_each(JoinHandle::abort);
-    manager.accounts().close().await;
-    manager.audit().say("the daemon ends", Ending::Ok);
-    manager.audit().close();
-    manager.events().close();
+    write_last(&manager).await;
     if !cores.stop() {
         say_stuck();
     }
     Ok(problems)
+}
+
+/// Writes what is kept beside the drives to its end.
+async fn write_last(manager: &Manager) {
+    manager.accounts().close().await;
+    manager.audit().say("the daemon ends", Ending::Ok);
+    manager.audit().close();
+    manager.events().close();
 }
 
 /// Serves clients on the socket and by HTTPS, and webhooks.

@@ -291,9 +291,8 @@ fn a_thousand_volumes_are_a_bounded_text() {
     assert!(text.len() < 12 << 20, "{}", text.len());
 }
 
-/// An array with all there is of one, and nothing random.
-fn small() -> View {
-    let slot = |number: u16, state| SlotInfo {
+fn small_slot(number: u16, state: SlotState) -> SlotInfo {
+    SlotInfo {
         slot: number,
         drive: Some(format!("/dev/nvme{number}n1")),
         serial: format!("S{number}"),
@@ -305,8 +304,11 @@ fn small() -> View {
         timeouts: 0,
         reason: None,
         quarantined: false,
-    };
-    let drive = |number: u16| KnownDrive {
+    }
+}
+
+fn small_drive(number: u16) -> KnownDrive {
+    KnownDrive {
         id: format!("eui.{number}"),
         wwid: None,
         model: Some("Fast \"One\"".to_owned()),
@@ -322,8 +324,11 @@ fn small() -> View {
             signature: None,
             problem: None,
         },
-    };
-    let task = Task {
+    }
+}
+
+fn small_task() -> Task {
+    Task {
         id: "tank:rebuild".to_owned(),
         kind: TaskKind::Rebuild,
         done_bytes: 1 << 30,
@@ -333,8 +338,22 @@ fn small() -> View {
         state: TaskState::Running,
         problem: None,
         hindrance: None,
-    };
-    let uuid = "11111111-0000-4000-8000-000000000000".to_owned();
+    }
+}
+
+fn small_scrub() -> LastScrub {
+    LastScrub {
+        checked_bytes: 1 << 41,
+        uncompared_bytes: None,
+        mismatches: 4,
+        repaired: 3,
+        unlocated: 1,
+        unreadable: 0,
+        ended: 1_700_000_000,
+    }
+}
+
+fn small_export() -> Export {
     let nvme = NvmeExport {
         subsystem: "nqn.2014-08.org.nvmexpress:uuid:1".to_owned(),
         nsid: 1,
@@ -346,9 +365,22 @@ fn small() -> View {
         any_host: true,
         connections: vec![Connection { host: "nqn.a:b".to_owned(), controller: 1, queues: 5 }],
     };
-    let array = Array {
+    Export {
+        id: "tank:1".to_owned(),
+        array: "tank".to_owned(),
+        volume: "db".to_owned(),
+        nbd: None,
+        nvme: Some(nvme),
+        uri: String::new(),
+        serving: true,
+        problem: None,
+    }
+}
+
+fn small_array(uuid: String, task: Task) -> Array {
+    Array {
         name: "tank".to_owned(),
-        uuid: uuid.clone(),
+        uuid,
         level: "5".to_owned(),
         state: ArrayState::Degraded,
         strip_bytes: 65536,
@@ -360,17 +392,9 @@ fn small() -> View {
         crash_safe: Some(false),
         problem: None,
         warnings: vec![],
-        slots: vec![slot(0, SlotState::InSync), slot(1, SlotState::Rebuilding)],
-        tasks: vec![task.clone()],
-        last_scrub: Some(LastScrub {
-            checked_bytes: 1 << 41,
-            uncompared_bytes: None,
-            mismatches: 4,
-            repaired: 3,
-            unlocated: 1,
-            unreadable: 0,
-            ended: 1_700_000_000,
-        }),
+        slots: vec![small_slot(0, SlotState::InSync), small_slot(1, SlotState::Rebuilding)],
+        tasks: vec![task],
+        last_scrub: Some(small_scrub()),
         unreadable: vec![Unreadable {
             volume: "db".to_owned(),
             offset: 0,
@@ -393,17 +417,15 @@ fn small() -> View {
             uuid: "33333333-0000-4000-8000-000000000000".to_owned(),
             size_bytes: 1 << 40,
         }],
-        exports: vec![Export {
-            id: "tank:1".to_owned(),
-            array: "tank".to_owned(),
-            volume: "db".to_owned(),
-            nbd: None,
-            nvme: Some(nvme),
-            uri: String::new(),
-            serving: true,
-            problem: None,
-        }],
-    };
+        exports: vec![small_export()],
+    }
+}
+
+/// An array with all there is of one, and nothing random.
+fn small() -> View {
+    let task = small_task();
+    let uuid = "11111111-0000-4000-8000-000000000000".to_owned();
+    let array = small_array(uuid.clone(), task.clone());
     let job = Job { id: "j-1".to_owned(), array: uuid, task, began: 1, ended: None };
     let memory = Memory { io_flusher: true, locked: true, left_to_gpu: false, problem: None };
     let entry = Entry {
@@ -436,12 +458,12 @@ fn small() -> View {
     View {
         server: Server { since: 1_699_999_000, ..Server::default() },
         status,
-        drives: vec![drive(0), drive(1)],
+        drives: vec![small_drive(0), small_drive(1)],
         jobs: vec![job],
         log: Arc::new(Log { entries: [Arc::new(entry)].into(), most: 4096, is_kept: true }),
         https: Arc::new(Https {
             listeners: vec!["127.0.0.1:8443".to_owned()],
-            problem: None,
+            problems: Vec::new(),
             certificate: Some(certificate),
         }),
         ..View::default()

@@ -108,7 +108,7 @@ fn access(text: &mut Text, view: &View) {
     let listeners = ("palisade_https_listeners", "Addresses on which HTTPS is served.");
     text.one(Gauge, listeners, https.listeners.len());
     let problem = "Whether HTTPS is not served as the configuration says.";
-    text.one(Gauge, ("palisade_https_problem", problem), truth(https.problem.is_some()));
+    text.one(Gauge, ("palisade_https_problem", problem), truth(!https.problems.is_empty()));
     if let Some(certificate) = &https.certificate {
         let until = "palisade_https_certificate_expiry_timestamp_seconds";
         let help = "Until when the certificate of HTTPS is good, in seconds since 1970.";
