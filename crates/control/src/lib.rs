@@ -42,7 +42,7 @@ mod address;
 mod answer;
 pub mod audit;
 mod caller;
-mod certificate;
+pub mod certificate;
 mod chance;
 mod changes;
 mod claims;

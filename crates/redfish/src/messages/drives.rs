@@ -100,4 +100,9 @@ messages! { DRIVES:
          the configuration",
         "The daemon found these drives when it started and could not have them alone. Arrays that \
          need them do not start.";
+    DRIVE_AMBIGUOUS: "DriveAmbiguous" Refused Both [Text("NAME"), Text("DRIVES")]
+        "%1 may be more than one drive: %2",
+        "name the one that is meant by its path or its id",
+        "A drive is named by path, serial number, id, or ARRAY:SLOT. Where a name stands for two \
+         drives, none is taken.";
 }
