@@ -4,6 +4,7 @@
 //! daemon uses ([`Base`]).
 
 use crate::output::{Output, Problem, table};
+use clap_complete::engine::ArgValueCompleter;
 use control::api::Answer;
 use redfish::error::Base;
 use redfish::messages::{self, Entry, ErrorCode, NO_SUCH_MESSAGE, PREFIX, Teller};
@@ -19,6 +20,7 @@ const OFFERED: usize = 3;
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Name of the message, as errors tell it [default: list all]
+    #[arg(add = ArgValueCompleter::new(crate::complete::messages))]
     name: Option<String>,
     #[command(flatten)]
     output: Output,
@@ -66,7 +68,7 @@ fn of_ours(entry: &Entry) -> Explained {
         name: entry.name,
         message_id: format!("{PREFIX}{}", entry.name),
         kind: word(entry.kind),
-        exit_status: if *entry == messages::NO_DAEMON { 4 } else { entry.kind.exit() },
+        exit_status: entry.exit(),
         http_status: entry.status(),
         told_by: match entry.teller {
             Teller::Daemon => "daemon",

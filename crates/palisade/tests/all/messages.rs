@@ -155,7 +155,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/control/src/said_tests.rs", "an_unlucky_machine_is_told_of_by_name", UNLUCKY),
     (
-        "crates/palisade/src/client.rs",
+        "crates/palisade/src/client_tests.rs",
         "what_keeps_the_daemon_from_answering_is_told_by_name",
         &["SocketForbidden", "TooManyClients", "NoAnswer"],
     ),
@@ -423,8 +423,7 @@ fn check(name: &str, output: &std::process::Output, words: &str) {
     let said = errors(output);
     let code = match messages::find(name) {
         None => 0,
-        Some(entry) if *entry == messages::NO_DAEMON => 4,
-        Some(entry) => i32::from(entry.kind.exit()),
+        Some(entry) => i32::from(entry.exit()),
     };
     assert_eq!(output.status.code(), Some(code), "{name}: {words}: {said}");
     let told = format!("(palisade explain {name})");
