@@ -79,13 +79,8 @@ def all_of(place):
     return all(report.well() for report in reports)
 
 
-# What would lead the tools' requests elsewhere, or have them trust other certificates.
-LEADING = ("CA_BUNDLE", "_PROXY")
-
-
 def main():
-    for name in [name for name in os.environ if name.upper().endswith(LEADING)]:
-        del os.environ[name]
+    network.unled()
     program, target = (pathlib.Path(word).resolve() for word in sys.argv[1:])
     is_alone = network.has_only_loopback()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None

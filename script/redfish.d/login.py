@@ -32,15 +32,15 @@ def until(what, ask):
     return found
 
 
-def certificates(place):
+def certificates(address):
     """Links to the certificate of HTTPS, as the socket shows it."""
-    there = json.loads(fetch(place.local, f"{ROOT}/Managers/palisade/NetworkProtocol"))
-    return json.loads(fetch(place.local, there["HTTPS"]["Certificates"]["@odata.id"]))["Members"]
+    there = json.loads(fetch(address, f"{ROOT}/Managers/palisade/NetworkProtocol"))
+    return json.loads(fetch(address, there["HTTPS"]["Certificates"]["@odata.id"]))["Members"]
 
 
 def certificate(place):
     """The certificate of HTTPS, which comes with the first account."""
-    [link] = until("certificate", lambda: certificates(place))
+    [link] = until("certificate", lambda: certificates(place.local))
     return json.loads(fetch(place.local, link["@odata.id"]))["CertificateString"]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import logging
+import os
 import socket
 import struct
 import threading
@@ -17,6 +18,15 @@ IFF_UP, IFF_LOOPBACK = 0x1, 0x8
 REQUEST = "16sh14x"
 # How many seconds an answer may take.
 LIMIT = 120
+
+# What would lead the tools' requests elsewhere, or have them trust other certificates.
+LEADING = ("CA_BUNDLE", "_PROXY")
+
+
+def unled():
+    """Takes such things out of the environment."""
+    for name in [name for name in os.environ if name.upper().endswith(LEADING)]:
+        del os.environ[name]
 
 
 def flags(asked, name):

@@ -2,23 +2,27 @@
 """Validates the OpenAPI document that a daemon serves, and has schemathesis make requests of it: no
 answer may be the daemon's mistake, or other than the document says. Called by script/openapi.
 
-The daemon has an array of each kind, and asks for a plan's token before it destroys data: what the
-requests are about stays there.
+The daemon has an array of each kind, accounts, a session and a certificate, and asks for a plan's
+token before it destroys data: what the requests are about stays there. The requests come over HTTPS,
+with the token of a session of an account that they are not about.
 """
 
 import json
 import os
 import pathlib
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
 
 import openapi_spec_validator
+import requests
 
+import login
 import network
-from daemon import Daemon, Drives, arrays
-from report import Failure
+from daemon import LIMIT, Daemon, Drives, Place, arrays
+from report import Failure, Report
 
 SEED = 27
 # Requests that are made up for each operation, besides those at the edges of its schemas.
@@ -27,8 +31,8 @@ EXAMPLES = 3
 OFF = {
     "positive_data_acceptance": "a body that is right may name what is not there, or can't be done",
     "missing_required_header": "no header is required",
-    "ignored_auth": "the socket knows who asks without a login",
-    "object_level_authorization": "there is one caller",
+    "ignored_auth": "an address with many wrong logins has to wait, whoever it then asks for",
+    "object_level_authorization": "there is one caller, who may do everything",
     "use_after_free": "requests are not made one after the other",
     "ensure_resource_availability": "requests are not made one after the other",
 }
@@ -44,6 +48,9 @@ def identifiers(address):
         "Connection": "/redfish/v1/Fabrics/nvme/Connections",
         "Endpoint": "/redfish/v1/Fabrics/nvme/Endpoints",
         "Job": "/redfish/v1/JobService/Jobs",
+        "Role": "/redfish/v1/AccountService/Roles",
+        "Certificate": "/redfish/v1/Managers/palisade/NetworkProtocol/HTTPS/Certificates",
+        "LogEntry": "/redfish/v1/Managers/palisade/LogServices/Audit/Entries",
     }
     found = {"Fabric": "nvme", "Action": "Scrub"}
     for name, uri in collections.items():
@@ -54,13 +61,40 @@ def identifiers(address):
     return found
 
 
-def configure(path, address):
+def log_in(place):
+    """Makes accounts. The token of one that no request is about; and which account and session of
+    another requests are about."""
+    report = Report({})
+    login.check(place, report)
+    if not report.well():
+        raise Failure("\n".join(report.lines()))
+    other = {"UserName": "subject", "Password": secrets.token_urlsafe(18), "RoleId": "Operator"}
+    post(f"{place.local}{login.ROOT}/AccountService/Accounts", other)
+    sessions = f"{place.local}{login.ROOT}/SessionService/Sessions"
+    session = post(sessions, {name: other[name] for name in ("UserName", "Password")})
+    own = post(sessions, {"UserName": place.user, "Password": place.password})
+    subject = {"ManagerAccount": other["UserName"], "Session": session.json()["Id"]}
+    return own.headers["X-Auth-Token"], subject
+
+
+def post(uri, body):
+    """What a POST that makes something answers."""
+    answer = requests.post(uri, json=body, timeout=LIMIT)
+    if answer.status_code != 201:
+        raise Failure(f"POST {uri}: {answer.status_code} {answer.text}")
+    return answer
+
+
+def configure(path, place):
     """Writes what schemathesis is to do."""
+    token, subject = log_in(place)
+    found = identifiers(place.local) | subject
     lines = [
         f"seed = {SEED}",
         "workers = 1",
         "continue-on-failure = true",
         "request-timeout = 30",
+        f"tls-verify = {json.dumps(str(place.certificate))}",
         "color = false",
         'warnings = false',
         "[generation]",
@@ -69,9 +103,11 @@ def configure(path, address):
         'database = "none"',
         "[phases.stateful]",
         "enabled = false",
+        "[headers]",
+        f"X-Auth-Token = {json.dumps(token)}",
         "[parameters]",
     ]
-    lines += [f'"path.{name}" = {json.dumps(value)}' for name, value in identifiers(address).items()]
+    lines += [f'"path.{name}" = {json.dumps(value)}' for name, value in found.items()]
     # DSP0266 has 501 for unknown methods and queries; it may be what a wrong body meets first, too.
     lines += ["[checks.not_a_server_error]", 'expected-statuses = ["2xx", "3xx", "4xx", "501"]']
     wrong = '["400", "403", "404", "405", "409", "412", "413", "414", "415", "431", "501"]'
@@ -87,17 +123,17 @@ def configure(path, address):
     path.write_text("\n".join(lines) + "\n")
 
 
-def tried(address, folder, log):
+def tried(place):
     """Makes the requests; how many there were, and whether all is well."""
-    config = folder / "schemathesis.toml"
-    configure(config, address)
+    config = place.folder / "schemathesis.toml"
+    configure(config, place)
     tool = pathlib.Path(sys.executable).with_name("schemathesis")
-    command = [tool, "--config-file", config, "run", f"{address}/redfish/v1/openapi.json"]
+    command = [tool, "--config-file", config, "run", f"{place.https}{login.ROOT}/openapi.json"]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=service.LIMIT, cwd=folder,
+        command, capture_output=True, text=True, timeout=LIMIT, cwd=place.folder,
         env={**os.environ, "COLUMNS": "120"},
     )
-    log.write_text(done.stdout + done.stderr)
+    (place.target / "schemathesis.log").write_text(done.stdout + done.stderr)
     cases = re.search(r"(\d[\d,]*) generated", done.stdout)
     if done.returncode not in (0, 1) or cases is None:
         raise Failure(f"schemathesis ended with {done.returncode}: {done.stdout}{done.stderr}")
@@ -107,18 +143,22 @@ def tried(address, folder, log):
 
 
 def main():
+    network.unled()
     program, target = (pathlib.Path(word).resolve() for word in sys.argv[1:])
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix="palisade-", dir=memory) as folder:
         folder = pathlib.Path(folder)
         drives = Drives(folder)
-        daemon = Daemon(program, folder)
+        state = f"state = {json.dumps(str(folder / 'state'))}"
+        port = network.free_port()
+        daemon = Daemon(program, folder, state, f'https = ["127.0.0.1:{port}"]')
         try:
             arrays(daemon, drives, folder)
-            address = f"http://127.0.0.1:{network.relay(daemon.socket)}"
-            document = json.loads(network.fetch(address, "/redfish/v1/openapi.json"))
+            local = f"http://127.0.0.1:{network.relay(daemon.socket)}"
+            place = Place(daemon, drives, folder, target, local, port, is_alone=False)
+            document = json.loads(network.fetch(local, f"{login.ROOT}/openapi.json"))
             openapi_spec_validator.validate(document)
-            count, well = tried(address, folder, target / "schemathesis.log")
+            count, well = tried(place)
             status = daemon.stop()
             if status != 0:
                 raise Failure(f"the daemon ended with status {status}")

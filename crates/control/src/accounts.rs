@@ -16,22 +16,37 @@
 //! passwords were right a moment ago ([`basic`]) ends with the process. A daemon without a state
 //! directory has no accounts.
 //!
+//! States of a change
+//!
+//! | a change is | becomes | when |
+//! |---|---|---|
+//! | waiting | refused | the one before is not written within [`PATIENCE`] |
+//! | waiting | being written | the one before is written, or was not |
+//! | being written | done | it is in the file |
+//! | being written | refused | it could not be written |
+//! | being written | late | that takes longer than [`PATIENCE`]: whoever asked is told so |
+//! | late | done, or not | the file system answers |
+//!
 //! Invariants
-//! - What is answered is in the file before. A change that could not be written did not happen.
+//! - What is answered is in the file before. A change that could not be written did not happen; one
+//!   that was late is told as not known.
+//! - One change at a time is written, each behind the one before: what counts is what is in the
+//!   file.
 //! - A file that can't be read is left as it is, and nobody can log in.
 //! - A password that was found right counts only as long as the account has it.
 //! - Nothing here waits for the file on the thread that answers.
 
 mod basic;
-mod hasher;
+pub(crate) mod hasher;
 mod kept;
 mod lockout;
-mod turns;
+pub(crate) mod turns;
 
 use crate::api::{Access, Error};
+use crate::digest;
 use crate::peer::Origin;
 use crate::snapshot::now;
-use crate::state::State;
+use crate::state::{ACCOUNTS as FILE, State};
 use basic::Basic;
 use hasher::{Busy, Hasher};
 use kept::{Account, Kept, NoSession};
@@ -44,16 +59,18 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use turns::Turns;
-
-/// The file.
-const FILE: &str = "accounts.json";
 
 /// How often sessions are looked at that nobody used for too long.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// A use of a session is written when the one that was written is so many seconds older.
 const USES: u64 = 60;
+
+/// How long a change waits for the file system.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many seconds somebody is asked to wait where too many log in at once.
 const BUSY_SECONDS: u64 = 2;
@@ -69,6 +86,14 @@ pub enum Denied {
     Busy(u64),
 }
 
+/// Somebody whose password was right.
+pub struct Proved {
+    /// The account.
+    pub account: access::Account,
+    /// What was kept of its password then.
+    password: String,
+}
+
 /// What there is of a session that was begun.
 pub struct Begun {
     /// Names it.
@@ -81,16 +106,23 @@ pub struct Begun {
 enum Place {
     None,
     /// It can't be read: why.
-    Unreadable(String),
+    Unreadable(Error),
     State(Arc<State>),
 }
+
+/// The file, as it was read.
+pub struct Found(Kept);
 
 /// Accounts and sessions.
 pub struct Accounts {
     place: Place,
     kept: Mutex<Arc<Kept>>,
-    /// Held by who changes the file.
-    changing: tokio::sync::Mutex<()>,
+    /// Held by who changes the file, until it is written.
+    changing: Arc<tokio::sync::Mutex<()>>,
+    /// Why the file could not be written when that was last tried.
+    failing: Mutex<Option<Error>>,
+    /// [`PATIENCE`]; tests have less.
+    patience: Duration,
     /// When sessions were used last, where that is not written yet.
     used: Mutex<BTreeMap<String, u64>>,
     hasher: Hasher,
@@ -112,29 +144,41 @@ fn busy() -> Error {
 }
 
 impl Accounts {
-    /// Those of a state directory. Waits for its file.
-    pub fn open(state: Option<Arc<State>>) -> Self {
-        let read = |state: &State| match state.read(FILE) {
+    /// Without a state directory there are none.
+    pub fn none() -> Self {
+        Self::of(Place::None, Kept::default())
+    }
+
+    /// Reads the file of a state directory. Waits for it.
+    ///
+    /// # Errors
+    /// It can't be read, or is not what the daemon writes.
+    pub fn read(state: &State) -> Result<Found, Error> {
+        let kept = match state.read(FILE) {
             Ok(None) => Ok(Kept::default()),
             Ok(Some(bytes)) => Kept::read(&bytes),
             Err(error) => Err(error.to_string()),
         };
-        let (place, mut kept) = match state {
-            None => (Place::None, Kept::default()),
-            Some(state) => match read(&state) {
-                Ok(kept) => (Place::State(state), kept),
-                Err(why) => {
-                    let why = format!("{}: {why}", state.dir().join(FILE).display());
-                    (Place::Unreadable(why), Kept::default())
-                }
-            },
-        };
+        kept.map(Found).map_err(|why| not_read(state, &why))
+    }
+
+    /// Those of a state directory, whose file was read or could not be.
+    pub fn go_on(state: Arc<State>, found: Result<Found, Error>) -> Self {
+        match found {
+            Ok(Found(kept)) => Self::of(Place::State(state), kept),
+            Err(why) => Self::of(Place::Unreadable(why), Kept::default()),
+        }
+    }
+
+    fn of(place: Place, mut kept: Kept) -> Self {
         kept.expire(now());
         Self {
             place,
             is_any: watch::Sender::new(!kept.accounts.is_empty()),
             kept: Mutex::new(Arc::new(kept)),
-            changing: tokio::sync::Mutex::default(),
+            changing: Arc::default(),
+            failing: Mutex::default(),
+            patience: PATIENCE,
             used: Mutex::default(),
             hasher: Hasher::default(),
             basic: Mutex::new(Basic::new()),
@@ -145,10 +189,12 @@ impl Accounts {
         }
     }
 
-    /// Why accounts can't be used, if they can't though there is a state directory.
+    /// Why accounts can't be used or changed, if they can't though there is a state directory.
     pub fn problem(&self) -> Option<Error> {
-        let Place::Unreadable(why) = &self.place else { return None };
-        Some(Error::new(&say::ACCOUNTS_NOT_READ, &[why]))
+        match &self.place {
+            Place::Unreadable(why) => Some(why.clone()),
+            _ => lock(&self.failing).clone(),
+        }
     }
 
     /// Whether there is an account, now and from then on.
@@ -184,24 +230,57 @@ impl Accounts {
 
     /// Changes what is kept, and writes it before it counts.
     async fn change<T, E: From<Error>>(
-        &self,
+        self: &Arc<Self>,
         act: impl FnOnce(&mut Kept) -> Result<T, E>,
     ) -> Result<T, E> {
-        let _changing = self.changing.lock().await;
         let state = match &self.place {
             Place::State(state) => state.clone(),
-            Place::Unreadable(_) => return Err(self.problem().unwrap_or_else(busy).into()),
+            Place::Unreadable(why) => return Err(why.clone().into()),
             Place::None => return Err(no_state().into()),
         };
+        let turn = timeout(self.patience, self.changing.clone().lock_owned()).await;
+        let turn = turn.map_err(|_| not_written(&self.no_answer()))?;
         let mut next = Kept::clone(&self.kept());
         self.note_uses(&mut next);
         next.expire(now());
         let told = act(&mut next)?;
         let bytes = next.bytes().map_err(|error| not_written(&error))?;
-        let written = tokio::task::spawn_blocking(move || state.replace(FILE, &bytes)).await;
-        written.map_err(|error| not_written(&error))?.map_err(|error| not_written(&error))?;
-        self.put(next);
+        // Whoever asked may give up, and what is late may still come about.
+        let own = self.clone();
+        let writing = tokio::spawn(async move {
+            let _turn = turn;
+            let written = spawn_blocking(move || state.replace(FILE, &bytes)).await;
+            let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+            let outcome = written.map_err(|error| not_written(&error));
+            if outcome.is_ok() {
+                own.put(next);
+            }
+            own.fails(outcome.as_ref().err());
+            outcome
+        });
+        match timeout(self.patience, writing).await {
+            Ok(outcome) => outcome.map_err(|error| not_written(&error))??,
+            Err(_) => {
+                let late = Error::new(&say::ACCOUNTS_LATE, &[&self.no_answer()]);
+                self.fails(Some(&late));
+                return Err(late.into());
+            }
+        }
         Ok(told)
+    }
+
+    fn no_answer(&self) -> String {
+        format!("no answer within {} s", self.patience.as_secs_f64())
+    }
+
+    /// Keeps how the last attempt to write the file ended, and says what is new of it.
+    fn fails(&self, error: Option<&Error>) {
+        let before = core::mem::replace(&mut *lock(&self.failing), error.cloned());
+        match (before, error) {
+            (None, Some(error)) => runtime::say(format_args!("{}", error.lines())),
+            (Some(_), None) => runtime::say(format_args!("palisade: accounts are written again")),
+            _ => {}
+        }
     }
 
     /// Puts what was written in place, and forgets what counts no more.
@@ -229,7 +308,7 @@ impl Accounts {
     ///
     /// # Errors
     /// It can't be: see [`Kept::create`]; or it could not be written.
-    pub async fn create(&self, new: NewAccount) -> Result<(), Error> {
+    pub async fn create(self: &Arc<Self>, new: NewAccount) -> Result<(), Error> {
         let NewAccount { name, password, role, enabled, must_change } = new;
         let password = self.hasher.make(password).await.map_err(|_| busy())?;
         let shown = access::Account { name, role, enabled, must_change };
@@ -240,7 +319,7 @@ impl Accounts {
     ///
     /// # Errors
     /// It can't be: see [`Kept::change`]; or it could not be written.
-    pub async fn alter(&self, name: &str, change: AccountChange) -> Result<(), Error> {
+    pub async fn alter(self: &Arc<Self>, name: &str, change: AccountChange) -> Result<(), Error> {
         let password = match change.password.clone() {
             Some(password) if self.is_old(name, &password).await? => {
                 return Err(Error::new(&say::SAME_PASSWORD, &[]));
@@ -265,7 +344,7 @@ impl Accounts {
     ///
     /// # Errors
     /// It can't be: see [`Kept::delete`]; or it could not be written.
-    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+    pub async fn delete(self: &Arc<Self>, name: &str) -> Result<(), Error> {
         self.change(|kept| kept.delete(name)).await
     }
 
@@ -273,7 +352,7 @@ impl Accounts {
     ///
     /// # Errors
     /// It could not be written.
-    pub async fn keep_sessions(&self, seconds: u64) -> Result<(), Error> {
+    pub async fn keep_sessions(self: &Arc<Self>, seconds: u64) -> Result<(), Error> {
         self.change(|kept| {
             kept.session_seconds = seconds;
             Ok(())
@@ -352,39 +431,66 @@ impl Accounts {
         Ok((account.shown, is_new))
     }
 
+    /// Who may begin a session with this name and password.
+    ///
+    /// # Errors
+    /// They are wrong, or it can't be said now.
+    pub async fn prove(
+        &self,
+        origin: Origin,
+        name: &str,
+        password: &Secret,
+    ) -> Result<Proved, Denied> {
+        let (Account { shown: account, password, .. }, _) =
+            self.login(origin, name, password).await?;
+        Ok(Proved { account, password })
+    }
+
     /// Begins a session.
     ///
     /// # Errors
-    /// Why somebody is not let in, or why there is no session.
+    /// Why there is none.
     pub async fn begin(
-        &self,
-        (origin, from): (Origin, &str),
-        name: &str,
-        password: &Secret,
-    ) -> Result<(Begun, access::Account), NotBegun> {
-        let (account, _) = self.login(origin, name, password).await.map_err(NotBegun::Denied)?;
+        self: &Arc<Self>,
+        Proved { account, password }: &Proved,
+        from: &str,
+    ) -> Result<Begun, NotBegun> {
         let begun = self.change(|kept| {
-            let begun = kept.begin((name, &account.password), from, now());
+            let begun = kept.begin((&account.name, password), from, now());
             begun.map_err(|why| match why {
                 NoSession::Full => NotBegun::Full,
-                NoSession::Gone => NotBegun::Denied(Denied::Wrong),
+                NoSession::Gone => NotBegun::Gone,
                 NoSession::Unable => NotBegun::Failed(busy()),
             })
         });
         let (id, token) = begun.await?;
-        Ok((Begun { id, token }, account.shown))
+        Ok(Begun { id, token })
     }
 
     /// Ends a session.
     ///
     /// # Errors
     /// It could not be written.
-    pub async fn end(&self, id: &str) -> Result<(), Error> {
+    pub async fn end(self: &Arc<Self>, id: &str) -> Result<(), Error> {
         self.change(|kept| {
             kept.end(id);
             Ok(())
         })
         .await
+    }
+
+    /// Computes no password until what this gives is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_passwords(&self) -> std::sync::mpsc::Sender<()> {
+        self.hasher.hold()
+    }
+
+    /// How many rows there are of each table.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> Vec<usize> {
+        let mut sizes = lock(&self.lockout).sizes().to_vec();
+        sizes.extend([lock(&self.basic).size(), self.turns.size(), lock(&self.said).len()]);
+        sizes
     }
 
     /// Whether it is said of an address that it was turned away; then not again for a while.
@@ -414,8 +520,33 @@ impl Accounts {
         Some((shown.session(&session.id)?.clone(), account.shown.clone()))
     }
 
+    /// What tells whether an account is still as it was: enabled, with its role and its password.
+    pub fn mark(&self, name: &str) -> Option<Mark> {
+        let kept = self.kept();
+        let own = kept.account(name).filter(|own| own.shown.enabled)?;
+        let role = [u8::from(own.shown.must_change)];
+        let parts = [own.password.as_bytes(), own.shown.role.name().as_bytes(), &role];
+        Some(Mark(digest::sum(parts)))
+    }
+
+    /// Whether a session is open, which is used now.
+    pub fn use_session(&self, id: &str) -> bool {
+        let kept = self.kept();
+        let Some(session) = kept.sessions.iter().find(|session| session.id == id) else {
+            return false;
+        };
+        let now = now();
+        let mut used = lock(&self.used);
+        let last = used.get(id).copied().unwrap_or(session.used).max(session.used);
+        let is_open = now < last.saturating_add(kept.session_seconds);
+        if is_open {
+            used.insert(id.to_owned(), now.max(last));
+        }
+        is_open
+    }
+
     /// Writes uses of sessions now and then, and ends those that nobody used for too long.
-    pub async fn keep(&self) {
+    pub async fn keep(self: &Arc<Self>) {
         loop {
             tokio::time::sleep(LOOK).await;
             let mut next = Kept::clone(&self.kept());
@@ -431,10 +562,14 @@ impl Accounts {
     }
 }
 
+/// How an account is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Mark(digest::Sum);
+
 /// Why there is no session.
 pub enum NotBegun {
-    /// Somebody is not let in.
-    Denied(Denied),
+    /// The account is not there any more, or has another password.
+    Gone,
     /// There are as many as there can be.
     Full,
     /// It could not be written.
@@ -449,6 +584,12 @@ impl From<Error> for NotBegun {
 
 fn no_state() -> Error {
     Error::new(&say::NO_STATE, &[])
+}
+
+/// Why the file of a state directory can't be read.
+pub fn not_read(state: &State, why: &dyn core::fmt::Display) -> Error {
+    let why = format!("{}: {why}", state.dir().join(FILE).display());
+    Error::new(&say::ACCOUNTS_NOT_READ, &[&why])
 }
 
 fn not_written(error: &dyn core::fmt::Display) -> Error {

@@ -14,8 +14,10 @@ fn run(test: impl Future<Output = ()>) {
     runtime.block_on(test);
 }
 
-fn open(dir: &Path) -> Accounts {
-    Accounts::open(Some(Arc::new(State::open(dir).expect("a state directory"))))
+fn open(dir: &Path) -> Arc<Accounts> {
+    let state = Arc::new(State::open(dir).expect("a state directory"));
+    let found = Accounts::read(&state);
+    Arc::new(Accounts::go_on(state, found))
 }
 
 fn from(last: u8) -> Origin {
@@ -31,7 +33,7 @@ fn account(name: &str, role: Role) -> NewAccount {
     NewAccount { name, password, role, enabled: true, must_change: false }
 }
 
-async fn with_two(dir: &Path) -> Accounts {
+async fn with_two(dir: &Path) -> Arc<Accounts> {
     let accounts = open(dir);
     accounts.create(account("root", Role::Administrator)).await.expect("created");
     accounts.create(account("ana", Role::Operator)).await.expect("created");
@@ -46,10 +48,11 @@ async fn check(accounts: &Accounts, origin: Origin, password: &str) -> Result<bo
     })
 }
 
-async fn begin(accounts: &Accounts, origin: Origin) -> Result<Begun, Denied> {
-    match accounts.begin((origin, "192.0.2.9"), "ana", &secret(PASSWORD)).await {
-        Ok((begun, _)) => Ok(begun),
-        Err(NotBegun::Denied(denied)) => Err(denied),
+async fn begin(accounts: &Arc<Accounts>, origin: Origin) -> Result<Begun, Denied> {
+    let proved = accounts.prove(origin, "ana", &secret(PASSWORD)).await?;
+    match accounts.begin(&proved, "192.0.2.9").await {
+        Ok(begun) => Ok(begun),
+        Err(NotBegun::Gone) => Err(Denied::Wrong),
         Err(NotBegun::Full) => panic!("there is room"),
         Err(NotBegun::Failed(error)) => panic!("{error:?}"),
     }
@@ -146,7 +149,7 @@ fn failures_are_counted_for_the_network_and_never_for_the_socket() {
 fn a_storm_of_logins_keeps_nobody_else_out() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
-        let accounts = Arc::new(with_two(place.path()).await);
+        let accounts = with_two(place.path()).await;
         let storm: Vec<_> = (0..200)
             .map(|number| {
                 let accounts = accounts.clone();
@@ -173,7 +176,7 @@ fn a_storm_of_logins_keeps_nobody_else_out() {
 fn right_requests_at_one_time_cost_one_computation() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
-        let accounts = Arc::new(with_two(place.path()).await);
+        let accounts = with_two(place.path()).await;
         let ask = |_| {
             let accounts = accounts.clone();
             tokio::spawn(async move { check(&accounts, from(1), PASSWORD).await })
@@ -190,7 +193,7 @@ fn right_requests_at_one_time_cost_one_computation() {
 #[test]
 fn without_a_state_directory_there_are_no_accounts() {
     run(async {
-        let accounts = Accounts::open(None);
+        let accounts = Arc::new(Accounts::none());
         let error = accounts.create(account("root", Role::Administrator)).await.expect_err("none");
         assert!(error.error.contains("no state directory"), "{error:?}");
         assert!(!*accounts.is_any().borrow());
@@ -224,12 +227,69 @@ fn what_can_not_be_written_did_not_happen() {
         let error = accounts.delete("ana").await.expect_err("not written");
         assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
         accounts.alter("ana", password("another one")).await.expect_err("not written");
-        assert!(matches!(
-            accounts.begin((from(1), "x"), "ana", &secret(PASSWORD)).await,
-            Err(NotBegun::Failed(_))
-        ));
+        let proved = accounts.prove(from(1), "ana", &secret(PASSWORD)).await.expect("right");
+        assert!(matches!(accounts.begin(&proved, "x").await, Err(NotBegun::Failed(_))));
         assert_eq!(accounts.shown(), shown);
         assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(false));
+    });
+}
+
+#[test]
+fn what_is_late_is_told_and_comes_about_behind_nothing_else() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let mut accounts = Arc::into_inner(with_two(place.path()).await).expect("one's own");
+        accounts.patience = Duration::from_millis(50);
+        let accounts = Arc::new(accounts);
+        assert_eq!(accounts.problem(), None);
+        // A file whose opening waits for the other end.
+        let hanging = place.path().join(format!("{FILE}.new"));
+        let made = std::process::Command::new("mkfifo").arg(&hanging).status().expect("runs");
+        assert!(made.success());
+        let error = accounts.delete("ana").await.expect_err("late");
+        assert!(error.is(&say::ACCOUNTS_LATE), "{error:?}");
+        assert_eq!(accounts.problem(), Some(error));
+        assert!(accounts.shown().account("ana").is_some(), "it does not count yet");
+        let error = accounts.keep_sessions(60).await.expect_err("waits for the first");
+        assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true), "others get in");
+        // The file system answers: what can't be synchronized was not written.
+        let mut end = std::fs::OpenOptions::new();
+        let end = end.read(true).write(true).open(&hanging).expect("the other end");
+        drop(accounts.changing.clone().lock_owned().await);
+        assert!(accounts.problem().is_some_and(|error| error.is(&say::ACCOUNTS_NOT_WRITTEN)));
+        assert!(accounts.shown().account("ana").is_some());
+        drop(end);
+        std::fs::remove_file(&hanging).expect("removed");
+        accounts.delete("ana").await.expect("deleted");
+        assert_eq!(accounts.problem(), None);
+    });
+}
+
+#[test]
+fn what_was_late_counts_once_it_is_written() {
+    let builder = &mut tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(1).build().expect("a runtime");
+    runtime.block_on(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let mut accounts = Arc::into_inner(with_two(place.path()).await).expect("one's own");
+        accounts.patience = Duration::from_millis(50);
+        let accounts = Arc::new(accounts);
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true));
+        // The only thread that could write waits for something else.
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let waiting = spawn_blocking(move || wait.recv());
+        let error = accounts.delete("ana").await.expect_err("late");
+        assert!(error.is(&say::ACCOUNTS_LATE), "{error:?}");
+        drop(go_on);
+        let _ = waiting.await;
+        drop(accounts.changing.clone().lock_owned().await);
+        assert_eq!(accounts.problem(), None);
+        assert!(accounts.shown().account("ana").is_none());
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
+        let shown = accounts.shown();
+        drop(accounts);
+        assert_eq!(open(place.path()).shown(), shown);
     });
 }
 
@@ -249,7 +309,7 @@ fn a_password_that_must_be_changed_is_not_changed_to_itself() {
 
 #[test]
 fn an_address_that_is_turned_away_is_said_now_and_then() {
-    let accounts = Accounts::open(None);
+    let accounts = Accounts::none();
     let address = |last| IpAddr::from([192, 0, 2, last]);
     let long = Duration::from_secs(3600);
     assert!(accounts.may_say(address(1), long));
@@ -262,7 +322,7 @@ fn an_address_that_is_turned_away_is_said_now_and_then() {
 fn too_many_passwords_are_told() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
-        let accounts = Arc::new(with_two(place.path()).await);
+        let accounts = with_two(place.path()).await;
         let ask = |_| {
             let accounts = accounts.clone();
             tokio::spawn(async move { accounts.alter("ana", password("another one")).await })

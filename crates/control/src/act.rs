@@ -12,6 +12,7 @@ use crate::audit::Open;
 use crate::caller::{Caller, password_first};
 use crate::certificate::Request;
 use crate::confirm::{Asked, LIFE};
+use crate::events::Changed;
 use crate::login;
 use crate::manager::Manager;
 use crate::plan::Planned;
@@ -21,7 +22,7 @@ use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use redfish::change::{self, CertificateChange, Change, JobAction};
+use redfish::change::{self, CertificateChange, Change, EventsChange, JobAction};
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
@@ -83,8 +84,7 @@ pub async fn carry_out(
     };
     let asked = Asked::new(caller, method, &found.uri(), body);
     if wanted.plan_only {
-        let planned = manager.plan(&wanted.change).await;
-        let planned = planned.map_err(|error| refused(manager, error))?;
+        let planned = planned(manager, caller, &request, &wanted.change).await?;
         let told = serde_json::to_value(with_token(manager, &planned, &asked));
         return told.map(Told::json).map_err(|_| Refusal::internal());
     }
@@ -132,6 +132,23 @@ pub async fn carry_out(
             told
         }
     })
+}
+
+/// What a change would do. A refusal is told to the audit log.
+async fn planned(
+    manager: &Manager,
+    caller: &Caller,
+    request: &str,
+    change: &Change,
+) -> Result<Planned, Refusal> {
+    match manager.plan(change).await {
+        Ok(planned) => Ok(planned),
+        Err(error) => {
+            let (refusal, what) = (refused(manager, error), change.words(&manager.view()));
+            manager.audit().refused(caller, request, &what, &refusal).await;
+            Err(refusal)
+        }
+    }
 }
 
 /// What a request wants, and how.
@@ -288,6 +305,7 @@ async fn confirm_and_act(
             let done = certificate(manager, change).await;
             return done.map_err(|error| refused(manager, error));
         }
+        Change::Events(change) => return events(manager, change).await,
         change => change,
     };
     let outcome = act(manager, change.clone(), shown.as_ref()).await;
@@ -391,13 +409,26 @@ async fn act(
             Ok(Done::says(&told::Wiped { held }))
         }
         Change::VerifyLog => verify_log(manager).await,
-        Change::Access(_) | Change::Certificate(_) => Ok(Done::Quietly), // Done before.
+        // Done before.
+        Change::Access(_) | Change::Certificate(_) | Change::Events(_) => Ok(Done::Quietly),
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
         }
     }
+}
+
+/// Changes who is told of events.
+async fn events(manager: &Manager, change: EventsChange) -> Result<Done, Refusal> {
+    let changed = manager.events().change(change).await?;
+    // What is read next has it.
+    manager.refresh();
+    Ok(match changed {
+        Changed::Quietly => Done::Quietly,
+        Changed::Made(uri) => Done::Made(uri),
+        Changed::Changed(uri) => Done::Changed(uri),
+    })
 }
 
 /// Changes the certificate of HTTPS.

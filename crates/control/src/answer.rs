@@ -16,8 +16,9 @@ use crate::http::{Asked, NoBody};
 use crate::login;
 use crate::manager::Manager;
 use crate::peer::Peer;
-use crate::reply::{self, Body, Told};
+use crate::reply::{self, Body, Content, Told};
 use crate::slow;
+use crate::watching;
 use hyper::body::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, LINK};
 use hyper::{Response, StatusCode};
@@ -29,7 +30,7 @@ use redfish::{openapi, schema, service};
 use std::sync::Arc;
 
 /// Answers a request.
-pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
+pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Content> {
     let path = asked.uri().path();
     let found = match *asked.method() {
         hyper::Method::POST => routes::find_to_create(path),
@@ -61,8 +62,11 @@ async fn told(
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
         }
+        Method::Get if found.route.resource == Resource::EventStream => {
+            watching::watch(manager, asked, &caller)
+        }
         Method::Get => {
-            if matches!(found.route.resource, Resource::AuditEntries | Resource::AuditEntry) {
+            if is_log(found.route.resource) {
                 // Lines come between two views.
                 manager.refresh();
             }
@@ -76,6 +80,17 @@ async fn told(
         }
         _ => slow::carry_out(manager, asked, &caller, &found, method).await,
     }
+}
+
+/// Whether a resource has lines that come without a change of anything else.
+const fn is_log(resource: Resource) -> bool {
+    matches!(
+        resource,
+        Resource::AuditEntries
+            | Resource::AuditEntry
+            | Resource::EventEntries
+            | Resource::EventEntry
+    )
 }
 
 /// Who asks what of which resource, if that is looked at any further. The audit log has a line of

@@ -134,11 +134,15 @@ pub struct Open {
 
 /// How a request ended that is answered with a refusal.
 fn ending_of(refusal: &Refusal) -> (Ending, Option<String>) {
+    let message = refusal.messages.first().map(|message| message.id.clone());
+    let name = message.as_deref().and_then(|id| id.rsplit('.').next());
+    let is_late = name == Some(say::ACCOUNTS_LATE.name);
     let ending = match refusal.status {
+        _ if is_late => Ending::NotKnown,
         409 | 500.. => Ending::Failed,
         _ => Ending::Refused,
     };
-    (ending, refusal.messages.first().map(|message| message.id.clone()))
+    (ending, message)
 }
 
 fn not_read(state: &State, why: &dyn Display) -> Error {

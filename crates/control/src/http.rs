@@ -14,6 +14,8 @@
 //! | 256 connections, 64 of one address | is answered 503 and let go |
 //! | 32 MiB of answers that nobody has taken yet | is answered 503 |
 //!
+//! An answer that comes in parts (a stream of events) has these 30 s for each part.
+//!
 //! What is no request is answered 400. Every error has the body that Redfish wants.
 //!
 //! Invariant: a client that goes ends the wait for its answer, and nothing else; what has to come
@@ -21,13 +23,13 @@
 
 use crate::mute::Mute;
 use crate::peer::Peer;
-use crate::reply;
+use crate::reply::{self, Content};
 use crate::room::{Place, Room};
 use crate::stall::Stall;
 use core::convert::Infallible;
 use core::future::{Future, poll_fn};
 use core::time::Duration;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
@@ -95,7 +97,7 @@ pub type Asked = Request<Result<Bytes, NoBody>>;
 pub async fn serve<F, A>(listener: UnixListener, room: Arc<Room>, answer: F)
 where
     F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
-    A: Future<Output = Response<Bytes>> + Send + 'static,
+    A: Future<Output = Response<Content>> + Send + 'static,
 {
     let told = Arc::new(Semaphore::new(TOLD));
     loop {
@@ -136,7 +138,7 @@ pub async fn converse<S, F, A>(stream: S, peer: Peer, place: Place, answer: F)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
-    A: Future<Output = Response<Bytes>> + Send + 'static,
+    A: Future<Output = Response<Content>> + Send + 'static,
 {
     let room = place.room().clone();
     let service = service_fn(move |request: Request<Incoming>| {
@@ -150,7 +152,7 @@ where
             };
             let is_whole = body.is_ok();
             let response = answer(Request::from_parts(head, body)).await;
-            let mut response = held(&room, response).map(Full::new);
+            let mut response = held(&room, response);
             if !is_whole {
                 // The rest of the body would be taken for the next request.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -185,11 +187,12 @@ where
     leave(stream).await;
 }
 
-/// An answer that is counted until its client has taken it.
-fn held(room: &Arc<Room>, response: Response<Bytes>) -> Response<Bytes> {
+/// An answer that is counted until its client has taken it; one in parts holds next to nothing.
+fn held(room: &Arc<Room>, response: Response<Content>) -> Response<Content> {
     let (head, body) = response.into_parts();
+    let Content::Whole(Some(body)) = body else { return Response::from_parts(head, body) };
     match room.hold(body) {
-        Some(body) => Response::from_parts(head, body),
+        Some(body) => Response::from_parts(head, body.into()),
         None => reply::refusal(&Refusal::no_room(AGAIN)),
     }
 }
@@ -212,6 +215,7 @@ fn check(head: &Parts) -> Result<(), NoBody> {
 /// A refusal outside of hyper.
 fn bytes_of(refusal: &Refusal) -> Vec<u8> {
     let (head, body) = reply::refusal(refusal).into_parts();
+    let body = if let Content::Whole(Some(body)) = body { body } else { Bytes::new() };
     let status = head.status;
     let reason = status.canonical_reason().unwrap_or_default();
     let date = httpdate::fmt_http_date(SystemTime::now());

@@ -20,12 +20,12 @@ use crate::api::{self, Error};
 use crate::certificate::{self, For, Identity, Request};
 use crate::http::{self, Asked};
 use crate::peer::Peer;
+use crate::reply::Content;
 use crate::room::Room;
-use crate::state::State;
+use crate::state::{CERTIFICATE as FILE, REQUESTED, State};
 use core::future::Future;
 use core::time::Duration;
 use hyper::Response;
-use hyper::body::Bytes;
 use redfish::messages as say;
 use rustls::crypto::ring::default_provider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
@@ -43,12 +43,6 @@ use tokio_rustls::TlsAcceptor;
 
 /// How long a handshake may take.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-
-/// The certificate and its key, in the state directory.
-pub const FILE: &str = "https.pem";
-
-/// The key of a certificate that was asked for, in the state directory.
-const REQUESTED: &str = "https-requested.pem";
 
 /// How often it is looked whether the certificate is too old.
 const OFTEN: Duration = Duration::from_secs(3600);
@@ -149,7 +143,7 @@ impl Https {
         mut accounts: watch::Receiver<bool>,
     ) where
         F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
-        A: Future<Output = Response<Bytes>> + Send + 'static,
+        A: Future<Output = Response<Content>> + Send + 'static,
     {
         let mut settings = self.settings.subscribe();
         let mut listening = BTreeMap::new();
@@ -391,7 +385,7 @@ async fn listen(
 async fn accept<F, A>(listener: TcpListener, tls: TlsAcceptor, room: Arc<Room>, answer: F)
 where
     F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
-    A: Future<Output = Response<Bytes>> + Send + 'static,
+    A: Future<Output = Response<Content>> + Send + 'static,
 {
     loop {
         let Ok((stream, address)) = listener.accept().await else {

@@ -10,6 +10,7 @@
 //!   for its clients. `next`: what a person is told to do.
 //! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
 //!   daemon takes from its configuration.
+//! - `events`: what came to be, for streams (`watching`), webhooks and the log.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
 //! - `caller`, `peer` and `local`: who asks. `accounts`: who may log in. `login`: who does.
@@ -52,6 +53,7 @@ mod connection;
 mod convert;
 mod data;
 mod digest;
+mod events;
 mod exports;
 pub mod failure;
 mod gpu;
@@ -90,9 +92,12 @@ pub mod state;
 pub mod stream;
 mod tasks;
 mod usage;
+mod watching;
 
 pub use redfish::view as api;
 pub use served::check_export;
 
+#[cfg(test)]
+mod blocked_tests;
 #[cfg(test)]
 mod said_tests;

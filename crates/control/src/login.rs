@@ -13,6 +13,7 @@
 //! Invariants
 //! - What everybody may have is answered without a look at either: it costs no computation.
 //! - Nobody is locked out on the socket.
+//! - A session begins after a line of the audit log says that it will.
 //! - Of a login the audit log has who, from where and how it ended, never a password or a token.
 //!   Requests that were turned away without a look at the password have a line each
 //!   [`QUIET`] for each address: the log is nobody's to fill.
@@ -105,6 +106,7 @@ pub async fn caller(
             let caller = Caller::logged_in(peer, &account, None);
             if is_new {
                 manager.audit().note(&caller, request, "log in").await;
+                manager.events().login(&say::LOGGED_IN, &caller.name, &caller.from);
             }
             Ok(caller)
         }
@@ -131,7 +133,10 @@ async fn refused(
 ) -> Refusal {
     let refusal = denial(uri, denied);
     match denied {
-        Denied::Wrong => manager.audit().refused(caller, request, "log in", &refusal).await,
+        Denied::Wrong => {
+            manager.audit().refused(caller, request, "log in", &refusal).await;
+            manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
+        }
         Denied::Locked(_) | Denied::Busy(_) => {
             turned_away(manager, caller, request, &refusal).await
         }
@@ -228,24 +233,24 @@ async fn log_in(
     password: &Secret,
 ) -> Result<Done, Refusal> {
     let asking = Caller { name: shown(name), role: None, account: None, ..caller.clone() };
-    let from = (caller.origin, caller.from.as_str());
-    let (Begun { id, token }, account) = match manager.accounts().begin(from, name, password).await
-    {
-        Ok(begun) => begun,
-        Err(NotBegun::Denied(denied)) => {
+    let proved = match manager.accounts().prove(caller.origin, name, password).await {
+        Ok(proved) => proved,
+        Err(denied) => {
             return Err(refused(manager, &asking, (request, uri::SESSIONS), denied).await);
         }
-        Err(other) => {
-            let refusal = match other {
-                NotBegun::Failed(error) => Refusal::from(error),
-                _ => Refusal::base(&Base::SESSION_LIMIT, &[]),
-            };
-            manager.audit().refused(&asking, request, "log in", &refusal).await;
-            return Err(refusal);
-        }
     };
-    let Account { name, must_change, .. } = account;
-    manager.audit().note(&Caller { name: name.clone(), ..asking }, request, "log in").await;
+    // Of a password that was right: others may not fill the log with two lines each.
+    let open = manager.audit().begin(&asking, request, "log in").await;
+    let begun = manager.accounts().begin(&proved, &caller.from).await;
+    let begun = begun.map_err(|why| match why {
+        NotBegun::Failed(error) => Refusal::from(error),
+        NotBegun::Full => Refusal::base(&Base::SESSION_LIMIT, &[]),
+        NotBegun::Gone => denial(uri::SESSIONS, Denied::Wrong),
+    });
+    open.end(begun.as_ref().map(drop));
+    let Begun { id, token } = begun?;
+    let Account { name, must_change, .. } = proved.account;
+    manager.events().login(&say::LOGGED_IN, &name, &caller.from);
     Ok(Done::Begun { uri: uri::session(&id), token, must_change: must_change.then_some(name) })
 }
 

@@ -1,6 +1,7 @@
 //! Who may do what, asked of the daemon's own answers.
 
 use super::*;
+use crate::accounts::{Accounts, hasher, turns};
 use crate::answer;
 use crate::audit::Audit;
 use crate::config::Config;
@@ -19,6 +20,7 @@ use redfish::routes::{Method, ROUTES, Resource};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PASSWORD: &str = "correct horse";
 
@@ -41,7 +43,9 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(Arc<Manager>) -> F) {
     let kept = Audit::read(&state).expect("a log");
     let audit = Audit::go_on(&state, kept).expect("is written");
     let manager = Manager::new(data, parity, Default::default(), Vec::new(), true);
-    let manager = Arc::new(manager.keeping(Some(Arc::new(state)), audit));
+    let state = Arc::new(state);
+    let accounts = Accounts::go_on(state.clone(), Accounts::read(&state));
+    let manager = Arc::new(manager.keeping(Some(state), accounts, audit));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
@@ -333,6 +337,76 @@ fn a_password_that_must_be_changed_comes_first() {
         assert_eq!(told.status(), 401, "its sessions have ended");
         let ops = Some(basic("ops", "another one"));
         assert_eq!(ask(&manager, network(6), ops, get, &Value::Null).await.status(), 200);
+    });
+}
+
+#[test]
+fn a_storm_from_many_addresses_keeps_no_session_waiting() {
+    /// Addresses, and logins of each.
+    const STORM: (u8, u8) = (20, 20);
+    run(async |manager| {
+        let get = ("GET", "/redfish/v1/Systems");
+        let token = header(&log_in(&manager, network(200), "ops").await, TOKEN);
+        let known = Some(basic("eye", PASSWORD));
+        let told = ask(&manager, network(201), known.clone(), get, &Value::Null).await;
+        assert_eq!(told.status(), 200);
+        let over = Arc::new(AtomicUsize::new(0));
+        let held = manager.accounts().hold_passwords();
+        let storm: Vec<_> = (0..STORM.0)
+            .flat_map(|address| (0..STORM.1).map(move |number| (address, number)))
+            .map(|(address, number)| {
+                let (manager, over) = (manager.clone(), over.clone());
+                tokio::spawn(async move {
+                    let (name, wrong) = ("root", format!("wrong {number}"));
+                    let told = match number % 3 {
+                        0 => {
+                            let body = json!({"UserName": name, "Password": wrong});
+                            let post = ("POST", uri::SESSIONS);
+                            ask(&manager, network(address), None, post, &body).await
+                        }
+                        _ => {
+                            let header = Some(basic(name, &wrong));
+                            ask(&manager, network(address), header, get, &Value::Null).await
+                        }
+                    };
+                    over.fetch_add(1, Ordering::Relaxed);
+                    told
+                })
+            })
+            .collect();
+        // Passwords wait in a queue with an end; beyond it somebody is told to come again.
+        let all = usize::from(STORM.0) * usize::from(STORM.1);
+        let waiting = hasher::WAITING * (turns::WAITING + 1);
+        while all - over.load(Ordering::Relaxed) > waiting {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..100 {
+            let own = Some(("x-auth-token", token.clone()));
+            let told = ask(&manager, network(200), own, get, &Value::Null).await;
+            assert_eq!(told.status(), 200, "a session");
+            let told = ask(&manager, network(201), known.clone(), get, &Value::Null).await;
+            assert_eq!(told.status(), 200, "what was right a moment ago");
+            let socket = Peer::Socket { user: 0, groups: Vec::new() };
+            assert_eq!(ask(&manager, socket, None, get, &Value::Null).await.status(), 200);
+            tokio::task::yield_now().await;
+        }
+        let before = over.load(Ordering::Relaxed);
+        assert!(before < all, "none of these waited for a password");
+        drop(held);
+        let mut wrong = 0;
+        for one in storm {
+            let told = one.await.expect("ends");
+            wrong += usize::from(told.status() == 401);
+            let waits = [429, 503].contains(&told.status().as_u16());
+            assert!(told.status() == 401 || waits, "{told:?}");
+            assert!(!waits || told.headers().contains_key(RETRY_AFTER), "{told:?}");
+        }
+        assert!((1..=all - before).contains(&wrong), "{wrong} of {all}, {before} before");
+        assert_eq!(log_in(&manager, network(202), "ops").await.status(), 201, "who is right");
+        let sizes = manager.accounts().sizes();
+        assert!(sizes.iter().all(|size| *size <= usize::from(STORM.0) * 2 + 4), "{sizes:?}");
+        let lines = manager.audit().log().entries.len();
+        assert!(lines <= wrong + usize::from(STORM.0) + 12, "{lines} lines, {wrong} wrong");
     });
 }
 

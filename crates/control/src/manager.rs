@@ -14,6 +14,7 @@ use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
+use crate::events::Events;
 use crate::exports::{Exports, Standing};
 use crate::failure;
 use crate::gpu::Parity;
@@ -72,6 +73,7 @@ pub struct Manager {
     state: Option<Arc<State>>,
     accounts: Arc<Accounts>,
     https: Arc<Https>,
+    events: Events,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
     /// Why arrays that were found do not run.
@@ -116,8 +118,9 @@ impl Manager {
             patterns: Mutex::new(patterns),
             audit: Audit::in_memory(None),
             state: None,
-            accounts: Arc::new(Accounts::open(None)),
+            accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now)),
+            events: Events::in_memory(),
             local: Mutex::new(Arc::new(Local::read(None))),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
@@ -128,12 +131,24 @@ impl Manager {
         }
     }
 
-    /// Keeps what is not on the drives in a state directory, if there is one, and its log.
+    /// Keeps what is not on the drives in a state directory, if there is one, with its accounts and
+    /// its log.
     #[must_use]
-    pub fn keeping(self, state: Option<Arc<State>>, audit: Audit) -> Self {
-        let accounts = Arc::new(Accounts::open(state.clone()));
+    pub fn keeping(self, state: Option<Arc<State>>, accounts: Accounts, audit: Audit) -> Self {
+        let accounts = Arc::new(accounts);
         let https = Arc::new(Https::new(state.clone(), now));
         Self { state, audit, accounts, https, ..self }
+    }
+
+    /// Tells these events.
+    #[must_use]
+    pub fn telling(self, events: Events) -> Self {
+        Self { events, ..self }
+    }
+
+    /// Events.
+    pub const fn events(&self) -> &Events {
+        &self.events
     }
 
     /// Accounts and sessions.
@@ -246,6 +261,10 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
+        let accounts = self.accounts.problem().map(|error| (error.error, error.hint));
+        let https = self.https.view().problem.clone();
+        let told = accounts.into_iter().chain(https);
+        status.next.extend(told.map(|(what, action)| api::Next { what, action }));
         status
     }
 

@@ -8,10 +8,14 @@ use crate::config::Config;
 use crate::local;
 use crate::manager::Manager;
 use redfish::messages as say;
+use redfish::service::uri;
 use std::sync::Arc;
 
 /// Reads the configuration as it is now, as the start did.
 pub type Reader = Arc<dyn Fn() -> Result<Config, Error> + Send + Sync>;
+
+/// What is said first of one that was taken.
+const READ_AGAIN: &str = "the configuration was read again";
 
 /// What differs between two configurations.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -94,7 +98,7 @@ fn words(changed: &Changed) -> (String, Option<String>) {
     };
     let left = changed.left.join(", ");
     let hint = (!left.is_empty()).then(|| format!("restart the daemon to take: {left}"));
-    (format!("the configuration was read again; {taken}"), hint)
+    (format!("{READ_AGAIN}; {taken}"), hint)
 }
 
 /// Reads the configuration again, takes what can be taken, and says so.
@@ -107,6 +111,11 @@ pub async fn reload(manager: &Manager, config: &mut Config, read: &Reader) {
         Ok(new) => {
             let changed = take(manager, config, new).await;
             let (what, hint) = words(&changed);
+            let told = what.trim_start_matches(READ_AGAIN);
+            let told = told.trim_start_matches(';').trim_start();
+            let told = [Some(told), hint.as_deref()].map(Option::unwrap_or_default).join("; ");
+            let told = told.trim_end_matches("; ");
+            manager.events().tell(&say::CONFIGURATION_RELOADED, &[&told], uri::MANAGER);
             match &hint {
                 None => runtime::say(format_args!("palisade: {what}")),
                 Some(hint) => runtime::say(format_args!("palisade: {what}\n  {hint}")),
@@ -120,6 +129,8 @@ pub async fn reload(manager: &Manager, config: &mut Config, read: &Reader) {
                 "palisade: the configuration was not taken: {}\n  {}",
                 error.error, error.hint
             ));
+            let notice = &say::CONFIGURATION_NOT_TAKEN;
+            manager.events().tell(notice, &[&error.error], uri::MANAGER);
             let what = format!("the configuration was not taken: {}", error.error);
             manager.audit().say(&what, Ending::Failed);
         }

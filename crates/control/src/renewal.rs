@@ -10,6 +10,7 @@
 //!   neither for the engine, a drive, a name server nor a host.
 //! - Nothing that is held while a view is made is held over I/O or while somebody is waited for.
 //! - A later view is of a later moment.
+//! - What two views differ by is told as events before the later one is in its place.
 //! - A change is answered after the view says what it did ([`crate::changes`]).
 
 use crate::api::{Error, KnownDrive, Server, View};
@@ -43,7 +44,9 @@ impl Manager {
         let mut told = self.snapshot.told();
         let is_current = told.catch_up(now);
         told.jobs.forget(now);
-        let view = self.compose(&told, now);
+        let mut view = self.compose(&told, now);
+        self.events().follow(&self.view(), &view);
+        view.events = self.events().shown();
         self.snapshot.put(view);
         is_current
     }
@@ -64,7 +67,8 @@ impl Manager {
         let tasks = self.slow.list(now);
         let access = Arc::new(self.accounts().shown());
         let https = self.https().view();
-        View { server, status, drives, jobs, log, tasks, access, https }
+        let events = Arc::default();
+        View { server, status, drives, jobs, log, tasks, access, https, events }
     }
 
     /// Makes the view say what changed before this was called.

@@ -12,12 +12,14 @@
 //!
 //! Invariant: a change that was begun is carried to its end, whether or not the client stays.
 
+use crate::accounts::{self, Accounts};
 use crate::address;
 use crate::answer;
 use crate::api::{self, Ending, Error};
 use crate::audit::{self, Audit};
 use crate::config::Config;
 use crate::data::{self, Data};
+use crate::events::Events;
 use crate::gpu::Parity;
 use crate::http;
 use crate::local;
@@ -26,8 +28,10 @@ use crate::memory;
 use crate::reload::{self, Reader};
 use crate::room::Room;
 use crate::state::{self, State};
+use core::fmt::Display;
 use engine::Settings;
 use redfish::messages as say;
+use redfish::service::uri;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -111,9 +115,11 @@ async fn run(
     let started = data::start(config.cores, settings, parity.clone());
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let (state, audit) = keep(config.state.as_deref()).await;
+    let (state, accounts, audit) = keep(config.state.as_deref()).await;
+    let events = tell(state.as_ref()).await;
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
-        .keeping(state, audit);
+        .keeping(state, accounts, audit)
+        .telling(events);
     manager.set_local(local::known(config.access.as_ref()));
     manager.https().set(config.https());
     report(manager.accounts().problem().as_slice());
@@ -131,6 +137,7 @@ async fn run(
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
+    manager.events().start();
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
@@ -140,6 +147,7 @@ async fn run(
     }
     // What was being started is started first, so that it can be stopped.
     manager.begin_end();
+    manager.events().tell(&say::DAEMON_ENDS, &[], uri::MANAGER);
     let _ = starting.await;
     reloading.abort();
     retrying.abort();
@@ -151,6 +159,7 @@ async fn run(
     tasks.iter().for_each(JoinHandle::abort);
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
+    manager.events().close();
     if !cores.stop() {
         say_stuck();
     }
@@ -205,18 +214,18 @@ async fn keep_reloading(
     }
 }
 
-/// Opens the state directory, if there is to be one, and the audit log. Arrays are served without
-/// it, too: whoever can't reach their data has the greater harm.
-async fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
+/// Opens the state directory, if there is to be one, with its accounts and the audit log. Arrays are
+/// served without it, too: whoever can't reach their data has the greater harm.
+async fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Accounts, Audit) {
     let variable = std::env::var_os(state::VARIABLE);
     let in_memory = |problem| {
         let audit = Audit::in_memory(problem);
         audit.say(audit::STARTS, Ending::Ok);
-        (None, audit)
+        (None, Accounts::none(), audit)
     };
     let Some(dir) = state::place(configured, variable.as_deref()) else { return in_memory(None) };
     match open(dir, OPENS, READS).await {
-        Ok((state, audit)) => (Some(state), audit),
+        Ok((state, accounts, audit)) => (Some(state), accounts, audit),
         Err(error) => {
             report(core::slice::from_ref(&error));
             in_memory(Some(error.error))
@@ -224,37 +233,61 @@ async fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Audit) {
     }
 }
 
-/// Opens the state directory and the audit log, within these times. What takes longer changes
-/// nothing there once it ends, and gives the directory back.
+/// Opens the state directory, its accounts and the audit log, within these times. What takes longer
+/// changes nothing there once it ends, and gives the directory back; but accounts that can't be read
+/// are told, and the rest is used.
 async fn open(
     dir: PathBuf,
     opens: Duration,
     reads: Duration,
-) -> Result<(Arc<State>, Audit), Error> {
+) -> Result<(Arc<State>, Accounts, Audit), Error> {
     let shown = dir.display().to_string();
-    let opened = within(opens, &say::STATE_FAILED, &shown, move || State::open(&dir)).await?;
+    let failed = |why: &dyn Display| Error::new(&say::STATE_FAILED, &[&shown, why]);
+    let opened = within(opens, failed, move || State::open(&dir)).await?;
     let read = move || {
         let kept = Audit::read(&opened)?;
         Ok((opened, kept))
     };
-    let (state, kept) = within(reads, &say::AUDIT_NOT_READ, &shown, read).await?;
+    let failed = |why: &dyn Display| Error::new(&say::AUDIT_NOT_READ, &[&shown, why]);
+    let (state, kept) = within(reads, failed, read).await?;
     let audit = Audit::go_on(&state, kept)?;
-    Ok((Arc::new(state), audit))
+    let state = Arc::new(state);
+    let own = state.clone();
+    let failed = |why: &dyn Display| accounts::not_read(&state, why);
+    let found = within(opens, failed, move || Accounts::read(&own)).await;
+    let accounts = Accounts::go_on(state.clone(), found);
+    Ok((state, accounts, audit))
+}
+
+/// Opens what the state directory keeps of events. Without it events are told all the same.
+async fn tell(state: Option<&Arc<State>>) -> Events {
+    let in_memory = |problem: Option<Error>| {
+        report(problem.as_slice());
+        Events::in_memory()
+    };
+    let Some(state) = state.cloned() else { return in_memory(None) };
+    let dir = state.dir().display().to_string();
+    let failed = |why: &dyn Display| Error::new(&say::EVENTS_NOT_READ, &[&dir, why]);
+    let own = state.clone();
+    let found = within(OPENS, failed, move || Events::read(&own)).await;
+    match found.and_then(|found| Events::go_on(&state, found)) {
+        Ok(events) => {
+            report(events.problem().cloned().as_slice());
+            events
+        }
+        Err(error) => in_memory(Some(error)),
+    }
 }
 
 /// Has a thread do what a file system that hangs may keep for ever.
 async fn within<T: Send + 'static>(
     time: Duration,
-    late: &say::Entry,
-    dir: &str,
+    failed: impl Fn(&dyn Display) -> Error,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     match timeout(time, spawn_blocking(work)).await {
-        Ok(done) => done.unwrap_or_else(|error| Err(Error::new(late, &[&dir, &error]))),
-        Err(_) => {
-            let problem = format!("no answer within {} s", time.as_secs_f64());
-            Err(Error::new(late, &[&dir, &problem]))
-        }
+        Ok(done) => done.unwrap_or_else(|error| Err(failed(&error))),
+        Err(_) => Err(failed(&format!("no answer within {} s", time.as_secs_f64()))),
     }
 }
 
@@ -323,6 +356,29 @@ mod tests {
     fn hanging(path: &FilePath) {
         let made = std::process::Command::new("mkfifo").arg(path).status().expect("runs");
         assert!(made.success());
+    }
+
+    #[test]
+    fn accounts_that_hang_are_told_and_the_rest_is_used() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = place.path().join("state");
+        drop(State::open(&dir).expect("made"));
+        let file = dir.join("accounts.json");
+        hanging(&file);
+        let opened = runtime.block_on(open(dir, Duration::from_millis(300), READS));
+        let (state, accounts, audit) = opened.expect("opened");
+        let problem = accounts.problem().expect("is told");
+        let why = format!("{}: no answer within 0.3 s", file.display());
+        assert_eq!(problem, Error::new(&say::ACCOUNTS_NOT_READ, &[&why]));
+        assert!(!*accounts.is_any().borrow());
+        assert_eq!(audit.problem(), None);
+        let mut end = std::fs::OpenOptions::new();
+        drop(end.read(true).write(true).open(&file).expect("the other end"));
+        audit.close();
+        drop(state);
+        runtime.shutdown_background();
     }
 
     #[test]

@@ -21,6 +21,19 @@ use std::path::{Path, PathBuf};
 /// The file whose lock says that a daemon has the directory.
 const LOCK: &str = "lock";
 
+/// The file of accounts and sessions.
+pub const ACCOUNTS: &str = "accounts.json";
+
+/// The certificate of HTTPS and its key.
+pub const CERTIFICATE: &str = "https.pem";
+
+/// The key of a certificate that was asked for.
+pub const REQUESTED: &str = "https-requested.pem";
+
+/// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
+/// written.
+const FILES: [&str; 4] = [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED];
+
 /// What the name of a file that is being written ends with.
 const NEW: &str = ".new";
 
@@ -168,7 +181,9 @@ fn foreign(dir: &Path) -> io::Result<Option<PathBuf>> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
-        let is_own = name.to_str().is_some_and(|name| name == LOCK || first_line(name).is_some());
+        let is_own = name.to_str().is_some_and(|name| {
+            FILES.contains(&name.strip_suffix(NEW).unwrap_or(name)) || first_line(name).is_some()
+        });
         if !is_own || !entry.file_type()?.is_file() {
             return Ok(Some(entry.path()));
         }
@@ -298,7 +313,8 @@ mod tests {
         assert_eq!(mode(&dir), 0o755, "left as it is");
         // What the daemon wrote there is its own.
         std::fs::remove_dir(dir.join(LOCK)).expect("removed");
-        for name in [LOCK, "audit-00000000000000000001.log"] {
+        let log = "audit-00000000000000000001.log";
+        for name in [LOCK, log, ACCOUNTS, CERTIFICATE, REQUESTED, "accounts.json.new"] {
             std::fs::write(dir.join(name), "").expect("written");
         }
         State::open(&dir).expect("opened");

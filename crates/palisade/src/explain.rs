@@ -7,7 +7,9 @@ use crate::output::{Output, Problem, table};
 use clap_complete::engine::ArgValueCompleter;
 use control::api::Answer;
 use redfish::error::Base;
-use redfish::messages::{self, Entry, ErrorCode, NO_SUCH_MESSAGE, PREFIX, Teller};
+use redfish::messages::{
+    self, Entry, ErrorCode, NO_SUCH_MESSAGE, Notice, PREFIX, Severity, Teller,
+};
 use serde::Serialize;
 
 /// Columns of explanations.
@@ -32,8 +34,8 @@ struct Explained {
     name: &'static str,
     message_id: String,
     kind: &'static str,
-    exit_status: u8,
-    http_status: u16,
+    exit_status: Option<u8>,
+    http_status: Option<u16>,
     told_by: &'static str,
     message: String,
     arguments: Vec<&'static str>,
@@ -60,7 +62,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Problem> {
 }
 
 fn all() -> impl Iterator<Item = Explained> {
-    messages::all().map(of_ours).chain(Base::ALL.iter().map(of_base))
+    let own = messages::all().map(of_ours).chain(messages::notices().map(of_notice));
+    own.chain(Base::ALL.iter().map(of_base))
 }
 
 fn of_ours(entry: &Entry) -> Explained {
@@ -68,8 +71,8 @@ fn of_ours(entry: &Entry) -> Explained {
         name: entry.name,
         message_id: format!("{PREFIX}{}", entry.name),
         kind: word(entry.kind),
-        exit_status: entry.exit(),
-        http_status: entry.status(),
+        exit_status: Some(entry.exit()),
+        http_status: Some(entry.status()),
         told_by: match entry.teller {
             Teller::Daemon => "daemon",
             Teller::Command => "command line",
@@ -82,14 +85,34 @@ fn of_ours(entry: &Entry) -> Explained {
     }
 }
 
+fn of_notice(notice: &Notice) -> Explained {
+    let arguments = notice.placeholders();
+    Explained {
+        name: notice.name,
+        message_id: notice.id(),
+        kind: match notice.severity {
+            Severity::Ok => "notice",
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        },
+        exit_status: None,
+        http_status: None,
+        told_by: "daemon",
+        message: notice.text(&arguments),
+        resolution: notice.advice(&arguments),
+        arguments,
+        explanation: notice.why,
+    }
+}
+
 fn of_base(base: &Base) -> Explained {
     let kind = base.kind();
     Explained {
         name: base.name(),
         message_id: base.id(),
         kind: word(kind),
-        exit_status: kind.exit(),
-        http_status: base.status(),
+        exit_status: Some(kind.exit()),
+        http_status: Some(base.status()),
         told_by: "daemon",
         message: base.text().to_owned(),
         arguments: Vec::new(),
@@ -153,9 +176,10 @@ fn edits(one: &str, other: &str) -> usize {
 
 fn text(message: &Explained) -> String {
     let Explained { message_id, kind, exit_status, http_status, .. } = message;
+    let exit = exit_status.map(|status| format!(", exit status {status}")).unwrap_or_default();
+    let http = http_status.map(|status| format!(", HTTP {status}")).unwrap_or_default();
     format!(
-        "{message_id}: {kind}, exit status {exit_status}, HTTP {http_status}; told by the {}\n\n  \
-         {}\n  {}\n\n{}",
+        "{message_id}: {kind}{exit}{http}; told by the {}\n\n  {}\n  {}\n\n{}",
         message.told_by,
         message.message,
         message.resolution,

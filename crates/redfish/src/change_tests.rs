@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::access::{Access, Account, Role};
+use crate::events::Subscription;
+use crate::messages as say;
 use crate::routes;
 use crate::view::*;
 use serde_json::{Value, json};
@@ -116,6 +118,12 @@ pub(crate) fn view() -> View {
         drives: vec![drive("a", "/dev/a"), drive("b", "/dev/b"), drive("c", "/dev/c")],
         jobs: vec![job("j1", None), job("j2", Some((1, JobEnd::Completed)))],
         access: Access { accounts: vec![account("ana")], ..Access::default() }.into(),
+        events: Shown {
+            subscriptions: vec![Subscription { id: "s1".to_owned(), ..Subscription::default() }]
+                .into(),
+            ..Shown::default()
+        }
+        .into(),
         ..View::default()
     }
 }
@@ -537,10 +545,13 @@ fn what_is_not_there_or_cannot_be_done() {
 
 #[test]
 fn a_person_reads_names() {
-    let told = with_names(&view(), Error::failed("array \"aaaa-1\" is", "stop aaaa-1"));
-    assert_eq!((told.error.as_str(), told.hint.as_str()), ("array \"tank\" is", "stop tank"));
-    let twin = with_names(&view(), Error::failed("array \"bbbb-2\" is", ""));
-    assert_eq!(twin.error, "array \"bbbb-2\" is", "two arrays have this name");
+    let told = with_names(&view(), Error::new(&say::NO_ARRAY, &[&"aaaa-1"]).advise("stop aaaa-1"));
+    assert_eq!(
+        (told.error.as_str(), told.hint.as_str()),
+        ("no array is named \"tank\"", "stop tank")
+    );
+    let twin = with_names(&view(), Error::new(&say::NO_ARRAY, &[&"bbbb-2"]));
+    assert_eq!(twin.error, "no array is named \"bbbb-2\"", "two arrays have this name");
 }
 
 #[test]

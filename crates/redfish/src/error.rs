@@ -48,12 +48,6 @@ impl Base {
         "The resource does not know this method.",
         "Use one of the methods that the header Allow names.",
     );
-    pub const ACTION_NOT_SUPPORTED: Self = base(
-        "ActionNotSupported",
-        400,
-        "The action %1 is not supported.",
-        "Use an action that the resource lists in Actions.",
-    );
     pub const MALFORMED_JSON: Self = base(
         "MalformedJSON",
         400,
@@ -304,6 +298,12 @@ impl Base {
         "There are as many sessions as there can be.",
         "End a session, or wait until one has ended.",
     );
+    pub const SUBSCRIPTION_LIMIT: Self = base(
+        "EventSubscriptionLimitExceeded",
+        503,
+        "There are as many subscriptions to events as there can be.",
+        "Delete a subscription that nobody needs.",
+    );
     pub const PRECONDITION_FAILED: Self = base(
         "PreconditionFailed",
         412,
@@ -326,9 +326,9 @@ impl Base {
         Self::UNAUTHORIZED,
         Self::PASSWORD_CHANGE_REQUIRED,
         Self::SESSION_LIMIT,
+        Self::SUBSCRIPTION_LIMIT,
         Self::PROPERTY_VALUE,
         Self::OPERATION_NOT_ALLOWED,
-        Self::ACTION_NOT_SUPPORTED,
         Self::MALFORMED_JSON,
         Self::EMPTY_JSON,
         Self::NO_OPERATION,

@@ -5,9 +5,9 @@ use super::*;
 #[test]
 fn what_the_daemon_says_comes_back_from_its_body() {
     for (error, status) in [
-        (Error::failed("no array is named \"x\"", "list them with: palisade array list"), 409),
-        (Error::usage("a name has 1 to 64 letters", "choose another"), 400),
-        (Error::refused("/dev/a holds a file system", "add --overwrite /dev/a"), 403),
+        (Error::new(&messages::NO_ARRAY, &[&"x"]), 409),
+        (Error::new(&messages::BAD_NAME, &[&"x y"]), 400),
+        (Error::new(&messages::SLOT_IN_USE, &[&3]).advise("take it out"), 403),
     ] {
         let refusal = Refusal::from(&error);
         assert_eq!(refusal.status, status);

@@ -9,6 +9,7 @@
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
 //! - [`etag`]: how resources are told apart from what they were.
+//! - [`events`]: what came to be, and who wants to know.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
 //! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
 //!   make which.
@@ -29,6 +30,7 @@ pub mod change;
 pub mod dates;
 pub mod error;
 pub mod etag;
+pub mod events;
 mod https;
 mod inspected;
 mod log;

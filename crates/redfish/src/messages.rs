@@ -1,5 +1,5 @@
 //! The messages of the registry `Palisade.1.0`: all that the daemon and the command line may say
-//! when something was not done.
+//! when something was not done, and what logs and events tell ([`Notice`]).
 //!
 //! One [`Entry`] a message: its name, what kind of failure it is, its text, what to do, and what it
 //! means. An [`Error`] is made of an entry and arguments. Redfish tells it as
@@ -42,6 +42,7 @@ mod drives;
 mod engine;
 mod exports;
 mod https;
+mod notices;
 mod start;
 
 pub use accounts::*;
@@ -52,6 +53,7 @@ pub use drives::*;
 pub use engine::*;
 pub use exports::*;
 pub use https::*;
+pub use notices::*;
 pub use start::*;
 
 /// What identifiers of these messages begin with.
@@ -111,9 +113,6 @@ pub struct Entry {
 pub fn all() -> impl Iterator<Item = &'static Entry> {
     [ENGINE, START, DRIVES, EXPORTS, DAEMON, ACCOUNTS, HTTPS, AUDIT, COMMAND].into_iter().flatten()
 }
-
-/// Those that say nothing by their names.
-const FREE: [&Entry; 3] = [&FAILED, &USAGE, &REFUSED];
 
 /// The message of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -230,24 +229,9 @@ impl Error {
         Self { hint: hint.into(), ..self }
     }
 
-    /// It could not be done.
-    pub fn failed(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(&FAILED, &[&error.into()]).advise(hint)
-    }
-
-    /// The request is wrong.
-    pub fn usage(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(&USAGE, &[&error.into()]).advise(hint)
-    }
-
-    /// Refused to protect data.
-    pub fn refused(error: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(&REFUSED, &[&error.into()]).advise(hint)
-    }
-
     /// What people read: one line of what happened, one of what to do, which names the message.
     pub fn lines(&self) -> String {
-        let known = find(&self.name).filter(|entry| !FREE.contains(entry)).is_some();
+        let known = find(&self.name).is_some();
         let more = match known || Base::find(&self.name).is_some() {
             true => format!(" (palisade explain {})", self.name),
             false => String::new(),

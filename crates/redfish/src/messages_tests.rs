@@ -35,6 +35,29 @@ fn every_message_is_whole() {
 }
 
 #[test]
+fn every_notice_is_whole() {
+    let mut names: BTreeSet<&str> = all().map(|entry| entry.name).collect();
+    for one in notices() {
+        let Notice { name, text, hint, why, args, .. } = one;
+        assert!(names.insert(name), "{name} is there twice");
+        assert!(Base::find(name).is_none(), "{name} is one of Base, too");
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{name}");
+        for line in [text, hint, why] {
+            assert!(!line.is_empty() && !line.contains('\n') && !line.contains("  "), "{line:?}");
+        }
+        assert!(why.ends_with('.') && !hint.ends_with('.'), "{name}: {why:?} {hint:?}");
+        let all: BTreeSet<usize> = (1..=args.len()).collect();
+        assert_eq!(&used(text) | &used(hint), all, "{name}");
+        assert_eq!(notice(name), Some(one));
+    }
+    assert_eq!(notice("NoArray"), None);
+    assert_eq!(CHANGE_DONE.text(&["ann", "stop array a"]), "ann: stop array a: done");
+    for severity in Severity::ALL {
+        assert_eq!(Severity::of(&severity.word().to_lowercase()), Some(severity));
+    }
+}
+
+#[test]
 fn arguments_come_into_text_and_advice() {
     let error = Error::new(&NO_VOLUME, &[&"a%2", &"v"]);
     assert_eq!(error.error, "array \"a%2\" has no volume \"v\"");
@@ -49,16 +72,11 @@ fn arguments_come_into_text_and_advice() {
 }
 
 #[test]
-fn an_error_of_any_text_has_a_name_that_is_not_explained() {
-    for (error, name) in [
-        (Error::failed("a", "b"), "Failed"),
-        (Error::usage("a", "b"), "Usage"),
-        (Error::refused("a", "b"), "Refused"),
-    ] {
-        assert_eq!((error.name.as_ref(), error.lines().as_str()), (name, "palisade: a\n  b"));
-    }
+fn people_read_which_message_is_explained() {
     let lines = Error::new(&NO_REDUNDANCY, &[]).lines();
     assert!(lines.ends_with(" (palisade explain NoRedundancy)"), "{lines}");
+    let foreign = Error { name: "Else".into(), ..Error::new(&NO_REDUNDANCY, &[]) };
+    assert!(!foreign.lines().contains("explain"), "{}", foreign.lines());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use crate::access::{Account, Role};
 use crate::dates;
-use crate::messages;
+use crate::messages::{self, PREFIX};
 use crate::oem;
 use crate::service::uri;
 use crate::view::{
@@ -81,7 +81,10 @@ pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
 /// A line of the audit log.
 pub fn entry(resource: &Value) -> Result<Entry, Error> {
     let oem::LogEntry { number, who, from, request, what, result, of } = oem::of(resource)?;
-    let (time, message) = (moment(resource, "/Created")?, optional(resource, "/MessageId"));
+    let time = moment(resource, "/Created")?;
+    // What says no more than the result is made of it.
+    let is_notice = |id: &String| id.strip_prefix(PREFIX).and_then(messages::notice).is_some();
+    let message = optional(resource, "/MessageId").filter(|id| !is_notice(id));
     Ok(Entry { number, time, who, from, request, what, result: result.into(), message, of })
 }
 

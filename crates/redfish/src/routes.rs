@@ -114,6 +114,9 @@ pub enum Resource {
     AuditEntries,
     AuditEntry,
     VerifyLog,
+    EventLog,
+    EventEntries,
+    EventEntry,
     Fabrics,
     Fabric,
     Connections,
@@ -134,6 +137,13 @@ pub enum Resource {
     SessionService,
     Sessions,
     Session,
+    EventService,
+    EventStream,
+    EventActionInfo,
+    SubmitTestEvent,
+    Subscriptions,
+    Subscription,
+    ResumeSubscription,
     TaskService,
     Tasks,
     Task,
@@ -227,6 +237,9 @@ const RESIZE: &[(Method, Privilege)] =
 const ACCOUNTS: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureUsers)];
 const ACCOUNT: &[(Method, Privilege)] =
     &[(Get, ConfigureSelf), (Patch, ConfigureSelf), (Delete, ConfigureUsers)];
+const SUBSCRIBE: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureManager)];
+const SUBSCRIPTION: &[(Method, Privilege)] =
+    &[(Get, Login), (Patch, ConfigureManager), (Delete, ConfigureManager)];
 const SESSION_SERVICE: &[(Method, Privilege)] = &[(Get, Login), (Patch, ConfigureManager)];
 const SESSIONS: &[(Method, Privilege)] = &[(Get, Login), (Post, Nobody)];
 const SESSION: &[(Method, Privilege)] = &[(Get, ConfigureSelf), (Delete, ConfigureSelf)];
@@ -265,6 +278,12 @@ macro_rules! under {
     };
     (account $tail:literal) => {
         concat!("/redfish/v1/AccountService", $tail)
+    };
+    (event $tail:literal) => {
+        concat!("/redfish/v1/EventService", $tail)
+    };
+    (events $tail:literal) => {
+        concat!("/redfish/v1/Managers/palisade/LogServices/Events", $tail)
     };
     (job $tail:literal) => {
         concat!("/redfish/v1/JobService/Jobs/{Job}", $tail)
@@ -454,6 +473,19 @@ pub const ROUTES: &[Route] = &{
         ),
         row(under!(audit "/Entries/{LogEntry}"), R::AuditEntry, "#LogEntry.v1_21_0.LogEntry", READ),
         row(under!(audit "/Actions/Oem/PalisadeLogService.Verify"), R::VerifyLog, "", MANAGE),
+        row(under!(events ""), R::EventLog, "#LogService.v1_9_0.LogService", READ),
+        row(
+            under!(events "/Entries"),
+            R::EventEntries,
+            "#LogEntryCollection.LogEntryCollection",
+            READ,
+        ),
+        row(
+            under!(events "/Entries/{LogEntry}"),
+            R::EventEntry,
+            "#LogEntry.v1_21_0.LogEntry",
+            READ,
+        ),
         row(under!(root "/Fabrics"), R::Fabrics, "#FabricCollection.FabricCollection", READ),
         row(under!(fabric ""), R::Fabric, "#Fabric.v1_4_0.Fabric", READ),
         row(
@@ -513,6 +545,34 @@ pub const ROUTES: &[Route] = &{
             R::Session,
             "#Session.v1_8_0.Session",
             SESSION,
+        ),
+        row(under!(event ""), R::EventService, "#EventService.v1_12_0.EventService", READ),
+        row(under!(event "/SSE"), R::EventStream, "", READ),
+        row(
+            under!(event "/ActionInfo/{Action}"),
+            R::EventActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
+        row(under!(event "/Actions/EventService.SubmitTestEvent"), R::SubmitTestEvent, "", MANAGE),
+        row(
+            under!(event "/Subscriptions"),
+            R::Subscriptions,
+            "#EventDestinationCollection.EventDestinationCollection",
+            SUBSCRIBE,
+        ),
+        row(
+            under!(event "/Subscriptions/{EventDestination}"),
+            R::Subscription,
+            "#EventDestination.v1_17_0.EventDestination",
+            SUBSCRIPTION,
+        ),
+        row(
+            under!(event
+                "/Subscriptions/{EventDestination}/Actions/EventDestination.ResumeSubscription"),
+            R::ResumeSubscription,
+            "",
+            MANAGE,
         ),
         row(under!(root "/TaskService"), R::TaskService, "#TaskService.v1_2_1.TaskService", READ),
         row(under!(root "/TaskService/Tasks"), R::Tasks, "#TaskCollection.TaskCollection", READ),

@@ -49,10 +49,11 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 10] = [
+const OWN: [Own; 11] = [
     own::<oem::Connection>(),
     own::<oem::Drive>(),
     own::<oem::Endpoint>(),
+    own::<oem::EventDestination>(),
     own::<oem::Job>(),
     own::<oem::LogEntry>(),
     ("LogService", None),

@@ -8,6 +8,7 @@
 //! [`SCHEMA`].
 
 pub use crate::access::{Access, Account, AccountList};
+pub use crate::events::Shown;
 pub use crate::https::{Certificate, Https, Named};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
@@ -68,6 +69,8 @@ pub struct View {
     pub tasks: Vec<SlowRequest>,
     /// HTTPS, and its certificate.
     pub https: Arc<Https>,
+    /// The last events, and who is told of them.
+    pub events: Arc<Shown>,
 }
 
 impl View {

@@ -56,6 +56,12 @@ impl Basic {
         self.known.insert(name.to_owned(), (hash, now));
     }
 
+    /// How many names there are.
+    #[cfg(test)]
+    pub fn size(&self) -> usize {
+        self.known.len()
+    }
+
     /// What was found right of this name counts no more.
     pub fn forget(&mut self, name: &str) {
         self.known.remove(name);

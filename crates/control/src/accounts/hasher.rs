@@ -48,6 +48,9 @@ type Reply<T> = oneshot::Sender<Result<T, Busy>>;
 enum Task {
     Make(Secret, Reply<String>),
     Check(Secret, String, Reply<bool>),
+    /// Waits until the other end is dropped.
+    #[cfg(test)]
+    Wait(Receiver<()>),
 }
 
 /// The thread's other end. It is started when it is first needed, and ends when this is dropped.
@@ -89,6 +92,14 @@ impl Hasher {
         }
     }
 
+    /// Computes nothing until what this gives is dropped.
+    #[cfg(test)]
+    pub fn hold(&self) -> std::sync::mpsc::Sender<()> {
+        let (holder, until) = std::sync::mpsc::channel();
+        self.send(Task::Wait(until)).expect("there is room");
+        holder
+    }
+
     async fn ask<T>(&self, task: impl FnOnce(Reply<T>) -> Task) -> Result<T, Busy> {
         let (reply, answer) = oneshot::channel();
         self.send(task(reply))?;
@@ -118,6 +129,8 @@ fn work(tasks: &Receiver<Task>) {
             Task::Check(password, kept, reply) => {
                 let _ = reply.send(check(&password, &kept).ok_or(Busy::Unable));
             }
+            #[cfg(test)]
+            Task::Wait(until) => drop(until.recv()),
         }
     }
 }

@@ -19,6 +19,12 @@ pub const WAITING: usize = 16;
 pub struct Turns(Mutex<BTreeMap<Origin, Arc<tokio::sync::Mutex<()>>>>);
 
 impl Turns {
+    /// For how many origins there is a line.
+    #[cfg(test)]
+    pub fn size(&self) -> usize {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).len()
+    }
+
     /// Waits for a turn; none if too many do. It lasts until it is dropped.
     pub async fn take(&self, origin: Origin) -> Option<OwnedMutexGuard<()>> {
         let line = {

@@ -51,6 +51,7 @@ fn each_change_and_refusal_has_a_line_and_a_changed_line_is_found() {
     daemon.create("data", "1", &drives[..2], &[]);
     let asked = ["array", "create", "data", "--level", "1", "--drives", &drives[1], &drives[2]];
     daemon.refused(&asked);
+    daemon.refused(&[&asked[..], &["--dry-run"]].concat());
     daemon.call(&["volume", "create", "data/v", "--size", "1M"]);
     let all = lines(&daemon);
     let told: Vec<_> = all
@@ -67,8 +68,9 @@ fn each_change_and_refusal_has_a_line_and_a_changed_line_is_found() {
         ("create array", "ok", Some(2)),
         ("create array", "intent", None),
         ("create array", "failed", Some(4)),
+        ("create array", "failed", None),
         ("create volume", "intent", None),
-        ("create volume", "ok", Some(6)),
+        ("create volume", "ok", Some(7)),
     ];
     let expected = expected.map(|(what, result, of)| (what.to_owned(), result, of));
     assert_eq!(told, expected, "{all:?}");
@@ -76,7 +78,7 @@ fn each_change_and_refusal_has_a_line_and_a_changed_line_is_found() {
     assert_eq!((&all[1]["from"], &all[1]["number"]), (&"socket".into(), &2.into()));
     assert_eq!(
         daemon.call(&["audit", "list", "--last", "2"])["entries"].as_array(),
-        Some(&all[5..].to_vec())
+        Some(&all[6..].to_vec())
     );
     assert!(
         daemon.text(&["audit", "list"]).contains("create volume v of 1048576 bytes in array data")
@@ -101,7 +103,7 @@ fn each_change_and_refusal_has_a_line_and_a_changed_line_is_found() {
     .expect("written");
     let (code, said) = verified(&place);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("line 6 was changed"), "{said}");
+    assert!(said.contains("line 7 was changed"), "{said}");
     // The daemon tells it, too; and goes on.
     let daemon = Daemon::start(&place, 1);
     assert!(daemon.refused(&["audit", "verify"]).contains("was changed"));

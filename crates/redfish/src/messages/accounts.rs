@@ -42,6 +42,12 @@ messages! { ACCOUNTS:
         "see to the file system of the state directory",
         "A change of accounts or sessions counts once it is in the state directory. It could not \
          be written there.";
+    ACCOUNTS_LATE: "AccountsLate" Failed Daemon [Text("PROBLEM")]
+        "it is not known whether accounts could be written: %1",
+        "see to the file system of the state directory, then look: palisade account list",
+        "A change of accounts or sessions is being written to the state directory, and its file \
+         system does not answer. If the file system does, the change comes about then. Other \
+         changes wait for it.";
     NO_STATE: "NoStateDirectory" Failed Daemon []
         "the daemon has no state directory",
         "name one with `state = \"DIR\"` in the configuration, and start the daemon again",

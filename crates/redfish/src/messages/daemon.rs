@@ -3,18 +3,6 @@
 use super::Arg::{Number, Text};
 
 messages! { DAEMON:
-    FAILED: "Failed" Failed Daemon [Text("PROBLEM")]
-        "%1",
-        "see the message",
-        "It could not be done. The message says why.";
-    USAGE: "Usage" Usage Daemon [Text("PROBLEM")]
-        "%1",
-        "see the message",
-        "The request is wrong. The message says why.";
-    REFUSED: "Refused" Refused Daemon [Text("PROBLEM")]
-        "%1",
-        "see the message",
-        "It was refused to protect data. The message says why.";
     NO_ARRAY: "NoArray" Failed Both [Text("ARRAY")]
         "no array is named \"%1\"",
         "list arrays with: palisade array list",

@@ -12,11 +12,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+mod events;
 mod fabric;
 mod log;
 mod manager;
 mod words;
 
+pub use events::EventDestination;
 pub use fabric::{Connection, Endpoint, Host};
 pub use log::{Ending, LogEntry};
 pub use manager::{Kept, Manager, Memory, Next, ON, Parity};

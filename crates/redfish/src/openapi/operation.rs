@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// Answers that any request can have.
 const ANY: [u16; 6] = [400, 408, 412, 413, 431, 503];
 
-/// Answers that a request can have for which one has to log in.
+/// Answers that a request can have that is a login, or for which one has to log in.
 const CLOSED: [u16; 3] = [401, 403, 429];
 
 /// What a row answers a GET with.
@@ -22,12 +22,15 @@ enum Kind {
     Json,
     Xml,
     Yaml,
+    /// Events, without an end.
+    Stream,
 }
 
 fn kind(route: &Route) -> Kind {
     match route.schema {
         "" if matches!(route.resource, Resource::Metadata | Resource::CsdlFile) => Kind::Xml,
         "" if route.resource == Resource::OpenApiYaml => Kind::Yaml,
+        "" if route.resource == Resource::EventStream => Kind::Stream,
         "" => Kind::Json,
         schema if schema.ends_with("Collection") => Kind::Collection,
         _ => Kind::Resource,
@@ -82,6 +85,7 @@ fn parameters(route: &Route, method: Method) -> Vec<Value> {
             &["Expand", "Select", "Filter", "Top", "Skip", "Only", "If-Match", "If-None-Match"]
         }
         (Method::Get, Kind::Resource) => &["Expand", "Select", "If-Match", "If-None-Match"],
+        (Method::Get, Kind::Stream) => &["Filter"],
         (Method::Get, _) => &[],
         _ => &["If-Match", "If-None-Match", "Palisade-Plan", "Palisade-Confirm"],
     };
@@ -91,7 +95,8 @@ fn parameters(route: &Route, method: Method) -> Vec<Value> {
 /// The statuses that answer a request, but for those of success.
 fn refusals(route: &Route, method: Method, privilege: Privilege) -> Vec<u16> {
     let mut all = ANY.to_vec();
-    if privilege != Privilege::Nobody {
+    let is_login = (route.resource, method) == (Resource::Sessions, Method::Post);
+    if privilege != Privilege::Nobody || is_login {
         all.extend(CLOSED);
     }
     if route.uri.contains('{') {
@@ -154,10 +159,11 @@ fn read(route: &Route, kind: Kind, is_head: bool) -> Value {
         Kind::Json => json_content(json!({"type": "object"})),
         Kind::Xml => json!({"application/xml": {"schema": {"type": "string"}}}),
         Kind::Yaml => json!({"application/yaml": {"schema": {"type": "object"}}}),
+        Kind::Stream => json!({"text/event-stream": {"schema": {"type": "string"}}}),
     };
     let names: &[&str] = match kind {
         Kind::Collection | Kind::Resource => &["Allow", "ETag", "Link"],
-        Kind::Json | Kind::Xml | Kind::Yaml => &["Allow"],
+        Kind::Json | Kind::Xml | Kind::Yaml | Kind::Stream => &["Allow"],
     };
     let mut response = json!({"description": "It.", "headers": headers(names)});
     if let Some(response) = response.as_object_mut().filter(|_| !is_head) {
@@ -230,6 +236,12 @@ fn object_of(properties: &[Property]) -> Value {
 fn value_of(takes: &Takes) -> Value {
     match *takes {
         Takes::Text => json!({"type": "string"}),
+        Takes::Uri => json!({"type": "string", "format": "uri", "pattern": "^https?://"}),
+        Takes::Headers => json!({
+            "type": "array",
+            "items": {"type": "object", "additionalProperties": {"type": "string"}},
+            "writeOnly": true,
+        }),
         Takes::Secret => json!({"type": "string", "format": "password"}),
         Takes::Word(_, words) => {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();

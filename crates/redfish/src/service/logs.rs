@@ -2,13 +2,14 @@
 
 use super::{Standing, collection, link, uri};
 use crate::dates;
+use crate::messages::{CHANGE_BEGINS, CHANGE_DONE, CHANGE_NOT_DONE, CHANGE_NOT_KNOWN, Notice};
 use crate::oem;
 use crate::view::{Ending, Entry, View};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
 pub(super) fn services() -> Value {
-    let uris = [uri::AUDIT.to_owned()];
+    let uris = [uri::AUDIT.to_owned(), uri::EVENT_LOG.to_owned()];
     collection(uri::LOG_SERVICES, "LogServiceCollection", "Logs", uris)
 }
 
@@ -59,10 +60,8 @@ pub(super) fn entry(view: &View, id: &str) -> Option<Value> {
 
 fn line(view: &View, entry: &Entry) -> Value {
     let number = entry.number;
-    let severity = match entry.result {
-        Ending::Intent | Ending::Ok => "OK",
-        Ending::Refused | Ending::Failed | Ending::NotKnown => "Warning",
-    };
+    let notice = notice(entry.result);
+    let args = args(entry);
     let mut resource = json!({
         "@odata.id": uri::audit_entry(number),
         "@odata.type": "#LogEntry.v1_21_0.LogEntry",
@@ -71,14 +70,20 @@ fn line(view: &View, entry: &Entry) -> Value {
         "EntryType": "Oem",
         "OemRecordFormat": "Palisade audit log",
         "Created": dates::text(entry.time),
-        "Severity": severity,
-        "Message": message(entry),
+        "Severity": notice.severity.word(),
+        "Message": notice.text(&args),
         "OriginatorType": if entry.from.is_empty() { "Internal" } else { "Client" },
         "Persistency": view.log.is_kept,
         "Oem": oem::wrapped(&oem::LogEntry::from(entry)),
     });
     super::put_named(&mut resource, "Username", &entry.who);
-    super::put_named(&mut resource, "MessageId", entry.message.as_deref().unwrap_or_default());
+    match &entry.message {
+        Some(id) => super::put(&mut resource, "MessageId", json!(id)),
+        None => {
+            super::put(&mut resource, "MessageId", json!(notice.id()));
+            super::put(&mut resource, "MessageArgs", json!(args));
+        }
+    }
     if let Ok(address) = entry.from.parse::<IpAddr>() {
         let host = match address {
             IpAddr::V4(address) => address.to_string(),
@@ -89,8 +94,59 @@ fn line(view: &View, entry: &Entry) -> Value {
     resource
 }
 
-/// A line in words.
-fn message(entry: &Entry) -> String {
+/// What is said of a line where no refusal says it.
+const fn notice(result: Ending) -> Notice {
+    match result {
+        Ending::Intent => CHANGE_BEGINS,
+        Ending::Ok => CHANGE_DONE,
+        Ending::Refused | Ending::Failed => CHANGE_NOT_DONE,
+        Ending::NotKnown => CHANGE_NOT_KNOWN,
+    }
+}
+
+fn args(entry: &Entry) -> [&str; 2] {
     let what = if entry.what.is_empty() { &entry.request } else { &entry.what };
-    format!("{}: {what}: {}", entry.who, entry.result.word())
+    [&entry.who, what]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages;
+    use crate::read;
+
+    #[test]
+    fn every_line_names_a_message() {
+        for (result, name, severity) in [
+            (Ending::Intent, "ChangeBegins", "OK"),
+            (Ending::Ok, "ChangeDone", "OK"),
+            (Ending::Failed, "ChangeNotDone", "Warning"),
+            (Ending::NotKnown, "ChangeNotKnown", "Warning"),
+        ] {
+            let mut entry = Entry {
+                number: 1,
+                time: 0,
+                who: "ann".to_owned(),
+                from: "socket".to_owned(),
+                request: "DELETE /a".to_owned(),
+                what: "delete array a".to_owned(),
+                result,
+                message: None,
+                of: None,
+            };
+            let told = line(&View::default(), &entry);
+            assert_eq!(told["MessageId"], format!("{}{name}", messages::PREFIX));
+            assert_eq!(told["MessageArgs"], json!(["ann", "delete array a"]));
+            assert_eq!(told["Severity"], severity);
+            assert_eq!(read::entry(&told).expect("a line"), entry);
+            // The refusal says it where there is one.
+            entry.message = Some("Palisade.1.0.NoArray".to_owned());
+            let told = line(&View::default(), &entry);
+            assert_eq!(
+                (&told["MessageId"], told.get("MessageArgs")),
+                (&json!(entry.message), None)
+            );
+            assert_eq!(read::entry(&told).expect("a line"), entry);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Registries: what the messages mean that errors name.
 
 use super::{collection, uri};
-use crate::messages::{self, Arg, Entry};
+use crate::messages::{self, Arg, Severity};
 use crate::privileges;
 use serde_json::{Map, Value, json};
 
@@ -81,13 +81,23 @@ pub(super) fn text(id: &str, file: &str) -> Option<Value> {
 
 /// Our own registry.
 fn own() -> Value {
-    let all: Map<String, Value> =
-        messages::all().map(|entry| (entry.name.to_owned(), message(entry))).collect();
+    let errors = messages::all().map(|entry| {
+        let said = [entry.example(), entry.advice()];
+        let texts = [&said[0], entry.text, &said[1], entry.why];
+        (entry.name.to_owned(), message(Severity::Critical, entry.args, texts))
+    });
+    let notices = messages::notices().map(|notice| {
+        let stand = notice.placeholders();
+        let said = [notice.text(&stand), notice.advice(&stand)];
+        let texts = [&said[0], notice.text, &said[1], notice.why];
+        (notice.name.to_owned(), message(notice.severity, notice.args, texts))
+    });
+    let all: Map<String, Value> = errors.chain(notices).collect();
     json!({
         "@odata.type": "#MessageRegistry.v1_6_3.MessageRegistry",
         "Id": "Palisade.1.0.0",
         "Name": "Messages of Palisade",
-        "Description": "What the daemon and the command line say when something was not done",
+        "Description": "What the daemon and the command line say: errors, lines of logs, events",
         "Language": "en",
         "RegistryPrefix": "Palisade",
         "RegistryVersion": "1.0.0",
@@ -96,23 +106,25 @@ fn own() -> Value {
     })
 }
 
-fn message(entry: &Entry) -> Value {
+/// A message: its texts are what it says, the same with places of arguments, what to do, and why.
+fn message(severity: Severity, args: &[Arg], texts: [&str; 4]) -> Value {
+    let [said, text, advice, why] = texts;
     let kind = |arg: &Arg| match arg {
         Arg::Text(_) => "string",
         Arg::Number(_) => "number",
     };
     let about = |arg: &Arg| arg.name().to_ascii_lowercase().replace('-', " ");
     let mut message = json!({
-        "Description": entry.example(),
-        "LongDescription": entry.why,
-        "Message": entry.text,
-        "MessageSeverity": "Critical",
-        "NumberOfArgs": entry.args.len(),
-        "Resolution": entry.advice(),
+        "Description": said,
+        "LongDescription": why,
+        "Message": text,
+        "MessageSeverity": severity.word(),
+        "NumberOfArgs": args.len(),
+        "Resolution": advice,
     });
-    if !entry.args.is_empty() {
-        let types: Vec<&str> = entry.args.iter().map(kind).collect();
-        let texts: Vec<String> = entry.args.iter().map(about).collect();
+    if !args.is_empty() {
+        let types: Vec<&str> = args.iter().map(kind).collect();
+        let texts: Vec<String> = args.iter().map(about).collect();
         super::put(&mut message, "ParamTypes", json!(types));
         super::put(&mut message, "ArgDescriptions", json!(texts));
     }
@@ -129,7 +141,7 @@ mod tests {
         let served = text("Palisade", &format!("{name}.json")).expect("is served");
         assert_eq!(
             served["Messages"].as_object().expect("messages").len(),
-            messages::all().count()
+            messages::all().count() + messages::notices().count()
         );
         let one = &served["Messages"]["NoVolume"];
         assert_eq!(one["Message"], "array \"%1\" has no volume \"%2\"");
@@ -137,6 +149,11 @@ mod tests {
         assert_eq!(
             (&one["NumberOfArgs"], &one["MessageSeverity"]),
             (&json!(2), &json!("Critical"))
+        );
+        let one = &served["Messages"]["ChangeDone"];
+        assert_eq!(
+            (&one["Message"], &one["MessageSeverity"]),
+            (&json!("%1: %2: done"), &json!("OK"))
         );
         let version = format!("{}.", served["RegistryVersion"].as_str().expect("a version"));
         assert!(version.starts_with(&format!("{}.", name.trim_start_matches("Palisade."))));

@@ -22,6 +22,16 @@ pub const LOG_SERVICES: &str = "/redfish/v1/Managers/palisade/LogServices";
 pub const AUDIT: &str = "/redfish/v1/Managers/palisade/LogServices/Audit";
 /// The newest lines of the audit log.
 pub const AUDIT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Audit/Entries";
+/// The log of events.
+pub const EVENT_LOG: &str = "/redfish/v1/Managers/palisade/LogServices/Events";
+/// The last events.
+pub const EVENT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Events/Entries";
+/// What tells of events.
+pub const EVENT_SERVICE: &str = "/redfish/v1/EventService";
+/// A stream of events.
+pub const EVENT_STREAM: &str = "/redfish/v1/EventService/SSE";
+/// Who is told of events.
+pub const SUBSCRIPTIONS: &str = "/redfish/v1/EventService/Subscriptions";
 /// What the daemon speaks on the network.
 pub const NETWORK_PROTOCOL: &str = "/redfish/v1/Managers/palisade/NetworkProtocol";
 /// The certificates of HTTPS.
@@ -102,6 +112,16 @@ pub fn task_monitor(id: &str) -> String {
 /// A line of the audit log.
 pub fn audit_entry(number: u64) -> String {
     format!("{AUDIT_ENTRIES}/{number}")
+}
+
+/// An event in the log of events.
+pub fn event_entry(id: u64) -> String {
+    format!("{EVENT_ENTRIES}/{id}")
+}
+
+/// Somebody who is told of events, by identifier.
+pub fn subscription(id: &str) -> String {
+    format!("{SUBSCRIPTIONS}/{}", encoded(id))
 }
 
 /// A fabric: `nvme` or `nbd`.
