@@ -7,12 +7,10 @@ use crate::sse::Stream;
 use clap::{Subcommand, ValueEnum};
 use control::api::Answer;
 use redfish::dates;
+use redfish::service::uri;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The log of events.
-pub const ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Events/Entries";
 
 /// What can be done with events.
 #[derive(Debug, Subcommand)]
@@ -141,7 +139,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
 
 /// All events that are kept, in order.
 async fn list(client: &Client) -> Result<Vec<Event>, Problem> {
-    let lines = fetch::linked(client, &format!("{ENTRIES}?$expand=.")).await?;
+    let lines = fetch::linked(client, &format!("{}?$expand=.", uri::EVENT_ENTRIES)).await?;
     let mut events: Vec<Event> = lines.iter().filter_map(read).collect();
     // Those that came between two pages have moved others to the next.
     let number = |event: &Event| event.id.parse::<u64>().unwrap_or(u64::MAX);

@@ -7,13 +7,11 @@
 use crate::client::{Asked, Client, Opened};
 use crate::output::Problem;
 use http_body_util::BodyExt;
+use redfish::service::uri;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::timeout;
-
-/// The stream.
-pub const STREAM: &str = "/redfish/v1/EventService/SSE";
 
 /// How long a stream may be silent: the daemon sends something every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
@@ -104,7 +102,7 @@ impl<'a> Stream<'a> {
     /// Opens it; a filter is one of DSP0266's.
     pub async fn open(client: &'a Client, filter: Option<&str>) -> Result<Self, Problem> {
         let filter = filter.map(|filter| format!("?$filter={}", redfish::routes::encoded(filter)));
-        let uri = format!("{STREAM}{}", filter.unwrap_or_default());
+        let uri = format!("{}{}", uri::EVENT_STREAM, filter.unwrap_or_default());
         let mut stream = Self {
             client,
             uri,

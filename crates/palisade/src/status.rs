@@ -10,6 +10,7 @@ use control::api::{self, Answer, KnownDrive};
 use hyper::StatusCode;
 use redfish::dates;
 use redfish::read;
+use redfish::service::uri;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -98,7 +99,7 @@ async fn fetch(client: &Client) -> Result<Overview, Problem> {
 /// The last warnings since then.
 async fn warnings(client: &Client, since: u64) -> Result<Vec<Event>, Problem> {
     const BAD: &str = "Severity%20eq%20'Warning'%20or%20Severity%20eq%20'Critical'";
-    let uri = format!("{}?$expand=.&$filter={BAD}&$top={}", event::ENTRIES, WARNINGS.0);
+    let uri = format!("{}?$expand=.&$filter={BAD}&$top={}", uri::EVENT_ENTRIES, WARNINGS.0);
     let none = [StatusCode::NOT_FOUND];
     let Some(lines) = client.get_unless(&uri, &none).await? else { return Ok(Vec::new()) };
     let mut events: Vec<Event> = read::contents(&lines)?.iter().filter_map(event::read).collect();

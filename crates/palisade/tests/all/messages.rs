@@ -18,6 +18,8 @@ use std::process::Command;
 const ALONE: &str = "
 NoDaemon status
 SocketFailed --socket {dir}/config.toml/x status
+BadUrl --url http://127.0.0.1 status
+RequestWrong api POST / {
 ConfigNotRead serve --config /no/such/file
 ConfigWrong serve --config {dir}/bad.toml
 NoSuchMessage explain Nothing
@@ -331,6 +333,28 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "crates/palisade/tests/all/account.rs",
         "without_a_state_directory_there_are_none",
         &["NoStateDirectory"],
+    ),
+    (
+        "crates/palisade/tests/all/login.rs",
+        "a_login_is_pinned_and_works_as_the_socket_does",
+        &[
+            "CertificateNotTrusted",
+            "LoginsFailed",
+            "NotLoggedIn",
+            "NotReached",
+            "SessionEnded",
+            "UserNotGiven",
+        ],
+    ),
+    (
+        "crates/palisade/tests/all/login.rs",
+        "another_certificate_is_refused",
+        &["CertificateChanged"],
+    ),
+    (
+        "crates/palisade/tests/all/watch.rs",
+        "drives_are_named_by_path_serial_number_id_or_slot",
+        &["DriveAmbiguous"],
     ),
     ("crates/palisade/src/secret.rs", "passwords_that_differ_are_refused", &["PasswordsDiffer"]),
 ];
