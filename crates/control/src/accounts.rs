@@ -40,22 +40,22 @@ mod basic;
 pub(crate) mod hasher;
 mod kept;
 mod lockout;
+mod look;
 pub(crate) mod turns;
 
 use crate::api::{Access, Error};
 use crate::digest;
 use crate::peer::Origin;
 use crate::snapshot::now;
-use crate::state::{ACCOUNTS as FILE, State};
+use crate::state::{ACCOUNTS, State};
 use basic::Basic;
 use hasher::{Busy, Hasher};
 use kept::{Account, Kept, NoSession};
 use lockout::Lockout;
 use redfish::access::{self, Secret, is_name};
-use redfish::change::{AccountChange, NewAccount};
+use redfish::change::{AccessChange, AccountChange, NewAccount};
 use redfish::messages as say;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -129,8 +129,6 @@ pub struct Accounts {
     basic: Mutex<Basic>,
     lockout: Mutex<Lockout>,
     turns: Turns,
-    /// Of which addresses it was said that they were turned away, and when.
-    said: Mutex<BTreeMap<IpAddr, Duration>>,
     start: Instant,
     is_any: watch::Sender<bool>,
 }
@@ -154,7 +152,7 @@ impl Accounts {
     /// # Errors
     /// It can't be read, or is not what the daemon writes.
     pub fn read(state: &State) -> Result<Found, Error> {
-        let kept = match state.read(FILE) {
+        let kept = match state.read(ACCOUNTS) {
             Ok(None) => Ok(Kept::default()),
             Ok(Some(bytes)) => Kept::read(&bytes),
             Err(error) => Err(error.to_string()),
@@ -184,7 +182,6 @@ impl Accounts {
             basic: Mutex::new(Basic::new()),
             lockout: Mutex::new(Lockout::new()),
             turns: Turns::default(),
-            said: Mutex::default(),
             start: Instant::now(),
         }
     }
@@ -249,7 +246,7 @@ impl Accounts {
         let own = self.clone();
         let writing = tokio::spawn(async move {
             let _turn = turn;
-            let written = spawn_blocking(move || state.replace(FILE, &bytes)).await;
+            let written = spawn_blocking(move || state.replace(ACCOUNTS, &bytes)).await;
             let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
             let outcome = written.map_err(|error| not_written(&error));
             if outcome.is_ok() {
@@ -302,6 +299,18 @@ impl Accounts {
             let before = core::mem::replace(is_any, !after.accounts.is_empty());
             before != *is_any
         });
+    }
+
+    /// What a change would do besides what it says. Nothing is done.
+    ///
+    /// # Errors
+    /// It would be refused.
+    pub fn look(&self, change: &AccessChange) -> Result<Vec<String>, Error> {
+        match &self.place {
+            Place::State(_) => look::look(Kept::clone(&self.kept()), change, now()),
+            Place::Unreadable(why) => Err(why.clone()),
+            Place::None => Err(no_state()),
+        }
     }
 
     /// Creates an account.
@@ -383,8 +392,8 @@ impl Accounts {
         }
         // Names that no account can have are all the same.
         let counted = if is_name(name) { name } else { "" };
-        if let Origin::Network(address) = origin {
-            let wait = lock(&self.lockout).wait(counted, address, self.moment());
+        if origin.is_locked_out() {
+            let wait = lock(&self.lockout).wait(counted, origin, self.moment());
             if !wait.is_zero() {
                 return Err(Denied::Locked(wait.as_secs().saturating_add(1)));
             }
@@ -402,14 +411,14 @@ impl Accounts {
         match account.filter(|account| is_right && is_still(account)) {
             Some(account) => {
                 basic.learn(name, password.reveal(), self.moment());
-                if let Origin::Network(address) = origin {
-                    lockout.succeeded(counted, address, self.moment());
+                if origin.is_locked_out() {
+                    lockout.succeeded(counted, origin, self.moment());
                 }
                 Ok((account, true))
             }
             None => {
-                if let Origin::Network(address) = origin {
-                    lockout.failed(counted, address, self.moment());
+                if origin.is_locked_out() {
+                    lockout.failed(counted, origin, self.moment());
                 }
                 Err(Denied::Wrong)
             }
@@ -489,19 +498,8 @@ impl Accounts {
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> Vec<usize> {
         let mut sizes = lock(&self.lockout).sizes().to_vec();
-        sizes.extend([lock(&self.basic).size(), self.turns.size(), lock(&self.said).len()]);
+        sizes.extend([lock(&self.basic).size(), self.turns.size()]);
         sizes
-    }
-
-    /// Whether it is said of an address that it was turned away; then not again for a while.
-    pub fn may_say(&self, address: IpAddr, quiet: Duration) -> bool {
-        let (mut said, now) = (lock(&self.said), self.moment());
-        said.retain(|_, last| now < *last + quiet);
-        if said.len() >= lockout::MOST || said.contains_key(&address) {
-            return false;
-        }
-        said.insert(address, now);
-        true
     }
 
     /// The session of a token, and its account; it is used now.
@@ -588,7 +586,7 @@ fn no_state() -> Error {
 
 /// Why the file of a state directory can't be read.
 pub fn not_read(state: &State, why: &dyn core::fmt::Display) -> Error {
-    let why = format!("{}: {why}", state.dir().join(FILE).display());
+    let why = format!("{}: {why}", state.dir().join(ACCOUNTS).display());
     Error::new(&say::ACCOUNTS_NOT_READ, &[&why])
 }
 

@@ -71,7 +71,7 @@ fn accounts_and_sessions_outlive_the_daemon() {
         let begun = begin(&accounts, from(1)).await.expect("begun");
         let shown = accounts.shown();
         drop(accounts);
-        let file = std::fs::read_to_string(place.path().join(FILE)).expect("there");
+        let file = std::fs::read_to_string(place.path().join(ACCOUNTS)).expect("there");
         assert!(!file.contains(PASSWORD) && !file.contains(&begun.token), "{file}");
         let accounts = open(place.path());
         assert_eq!(accounts.shown(), shown);
@@ -127,7 +127,7 @@ fn a_password_that_is_changed_while_it_is_looked_at_lets_nobody_in() {
 }
 
 #[test]
-fn failures_are_counted_for_the_network_and_never_for_the_socket() {
+fn failures_are_counted_but_not_of_who_has_a_role_on_the_socket() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
         let accounts = with_two(place.path()).await;
@@ -142,6 +142,21 @@ fn failures_are_counted_for_the_network_and_never_for_the_socket() {
             assert_eq!(denied, Err(Denied::Wrong));
         }
         assert_eq!(check(&accounts, Origin::Socket(7), PASSWORD).await, Ok(false));
+    });
+}
+
+#[test]
+fn who_has_no_role_on_the_socket_is_locked_out_there() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        for _ in 0..access::FAILURES_FREE {
+            let denied = check(&accounts, Origin::Stranger(7), "wrong").await;
+            assert_eq!(denied, Err(Denied::Wrong));
+        }
+        let denied = begin(&accounts, Origin::Stranger(7)).await;
+        assert!(matches!(denied, Err(Denied::Locked(_))));
+        assert!(begin(&accounts, Origin::Stranger(8)).await.is_ok());
     });
 }
 
@@ -205,12 +220,15 @@ fn without_a_state_directory_there_are_no_accounts() {
 fn a_file_that_can_not_be_read_is_left_as_it_is() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
-        let file = place.path().join(FILE);
+        let file = place.path().join(ACCOUNTS);
         drop(open(place.path()));
         std::fs::write(&file, b"{\"version\": 1").expect("written");
         let accounts = open(place.path());
         let problem = accounts.problem().expect("is told");
-        assert!(problem.is(&say::ACCOUNTS_NOT_READ) && problem.error.contains(FILE), "{problem:?}");
+        assert!(
+            problem.is(&say::ACCOUNTS_NOT_READ) && problem.error.contains(ACCOUNTS),
+            "{problem:?}"
+        );
         let made = accounts.create(account("root", Role::Administrator)).await;
         assert_eq!(made, Err(problem));
         assert_eq!(std::fs::read(&file).expect("there"), b"{\"version\": 1");
@@ -222,7 +240,7 @@ fn what_can_not_be_written_did_not_happen() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
         let accounts = with_two(place.path()).await;
-        std::fs::create_dir(place.path().join(format!("{FILE}.new"))).expect("made");
+        std::fs::create_dir(place.path().join(format!("{ACCOUNTS}.new"))).expect("made");
         let shown = accounts.shown();
         let error = accounts.delete("ana").await.expect_err("not written");
         assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
@@ -243,7 +261,7 @@ fn what_is_late_is_told_and_comes_about_behind_nothing_else() {
         let accounts = Arc::new(accounts);
         assert_eq!(accounts.problem(), None);
         // A file whose opening waits for the other end.
-        let hanging = place.path().join(format!("{FILE}.new"));
+        let hanging = place.path().join(format!("{ACCOUNTS}.new"));
         let made = std::process::Command::new("mkfifo").arg(&hanging).status().expect("runs");
         assert!(made.success());
         let error = accounts.delete("ana").await.expect_err("late");
@@ -305,17 +323,6 @@ fn a_password_that_must_be_changed_is_not_changed_to_itself() {
         accounts.alter("ana", password("another one")).await.expect("changed");
         assert!(!accounts.shown().account("ana").expect("there").must_change);
     });
-}
-
-#[test]
-fn an_address_that_is_turned_away_is_said_now_and_then() {
-    let accounts = Accounts::none();
-    let address = |last| IpAddr::from([192, 0, 2, last]);
-    let long = Duration::from_secs(3600);
-    assert!(accounts.may_say(address(1), long));
-    assert!(!accounts.may_say(address(1), long));
-    assert!(accounts.may_say(address(2), long));
-    assert!(accounts.may_say(address(1), Duration::ZERO));
 }
 
 #[test]

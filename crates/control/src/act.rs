@@ -78,12 +78,15 @@ pub async fn carry_out(
     let wanted = match wanted(manager, found, method, headers, body) {
         Ok(wanted) => wanted,
         Err(refusal) => {
-            login::turned_away(manager, caller, &request, &refusal).await;
+            manager.audit().refused(caller, &request, "", &refusal).await;
             return Err(refusal);
         }
     };
     let asked = Asked::new(caller, method, &found.uri(), body);
     if wanted.plan_only {
+        if let Change::Access(change) = &wanted.change {
+            login::may_plan(caller, change)?;
+        }
         let planned = planned(manager, caller, &request, &wanted.change).await?;
         let told = serde_json::to_value(with_token(manager, &planned, &asked));
         return told.map(Told::json).map_err(|_| Refusal::internal());

@@ -78,6 +78,9 @@ async fn told(
                 false => Ok(told),
             }
         }
+        Method::Post if found.route.resource == Resource::Sessions => {
+            slow::log_in(manager, asked, &caller, &found).await
+        }
         _ => slow::carry_out(manager, asked, &caller, &found, method).await,
     }
 }
@@ -105,18 +108,18 @@ async fn admitted(
     let own = method(asked.method());
     let privilege = found.as_ref().zip(own).and_then(|(found, own)| found.route.privilege(own));
     let request = format!("{} {path}", asked.method());
-    let caller = match login::caller(manager, peer, asked.headers(), (&request, path)).await {
-        // What everybody may is no matter of a token that is too old.
-        Err(_) if privilege == Some(Privilege::Nobody) => Caller::of(peer, &manager.local()),
-        caller => caller?,
+    // What everybody may have is no matter of who asks, but for what a query puts into it.
+    let is_asked_of_nobody = privilege == Some(Privilege::Nobody)
+        && (own != Some(Method::Get) || asked.uri().query().is_none());
+    let caller = match is_asked_of_nobody {
+        true => Caller::of(peer, &manager.local()),
+        false => login::caller(manager, peer, asked.headers(), (&request, path)).await?,
     };
     let refusal = match allowed(manager, asked, found, &caller) {
         Ok((found, method)) => return Ok((caller, found, method)),
         Err(refusal) => refusal,
     };
-    if refusal.status == StatusCode::UNAUTHORIZED {
-        login::turned_away(manager, &caller, &request, &refusal).await;
-    } else if is_noted(asked, &refusal) {
+    if refusal.status == StatusCode::UNAUTHORIZED || is_noted(asked, &refusal) {
         manager.audit().refused(&caller, &request, "", &refusal).await;
     }
     Err(refusal)
@@ -137,7 +140,11 @@ fn allowed(
         None if caller.is_nobody() => return Err(caller::nobody(path)),
         None => return Err(Refusal::not_found(path)),
     };
-    let method = method(asked.method()).ok_or_else(Refusal::not_allowed)?;
+    let method = match method(asked.method()) {
+        Some(method) => method,
+        None if caller.is_nobody() && !is_everybodys(&found) => return Err(caller::nobody(path)),
+        None => return Err(Refusal::not_allowed()),
+    };
     caller.check(&manager.view(), &found, method)?;
     let wanted = asked.headers().get(&reply::ODATA_VERSION);
     if wanted.is_some_and(|wanted| wanted != reply::VERSION) {
@@ -150,6 +157,11 @@ fn allowed(
         check_type(asked.headers(), body)?;
     }
     Ok((found, method))
+}
+
+/// Whether everybody may read it.
+fn is_everybodys(found: &Match) -> bool {
+    found.route.privilege(Method::Get) == Some(Privilege::Nobody)
 }
 
 /// Whether the audit log has a line for a refusal: of all but reads, and of those that the caller

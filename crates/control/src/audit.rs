@@ -28,6 +28,7 @@
 
 pub mod chain;
 pub mod files;
+mod quiet;
 
 use crate::api::{Ending, Entry, Error, Log, Verified};
 use crate::caller::Caller;
@@ -36,6 +37,7 @@ use crate::state::State;
 use chain::{Follower, Hash, Line};
 use core::fmt::Display;
 use files::{Files, Found, Sink, Sizes};
+use quiet::Quiet;
 use redfish::error::Refusal;
 use redfish::messages as say;
 use std::collections::VecDeque;
@@ -43,7 +45,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// How many lines are at hand for who reads the log.
@@ -70,6 +72,9 @@ const AGAIN: Duration = Duration::from_secs(3);
 /// The most bytes of a text in a line.
 const MOST_BYTES: usize = 4096;
 
+/// The most bytes of what somebody asked for who is not known.
+const MOST_BYTES_OF_NOBODY: usize = 256;
+
 /// The first line of a daemon.
 pub const STARTS: &str = concat!("the daemon ", env!("CARGO_PKG_VERSION"), " starts");
 
@@ -95,6 +100,10 @@ struct Shared {
     verifying: AtomicBool,
     /// [`VERIFIED`]; tests have less.
     verified: Duration,
+    /// Which refusals have a line.
+    quiet: Mutex<Quiet>,
+    /// When the log began here.
+    start: Instant,
 }
 
 /// How far the writer is.
@@ -151,7 +160,11 @@ fn not_read(state: &State, why: &dyn Display) -> Error {
 
 /// A text that is not longer than any in a line.
 fn clipped(text: &str) -> String {
-    let mut end = text.len().min(MOST_BYTES);
+    clipped_to(text, MOST_BYTES)
+}
+
+fn clipped_to(text: &str, most: usize) -> String {
+    let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -228,7 +241,9 @@ impl Audit {
         let progress = watch::Sender::new(progress);
         let (inner, work) = (Mutex::new(inner), Condvar::new());
         let (patience, verifying, verified) = (PATIENCE, AtomicBool::new(false), VERIFIED);
-        let shared = Shared { inner, work, progress, dir, patience, verifying, verified };
+        let (quiet, start) = (Mutex::default(), Instant::now());
+        let shared =
+            Shared { inner, work, progress, dir, patience, verifying, verified, quiet, start };
         Self { shared: Arc::new(shared) }
     }
 
@@ -291,10 +306,20 @@ impl Audit {
         self.durable(number.saturating_sub(ROOM)).await;
     }
 
-    /// Something was not begun. `what` may be empty where nobody knows what was meant.
+    /// Something was not begun. `what` may be empty where nobody knows what was meant. Of many
+    /// refusals some have no line ([`quiet`]).
     pub async fn refused(&self, caller: &Caller, request: &str, what: &str, refusal: &Refusal) {
+        let Some(left_out) = self.shared.may_say(caller) else { return };
+        let what = match left_out {
+            0 => what.to_owned(),
+            _ => format!("{what} ({left_out} refusals before this have no line)"),
+        };
         let (result, message) = ending_of(refusal);
-        let number = self.put(Entry { message, ..asked(caller, request, what, result) });
+        let mut entry = Entry { message, ..asked(caller, request, what.trim_start(), result) };
+        if caller.role.is_none() {
+            entry.request = clipped_to(request, MOST_BYTES_OF_NOBODY);
+        }
+        let number = self.put(entry);
         self.durable(number.saturating_sub(ROOM)).await;
     }
 
@@ -401,6 +426,12 @@ impl Drop for Open {
 }
 
 impl Shared {
+    /// Whether a refusal of somebody has a line, and how many before it had none.
+    fn may_say(&self, caller: &Caller) -> Option<u64> {
+        let now = self.start.elapsed();
+        self.quiet.lock().unwrap_or_else(|e| e.into_inner()).take(caller, now)
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(|e| e.into_inner())
     }

@@ -24,7 +24,8 @@ pub struct Caller {
     pub name: String,
     /// What they may do; none: what everybody may.
     pub role: Option<Role>,
-    /// From where they ask: `socket`, or an address.
+    /// From where they ask: `socket`, `socket (uid N)` where an account is used or tried there, or
+    /// an address.
     pub from: String,
     /// As whom they count.
     pub origin: Origin,
@@ -40,19 +41,27 @@ impl Caller {
     /// Somebody who did not log in: on the socket, whoever the kernel says it is.
     pub fn of(peer: &Peer, local: &Local) -> Self {
         let (name, role) = local.who(peer).unwrap_or_default();
-        Self { name, role, from: from(peer), origin: peer.origin(), ..Self::default() }
+        let origin = peer.origin(role.is_some());
+        Self { name, role, from: from(peer), origin, ..Self::default() }
     }
 
-    /// Somebody who logged in.
-    pub fn logged_in(peer: &Peer, account: &Account, session: Option<&Session>) -> Self {
+    /// Somebody who says that they are an account, which is not known yet.
+    pub fn trying(self, name: String) -> Self {
+        let from = match self.origin.user() {
+            Some(user) => format!("{SOCKET} (uid {user})"),
+            None => self.from,
+        };
+        Self { name, role: None, from, origin: self.origin, ..Self::default() }
+    }
+
+    /// The same, once they logged in.
+    pub fn logged_in(self, account: &Account, session: Option<&Session>) -> Self {
         Self {
-            name: account.name.clone(),
             role: Some(account.role),
-            from: from(peer),
-            origin: peer.origin(),
             account: Some(account.name.clone()),
             session: session.map(|session| session.id.clone()),
             must_change: account.must_change,
+            ..self.trying(account.name.clone())
         }
     }
 

@@ -52,7 +52,7 @@ pub struct Asked {
 impl Asked {
     /// By this caller, with a body that is JSON or empty.
     pub fn new(caller: &Caller, method: Method, uri: &str, body: &[u8]) -> Self {
-        let kind = if caller.from == "socket" { "socket" } else { "network" };
+        let kind = if caller.origin.user().is_some() { "socket" } else { "network" };
         let said = match serde_json::from_slice::<Value>(body) {
             Ok(body) => body.to_string(),
             Err(_) => "{}".to_owned(),
@@ -180,10 +180,15 @@ impl Confirm {
 mod tests {
     use super::*;
     use crate::caller::Role;
+    use crate::peer::Origin;
 
     fn caller(name: &str, from: &str) -> Caller {
         let role = Some(Role::Administrator);
-        Caller { name: name.into(), role, from: from.into(), ..Caller::default() }
+        let origin = match from.parse() {
+            Ok(address) => Origin::Network(address),
+            Err(_) => Origin::Socket(0),
+        };
+        Caller { name: name.into(), role, from: from.into(), origin, ..Caller::default() }
     }
 
     fn asked(name: &str, body: &str) -> Asked {

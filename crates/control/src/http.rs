@@ -11,7 +11,7 @@
 //! | 1 MiB of body ([`BODY_BYTES`]) | is answered 413 and let go |
 //! | 30 s for a body ([`BODY_TIME`]) | is answered 408 and let go |
 //! | 30 s to take an answer ([`STALL_TIME`]), and 1 s a [`RATE`](crate::stall::RATE) | is let go |
-//! | 256 connections, 64 of one address | is answered 503 and let go |
+//! | 256 connections, 64 of one address or user ([`crate::room`]) | is answered 503 and let go |
 //! | 32 MiB of answers that nobody has taken yet | is answered 503 |
 //!
 //! An answer that comes in parts (a stream of events) has these 30 s for each part.

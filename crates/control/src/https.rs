@@ -22,7 +22,7 @@ use crate::http::{self, Asked};
 use crate::peer::Peer;
 use crate::reply::Content;
 use crate::room::Room;
-use crate::state::{CERTIFICATE as FILE, REQUESTED, State};
+use crate::state::{CERTIFICATE, REQUESTED, State};
 use core::future::Future;
 use core::time::Duration;
 use hyper::Response;
@@ -264,7 +264,9 @@ impl Https {
         let state = self.own_state()?;
         let replaced = spawn_blocking(move || {
             let identity = with_key(&state, &pem)?;
-            state.replace(FILE, identity.pem.as_bytes()).map_err(|error| not_kept(&error))?;
+            state
+                .replace(CERTIFICATE, identity.pem.as_bytes())
+                .map_err(|error| not_kept(&error))?;
             // The key is in the other file now; left here, it would be of no use.
             let _ = state.remove(REQUESTED);
             Ok::<_, Error>(identity)
@@ -319,11 +321,11 @@ fn given(certificate: &Path, key: &Path) -> Result<Identity, Error> {
 
 /// The certificate in the state directory; made where there is none, or where it is due.
 fn kept(state: &State, wanted: &For, now: u64) -> Result<Identity, Error> {
-    let found = state.read(FILE).map_err(|error| not_kept(&error))?;
+    let found = state.read(CERTIFICATE).map_err(|error| not_kept(&error))?;
     if let Some(bytes) = found {
         let text = String::from_utf8_lossy(&bytes);
         let identity = certificate::read(&text).map_err(|error| {
-            let place = state.dir().join(FILE);
+            let place = state.dir().join(CERTIFICATE);
             error.advise(format!("remove {}: the daemon makes another", place.display()))
         })?;
         if !certificate::is_due(&identity.shown, wanted, now) {
@@ -331,7 +333,7 @@ fn kept(state: &State, wanted: &For, now: u64) -> Result<Identity, Error> {
         }
     }
     let made = certificate::make(wanted, now)?;
-    state.replace(FILE, made.pem.as_bytes()).map_err(|error| not_kept(&error))?;
+    state.replace(CERTIFICATE, made.pem.as_bytes()).map_err(|error| not_kept(&error))?;
     Ok(made)
 }
 
@@ -342,7 +344,7 @@ fn with_key(state: &State, pem: &str) -> Result<Identity, Error> {
         return certificate::read(pem);
     }
     let mut outcome = certificate::read(pem);
-    for name in [REQUESTED, FILE] {
+    for name in [REQUESTED, CERTIFICATE] {
         let file = state.read(name).map_err(|error| not_kept(&error))?;
         let text = file.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         if let Some(key) = text.as_deref().and_then(certificate::key_of) {

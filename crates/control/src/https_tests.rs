@@ -266,7 +266,7 @@ fn it_is_made_once_and_renewed_before_its_end() {
         let served = Served::open(|| CLOCK.load(Ordering::Relaxed)).await;
         let first = served.fingerprint();
         let settings = on("127.0.0.1:0");
-        let file = served._dir.path().join("state").join(FILE);
+        let file = served._dir.path().join("state").join(CERTIFICATE);
         let mode = std::os::unix::fs::PermissionsExt::mode;
         let permissions = std::fs::metadata(&file).expect("kept").permissions();
         assert_eq!(mode(&permissions) & 0o777, 0o600);

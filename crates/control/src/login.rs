@@ -12,17 +12,15 @@
 //!
 //! Invariants
 //! - What everybody may have is answered without a look at either: it costs no computation.
-//! - Nobody is locked out on the socket.
+//! - Who has a role on the socket is not locked out there. Other users are, as addresses are.
 //! - A session begins after a line of the audit log says that it will.
 //! - Of a login the audit log has who, from where and how it ended, never a password or a token.
-//!   Requests that were turned away without a look at the password have a line each
-//!   [`QUIET`] for each address: the log is nobody's to fill.
 
 use crate::accounts::{Begun, Denied, NotBegun};
 use crate::api::Error;
 use crate::caller::{self, Caller};
 use crate::manager::Manager;
-use crate::peer::{Origin, Peer};
+use crate::peer::Peer;
 use crate::reply::TOKEN;
 use base64ct::{Base64, Encoding};
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -32,10 +30,7 @@ use redfish::error::{Base, Refusal};
 use redfish::messages as say;
 use redfish::routes::Privilege;
 use redfish::service::uri;
-use std::time::Duration;
-
-/// How long an address that is turned away gets no other line in the audit log.
-const QUIET: Duration = Duration::from_secs(10);
+use redfish::told::PLAN_HEADER;
 
 /// The longest header that can be a name and a password.
 const MOST_BYTES: usize = 4096;
@@ -84,39 +79,38 @@ pub async fn caller(
     headers: &HeaderMap,
     (request, uri): (&str, &str),
 ) -> Result<Caller, Refusal> {
+    let own = Caller::of(peer, &manager.local());
     if let Some(token) = headers.get(TOKEN) {
         let found = token.to_str().ok().and_then(|token| manager.accounts().session(token));
         if let Some((session, account)) = found {
-            return Ok(Caller::logged_in(peer, &account, Some(&session)));
+            return Ok(own.logged_in(&account, Some(&session)));
         }
         let refusal = Refusal::base(&Base::NO_VALID_SESSION, &[]);
-        turned_away(manager, &Caller::of(peer, &manager.local()), request, &refusal).await;
+        let nobody = Caller { role: None, ..own };
+        manager.audit().refused(&nobody, request, "log in", &refusal).await;
         return Err(refusal);
     }
-    let Some(given) = basic(headers) else { return Ok(Caller::of(peer, &manager.local())) };
+    let Some(given) = basic(headers) else { return Ok(own) };
     let Some((name, password)) = given else {
         let refusal = Refusal::base(&Base::UNAUTHORIZED, &[uri, "its credentials can't be read"]);
-        turned_away(manager, &Caller::of(peer, &manager.local()), request, &refusal).await;
+        let nobody = Caller { role: None, ..own };
+        manager.audit().refused(&nobody, request, "log in", &refusal).await;
         return Err(refusal);
     };
-    let outcome = manager.accounts().check(peer.origin(), &name, &password).await;
-    let nobody = Caller { name: shown(&name), ..caller_from(peer) };
-    match outcome {
+    match manager.accounts().check(own.origin, &name, &password).await {
         Ok((account, is_new)) => {
-            let caller = Caller::logged_in(peer, &account, None);
+            let caller = own.logged_in(&account, None);
             if is_new {
                 manager.audit().note(&caller, request, "log in").await;
                 manager.events().login(&say::LOGGED_IN, &caller.name, &caller.from);
             }
             Ok(caller)
         }
-        Err(denied) => Err(refused(manager, &nobody, (request, uri), denied).await),
+        Err(denied) => {
+            let nobody = own.trying(shown(&name));
+            Err(refused(manager, &nobody, (request, uri), denied).await)
+        }
     }
-}
-
-/// Somebody of whom it is known from where they ask, and no more.
-fn caller_from(peer: &Peer) -> Caller {
-    Caller::of(peer, &Default::default())
 }
 
 /// A name as the log has it: what is none may be a password.
@@ -132,27 +126,11 @@ async fn refused(
     denied: Denied,
 ) -> Refusal {
     let refusal = denial(uri, denied);
-    match denied {
-        Denied::Wrong => {
-            manager.audit().refused(caller, request, "log in", &refusal).await;
-            manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
-        }
-        Denied::Locked(_) | Denied::Busy(_) => {
-            turned_away(manager, caller, request, &refusal).await
-        }
+    manager.audit().refused(caller, request, "log in", &refusal).await;
+    if matches!(denied, Denied::Wrong) {
+        manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
     }
     refusal
-}
-
-/// Somebody was turned away without a look at a password: the log has it now and then.
-pub async fn turned_away(manager: &Manager, caller: &Caller, request: &str, refusal: &Refusal) {
-    let is_said = match caller.origin {
-        Origin::Network(address) => manager.accounts().may_say(address, QUIET),
-        Origin::Socket(_) => true,
-    };
-    if is_said {
-        manager.audit().refused(caller, request, "", refusal).await;
-    }
 }
 
 /// How it is told.
@@ -214,6 +192,18 @@ pub async fn change(
     Ok(done)
 }
 
+/// Refuses a plan of what the caller may not do, and of a login, of which there is none.
+///
+/// # Errors
+/// Why there is no plan.
+pub fn may_plan(caller: &Caller, change: &AccessChange) -> Result<(), Refusal> {
+    match change {
+        AccessChange::Change { name, change } => may_change(caller, name, change),
+        AccessChange::LogIn { .. } => Err(Refusal::base(&Base::HEADER_INVALID, &[PLAN_HEADER])),
+        _ => Ok(()),
+    }
+}
+
 /// Who may not change all accounts may change its own password, and nothing else.
 fn may_change(caller: &Caller, name: &str, change: &AccountChange) -> Result<(), Refusal> {
     let is_own = caller.account.as_deref() == Some(name) && change.is_own();
@@ -232,7 +222,7 @@ async fn log_in(
     name: &str,
     password: &Secret,
 ) -> Result<Done, Refusal> {
-    let asking = Caller { name: shown(name), role: None, account: None, ..caller.clone() };
+    let asking = caller.clone().trying(shown(name));
     let proved = match manager.accounts().prove(caller.origin, name, password).await {
         Ok(proved) => proved,
         Err(denied) => {

@@ -357,7 +357,8 @@ impl Manager {
         let (new, cores) = (new_array(request, level), self.data.cores());
         let check = |taken: &[Taken]| {
             let array = Some(planned(&new, taken, cores)?);
-            Ok(Looked { array, drives: taken.iter().map(|taken| self.seen(taken)).collect() })
+            let drives = taken.iter().map(|taken| self.seen(taken)).collect();
+            Ok(Looked { array, drives, ..Looked::default() })
         };
         self.inspect_drives(&request.drives, &request.overwrite, check).await
     }

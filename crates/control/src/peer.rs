@@ -1,6 +1,6 @@
 //! The other end of a client's connection.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::AsFd;
 use tokio::net::UnixStream;
 
@@ -26,8 +26,36 @@ pub enum Peer {
 pub enum Origin {
     /// A user on the daemon's socket, by number.
     Socket(u32),
-    /// An address.
+    /// The same, who has no role there.
+    Stranger(u32),
+    /// An address; of IPv6, its [`network`].
     Network(IpAddr),
+}
+
+impl Origin {
+    /// Whether who guesses passwords from here has to wait: all but users who may do something
+    /// without one.
+    pub const fn is_locked_out(&self) -> bool {
+        !matches!(self, Self::Socket(_))
+    }
+
+    /// The user, on the socket.
+    pub const fn user(&self) -> Option<u32> {
+        match self {
+            Self::Socket(user) | Self::Stranger(user) => Some(*user),
+            Self::Network(_) => None,
+        }
+    }
+}
+
+/// What counts as one address: of IPv6, the network of 64 bits that a site hands out from.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
+        }
+        address => address,
+    }
 }
 
 impl Default for Origin {
@@ -48,11 +76,12 @@ impl Peer {
         Self::Socket { user: credentials.uid(), groups }
     }
 
-    /// As whom they count.
-    pub const fn origin(&self) -> Origin {
+    /// As whom they count, by whether they have a role on the socket.
+    pub fn origin(&self, has_role: bool) -> Origin {
         match self {
-            Self::Socket { user, .. } => Origin::Socket(*user),
-            Self::Network { address } => Origin::Network(*address),
+            Self::Socket { user, .. } if has_role => Origin::Socket(*user),
+            Self::Socket { user, .. } => Origin::Stranger(*user),
+            Self::Network { address } => Origin::Network(network(*address)),
         }
     }
 
@@ -62,5 +91,22 @@ impl Peer {
             Self::Socket { .. } => None,
             Self::Network { address } => Some(*address),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(text: &str) -> Origin {
+        Peer::Network { address: text.parse().expect("an address") }.origin(false)
+    }
+
+    #[test]
+    fn a_site_counts_as_one_address() {
+        assert_eq!(origin("2001:db8::1"), origin("2001:db8::ffff:2"));
+        assert_ne!(origin("2001:db8::1"), origin("2001:db8:0:1::1"));
+        assert_eq!(origin("::ffff:192.0.2.1"), origin("192.0.2.1"));
+        assert_ne!(origin("192.0.2.1"), origin("192.0.2.2"));
     }
 }

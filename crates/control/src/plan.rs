@@ -30,6 +30,8 @@ pub struct Looked {
     pub array: Option<PlannedArray>,
     /// The drives.
     pub drives: Vec<Seen>,
+    /// What would be done besides what the change says.
+    pub more: Vec<String>,
 }
 
 /// A drive as it was seen.
@@ -101,7 +103,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
             };
             steps([format!("look at the drives of the configuration{further}")])
         }
-        Change::Access(change) => steps([change.words()]),
+        Change::Access(change) => steps([change.words()].into_iter().chain(looked.more)),
         Change::Certificate(change) => steps([change.words()]),
         Change::VerifyLog => steps(["read all lines of the audit log".to_owned()]),
         Change::Job { id, action } => of_job(view, id, *action)?,

@@ -140,7 +140,8 @@ fn looked(holds: Option<&str>, overwrites: bool) -> Looked {
         block_bytes: 512,
         size_bytes: 16 * MIB,
     };
-    Looked { array: Some(array), drives: vec![Seen { drive, identity: format!("3 {holds:?}") }] }
+    let drives = vec![Seen { drive, identity: format!("3 {holds:?}") }];
+    Looked { array: Some(array), drives, ..Looked::default() }
 }
 
 fn own() -> String {

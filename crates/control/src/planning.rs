@@ -26,6 +26,10 @@ impl Manager {
             Change::Assemble { array, request } if request.accept_loss => {
                 self.look_for_drives_of(array).await
             }
+            Change::Access(change) => {
+                let more = self.accounts().look(change);
+                more.map(|more| Looked { more, ..Looked::default() })
+            }
             _ => Ok(Looked::default()),
         };
         // Also where a look met something else: who asks again asks by what is there now.
@@ -56,7 +60,7 @@ impl Manager {
                     (drive.destroys, drive.refused) = (None, false);
                 }
             }
-            Ok(Looked { array: None, drives })
+            Ok(Looked { drives, ..Looked::default() })
         };
         let with = [request.with.clone()];
         self.inspect_drives(&with, &request.overwrite, look).await
@@ -86,7 +90,7 @@ impl Manager {
             Some(Seen { drive, identity: known.seen() })
         };
         let drives = self.inventory().iter().filter(is_own).filter_map(seen).collect();
-        Ok(Looked { array: None, drives })
+        Ok(Looked { drives, ..Looked::default() })
     }
 
     async fn look_before_wipe(&self, request: &api::WipeDrive) -> Result<Looked, Error> {
@@ -100,7 +104,7 @@ impl Manager {
                     return Err(probe::wipes_foreign(&drive.path, &what));
                 }
             }
-            Ok(Looked { array: None, drives })
+            Ok(Looked { drives, ..Looked::default() })
         };
         let drive = [request.drive.clone()];
         self.inspect_drives(&drive, &[], look).await

@@ -1,25 +1,29 @@
 //! Places for clients, and memory for what they are answered: nobody takes all of either.
 //!
 //! Invariants
-//! - No more than [`CONNECTIONS`] clients have a place, [`OF_ADDRESS`] of one address. The last
-//!   [`FOR_SOCKET`] places are for clients on the daemon's own socket: who comes from the network
-//!   can't keep the machine's administrator out.
+//! - No more than [`CONNECTIONS`] clients have a place: [`OF_ONE`] of one address or of one user of
+//!   the daemon's socket, [`OF_STRANGER`] of a user who has no role there. Only root and the
+//!   daemon's own user may have all: they could replace the daemon.
+//! - The last [`FOR_SOCKET`] places are for users of the socket who have a role: neither who comes
+//!   from the network nor who may do nothing can keep the machine's administrator out.
 //! - Answers that clients have not taken yet hold [`ANSWER_BYTES`] at most, beside one answer of
 //!   [`SMALL`] a client.
 
-use crate::peer::Peer;
+use crate::peer::{Origin, Peer};
 use hyper::body::Bytes;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Connections at one time.
 pub const CONNECTIONS: usize = 256;
 
-/// How many of them are of one address.
-pub const OF_ADDRESS: usize = 64;
+/// How many of them are of one address, or of one user of the socket.
+pub const OF_ONE: usize = 64;
 
-/// How many of them are kept for the daemon's socket.
+/// How many of them are of one user of the socket who has no role.
+pub const OF_STRANGER: usize = 8;
+
+/// How many of them are kept for users of the socket who have a role.
 pub const FOR_SOCKET: usize = 32;
 
 /// Bytes of answers that clients have not taken yet.
@@ -32,52 +36,57 @@ pub const SMALL: usize = 64 << 10;
 #[derive(Default)]
 struct Taken {
     places: usize,
-    of_network: usize,
-    of: BTreeMap<IpAddr, usize>,
+    /// Of those for whom none are kept.
+    of_others: usize,
+    of: BTreeMap<Origin, usize>,
     bytes: usize,
 }
 
+/// Says whether who is on the socket has a role there.
+type HasRole = Box<dyn Fn(&Peer) -> bool + Send + Sync>;
+
 /// All places, and all memory for answers.
-#[derive(Default)]
 pub struct Room {
     taken: Mutex<Taken>,
+    has_role: HasRole,
 }
 
 impl Room {
+    /// All is free. `has_role` says whether who is on the socket has a role there.
+    pub fn new(has_role: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> Self {
+        Self { taken: Mutex::default(), has_role: Box::new(has_role) }
+    }
+
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// A place for a client; none if there is none for it.
     pub fn enter(self: &Arc<Self>, peer: &Peer) -> Option<Place> {
+        let origin = peer.origin((self.has_role)(peer));
         let mut taken = self.taken();
-        let address = peer.address();
-        if let Some(address) = address {
-            let own = taken.of.get(&address).copied().unwrap_or(0);
-            if own >= OF_ADDRESS || taken.of_network >= CONNECTIONS - FOR_SOCKET {
-                return None;
-            }
-        }
-        if taken.places >= CONNECTIONS {
+        let own = taken.of.get(&origin).copied().unwrap_or(0);
+        let is_full = match is_kept_for(origin) {
+            true => taken.places >= CONNECTIONS,
+            false => taken.of_others >= CONNECTIONS - FOR_SOCKET || taken.places >= CONNECTIONS,
+        };
+        if is_full || own >= most(origin) {
             return None;
         }
         taken.places += 1;
-        if let Some(address) = address {
-            taken.of_network += 1;
-            *taken.of.entry(address).or_default() += 1;
-        }
+        taken.of_others += usize::from(!is_kept_for(origin));
+        *taken.of.entry(origin).or_default() += 1;
         drop(taken);
-        Some(Place { room: self.clone(), address })
+        Some(Place { room: self.clone(), origin })
     }
 
-    fn leave(&self, address: Option<IpAddr>) {
+    fn leave(&self, origin: Origin) {
         let mut taken = self.taken();
         taken.places = taken.places.saturating_sub(1);
-        let Some(address) = address else { return };
-        taken.of_network = taken.of_network.saturating_sub(1);
-        match taken.of.get_mut(&address) {
+        taken.of_others = taken.of_others.saturating_sub(usize::from(!is_kept_for(origin)));
+        match taken.of.get_mut(&origin) {
             Some(own) if *own > 1 => *own -= 1,
-            _ => drop(taken.of.remove(&address)),
+            _ => drop(taken.of.remove(&origin)),
         }
     }
 
@@ -97,10 +106,33 @@ impl Room {
     }
 }
 
+impl Default for Room {
+    /// Of which no place is kept for anybody.
+    fn default() -> Self {
+        Self::new(|_| false)
+    }
+}
+
+/// Whether the last places are kept for these.
+const fn is_kept_for(origin: Origin) -> bool {
+    matches!(origin, Origin::Socket(_))
+}
+
+/// How many places these may have.
+fn most(origin: Origin) -> usize {
+    match origin {
+        Origin::Socket(user) if user == 0 || user == rustix::process::geteuid().as_raw() => {
+            CONNECTIONS
+        }
+        Origin::Socket(_) | Origin::Network(_) => OF_ONE,
+        Origin::Stranger(_) => OF_STRANGER,
+    }
+}
+
 /// A client's place, until it is dropped.
 pub struct Place {
     room: Arc<Room>,
-    address: Option<IpAddr>,
+    origin: Origin,
 }
 
 impl Place {
@@ -112,7 +144,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.room.leave(self.address);
+        self.room.leave(self.origin);
     }
 }
 
@@ -138,8 +170,17 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
-    const SOCKET: Peer = Peer::Socket { user: 0, groups: Vec::new() };
+    /// Users from 70000 on have a role.
+    fn room() -> Arc<Room> {
+        let has_role = |peer: &Peer| matches!(peer, Peer::Socket { user, .. } if *user == 0 || *user >= 70_000);
+        Arc::new(Room::new(has_role))
+    }
+
+    const fn socket(user: u32) -> Peer {
+        Peer::Socket { user, groups: Vec::new() }
+    }
 
     fn network(number: u32) -> Peer {
         Peer::Network { address: IpAddr::from(number.to_be_bytes()) }
@@ -147,8 +188,8 @@ mod tests {
 
     #[test]
     fn an_address_has_its_share() {
-        let room = Arc::new(Room::default());
-        let own: Vec<_> = (0..OF_ADDRESS).map(|_| room.enter(&network(1)).expect("room")).collect();
+        let room = room();
+        let own: Vec<_> = (0..OF_ONE).map(|_| room.enter(&network(1)).expect("room")).collect();
         assert!(room.enter(&network(1)).is_none());
         let other = room.enter(&network(2)).expect("room for another");
         drop(own);
@@ -156,23 +197,48 @@ mod tests {
         drop(other);
         assert!(room.taken().of.is_empty());
         let taken = room.taken();
-        assert_eq!((taken.places, taken.of_network), (0, 0));
+        assert_eq!((taken.places, taken.of_others), (0, 0));
     }
 
     #[test]
     fn the_network_can_not_keep_the_socket_out() {
-        let room = Arc::new(Room::default());
+        let room = room();
         let network: Vec<_> = (0..1000).map_while(|n| room.enter(&network(n / 8))).collect();
         assert_eq!(network.len(), CONNECTIONS - FOR_SOCKET);
-        let socket: Vec<_> = (0..1000).map_while(|_| room.enter(&SOCKET)).collect();
-        assert_eq!(socket.len(), FOR_SOCKET);
+        let local: Vec<_> = (0..1000).map_while(|_| room.enter(&socket(0))).collect();
+        assert_eq!(local.len(), FOR_SOCKET);
         drop(network);
-        assert!(room.enter(&SOCKET).is_some());
+        assert!(room.enter(&socket(0)).is_some());
+    }
+
+    #[test]
+    fn a_network_of_64_bits_is_one_address() {
+        let room = room();
+        let v6 = |last: u16| Peer::Network { address: [0x2001, 0xdb8, 0, 0, 0, 0, 0, last].into() };
+        let own: Vec<_> = (0..1000).map_while(|n| room.enter(&v6(n))).collect();
+        assert_eq!(own.len(), OF_ONE);
+    }
+
+    #[test]
+    fn who_has_no_role_can_not_keep_out_who_has() {
+        let room = room();
+        let enter = |user: u32| (0..1000).map_while(|_| room.enter(&socket(user))).collect();
+        let stranger: Vec<_> = enter(1000);
+        assert_eq!(stranger.len(), OF_STRANGER);
+        let strangers: Vec<Place> = (1001..2000).flat_map(enter).collect();
+        assert_eq!(strangers.len() + stranger.len(), CONNECTIONS - FOR_SOCKET);
+        let own: Vec<Place> = enter(70_000);
+        assert_eq!(own.len(), FOR_SOCKET);
+        drop((strangers, stranger));
+        assert_eq!(enter(70_001).len(), OF_ONE);
+        assert_eq!(enter(0).len(), CONNECTIONS - FOR_SOCKET, "root may have all");
+        drop(own);
+        assert!(room.taken().of.is_empty());
     }
 
     #[test]
     fn an_answer_takes_room_until_it_is_gone() {
-        let room = Arc::new(Room::default());
+        let room = room();
         let large = Bytes::from(vec![0; 10 << 20]);
         let held: Vec<_> = (0..100).map_while(|_| room.hold(large.clone())).collect();
         assert_eq!(held.len(), 3);

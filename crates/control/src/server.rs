@@ -175,7 +175,10 @@ fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<
             async move { answer::answer(&manager, asked).await }
         }
     };
-    let room = Arc::new(Room::default());
+    let room = Arc::new(Room::new({
+        let manager = manager.clone();
+        move |peer| manager.local().who(peer).is_some_and(|(_, role)| role.is_some())
+    }));
     let socket = tokio::spawn(http::serve(listener, room.clone(), answer.clone()));
     let accounts = manager.accounts().is_any();
     [socket, tokio::spawn(manager.https().clone().keep(room, answer, accounts))]
@@ -214,8 +217,8 @@ async fn keep_reloading(
     }
 }
 
-/// Opens the state directory, if there is to be one, with its accounts and the audit log. Arrays are
-/// served without it, too: whoever can't reach their data has the greater harm.
+/// Opens the state directory, if there is to be one, with its accounts and the audit log. Arrays
+/// are served without it, too: whoever can't reach their data has the greater harm.
 async fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Accounts, Audit) {
     let variable = std::env::var_os(state::VARIABLE);
     let in_memory = |problem| {
@@ -233,9 +236,9 @@ async fn keep(configured: Option<&FilePath>) -> (Option<Arc<State>>, Accounts, A
     }
 }
 
-/// Opens the state directory, its accounts and the audit log, within these times. What takes longer
-/// changes nothing there once it ends, and gives the directory back; but accounts that can't be read
-/// are told, and the rest is used.
+/// Opens the state directory, its accounts and the audit log, within these times. What takes
+/// longer changes nothing there once it ends, and gives the directory back; but accounts that can't
+/// be read are told, and the rest is used.
 async fn open(
     dir: PathBuf,
     opens: Duration,

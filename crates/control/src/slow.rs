@@ -9,6 +9,7 @@
 //! Invariants
 //! - A change goes on to its end, whoever waits for it.
 //! - While there is no room for another slow one, clients wait for their answers.
+//! - A login is never slow: nobody else reads the token of a session.
 
 use crate::act;
 use crate::caller::Caller;
@@ -22,14 +23,18 @@ use core::task::Poll;
 use core::time::Duration;
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
-use redfish::error::Refusal;
+use redfish::error::{Base, Refusal};
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// How long a client waits for its answer, unless it asks not to.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a client waits for a session.
+const LOGIN: Duration = Duration::from_secs(25);
 
 /// The preference of a client that does not wait (RFC 7240, section 4.1).
 const ASYNC: &str = "respond-async";
@@ -44,6 +49,41 @@ pub async fn carry_out(
 ) -> Outcome {
     let patience = if is_impatient(asked.headers()) { Duration::ZERO } else { PATIENCE };
     carry_out_within(patience, manager, asked, caller, (found, method)).await
+}
+
+/// Begins a session, for a client that waits. It is nobody's task: what is told opens the session.
+/// A session whose client has gone, or waited for too long, ends.
+///
+/// # Errors
+/// Why there is no session.
+pub async fn log_in(
+    manager: &Arc<Manager>,
+    asked: &Asked,
+    caller: &Caller,
+    found: &Match,
+) -> Outcome {
+    let body = asked.body().clone().unwrap_or_default();
+    let (manager, caller, found) = (manager.clone(), caller.clone(), found.clone());
+    let headers = asked.headers().clone();
+    let (answer, answered) = oneshot::channel();
+    tokio::spawn(async move {
+        let outcome =
+            act::carry_out(&manager, &caller, &found, Method::Post, &headers, &body).await;
+        if let Err(Ok(told)) = answer.send(outcome)
+            && let Some(session) = told.location.as_deref().and_then(routes::find)
+        {
+            // Nobody has its token.
+            let _ = manager.accounts().end(session.id(0)).await;
+        }
+    });
+    match timeout(LOGIN, answered).await {
+        Ok(outcome) => outcome.unwrap_or_else(|_| Err(Refusal::internal())),
+        Err(_) => {
+            let wait = LOGIN.as_secs();
+            let refusal = Refusal::base(&Base::SERVICE_UNAVAILABLE, &[&wait.to_string()]);
+            Err(refusal.after(wait))
+        }
+    }
 }
 
 /// Whether a client asks not to wait.

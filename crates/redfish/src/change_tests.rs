@@ -544,6 +544,32 @@ fn what_is_not_there_or_cannot_be_done() {
 }
 
 #[test]
+fn a_key_in_the_wrong_place_is_told_nobody() {
+    let root = "/redfish/v1/CertificateService/Actions/CertificateService.ReplaceCertificate";
+    let key = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n";
+    let right = json!({
+        "CertificateString": "x",
+        "CertificateType": "PEM",
+        "CertificateUri": link("Managers/palisade/NetworkProtocol/HTTPS/Certificates/1"),
+    });
+    assert!(ask(Method::Post, root, &right.to_string()).is_ok());
+    for (name, value) in [
+        ("CertificateString", json!([key])),
+        ("CertificateType", json!(key)),
+        ("CertificateUri", json!(key)),
+        ("CertificateUri", json!({"@odata.id": key})),
+        ("CertificateUri", json!({"@odata.id": format!("/redfish/v1/Chassis/local/Drives/{key}")})),
+        ("Other", json!(key)),
+    ] {
+        let mut body = right.clone();
+        body[name] = value;
+        let refusal = ask(Method::Post, root, &body.to_string()).expect_err("refused");
+        let told = refusal.body().to_string();
+        assert!(told.contains(name) && !told.contains("BEGIN") && !told.contains("c2V"), "{told}");
+    }
+}
+
+#[test]
 fn a_person_reads_names() {
     let told = with_names(&view(), Error::new(&say::NO_ARRAY, &[&"aaaa-1"]).advise("stop aaaa-1"));
     assert_eq!(

@@ -25,13 +25,19 @@ fn corpora_of_the_fuzz_targets() {
     }
 }
 
-/// Every byte of every input is left out, doubled, and changed in some ways.
+/// Of inputs that are longer only the whole is tried.
+const CHANGED_BYTES: usize = 64;
+
+/// Every byte of every short input is left out, doubled, and changed in some ways.
 #[test]
 fn corpora_with_bytes_changed() {
     for (target, case) in TARGETS {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
         for path in replay::files(&folder) {
             let input = std::fs::read(path).expect("readable");
+            if input.len() > CHANGED_BYTES {
+                continue;
+            }
             for at in 0..input.len() {
                 case(&input[..at]);
                 case(&[&input[..at], &input[at + 1..]].concat());

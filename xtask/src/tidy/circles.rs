@@ -51,7 +51,7 @@ const ROWS: &Rows = &[
                 "accounts/lockout",
                 "accounts/turns",
             ],
-            &["audit/chain"],
+            &["accounts/look", "audit/chain", "audit/quiet"],
             &["audit/files"],
             &["connection", "data", "nvme"],
             &["exports"],

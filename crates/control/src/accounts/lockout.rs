@@ -6,6 +6,8 @@
 //! | an address, whatever the account | 20 | 15 minutes |
 //! | an account, from wherever | 50 | 30 seconds |
 //!
+//! On the socket a user who has no role there counts as an address does.
+//!
 //! The last row slows down who guesses from many addresses. It does not count for an address from
 //! which the account has logged in before, so that nobody can keep the account out there. Failures
 //! are forgotten after 15 minutes without another, those of an account from an address also when it
@@ -15,9 +17,9 @@
 //! - Each table has at most [`MOST`] rows: what failed longest ago is forgotten first.
 //! - A wait is no failure: who asks while it lasts does not make it longer.
 
+use crate::peer::Origin;
 use redfish::access::{FAILURES_FREE, LOCKOUT_SECONDS};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 /// Rows of a table.
@@ -79,11 +81,11 @@ impl Failures {
 
 /// What failed, and where logins came from. Times are those of one clock.
 pub struct Lockout {
-    pairs: Table<(String, IpAddr)>,
-    addresses: Table<IpAddr>,
+    pairs: Table<(String, Origin)>,
+    addresses: Table<Origin>,
     accounts: Table<String>,
     /// From where accounts have logged in, and when last.
-    known: BTreeMap<(String, IpAddr), Duration>,
+    known: BTreeMap<(String, Origin), Duration>,
 }
 
 impl Lockout {
@@ -106,8 +108,7 @@ impl Lockout {
     }
 
     /// How long a login has to wait; zero: it need not.
-    pub fn wait(&self, account: &str, from: IpAddr, now: Duration) -> Duration {
-        let from = network(from);
+    pub fn wait(&self, account: &str, from: Origin, now: Duration) -> Duration {
         let pair = (account.to_owned(), from);
         let of_account = match self.known.contains_key(&pair) {
             true => Duration::ZERO,
@@ -118,16 +119,15 @@ impl Lockout {
     }
 
     /// A login failed.
-    pub fn failed(&mut self, account: &str, from: IpAddr, now: Duration) {
-        let from = network(from);
+    pub fn failed(&mut self, account: &str, from: Origin, now: Duration) {
         self.pairs.failed((account.to_owned(), from), now);
         self.addresses.failed(from, now);
         self.accounts.failed(account.to_owned(), now);
     }
 
     /// A login was right.
-    pub fn succeeded(&mut self, account: &str, from: IpAddr, now: Duration) {
-        let pair = (account.to_owned(), network(from));
+    pub fn succeeded(&mut self, account: &str, from: Origin, now: Duration) {
+        let pair = (account.to_owned(), from);
         self.pairs.0.remove(&pair);
         if self.known.len() >= MOST && !self.known.contains_key(&pair) {
             let oldest = self.known.iter().min_by_key(|(_, last)| **last);
@@ -144,29 +144,20 @@ impl Lockout {
     }
 }
 
-/// What counts as one address: of IPv6, the network of 64 bits that a site hands out from.
-pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
-        }
-        address => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     fn at(seconds: u64) -> Duration {
         Duration::from_secs(1_000_000 + seconds)
     }
 
-    fn ip(last: u8) -> IpAddr {
-        IpAddr::from([192, 0, 2, last])
+    fn ip(last: u8) -> Origin {
+        Origin::Network(IpAddr::from([192, 0, 2, last]))
     }
 
-    fn fail(lockout: &mut Lockout, account: &str, from: IpAddr, times: u32, now: Duration) {
+    fn fail(lockout: &mut Lockout, account: &str, from: Origin, times: u32, now: Duration) {
         (0..times).for_each(|_| lockout.failed(account, from, now));
     }
 
@@ -211,21 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn a_site_counts_as_one_address() {
-        let lockout = &mut Lockout::new();
-        let v6 = |text: &str| text.parse::<IpAddr>().expect("an address");
-        fail(lockout, "a", v6("2001:db8::1"), 9, at(0));
-        assert!(lockout.wait("a", v6("2001:db8::2"), at(0)) > Duration::ZERO);
-        assert_eq!(lockout.wait("a", v6("2001:db8:0:1::1"), at(0)), Duration::ZERO);
-        fail(lockout, "a", v6("::ffff:192.0.2.1"), 9, at(0));
-        assert!(lockout.wait("a", ip(1), at(0)) > Duration::ZERO);
-    }
-
-    #[test]
     fn tables_have_an_end() {
         let lockout = &mut Lockout::new();
         for number in 0..5 * MOST {
-            let address = IpAddr::from((number as u32).to_be_bytes());
+            let address = Origin::Network(IpAddr::from((number as u32).to_be_bytes()));
             fail(lockout, &format!("a{number}"), address, 1, at(number as u64 / 100));
             lockout.succeeded(&format!("b{number}"), address, at(number as u64 / 100));
         }

@@ -30,7 +30,7 @@ fn state(place: &Place) -> PathBuf {
 }
 
 /// All lines of the log, the oldest first.
-fn lines(daemon: &Daemon) -> Vec<Value> {
+pub fn lines(daemon: &Daemon) -> Vec<Value> {
     daemon.call(&["audit", "list"])["entries"].as_array().expect("a list").clone()
 }
 
@@ -179,7 +179,7 @@ fn logged(place: &Place) -> u64 {
 }
 
 /// Every line that says that something would begin has one that says how it ended, and no other.
-fn check_ends(all: &[Value]) {
+pub fn check_ends(all: &[Value]) {
     let mut open = BTreeMap::new();
     for line in all {
         let number = line["number"].as_u64().expect("a number");

@@ -14,6 +14,7 @@ mod devices;
 mod filesystem;
 mod guest;
 mod http;
+mod https;
 mod hung;
 mod kill;
 mod login;

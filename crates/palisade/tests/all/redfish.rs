@@ -21,7 +21,7 @@ const FIND: &str =
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, String>,
     pub body: String,
 }
 

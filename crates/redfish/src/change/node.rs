@@ -1,7 +1,7 @@
 //! What a request's body holds, read strictly: who takes a property says of which type it must
 //! be, and what nobody took is refused.
 
-use super::tree::{Tree, pointer_part};
+use super::tree::{Tree, may_be_key, pointer_part};
 use crate::error::{Base, Refusal};
 
 /// Annotations that clients send back as they got them. They change nothing.
@@ -92,6 +92,9 @@ impl<'a> Node<'a> {
 
     /// Its link leads nowhere.
     pub fn leads_nowhere(&self, uri: &str) -> Refusal {
+        if may_be_key(uri) {
+            return self.wrong_secret();
+        }
         Refusal::base(&Base::RESOURCE_MISSING, &[uri])
             .with_status(400)
             .at(&self.path)
@@ -100,6 +103,9 @@ impl<'a> Node<'a> {
 
     /// Its link leads to something of another kind than `wanted`.
     pub fn other_kind(&self, uri: &str, wanted: &str) -> Refusal {
+        if may_be_key(uri) {
+            return self.wrong_secret();
+        }
         Refusal::base(&Base::PROPERTY_RESOURCE, &[shown(&self.path), uri, uri])
             .at(&self.path)
             .advise(&format!("Name a {wanted}."))

@@ -30,6 +30,11 @@ pub enum Tree {
     Object(Vec<(String, Tree)>),
 }
 
+/// Whether a text has PEM in it (RFC 7468): it may have a private key.
+pub fn may_be_key(text: &str) -> bool {
+    text.contains("-----BEGIN")
+}
+
 impl Tree {
     /// Reads a whole body. One that is empty is an empty object.
     pub fn read(body: &[u8]) -> Result<Self, Refusal> {
@@ -43,9 +48,10 @@ impl Tree {
         Ok(tree)
     }
 
-    /// How it is told to a person: what is long is cut.
+    /// How it is told to a person: what is long is cut, and what may be a key is left out.
     pub fn shown(&self) -> String {
         match self {
+            Self::Text(text) if may_be_key(text) => "…".to_owned(),
             Self::Null => "null".to_owned(),
             Self::Truth(value) => value.to_string(),
             Self::Whole(value) => value.to_string(),

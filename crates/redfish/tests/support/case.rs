@@ -10,10 +10,34 @@ use redfish::service;
 use redfish::view::View;
 use std::sync::OnceLock;
 
-/// A view with some of everything, made once.
+/// How many views are made until one has some of everything.
+const MOST_VIEWS: u64 = 1000;
+
+/// A view with some of everything, and the URIs of the table with identifiers of that: of the first
+/// member of every collection. Made once.
+fn world() -> &'static (View, Vec<String>) {
+    static WORLD: OnceLock<(View, Vec<String>)> = OnceLock::new();
+    WORLD.get_or_init(|| {
+        let world = |seed| {
+            let view = sample::view(seed);
+            let uris: Vec<String> = ROUTES.iter().map(|route| filled(&view, route.uri)).collect();
+            (view, uris)
+        };
+        (0..MOST_VIEWS)
+            .map(world)
+            .find(|(_, uris): &(View, Vec<String>)| is_whole(uris))
+            .expect("one of them has all")
+    })
+}
+
 fn view() -> &'static View {
-    static VIEW: OnceLock<View> = OnceLock::new();
-    VIEW.get_or_init(|| sample::view(7))
+    &world().0
+}
+
+/// Whether each identifier is there; of no collection are files and task monitors only.
+fn is_whole(uris: &[String]) -> bool {
+    let of_none = |uri: &str| ["{File}", "{TaskMonitor}"].iter().any(|id| uri.ends_with(id));
+    uris.iter().all(|uri| of_none(uri) || !uri.contains('{'))
 }
 
 /// What a refusal must be.
@@ -56,7 +80,7 @@ pub fn filter(input: &[u8]) {
 }
 
 /// A request: `METHOD PATH?QUERY`, a line of conditions, and the body. A path that begins with a
-/// byte beyond ASCII stands for that of a row of the table, and of the view's first identifiers.
+/// byte beyond ASCII stands for that of a row of the table, with identifiers that are there.
 pub fn request(input: &[u8]) {
     let mut lines = input.splitn(3, |byte| *byte == b'\n');
     let (line, conditions) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
@@ -70,8 +94,8 @@ pub fn request(input: &[u8]) {
     };
     let target = match target.split_first() {
         Some((row @ 0x80.., rest)) => {
-            let row = ROUTES.get(usize::from(row & 0x7f)).map_or("", |route| route.uri);
-            format!("{}{}", filled(row), String::from_utf8_lossy(rest))
+            let row = world().1.get(usize::from(row & 0x7f)).map_or("", String::as_str);
+            format!("{row}{}", String::from_utf8_lossy(rest))
         }
         _ => String::from_utf8_lossy(target).into_owned(),
     };
@@ -95,20 +119,23 @@ pub fn request(input: &[u8]) {
     }
 }
 
-/// A URI of the table with identifiers that are there.
-fn filled(uri: &str) -> String {
-    let view = view();
-    let array = view.status.arrays.first();
-    let part = |part: &str| match part {
-        "{StoragePool}" => array.map_or(String::new(), |own| own.uuid.clone()),
-        "{Volume}" => array
-            .and_then(|own| own.volumes.first())
-            .map_or(String::new(), |volume| volume.uuid.clone()),
-        "{Drive}" => view.drives.first().map_or(String::new(), |drive| drive.id.clone()),
-        "{Job}" => view.jobs.first().map_or(String::new(), |job| job.id.clone()),
-        "{Fabric}" => "nvme".to_owned(),
-        "{Certificate}" => "1".to_owned(),
-        other => other.to_owned(),
-    };
-    uri.split('/').map(part).collect::<Vec<_>>().join("/")
+fn filled(view: &View, uri: &str) -> String {
+    let mut filled = String::new();
+    for part in uri.split('/').skip(1) {
+        let part = match part {
+            "{Action}" => "Scrub".to_owned(),
+            id if id.starts_with('{') => member(view, &filled).unwrap_or_else(|| id.to_owned()),
+            other => other.to_owned(),
+        };
+        filled.push('/');
+        filled.push_str(&part);
+    }
+    filled
+}
+
+/// The identifier of a collection's first member.
+fn member(view: &View, collection: &str) -> Option<String> {
+    let resource = service::render(view, &routes::find(collection)?)?;
+    let uri = resource.pointer("/Members/0/@odata.id")?.as_str()?;
+    Some(uri.rsplit('/').next()?.to_owned())
 }
