@@ -52,7 +52,7 @@ fn bash_completes_commands_and_names_of_the_daemon() {
         ("palisade export show tank:", &["1"]),
         ("palisade export show t", &["tank:1"]),
         ("palisade array fail tank --drive sl", &none),
-        ("palisade explain NoD", &["NoDaemon"]),
+        ("palisade explain NoDa", &["NoDaemon"]),
         ("palisade api GET Chassis/loc", &["Chassis/local"]),
     ] {
         let mut found = offered(&place, line);

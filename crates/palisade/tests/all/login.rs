@@ -82,6 +82,11 @@ fn log_in(place: &Place, url: &str, print: &str) {
     assert!(done.status.success(), "{}", text(&done));
 }
 
+/// A resource, by a request on the socket.
+fn asked(daemon: &Daemon, path: &str) -> Value {
+    serde_json::from_str(&daemon.text(&["api", "GET", path])).expect("JSON")
+}
+
 fn logins(place: &Place) -> String {
     let file = place.file("home/palisade/logins.json");
     std::fs::read_to_string(file).unwrap_or_default()
@@ -126,7 +131,7 @@ fn a_login_is_pinned_and_works_as_the_socket_does() {
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).expect("set");
     refused(&run(&place, &["status", "--url", &url]), 1, "LoginsFailed");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("set");
-    let sessions = daemon.call(&["api", "GET", "SessionService/Sessions"]);
+    let sessions = asked(&daemon, "SessionService/Sessions");
     let own = sessions["Members"][0]["@odata.id"].as_str().expect("a session").to_owned();
     daemon.text(&["api", "DELETE", &own]);
     refused(&run(&place, &["status", "--url", &url]), 1, "SessionEnded");
@@ -137,7 +142,7 @@ fn a_login_is_pinned_and_works_as_the_socket_does() {
     let token = token["logins"][0]["session"]["token"].as_str().expect("a token").to_owned();
     assert_eq!(call(&place, &["logout"])["urls"][0], *url);
     assert!(!logins(&place).contains(&token) && logins(&place).contains(&print));
-    let sessions = daemon.call(&["api", "GET", "SessionService/Sessions"]);
+    let sessions = asked(&daemon, "SessionService/Sessions");
     assert_eq!(sessions["Members@odata.count"], 0, "the session is ended, not only forgotten");
     refused(&run(&place, &["logout", &url]), 1, "NotLoggedIn");
     assert_eq!(text(&run(&place, &["logout"])), "nobody was logged in\n");

@@ -61,7 +61,8 @@ impl Drop for Watch {
 /// Waits until so many streams are open.
 fn streams(daemon: &Daemon, count: u64) {
     until("streams", LIMIT, || {
-        let all = daemon.call(&["api", "GET", "EventService/Subscriptions"]);
+        let all = daemon.text(&["api", "GET", "EventService/Subscriptions"]);
+        let all: Value = serde_json::from_str(&all).expect("JSON");
         (all["Members@odata.count"] == count).then_some(())
     });
 }
@@ -224,10 +225,10 @@ fn drives_are_named_by_path_serial_number_id_or_slot() {
     let daemon = Daemon::start(&place, 1);
     let listed = daemon.call(&["drive", "list"])["drives"].clone();
     let of = |at: usize, key: &str| listed[at][key].as_str().expect("text").to_owned();
-    let words = ["array", "create", "tank", "--level", "5", "--drives"];
-    let names = [drives[0].clone(), of(1, "serial"), of(2, "id")];
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let made = daemon.call(&[&words[..], &names].concat());
+    // What is made of a path begins with a hyphen.
+    let (serial, id) = (of(1, "serial"), format!("--drives={}", of(2, "id")));
+    let words = ["array", "create", "tank", "--level", "5", "--drives", &drives[0], &serial, &id];
+    let made = daemon.call(&words);
     let slots = made["slots"].as_array().expect("a list").iter();
     assert!(slots.map(|slot| &slot["drive"]).eq(drives[..3].iter()), "{made}");
     assert_eq!(
@@ -235,14 +236,12 @@ fn drives_are_named_by_path_serial_number_id_or_slot() {
         "failed"
     );
     let (id, serial) = (of(3, "id"), of(4, "serial"));
-    daemon.call(&["array", "replace", "tank", "--slot", "2", "--with", &id]);
+    daemon.call(&["array", "replace", "tank", "--slot", "2", &format!("--with={id}")]);
     assert_eq!(daemon.settle("tank")["slots"][2]["drive"], *drives[3]);
-    assert_eq!(
-        daemon.call(&["array", "fail", "tank", "--drive", &id])["slots"][2]["state"],
-        "failed"
-    );
+    let failed = daemon.call(&["array", "fail", "tank", &format!("--drive={id}")]);
+    assert_eq!(failed["slots"][2]["state"], "failed");
     daemon.call(&["drive", "wipe", &serial, "--yes"]);
-    let twice = [&words[..2], &["other", "--level", "1", "--drives", &serial, &drives[4]]].concat();
+    let twice = ["array", "create", "other", "--level", "1", "--drives", &serial, &drives[4]];
     assert!(daemon.refused(&twice).contains("(palisade explain DriveTwice)"));
     // A file here is called as another drive is.
     std::fs::write(place.file(&serial), [0; 4096]).expect("written");
