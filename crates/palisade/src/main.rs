@@ -1,8 +1,8 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
 //! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`account`],
-//! [`audit`], [`event`], [`status`]), each a client of the daemon ([`serve`]) through [`client`] and
-//! [`fetch`]; [`request`] is a client of anything else. [`remote`] is a daemon elsewhere, where
+//! [`audit`], [`event`], [`status`]), each a client of the daemon ([`serve`]) through [`client`]
+//! and [`fetch`]; [`request`] is a client of anything else. [`remote`] is a daemon elsewhere, where
 //! [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that are meant,
 //! [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`] and
 //! [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes, [`explain`]

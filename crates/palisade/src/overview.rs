@@ -3,7 +3,8 @@
 //!
 //! Invariants
 //! - No line is wider than [`COLUMNS`], but for one that says what to do next where the output is
-//!   no terminal: there it is one line, what happened and what to do, for programs that look for it.
+//!   no terminal: there it is one line, what happened and what to do, for programs that look for
+//!   it.
 //! - On a terminal what happened and what to do have a line each, as `zpool status` has it, so that
 //!   a command can be copied.
 

@@ -53,7 +53,9 @@ fn degraded() -> Overview {
             "id": "tank:1", "array": "tank", "volume": "images",
             "subsystem": "nqn.2026-01.org.palisade:tank", "nsid": 1, "nguid": "", "uuid": "",
             "listeners": ["192.0.2.1:4420"], "hosts": [], "any_host": true,
-            "connections": [{ "host": "nqn.2014-08.org.nvmexpress:uuid:1", "controller": 1, "queues": 5 }],
+            "connections": [
+                { "host": "nqn.2014-08.org.nvmexpress:uuid:1", "controller": 1, "queues": 5 },
+            ],
             "uri": "nvme+tcp://192.0.2.1:4420/nqn.2026-01.org.palisade:tank/1", "serving": true,
         }],
     }));
