@@ -349,7 +349,7 @@ fn keep_to(change: &mut Change, planned: &Planned) {
     }
 }
 
-/// Does it; as it was planned, if it was.
+/// Does it; as it was planned, if it was. What is no change of arrays was done before.
 async fn act(
     manager: &Arc<Manager>,
     change: Change,
@@ -412,7 +412,6 @@ async fn act(
             Ok(Done::says(&told::Wiped { held }))
         }
         Change::VerifyLog => verify_log(manager).await,
-        // Done before.
         Change::Access(_) | Change::Certificate(_) | Change::Events(_) => Ok(Done::Quietly),
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;

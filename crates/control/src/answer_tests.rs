@@ -26,7 +26,7 @@ fn asked(
 fn a_refusal_of_what_is_no_read_has_one_line() {
     run_with(false, Vec::new(), |manager| async move {
         let access = toml::from_str("administrators = ['4000000007']").expect("a table");
-        manager.set_local(crate::local::Local::read(Some(&access)));
+        manager.set_local(crate::local::Local::read(Some(&access)).expect("read"));
         let (none, empty) = (("x-none", ""), Ok("{}"));
         let queried = format!("{FIND}?$top=1");
         let refused = [

@@ -4,7 +4,7 @@
 //! place puts these here first. What no view shows is told by [`Events::tell`].
 //!
 //! Invariants
-//! - To tell an event waits for no disk, no client and no webhook.
+//! - To tell an event waits for no drive, no client and no webhook.
 //! - Before a change is answered, what it did can be read here.
 //! - Logins fill the ring no faster than [`LOGINS`] a minute allow.
 
@@ -13,7 +13,7 @@ pub mod kept;
 pub mod ring;
 pub mod webhooks;
 
-use crate::api::{Error, Shown, View};
+use crate::api::{Array, Error, Shown, View};
 use crate::snapshot::{now, random_uuid};
 use crate::state::State;
 use hyper::body::Bytes;
@@ -80,7 +80,55 @@ pub struct Events {
     streams: Arc<Mutex<BTreeMap<String, Open>>>,
     reports: broadcast::Sender<Report>,
     logins: Arc<Mutex<Logins>>,
+    leaving: Arc<Mutex<Leaving>>,
     is_kept: bool,
+}
+
+/// Arrays that are being stopped or deleted.
+#[derive(Default)]
+struct Leaving {
+    /// By UUID; once for each who stops it.
+    arrays: Vec<String>,
+    /// Those of them that the view lacks already, as they were.
+    last: Vec<Array>,
+}
+
+impl Leaving {
+    fn between(&mut self, before: &View, after: &View) -> Vec<Event> {
+        if self.arrays.is_empty() && self.last.is_empty() {
+            return between(before, after);
+        }
+        let has = |view: &View, uuid: &str| view.status.arrays.iter().any(|own| own.uuid == uuid);
+        let mut before = before.clone();
+        for array in core::mem::take(&mut self.last) {
+            if !has(&before, &array.uuid) {
+                before.status.arrays.push(array);
+            }
+        }
+        let mut after = after.clone();
+        for array in &before.status.arrays {
+            if self.arrays.contains(&array.uuid) && !has(&after, &array.uuid) {
+                self.last.push(array.clone());
+                after.status.arrays.push(array.clone());
+            }
+        }
+        between(&before, &after)
+    }
+}
+
+/// An array is being stopped or deleted, until this is dropped.
+pub struct Leaves {
+    events: Events,
+    array: String,
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        let mut leaving = lock(&self.events.leaving);
+        if let Some(at) = leaving.arrays.iter().position(|array| *array == self.array) {
+            leaving.arrays.swap_remove(at);
+        }
+    }
 }
 
 /// A stream's place, until it is dropped.
@@ -136,8 +184,9 @@ impl Events {
     ) -> Self {
         let ring = Arc::new(Ring::new(begin));
         let webhooks = Arc::new(Webhooks::new(ring.clone(), state, subscriptions));
-        let (streams, logins) = Default::default();
-        Self { ring, webhooks, streams, reports: broadcast::Sender::new(REPORTS), logins, is_kept }
+        let (streams, logins, leaving) = Default::default();
+        let reports = broadcast::Sender::new(REPORTS);
+        Self { ring, webhooks, streams, reports, logins, leaving, is_kept }
     }
 
     /// Begins to deliver to webhooks.
@@ -155,9 +204,18 @@ impl Events {
         &self.ring
     }
 
-    /// One view takes the place of another: what they differ by is told.
+    /// One view takes the place of another: what they differ by is told. What becomes of an array
+    /// that is leaving is told once it has left.
     pub fn follow(&self, before: &View, after: &View) {
-        self.ring.put(between(before, after), after.server.now);
+        let told = lock(&self.leaving).between(before, after);
+        self.ring.put(told, after.server.now);
+    }
+
+    /// An array is being stopped or deleted: until this is dropped a view may lack it, and a later
+    /// one have it again.
+    pub fn leaving(&self, array: &str) -> Leaves {
+        lock(&self.leaving).arrays.push(array.to_owned());
+        Leaves { events: self.clone(), array: array.to_owned() }
     }
 
     /// Something came to be that no view shows. Its origin is the URI of what it is about.
@@ -279,6 +337,7 @@ impl Events {
 
     /// The daemon ends: what waits is kept, if that does not take long.
     pub fn close(&self) {
+        self.webhooks.stop();
         self.ring.close(PATIENCE);
     }
 }
@@ -305,3 +364,7 @@ impl Drop for Stream {
         lock(&self.events.streams).remove(&self.id);
     }
 }
+
+#[cfg(test)]
+#[path = "events/events_tests.rs"]
+mod tests;

@@ -215,7 +215,7 @@ fn check(head: &Parts) -> Result<(), NoBody> {
 /// A refusal outside of hyper.
 fn bytes_of(refusal: &Refusal) -> Vec<u8> {
     let (head, body) = reply::refusal(refusal).into_parts();
-    let body = if let Content::Whole(Some(body)) = body { body } else { Bytes::new() };
+    let body = body.whole();
     let status = head.status;
     let reason = status.canonical_reason().unwrap_or_default();
     let date = httpdate::fmt_http_date(SystemTime::now());

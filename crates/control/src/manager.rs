@@ -121,7 +121,7 @@ impl Manager {
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now)),
             events: Events::in_memory(),
-            local: Mutex::new(Arc::new(Local::read(None))),
+            local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             problems: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
@@ -485,6 +485,7 @@ impl Manager {
     }
 
     async fn stop_running(&self, status: &ArrayStatus) -> Result<(), Error> {
+        let _leaving = self.events.leaving(&status.uuid.to_string());
         self.end_exports(status).await;
         let outcome = self.ask_of(status, Request::Stop).await;
         self.ended(status, &outcome).await;
@@ -516,6 +517,7 @@ impl Manager {
         let mut erased = Vec::new();
         if array.state != api::ArrayState::Stopped {
             let status = self.running_array(&array.uuid).await?;
+            let _leaving = self.events.leaving(&array.uuid);
             // They are erased after the array is gone: nobody may take them meanwhile.
             let paths = convert::counted_paths(&status);
             self.reserve(&paths).await?;

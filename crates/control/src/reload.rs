@@ -81,7 +81,9 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     config.certificate.clone_from(&new.certificate);
     config.key.clone_from(&new.key);
     // Users and groups may be others, though the configuration is not.
-    manager.set_local(local::known(config.access.as_ref()));
+    if let Some(local) = local::known(config.access.as_ref()) {
+        manager.set_local(local);
+    }
     // A socket that somebody removed can't be opened to anybody.
     let _ = local::open_socket(&config.socket(), config.access.is_some());
     manager.look_at(new.drives);

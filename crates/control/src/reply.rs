@@ -36,7 +36,7 @@ pub enum Body {
     /// What describes the interface.
     Yaml(String),
     /// Another text, and its type.
-    Text(&'static str, String),
+    Text(&'static str, Bytes),
     /// Parts that come one after the other, and their type. Only the first who asks has them.
     Stream(&'static str, Parts),
 }
@@ -69,6 +69,16 @@ pub enum Content {
 impl From<Bytes> for Content {
     fn from(bytes: Bytes) -> Self {
         Self::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl Content {
+    /// All of it, if it does not come in parts.
+    pub fn whole(self) -> Bytes {
+        match self {
+            Self::Whole(bytes) => bytes.unwrap_or_default(),
+            Self::Parts(_) => Bytes::new(),
+        }
     }
 }
 
@@ -141,7 +151,7 @@ impl Told {
             }
             Body::Yaml(text) => (Some("application/yaml"), Bytes::from(text).into()),
             Body::Xml(text) => (Some("application/xml;charset=utf-8"), Bytes::from(text).into()),
-            Body::Text(kind, text) => (Some(kind), Bytes::from(text).into()),
+            Body::Text(kind, text) => (Some(kind), text.into()),
             Body::Stream(kind, parts) => {
                 (Some(kind), parts.take().map_or(Content::Whole(None), Content::Parts))
             }

@@ -174,7 +174,10 @@ mod tests {
 
     /// Users from 70000 on have a role.
     fn room() -> Arc<Room> {
-        let has_role = |peer: &Peer| matches!(peer, Peer::Socket { user, .. } if *user == 0 || *user >= 70_000);
+        let has_role = |peer: &Peer| match peer {
+            Peer::Socket { user, .. } => *user == 0 || *user >= 70_000,
+            Peer::Network { .. } => false,
+        };
         Arc::new(Room::new(has_role))
     }
 

@@ -120,7 +120,8 @@ async fn run(
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, accounts, audit)
         .telling(events);
-    manager.set_local(local::known(config.access.as_ref()));
+    let access = config.access.as_ref();
+    manager.set_local(local::known(access).unwrap_or_else(local::Local::owners));
     manager.https().set(config.https());
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
@@ -137,7 +138,6 @@ async fn run(
         let manager = manager.clone();
         async move { manager.keep_view().await }
     });
-    manager.events().start();
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
@@ -166,8 +166,9 @@ async fn run(
     Ok(problems)
 }
 
-/// Serves clients on the socket and by HTTPS.
+/// Serves clients on the socket and by HTTPS, and webhooks.
 fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<()>; 2] {
+    manager.events().start();
     let answer = {
         let manager = manager.clone();
         move |asked| {

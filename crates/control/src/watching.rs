@@ -1,24 +1,23 @@
 //! Streams of events (DSP0266, "Server-sent events"): a client's, from its request to its end.
 //!
 //! A stream ends when its client goes or takes what it is told too slowly, when its subscription is
-//! deleted, when its session ends or its account may no longer do what it could, and when the daemon
-//! ends. A client that comes back with `Last-Event-ID` is told what it missed.
+//! deleted, when its session ends or its account may no longer do what it could, and when the
+//! daemon ends. A client that comes back with `Last-Event-ID` is told what it missed.
 //!
 //! Invariants
-//! - What a client has not taken yet is the ring's, and a few parts at most beside it: a slow client
-//!   costs nobody memory or time.
+//! - What a client has not taken yet is the ring's, and a few parts at most beside it: a slow
+//!   client costs nobody memory or time.
 //! - Who asks is looked at again each [`LOOK`].
 
 use crate::caller::Caller;
 use crate::events::ring::{Batch, Place};
 use crate::events::{Report, Stream};
-use crate::http::Asked;
 use crate::manager::Manager;
 use crate::peer::Peer;
 use crate::reply::{Body, Parts, Told};
-use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
+use hyper::{Request, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::events::filter::{Subject, Wanted, of_query};
 use redfish::events::{exceeded, payload};
@@ -81,7 +80,11 @@ impl Client {
 ///
 /// # Errors
 /// The filter can't be used, or there are as many streams as there can be.
-pub fn watch(manager: &Arc<Manager>, asked: &Asked, caller: &Caller) -> Result<Told, Refusal> {
+pub fn watch<B>(
+    manager: &Arc<Manager>,
+    asked: &Request<B>,
+    caller: &Caller,
+) -> Result<Told, Refusal> {
     let filter = of_query(asked.uri().query().unwrap_or_default())?;
     let last = last(asked.headers())?;
     if *asked.method() == hyper::Method::HEAD {
@@ -257,3 +260,7 @@ fn part(id: Option<u64>, data: &str) -> Bytes {
     text.push_str("\n\n");
     text.into()
 }
+
+#[cfg(test)]
+#[path = "watching_tests.rs"]
+mod tests;

@@ -21,7 +21,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    /// One of so many numbers.
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 

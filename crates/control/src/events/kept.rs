@@ -10,16 +10,13 @@
 //! - Nobody waits for the file but the thread that writes it.
 
 use super::ring::{Begin, Place, Ring, Work};
-use crate::state::{State, own};
+use crate::state::{EVENTS as FILE, State, own};
 use redfish::events::{Event, MOST};
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The file.
-const FILE: &str = "events.log";
 
 /// So many identifiers are reserved at a time.
 pub const BLOCK: u64 = 1_000_000;
@@ -108,6 +105,8 @@ pub fn go_on(ring: &Arc<Ring>, mut writer: Writer) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("palisade-events".to_owned());
     let started = thread.spawn(move || {
         writer.write(&own);
+        // Whoever waits for the end may open the directory anew.
+        drop(writer);
         own.end_keeping();
     });
     if started.is_err() {

@@ -63,12 +63,14 @@ fn an_identifier_is_told_once_whatever_a_crash_takes() {
 
 #[test]
 fn a_torn_line_costs_nothing_but_itself() {
-    let bytes = b"{\"reserved\":9,\"gone\":2}\n\
-        {\"id\":3,\"at\":1,\"name\":\"ArrayStopped\",\"args\":[\"a\"],\"origin\":\"\",\"kind\":\"Alert\"}\n\
-        \0\0\0\n{\"id\":4,\"at\"\n\
-        {\"id\":3,\"at\":1,\"name\":\"Twice\",\"args\":[],\"origin\":\"\",\"kind\":\"Alert\"}\n\
-        {\"id\":5,\"at\":1,\"name\":\"x\",\"args\":[],\"origin\":\"\",\"kind\":\"Alert\"}";
-    let (events, head) = parse(bytes);
+    let event = |id: u64, name: &str| {
+        let rest = r#""at":1,"args":[],"origin":"","kind":"Alert""#;
+        format!("{{\"id\":{id},\"name\":\"{name}\",{rest}}}")
+    };
+    let (three, again, five) = (event(3, "x"), event(3, "Twice"), event(5, "x"));
+    let head = r#"{"reserved":9,"gone":2}"#;
+    let text = format!("{head}\n{three}\n\0\0\0\n{{\"id\":4,\"at\"\n{again}\n{five}");
+    let (events, head) = parse(text.as_bytes());
     assert_eq!(events.iter().map(|event| event.id).collect::<Vec<_>>(), [3, 5]);
     assert_eq!(head, Head { reserved: 9, gone: 2 });
 }

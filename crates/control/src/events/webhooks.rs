@@ -23,7 +23,7 @@ use super::client::Client;
 use super::ring::{Place, Ring};
 use crate::api::Error;
 use crate::snapshot::random_uuid;
-use crate::state::State;
+use crate::state::{SUBSCRIPTIONS as FILE, State};
 use hyper::body::Bytes;
 use redfish::access::Secret;
 use redfish::change::{NewSubscription, SubscriptionChange};
@@ -40,9 +40,6 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
-
-/// The file.
-const FILE: &str = "subscriptions.json";
 
 /// The version of the file.
 const VERSION: u32 = 1;
@@ -222,6 +219,11 @@ impl Webhooks {
         for id in ids {
             self.begin(&id);
         }
+    }
+
+    /// Delivers nothing more.
+    pub fn stop(&self) {
+        self.all().values_mut().filter_map(|own| own.task.take()).for_each(|task| task.abort());
     }
 
     fn begin(self: &Arc<Self>, id: &str) {

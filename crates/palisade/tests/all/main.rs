@@ -11,6 +11,7 @@ mod completion;
 mod confirm;
 mod demo;
 mod devices;
+mod events;
 mod filesystem;
 mod guest;
 mod http;

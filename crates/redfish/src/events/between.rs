@@ -406,8 +406,9 @@ fn export_came(
     if was.is_none() && !was_stopped {
         told.push(Event::new(&say::EXPORT_CREATED, &args, origin.clone()));
     }
-    // What an array serves that was stopped need not be told.
-    let was_served = was.is_none() || was_stopped || was.is_some_and(|was| was.serving);
+    // What an array serves that was stopped need not be told, nor one that only was about to.
+    let was_served =
+        was.is_none() || was_stopped || was.is_some_and(|was| was.serving || was.problem.is_none());
     match (was_served, is.serving, &is.problem) {
         (true, false, Some(problem)) => {
             let args: [&dyn Display; 3] = [&is.volume, &array.name, problem];
@@ -533,3 +534,7 @@ fn accounts(before: &View, after: &View, told: &mut Vec<Event>) {
         told.push(Event::new(notice, &[&account.name, &account.role], uri::ACCOUNTS));
     }
 }
+
+#[cfg(test)]
+#[path = "between_tests.rs"]
+mod tests;

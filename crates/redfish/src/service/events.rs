@@ -6,7 +6,7 @@ use crate::events::filter::REGISTRY;
 use crate::events::{ATTEMPTS, Event, INTERVAL_SECONDS, Kind, MOST, Policy, Subscription};
 use crate::messages::Severity;
 use crate::oem;
-use crate::routes::ROUTES;
+use crate::routes::{Match, ROUTES, Resource};
 use crate::view::View;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -24,7 +24,22 @@ fn types() -> Vec<&'static str> {
     all.into_iter().filter(known).collect()
 }
 
-pub(super) fn service() -> Value {
+/// A resource of events; none if it is of something else.
+pub(super) fn rendered(view: &View, found: &Match) -> Option<Value> {
+    use Resource as R;
+    let id = found.id(0);
+    match found.route.resource {
+        R::EventService => Some(service()),
+        R::Subscriptions => Some(subscriptions(view)),
+        R::Subscription => subscription(view, id),
+        R::EventLog => Some(log(view)),
+        R::EventEntries => Some(entries(view)),
+        R::EventEntry => entry(view, id),
+        _ => None,
+    }
+}
+
+fn service() -> Value {
     json!({
         "@odata.id": uri::EVENT_SERVICE,
         "@odata.type": "#EventService.v1_12_0.EventService",
@@ -62,12 +77,12 @@ pub(super) fn service() -> Value {
     })
 }
 
-pub(super) fn subscriptions(view: &View) -> Value {
+fn subscriptions(view: &View) -> Value {
     let uris = view.events.subscriptions.iter().map(|one| uri::subscription(&one.id));
     collection(uri::SUBSCRIPTIONS, "EventDestinationCollection", "Who is told of events", uris)
 }
 
-pub(super) fn subscription(view: &View, id: &str) -> Option<Value> {
+fn subscription(view: &View, id: &str) -> Option<Value> {
     let own = view.events.subscription(id)?;
     let mut resource = json!({
         "@odata.id": uri::subscription(id),
@@ -124,7 +139,7 @@ fn standing(own: &Subscription) -> Standing {
     }
 }
 
-pub(super) fn log(view: &View) -> Value {
+fn log(view: &View) -> Value {
     json!({
         "@odata.id": uri::EVENT_LOG,
         "@odata.type": "#LogService.v1_9_0.LogService",
@@ -144,7 +159,7 @@ pub(super) fn log(view: &View) -> Value {
 }
 
 /// The newest first.
-pub(super) fn entries(view: &View) -> Value {
+fn entries(view: &View) -> Value {
     let all: Vec<Value> = view.events.entries.iter().rev().map(|own| line(view, own)).collect();
     let none = core::iter::empty();
     let mut told = collection(uri::EVENT_ENTRIES, "LogEntryCollection", "Events", none);
@@ -153,7 +168,7 @@ pub(super) fn entries(view: &View) -> Value {
     told
 }
 
-pub(super) fn entry(view: &View, id: &str) -> Option<Value> {
+fn entry(view: &View, id: &str) -> Option<Value> {
     let number: u64 = id.parse().ok().filter(|number: &u64| number.to_string() == id)?;
     Some(line(view, view.events.entry(number)?))
 }

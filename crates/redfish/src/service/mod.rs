@@ -107,17 +107,8 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
-        R::EventService => Some(events::service()),
-        R::Subscriptions => Some(events::subscriptions(view)),
-        R::Subscription => events::subscription(view, id),
-        R::EventLog => Some(events::log(view)),
-        R::EventEntries => Some(events::entries(view)),
-        R::EventEntry => events::entry(view, id),
-        R::EventStream | R::SubmitTestEvent | R::ResumeSubscription => None,
-        R::Metadata | R::CsdlFile | R::TaskMonitor => None,
-        R::GenerateCsr | R::ReplaceCertificate => None,
-        R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
-        R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
+        // Of texts and actions there is none.
+        _ => events::rendered(view, found),
     }
 }
 

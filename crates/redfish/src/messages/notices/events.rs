@@ -107,7 +107,7 @@ notices! { EVENTS:
         "The drive was taken out of service, by itself or by a person. It counts no more.";
     DRIVE_MISSING: "DriveMissing" Critical [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
         "the drive %1 of slot %2 of array %3 is missing",
-        "bring the drive back, or replace it with: palisade array replace %3 --slot %2 --with DRIVE",
+        "bring it back, or replace it with: palisade array replace %3 --slot %2 --with DRIVE",
         "The slot has no drive.";
     DRIVE_REPLACED: "DriveReplaced" Ok [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
         "drive %1 is in slot %2 of array %3 and is being filled",
@@ -124,7 +124,7 @@ notices! { EVENTS:
          until they have ended it is not written again.";
     BLOCKS_LOST: "BlocksLost" Critical [Text("VOLUME"), Text("ARRAY"), Number("BYTES")]
         "%3 bytes of volume %1 of array %2 can't be read",
-        "see which with: palisade array show %2, and write them anew, from a backup if there is one",
+        "see which with: palisade array show %2, and write them anew, as from a backup",
         "Drives can't read these blocks, and redundancy did not cover them. Reads of them fail \
          until they are written.";
     BLOCKS_BACK: "BlocksBack" Ok [Text("VOLUME"), Text("ARRAY")]
@@ -210,7 +210,7 @@ notices! { EVENTS:
     ACCOUNT_CHANGED: "AccountChanged" Ok [Text("ACCOUNT"), Text("ROLE")]
         "account %1, with the role %2, was changed",
         "see by whom with: palisade audit list",
-        "The role was changed, or the account was enabled, disabled, or has to change its password.";
+        "The role was changed, or the account was enabled, disabled or has to change its password.";
     ACCOUNT_DELETED: "AccountDeleted" Ok [Text("ACCOUNT")]
         "account %1 is deleted",
         "nothing",
