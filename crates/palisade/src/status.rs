@@ -112,7 +112,9 @@ async fn warnings(client: &Client, since: u64) -> Result<Vec<Event>, Problem> {
 
 /// The hosts that exports have. A host that has several by one controller is connected once.
 fn hosts(arrays: &[api::Array]) -> Vec<Host> {
-    let mut hosts: BTreeMap<&str, (Host, Vec<(&str, u16)>)> = BTreeMap::new();
+    // With the controllers of each that are counted: their subsystems and numbers.
+    type Counted<'a> = (Host, Vec<(&'a str, u16)>);
+    let mut hosts: BTreeMap<&str, Counted<'_>> = BTreeMap::new();
     for export in arrays.iter().flat_map(|array| &array.exports) {
         let Some(nvme) = &export.nvme else { continue };
         for connection in &nvme.connections {
@@ -127,7 +129,7 @@ fn hosts(arrays: &[api::Array]) -> Vec<Host> {
             }
         }
     }
-    let named = |(name, (own, seen)): (&str, (Host, Vec<_>))| Host {
+    let named = |(name, (own, seen)): (&str, Counted<'_>)| Host {
         host: name.to_owned(),
         controllers: seen.len(),
         ..own

@@ -147,6 +147,11 @@ fn in_place(text: &str, rows: usize, is_drawn: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redfish::messages::SESSION_ENDED;
+    use std::cell::Cell;
+    use std::time::Instant;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::UnixListener;
 
     #[test]
     fn a_terminal_is_drawn_in_place_and_shows_what_fits() {
@@ -155,5 +160,39 @@ mod tests {
         let text = in_place("a\nb\nc\nd\ne", 4, true);
         assert_eq!(text, "\x1b[Ha\x1b[K\nb\x1b[K\n… 3 lines more\x1b[K\n\x1b[J");
         assert!(in_place("a\nb\nc", 0, true).contains('c'), "nobody knows how much fits");
+    }
+
+    #[test]
+    fn without_a_stream_it_is_drawn_once_a_second() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let drawn = Cell::new(0);
+        runtime.expect("a runtime").block_on(async {
+            let dir = tempfile::tempdir().expect("a directory");
+            let socket = dir.path().join("socket");
+            let listener = UnixListener::bind(&socket).expect("bound");
+            let daemon = async {
+                let (mut stream, _) = listener.accept().await.expect("comes");
+                let none = b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}";
+                stream.write_all(none).await.expect("written");
+                core::future::pending::<()>().await;
+            };
+            let draw = async |_| {
+                drawn.set(drawn.get() + 1);
+                match drawn.get() {
+                    1 | 2 => Ok(Drawn { text: String::new(), goes_on: false }),
+                    _ => Err(Problem::new(&SESSION_ENDED, &[&"here"])),
+                }
+            };
+            let client = Client::new(socket);
+            let begun = Instant::now();
+            tokio::select! {
+                ended = shown(&client, Output { json: false }, draw) => {
+                    assert!(ended.is_err_and(|problem| problem.is(&SESSION_ENDED)));
+                }
+                () = daemon => {}
+            }
+            assert!(begun.elapsed() >= 2 * OFTEN, "as often as that, and not more often");
+        });
+        assert_eq!(drawn.get(), 3);
     }
 }
