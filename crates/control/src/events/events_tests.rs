@@ -78,11 +78,11 @@ fn an_array_that_is_stopped_is_not_told_to_be_deleted() {
 fn logins_do_not_fill_the_ring() {
     let events = Events::in_memory();
     for _ in 0..10_000 {
-        events.login(&say::LOGIN_REFUSED, "ann", "192.0.2.1");
+        events.jsonlin(&say::LOGIN_REFUSED, "ann", "192.0.2.1");
     }
     assert_eq!(names(&events).len(), LOGINS as usize);
-    lock(&events.logins).since = None;
-    events.login(&say::LOGGED_IN, "ann", "192.0.2.1");
+    lock(&events.jsonlins).since = None;
+    events.jsonlin(&say::LOGGED_IN, "ann", "192.0.2.1");
     let names = names(&events);
     assert_eq!(names[LOGINS as usize..], ["EventsOmitted", "LoggedIn"]);
 }
@@ -285,7 +285,7 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
 fn events_that_can_not_be_read_are_told_by_name() {
     let place = tempfile::tempdir().expect("a directory");
     let state = Arc::new(State::open(place.path()).expect("opened"));
-    std::fs::create_dir(place.path().join("events.log")).expect("made");
+    std::fs::create_dir(place.path().join("events.jsonl")).expect("made");
     let why = Events::read(&state).err().expect("it is a directory");
     assert!(why.is(&say::EVENTS_NOT_READ), "{why:?}");
 }
