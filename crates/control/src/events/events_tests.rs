@@ -78,11 +78,11 @@ fn an_array_that_is_stopped_is_not_told_to_be_deleted() {
 fn logins_do_not_fill_the_ring() {
     let events = Events::in_memory();
     for _ in 0..10_000 {
-        events.jsonlin(&say::LOGIN_REFUSED, "ann", "192.0.2.1");
+        events.login(&say::LOGIN_REFUSED, "ann", "192.0.2.1");
     }
     assert_eq!(names(&events).len(), LOGINS as usize);
-    lock(&events.jsonlins).since = None;
-    events.jsonlin(&say::LOGGED_IN, "ann", "192.0.2.1");
+    lock(&events.logins).since = None;
+    events.login(&say::LOGGED_IN, "ann", "192.0.2.1");
     let names = names(&events);
     assert_eq!(names[LOGINS as usize..], ["EventsOmitted", "LoggedIn"]);
 }
