@@ -231,13 +231,13 @@ impl Events {
             if logins.since.is_none_or(|since| since.elapsed() >= Duration::from_secs(60)) {
                 if logins.omitted > 0 {
                     let args: [&dyn Display; 1] = [&logins.omitted];
-                    told.push(Event::new(&say::EVENTS_OMITTED, &args, uri::SESSIONS));
+                    told.push(Event::new(&say::EVENTS_OMITTED, &args, uri::SESSION_SERVICE));
                 }
                 *logins = Logins { since: Some(Instant::now()), ..Logins::default() };
             }
             if logins.told < LOGINS {
                 logins.told += 1;
-                told.push(Event::new(notice, &[&account, &from], uri::SESSIONS));
+                told.push(Event::new(notice, &[&account, &from], uri::SESSION_SERVICE));
             } else {
                 logins.omitted = logins.omitted.saturating_add(1);
             }

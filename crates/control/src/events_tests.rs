@@ -285,7 +285,7 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
 fn events_that_can_not_be_read_are_told_by_name() {
     let place = tempfile::tempdir().expect("a directory");
     let state = Arc::new(State::open(place.path()).expect("opened"));
-    std::fs::create_dir(place.path().join("events.log")).expect("made");
+    std::fs::create_dir(place.path().join("events.jsonl")).expect("made");
     let why = Events::read(&state).err().expect("it is a directory");
     assert!(why.is(&say::EVENTS_NOT_READ), "{why:?}");
 }

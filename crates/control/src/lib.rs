@@ -46,7 +46,7 @@ mod answer;
 pub mod audit;
 mod body;
 mod caller;
-mod certificate;
+pub mod certificate;
 mod chance;
 mod changes;
 mod claims;

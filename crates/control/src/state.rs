@@ -31,7 +31,7 @@ pub const CERTIFICATE: &str = "https.pem";
 pub const REQUESTED: &str = "https-requested.pem";
 
 /// The file of events.
-pub const EVENTS: &str = "events.log";
+pub const EVENTS: &str = "events.jsonl";
 
 /// The file of subscriptions to events.
 pub const SUBSCRIPTIONS: &str = "subscriptions.json";

@@ -60,16 +60,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::StatusChange,
-        Self::ResourceUpdated,
-        Self::ResourceAdded,
-        Self::ResourceRemoved,
-        Self::Alert,
-        Self::Other,
-    ];
-
     /// Its word in Redfish.
     pub const fn word(self) -> &'static str {
         match self {

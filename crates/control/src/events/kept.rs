@@ -1,4 +1,4 @@
-//! The file of events: `events.log` of the state directory, a line of JSON an event. Its other
+//! The file of events: `events.jsonl` of the state directory, a line of JSON an event. Its other
 //! lines say which identifiers may have been told, and which event was the last that went.
 //!
 //! States of the file: whole → being written → whole, or torn (a crash, a full file system). A

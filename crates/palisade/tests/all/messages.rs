@@ -18,6 +18,8 @@ use std::process::Command;
 const ALONE: &str = "
 NoDaemon status
 SocketFailed --socket {dir}/config.toml/x status
+BadUrl --url http://127.0.0.1 status
+RequestWrong api POST / {
 ConfigNotRead serve --config /no/such/file
 ConfigWrong serve --config {dir}/bad.toml
 NoSuchMessage explain Nothing
@@ -255,7 +257,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/control/src/said_tests.rs", "an_unlucky_machine_is_told_of_by_name", UNLUCKY),
     (
-        "crates/palisade/src/client.rs",
+        "crates/palisade/src/client_tests.rs",
         "what_keeps_the_daemon_from_answering_is_told_by_name",
         &["SocketForbidden", "TooManyClients", "NoAnswer"],
     ),
@@ -448,6 +450,28 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "without_a_state_directory_there_are_none",
         &["NoStateDirectory"],
     ),
+    (
+        "crates/palisade/tests/all/login.rs",
+        "a_login_is_pinned_and_works_as_the_socket_does",
+        &[
+            "CertificateNotTrusted",
+            "LoginsFailed",
+            "NotLoggedIn",
+            "NotReached",
+            "SessionEnded",
+            "UserNotGiven",
+        ],
+    ),
+    (
+        "crates/palisade/tests/all/login.rs",
+        "another_certificate_is_refused",
+        &["CertificateChanged"],
+    ),
+    (
+        "crates/palisade/tests/all/watch.rs",
+        "drives_are_named_by_path_serial_number_id_or_slot",
+        &["DriveAmbiguous"],
+    ),
     ("crates/palisade/src/secret.rs", "passwords_that_differ_are_refused", &["PasswordsDiffer"]),
 ];
 
@@ -543,8 +567,7 @@ fn check(name: &str, output: &std::process::Output, words: &str) {
     let said = errors(output);
     let code = match messages::find(name) {
         None => 0,
-        Some(entry) if *entry == messages::NO_DAEMON => 4,
-        Some(entry) => i32::from(entry.kind.exit()),
+        Some(entry) => i32::from(entry.exit()),
     };
     assert_eq!(output.status.code(), Some(code), "{name}: {words}: {said}");
     let told = format!("(palisade explain {name})");

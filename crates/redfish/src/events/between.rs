@@ -516,14 +516,14 @@ fn daemon(before: &View, after: &View, told: &mut Vec<Event>) {
     accounts(before, after, told);
 }
 
-/// What became of accounts. Their collection is what all may read.
+/// What became of accounts. Their service is what all may read.
 fn accounts(before: &View, after: &View, told: &mut Vec<Event>) {
     let (old, new) = (&before.access.accounts, &after.access.accounts);
     let of = |all: &[crate::access::Account], name: &str| {
         all.iter().find(|account| account.name == name).cloned()
     };
     for account in old.iter().filter(|account| of(new, &account.name).is_none()) {
-        told.push(Event::new(&say::ACCOUNT_DELETED, &[&account.name], uri::ACCOUNTS));
+        told.push(Event::new(&say::ACCOUNT_DELETED, &[&account.name], uri::ACCOUNT_SERVICE));
     }
     for account in new {
         let notice = match of(old, &account.name) {
@@ -531,7 +531,7 @@ fn accounts(before: &View, after: &View, told: &mut Vec<Event>) {
             Some(was) if was != *account => &say::ACCOUNT_CHANGED,
             Some(_) => continue,
         };
-        told.push(Event::new(notice, &[&account.name, &account.role], uri::ACCOUNTS));
+        told.push(Event::new(notice, &[&account.name, &account.role], uri::ACCOUNT_SERVICE));
     }
 }
 

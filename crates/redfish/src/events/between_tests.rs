@@ -533,7 +533,9 @@ fn whoever_may_log_in_may_read_what_events_are_about() {
             origins.insert(event.origin);
         }
     }
-    origins.extend([uri::SESSIONS, uri::ACCOUNTS, uri::EVENT_SERVICE].map(str::to_owned));
+    origins.extend(
+        [uri::SESSION_SERVICE, uri::ACCOUNT_SERVICE, uri::EVENT_SERVICE].map(str::to_owned),
+    );
     for origin in origins {
         let found = find(&origin).expect(&origin);
         assert_eq!(found.route.privilege(Method::Get), Some(Privilege::Login), "{origin}");

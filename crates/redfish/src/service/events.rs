@@ -3,7 +3,7 @@
 use super::{Standing, collection, link, uri};
 use crate::dates;
 use crate::events::filter::REGISTRY;
-use crate::events::{ATTEMPTS, Event, INTERVAL_SECONDS, Kind, MOST, Policy, Subscription};
+use crate::events::{ATTEMPTS, Event, INTERVAL_SECONDS, MOST, Policy, Subscription};
 use crate::messages::Severity;
 use crate::oem;
 use crate::routes::{Match, ROUTES, Resource};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// The types of resources that events can be about.
 fn types() -> Vec<&'static str> {
     let of = ["Manager", "Storage", "StoragePool", "Volume", "Drive", "Job", "Connection"];
-    let more = ["ManagerAccountCollection", "SessionCollection", "Certificate", "EventService"];
+    let more = ["AccountService", "SessionService", "Certificate", "EventService"];
     let all: BTreeSet<&str> = of.into_iter().chain(more).collect();
     let known = |name: &&str| {
         ROUTES
@@ -50,7 +50,6 @@ fn service() -> Value {
         "DeliveryRetryAttempts": ATTEMPTS,
         "DeliveryRetryIntervalSeconds": INTERVAL_SECONDS,
         "EventFormatTypes": ["Event", "MetricReport"],
-        "EventTypesForSubscription": Kind::ALL.map(Kind::word),
         "RegistryPrefixes": [REGISTRY],
         "ResourceTypes": types(),
         "Severities": Severity::ALL.map(Severity::word),
@@ -60,7 +59,6 @@ fn service() -> Value {
         "ServerSentEventUri": uri::EVENT_STREAM,
         "SSEFilterPropertiesSupported": {
             "EventFormatType": true,
-            "EventType": true,
             "MessageId": true,
             "MetricReportDefinition": true,
             "OriginResource": true,
