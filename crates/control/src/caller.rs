@@ -3,8 +3,8 @@
 //!
 //! Invariants
 //! - Who asks is known before anything of the request is looked at but its headers.
-//! - What a row of the table of routes says is asked here only ([`needed`], [`Caller::check`]), for requests
-//!   and for what a query puts into an answer.
+//! - What a row of the table of routes says is asked here only ([`needed`], [`Caller::check`]), for
+//!   requests and for what a query puts into an answer.
 
 use crate::api::View;
 use crate::local::Local;

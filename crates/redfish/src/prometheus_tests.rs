@@ -8,13 +8,16 @@ use crate::view::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Names and values.
+type Labels = Vec<(String, String)>;
+
 /// A family as a naive reader has it.
 #[derive(Debug, Default)]
 struct Family {
     kind: String,
     help: String,
     /// Name, labels and value.
-    samples: Vec<(String, Vec<(String, String)>, f64)>,
+    samples: Vec<(String, Labels, f64)>,
 }
 
 fn is_name(name: &str) -> bool {
@@ -24,7 +27,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Labels between braces, unescaped.
-fn labels_of(mut text: &str) -> Vec<(String, String)> {
+fn labels_of(mut text: &str) -> Labels {
     let mut all = Vec::new();
     while !text.is_empty() {
         let (name, rest) = text.split_once("=\"").expect("a label");
@@ -291,9 +294,10 @@ fn a_thousand_volumes_are_a_bounded_text() {
     assert!(text.len() < 12 << 20, "{}", text.len());
 }
 
-/// An array with all there is of one, and nothing random.
-fn small() -> View {
-    let slot = |number: u16, state| SlotInfo {
+const ARRAY: &str = "11111111-0000-4000-8000-000000000000";
+
+fn slot(number: u16, state: SlotState) -> SlotInfo {
+    SlotInfo {
         slot: number,
         drive: Some(format!("/dev/nvme{number}n1")),
         serial: format!("S{number}"),
@@ -305,8 +309,11 @@ fn small() -> View {
         timeouts: 0,
         reason: None,
         quarantined: false,
-    };
-    let drive = |number: u16| KnownDrive {
+    }
+}
+
+fn drive(number: u16) -> KnownDrive {
+    KnownDrive {
         id: format!("eui.{number}"),
         wwid: None,
         model: Some("Fast \"One\"".to_owned()),
@@ -322,8 +329,11 @@ fn small() -> View {
             signature: None,
             problem: None,
         },
-    };
-    let task = Task {
+    }
+}
+
+fn task() -> Task {
+    Task {
         id: "tank:rebuild".to_owned(),
         kind: TaskKind::Rebuild,
         done_bytes: 1 << 30,
@@ -333,9 +343,11 @@ fn small() -> View {
         state: TaskState::Running,
         problem: None,
         hindrance: None,
-    };
-    let uuid = "11111111-0000-4000-8000-000000000000".to_owned();
-    let nvme = NvmeExport {
+    }
+}
+
+fn nvme() -> NvmeExport {
+    NvmeExport {
         subsystem: "nqn.2014-08.org.nvmexpress:uuid:1".to_owned(),
         nsid: 1,
         nguid: String::new(),
@@ -345,10 +357,26 @@ fn small() -> View {
         hosts: vec![],
         any_host: true,
         connections: vec![Connection { host: "nqn.a:b".to_owned(), controller: 1, queues: 5 }],
-    };
-    let array = Array {
+    }
+}
+
+fn export() -> Export {
+    Export {
+        id: "tank:1".to_owned(),
+        array: "tank".to_owned(),
+        volume: "db".to_owned(),
+        nbd: None,
+        nvme: Some(nvme()),
+        uri: String::new(),
+        serving: true,
+        problem: None,
+    }
+}
+
+fn array() -> Array {
+    Array {
         name: "tank".to_owned(),
-        uuid: uuid.clone(),
+        uuid: ARRAY.to_owned(),
         level: "5".to_owned(),
         state: ArrayState::Degraded,
         strip_bytes: 65536,
@@ -361,7 +389,7 @@ fn small() -> View {
         problem: None,
         warnings: vec![],
         slots: vec![slot(0, SlotState::InSync), slot(1, SlotState::Rebuilding)],
-        tasks: vec![task.clone()],
+        tasks: vec![task()],
         last_scrub: Some(LastScrub {
             checked_bytes: 1 << 41,
             uncompared_bytes: None,
@@ -393,18 +421,14 @@ fn small() -> View {
             uuid: "33333333-0000-4000-8000-000000000000".to_owned(),
             size_bytes: 1 << 40,
         }],
-        exports: vec![Export {
-            id: "tank:1".to_owned(),
-            array: "tank".to_owned(),
-            volume: "db".to_owned(),
-            nbd: None,
-            nvme: Some(nvme),
-            uri: String::new(),
-            serving: true,
-            problem: None,
-        }],
-    };
-    let job = Job { id: "j-1".to_owned(), array: uuid, task, began: 1, ended: None };
+        exports: vec![export()],
+    }
+}
+
+/// An array with all there is of one, and nothing random.
+fn small() -> View {
+    let job =
+        Job { id: "j-1".to_owned(), array: ARRAY.to_owned(), task: task(), began: 1, ended: None };
     let memory = Memory { io_flusher: true, locked: true, left_to_gpu: false, problem: None };
     let entry = Entry {
         number: 12,
@@ -428,7 +452,7 @@ fn small() -> View {
             ..Parity::default()
         },
         memory,
-        arrays: vec![array],
+        arrays: vec![array()],
         next: vec![],
         state: Kept { directory: Some("/var/lib/palisade".to_owned()), problem: None },
     };

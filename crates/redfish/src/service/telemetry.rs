@@ -110,7 +110,10 @@ fn report(view: &View, id: &str) -> Option<Value> {
 
 /// A report with these readings.
 pub fn report_of(view: &View, report: Report, readings: &[Reading]) -> Value {
-    let value = |own: &Reading| json!({"MetricId": own.metric, "MetricProperty": own.of, "MetricValue": own.value});
+    let value = |own: &Reading| {
+        let (metric, of) = (own.metric, &own.of);
+        json!({"MetricId": metric, "MetricProperty": of, "MetricValue": own.value})
+    };
     json!({
         "@odata.id": uri::metric_report(report.id()),
         "@odata.type": "#MetricReport.v1_5_2.MetricReport",
