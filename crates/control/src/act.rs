@@ -440,7 +440,7 @@ async fn events(manager: &Manager, change: EventsChange) -> Result<Done, Refusal
     Ok(match changed {
         Changed::Quietly => Done::Quietly,
         Changed::Made(uri) => Done::Made(uri),
-        Changed::Changed(uri) => Done::Changed(uri),
+        Changed::Altered(uri) => Done::Changed(uri),
     })
 }
 

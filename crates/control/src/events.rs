@@ -301,7 +301,7 @@ impl Events {
             EventsChange::Change { id, change } => {
                 self.is_webhook(&id)?;
                 self.webhooks.alter(&id, change).await?;
-                Changed::Changed(uri::subscription(&id))
+                Changed::Altered(uri::subscription(&id))
             }
             EventsChange::Unsubscribe { id } => {
                 let stream = lock(&self.streams).remove(&id);
@@ -349,7 +349,7 @@ pub enum Changed {
     /// A resource was made.
     Made(String),
     /// A resource was changed.
-    Changed(String),
+    Altered(String),
 }
 
 impl Stream {

@@ -96,6 +96,14 @@ pub(crate) fn cannot_start(error: &std::io::Error) -> Error {
     Error::new(&say::CANNOT_START, &[error])
 }
 
+/// Gives a new manager what it takes again with each reload.
+fn configure(manager: &Manager, config: &Config) {
+    let access = config.access.as_ref();
+    manager.set_local(local::known(access).unwrap_or_else(local::Local::owners));
+    manager.https().set(config.https());
+    manager.metrics.set_open(config.metrics);
+}
+
 /// Serves until it is told to stop. Answers with what went wrong then.
 async fn run(
     config: Config,
@@ -124,10 +132,7 @@ async fn run(
         .keeping(state, accounts, audit)
         .telling(events);
     manager.set_socket(own_socket);
-    let access = config.access.as_ref();
-    manager.set_local(local::known(access).unwrap_or_else(local::Local::owners));
-    manager.https().set(config.https());
-    manager.metrics.set_open(config.metrics);
+    configure(&manager, &config);
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
     let wait = Duration::from_millis(config.drive_wait_ms);

@@ -136,7 +136,7 @@ fn so_many_streams_there_can_be() {
     run(|manager| async move {
         let most = redfish::events::STREAMS_MOST;
         let all: Vec<_> = (0..most).map(|_| begin(&manager, "", None).expect("begun")).collect();
-        let refusal = begin(&manager, "", None).err().expect("full");
+        let refusal = begin(&manager, "", None).map(drop).expect_err("full");
         assert_eq!((refusal.status, refusal.retry_after), (503, Some(AGAIN)));
         drop(all);
     });

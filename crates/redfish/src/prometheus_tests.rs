@@ -8,13 +8,16 @@ use crate::view::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Names and values.
+type Labels = Vec<(String, String)>;
+
 /// A family as a naive reader has it.
 #[derive(Debug, Default)]
 struct Family {
     kind: String,
     help: String,
     /// Name, labels and value.
-    samples: Vec<(String, Vec<(String, String)>, f64)>,
+    samples: Vec<(String, Labels, f64)>,
 }
 
 fn is_name(name: &str) -> bool {
@@ -24,7 +27,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Labels between braces, unescaped.
-fn labels_of(mut text: &str) -> Vec<(String, String)> {
+fn labels_of(mut text: &str) -> Labels {
     let mut all = Vec::new();
     while !text.is_empty() {
         let (name, rest) = text.split_once("=\"").expect("a label");
@@ -291,7 +294,9 @@ fn a_thousand_volumes_are_a_bounded_text() {
     assert!(text.len() < 12 << 20, "{}", text.len());
 }
 
-fn small_slot(number: u16, state: SlotState) -> SlotInfo {
+const ARRAY: &str = "11111111-0000-4000-8000-000000000000";
+
+fn slot(number: u16, state: SlotState) -> SlotInfo {
     SlotInfo {
         slot: number,
         drive: Some(format!("/dev/nvme{number}n1")),
@@ -307,7 +312,7 @@ fn small_slot(number: u16, state: SlotState) -> SlotInfo {
     }
 }
 
-fn small_drive(number: u16) -> KnownDrive {
+fn drive(number: u16) -> KnownDrive {
     KnownDrive {
         id: format!("eui.{number}"),
         wwid: None,
@@ -327,7 +332,7 @@ fn small_drive(number: u16) -> KnownDrive {
     }
 }
 
-fn small_task() -> Task {
+fn task() -> Task {
     Task {
         id: "tank:rebuild".to_owned(),
         kind: TaskKind::Rebuild,
@@ -341,20 +346,8 @@ fn small_task() -> Task {
     }
 }
 
-fn small_scrub() -> LastScrub {
-    LastScrub {
-        checked_bytes: 1 << 41,
-        uncompared_bytes: None,
-        mismatches: 4,
-        repaired: 3,
-        unlocated: 1,
-        unreadable: 0,
-        ended: 1_700_000_000,
-    }
-}
-
-fn small_export() -> Export {
-    let nvme = NvmeExport {
+fn nvme() -> NvmeExport {
+    NvmeExport {
         subsystem: "nqn.2014-08.org.nvmexpress:uuid:1".to_owned(),
         nsid: 1,
         nguid: String::new(),
@@ -364,23 +357,26 @@ fn small_export() -> Export {
         hosts: vec![],
         any_host: true,
         connections: vec![Connection { host: "nqn.a:b".to_owned(), controller: 1, queues: 5 }],
-    };
+    }
+}
+
+fn export() -> Export {
     Export {
         id: "tank:1".to_owned(),
         array: "tank".to_owned(),
         volume: "db".to_owned(),
         nbd: None,
-        nvme: Some(nvme),
+        nvme: Some(nvme()),
         uri: String::new(),
         serving: true,
         problem: None,
     }
 }
 
-fn small_array(uuid: String, task: Task) -> Array {
+fn array() -> Array {
     Array {
         name: "tank".to_owned(),
-        uuid,
+        uuid: ARRAY.to_owned(),
         level: "5".to_owned(),
         state: ArrayState::Degraded,
         strip_bytes: 65536,
@@ -392,9 +388,17 @@ fn small_array(uuid: String, task: Task) -> Array {
         crash_safe: Some(false),
         problem: None,
         warnings: vec![],
-        slots: vec![small_slot(0, SlotState::InSync), small_slot(1, SlotState::Rebuilding)],
-        tasks: vec![task],
-        last_scrub: Some(small_scrub()),
+        slots: vec![slot(0, SlotState::InSync), slot(1, SlotState::Rebuilding)],
+        tasks: vec![task()],
+        last_scrub: Some(LastScrub {
+            checked_bytes: 1 << 41,
+            uncompared_bytes: None,
+            mismatches: 4,
+            repaired: 3,
+            unlocated: 1,
+            unreadable: 0,
+            ended: 1_700_000_000,
+        }),
         unreadable: vec![Unreadable {
             volume: "db".to_owned(),
             offset: 0,
@@ -417,16 +421,14 @@ fn small_array(uuid: String, task: Task) -> Array {
             uuid: "33333333-0000-4000-8000-000000000000".to_owned(),
             size_bytes: 1 << 40,
         }],
-        exports: vec![small_export()],
+        exports: vec![export()],
     }
 }
 
 /// An array with all there is of one, and nothing random.
 fn small() -> View {
-    let task = small_task();
-    let uuid = "11111111-0000-4000-8000-000000000000".to_owned();
-    let array = small_array(uuid.clone(), task.clone());
-    let job = Job { id: "j-1".to_owned(), array: uuid, task, began: 1, ended: None };
+    let job =
+        Job { id: "j-1".to_owned(), array: ARRAY.to_owned(), task: task(), began: 1, ended: None };
     let memory = Memory { io_flusher: true, locked: true, left_to_gpu: false, problem: None };
     let entry = Entry {
         number: 12,
@@ -450,7 +452,7 @@ fn small() -> View {
             ..Parity::default()
         },
         memory,
-        arrays: vec![array],
+        arrays: vec![array()],
         next: vec![],
         state: Kept { directory: Some("/var/lib/palisade".to_owned()), problem: None },
     };
@@ -458,7 +460,7 @@ fn small() -> View {
     View {
         server: Server { since: 1_699_999_000, ..Server::default() },
         status,
-        drives: vec![small_drive(0), small_drive(1)],
+        drives: vec![drive(0), drive(1)],
         jobs: vec![job],
         log: Arc::new(Log { entries: [Arc::new(entry)].into(), most: 4096, is_kept: true }),
         https: Arc::new(Https {

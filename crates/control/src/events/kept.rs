@@ -71,7 +71,7 @@ fn parse(bytes: &[u8]) -> (Vec<Event>, Head) {
         }
     }
     let older = events.len().saturating_sub(MOST);
-    if let Some(last) = events.drain(..older).last() {
+    if let Some(last) = events.drain(..older).next_back() {
         head.gone = head.gone.max(last.id);
     }
     if let Some(last) = events.last() {

@@ -111,8 +111,8 @@ fn report(view: &View, id: &str) -> Option<Value> {
 /// A report with these readings.
 pub fn report_of(view: &View, report: Report, readings: &[Reading]) -> Value {
     let value = |own: &Reading| {
-        let Reading { metric, of, value, .. } = own;
-        json!({"MetricId": metric, "MetricProperty": of, "MetricValue": value})
+        let (metric, of) = (own.metric, &own.of);
+        json!({"MetricId": metric, "MetricProperty": of, "MetricValue": own.value})
     };
     json!({
         "@odata.id": uri::metric_report(report.id()),
