@@ -240,7 +240,7 @@ impl Https {
     /// Shows the certificate that is to be shown now: reads it, or makes it.
     async fn renew(&self, settings: &Settings) -> Result<(), Error> {
         let identity = match (settings.files.clone(), self.state.clone()) {
-            (Some(files), _) => self.read(files).await?,
+            (Some(files), _) => self.read(files, given).await?,
             (None, Some(state)) => {
                 let (wanted, now) = (self.wanted(settings), (self.clock)());
                 self.alone(move || kept(&state, &wanted, now)).await?
@@ -254,7 +254,11 @@ impl Https {
     }
 
     /// Reads files of the configuration. Those that have not answered yet are not read again.
-    async fn read(&self, files: (PathBuf, PathBuf)) -> Result<Identity, Error> {
+    async fn read(
+        &self,
+        files: (PathBuf, PathBuf),
+        read: fn(&Path, &Path) -> Result<Identity, Error>,
+    ) -> Result<Identity, Error> {
         let problem = format!("no answer within {} s", READS.as_secs());
         let late = Error::new(&say::CERTIFICATE_NOT_READ, &[&files.0.display(), &problem]);
         let is_new = self.reading.lock().unwrap_or_else(|e| e.into_inner()).insert(files.clone());
@@ -264,7 +268,7 @@ impl Https {
         let all = self.reading.clone();
         let (done, found) = oneshot::channel();
         spawn_blocking(move || {
-            let identity = given(&files.0, &files.1);
+            let identity = read(&files.0, &files.1);
             all.lock().unwrap_or_else(|e| e.into_inner()).remove(&files);
             // Nobody may wait for it any more.
             let _ = done.send(identity);

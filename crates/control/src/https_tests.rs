@@ -397,7 +397,7 @@ fn a_port_that_is_taken_is_told() {
         let served = Served::begin(|| NOW, on(&address.to_string()));
         served.accounts.send_replace(true);
         served.until(|https| !https.problems.is_empty() && https.certificate.is_some()).await;
-        let what = served.https.view().problems[0].what.error.clone();
+        let what = served.https.view().problems.first().expect("a problem").what.error.clone();
         assert!(what.contains(&address.to_string()), "{what}");
         assert!(served.https.view().listeners.is_empty());
     });
@@ -431,20 +431,20 @@ fn a_file_that_does_not_answer_keeps_nobody_waiting() {
         let hanging = served._dir.path().join("hanging");
         let made = std::process::Command::new("mkfifo").arg(&hanging).status().expect("runs");
         assert!(made.success());
-        let files = Some((hanging.clone(), hanging.clone()));
-        served.https.set(Settings { files: files.clone(), ..on("127.0.0.1:0") });
-        served.until(|https| !https.problems.is_empty()).await;
-        let what = served.https.view().problems.first().expect("one").what.clone();
+        let files = (hanging.clone(), hanging.clone());
+        let hang = |certificate: &Path, _: &Path| {
+            let _ = std::fs::read(certificate);
+            Err(off("it hung", ""))
+        };
+        let late = served.https.read(files.clone(), hang).await.err().expect("it hangs");
         assert!(
-            what.is(&say::CERTIFICATE_NOT_READ) && what.error.contains("no answer"),
-            "{what:?}"
+            late.is(&say::CERTIFICATE_NOT_READ) && late.error.contains("no answer"),
+            "{late:?}"
         );
-        served.client("localhost").await.expect("let in as before");
         // It is not read once more while it hangs.
-        let again = Settings { files, ..on("127.0.0.1:0") };
-        let begun = std::time::Instant::now();
-        served.https.renew(&again).await.expect_err("it hangs");
-        assert!(begun.elapsed() < READS, "another thread waits for it");
+        served.https.set(Settings { files: Some(files.clone()), ..on("127.0.0.1:0") });
+        served.until(|https| https.problems.iter().any(|own| own.what == late)).await;
+        served.client("localhost").await.expect("let in as before");
         // Other files are taken, and what the daemon keeps is changed.
         served.https.set(on("127.0.0.1:0"));
         served.until(|https| https.problems.is_empty()).await;

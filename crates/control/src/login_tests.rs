@@ -10,6 +10,7 @@ use crate::data;
 use crate::gpu::Parity;
 use crate::http::Asked;
 use crate::reply::Content;
+use crate::reply::JSON;
 use crate::state::State;
 use core::future::Future;
 use engine::Settings;
@@ -84,8 +85,7 @@ async fn ask(
     (method, uri): (&str, &str),
     body: &Value,
 ) -> Response<Bytes> {
-    let mut request = Request::builder().method(method).uri(uri);
-    request = request.header("content-type", "application/json");
+    let mut request = Request::builder().method(method).uri(uri).header("content-type", JSON);
     if let Some((name, value)) = header {
         request = request.header(name, value);
     }
@@ -472,11 +472,12 @@ fn who_names_a_state_of_an_account_is_alone_with_it() {
             let (manager, own, code) = (manager.clone(), own.clone(), root.clone());
             tokio::spawn(async move {
                 let mut request = Request::builder().method("PATCH").uri(&own);
+                request = request.header("content-type", JSON);
                 for (name, value) in code.into_iter().chain(tag.map(|tag| ("if-match", tag))) {
                     request = request.header(name, value);
                 }
-                let bytes = Ok(Bytes::from(body.to_string()));
-                let mut asked: Asked = request.body(bytes.into()).expect("a request");
+                let body = Ok(body.to_string().into());
+                let mut asked: Asked = request.body(body.into()).expect("a request");
                 asked.extensions_mut().insert(network(6));
                 answer::answer(&manager, asked).await
             })

@@ -280,9 +280,9 @@ impl Manager {
         status.next = next::next(&status, &self.idle());
         let accounts = self.accounts.problem().map(|error| (error.error, error.hint));
         // Without accounts that can be read there is none for HTTPS, either.
-        let is_read = accounts.is_none();
+        let is_any = *self.accounts.is_any().borrow() || accounts.is_none();
         let https = self.https.view();
-        let https = https.problems.iter().filter(|_| is_read);
+        let https = https.problems.iter().filter(|_| is_any);
         let https = https.map(|own| (own.what.error.clone(), own.what.hint.clone()));
         let told = accounts.into_iter().chain(https);
         status.next.extend(told.map(|(what, action)| api::Next { what, action }));

@@ -2,7 +2,6 @@
 
 use crate::access::{Role, SESSION_SECONDS_USUAL, Session};
 use crate::events::{Event, Policy, Standing, Subscription};
-use crate::messages::{self as say, Error};
 use crate::view::*;
 use std::sync::Arc;
 
@@ -445,7 +444,13 @@ fn https(random: &mut Random) -> Https {
     let listeners = random.several(2, |_, number| format!("192.0.2.{number}:8443"));
     let problems = random.several(2, |random, _| Problem {
         since: u64::from(random.chance()),
-        what: Error::new(&say::HTTPS_OFF, &[&random.text()]),
+        what: Error {
+            error: random.text(),
+            hint: random.text(),
+            code: ErrorCode::Failed,
+            name: "HttpsOff".into(),
+            args: vec![random.text()],
+        },
     });
     let certificate = random.maybe(|random| Certificate {
         pem: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n".to_owned(),
