@@ -54,9 +54,18 @@ check() {
     judge "$step" "$rc" $(($(now_ms) - start)) "$*"
 }
 
+# left_out STEP: a step that ended with status 77: its log's last line says why nothing could be tested.
+left_out() {
+    local why
+    why=$(tail -n 1 "$LOGS/$1.log")
+    if [ "${CI:-}" = true ]; then fail "$1" "$why"; else skip "$1" "$why"; fi
+}
+
 # judge STEP STATUS MILLISECONDS COMMAND: counts a step that passes or fails as one, by its log.
 judge() {
-    if [ "$2" = 0 ]; then
+    if [ "$2" = 77 ]; then
+        left_out "$1"
+    elif [ "$2" = 0 ]; then
         passed=$((passed + 1))
         report ok "$1" "$3" "$(tail -n 1 "$LOGS/$1.log" | cut -c 1-100)"
     else
@@ -201,12 +210,11 @@ run_logged() {
 
 # take_up STEP: counts what run_logged left; of one that was killed that is nothing.
 take_up() {
-    local step=$1 rc span command word=ok why
+    local step=$1 rc span command word=ok
     step_passed=0 step_failed=0 step_skipped=0
     read -r rc span command <"$LOGS/$step.end"
     if [ "${rc:=1}" = 77 ]; then
-        why=$(tail -n 1 "$LOGS/$step.log")
-        if [ "${CI:-}" = true ]; then fail "$step" "$why"; else skip "$step" "$why"; fi
+        left_out "$step"
         return
     fi
     take_counts < <(count_cargo "$LOGS/$step.log")

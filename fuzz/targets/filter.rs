@@ -1,7 +1,7 @@
 //! Fuzzes what clients ask for: see `crates/redfish/tests/support/case.rs`.
 #![no_main]
 
-use redfish::{access, view};
+use redfish::{access, events, messages, service, view};
 
 #[allow(dead_code, reason = "each target has one case of it")]
 #[path = "../../crates/redfish/tests/support/case.rs"]

@@ -17,7 +17,7 @@ WORDS = {"PASS": PASS, "FAIL": FAIL, "WARN": WARN, "NOT_TESTED": UNTESTED}
 # Warnings and what is not tested: what the validator says, and why it is so.
 MEANT = {
     r"^SERV_SSDP_": "a daemon is found by its address, not by SSDP",
-    r"^(SERV_EVENT_|SERV_SSE_|SEC_SESSION_TERMINATION_SIDE_EFFECTS)": "there are no event streams",
+    r"^(SERV_SSE_|SEC_SESSION_TERMINATION_SIDE_EFFECTS)": "the tool does not open streams",
     r"^PROTO_REDIRECT_ENFORCES_TARGET_PRIVS": "nothing redirects, as no port speaks HTTP in clear",
     r"^REQ_DATA_MOD_ERRORS": "no POST of the validator fails that it counts",
     r"^RESP_STATUS_INTERNAL_SERVER_ERROR": "no request led to an internal error",

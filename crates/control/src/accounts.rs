@@ -44,6 +44,7 @@ mod look;
 pub(crate) mod turns;
 
 use crate::api::{Access, Error};
+use crate::digest;
 use crate::peer::Origin;
 use crate::snapshot::now;
 use crate::state::{ACCOUNTS, State};
@@ -539,6 +540,31 @@ impl Accounts {
         }
     }
 
+    /// What tells whether an account is still as it was: enabled, with its role and its password.
+    pub fn mark(&self, name: &str) -> Option<Mark> {
+        let kept = self.kept();
+        let own = kept.account(name).filter(|own| own.shown.enabled)?;
+        let role = [u8::from(own.shown.must_change)];
+        let parts = [own.password.as_bytes(), own.shown.role.name().as_bytes(), &role];
+        Some(Mark(digest::sum(parts)))
+    }
+
+    /// Whether a session is open, which is used now.
+    pub fn use_session(&self, id: &str) -> bool {
+        let kept = self.kept();
+        let Some(session) = kept.sessions.iter().find(|session| session.id == id) else {
+            return false;
+        };
+        let now = now();
+        let mut used = lock(&self.used);
+        let last = used.get(id).copied().unwrap_or(session.used).max(session.used);
+        let is_open = now < last.saturating_add(kept.session_seconds);
+        if is_open {
+            used.insert(id.to_owned(), now.max(last));
+        }
+        is_open
+    }
+
     /// Writes uses of sessions now and then, and ends those that nobody used for too long.
     pub async fn keep(self: &Arc<Self>) {
         loop {
@@ -555,6 +581,10 @@ impl Accounts {
         }
     }
 }
+
+/// How an account is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Mark(digest::Sum);
 
 /// Why there is no session.
 pub enum NotBegun {

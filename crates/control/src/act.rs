@@ -12,6 +12,7 @@ use crate::audit::Open;
 use crate::caller::{Caller, password_first};
 use crate::certificate::Request;
 use crate::confirm::{Asked, LIFE};
+use crate::events::Changed;
 use crate::login;
 use crate::manager::Manager;
 use crate::plan::Planned;
@@ -22,7 +23,7 @@ use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use redfish::change::{self, AccessChange, CertificateChange, Change, JobAction};
+use redfish::change::{self, AccessChange, CertificateChange, Change, EventsChange, JobAction};
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
@@ -197,7 +198,7 @@ async fn wanted(
     let conditions = conditions(headers)?;
     unchanged(manager, &conditions, found)?;
     let mut change = change::parse(&manager.view(), found, method, body)?;
-    reach::confine(manager, caller, &mut change).await?;
+    reach::confine(manager, caller, &words(method, found), &mut change).await?;
     Ok(Wanted { change, plan_only, token, conditions })
 }
 
@@ -318,6 +319,7 @@ async fn confirm_and_act(
             let done = certificate(manager, change).await;
             return done.map_err(|error| refused(manager, error));
         }
+        Change::Events(change) => return events(manager, change).await,
         change => change,
     };
     let outcome = act(manager, change.clone(), shown.as_ref()).await;
@@ -358,7 +360,7 @@ fn keep_to(change: &mut Change, planned: &Planned) {
     }
 }
 
-/// Does it; as it was planned, if it was.
+/// Does it; as it was planned, if it was. What is no change of arrays was done before.
 async fn act(
     manager: &Arc<Manager>,
     change: Change,
@@ -421,13 +423,25 @@ async fn act(
             Ok(Done::says(&told::Wiped { held }))
         }
         Change::VerifyLog => verify_log(manager).await,
-        Change::Access(_) | Change::Certificate(_) => Ok(Done::Quietly), // Done before.
+        Change::Access(_) | Change::Certificate(_) | Change::Events(_) => Ok(Done::Quietly),
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
         }
     }
+}
+
+/// Changes who is told of events.
+async fn events(manager: &Manager, change: EventsChange) -> Result<Done, Refusal> {
+    let changed = manager.events().change(change).await?;
+    // What is read next has it.
+    manager.refresh();
+    Ok(match changed {
+        Changed::Quietly => Done::Quietly,
+        Changed::Made(uri) => Done::Made(uri),
+        Changed::Altered(uri) => Done::Changed(uri),
+    })
 }
 
 /// Changes the certificate of HTTPS.

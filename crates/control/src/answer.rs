@@ -19,8 +19,9 @@ use crate::login;
 use crate::manager::Manager;
 use crate::peer::{Origin, Peer};
 use crate::pools::Share;
-use crate::reply::{self, Body, Told};
+use crate::reply::{self, Body, Content, Told};
 use crate::slow;
+use crate::watching;
 use hyper::body::Bytes;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LINK, ORIGIN,
@@ -31,14 +32,14 @@ use redfish::etag;
 use redfish::messages as say;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
-use redfish::{openapi, schema, service};
+use redfish::{openapi, prometheus, schema, service};
 use std::sync::{Arc, LazyLock};
 
 /// Who a browser says has it ask (Fetch Metadata Request Headers).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Answers a request.
-pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
+pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Content> {
     let path = asked.uri().path();
     let found = match *asked.method() {
         hyper::Method::POST => routes::find_to_create(path),
@@ -53,6 +54,7 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Bytes> {
         }
         Err(refusal) => (reply::refusal(&refusal), false),
     };
+    manager.metrics.answered(response.status().as_u16());
     let headers = response.headers_mut();
     if let Some(route) = route {
         if route.privilege(Method::Get) == Some(Privilege::Nobody) {
@@ -81,8 +83,16 @@ async fn told(
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
         }
+        Method::Get if found.route.resource == Resource::Metrics => {
+            let text = manager.metrics.text(&manager.view());
+            let body = Body::Text(prometheus::CONTENT_TYPE, text);
+            Ok(Told { status: StatusCode::OK, body, ..Told::nothing() })
+        }
+        Method::Get if found.route.resource == Resource::EventStream => {
+            watching::watch(manager, &asked, &caller)
+        }
         Method::Get => {
-            if matches!(found.route.resource, Resource::AuditEntries | Resource::AuditEntry) {
+            if is_log(found.route.resource) {
                 // Lines come between two views.
                 manager.refresh();
             }
@@ -132,6 +142,17 @@ fn document(
     Ok(Some(body))
 }
 
+/// Whether a resource has lines that come without a change of anything else.
+const fn is_log(resource: Resource) -> bool {
+    matches!(
+        resource,
+        Resource::AuditEntries
+            | Resource::AuditEntry
+            | Resource::EventEntries
+            | Resource::EventEntry
+    )
+}
+
 /// Who asks what of which resource, if that is looked at any further. The audit log has a line of
 /// a refusal, but of reads only where the caller may not do it.
 async fn admitted(
@@ -144,7 +165,9 @@ async fn admitted(
     let path = head.uri().path();
     let peer = head.extensions().get::<Peer>().ok_or_else(Refusal::internal)?;
     let own = method(head.method());
-    let privilege = found.as_ref().zip(own).and_then(|(found, own)| found.route.privilege(own));
+    let view = manager.view();
+    let needed = |(found, own)| caller::needed(&view, found, own);
+    let privilege = found.as_ref().zip(own).and_then(needed);
     let request = format!("{} {path}", head.method());
     // What everybody may have is no matter of who asks, but for what a query puts into it.
     let is_asked_of_nobody = privilege == Some(Privilege::Nobody)

@@ -3,8 +3,8 @@
 //!
 //! Invariants
 //! - Who asks is known before anything of the request is looked at but its headers.
-//! - What a row of the table of routes says is asked here only ([`Caller::check`]), for requests
-//!   and for what a query puts into an answer.
+//! - What a row of the table of routes says is asked here only ([`needed`], [`Caller::check`]), for
+//!   requests and for what a query puts into an answer.
 
 use crate::api::View;
 use crate::local::Local;
@@ -80,7 +80,7 @@ impl Caller {
     /// # Errors
     /// They may not, or the resource has no such method.
     pub fn check(&self, view: &View, found: &Match, method: Method) -> Result<(), Refusal> {
-        let Some(privilege) = found.route.privilege(method) else {
+        let Some(privilege) = needed(view, found, method) else {
             return Err(if self.is_nobody() {
                 nobody(&found.uri())
             } else {
@@ -122,6 +122,14 @@ impl Caller {
             _ => false,
         }
     }
+}
+
+/// The privilege that a request needs; none if the resource has no such method. The configuration
+/// may give what Prometheus reads to everybody.
+pub fn needed(view: &View, found: &Match, method: Method) -> Option<Privilege> {
+    let own = found.route.privilege(method)?;
+    let is_open = found.route.resource == Resource::Metrics && view.server.open_metrics;
+    Some(if is_open { Privilege::Nobody } else { own })
 }
 
 /// From where the daemon's socket is asked.

@@ -232,7 +232,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// What a certificate says of itself (RFC 5280, section 4.1); none if it can't be read.
-fn facts(certificate: &[u8]) -> Option<Certificate> {
+pub fn facts(certificate: &[u8]) -> Option<Certificate> {
     let mut fields = Der::new(certificate).sequence()?.sequence()?;
     fields.optional(der::VERSION);
     let serial = fields.take(der::INTEGER)?;

@@ -1,6 +1,6 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
-//! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `state`, `https`,
-//! `certificate`, `key` and the table `access`.
+//! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `counters`, `state`, `https`,
+//! `certificate`, `key`, `metrics` and the table `access`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -48,8 +48,11 @@ pub struct Config {
     #[serde(default, deserialize_with = "placement")]
     pub parity: Placement,
     /// Whether changes that destroy data need the token of their plan: `on` or `off`.
-    #[serde(default = "on", deserialize_with = "on_or_off")]
+    #[serde(default = "on", deserialize_with = "confirm")]
     pub confirm: bool,
+    /// Whether requests to volumes are counted: `on` or `off`.
+    #[serde(default = "on", deserialize_with = "counters")]
+    pub counters: bool,
     /// One job of so many that a GPU did is done by the CPU too and compared; 0: none.
     #[serde(default = "usual_check")]
     pub parity_check: u32,
@@ -65,6 +68,9 @@ pub struct Config {
     pub certificate: Option<PathBuf>,
     /// A file with its private key.
     pub key: Option<PathBuf>,
+    /// Whether `/metrics` is everybody's (`open`), or one has to log in (`login`).
+    #[serde(default, deserialize_with = "open_or_login")]
+    pub metrics: bool,
 }
 
 /// Users (`name` or number) and groups (`@name`, `@number`) of this machine, by what they may do on
@@ -91,12 +97,28 @@ const fn on() -> bool {
     true
 }
 
-fn on_or_off<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
+fn on_or_off<'d, D: Deserializer<'d>>(key: &str, from: D) -> Result<bool, D::Error> {
     match String::deserialize(from)?.as_str() {
         "on" => Ok(true),
         "off" => Ok(false),
-        word => Err(D::Error::custom(format!("confirm: on or off, not {word}"))),
+        word => Err(D::Error::custom(format!("{key}: on or off, not {word}"))),
     }
+}
+
+fn open_or_login<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "open" => Ok(true),
+        "login" => Ok(false),
+        word => Err(D::Error::custom(format!("metrics: open or login, not {word}"))),
+    }
+}
+
+fn confirm<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
+    on_or_off("confirm", from)
+}
+
+fn counters<'d, D: Deserializer<'d>>(from: D) -> Result<bool, D::Error> {
+    on_or_off("counters", from)
 }
 
 fn usual_check() -> u32 {
@@ -279,7 +301,8 @@ mod tests {
     fn reads_all_keys() {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
                     drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
-                    parity_check = 16\nconfirm = \"off\"\nstate = \"/s\"\n[access]\n\
+                    parity_check = 16\nconfirm = \"off\"\nstate = \"/s\"\n\
+                    metrics = \"open\"\n[access]\n\
                     operators = [\"@wheel\"]\n";
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.socket, Some("/tmp/s".into()));
@@ -290,7 +313,7 @@ mod tests {
         let access = config.access.expect("is there");
         assert_eq!(access.operators, ["@wheel"]);
         assert_eq!(access.administrators, ["root", "@palisade"]);
-        assert!(!config.confirm);
+        assert!(!config.confirm && config.metrics);
         assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
     }
 
@@ -306,10 +329,12 @@ mod tests {
             parity_check: 1024,
             state: None,
             confirm: true,
+            counters: true,
             access: None,
             https: vec![],
             certificate: None,
             key: None,
+            metrics: false,
         };
         assert_eq!(Config::parse(""), Ok(config));
     }
@@ -330,7 +355,11 @@ mod tests {
         let problem = Config::parse("parity = \"fpga\"").expect_err("no such place");
         assert!(problem.contains("cpu, gpu or auto") && problem.contains("fpga"), "{problem}");
         let problem = Config::parse("confirm = \"no\"").expect_err("no such word");
-        assert!(problem.contains("on or off, not no"), "{problem}");
+        assert!(problem.contains("confirm: on or off, not no"), "{problem}");
+        let problem = Config::parse("counters = \"yes\"").expect_err("no such word");
+        assert!(problem.contains("counters: on or off, not yes"), "{problem}");
+        let problem = Config::parse("metrics = \"on\"").expect_err("no such word");
+        assert!(problem.contains("open or login, not on"), "{problem}");
         assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));
     }
 

@@ -11,12 +11,14 @@
 //! its socket is closed then. Its end is seen from the first byte on, also while it is not looked
 //! for requests, and its fence told.
 
+use crate::counters::{Arrival, OnCore};
 use crate::data::{Core, CoreEnv};
 use crate::nvme::VolumeKey;
 use crate::stream::Stream;
 use core::cell::RefCell;
 use engine::Volume;
 use engine::array::message::ArrayId;
+use front::Counted;
 use io::{Env, Priority, Reach};
 use nbd::{ConnectionMemory, EndReason, Exports, Fence, Link, Transport};
 use runtime::{Line, Socket};
@@ -69,6 +71,11 @@ impl Table {
         free
     }
 
+    /// The exports that are there.
+    fn exports(&self) -> Vec<String> {
+        self.lock().values().map(|target| target.export.clone()).collect()
+    }
+
     /// Removes an export; true if none is left.
     pub fn remove(&self, export: &str) -> bool {
         let mut targets = self.lock();
@@ -107,13 +114,15 @@ impl Link for Hold {
 /// What one connection may choose from; remembers what it chose.
 struct Choice {
     core: Core,
+    env: CoreEnv,
+    counters: Rc<OnCore>,
     table: Arc<Table>,
     fences: Arc<Fences>,
     open: Rc<Open>,
 }
 
 impl Exports for Choice {
-    type Volume = Volume<CoreEnv>;
+    type Volume = Counted<Volume<CoreEnv>, CoreEnv>;
 
     fn list(&self) -> Vec<String> {
         self.table.lock().keys().cloned().collect()
@@ -125,10 +134,15 @@ impl Exports for Choice {
         *self.open.export.borrow_mut() = Some(export);
         let fence = self.fences.of(VolumeKey { array, volume });
         *self.open.fence.borrow_mut() = Some(fence.clone());
-        Some((Volume::new(bound, volume), fence))
+        let writer = self.counters.writer(volume);
+        Some((Counted::new(Volume::new(bound, volume), &self.env, writer), fence))
     }
 
     fn link(&self) -> Arc<dyn Link> {
+        // The export that was opened last is the one that is served.
+        if let Some(export) = &*self.open.export.borrow() {
+            *self.open.arrival.borrow_mut() = Some(self.counters.ledger().arrive(export));
+        }
         Arc::new(Hold(self.open.line.clone()))
     }
 }
@@ -140,11 +154,14 @@ struct Open {
     table: Arc<Table>,
     export: RefCell<Option<String>>,
     fence: RefCell<Option<Arc<Fence>>>,
+    /// Once it has its export.
+    arrival: RefCell<Option<Arrival>>,
 }
 
 /// The connections of one core.
 pub struct Connections {
     core: Core,
+    counters: Rc<OnCore>,
     fences: Arc<Fences>,
     memory: Rc<ConnectionMemory>,
     open: RefCell<Vec<Rc<Open>>>,
@@ -156,13 +173,13 @@ impl Connections {
     /// None yet; allocates their memory, where a device may reach it. `turned_away` is told when a
     /// client finds no room.
     pub fn new(
-        core: Core,
+        (core, counters): (Core, Rc<OnCore>),
         fences: Arc<Fences>,
         turned_away: Arc<Notify>,
         reach: Option<&Arc<dyn Reach>>,
     ) -> Rc<Self> {
         let memory = ConnectionMemory::reached(nbd::MemorySize::default(), reach);
-        Rc::new(Self { core, fences, memory, open: RefCell::default(), turned_away })
+        Rc::new(Self { core, counters, fences, memory, open: RefCell::default(), turned_away })
     }
 
     /// Serves a connection on this core.
@@ -177,18 +194,26 @@ impl Connections {
             table: table.clone(),
             export: RefCell::default(),
             fence: RefCell::default(),
+            arrival: RefCell::default(),
         });
         self.open.borrow_mut().push(open.clone());
         let (core, fences) = (self.core.clone(), self.fences.clone());
-        let choice = Choice { core, table, fences, open: open.clone() };
+        let counters = self.counters.clone();
+        let choice = Choice { core, env: env.clone(), counters, table, fences, open: open.clone() };
         // The timer outlives the connection: it must not keep its socket open.
         let (me, late) = (self.clone(), Rc::downgrade(&open));
         let known = late.clone();
         let (own_env, after) = (env.clone(), env.clone());
         env.spawn(Priority::First, async move {
             let end = nbd::serve_connection(own_env, stream, choice, me.memory.clone()).await;
-            if end == EndReason::Refused {
-                me.turned_away.notify_one();
+            let ledger = me.counters.ledger();
+            match end {
+                EndReason::Refused => {
+                    ledger.turn_away_nbd(&open.table.exports());
+                    me.turned_away.notify_one();
+                }
+                EndReason::UnknownExport => ledger.turn_away_nbd(&[]),
+                _ => {}
             }
             me.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, &open));
         });

@@ -9,6 +9,7 @@
 
 use crate::api::Error;
 use crate::connection::{Connections, Fences, Table};
+use crate::counters::{Ledger, OnCore};
 use crate::failure;
 use crate::gpu::Parity;
 use crate::nvme::{self, Server, Uses, VolumeKey};
@@ -22,7 +23,7 @@ use engine::manage::command::{ManageError, Reply, Request};
 use io::{Env, Priority};
 use nvme_target::{PortId, Product};
 use redfish::messages as say;
-use runtime::{Handle, Runtime};
+use runtime::{CoreCounts, Handle, Runtime};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -72,13 +73,16 @@ pub struct Data {
     turned_away: Arc<Notify>,
     target: nvme::Target,
     uses: Arc<Uses>,
+    ledger: Arc<Ledger>,
 }
 
-/// Starts the cores, and the engine on each. Dropping the runtime stops them.
+/// Starts the cores, and the engine on each; what they count goes into `ledger`. Dropping the
+/// runtime stops them.
 pub fn start(
     cores: u16,
     settings: Settings,
     parity: Arc<Parity>,
+    ledger: Arc<Ledger>,
 ) -> std::io::Result<(Runtime<Mail<SharedDrive>, SharedDrive>, Data)> {
     let config = runtime::Config { cores, ..runtime::Config::default() };
     let turned_away = Arc::<Notify>::default();
@@ -87,9 +91,11 @@ pub fn start(
     let target = nvme_target::Target::new(product);
     let (uses, fences) = (Arc::<Uses>::default(), Arc::<Fences>::default());
     let shared = (target.clone(), uses.clone());
+    let counted = ledger.clone();
     let runtime = Runtime::start_with(config, move |env: CoreEnv| {
         let (accelerator, reach) = (parity.accelerator(), parity.reach());
         let core = Core::start_with(env.clone(), settings, accelerator);
+        let core = (core, OnCore::new(env.core(), counted.clone()));
         let fences = fences.clone();
         let connections = Connections::new(core.clone(), fences, told.clone(), reach.as_ref());
         CONNECTIONS.set(Some(connections));
@@ -103,7 +109,8 @@ pub fn start(
             drop(registered);
         });
     })?;
-    let data = Data { handle: runtime.handle(), next: Arc::default(), turned_away, target, uses };
+    let (handle, next) = (runtime.handle(), Arc::default());
+    let data = Data { handle, next, turned_away, target, uses, ledger };
     Ok((runtime, data))
 }
 
@@ -116,6 +123,16 @@ impl Data {
     /// The NVMe/TCP target.
     pub fn target(&self) -> &nvme::Target {
         &self.target
+    }
+
+    /// What the cores count.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// How the cores spent their time, by number.
+    pub fn core_counts(&self) -> Vec<CoreCounts> {
+        (0..self.cores()).filter_map(|core| self.handle.counts(CoreId(core))).collect()
     }
 
     /// Waits until no queue of a host has a volume that is not exported any more, and no command

@@ -368,6 +368,7 @@ impl Exports {
     pub async fn remove(&mut self, export: &str) {
         self.data.target().remove(export);
         self.close(export).await;
+        self.data.ledger().forget_exports(|other| other == export);
     }
 
     /// As [`Exports::remove`], of an export that may come back: hosts that ask for it go on asking.

@@ -15,6 +15,8 @@
 //! | 256 connections, 64 of one address or user ([`crate::room`]) | is let go; 503 on the socket |
 //! | 32 MiB of answers that nobody has taken yet | is answered 503 |
 //!
+//! An answer that comes in parts (a stream of events) has these 30 s for each part.
+//!
 //! What is no request is answered 400. Every error has the body that Redfish wants.
 //!
 //! Invariant: a client that goes ends the wait for its answer, and nothing else; what has to come
@@ -24,7 +26,7 @@ use crate::body::{BODY_BYTES, NoBody, Unread};
 use crate::mute::Mute;
 use crate::peer::Peer;
 use crate::pools::Share;
-use crate::reply;
+use crate::reply::{self, Content};
 use crate::room::{Place, Room};
 use crate::stall::Stall;
 use core::convert::Infallible;
@@ -32,8 +34,7 @@ use core::future::{Future, pending, poll_fn};
 use core::pin::{Pin, pin};
 use core::task::Poll;
 use core::time::Duration;
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
@@ -85,7 +86,7 @@ pub struct Takes(pub Option<Share>);
 pub async fn serve<F, A>(listener: UnixListener, room: Arc<Room>, answer: F)
 where
     F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
-    A: Future<Output = Response<Bytes>> + Send + 'static,
+    A: Future<Output = Response<Content>> + Send + 'static,
 {
     let told = Arc::new(Semaphore::new(TOLD));
     loop {
@@ -132,7 +133,7 @@ pub async fn converse<S, F, A>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
-    A: Future<Output = Response<Bytes>> + Send + 'static,
+    A: Future<Output = Response<Content>> + Send + 'static,
 {
     let room = place.room().clone();
     let service = service_fn(move |request: Request<Incoming>| {
@@ -142,7 +143,7 @@ pub async fn converse<S, F, A>(
             head.extensions.insert(peer);
             let (body, is_whole) = Unread::new(body, check(&head), room.pools.clone());
             let response = answer(Request::from_parts(head, body)).await;
-            let mut response = held(&room, response).map(Full::new);
+            let mut response = held(&room, response);
             if !is_whole.load(Ordering::Relaxed) {
                 // The rest of the body would be taken for the next request.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -188,16 +189,17 @@ pub async fn converse<S, F, A>(
     leave(stream).await;
 }
 
-/// An answer that is counted until its client has taken it.
-fn held(room: &Arc<Room>, response: Response<Bytes>) -> Response<Bytes> {
+/// An answer that is counted until its client has taken it; one in parts holds next to nothing.
+fn held(room: &Arc<Room>, response: Response<Content>) -> Response<Content> {
     let (head, body) = response.into_parts();
+    let Content::Whole(Some(body)) = body else { return Response::from_parts(head, body) };
     let takes = head.extensions.get::<Takes>().map_or(Some(Share::Nobody), |takes| takes.0);
     let body = match takes {
         Some(share) => room.pools.answer(share, body),
         None => Some(body),
     };
     match body {
-        Some(body) => Response::from_parts(head, body),
+        Some(body) => Response::from_parts(head, body.into()),
         None => reply::refusal(&Refusal::no_room(AGAIN)),
     }
 }
@@ -220,6 +222,7 @@ fn check(head: &Parts) -> Result<(), NoBody> {
 /// A refusal outside of hyper.
 fn bytes_of(refusal: &Refusal) -> Vec<u8> {
     let (head, body) = reply::refusal(refusal).into_parts();
+    let body = body.whole();
     let status = head.status;
     let reason = status.canonical_reason().unwrap_or_default();
     let date = httpdate::fmt_http_date(SystemTime::now());

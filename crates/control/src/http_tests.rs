@@ -4,6 +4,7 @@ use super::*;
 use crate::answer;
 use crate::manager::Manager;
 use crate::renewal::tests::run_with;
+use hyper::body::Bytes;
 use std::net::IpAddr;
 use tokio::io::DuplexStream;
 

@@ -22,12 +22,12 @@ use crate::api::{self, Error, Problem};
 use crate::certificate::{self, For, Identity, Request};
 use crate::http::{self, Asked};
 use crate::peer::Peer;
+use crate::reply::Content;
 use crate::room::Room;
 use crate::state::{CERTIFICATE, REQUESTED, State};
 use core::future::Future;
 use core::time::Duration;
 use hyper::Response;
-use hyper::body::Bytes;
 use redfish::messages as say;
 use rustls::crypto::ring::default_provider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
@@ -164,7 +164,7 @@ impl Https {
         mut accounts: watch::Receiver<bool>,
     ) where
         F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
-        A: Future<Output = Response<Bytes>> + Send + 'static,
+        A: Future<Output = Response<Content>> + Send + 'static,
     {
         let mut settings = self.settings.subscribe();
         let mut listening = BTreeMap::new();
@@ -515,7 +515,7 @@ async fn accept<F, A>(
     open: watch::Receiver<()>,
 ) where
     F: Fn(Asked) -> A + Clone + Send + Sync + Unpin + 'static,
-    A: Future<Output = Response<Bytes>> + Send + 'static,
+    A: Future<Output = Response<Content>> + Send + 'static,
 {
     let mut said: Option<Instant> = None;
     loop {

@@ -1,6 +1,7 @@
 //! Tests of HTTPS, with real sockets and clients.
 
 use super::*;
+use hyper::body::Bytes;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -44,7 +45,8 @@ impl Served {
         let (accounts, receiver) = watch::channel(false);
         let answer = |asked: Asked| async move {
             let peer = asked.extensions().get::<Peer>().and_then(Peer::address);
-            Response::new(Bytes::from(peer.map_or_else(String::new, |address| address.to_string())))
+            let text = peer.map_or_else(String::new, |address| address.to_string());
+            Response::new(Bytes::from(text).into())
         };
         https.set(settings);
         let task = tokio::spawn(https.clone().keep(Arc::default(), answer, receiver));

@@ -15,8 +15,9 @@
 //! - A task has one job, and a job one task.
 //! - What has ended does not change any more.
 
-use crate::api::{Job, JobEnd, Task, TaskKind};
+use crate::api::{Job, JobEnd, Task, TaskKind, TaskState};
 use engine::manage::command::{EndedTask, TaskEnd};
+use redfish::counters::JobCounters;
 use std::collections::VecDeque;
 
 /// How many seconds a job is known after its end.
@@ -49,12 +50,23 @@ pub struct Jobs {
     open: Vec<Open>,
     /// In the order in which they ended.
     ended: VecDeque<Job>,
+    /// All that there were, by kind.
+    counters: Vec<JobCounters>,
 }
 
 impl Jobs {
     /// None; `id` gives ids, each once.
     pub fn new(id: impl FnMut() -> String + Send + 'static) -> Self {
-        Self { id: Box::new(id), open: Vec::new(), ended: VecDeque::new() }
+        let none = |kind| JobCounters {
+            kind,
+            started: 0,
+            completed: 0,
+            cancelled: 0,
+            interrupted: 0,
+            stuck: 0,
+        };
+        let counters = TaskKind::ALL.map(none).to_vec();
+        Self { id: Box::new(id), open: Vec::new(), ended: VecDeque::new(), counters }
     }
 
     /// The tasks of an array are these now. Every array is to be shown here in the order in which
@@ -62,6 +74,15 @@ impl Jobs {
     pub fn see(&mut self, tasks: Tasks<'_>, now: u64) {
         let Tasks { array, listed, unended, ended } = tasks;
         for (number, task) in listed {
+            let is_stuck = |task: &Task| task.state == TaskState::Stuck;
+            let known = self.open.iter().find(|open| open.number == number);
+            let (is_new, was_stuck) =
+                (known.is_none(), known.is_some_and(|k| is_stuck(&k.job.task)));
+            let comes_to_be_stuck = is_stuck(&task) && !was_stuck;
+            self.count(task.kind, |counters| {
+                counters.started += u64::from(is_new);
+                counters.stuck += u64::from(comes_to_be_stuck);
+            });
             match self.open.iter_mut().find(|open| open.number == number) {
                 Some(open) => open.job.task = task,
                 None => {
@@ -100,8 +121,24 @@ impl Jobs {
                 (task.done_bytes, task.progress) = (task.total_bytes, 1.0);
             }
             known.job.ended = Some((now, end));
+            self.count(known.job.task.kind, |counters| match end {
+                JobEnd::Completed => counters.completed += 1,
+                JobEnd::Cancelled => counters.cancelled += 1,
+                JobEnd::Interrupted => counters.interrupted += 1,
+            });
             self.ended.push_back(known.job);
         }
+    }
+
+    fn count(&mut self, kind: TaskKind, count: impl FnOnce(&mut JobCounters)) {
+        if let Some(counters) = self.counters.iter_mut().find(|counters| counters.kind == kind) {
+            count(counters);
+        }
+    }
+
+    /// How many there were, by kind.
+    pub fn counters(&self) -> Vec<JobCounters> {
+        self.counters.clone()
     }
 
     /// The array, the kind and the number of the task of a job that is open.
@@ -131,7 +168,6 @@ impl Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::TaskState;
 
     fn task(done_bytes: u64) -> Task {
         Task {
@@ -175,10 +211,33 @@ mod tests {
         assert_eq!((known[0].began, known[0].ended), (1000, None));
         see(&mut jobs, "a", &[], &[ended(7, TaskEnd::Completed)], 1002);
         let known = jobs.list(&[]);
+        let JobCounters { started, completed, stuck, .. } = jobs.counters()[2];
+        assert_eq!((started, completed, stuck), (1, 1, 0));
         assert_eq!(known[0].ended, Some((1002, JobEnd::Completed)));
         assert_eq!((known[0].task.done_bytes, known[0].task.seconds_left), (100, None));
         see(&mut jobs, "a", &[], &[ended(7, TaskEnd::Completed)], 1003);
         assert_eq!(jobs.list(&[]), known, "what has ended does not change");
+    }
+
+    #[test]
+    fn a_job_is_counted_once_and_each_time_that_it_comes_to_be_stuck() {
+        let mut jobs = jobs();
+        let mut show = |number, state, ended: &[EndedTask]| {
+            let listed = vec![(number, Task { state, ..task(5) })];
+            jobs.see(Tasks { array: "a", listed, unended: &[number], ended }, 1);
+        };
+        for state in [TaskState::Stuck, TaskState::Stuck, TaskState::Running, TaskState::Stuck] {
+            show(1, state, &[]);
+        }
+        show(2, TaskState::Running, &[ended(1, TaskEnd::Cancelled)]);
+        jobs.gone("a", 2);
+        jobs.gone("a", 3);
+        let none = jobs.counters()[0];
+        assert_eq!((none.kind, none.started, none.interrupted), (TaskKind::Rebuild, 0, 0));
+        let JobCounters { kind, started, completed, cancelled, interrupted, stuck } =
+            jobs.counters()[2];
+        assert_eq!(kind, TaskKind::Scrub);
+        assert_eq!((started, completed, cancelled, interrupted, stuck), (2, 0, 1, 1, 2));
     }
 
     #[test]

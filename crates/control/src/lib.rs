@@ -10,14 +10,17 @@
 //!   for its clients. `next`: what a person is told to do.
 //! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
 //!   daemon takes from its configuration.
+//! - `events`: what came to be, for streams (`watching`), webhooks and the log.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
 //! - `caller`, `peer` and `local`: who asks. `accounts`: who may log in. `login`: who does.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant.
+//! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
+//! - `metrics`: what Prometheus reads. `telemetry`: reports of metrics for streams.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!
@@ -43,7 +46,7 @@ mod answer;
 pub mod audit;
 mod body;
 mod caller;
-mod certificate;
+pub mod certificate;
 mod chance;
 mod changes;
 mod claims;
@@ -51,8 +54,10 @@ pub mod config;
 mod confirm;
 mod connection;
 mod convert;
+mod counters;
 mod data;
 mod digest;
+mod events;
 mod exports;
 pub mod failure;
 mod gpu;
@@ -67,6 +72,7 @@ mod look;
 mod lookup;
 mod manager;
 mod memory;
+mod metrics;
 mod mute;
 mod nameplate;
 pub mod names;
@@ -92,7 +98,9 @@ mod starting;
 pub mod state;
 pub mod stream;
 mod tasks;
+mod telemetry;
 mod usage;
+mod watching;
 
 pub use redfish::view as api;
 pub use served::check_export;

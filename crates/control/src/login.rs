@@ -125,6 +125,7 @@ async fn tried(
             let caller = own.logged_in(&account, None);
             if is_new {
                 manager.audit().note(&caller, request, "log in").await;
+                manager.events().login(&say::LOGGED_IN, &caller.name, &caller.from);
             }
             Ok(caller)
         }
@@ -149,6 +150,9 @@ async fn refused(
 ) -> Refusal {
     let refusal = denial(uri, denied);
     manager.audit().refused(caller, request, "log in", &refusal).await;
+    if matches!(denied, Denied::Wrong) {
+        manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
+    }
     refusal
 }
 
@@ -266,6 +270,7 @@ async fn log_in(
     open.end(begun.as_ref().map(drop));
     let Begun { id, token } = begun?;
     let Account { name, must_change, .. } = proved.account;
+    manager.events().login(&say::LOGGED_IN, &name, &caller.from);
     Ok(Done::Begun { uri: uri::session(&id), token, must_change: must_change.then_some(name) })
 }
 

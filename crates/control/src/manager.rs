@@ -14,6 +14,7 @@ use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
+use crate::events::Events;
 use crate::exports::{Exports, Standing};
 use crate::failure;
 use crate::gpu::Parity;
@@ -21,6 +22,7 @@ use crate::holds::Holds;
 use crate::https::Https;
 use crate::inventory::{Inventory, Known};
 use crate::local::{Local, Socket};
+use crate::metrics::Metrics;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen};
@@ -72,6 +74,9 @@ pub struct Manager {
     state: Option<Arc<State>>,
     accounts: Arc<Accounts>,
     https: Arc<Https>,
+    /// What Prometheus reads.
+    pub(crate) metrics: Metrics,
+    events: Events,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
     socket: OnceLock<Socket>,
@@ -119,6 +124,8 @@ impl Manager {
             state: None,
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now)),
+            metrics: Metrics::default(),
+            events: Events::in_memory(),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
             problems: Mutex::default(),
@@ -137,6 +144,17 @@ impl Manager {
         let accounts = Arc::new(accounts);
         let https = Arc::new(Https::new(state.clone(), now));
         Self { state, audit, accounts, https, ..self }
+    }
+
+    /// Tells these events.
+    #[must_use]
+    pub fn telling(self, events: Events) -> Self {
+        Self { events, ..self }
+    }
+
+    /// Events.
+    pub const fn events(&self) -> &Events {
+        &self.events
     }
 
     /// Accounts and sessions.
@@ -488,6 +506,7 @@ impl Manager {
     }
 
     async fn stop_running(&self, status: &ArrayStatus) -> Result<(), Error> {
+        let _leaving = self.events.leaving(&status.uuid.to_string());
         self.end_exports(status).await;
         let outcome = self.ask_of(status, Request::Stop).await;
         self.ended(status, &outcome).await;
@@ -519,6 +538,7 @@ impl Manager {
         let mut erased = Vec::new();
         if array.state != api::ArrayState::Stopped {
             let status = self.running_array(&array.uuid).await?;
+            let _leaving = self.events.leaving(&array.uuid);
             // They are erased after the array is gone: nobody may take them meanwhile.
             let paths = convert::counted_paths(&status);
             self.reserve(&paths).await?;
@@ -542,10 +562,26 @@ impl Manager {
         if let Some(problem) = rest.problems.into_iter().next() {
             return Err(Error::new(&say::RECORDS_NOT_ERASED, &[&problem]));
         }
+        self.forget_counts(&array).await;
         erased.extend(rest.serials);
         let mut left = self.left(&array, &erased);
         left.extend(rest.left);
         Ok(api::Deleted { done: true, left })
+    }
+
+    /// An array is deleted: what was counted of its volumes and exports goes with it.
+    async fn forget_counts(&self, array: &api::Array) {
+        let ledger = self.data.ledger();
+        let volumes = array.volumes.iter().filter_map(|volume| volume.uuid.parse().ok());
+        volumes.for_each(|uuid| ledger.forget_volume(uuid));
+        // Exports of a running array that has the same name are others.
+        let Ok(running) = self.running().await else { return };
+        if running.iter().all(|other| other.name != array.name) {
+            let is_own =
+                |export: &str| export.rsplit_once(':').is_some_and(|(name, _)| name == array.name);
+            ledger.forget_exports(is_own);
+            self.data.target().forget_visits(is_own);
+        }
     }
 
     /// The slots of a deleted array whose drives may still hold a record: they are not among the

@@ -171,7 +171,7 @@ pub fn is_same_drive(one: &str, other: &str) -> bool {
 /// The slot whose drive has this path or serial number, or is named `slot:N`.
 ///
 /// # Errors
-/// There is none.
+/// There is none, or the serial number is that of two drives.
 pub fn slot<'a>(array: &'a Array, drive: &str) -> Result<&'a SlotInfo, Error> {
     let by_number = drive.strip_prefix("slot:").and_then(|n| n.parse::<u16>().ok());
     let named = |slot: &&SlotInfo| {
@@ -180,9 +180,18 @@ pub fn slot<'a>(array: &'a Array, drive: &str) -> Result<&'a SlotInfo, Error> {
             || slot.drive.as_deref().is_some_and(|path| is_same_drive(path, drive))
     };
     // A drive that failed in one slot may be another's by now: that is the one meant.
-    let out = |slot: &&SlotInfo| matches!(slot.state, SlotState::Failed | SlotState::Missing);
+    let is_out = |slot: &&SlotInfo| matches!(slot.state, SlotState::Failed | SlotState::Missing);
+    let all: Vec<&SlotInfo> = array.slots.iter().filter(named).collect();
+    let mut counting = all.iter().filter(|slot| !is_out(slot));
+    if let (Some(one), Some(other)) = (counting.next(), counting.next()) {
+        let place = |slot: &SlotInfo| {
+            format!("{} (slot:{})", slot.drive.as_deref().unwrap_or("-"), slot.slot)
+        };
+        let both = format!("{}, {}", place(one), place(other));
+        return Err(Error::new(&say::DRIVE_AMBIGUOUS, &[&drive, &both]));
+    }
     let missing = || ManageError::NoDrive(array.name.clone(), drive.to_owned());
-    let found = array.slots.iter().filter(named).min_by_key(out);
+    let found = all.into_iter().min_by_key(is_out);
     found.ok_or_else(|| failure::told(&missing()).about(&array.name))
 }
 
@@ -298,5 +307,20 @@ mod tests {
         assert_eq!((found("slot:0"), found("/dev/b"), found("B")), (Ok(0), Ok(1), Ok(1)));
         assert_eq!((found("/dev/a"), found("A")), (Ok(2), Ok(2)), "where it counts");
         assert_eq!((found("slot:3"), found("/dev/c"), found("slot:x")), (hint(), hint(), hint()));
+    }
+
+    #[test]
+    fn a_serial_number_of_two_drives_names_neither() {
+        let mut data = array_of("data", "0a", ArrayState::Optimal);
+        data.slots = vec![
+            slot_info(0, Some("/dev/a"), "S", SlotState::InSync),
+            slot_info(1, Some("/dev/b"), "S", SlotState::InSync),
+            slot_info(2, Some("/dev/c"), "S", SlotState::Failed),
+        ];
+        let told = slot(&data, "S").expect_err("either may be meant");
+        assert!(told.is(&say::DRIVE_AMBIGUOUS), "{told:?}");
+        assert!(told.error.ends_with("/dev/a (slot:0), /dev/b (slot:1)"), "{told:?}");
+        assert_eq!(slot(&data, "/dev/b").map(|slot| slot.slot), Ok(1));
+        assert_eq!(slot(&data, "slot:2").map(|slot| slot.slot), Ok(2));
     }
 }

@@ -1,10 +1,12 @@
 //! One core's NVMe/TCP connections: how the target comes to this core's volumes.
 
+use crate::counters::OnCore;
 use crate::data::{Core, CoreEnv};
 use crate::stream::{NVME_AHEAD, Stream};
 use engine::Volume;
 use engine::array::message::ArrayId;
 use engine::array::view::SlotState;
+use front::Counted;
 use io::{BlockError, Blocks, Buf, BufMut, Env, Priority, Reach};
 use nvme_target::{EndReason, Health, PortId, Volumes};
 use runtime::Socket;
@@ -117,19 +119,25 @@ impl Blocks for Used {
 }
 
 /// The volumes of a core.
-pub struct CoreVolumes(Core, Arc<Uses>);
+pub struct CoreVolumes {
+    core: Core,
+    env: CoreEnv,
+    uses: Arc<Uses>,
+    counters: Rc<OnCore>,
+}
 
 impl Volumes for CoreVolumes {
     type Key = VolumeKey;
-    type Volume = Used;
+    type Volume = Counted<Used, CoreEnv>;
 
     fn open(&self, key: &VolumeKey) -> Option<Self::Volume> {
-        let volume = Volume::new(self.0.array(key.array)?, key.volume);
-        Some(Used { volume, _use: Rc::new(Use(self.1.begin(*key))) })
+        let volume = Volume::new(self.core.array(key.array)?, key.volume);
+        let used = Used { volume, _use: Rc::new(Use(self.uses.begin(*key))) };
+        Some(Counted::new(used, &self.env, self.counters.writer(key.volume)))
     }
 
     fn health(&self, key: &VolumeKey) -> Health {
-        let Some(array) = self.0.array(key.array) else { return Health::default() };
+        let Some(array) = self.core.array(key.array) else { return Health::default() };
         let bound = array.bound();
         let view = &bound.view;
         Health {
@@ -147,20 +155,21 @@ pub struct Server {
     inner: Rc<nvme_target::Server<CoreEnv, Stream, CoreVolumes>>,
     /// Told when a host finds no room.
     turned_away: Arc<Notify>,
+    counters: Rc<OnCore>,
 }
 
 impl Server {
     /// Starts it; allocates its memory.
     pub fn new(
-        core: Core,
+        (core, counters): (Core, Rc<OnCore>),
         env: CoreEnv,
         (target, uses): (Target, Arc<Uses>),
         turned_away: Arc<Notify>,
         reach: Option<&Arc<dyn Reach>>,
     ) -> Rc<Self> {
-        let volumes = CoreVolumes(core, uses);
+        let volumes = CoreVolumes { core, env: env.clone(), uses, counters: counters.clone() };
         let inner = nvme_target::Server::start(env, target, volumes, reach);
-        Rc::new(Self { inner, turned_away })
+        Rc::new(Self { inner, turned_away, counters })
     }
 
     /// Serves a connection that came to a port through an address of this machine.
@@ -172,6 +181,7 @@ impl Server {
         env.spawn(Priority::First, async move {
             let end = me.inner.serve(stream, port, &local.to_string()).await;
             if end == EndReason::Full {
+                me.counters.ledger().turn_away_nvme();
                 me.turned_away.notify_one();
             }
         });

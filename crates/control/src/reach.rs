@@ -20,16 +20,22 @@ use std::path::{Component, Path};
 const FORBIDDEN: u16 = 403;
 
 /// Checks that a change stays within what its caller may name. Paths to look at become those of the
-/// configuration.
+/// configuration; the audit log has a line of others, which an Administrator names.
 ///
 /// # Errors
 /// It does not.
 pub async fn confine(
     manager: &Manager,
     caller: &Caller,
+    request: &str,
     change: &mut Change,
 ) -> Result<(), Refusal> {
     if caller.may(Privilege::ConfigureManager) {
+        if let Change::FindDrives { paths } = change
+            && !paths.iter().all(|path| manager.is_named(path))
+        {
+            manager.audit().note(caller, request, &change.words(&manager.view())).await;
+        }
         return Ok(());
     }
     let outcome = match change {

@@ -18,8 +18,8 @@ fn find(path: &Path) -> Change {
 }
 
 async fn refused(manager: &Manager, mut change: Change) -> Option<(u16, String)> {
-    confine(manager, &caller(Role::Administrator), &mut change.clone()).await.expect("may all");
-    let refusal = confine(manager, &caller(Role::Operator), &mut change).await.err()?;
+    confine(manager, &caller(Role::Administrator), "", &mut change.clone()).await.expect("may all");
+    let refusal = confine(manager, &caller(Role::Operator), "", &mut change).await.err()?;
     Some((refusal.status, refusal.body().to_string()))
 }
 
@@ -48,8 +48,12 @@ fn drives_that_the_configuration_does_not_name_are_an_administrators() {
         }
         assert_eq!(refused(&manager, find(&named)).await, None);
         let mut by_link = find(&at("link"));
-        confine(&manager, &caller(Role::Operator), &mut by_link).await.expect("is named");
+        confine(&manager, &caller(Role::Operator), "", &mut by_link).await.expect("is named");
         assert_eq!(by_link, find(&named), "what the link leads to later is no matter");
+        let lines = manager.audit().log();
+        let is_look = |what: &str| what.starts_with("look for drives: ");
+        let looks = lines.entries.iter().filter(|line| is_look(&line.what)).count();
+        assert_eq!(looks, 4, "an Administrator's, but not at what is named: {lines:?}");
         // Also when an Administrator has found it.
         let paths = [&other, &named].map(|path| path.display().to_string());
         manager.find_drives(&paths).await.expect("are there");

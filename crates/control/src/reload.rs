@@ -8,10 +8,14 @@ use crate::config::Config;
 use crate::local;
 use crate::manager::Manager;
 use redfish::messages as say;
+use redfish::service::uri;
 use std::sync::Arc;
 
 /// Reads the configuration as it is now, as the start did.
 pub type Reader = Arc<dyn Fn() -> Result<Config, Error> + Send + Sync>;
+
+/// What is said first of one that was taken.
+const READ_AGAIN: &str = "the configuration was read again";
 
 /// What differs between two configurations.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -34,11 +38,13 @@ fn changed(old: &Config, new: &Config) -> Changed {
         parity,
         parity_check,
         confirm,
+        counters,
         state,
         access,
         https,
         certificate,
         key,
+        metrics,
     } = old;
     let named = |all: &[(&'static str, bool)]| {
         all.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
@@ -51,6 +57,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("https", *https != new.https),
             ("certificate", *certificate != new.certificate),
             ("key", *key != new.key),
+            ("metrics", *metrics != new.metrics),
         ]),
         left: named(&[
             ("socket", *socket != new.socket),
@@ -59,6 +66,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("drive_wait_ms", *drive_wait_ms != new.drive_wait_ms),
             ("parity", *parity != new.parity),
             ("parity_check", *parity_check != new.parity_check),
+            ("counters", *counters != new.counters),
             ("state", *state != new.state),
         ]),
     }
@@ -76,6 +84,8 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     config.https.clone_from(&new.https);
     config.certificate.clone_from(&new.certificate);
     config.key.clone_from(&new.key);
+    config.metrics = new.metrics;
+    manager.metrics.set_open(new.metrics);
     // Users and groups may be others, though the configuration is not.
     if let Some(local) = local::known(config.access.as_ref()) {
         manager.set_local(local);
@@ -100,7 +110,7 @@ fn words(changed: &Changed) -> (String, Option<String>) {
     };
     let left = changed.left.join(", ");
     let hint = (!left.is_empty()).then(|| format!("restart the daemon to take: {left}"));
-    (format!("the configuration was read again; {taken}"), hint)
+    (format!("{READ_AGAIN}; {taken}"), hint)
 }
 
 /// Reads the configuration again, takes what can be taken, and says so.
@@ -113,6 +123,11 @@ pub async fn reload(manager: &Manager, config: &mut Config, read: &Reader) {
         Ok(new) => {
             let changed = take(manager, config, new).await;
             let (what, hint) = words(&changed);
+            let told = what.trim_start_matches(READ_AGAIN);
+            let told = told.trim_start_matches(';').trim_start();
+            let told = [Some(told), hint.as_deref()].map(Option::unwrap_or_default).join("; ");
+            let told = told.trim_end_matches("; ");
+            manager.events().tell(&say::CONFIGURATION_RELOADED, &[&told], uri::MANAGER);
             match &hint {
                 None => runtime::say(format_args!("palisade: {what}")),
                 Some(hint) => runtime::say(format_args!("palisade: {what}\n  {hint}")),
@@ -126,6 +141,8 @@ pub async fn reload(manager: &Manager, config: &mut Config, read: &Reader) {
                 "palisade: the configuration was not taken: {}\n  {}",
                 error.error, error.hint
             ));
+            let notice = &say::CONFIGURATION_NOT_TAKEN;
+            manager.events().tell(notice, &[&error.error], uri::MANAGER);
             let what = format!("the configuration was not taken: {}", error.error);
             manager.audit().say(&what, Ending::Failed);
         }
@@ -141,12 +158,15 @@ mod tests {
         let old = Config::parse("").expect("valid");
         let text = "socket = \"/s\"\ncores = 2\ndrives = [\"/d\"]\ndrive_deadline_ms = 2000\n\
                     drive_wait_ms = 0\nparity = \"gpu\"\nparity_check = 16\nconfirm = \"off\"\n\
-                    state = \"/s\"\n[access]\n";
+                    counters = \"off\"\nstate = \"/s\"\nmetrics = \"open\"\n[access]\n";
         let changed = super::changed(&old, &Config::parse(text).expect("valid"));
-        assert_eq!(changed.taken, ["drives", "confirm", "access"]);
-        assert_eq!(changed.left.len(), 7);
+        assert_eq!(changed.taken, ["drives", "confirm", "access", "metrics"]);
+        assert_eq!(changed.left.len(), 8);
         let (what, hint) = words(&changed);
-        assert_eq!(what, "the configuration was read again; taken: drives, confirm, access");
+        assert_eq!(
+            what,
+            "the configuration was read again; taken: drives, confirm, access, metrics"
+        );
         assert!(hint.is_some_and(|hint| hint.starts_with("restart the daemon to take: socket,")));
         assert_eq!(super::changed(&old, &old), Changed::default());
         assert!(words(&Changed::default()).0.ends_with("nothing new to take"));

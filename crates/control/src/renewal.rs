@@ -10,10 +10,12 @@
 //!   neither for the engine, a drive, a name server nor a host.
 //! - Nothing that is held while a view is made is held over I/O or while somebody is waited for.
 //! - A later view is of a later moment.
+//! - What two views differ by is told as events before the later one is in its place.
 //! - A change is answered after the view says what it did ([`crate::changes`]).
 
 use crate::api::{Error, KnownDrive, Server, View};
 use crate::convert;
+use crate::counters::Seen;
 use crate::manager::Manager;
 use crate::snapshot::{Told, now};
 use engine::manage::command::{ArrayStatus, Request};
@@ -43,14 +45,17 @@ impl Manager {
         let mut told = self.snapshot.told();
         let is_current = told.catch_up(now);
         told.jobs.forget(now);
-        let view = self.compose(&told, now);
+        let mut view = self.compose(&told, now);
+        self.events().follow(&self.view(), &view);
+        view.events = self.events().shown();
         self.snapshot.put(view);
         is_current
     }
 
     fn compose(&self, told: &Told, now: u64) -> View {
         let confirms = self.confirm.is_required();
-        let server = Server { now, confirms, ..self.view().server.clone() };
+        let open_metrics = self.metrics.is_open();
+        let server = Server { now, confirms, open_metrics, ..self.view().server.clone() };
         let places = convert::places(&told.arrays);
         let status = self.status_of(&told.arrays);
         let drives: Vec<KnownDrive> =
@@ -64,7 +69,13 @@ impl Manager {
         let tasks = self.slow.list(now);
         let access = Arc::new(self.accounts().shown());
         let https = self.https().view();
-        View { server, status, drives, jobs, log, tasks, access, https }
+        let counters = self.data.ledger().sample(|| Seen {
+            cores: self.data.core_counts(),
+            visits: self.data.target().visits(),
+            jobs: told.jobs.counters(),
+        });
+        let events = Arc::default();
+        View { server, status, drives, jobs, log, tasks, access, https, counters, events }
     }
 
     /// Makes the view say what changed before this was called.
@@ -92,7 +103,12 @@ impl Manager {
 
     /// Keeps the view: it follows the engine, looks at drives, and makes it anew now and then.
     pub async fn keep_view(&self) {
-        tokio::join!(self.keep_refreshing(), self.keep_asking(), self.keep_looking());
+        tokio::join!(
+            self.keep_refreshing(),
+            self.keep_asking(),
+            self.keep_looking(),
+            self.keep_reporting(),
+        );
     }
 
     async fn keep_refreshing(&self) {

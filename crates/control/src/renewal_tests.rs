@@ -3,6 +3,7 @@
 use super::*;
 use crate::api::{self, NamedDrive};
 use crate::config::Config;
+use crate::counters::Ledger;
 use crate::data;
 use crate::gpu::Parity;
 use core::future::Future;
@@ -29,7 +30,9 @@ pub(crate) fn run_with<F: Future<Output = ()>>(
     let config: Config = toml::from_str("drives = []").expect("a configuration");
     let kernel = parity::select_kernel().expect("a kernel");
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
-    let (cores, data) = data::start(1, Settings::default(), parity.clone()).expect("cores");
+    let ledger = Arc::new(Ledger::new(true, 0));
+    let started = data::start(1, Settings::default(), parity.clone(), ledger);
+    let (cores, data) = started.expect("cores");
     let manager = Arc::new(Manager::new(data, parity, api::Memory::default(), patterns, true));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");

@@ -2,7 +2,9 @@
 //!
 //! Invariant: each has the headers that DSP0266 wants of every answer.
 
-use hyper::body::Bytes;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use hyper::body::{self, Bytes, Frame, SizeHint};
 use hyper::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -11,6 +13,8 @@ use hyper::{Response, StatusCode};
 use redfish::error::Refusal;
 use redfish::etag;
 use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
 
 /// What opens a session (DSP0266, "Session login").
 pub const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
@@ -38,6 +42,75 @@ pub enum Body {
     Xml(String),
     /// A text, and its type.
     Text(&'static str, Bytes),
+    /// Parts that come one after the other, and their type. Only the first who asks has them.
+    Stream(&'static str, Parts),
+}
+
+/// Parts of an answer that come one after the other. Whoever sends them waits until the client has
+/// taken those before.
+#[derive(Clone, Debug)]
+pub struct Parts(Arc<Mutex<Option<mpsc::Receiver<Bytes>>>>);
+
+impl Parts {
+    /// Those that come here.
+    pub fn new(parts: mpsc::Receiver<Bytes>) -> Self {
+        Self(Arc::new(Mutex::new(Some(parts))))
+    }
+
+    fn take(&self) -> Option<mpsc::Receiver<Bytes>> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).take()
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub enum Content {
+    /// All of it; none once it was sent.
+    Whole(Option<Bytes>),
+    /// It comes in parts.
+    Parts(mpsc::Receiver<Bytes>),
+}
+
+impl From<Bytes> for Content {
+    fn from(bytes: Bytes) -> Self {
+        Self::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl Content {
+    /// All of it, if it does not come in parts.
+    pub fn whole(self) -> Bytes {
+        match self {
+            Self::Whole(bytes) => bytes.unwrap_or_default(),
+            Self::Parts(_) => Bytes::new(),
+        }
+    }
+}
+
+impl body::Body for Content {
+    type Data = Bytes;
+    type Error = core::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Parts(parts) => parts.poll_recv(cx).map(|part| Some(Ok(Frame::data(part?)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Parts(_) => SizeHint::default(),
+        }
+    }
 }
 
 /// An answer that is no error.
@@ -75,12 +148,15 @@ impl Told {
     }
 
     /// It as HTTP has it.
-    pub fn response(self) -> Response<Bytes> {
+    pub fn response(self) -> Response<Content> {
         let (kind, body) = match self.body {
-            Body::Nothing => (None, Bytes::new()),
-            Body::Json(value) => (Some(JSON), Bytes::from(value.to_string())),
-            Body::Xml(text) => (Some(XML), Bytes::from(text)),
-            Body::Text(kind, text) => (Some(kind), text),
+            Body::Nothing => (None, Content::Whole(None)),
+            Body::Json(value) => (Some(JSON), Bytes::from(value.to_string()).into()),
+            Body::Xml(text) => (Some(XML), Bytes::from(text).into()),
+            Body::Text(kind, text) => (Some(kind), text.into()),
+            Body::Stream(kind, parts) => {
+                (Some(kind), parts.take().map_or(Content::Whole(None), Content::Parts))
+            }
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
@@ -109,7 +185,7 @@ impl Told {
 const BASIC: &str = "Basic realm=\"Palisade\", charset=\"UTF-8\"";
 
 /// What a refusal is answered.
-pub fn refusal(refusal: &Refusal) -> Response<Bytes> {
+pub fn refusal(refusal: &Refusal) -> Response<Content> {
     let status = StatusCode::from_u16(refusal.status);
     let told = Told {
         status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),

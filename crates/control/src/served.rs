@@ -63,7 +63,11 @@ impl Manager {
         let uuid = volume_uuid(&array, volume)?;
         let ask = |array, reply| Request::VolumeDelete(array, uuid.into(), reply);
         let export = array.exports.iter().find(|export| export.volume == uuid);
-        self.ask_of(&array, ask).await.map_err(|error| match export {
+        let outcome = self.ask_of(&array, ask).await;
+        if outcome.is_ok() {
+            self.data.ledger().forget_volume(uuid);
+        }
+        outcome.map_err(|error| match export {
             Some(export) => {
                 let id = convert::export_id(&array.name, export.id);
                 Error { hint: error.hint.replace("delete ID", &format!("delete {id}")), ..error }

@@ -18,7 +18,9 @@ use crate::answer;
 use crate::api::{self, Ending, Error};
 use crate::audit::{self, Audit};
 use crate::config::Config;
+use crate::counters::Ledger;
 use crate::data::{self, Data};
+use crate::events::Events;
 use crate::gpu::Parity;
 use crate::http;
 use crate::local::{self, Socket};
@@ -26,10 +28,12 @@ use crate::manager::Manager;
 use crate::memory;
 use crate::reload::{self, Reader};
 use crate::room::Room;
+use crate::snapshot;
 use crate::state::{self, State};
 use core::fmt::Display;
 use engine::Settings;
 use redfish::messages as say;
+use redfish::service::uri;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -92,6 +96,14 @@ pub(crate) fn cannot_start(error: &std::io::Error) -> Error {
     Error::new(&say::CANNOT_START, &[error])
 }
 
+/// Gives a new manager what it takes again with each reload.
+fn configure(manager: &Manager, config: &Config) {
+    let access = config.access.as_ref();
+    manager.set_local(local::known(access).unwrap_or_else(local::Local::owners));
+    manager.https().set(config.https());
+    manager.metrics.set_open(config.metrics);
+}
+
 /// Serves until it is told to stop. Answers with what went wrong then.
 async fn run(
     config: Config,
@@ -110,16 +122,17 @@ async fn run(
     memory::say(&memory);
     let deadline = Nanos::from_millis(config.drive_deadline_ms);
     let settings = Settings { deadline, ..Settings::default() };
-    let started = data::start(config.cores, settings, parity.clone());
+    let ledger = Arc::new(Ledger::new(config.counters, snapshot::now()));
+    let started = data::start(config.cores, settings, parity.clone(), ledger);
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let (state, accounts, audit) = keep(config.state.as_deref()).await;
+    let events = tell(state.as_ref()).await;
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
-        .keeping(state, accounts, audit);
+        .keeping(state, accounts, audit)
+        .telling(events);
     manager.set_socket(own_socket);
-    let access = config.access.as_ref();
-    manager.set_local(local::known(access).unwrap_or_else(local::Local::owners));
-    manager.https().set(config.https());
+    configure(&manager, &config);
     report(manager.accounts().problem().as_slice());
     let manager = Arc::new(manager);
     let wait = Duration::from_millis(config.drive_wait_ms);
@@ -131,10 +144,8 @@ async fn run(
             say_ready();
         }
     });
-    let keeping = tokio::spawn({
-        let manager = manager.clone();
-        async move { manager.keep_view().await }
-    });
+    let viewed = manager.clone();
+    let keeping = tokio::spawn(async move { viewed.keep_view().await });
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
@@ -144,6 +155,7 @@ async fn run(
     }
     // What was being started is started first, so that it can be stopped.
     manager.begin_end();
+    manager.events().tell(&say::DAEMON_ENDS, &[], uri::MANAGER);
     let _ = starting.await;
     reloading.abort();
     retrying.abort();
@@ -153,17 +165,24 @@ async fn run(
     keeping.abort();
     report(&problems);
     tasks.iter().for_each(JoinHandle::abort);
-    manager.accounts().close().await;
-    manager.audit().say("the daemon ends", Ending::Ok);
-    manager.audit().close();
+    write_last(&manager).await;
     if !cores.stop() {
         say_stuck();
     }
     Ok(problems)
 }
 
-/// Serves clients on the socket and by HTTPS.
+/// Writes what is kept beside the drives to its end.
+async fn write_last(manager: &Manager) {
+    manager.accounts().close().await;
+    manager.audit().say("the daemon ends", Ending::Ok);
+    manager.audit().close();
+    manager.events().close();
+}
+
+/// Serves clients on the socket and by HTTPS, and webhooks.
 fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<()>; 2] {
+    manager.events().start();
     let answer = {
         let manager = manager.clone();
         move |asked| {
@@ -256,6 +275,26 @@ async fn open(
     let found = within(opens, failed, move || Accounts::read(&own)).await;
     let accounts = Accounts::go_on(state.clone(), found);
     Ok((state, accounts, audit))
+}
+
+/// Opens what the state directory keeps of events. Without it events are told all the same.
+async fn tell(state: Option<&Arc<State>>) -> Events {
+    let in_memory = |problem: Option<Error>| {
+        report(problem.as_slice());
+        Events::in_memory()
+    };
+    let Some(state) = state.cloned() else { return in_memory(None) };
+    let dir = state.dir().display().to_string();
+    let failed = |why: &dyn Display| Error::new(&say::EVENTS_NOT_READ, &[&dir, why]);
+    let own = state.clone();
+    let found = within(OPENS, failed, move || Events::read(&own)).await;
+    match found.and_then(|found| Events::go_on(&state, found)) {
+        Ok(events) => {
+            report(events.problem().cloned().as_slice());
+            events
+        }
+        Err(error) => in_memory(Some(error)),
+    }
 }
 
 /// Has a thread do what a file system that hangs may keep for ever.

@@ -135,7 +135,7 @@ impl Snapshot {
         let since = now();
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let uuid = service_uuid().to_string();
-        let server = Server { name, uuid, now: since, since, confirms };
+        let server = Server { name, uuid, now: since, since, confirms, ..Server::default() };
         let view = View { server, status, ..View::default() };
         let jobs = Jobs::new(|| random_uuid().to_string());
         let told = Told { feed: None, arrays: Vec::new(), jobs };

@@ -30,9 +30,15 @@ pub const CERTIFICATE: &str = "https.pem";
 /// The key of a certificate that was asked for.
 pub const REQUESTED: &str = "https-requested.pem";
 
+/// The file of events.
+pub const EVENTS: &str = "events.jsonl";
+
+/// The file of subscriptions to events.
+pub const SUBSCRIPTIONS: &str = "subscriptions.json";
+
 /// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
 /// written.
-const FILES: [&str; 4] = [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED];
+const FILES: [&str; 6] = [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED, EVENTS, SUBSCRIPTIONS];
 
 /// What the name of a file that is being written ends with.
 const NEW: &str = ".new";

@@ -145,7 +145,17 @@ impl<K: Clone> Exports<K> {
 
     /// Whether a subsystem is reached at a port, by whomever.
     pub fn is_at(&self, subsystem: &Nqn, port: PortId) -> bool {
-        self.0.values().any(|e| e.subsystem == *subsystem && e.ports.contains(&port))
+        self.at(subsystem, port).next().is_some()
+    }
+
+    /// A subsystem's exports that are reached at a port, by whomever.
+    pub fn at(&self, subsystem: &Nqn, port: PortId) -> impl Iterator<Item = (&String, &Export<K>)> {
+        self.all().filter(move |(_, e)| e.subsystem == *subsystem && e.ports.contains(&port))
+    }
+
+    /// All of them, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&String, &Export<K>)> {
+        self.0.iter()
     }
 
     /// The subsystems that `host` finds, with the port of each.

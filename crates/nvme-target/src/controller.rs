@@ -76,6 +76,8 @@ pub(crate) struct Counts {
 pub(crate) struct Controller {
     pub id: u16,
     pub association: Association,
+    /// When it was made, in seconds since 1970.
+    pub since: u64,
     pub counts: Counts,
     lost: AtomicBool,
     /// Something came since the keep-alive timer was looked at.
@@ -104,13 +106,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Controller {
-    pub fn new(id: u16, association: Association, keep_alive_ms: u32) -> Self {
+    pub fn new(id: u16, association: Association, keep_alive_ms: u32, since: u64) -> Self {
         assert!((1..=DISCOVERY_CONTROLLERS).contains(&id), "controllers are numbered from 1");
         let wanted = events_at_first(association.kind);
         let keep_alive_ms = keep_alive(association.kind, keep_alive_ms);
         Self {
             id,
             association,
+            since,
             counts: Counts::default(),
             lost: AtomicBool::new(false),
             traffic: AtomicBool::new(true),
@@ -317,7 +320,7 @@ mod tests {
             port: PortId(1),
             kind: ControllerKind::Io,
         };
-        Controller::new(1, association, 5000)
+        Controller::new(1, association, 5000, 0)
     }
 
     #[test]

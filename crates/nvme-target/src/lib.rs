@@ -9,7 +9,7 @@
 //! picks a core for each, and calls [`Server::serve`] there.
 //!
 //! - [`access`]: who may have what. [`Target`]: what all cores share. `controller`: what the
-//!   queues of one controller share, on different cores.
+//!   queues of one controller share, on different cores. `visits`: who came.
 //! - [`Server`]: one core's connections, the workers that carry commands out, the clock.
 //! - `session`: one connection: how it begins, its receiver, commands in progress, its sender.
 //! - `admin`: what controllers say of themselves: identify, features, log pages. `volume`: the
@@ -30,6 +30,7 @@ pub mod mutants;
 mod server;
 mod session;
 mod target;
+mod visits;
 mod volume;
 
 pub use access::{Absent, Export, Hosts, Port, PortId, Refused};
@@ -37,6 +38,7 @@ pub use io::{Closed, Transport};
 pub use server::Server;
 pub use session::EndReason;
 pub use target::{Connected, Product, Target};
+pub use visits::{Done, Present, Visited, Visitor, Visits};
 
 use io::Blocks;
 

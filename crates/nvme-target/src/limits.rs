@@ -20,6 +20,8 @@ pub const IO_QUEUES: u16 = 128;
 pub const EVENT_REQUESTS: usize = 4;
 /// Controllers of a subsystem at a time; their numbers are 1 to this.
 pub const CONTROLLERS: u16 = 1024;
+/// Hosts without a controller whose counts are kept.
+pub const HOSTS: usize = 1024;
 /// Namespaces of a subsystem.
 pub const NAMESPACES: u32 = 1024;
 /// Replies joined into one write to the transport: two slices each, and one.

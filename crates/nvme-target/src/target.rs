@@ -16,6 +16,7 @@ use crate::access::{Absent, Export, Exports, Port, PortId, Refused};
 use crate::controller::{Association, Controller, lock};
 use crate::limits::{CONTROLLERS, DISCOVERY_CONTROLLERS};
 use crate::mutants::{self, Mutant};
+use crate::visits::{Book, Visits};
 use nvme::identify::ControllerKind;
 use nvme::log::{Place, PlaceKind};
 use nvme::nqn::Nqn;
@@ -42,6 +43,7 @@ struct State<K> {
     ports: BTreeMap<PortId, Port>,
     referrals: Vec<Place>,
     controllers: Vec<Arc<Controller>>,
+    book: Book,
     /// No host gets a controller any more.
     closed: bool,
     /// The generation of the discovery page.
@@ -92,6 +94,7 @@ impl<K: Clone + PartialEq> Target<K> {
             ports: BTreeMap::new(),
             referrals: Vec::new(),
             controllers: Vec::new(),
+            book: Book::default(),
             closed: false,
             generation: 1,
         };
@@ -157,6 +160,7 @@ impl<K: Clone + PartialEq> Target<K> {
     pub fn remove(&self, name: &str) -> bool {
         self.change(Some(name), |state| {
             state.suspended.remove(name);
+            state.book.forget(|export| export == name);
             state.exports.remove(name).is_some()
         })
     }
@@ -236,39 +240,32 @@ impl<K: Clone + PartialEq> Target<K> {
         outcome
     }
 
-    /// Makes a controller, with its admin queue.
+    /// Makes a controller, with its admin queue; `since` is now, in seconds since 1970.
     pub(crate) fn associate(
         &self,
         association: Association,
         keep_alive_ms: u32,
+        since: u64,
     ) -> Result<Arc<Controller>, NoController> {
         let mut state = self.lock();
-        if state.closed {
-            return Err(NoController::Absent);
-        }
-        if association.kind == ControllerKind::Io {
-            let Association { subsystem, port, .. } = &association;
-            let host = association.host.as_ref();
-            let has_any = state.exports.has(subsystem, *port, host);
-            if !has_any || !self.is_settled() {
-                let is_absent = state.lacks(subsystem, host);
-                match (is_absent, has_any, state.exports.is_at(subsystem, *port)) {
-                    (true, ..) => return Err(NoController::Absent),
-                    (false, true, _) => {}
-                    (false, false, true) => return Err(NoController::Host),
-                    (false, false, false) => return Err(NoController::Subsystem),
+        let admitted = state.admit(&association, self.is_settled());
+        let State { exports, book, .. } = &mut *state;
+        let is_io = association.kind == ControllerKind::Io;
+        let Association { subsystem, port, host, .. } = &association;
+        let id = match admitted {
+            Ok(id) => id,
+            Err(why) => {
+                if is_io {
+                    book.turned_away(exports.at(subsystem, *port).map(|(name, _)| name));
                 }
+                return Err(why);
             }
+        };
+        if is_io {
+            let own = exports.all().filter(|(_, export)| association.finds(export));
+            book.arrived(host.as_ref(), own.map(|(name, _)| name));
         }
-        let taken: BTreeSet<u16> = state.of(&association.subsystem).map(|c| c.id).collect();
-        let most = match association.kind {
-            ControllerKind::Io => CONTROLLERS,
-            ControllerKind::Discovery => DISCOVERY_CONTROLLERS,
-        };
-        let Some(id) = (1..=most).find(|id| !taken.contains(id)) else {
-            return Err(NoController::Full);
-        };
-        let controller = Arc::new(Controller::new(id, association, keep_alive_ms));
+        let controller = Arc::new(Controller::new(id, association, keep_alive_ms, since));
         controller.begin_queue(0);
         state.controllers.push(controller.clone());
         Ok(controller)
@@ -286,7 +283,9 @@ impl<K: Clone + PartialEq> Target<K> {
         if queue == 0 {
             controller.lose();
         }
-        state.controllers.retain(|c| !(c.is_lost() && c.queues() == 0));
+        let State { controllers, book, .. } = &mut *state;
+        let over = controllers.extract_if(.., |c| c.is_lost() && c.queues() == 0);
+        over.filter(|c| !c.is_discovery()).for_each(|c| book.left(&c));
     }
 
     /// Whether commands of a lost controller that this host had may still be in progress.
@@ -323,6 +322,18 @@ impl<K: Clone + PartialEq> Target<K> {
         };
         state.controllers.iter().filter(has).map(told).collect()
     }
+
+    /// What these exports were counted is forgotten: they are gone for good.
+    pub fn forget_visits(&self, are_gone: impl Fn(&str) -> bool) {
+        self.lock().book.forget(are_gone);
+    }
+
+    /// Who came, and who is there.
+    pub fn visits(&self) -> Visits {
+        let state = self.lock();
+        let own = state.controllers.iter().filter(|c| !c.is_discovery());
+        state.book.read(state.exports.all(), &own.map(|c| &**c).collect::<Vec<_>>())
+    }
 }
 
 /// Whether hosts see the same namespace.
@@ -334,6 +345,33 @@ fn alike<K: PartialEq>(one: &Export<K>, other: &Export<K>) -> bool {
 }
 
 impl<K: Clone + PartialEq> State<K> {
+    /// The number of the controller that a host may have.
+    fn admit(&self, association: &Association, is_settled: bool) -> Result<u16, NoController> {
+        if self.closed {
+            return Err(NoController::Absent);
+        }
+        if association.kind == ControllerKind::Io {
+            let Association { subsystem, port, .. } = association;
+            let host = association.host.as_ref();
+            let has_any = self.exports.has(subsystem, *port, host);
+            if !has_any || !is_settled {
+                let is_absent = self.lacks(subsystem, host);
+                match (is_absent, has_any, self.exports.is_at(subsystem, *port)) {
+                    (true, ..) => return Err(NoController::Absent),
+                    (false, true, _) => {}
+                    (false, false, true) => return Err(NoController::Host),
+                    (false, false, false) => return Err(NoController::Subsystem),
+                }
+            }
+        }
+        let taken: BTreeSet<u16> = self.of(&association.subsystem).map(|c| c.id).collect();
+        let most = match association.kind {
+            ControllerKind::Io => CONTROLLERS,
+            ControllerKind::Discovery => DISCOVERY_CONTROLLERS,
+        };
+        (1..=most).find(|id| !taken.contains(id)).ok_or(NoController::Full)
+    }
+
     /// The controllers of a subsystem.
     fn of(&self, subsystem: &Nqn) -> impl Iterator<Item = &Arc<Controller>> {
         self.controllers.iter().filter(move |c| c.association.subsystem == *subsystem)

@@ -5,11 +5,13 @@
 
 use crate::array::DONE;
 use crate::client::{Change, Client};
+use crate::complete;
 use crate::confirm;
 use crate::fetch;
 use crate::output::{How, Output, Problem, state, table};
 use crate::secret;
 use clap::Subcommand;
+use clap_complete::engine::ArgValueCompleter;
 use control::api::{Account, AccountList, Answer};
 use redfish::access::{Role, is_name};
 use redfish::messages;
@@ -44,6 +46,7 @@ pub enum Command {
     /// Give an account a new password; its sessions end
     Passwd {
         /// Its name
+        #[arg(add = ArgValueCompleter::new(complete::accounts))]
         name: String,
         #[command(flatten)]
         password: Password,
@@ -53,6 +56,7 @@ pub enum Command {
     /// Delete an account; its sessions end
     Delete {
         /// Its name
+        #[arg(add = ArgValueCompleter::new(complete::accounts))]
         name: String,
         #[command(flatten)]
         how: How,
@@ -110,7 +114,10 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             output.print(&answer, |list| self::accounts(&list.accounts));
         }
         Command::Passwd { name, password, how } => {
-            known(name, client).await?;
+            // Who may do nothing else may change its own.
+            if !client.is_user(name) {
+                known(name, client).await?;
+            }
             let body = json!({ "Password": password.read(name, *how)? });
             let done = format!("account {name} has a new password");
             change(Change::patch(uri::account(name), body), &done, *how, client).await?;

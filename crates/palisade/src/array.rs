@@ -6,8 +6,9 @@ use crate::fetch::{self, links};
 use crate::output::{How, Output, Problem, percent, state, table, word_of};
 use crate::task::time_left;
 use crate::volume::size;
-use crate::{export, status, volume};
+use crate::{complete, export, named, status, volume};
 use clap::Subcommand;
+use clap_complete::engine::ArgValueCompleter;
 use control::api::{self, Answer};
 use control::names;
 use redfish::messages as say;
@@ -31,8 +32,9 @@ pub struct Create {
     /// RAID level
     #[arg(long, value_parser = ["0", "1", "5", "6", "10", "jbod"])]
     level: String,
-    /// Drives, in the order of their slots: block devices or files
-    #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
+    /// Drives, in the order of their slots: block devices or files; also by serial number or id
+    #[arg(long, value_name = "PATH", num_args = 1.., required = true,
+          add = ArgValueCompleter::new(complete::drives))]
     drives: Vec<PathBuf>,
     /// Strip size: a power of two from 4K to 1M
     #[arg(long, default_value = "64K", value_parser = strip)]
@@ -41,7 +43,7 @@ pub struct Create {
     #[arg(long, value_name = "512|4096", value_parser = block)]
     block: Option<u32>,
     /// Destroy what this drive holds; repeat it for each such drive
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", add = ArgValueCompleter::new(complete::drives))]
     overwrite: Vec<PathBuf>,
     /// Confirm that what these drives hold is destroyed
     #[arg(long)]
@@ -75,6 +77,7 @@ pub enum Command {
     /// Show an array: drives, tasks, volumes and exports
     Show {
         /// Name or UUID of the array
+        #[arg(add = ArgValueCompleter::new(complete::arrays))]
         name: String,
         /// Exit with the array's state: 0 optimal, 1 degraded, 2 failed or stopped, 4 not known
         #[arg(long)]
@@ -85,6 +88,7 @@ pub enum Command {
     /// Stop an array; its exports are disconnected
     Stop {
         /// Name or UUID of the array
+        #[arg(add = ArgValueCompleter::new(complete::arrays))]
         name: String,
         #[command(flatten)]
         how: How,
@@ -92,6 +96,7 @@ pub enum Command {
     /// Start an array that is stopped
     Assemble {
         /// Name or UUID of the array
+        #[arg(add = ArgValueCompleter::new(complete::arrays))]
         name: String,
         /// Start although drives are missing that may be in use by another host
         #[arg(long)]
@@ -110,6 +115,7 @@ pub enum Command {
     /// Delete an array, with all its volumes and data
     Delete {
         /// Name or UUID of the array
+        #[arg(add = ArgValueCompleter::new(complete::arrays))]
         name: String,
         /// Confirm that all data of the array is destroyed
         #[arg(long)]
@@ -120,9 +126,10 @@ pub enum Command {
     /// Take a drive of an array out of service
     Fail {
         /// Name or UUID of the array
+        #[arg(add = ArgValueCompleter::new(complete::arrays))]
         name: String,
-        /// Drive: its path, its serial number or slot:N
-        #[arg(long)]
+        /// Drive: its path, serial number or id, slot:N, or ARRAY:N
+        #[arg(long, add = ArgValueCompleter::new(complete::drives))]
         drive: String,
         #[command(flatten)]
         how: How,
@@ -130,15 +137,16 @@ pub enum Command {
     /// Replace the failed or missing drive of a slot, and rebuild
     Replace {
         /// Name or UUID of the array
+        #[arg(add = ArgValueCompleter::new(complete::arrays))]
         name: String,
         /// Number of the slot
         #[arg(long, value_name = "N")]
         slot: u16,
-        /// New drive: a block device or file
-        #[arg(long, value_name = "PATH")]
+        /// New drive: a block device or file; also by serial number or id
+        #[arg(long, value_name = "PATH", add = ArgValueCompleter::new(complete::drives))]
         with: PathBuf,
         /// Destroy what the new drive holds; name its path again
-        #[arg(long, value_name = "PATH")]
+        #[arg(long, value_name = "PATH", add = ArgValueCompleter::new(complete::drives))]
         overwrite: Vec<PathBuf>,
         /// Confirm that what the new drive holds is destroyed
         #[arg(long)]
@@ -151,6 +159,7 @@ pub enum Command {
     /// Wait until an array has no task left
     Wait {
         /// Name or UUID of the array
+        #[arg(add = ArgValueCompleter::new(complete::arrays))]
         name: String,
         /// Give up after this time
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -165,6 +174,7 @@ pub enum Command {
 #[command(group = clap::ArgGroup::new("mode").required(true).args(["check", "repair"]))]
 pub struct Scrub {
     /// Name or UUID of the array
+    #[arg(add = ArgValueCompleter::new(complete::arrays))]
     name: String,
     /// Count mismatches, and write nothing
     #[arg(long)]
@@ -227,7 +237,7 @@ async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Fail { name, drive, how } => {
             let arrays = fetch::arrays(client, &[]).await?;
             let array = names::running(&arrays, name)?;
-            let body = failing(array, &drive_name(drive), client).await?;
+            let body = failing(array, &named::said(Path::new(drive), client), client).await?;
             let fail = action(&array.uuid, "FailDrive", body);
             if confirm::change(&fail, *how, client).await?.is_some() {
                 how.output.print(&show(&array.uuid, client).await?, text);
@@ -236,13 +246,12 @@ async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Replace { name, slot, with, overwrite, yes, how } => {
             let arrays = fetch::arrays(client, &[]).await?;
             let uuid = &names::running(&arrays, name)?.uuid;
-            let path = absolute(with);
-            let overwrite: Vec<String> = overwrite.iter().map(|path| absolute(path)).collect();
+            let name = named::said(with, client);
             let (with, overwrite) =
-                fetch::named_drives(client, core::slice::from_ref(&path), &overwrite).await?;
+                named::drives_of(client, core::slice::from_ref(with), overwrite).await?;
             let with = with.first().map(|uri| fetch::link(uri));
             let body = json!({ "Slot": slot, "With": with, "Overwrite": links(&overwrite) });
-            let word = Word { name: &path, yes: *yes, is_named: true };
+            let word = Word { name: &name, yes: *yes, is_named: true };
             let replace = action(uuid, "ReplaceDrive", body);
             if overwrites(&replace, &overwrite, word, *how, client).await?.is_some() {
                 how.output.print(&show(uuid, client).await?, text);
@@ -333,7 +342,14 @@ async fn delete(name: &str, yes: bool, how: How, client: &Client) -> Result<(), 
 /// What names a drive of an array that is to be taken out: the drive itself, so that no other is
 /// taken that came to its slot meanwhile; the slot, if that was named or has no drive.
 async fn failing(array: &api::Array, drive: &str, client: &Client) -> Result<Value, Problem> {
-    let slot = names::slot(array, drive)?;
+    let slot = match names::slot(array, drive) {
+        Ok(slot) => slot,
+        Err(error) => {
+            let known = named::known(client, drive).await?;
+            let known = known.ok_or(error)?;
+            return Ok(json!({ "Drive": fetch::link(&uri::drive(&known.id)) }));
+        }
+    };
     let path = slot.drive.as_ref().filter(|_| !drive.starts_with("slot:"));
     if let Some(path) = path {
         let drives = fetch::drives(client).await?;
@@ -368,16 +384,8 @@ pub fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
 }
 
-/// A drive by path, unless it can't be one.
-fn drive_name(drive: &str) -> String {
-    let other = drive.starts_with("slot:") || (!drive.contains('/') && !Path::new(drive).exists());
-    if other { drive.to_owned() } else { absolute(Path::new(drive)) }
-}
-
 async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
-    let paths = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect::<Vec<_>>();
-    let (drives, overwrite) = (paths(&create.drives), paths(&create.overwrite));
-    let (drives, overwrite) = fetch::named_drives(client, &drives, &overwrite).await?;
+    let (drives, overwrite) = named::drives_of(client, &create.drives, &create.overwrite).await?;
     let mut own = json!({
         "Level": create.level,
         "StripSizeBytes": create.strip,
@@ -567,7 +575,7 @@ fn trouble(slot: &api::SlotInfo) -> Option<String> {
 }
 
 /// What a slot's drive could not read, and what it held that was wrong; nothing if neither.
-fn errors(slot: &api::SlotInfo) -> String {
+pub fn errors(slot: &api::SlotInfo) -> String {
     let mut parts = Vec::new();
     if slot.read_errors > 0 {
         parts.push(format!("{} unreadable ({} written back)", slot.read_errors, slot.rewritten));

@@ -1,6 +1,7 @@
 //! `palisade audit`: reads and verifies the audit log.
 
 use crate::client::{self, Client};
+use crate::fetch;
 use crate::output::{Output, Problem, printable, say, table};
 use clap::Subcommand;
 use control::api::{Answer, Entry, Verified};
@@ -8,7 +9,7 @@ use core::fmt::Display;
 use redfish::service::uri;
 use redfish::{messages, read, told};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -60,14 +61,9 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
 /// The newest lines, in order.
 async fn list(last: Option<usize>, client: &Client) -> Result<Vec<Entry>, Problem> {
     let top = last.map_or_else(String::new, |last| format!("&$top={last}"));
-    let mut next = Some(format!("{}?$expand=.{top}", uri::AUDIT_ENTRIES));
-    let mut entries: Vec<Entry> = Vec::new();
-    while let Some(page) = next {
-        let page = client.get(&page).await?;
-        entries.extend(read::all(&page, read::entry)?);
-        let link = page.get("Members@odata.nextLink").and_then(Value::as_str);
-        next = link.map(str::to_owned);
-    }
+    let lines = fetch::linked(client, &format!("{}?$expand=.{top}", uri::AUDIT_ENTRIES)).await?;
+    let entries: Result<Vec<Entry>, _> = lines.iter().map(read::entry).collect();
+    let mut entries = entries?;
     // Lines that came between two pages have moved others to the next.
     entries.sort_by_key(|entry| entry.number);
     entries.dedup_by_key(|entry| entry.number);
@@ -121,7 +117,9 @@ fn tell(found: Verified, output: Output) -> ExitCode {
         _ => String::new(),
     };
     match breaks.as_slice() {
-        [] => say(&format!("the audit log is whole: {lines} lines{numbers}")),
+        [] => {
+            say(&format!("the audit log is whole: {lines} lines{numbers}"));
+        }
         breaks => {
             say(&breaks.join("\n"));
             return Problem::new(&messages::AUDIT_BROKEN, &[&breaks.len()]).report();

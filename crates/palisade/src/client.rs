@@ -1,19 +1,21 @@
-//! The daemon's client: Redfish over HTTP/1.1 on its Unix socket, one connection for all that a
-//! command asks.
+//! The daemon's client: Redfish over HTTP/1.1 on its Unix socket, or by HTTPS where somebody logged
+//! in, one connection for all that a command asks.
 //!
 //! States of the connection: none → open (with the first request) → gone, when the daemon let it
 //! go, or a person is asked something, which may take longer than the daemon waits: the next
-//! request opens another.
+//! request opens another. A stream has a connection of its own.
 //!
 //! A change that takes long is answered with where its answer will be: it is asked for there until
 //! it comes.
 //!
 //! Invariant: what changes something is sent once.
 
+use crate::logins::{Login, Logins};
 use crate::output::Problem;
+use crate::remote::{self, Url};
 use control::api;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST, LOCATION};
 use hyper::{Method, Request, Response, StatusCode};
@@ -24,18 +26,67 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
 /// How often the answer of a change that takes long is asked for.
 const AGAIN: Duration = Duration::from_millis(500);
 
+/// The header that opens a session (DSP0266, "Session login").
+pub const TOKEN: &str = "x-auth-token";
+
+/// Sends requests.
+type Sender = SendRequest<Full<Bytes>>;
+
+/// Where a daemon is.
+#[derive(Debug)]
+enum Reach {
+    /// On this machine.
+    Socket(PathBuf),
+    /// At a URL, where somebody logged in: read with the first connection.
+    Network(Url, OnceLock<Login>),
+}
+
 /// Where the daemon is asked.
 #[derive(Debug)]
 pub struct Client {
-    socket: PathBuf,
-    connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
+    reach: Reach,
+    connection: Mutex<Option<Sender>>,
+}
+
+/// A request as it is sent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Asked {
+    /// Its method.
+    pub method: Method,
+    /// Path and query.
+    pub uri: String,
+    /// Further headers.
+    pub headers: Vec<(&'static str, String)>,
+    /// JSON, if it has a body.
+    pub body: Option<String>,
+}
+
+impl Asked {
+    /// A request without headers and body.
+    pub fn new(method: Method, uri: impl Into<String>) -> Self {
+        Self { method, uri: uri.into(), headers: Vec::new(), body: None }
+    }
+
+    /// Reads something.
+    pub fn get(uri: impl Into<String>) -> Self {
+        Self::new(Method::GET, uri)
+    }
+
+    /// With a header more.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
 }
 
 /// A request that changes something.
@@ -61,6 +112,19 @@ impl Change {
     pub fn delete(uri: impl Into<String>) -> Self {
         Self { method: Method::DELETE, uri: uri.into(), body: None }
     }
+
+    fn asked(&self) -> Asked {
+        let body = self.body.as_ref().map(Value::to_string);
+        Asked { body, ..Asked::new(self.method.clone(), &*self.uri) }
+    }
+}
+
+/// An answer whose body comes bit by bit.
+pub struct Opened {
+    /// It.
+    pub answer: Response<Incoming>,
+    /// Its connection lasts as long as it.
+    _sender: Sender,
 }
 
 /// The socket that is meant: the argument, else `PALISADE_SOCKET`, else the default.
@@ -76,14 +140,52 @@ pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, Problem> {
 }
 
 impl Client {
+    fn of(reach: Reach) -> Self {
+        Self { reach, connection: Mutex::new(None) }
+    }
+
     /// A client of the daemon behind this socket.
     pub fn new(socket: PathBuf) -> Self {
-        Self { socket, connection: Mutex::new(None) }
+        Self::of(Reach::Socket(socket))
+    }
+
+    /// A client of the daemon that arguments name, else variables: `PALISADE_SOCKET`, else
+    /// `PALISADE_URL`.
+    pub fn meant(socket: Option<PathBuf>, url: Option<&str>) -> Result<Self, Problem> {
+        let variable = || std::env::var("PALISADE_URL").ok().filter(|url| !url.is_empty());
+        let has_socket = socket.is_some() || std::env::var_os("PALISADE_SOCKET").is_some();
+        let url = match url {
+            Some(url) => Some(url.to_owned()),
+            None if has_socket => None,
+            None => variable(),
+        };
+        Ok(match url {
+            Some(url) => Self::of(Reach::Network(Url::parse(&url)?, OnceLock::new())),
+            None => Self::new(socket_or_default(socket)),
+        })
+    }
+
+    /// A client that has this login.
+    pub fn logged_in(url: Url, login: Login) -> Self {
+        Self::of(Reach::Network(url, OnceLock::from(login)))
+    }
+
+    /// Whether the daemon is asked over the network: what this machine has says nothing of it.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.reach, Reach::Network(..))
+    }
+
+    /// Whether this is the account that asks.
+    pub fn is_user(&self, name: &str) -> bool {
+        match &self.reach {
+            Reach::Network(url, login) => login_of(url, login).is_ok_and(|own| own.user == name),
+            Reach::Socket(_) => false,
+        }
     }
 
     /// Reads a resource; a query may follow its URI.
     pub async fn get(&self, uri: &str) -> Result<Value, Problem> {
-        self.call(&Method::GET, uri, None, None).await
+        self.call(Asked::get(uri)).await
     }
 
     /// Has an action carried out that changes nothing; what it tells.
@@ -93,14 +195,17 @@ impl Client {
 
     /// Makes a change, with the token of its plan if it has one; what was made or is told, or null.
     pub async fn change(&self, change: &Change, token: Option<&str>) -> Result<Value, Problem> {
-        let header = token.map(|token| (CONFIRM_HEADER, token));
-        self.call(&change.method, &change.uri, change.body.as_ref(), header).await
+        let asked = change.asked();
+        self.call(match token {
+            Some(token) => asked.with(CONFIRM_HEADER, token),
+            None => asked,
+        })
+        .await
     }
 
     /// Asks what a change would do.
     pub async fn plan(&self, change: &Change) -> Result<Planned, Problem> {
-        let header = Some((PLAN_HEADER, "only"));
-        read(self.call(&change.method, &change.uri, change.body.as_ref(), header).await?)
+        read(self.call(change.asked().with(PLAN_HEADER, "only")).await?)
     }
 
     /// Lets the connection go: the next request may come later than the daemon waits for one.
@@ -108,99 +213,153 @@ impl Client {
         self.connection.lock().await.take();
     }
 
-    /// As [`Client::get`]; none if the answer would be larger than the daemon gives.
-    pub async fn get_unless_too_large(&self, uri: &str) -> Result<Option<Value>, Problem> {
-        let answer = self.send(&Method::GET, uri, None, None).await?;
-        match answer.status() {
-            StatusCode::INSUFFICIENT_STORAGE => Ok(None),
-            _ => understood(answer).map(Some),
+    /// As [`Client::get`]; none if it is answered with one of these.
+    pub async fn get_unless(
+        &self,
+        uri: &str,
+        but: &[StatusCode],
+    ) -> Result<Option<Value>, Problem> {
+        let answer = self.send(&Asked::get(uri)).await?;
+        match but.contains(&answer.status()) {
+            true => Ok(None),
+            false => self.understood(answer).map(Some),
         }
     }
 
-    async fn call(
-        &self,
-        method: &Method,
-        uri: &str,
-        body: Option<&Value>,
-        header: Option<(&str, &str)>,
-    ) -> Result<Value, Problem> {
-        let mut answer = self.send(method, uri, body, header).await?;
+    async fn call(&self, asked: Asked) -> Result<Value, Problem> {
+        let mut answer = self.send(&asked).await?;
         while answer.status() == StatusCode::ACCEPTED {
             let monitor = answer.headers().get(LOCATION).and_then(|at| at.to_str().ok());
             let monitor = monitor.ok_or_else(|| broken("it does not say where its answer is"))?;
             tokio::time::sleep(AGAIN).await;
-            answer = self.send(&Method::GET, monitor, None, None).await?;
+            answer = self.send(&Asked::get(monitor)).await?;
         }
-        understood(answer)
+        self.understood(answer)
     }
 
-    /// Asks once, and waits for the whole answer.
-    async fn send(
-        &self,
-        method: &Method,
-        uri: &str,
-        body: Option<&Value>,
-        header: Option<(&str, &str)>,
-    ) -> Result<Response<Bytes>, Problem> {
-        let request = || {
-            let mut request = Request::builder().method(method).uri(uri).header(HOST, "palisade");
-            if let Some((name, value)) = header {
-                request = request.header(name, value);
-            }
-            let bytes = match body {
-                Some(body) => {
-                    request = request.header(CONTENT_TYPE, "application/json");
-                    Bytes::from(body.to_string())
-                }
-                None => Bytes::new(),
-            };
-            request.body(Full::new(bytes)).map_err(|error| broken(&error.to_string()))
-        };
+    /// What an answer says, or why it says nothing.
+    pub fn understood(&self, answer: Response<Bytes>) -> Result<Value, Problem> {
+        let has_ended = answer.status() == StatusCode::UNAUTHORIZED;
+        match &self.reach {
+            Reach::Network(url, _) if has_ended => Err(Problem::new(&say::SESSION_ENDED, &[url])),
+            _ => understood(answer),
+        }
+    }
+
+    /// Asks once, and waits for the whole answer, whatever it says.
+    pub async fn send(&self, asked: &Asked) -> Result<Response<Bytes>, Problem> {
         let mut connection = self.connection.lock().await;
         let mut kept = connection.take();
         if let Some(sender) = &mut kept
             && sender.ready().await.is_ok()
         {
-            match answered(sender, request()?).await {
+            match answered(sender, self.request(asked)?).await {
                 Ok(answer) => {
                     *connection = kept;
                     return Ok(answer);
                 }
                 // The daemon may just have let it go: to ask anew changes nothing.
-                Err(_) if method == Method::GET => {}
+                Err(_) if asked.method == Method::GET => {}
                 Err(error) => return Err(broken(&error.to_string())),
             }
         }
         let mut sender = self.connect().await?;
-        let answer = answered(&mut sender, request()?).await;
+        let answer = answered(&mut sender, self.request(asked)?).await;
         let answer = answer.map_err(|error| broken(&error.to_string()))?;
         *connection = Some(sender);
         Ok(answer)
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Problem> {
-        let stream = UnixStream::connect(&self.socket)
-            .await
-            .map_err(|error| not_connected(&self.socket, &error))?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| broken(&error.to_string()))?;
-        // Its errors are those of the requests.
-        tokio::spawn(connection);
-        Ok(sender)
+    /// Asks on a connection of its own, and waits for the head of the answer.
+    pub async fn open(&self, asked: &Asked) -> Result<Opened, Problem> {
+        let mut sender = self.connect().await?;
+        let answer = sender.send_request(self.request(asked)?).await;
+        let answer = answer.map_err(|error| broken(&error.to_string()))?;
+        Ok(Opened { answer, _sender: sender })
     }
+
+    /// As [`Client::open`]; what is no success is why nothing was opened.
+    pub async fn open_stream(&self, asked: &Asked) -> Result<Opened, Problem> {
+        let opened = self.open(asked).await?;
+        if opened.answer.status().is_success() {
+            return Ok(opened);
+        }
+        let answer = whole(opened.answer).await.map_err(|error| broken(&error.to_string()))?;
+        Err(self.understood(answer).err().unwrap_or_else(|| broken("its answer is not valid")))
+    }
+
+    fn request(&self, asked: &Asked) -> Result<Request<Full<Bytes>>, Problem> {
+        let host = match &self.reach {
+            Reach::Socket(_) => "palisade".to_owned(),
+            Reach::Network(url, _) => url.authority(),
+        };
+        let mut request =
+            Request::builder().method(&asked.method).uri(&*asked.uri).header(HOST, host);
+        if let Reach::Network(url, login) = &self.reach
+            && let Some(session) = &login_of(url, login)?.session
+        {
+            request = request.header(TOKEN, &session.token);
+        }
+        for (name, value) in &asked.headers {
+            request = request.header(*name, value);
+        }
+        if asked.body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let bytes = Bytes::from(asked.body.clone().unwrap_or_default());
+        request.body(Full::new(bytes)).map_err(|error| {
+            Problem::new(&say::REQUEST_WRONG, &[&format!("{} {}", asked.method, asked.uri), &error])
+        })
+    }
+
+    async fn connect(&self) -> Result<Sender, Problem> {
+        match &self.reach {
+            Reach::Socket(socket) => {
+                let stream = UnixStream::connect(socket).await;
+                begin(stream.map_err(|error| not_connected(socket, &error))?).await
+            }
+            Reach::Network(url, login) => {
+                begin(remote::connect(url, &login_of(url, login)?.fingerprint).await?).await
+            }
+        }
+    }
+}
+
+/// What is known of a URL.
+fn login_of<'a>(url: &Url, login: &'a OnceLock<Login>) -> Result<&'a Login, Problem> {
+    if let Some(login) = login.get() {
+        return Ok(login);
+    }
+    let found = Logins::own()?.at(url)?.filter(|own| own.session.is_some());
+    let found = found.ok_or_else(|| Problem::new(&say::NOT_LOGGED_IN, &[url]))?;
+    Ok(login.get_or_init(|| found))
+}
+
+async fn begin(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> Result<Sender, Problem> {
+    let begun = http1::handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = begun.map_err(|error| broken(&error.to_string()))?;
+    // Its errors are those of the requests.
+    tokio::spawn(connection);
+    Ok(sender)
 }
 
 /// Sends a request, and waits for the whole answer.
 async fn answered(
-    sender: &mut SendRequest<Full<Bytes>>,
+    sender: &mut Sender,
     request: Request<Full<Bytes>>,
 ) -> hyper::Result<Response<Bytes>> {
-    let (head, body) = sender.send_request(request).await?.into_parts();
+    whole(sender.send_request(request).await?).await
+}
+
+async fn whole(answer: Response<Incoming>) -> hyper::Result<Response<Bytes>> {
+    let (head, body) = answer.into_parts();
     Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
 }
 
-fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
+/// What an answer says, or why it says nothing.
+pub fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     let not_valid = || broken("its answer is not valid");
     let (status, bytes) = (answer.status(), answer.into_body());
     let body = match bytes.is_empty() {
@@ -220,7 +379,8 @@ fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     Err(problem.with_plan(planned.map(|planned| planned.plan.into())))
 }
 
-fn broken(what: &str) -> Problem {
+/// The daemon's answer is none.
+pub fn broken(what: &str) -> Problem {
     Problem::new(&say::NO_ANSWER, &[&what])
 }
 
@@ -236,136 +396,5 @@ fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::confirm;
-    use crate::output::{How, Output};
-    use redfish::error::Refusal;
-    use serde_json::json;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::UnixListener;
-
-    /// Reads a request up to its end, which is that of a body of JSON or of the headers.
-    async fn asked(stream: &mut UnixStream) -> String {
-        let mut text = String::new();
-        let mut bytes = [0; 4096];
-        loop {
-            let read = stream.read(&mut bytes).await.expect("reads");
-            text.push_str(&String::from_utf8_lossy(&bytes[..read]));
-            if text.ends_with("\r\n\r\n") || text.ends_with('}') {
-                return text;
-            }
-            assert!(read > 0, "the client goes within a request: {text}");
-        }
-    }
-
-    async fn answer(stream: &mut UnixStream, status: &str, body: &Value) {
-        let body = body.to_string();
-        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
-        stream.write_all((head + &body).as_bytes()).await.expect("written");
-    }
-
-    /// A daemon of this listener, and somebody who asks it.
-    fn talk(daemon: impl AsyncFnOnce(UnixListener), asks: impl AsyncFnOnce(Client)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(async {
-            let dir = tempfile::tempdir().expect("a directory");
-            let socket = dir.path().join("socket");
-            let listener = UnixListener::bind(&socket).expect("bound");
-            tokio::join!(daemon(listener), asks(Client::new(socket)));
-        });
-    }
-
-    #[test]
-    fn requests_share_a_connection_until_the_daemon_lets_it_go() {
-        let daemon = async |listener: UnixListener| {
-            let (mut stream, _) = listener.accept().await.expect("comes");
-            assert!(asked(&mut stream).await.starts_with("GET /a HTTP/1.1"));
-            answer(&mut stream, "200 OK", &json!({"A": 1})).await;
-            let planned = asked(&mut stream).await;
-            assert!(planned.contains("palisade-plan: only") && planned.ends_with(r#"{"B":2}"#));
-            let refused = api::Error::new(&say::ARRAY_BUSY, &[&"scrub"]);
-            answer(&mut stream, "409 Conflict", &Refusal::from(refused).body()).await;
-            // The next request comes, and nobody answers it any more.
-            asked(&mut stream).await;
-            drop(stream);
-            let (mut stream, _) = listener.accept().await.expect("comes again");
-            assert!(asked(&mut stream).await.starts_with("GET /c HTTP/1.1"));
-            answer(&mut stream, "200 OK", &json!({"C": 3})).await;
-            // A change is not sent again.
-            asked(&mut stream).await;
-        };
-        let asks = async |client: Client| {
-            assert_eq!(client.get("/a").await, Ok(json!({"A": 1})));
-            let refused = client.plan(&Change::post("/b", json!({"B": 2}))).await;
-            assert_eq!(refused.err(), Some(Problem::new(&say::ARRAY_BUSY, &[&"scrub"])));
-            assert_eq!(client.get("/c").await, Ok(json!({"C": 3})));
-            assert!(client.change(&Change::delete("/d"), None).await.is_err());
-        };
-        talk(daemon, asks);
-    }
-
-    #[test]
-    fn a_change_that_a_person_thinks_about_has_a_connection_of_its_own() {
-        let lost = vec!["volume tank/db, 8 MiB".to_owned()];
-        let plan = api::Plan { dry_run: true, lost, ..api::Plan::default() };
-        let planned = serde_json::to_value(Planned::new(&plan, "t".to_owned(), 0));
-        let planned = planned.expect("JSON");
-        let daemon = async |listener: UnixListener| {
-            let (mut stream, _) = listener.accept().await.expect("comes");
-            assert!(asked(&mut stream).await.contains("palisade-plan: only"));
-            answer(&mut stream, "200 OK", &planned).await;
-            // Nothing comes here any more: the daemon may let it go whenever it likes.
-            assert_eq!(stream.read(&mut [0; 1]).await.expect("reads"), 0);
-            let (mut stream, _) = listener.accept().await.expect("comes again");
-            assert!(asked(&mut stream).await.contains("palisade-confirm: t"));
-            answer(&mut stream, "200 OK", &json!({"A": 1})).await;
-        };
-        let asks = async |client: Client| {
-            let word = confirm::Word { name: "tank/db", yes: true, is_named: false };
-            let how = How { dry_run: false, output: Output { json: true } };
-            let change = Change::delete("/db");
-            let told = confirm::destroy(&change, word, how, &client).await;
-            assert_eq!(told, Ok(Some(json!({"A": 1}))));
-        };
-        talk(daemon, asks);
-    }
-
-    #[test]
-    fn the_answer_of_a_change_that_takes_long_is_waited_for() {
-        let daemon = async |listener: UnixListener| {
-            let (mut stream, _) = listener.accept().await.expect("comes");
-            assert!(asked(&mut stream).await.starts_with("POST /a HTTP/1.1"));
-            for _ in 0..2 {
-                answer(&mut stream, "202 Accepted\r\nlocation: /m", &json!({"Id": "m"})).await;
-                assert!(asked(&mut stream).await.starts_with("GET /m HTTP/1.1"));
-            }
-            let refused = api::Error::new(&say::SOCKET_FORBIDDEN, &[&"/s", &"no"]);
-            answer(&mut stream, "409 Conflict", &Refusal::from(refused).body()).await;
-            asked(&mut stream).await;
-            answer(&mut stream, "202 Accepted", &json!({"Id": "m"})).await;
-        };
-        let asks = async |client: Client| {
-            let refused = client.post("/a", &json!({"A": 1})).await;
-            assert_eq!(refused, Err(Problem::new(&say::SOCKET_FORBIDDEN, &[&"/s", &"no"])));
-            assert!(client.post("/b", &json!({"B": 1})).await.is_err(), "it leads nowhere");
-        };
-        talk(daemon, asks);
-    }
-
-    #[test]
-    fn what_keeps_the_daemon_from_answering_is_told_by_name() {
-        let error = std::io::Error::from(ErrorKind::PermissionDenied);
-        let told = not_connected(Path::new("/s"), &error);
-        assert_eq!(told, Problem::new(&say::SOCKET_FORBIDDEN, &[&"/s", &error]));
-        let answer = |status: StatusCode| {
-            let mut answer = Response::new(Bytes::new());
-            *answer.status_mut() = status;
-            understood(answer)
-        };
-        let told = answer(StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(told, Err(Problem::new(&say::TOO_MANY_CLIENTS, &[])));
-        let told = answer(StatusCode::BAD_GATEWAY);
-        assert_eq!(told, Err(Problem::new(&say::NO_ANSWER, &[&"its answer is not valid"])));
-    }
-}
+#[path = "client_tests.rs"]
+mod tests;

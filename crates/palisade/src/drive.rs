@@ -3,9 +3,11 @@
 use crate::array::{DONE, absolute, text_of_unreadable};
 use crate::client::{self, Change, Client};
 use crate::confirm::{self, Word};
-use crate::fetch;
 use crate::output::{How, Output, Problem, say, state, table};
+use crate::status::Named;
+use crate::{complete, fetch, named};
 use clap::Subcommand;
+use clap_complete::engine::ArgValueCompleter;
 use control::api::{self, Answer};
 use control::failure;
 use control::probe::{self, Unread};
@@ -13,6 +15,7 @@ use core::fmt::Display;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use redfish::messages;
 use redfish::told::Wiped;
+use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use units::format_size;
@@ -27,20 +30,22 @@ pub enum Command {
     },
     /// Show the array record on a drive; needs no daemon
     Inspect {
-        /// Drive: a block device or file
+        /// Drive: a block device or file; also by serial number, id or ARRAY:SLOT
+        #[arg(add = ArgValueCompleter::new(complete::drives))]
         path: PathBuf,
         #[command(flatten)]
         output: Output,
     },
     /// Erase the array record on a drive, so that it belongs to no array; needs no daemon
     Wipe {
-        /// Drive: a block device or file
+        /// Drive: a block device or file; also by serial number, id or ARRAY:SLOT
+        #[arg(add = ArgValueCompleter::new(complete::drives))]
         path: PathBuf,
         /// Confirm that the record is erased
         #[arg(long)]
         yes: bool,
         /// Also erase what is not Palisade's on this drive; name its path again
-        #[arg(long, value_name = "PATH")]
+        #[arg(long, value_name = "PATH", add = ArgValueCompleter::new(complete::drives))]
         overwrite: Option<PathBuf>,
         #[command(flatten)]
         how: How,
@@ -52,27 +57,42 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
         Command::List { output } => {
             fetch::find_drives(client, &[]).await?;
-            let drives = fetch::drives(client).await?;
-            let drives = drives.into_iter().map(|known| known.drive).collect();
-            output.print(&Answer::new(api::DriveList { drives }), list);
+            let drives = fetch::drives(client).await?.into_iter().map(Named::from).collect();
+            output.print(&Answer::new(Drives { drives }), list);
             Ok(())
         }
-        Command::Inspect { path, output } => inspect(path, *output),
+        Command::Inspect { path, output } => inspect(&here(path, client).await?, *output),
         Command::Wipe { path, yes, overwrite, how } => {
             let named = match overwrite {
-                Some(other) if absolute(other) != absolute(path) => {
+                Some(other) if other != path && absolute(other) != absolute(path) => {
                     let args: [&dyn Display; 2] = [&other.display(), &path.display()];
                     return Err(Problem::new(&messages::OVERWRITE_NAMES_OTHER, &args));
                 }
                 other => other.is_some(),
             };
-            wipe(path, (*yes, named), *how, client).await
+            let path = named::path(client, path).await?;
+            wipe(&path, (*yes, named), *how, client).await
         }
     }
 }
 
-fn list(list: &api::DriveList) -> String {
-    let row = |drive: &api::Drive| {
+/// All drives that the daemon knows.
+#[derive(Debug, Serialize)]
+struct Drives {
+    drives: Vec<Named>,
+}
+
+/// The path of a drive of this machine; its name is asked of the daemon only where it is none.
+async fn here(name: &Path, client: &Client) -> Result<PathBuf, Problem> {
+    match client.is_remote() {
+        true => Ok(name.to_owned()),
+        false => named::path(client, name).await,
+    }
+}
+
+fn list(list: &Drives) -> String {
+    let row = |named: &Named| {
+        let drive = &named.drive;
         let what = match (&drive.array, &drive.signature, &drive.problem) {
             (Some(array), ..) => {
                 format!("{array} slot {}", drive.slot.map_or("-".into(), |s| s.to_string()))
@@ -82,10 +102,11 @@ fn list(list: &api::DriveList) -> String {
             _ => String::new(),
         };
         let size = format_size(drive.bytes);
-        vec![drive.path.clone(), drive.serial.clone(), size, state(&drive.state), what]
+        let id = named.id.clone();
+        vec![drive.path.clone(), drive.serial.clone(), size, state(&drive.state), id, what]
     };
     let rows: Vec<_> = list.drives.iter().map(row).collect();
-    table(&["DRIVE", "SERIAL", "SIZE", "STATE", "HOLDS"], &rows)
+    table(&["DRIVE", "SERIAL", "SIZE", "STATE", "ID", "HOLDS"], &rows)
 }
 
 fn not_opened(error: &OpenError) -> Problem {
@@ -194,7 +215,7 @@ async fn wipe(
     client: &Client,
 ) -> Result<(), Problem> {
     let name = path.display().to_string();
-    if !yes && !how.dry_run && !confirm::is_terminal() {
+    if !yes && !how.dry_run && !confirm::is_terminal() && !client.is_remote() {
         return Err(unconfirmed(path)?);
     }
     let word = Word { name: &name, yes, is_named: false };
@@ -216,7 +237,10 @@ async fn wipe(
 async fn found_by_daemon(path: &Path, client: &Client) -> Result<Option<String>, Problem> {
     match fetch::find_drives(client, &[absolute(path)]).await {
         Ok(found) => Ok(found.into_iter().next()),
-        Err(problem) if problem.is_no_daemon() || problem.is_drive_not_known() => Ok(None),
+        // A drive of another machine is that machine's daemon's.
+        Err(problem) if client.is_remote() => Err(problem),
+        Err(problem) if problem.is(&messages::NO_DAEMON) => Ok(None),
+        Err(problem) if problem.is(&messages::DRIVE_NOT_KNOWN) => Ok(None),
         Err(problem) => Err(problem),
     }
 }

@@ -4,6 +4,7 @@
 //! daemon uses ([`Base`]).
 
 use crate::output::{Output, Problem, table};
+use clap_complete::engine::ArgValueCompleter;
 use control::api::Answer;
 use redfish::error::Base;
 use redfish::messages::{
@@ -21,6 +22,7 @@ const OFFERED: usize = 3;
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Name of the message, as errors tell it [default: list all]
+    #[arg(add = ArgValueCompleter::new(crate::complete::messages))]
     name: Option<String>,
     #[command(flatten)]
     output: Output,
@@ -69,7 +71,7 @@ fn of_ours(entry: &Entry) -> Explained {
         name: entry.name,
         message_id: format!("{PREFIX}{}", entry.name),
         kind: word(entry.kind),
-        exit_status: Some(if *entry == messages::NO_DAEMON { 4 } else { entry.kind.exit() }),
+        exit_status: Some(entry.exit()),
         http_status: Some(entry.status()),
         told_by: match entry.teller {
             Teller::Daemon => "daemon",

@@ -2,16 +2,20 @@
 
 use crate::array::DONE;
 use crate::client::{Change, Client};
+use crate::complete;
 use crate::confirm;
 use crate::fetch::{self, Part};
 use crate::output::{How, Output, Problem, state, table};
 use crate::volume::Name;
 use clap::Subcommand;
+use clap_complete::engine::ArgValueCompleter;
 use control::api::{self, Answer};
 use control::names;
 use redfish::read;
 use redfish::service::uri;
+use serde::Serialize;
 use serde_json::{Value, json};
+use std::net::IpAddr;
 
 /// What can be done with exports.
 #[derive(Debug, Subcommand)]
@@ -19,6 +23,7 @@ pub enum Command {
     /// Export a volume to hosts
     Create {
         /// Volume, as ARRAY/VOLUME
+        #[arg(add = ArgValueCompleter::new(complete::volumes))]
         name: Name,
         #[command(flatten)]
         service: Service,
@@ -28,6 +33,7 @@ pub enum Command {
     /// Show an export and the hosts that are connected
     Show {
         /// ID of the export, as shown by `palisade export list`
+        #[arg(add = ArgValueCompleter::new(complete::exports))]
         id: String,
         #[command(flatten)]
         output: Output,
@@ -40,6 +46,7 @@ pub enum Command {
     /// Delete an export; its hosts are disconnected
     Delete {
         /// ID of the export, as shown by `palisade export list`
+        #[arg(add = ArgValueCompleter::new(complete::exports))]
         id: String,
         #[command(flatten)]
         how: How,
@@ -131,10 +138,56 @@ async fn create(request: api::CreateExport, how: How, client: &Client) -> Result
         "Oem": { "Palisade": wanted(&request) },
     });
     if let Some(made) = confirm::change(&Change::post(collection, body), how, client).await? {
-        let answer = Answer::new(read::export(&made)?);
-        how.output.print(&answer, |export| exports(core::slice::from_ref(export)));
+        let export = read::export(&made)?;
+        let connect = export.nvme.as_ref().map(connect).unwrap_or_default();
+        how.output.print(&Answer::new(Created { export, connect }), created);
     }
     Ok(())
+}
+
+/// An export that was made.
+#[derive(Debug, Serialize)]
+struct Created {
+    #[serde(flatten)]
+    export: api::Export,
+    /// What hosts run to have it; nothing of NBD.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    connect: Vec<String>,
+}
+
+fn created(made: &Created) -> String {
+    let text = exports(core::slice::from_ref(&made.export));
+    if made.connect.is_empty() {
+        return text;
+    }
+    let on = match made.connect.iter().any(|line| line.contains(ANY_ADDRESS)) {
+        true => format!("on the host, where {ANY_ADDRESS} is an address of this machine:"),
+        false => "on the host:".to_owned(),
+    };
+    format!("{text}\n{on}\n    {}", made.connect.join("\n    "))
+}
+
+/// Stands for an address where the daemon listens on all that its machine has.
+const ANY_ADDRESS: &str = "ADDR";
+
+/// What connects hosts to an export (`nvme connect` of nvme-cli): a line for each address, and for
+/// each host where only some may connect.
+fn connect(nvme: &api::NvmeExport) -> Vec<String> {
+    let told = if nvme.advertise.is_empty() { &nvme.listeners } else { &nvme.advertise };
+    let one = |address: &String| {
+        let (host, port) = address.rsplit_once(':')?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let is_any = host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
+        let host = if is_any { ANY_ADDRESS } else { host };
+        Some(format!("nvme connect -t tcp -a {host} -s {port} -n {}", nvme.subsystem))
+    };
+    let lines: Vec<String> = told.iter().filter_map(one).collect();
+    if nvme.any_host || nvme.hosts.is_empty() {
+        return lines;
+    }
+    let of_host =
+        |host: &String| lines.iter().map(|line| format!("{line} -q {host}")).collect::<Vec<_>>();
+    nvme.hosts.iter().flat_map(of_host).collect()
 }
 
 /// How a request wants a volume to be served.
@@ -191,4 +244,39 @@ pub fn exports(exports: &[api::Export]) -> String {
     };
     let rows: Vec<_> = exports.iter().map(row).collect();
     table(&["ID", "VOLUME", "SERVED", "URI", ""], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_connects_a_host_is_said() {
+        let nvme = |listeners: &[&str], hosts: &[&str]| {
+            let text = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
+            api::NvmeExport {
+                subsystem: "nqn.s".to_owned(),
+                nsid: 1,
+                nguid: String::new(),
+                uuid: String::new(),
+                listeners: text(listeners),
+                advertise: Vec::new(),
+                hosts: text(hosts),
+                any_host: hosts.is_empty(),
+                connections: Vec::new(),
+            }
+        };
+        let line = |address: &str| format!("nvme connect -t tcp -a {address} -s 4420 -n nqn.s");
+        let one = nvme(&["192.0.2.1:4420"], &[]);
+        assert_eq!(connect(&one), [line("192.0.2.1")]);
+        let both = nvme(&["[::1]:4420", "0.0.0.0:4420"], &["a", "b"]);
+        let lines = ["::1", "ADDR"].map(line);
+        let whole: Vec<_> = ["a", "b"]
+            .iter()
+            .flat_map(|host| lines.iter().map(move |line| format!("{line} -q {host}")))
+            .collect();
+        assert_eq!(connect(&both), whole);
+        let told = api::NvmeExport { advertise: vec!["198.51.100.1:4420".to_owned()], ..one };
+        assert_eq!(connect(&told), [line("198.51.100.1")]);
+    }
 }

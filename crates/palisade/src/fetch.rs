@@ -12,7 +12,7 @@
 use crate::client::{self, Client};
 use crate::output::Problem;
 use control::api::{Array, Job, KnownDrive, Status};
-use control::names;
+use hyper::StatusCode;
 use redfish::etag;
 use redfish::read::{self, Fetched};
 use redfish::service::uri;
@@ -78,7 +78,7 @@ async fn page(
 ) -> Result<Value, Problem> {
     while *size > 1 {
         let uri = format!("{collection}?$expand=.&$skip={skip}&$top={size}");
-        if let Some(page) = client.get_unless_too_large(&uri).await? {
+        if let Some(page) = client.get_unless(&uri, &[StatusCode::INSUFFICIENT_STORAGE]).await? {
             return Ok(page);
         }
         *size /= 2;
@@ -98,6 +98,18 @@ fn contents(collection: &mut Value) -> Vec<Value> {
         Some(Value::Array(all)) => all,
         _ => Vec::new(),
     }
+}
+
+/// The members of a collection that leads from page to page by links.
+pub async fn linked(client: &Client, collection: &str) -> Result<Vec<Value>, Problem> {
+    let mut next = Some(collection.to_owned());
+    let mut found = Vec::new();
+    while let Some(page) = next {
+        let mut page = client.get(&page).await?;
+        found.append(&mut contents(&mut page));
+        next = page.get("Members@odata.nextLink").and_then(Value::as_str).map(str::to_owned);
+    }
+    Ok(found)
 }
 
 /// What is fetched of arrays besides themselves.
@@ -141,11 +153,12 @@ pub async fn jobs(client: &Client) -> Result<Vec<Job>, Problem> {
     Ok(read::all(&expanded(client, uri::JOBS).await?, read::job)?)
 }
 
-/// Everything at a glance.
-pub async fn status(client: &Client) -> Result<Status, Problem> {
+/// Everything at a glance, and the daemon's time in seconds since 1970.
+pub async fn status(client: &Client) -> Result<(Status, u64), Problem> {
     let mut fetched = parts(client, ALL).await?;
     fetched.manager = client.get(uri::MANAGER).await?;
-    Ok(read::status(&fetched)?)
+    let now = read::server(&Value::Null, &fetched.manager)?.now;
+    Ok((read::status(&fetched)?, now))
 }
 
 /// All drives, as the daemon last saw them.
@@ -162,28 +175,6 @@ pub async fn find_drives(client: &Client, paths: &[String]) -> Result<Vec<String
         true => Ok(drives.into_iter().map(|link| link.uri).collect()),
         false => Err(read::strange("FindDrives: /Drives").into()),
     }
-}
-
-/// The URIs of drives that a command names, each once, and of those of them that may be
-/// overwritten.
-pub async fn named_drives(
-    client: &Client,
-    paths: &[String],
-    overwrite: &[String],
-) -> Result<(Vec<String>, Vec<String>), Problem> {
-    let drives = find_drives(client, paths).await?;
-    for (at, (uri, path)) in drives.iter().zip(paths).enumerate() {
-        if drives.iter().take(at).any(|other| other == uri) {
-            return Err(names::named_twice(path).into());
-        }
-    }
-    let mut again = Vec::new();
-    for path in overwrite {
-        let named = paths.iter().position(|other| names::is_same_drive(other, path));
-        let uri = named.and_then(|at| drives.get(at));
-        again.push(uri.ok_or_else(|| names::overwrites_other(path))?.clone());
-    }
-    Ok((drives, again))
 }
 
 /// A link to a resource.

@@ -1,10 +1,12 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
 //! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`account`],
-//! [`audit`], [`status`]), each a client of the daemon ([`serve`]) through [`client`] and
-//! [`fetch`]; [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
-//! prints, [`explain`] tells what messages mean. `demo` and `bench` are programs of their own
-//! behind the same name.
+//! [`audit`], [`event`], [`status`]), each a client of the daemon ([`serve`]) through [`client`]
+//! and [`fetch`]; [`request`] is a client of anything else. [`remote`] is a daemon elsewhere, where
+//! [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that are meant,
+//! [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`] and
+//! [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes, [`explain`]
+//! tells what messages mean. `demo` and `bench` are programs of their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
@@ -14,20 +16,31 @@ mod audit;
 mod bench;
 mod check_config;
 mod client;
+mod complete;
 mod confirm;
 mod demo;
 mod drive;
+mod event;
 mod explain;
 mod export;
 mod fetch;
+mod login;
+mod logins;
+mod named;
 mod output;
+mod overview;
+mod remote;
+mod request;
 mod secret;
 mod serve;
+mod sse;
 mod status;
 mod task;
 mod volume;
+mod watch;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use client::Client;
 use output::Problem;
 use std::path::PathBuf;
@@ -45,6 +58,10 @@ struct Arguments {
     /// Socket of the daemon [default: PALISADE_SOCKET, else /run/palisade/palisade.sock]
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// URL of a daemon elsewhere, where `palisade login` was used [default: PALISADE_URL, where
+    /// PALISADE_SOCKET is not set]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "socket")]
+    url: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -53,7 +70,7 @@ struct Arguments {
 enum Command {
     /// Run the daemon
     Serve(serve::Arguments),
-    /// Show all arrays and what they are doing
+    /// Show arrays, drives, jobs, exports and hosts, and what to do next
     Status(status::Arguments),
     /// Manage arrays
     #[command(subcommand)]
@@ -76,6 +93,17 @@ enum Command {
     /// Read and verify the audit log: who changed what
     #[command(subcommand)]
     Audit(audit::Command),
+    /// List events, or watch them happen
+    #[command(subcommand)]
+    Event(event::Command),
+    /// Log in at a daemon elsewhere, for --url
+    Login(login::Arguments),
+    /// End sessions at daemons elsewhere
+    Logout(login::Out),
+    /// Send a Redfish request, and print its answer
+    Api(request::Arguments),
+    /// Print a script that completes commands and names in a shell
+    Completion(complete::Arguments),
     /// Check a configuration without using it
     CheckConfig(check_config::Arguments),
     /// Explain a message: what it means, why, and what to do; needs no daemon
@@ -91,7 +119,8 @@ fn main() -> ExitCode {
         abort_on_panic();
     }
     demo::end_with_parent();
-    let Arguments { socket, command } = Arguments::parse();
+    CompleteEnv::with_factory(Arguments::command).var(complete::VARIABLE).complete();
+    let Arguments { socket, url, command } = Arguments::parse();
     let outcome = match command {
         Command::Demo(options) => return demo::run(&options),
         Command::Bench(arguments) => return bench::run(arguments),
@@ -102,7 +131,8 @@ fn main() -> ExitCode {
             control::server::leave_if_stuck(code);
             return ExitCode::from(code);
         }
-        command => ask(&command, &Client::new(client::socket_or_default(socket))),
+        Command::Completion(arguments) => complete::run(&arguments).map(|()| ExitCode::SUCCESS),
+        command => ask(&command, socket, url.as_deref()),
     };
     outcome.unwrap_or_else(|problem| problem.report())
 }
@@ -117,11 +147,12 @@ fn abort_on_panic() {
 }
 
 /// Carries out what needs the daemon, or may.
-fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
+fn ask(command: &Command, socket: Option<PathBuf>, url: Option<&str>) -> Result<ExitCode, Problem> {
+    let client = &Client::meant(socket, url)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| Problem::new(&redfish::messages::COMMAND_CANNOT_START, &[&error]))?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         match command {
             Command::Array(command) => return array::run(command, client).await,
             Command::Audit(command) => return audit::run(command, client).await,
@@ -131,7 +162,12 @@ fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
             Command::Task(command) => task::run(command, client).await?,
             Command::Export(command) => export::run(command, client).await?,
             Command::Drive(command) => drive::run(command, client).await?,
+            Command::Event(command) => event::run(command, client).await?,
+            Command::Login(arguments) => login::run(arguments).await?,
+            Command::Logout(out) => login::end(out, url).await?,
+            Command::Api(arguments) => request::run(arguments, client).await?,
             Command::Serve(_)
+            | Command::Completion(_)
             | Command::CheckConfig(_)
             | Command::Demo(_)
             | Command::Bench(_)
@@ -140,7 +176,10 @@ fn ask(command: &Command, client: &Client) -> Result<ExitCode, Problem> {
             }
         }
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    // A name that is looked up may take longer than anybody waits.
+    runtime.shutdown_background();
+    outcome
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! line of what happened and one of what to do; colours only on a terminal and without
 //! `NO_COLOR`; a reader that went away is no error.
 
+use crate::event::Severity;
 use control::api::{self, Answer};
 use core::fmt::Display;
 use redfish::error::Base;
@@ -54,14 +55,22 @@ impl Problem {
         Self { exit: 4, ..self }
     }
 
-    /// Whether it is that nobody answers.
-    pub fn is_no_daemon(&self) -> bool {
-        self.told.is(&say::NO_DAEMON)
+    /// Whether it is this message.
+    pub fn is(&self, entry: &Entry) -> bool {
+        self.told.is(entry)
     }
 
-    /// Whether it is that the daemon does not know a drive.
-    pub fn is_drive_not_known(&self) -> bool {
-        self.told.is(&say::DRIVE_NOT_KNOWN)
+    /// Whether to ask again would be answered the same.
+    pub fn is_final(&self) -> bool {
+        [&say::SESSION_ENDED, &say::NOT_LOGGED_IN, &say::CERTIFICATE_CHANGED, &say::LOGINS_FAILED]
+            .into_iter()
+            .any(|entry| self.told.is(entry))
+            || self.told.name == "InsufficientPrivilege"
+    }
+
+    /// What happened, one line.
+    pub fn what(&self) -> &str {
+        &self.told.error
     }
 
     /// Whether it is that there is no such resource.
@@ -84,7 +93,7 @@ impl Problem {
 
 impl From<api::Error> for Problem {
     fn from(told: api::Error) -> Self {
-        let exit = if told.is(&say::NO_DAEMON) { 4 } else { told.code.exit() };
+        let exit = say::find(&told.name).map_or_else(|| told.code.exit(), Entry::exit);
         Self { told, exit, plan: None }
     }
 }
@@ -110,21 +119,23 @@ pub struct How {
 impl Output {
     /// Prints an answer: as it is, or as `text` makes of it.
     pub fn print<T: Serialize>(self, answer: &Answer<T>, text: impl FnOnce(&T) -> String) {
+        say(&self.text(answer, text));
+    }
+
+    /// What [`Output::print`] prints.
+    pub fn text<T: Serialize>(self, answer: &Answer<T>, text: impl FnOnce(&T) -> String) -> String {
         if self.json {
             let object = serde_json::to_string_pretty(answer);
-            say(&object.expect("the interface's types always encode"));
+            object.expect("the interface's types always encode")
         } else {
-            say(text(&answer.body).trim_end_matches('\n'));
+            text(&answer.body).trim_end_matches('\n').to_owned()
         }
     }
 }
 
-/// Prints a line, or several.
-pub fn say(text: &str) {
-    if !text.is_empty() {
-        // A reader that went away has seen enough.
-        let _ = writeln!(std::io::stdout(), "{text}");
-    }
+/// Prints a line, or several; whether somebody reads them. A reader that went away has seen enough.
+pub fn say(text: &str) -> bool {
+    text.is_empty() || writeln!(std::io::stdout(), "{text}").is_ok()
 }
 
 /// A colour of the terminal's own sixteen.
@@ -148,9 +159,24 @@ pub fn state(word: &impl Serialize) -> String {
         "failed" | "no" | "unusable" => Colour::Red,
         _ => return text,
     };
+    coloured(&text, colour)
+}
+
+/// The word of a severity, coloured by how bad it is.
+pub fn severity(severity: Severity) -> String {
+    let (word, colour) = match severity {
+        Severity::Ok => ("ok", Colour::Green),
+        Severity::Warning => ("warning", Colour::Yellow),
+        Severity::Critical => ("critical", Colour::Red),
+    };
+    coloured(word, colour)
+}
+
+/// A text in a colour, where there are any.
+fn coloured(text: &str, colour: Colour) -> String {
     match colours() {
         true => format!("\x1b[{}m{text}\x1b[0m", colour as u8),
-        false => text,
+        false => text.to_owned(),
     }
 }
 
@@ -182,6 +208,60 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A text with spaces behind it, as wide as this.
+pub fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// As [`table`], within so many columns: what is too wide in the columns that may be shortened is
+/// shortened in its middle.
+pub fn table_within(
+    columns: usize,
+    headings: &[&str],
+    rows: &[Vec<String>],
+    may_shrink: &[usize],
+) -> String {
+    let widest = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell));
+        cells.max().unwrap_or(0).max(headings.get(at).map_or(0, |heading| width(heading)))
+    };
+    let mut widths: Vec<usize> = (0..headings.len()).map(widest).collect();
+    let mut excess =
+        (widths.iter().sum::<usize>() + 2 * widths.len()).saturating_sub(2).saturating_sub(columns);
+    while excess > 0 {
+        let widest = may_shrink.iter().copied().max_by_key(|at| widths.get(*at).copied());
+        let Some(own) = widest.and_then(|at| widths.get_mut(at)) else { break };
+        if *own <= LEAST_WIDTH {
+            break;
+        }
+        *own -= 1;
+        excess -= 1;
+    }
+    let fit = |(at, cell): (usize, &String)| match may_shrink.contains(&at) {
+        true => shortened(cell, widths.get(at).copied().unwrap_or(usize::MAX)),
+        false => cell.clone(),
+    };
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().enumerate().map(fit).collect()).collect();
+    table(headings, &rows)
+}
+
+/// Nothing is shortened to less.
+const LEAST_WIDTH: usize = 8;
+
+/// A text without colours, without its middle if it is wider than this.
+fn shortened(text: &str, columns: usize) -> String {
+    let count = text.chars().count();
+    if count <= columns {
+        return text.to_owned();
+    }
+    let kept = columns.saturating_sub(1);
+    let (first, last) = (kept / 2, kept - kept / 2);
+    let begin: String = text.chars().take(first).collect();
+    let end: String = text.chars().skip(count - last).collect();
+    format!("{begin}…{end}")
 }
 
 /// Columns that a text takes on a terminal; colours take none.
@@ -228,6 +308,21 @@ mod tests {
         let text = table(&["N", "STATE", "Z"], &rows);
         let plain = text.replace("\x1b[32m", "").replace("\x1b[0m", "");
         assert_eq!(plain, "N     STATE    Z\na     ok       x\nlong  bad-one  y\n");
+    }
+
+    #[test]
+    fn a_table_is_as_wide_as_it_may_be_and_no_wider() {
+        let long: String = ('a'..='z').collect();
+        let rows = [vec![long.clone(), "\x1b[32mok\x1b[0m".to_owned(), long.repeat(2)]];
+        let text = table_within(40, &["NAME", "STATE", "WHERE"], &rows, &[0, 2]);
+        assert!(text.lines().all(|line| width(line) <= 40), "{text}");
+        assert!(text.contains("\x1b[32mok\x1b[0m") && text.contains("abcdefg…"), "{text}");
+        assert_eq!(
+            table_within(100, &["A", "B", "C"], &rows, &[0, 2]),
+            table(&["A", "B", "C"], &rows)
+        );
+        assert!(!table_within(1, &["A", "B", "C"], &rows, &[0, 2]).is_empty());
+        assert_eq!(shortened("abcdef", 4), "a…ef");
     }
 
     #[test]

@@ -29,6 +29,11 @@ pub fn from_stdin() -> Result<String, Problem> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
+/// Asks once at the terminal.
+pub fn ask(prompt: &str) -> Result<String, Problem> {
+    Silent::open()?.ask(prompt)
+}
+
 /// Asks twice at the terminal.
 pub fn ask_twice(prompt: &str) -> Result<String, Problem> {
     let mut terminal = Silent::open()?;

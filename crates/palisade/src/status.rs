@@ -1,94 +1,167 @@
 //! `palisade status`: everything at a glance.
 
 use crate::client::Client;
+use crate::event::{self, Event};
 use crate::fetch;
-use crate::output::{Output, Problem, percent, say, state, table, word_of};
-use control::api::{self, Answer};
-use std::io::IsTerminal;
-use std::time::Duration;
-use units::format_size;
+use crate::output::{Output, Problem, percent, state, table, table_within, word_of};
+use crate::overview;
+use crate::watch::{self, Drawn};
+use control::api::{self, Answer, KnownDrive};
+use hyper::StatusCode;
+use redfish::dates;
+use redfish::read;
+use redfish::service::uri;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
-/// How often `--watch` looks.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// How many of the last warnings are shown, and of how many seconds.
+const WARNINGS: (usize, u64) = (5, 86_400);
 
 /// What `palisade status` takes.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Repeat every second until interrupted
+    /// Show it again whenever something changes, until interrupted
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
     output: Output,
 }
 
-/// Shows it, once or again and again.
+/// Everything at a glance.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Overview {
+    /// The daemon and its arrays, and what to do next.
+    #[serde(flatten)]
+    pub status: api::Status,
+    /// All drives, by path.
+    pub drives: Vec<Named>,
+    /// Hosts that are connected over NVMe/TCP, by name.
+    pub hosts: Vec<Host>,
+    /// The last warnings, the newest last.
+    pub warnings: Vec<Event>,
+}
+
+/// A drive, with what names it for ever.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Named {
+    /// Names it for ever.
+    pub id: String,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub drive: api::Drive,
+}
+
+impl From<KnownDrive> for Named {
+    fn from(known: KnownDrive) -> Self {
+        Self { id: known.id, drive: known.drive }
+    }
+}
+
+/// A host.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Host {
+    /// Its qualified name; empty if it gave none.
+    pub host: String,
+    /// What it has.
+    pub exports: Vec<String>,
+    /// Its controllers.
+    pub controllers: usize,
+    /// Their queues: connections of TCP.
+    pub queues: usize,
+}
+
+/// Shows it, once or whenever it changes.
 pub async fn run(arguments: &Arguments, client: &Client) -> Result<(), Problem> {
-    loop {
-        let answer = Answer::new(fetch::status(client).await?);
-        if arguments.watch && !arguments.output.json && std::io::stdout().is_terminal() {
-            // To the top left, and clear (ECMA-48: CUP, ED).
-            say("\x1b[H\x1b[2J");
-        }
-        arguments.output.print(&answer, text);
-        if !arguments.watch {
-            return Ok(());
-        }
-        tokio::time::sleep(INTERVAL).await;
-    }
-}
-
-fn text(status: &api::Status) -> String {
-    let mut text = match status.arrays.is_empty() {
-        true => "no arrays; create one with: palisade array create".to_owned(),
-        false => arrays(&status.arrays),
+    let output = arguments.output;
+    let draw = async |screen: Option<usize>| {
+        let overview = fetch(client).await?;
+        let goes_on = overview.status.arrays.iter().any(|array| !array.tasks.is_empty());
+        let text = output.text(&Answer::new(overview), |own| overview::text(own, screen));
+        Ok(Drawn { text, goes_on })
     };
-    if let Some(gpu) = gpu(&status.parity) {
-        text = format!("{}\n\n{gpu}", text.trim_end());
+    match arguments.watch {
+        true => watch::watch(client, output, draw).await,
+        false => {
+            crate::output::say(&draw(overview::screen(output)).await?.text);
+            Ok(())
+        }
     }
-    if !status.next.is_empty() {
-        let lines = status.next.iter().map(|next| format!("{}; {}", next.what, next.action));
-        text = format!("{}\n\n{}", text.trim_end(), lines.collect::<Vec<_>>().join("\n"));
-    }
-    if let api::Kept { directory: None, problem: None } = status.state {
-        text = format!(
-            "{}\n\nno state directory: the daemon serves on its socket only, and its audit log \
-             ends with it",
-            text.trim_end()
-        );
-    }
-    text
 }
 
-/// What a GPU does for parity, where one does.
-fn gpu(parity: &api::Parity) -> Option<String> {
-    match (&parity.gpu, &parity.problem) {
-        // It is told with what is to be done about it.
-        (_, Some(_)) => None,
-        (Some(gpu), None) => Some(format!(
-            "parity also on {gpu} ({}): {} jobs, {}",
-            parity.placement,
-            parity.gpu_jobs,
-            format_size(parity.gpu_bytes)
-        )),
-        (None, None) => None,
+async fn fetch(client: &Client) -> Result<Overview, Problem> {
+    let drives = fetch::drives(client).await?.into_iter().map(Named::from).collect();
+    let (status, now) = fetch::status(client).await?;
+    let hosts = hosts(&status.arrays);
+    let warnings = warnings(client, now.saturating_sub(WARNINGS.1)).await?;
+    Ok(Overview { status, drives, hosts, warnings })
+}
+
+/// The last warnings since then.
+async fn warnings(client: &Client, since: u64) -> Result<Vec<Event>, Problem> {
+    const BAD: &str = "Severity%20eq%20'Warning'%20or%20Severity%20eq%20'Critical'";
+    let uri = format!("{}?$expand=.&$filter={BAD}&$top={}", uri::EVENT_ENTRIES, WARNINGS.0);
+    // Who may not see logs sees no warnings.
+    let none = [StatusCode::NOT_FOUND, StatusCode::FORBIDDEN];
+    let Some(lines) = client.get_unless(&uri, &none).await? else { return Ok(Vec::new()) };
+    let mut events: Vec<Event> = read::contents(&lines)?.iter().filter_map(event::read).collect();
+    events.retain(|event| dates::seconds(&event.time).is_none_or(|time| time >= since));
+    // The log has the newest first.
+    events.reverse();
+    Ok(events)
+}
+
+/// The hosts that exports have. A host that has several by one controller is connected once.
+fn hosts(arrays: &[api::Array]) -> Vec<Host> {
+    // With the controllers of each that are counted: their subsystems and numbers.
+    type Counted<'a> = (Host, Vec<(&'a str, u16)>);
+    let mut hosts: BTreeMap<&str, Counted<'_>> = BTreeMap::new();
+    for export in arrays.iter().flat_map(|array| &array.exports) {
+        let Some(nvme) = &export.nvme else { continue };
+        for connection in &nvme.connections {
+            let (own, seen) = hosts.entry(&connection.host).or_default();
+            if !own.exports.contains(&export.id) {
+                own.exports.push(export.id.clone());
+            }
+            let controller = (nvme.subsystem.as_str(), connection.controller);
+            if !seen.contains(&controller) {
+                seen.push(controller);
+                own.queues += connection.queues;
+            }
+        }
     }
+    let named = |(name, (own, seen)): (&str, Counted<'_>)| Host {
+        host: name.to_owned(),
+        controllers: seen.len(),
+        ..own
+    };
+    hosts.into_iter().map(named).collect()
 }
 
 /// A table of arrays with what they are busy with.
 pub fn arrays(arrays: &[api::Array]) -> String {
+    table(&HEADINGS, &rows(arrays))
+}
+
+/// The same within so many columns.
+pub fn arrays_within(columns: usize, arrays: &[api::Array]) -> String {
+    table_within(columns, &HEADINGS, &rows(arrays), &[0, 5, 6])
+}
+
+const HEADINGS: [&str; 7] = ["ARRAY", "LEVEL", "STATE", "SIZE", "FREE", "DRIVES", "DOING"];
+
+fn rows(arrays: &[api::Array]) -> Vec<Vec<String>> {
     let row = |a: &api::Array| {
         vec![
             a.name.clone(),
             a.level.clone(),
             state(&a.state),
-            format_size(a.size_bytes),
-            format_size(a.free_bytes),
+            units::format_size(a.size_bytes),
+            units::format_size(a.free_bytes),
             drives(a),
             doing(a),
         ]
     };
-    let rows: Vec<_> = arrays.iter().map(row).collect();
-    table(&["ARRAY", "LEVEL", "STATE", "SIZE", "FREE", "DRIVES", "DOING"], &rows)
+    arrays.iter().map(row).collect()
 }
 
 /// How many slots' drives count, and which do not.
@@ -102,7 +175,8 @@ fn drives(array: &api::Array) -> String {
     text
 }
 
-fn standing(task: &api::Task) -> &'static str {
+/// How a task stands that does not go on.
+pub fn standing(task: &api::Task) -> &'static str {
     match task.state {
         api::TaskState::Running => "",
         api::TaskState::Stuck => " (stuck)",
@@ -119,32 +193,5 @@ fn doing(array: &api::Array) -> String {
     match &array.problem {
         Some(problem) => problem.clone(),
         None => tasks.join(", "),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_gpu_is_shown_where_one_is_used() {
-        let none = api::Parity {
-            placement: "auto".to_owned(),
-            kernel: "avx2".to_owned(),
-            gpu: None,
-            problem: None,
-            gpu_suspect: false,
-            gpu_jobs: 3,
-            gpu_bytes: 3 << 20,
-            gpu_undone: 0,
-            gpu_checked: 0,
-            gpu_shared_bytes: 0,
-            gpu_kept_bytes: 0,
-        };
-        assert_eq!(gpu(&none), None);
-        let some = api::Parity { gpu: Some("H200".to_owned()), ..none };
-        assert_eq!(gpu(&some).as_deref(), Some("parity also on H200 (auto): 3 jobs, 3 MiB"));
-        let fenced = api::Parity { problem: Some("it hung".to_owned()), ..some };
-        assert_eq!(gpu(&fenced), None, "it is told below");
     }
 }

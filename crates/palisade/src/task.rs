@@ -2,10 +2,12 @@
 
 use crate::array::{show, text};
 use crate::client::{Change, Client};
-use crate::confirm;
 use crate::fetch::{self, Part};
-use crate::output::{How, Output, Problem, percent, table, word_of};
+use crate::output::{How, Output, Problem, percent, say, table, word_of};
+use crate::watch::{self, Drawn};
+use crate::{complete, confirm};
 use clap::Subcommand;
+use clap_complete::engine::ArgValueCompleter;
 use control::api::{self, Answer};
 use control::names;
 use redfish::service::uri;
@@ -17,12 +19,16 @@ use units::format_size;
 pub enum Command {
     /// List tasks
     List {
+        /// Show them again whenever something changes, until interrupted
+        #[arg(long)]
+        watch: bool,
         #[command(flatten)]
         output: Output,
     },
     /// Pause a task until it is resumed, also across restarts
     Pause {
         /// ID of the task, as shown by `palisade task list`
+        #[arg(add = ArgValueCompleter::new(complete::tasks))]
         id: String,
         #[command(flatten)]
         how: How,
@@ -30,6 +36,7 @@ pub enum Command {
     /// Resume a paused task
     Resume {
         /// ID of the task, as shown by `palisade task list`
+        #[arg(add = ArgValueCompleter::new(complete::tasks))]
         id: String,
         #[command(flatten)]
         how: How,
@@ -37,6 +44,7 @@ pub enum Command {
     /// Cancel a rebuild or scrub; the drive of a cancelled rebuild stays out of service
     Cancel {
         /// ID of the task, as shown by `palisade task list`
+        #[arg(add = ArgValueCompleter::new(complete::tasks))]
         id: String,
         #[command(flatten)]
         how: How,
@@ -49,18 +57,29 @@ const CANCEL: &str = "Job.Cancel";
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     let (id, action, how) = match command {
-        Command::List { output } => {
-            let arrays = fetch::arrays(client, &[Part::Tasks]).await?;
-            let tasks = arrays.into_iter().flat_map(|array| array.tasks).collect();
-            let answer = Answer::new(api::TaskList { tasks });
-            output.print(&answer, |list| self::tasks(&list.tasks));
-            return Ok(());
-        }
+        Command::List { watch, output } => return list(*watch, *output, client).await,
         Command::Pause { id, how } => (id, "Job.Suspend", how),
         Command::Resume { id, how } => (id, "Job.Resume", how),
         Command::Cancel { id, how } => (id, CANCEL, how),
     };
     act(id, action, *how, client).await
+}
+
+async fn list(is_watched: bool, output: Output, client: &Client) -> Result<(), Problem> {
+    let draw = async |_| {
+        let arrays = fetch::arrays(client, &[Part::Tasks]).await?;
+        let tasks: Vec<api::Task> = arrays.into_iter().flat_map(|array| array.tasks).collect();
+        let goes_on = !tasks.is_empty();
+        let answer = Answer::new(api::TaskList { tasks });
+        Ok(Drawn { text: output.text(&answer, |list| self::tasks(&list.tasks)), goes_on })
+    };
+    match is_watched {
+        true => watch::watch(client, output, draw).await,
+        false => {
+            say(&draw(None).await?.text);
+            Ok(())
+        }
+    }
 }
 
 /// Acts on a task, and shows its array as it is then.

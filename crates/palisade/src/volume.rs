@@ -2,10 +2,12 @@
 
 use crate::array::DONE;
 use crate::client::{Change, Client};
+use crate::complete;
 use crate::confirm::{self, Word};
 use crate::fetch::{self, Part};
 use crate::output::{How, Output, Problem, table};
 use clap::Subcommand;
+use clap_complete::engine::ArgValueCompleter;
 use control::api::{self, Answer};
 use control::names;
 use redfish::read;
@@ -46,6 +48,7 @@ pub enum Command {
     /// Create a volume
     Create {
         /// Volume, as ARRAY/VOLUME
+        #[arg(add = ArgValueCompleter::new(complete::of_arrays))]
         name: Name,
         /// Size, such as 100G; K, M, G and T are powers of 1024
         #[arg(long, value_parser = size)]
@@ -61,6 +64,7 @@ pub enum Command {
     /// Grow or shrink a volume
     Resize {
         /// Volume, as ARRAY/VOLUME
+        #[arg(add = ArgValueCompleter::new(complete::volumes))]
         name: Name,
         /// New size, such as 200G; what lies behind a smaller size is destroyed
         #[arg(long, value_parser = size)]
@@ -74,6 +78,7 @@ pub enum Command {
     /// Delete a volume and its data
     Delete {
         /// Volume, as ARRAY/VOLUME
+        #[arg(add = ArgValueCompleter::new(complete::volumes))]
         name: Name,
         /// Confirm that the volume's data is destroyed
         #[arg(long)]

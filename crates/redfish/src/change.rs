@@ -11,12 +11,14 @@ mod access;
 pub mod bodies;
 mod certificate;
 mod create;
+mod events;
 mod links;
 mod node;
 mod tree;
 mod words;
 
 pub use access::{AccessChange, AccountChange, NewAccount};
+pub use events::{EventsChange, NewSubscription, SubscriptionChange};
 
 use crate::error::Refusal;
 use crate::messages;
@@ -114,6 +116,8 @@ pub enum Change {
     Access(AccessChange),
     /// Changes the certificate of HTTPS.
     Certificate(CertificateChange),
+    /// Changes who is told of events.
+    Events(EventsChange),
     /// Looks for drives.
     FindDrives {
         /// Paths to look at, besides what the configuration names.
@@ -150,6 +154,7 @@ impl Change {
             | Self::FindDrives { .. }
             | Self::VerifyLog
             | Self::Certificate(_)
+            | Self::Events(_)
             | Self::Access(_) => false,
         }
     }
@@ -175,6 +180,7 @@ impl Change {
             | Self::FindDrives { .. }
             | Self::VerifyLog
             | Self::Certificate(_)
+            | Self::Events(_)
             | Self::Access(_) => None,
         }
     }
@@ -213,6 +219,11 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
         let change = change?;
         fields.end()?;
         return Ok(Change::Access(change));
+    }
+    if let Some(change) = events::parse(view, found, method, &mut fields) {
+        let change = change?;
+        fields.end()?;
+        return Ok(Change::Events(change));
     }
     if let Some(change) = certificate::parse(found.route.resource, &mut fields) {
         let change = change?;
@@ -284,6 +295,8 @@ pub const fn action_name(resource: Resource) -> Option<&'static str> {
         Resource::VerifyLog => "PalisadeLogService.Verify",
         Resource::GenerateCsr => "CertificateService.GenerateCSR",
         Resource::ReplaceCertificate => "CertificateService.ReplaceCertificate",
+        Resource::SubmitTestEvent => "EventService.SubmitTestEvent",
+        Resource::ResumeSubscription => "EventDestination.ResumeSubscription",
         Resource::Suspend => "Job.Suspend",
         Resource::Resume => "Job.Resume",
         Resource::Cancel => "Job.Cancel",

@@ -298,6 +298,12 @@ impl Base {
         "There are as many sessions as there can be.",
         "End a session, or wait until one has ended.",
     );
+    pub const SUBSCRIPTION_LIMIT: Self = base(
+        "EventSubscriptionLimitExceeded",
+        503,
+        "There are as many subscriptions to events as there can be.",
+        "Delete a subscription that nobody needs.",
+    );
     pub const PRECONDITION_FAILED: Self = base(
         "PreconditionFailed",
         412,
@@ -320,6 +326,7 @@ impl Base {
         Self::UNAUTHORIZED,
         Self::PASSWORD_CHANGE_REQUIRED,
         Self::SESSION_LIMIT,
+        Self::SUBSCRIPTION_LIMIT,
         Self::PROPERTY_VALUE,
         Self::OPERATION_NOT_ALLOWED,
         Self::MALFORMED_JSON,

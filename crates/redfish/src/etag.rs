@@ -10,7 +10,8 @@
 //! - The ETag of a resource is a function of the resource alone.
 //! - Time, progress and I/O change no ETag: a request with `If-Match` fails only where somebody
 //!   changed something, or something happened that a person would want to know first. But the
-//!   progress of a job or of a task changes its own: who reads one again wants nothing else.
+//!   progress of a job or of a task changes its own, and so do the values of a report of metrics
+//!   and of a volume's: who reads one again wants nothing else.
 
 use crate::error::{Base, Refusal};
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 25] = [
+pub const MOVING: [&str; 33] = [
     PROPERTY,
     // Time.
     "DateTime",
@@ -43,6 +44,14 @@ pub const MOVING: [&str; 25] = [
     "WrittenBytes",
     "DirtyRegions",
     "DriveRequests",
+    // What was counted of volumes.
+    "IOStatistics",
+    "UncorrectableIOReadErrorCount",
+    "UncorrectableIOWriteErrorCount",
+    "Reads",
+    "Writes",
+    "Flushes",
+    "Discards",
     // Queues of a host that stays.
     "Queues",
     // What a GPU has done.
@@ -53,7 +62,12 @@ pub const MOVING: [&str; 25] = [
     "GPUSharedBytes",
     "GPUKeptBytes",
     "Retries",
+    // What data cores did.
+    "CoreTimes",
 ];
+
+/// Who reads one of these again wants its progress, or its values, and nothing else.
+const OWN_PROGRESS: [&str; 4] = ["#Job.", "#Task.", "#MetricReport.", "#VolumeMetrics."];
 
 /// Of a digest so much is written: 96 bits in hexadecimal digits.
 const BYTES: usize = 12;
@@ -62,10 +76,8 @@ const BYTES: usize = 12;
 pub fn of(resource: &Value) -> String {
     let mut digest = Sha256::new();
     let kind = resource.get("@odata.type").and_then(Value::as_str).unwrap_or_default();
-    let left_out = match kind.starts_with("#Job.") || kind.starts_with("#Task.") {
-        true => &[PROPERTY][..],
-        false => &MOVING,
-    };
+    let is_progress = OWN_PROGRESS.iter().any(|own| kind.starts_with(own));
+    let left_out = if is_progress { &[PROPERTY][..] } else { &MOVING };
     feed(resource, left_out, &mut digest);
     let mut text = String::from("W/\"");
     for byte in digest.finalize().iter().take(BYTES) {

@@ -73,6 +73,26 @@ fn the_progress_of_a_job_changes_its_etag() {
 }
 
 #[test]
+fn what_is_counted_changes_the_etag_of_metrics_alone() {
+    use crate::counters::{Counters, VolumeCounters};
+    let before = full();
+    let volume = before.status.arrays[0].volumes[0].uuid.clone();
+    let mut counters = VolumeCounters { volume: volume.clone(), ..VolumeCounters::default() };
+    counters.reads.latency.buckets[3] = 1;
+    let counters = Counters { volumes: vec![counters.into()], ..Counters::default() };
+    let after = View { counters: counters.into(), ..before.clone() };
+    let own = uri::volume_metrics(&volume);
+    assert_ne!(tag(&before, &own), tag(&after, &own));
+    let get = |view, uri: &str| render(view, &routes::find(uri).expect(uri)).expect(uri);
+    let whole = |view| {
+        let mut whole = get(view, &uri::volume(&volume));
+        whole["Metrics"] = get(view, &own);
+        of(&whole)
+    };
+    assert_eq!(whole(&before), whole(&after), "also where they are within another");
+}
+
+#[test]
 fn what_matters_changes_the_etag() {
     let mut before = full();
     let array = &mut before.status.arrays[0];
@@ -105,8 +125,16 @@ fn what_moves_is_a_property_that_there_is() {
     for file in crate::schema::csdl_files() {
         text.push_str(&crate::schema::csdl(&file).expect("is a file"));
     }
-    let standard =
-        [PROPERTY, "DateTime", "EstimatedCompletionTime", "PercentComplete", "PercentageComplete"];
+    let standard = [
+        PROPERTY,
+        "DateTime",
+        "EstimatedCompletionTime",
+        "PercentComplete",
+        "PercentageComplete",
+        "IOStatistics",
+        "UncorrectableIOReadErrorCount",
+        "UncorrectableIOWriteErrorCount",
+    ];
     for name in MOVING.iter().filter(|name| !standard.contains(name)) {
         assert!(text.contains(&format!("Property Name=\"{name}\"")), "{name}");
     }

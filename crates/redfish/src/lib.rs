@@ -2,14 +2,16 @@
 //!
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
-//! - [`access`]: accounts, sessions and roles.
+//! - [`access`]: accounts, sessions and roles. [`counters`]: what was counted.
 //! - [`told`]: what changes are answered.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all
 //!   that can be said then.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
 //!   made of resources.
 //! - [`etag`]: how resources are told apart from what they were.
+//! - [`events`]: what came to be, and who wants to know.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
+//! - [`prometheus`] and [`telemetry`]: metrics, as Prometheus reads them and as Redfish has them.
 //! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
 //!   make which.
 
@@ -26,9 +28,11 @@
 
 pub mod access;
 pub mod change;
+pub mod counters;
 pub mod dates;
 pub mod error;
 pub mod etag;
+pub mod events;
 mod https;
 mod inspected;
 mod log;
@@ -36,12 +40,14 @@ pub mod messages;
 pub mod oem;
 pub mod openapi;
 pub mod privileges;
+pub mod prometheus;
 pub mod query;
 pub mod read;
 mod requests;
 pub mod routes;
 pub mod schema;
 pub mod service;
+pub mod telemetry;
 pub mod told;
 pub mod view;
 

@@ -160,6 +160,11 @@ impl Entry {
         if *self == PLAN_CHANGED { 412 } else { self.kind.status() }
     }
 
+    /// The exit status of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        if [NO_DAEMON, NOT_REACHED].contains(self) { 4 } else { self.kind.exit() }
+    }
+
     /// The text, with what stands for arguments.
     pub fn example(&self) -> String {
         filled(self.text, &self.placeholders())

@@ -8,7 +8,7 @@
 //! `Members@odata.nextLink` leads to the rest (DSP0266, "Resource collections").
 
 mod expand;
-mod filter;
+pub(crate) mod filter;
 mod select;
 
 use crate::error::{Base, Refusal};
@@ -65,6 +65,27 @@ fn once<T>(place: &mut Option<T>, value: T) -> Result<(), Refusal> {
         None => Ok(()),
         Some(_) => Err(Refusal::base(&Base::QUERY_COMBINATION, &[])),
     }
+}
+
+/// The options that stand behind the `?` of a URI, with their values; what can't be decoded and has
+/// no `$` is left out.
+pub(crate) fn options(raw: &str) -> Result<Vec<(String, String)>, Refusal> {
+    if raw.len() > MOST_BYTES {
+        return Err(Refusal::base(&Base::QUERY_FORMAT, &["…", "?"]).with_status(414));
+    }
+    let mut all = Vec::new();
+    for part in raw.split('&').filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let name = decoded(name).unwrap_or_else(|| name.to_owned());
+        match decoded(value) {
+            Some(value) => all.push((name, value)),
+            None if name.starts_with('$') => {
+                return Err(Refusal::base(&Base::QUERY_FORMAT, &[value, &name]));
+            }
+            None => {}
+        }
+    }
+    Ok(all)
 }
 
 impl Query {

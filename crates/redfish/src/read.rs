@@ -69,12 +69,14 @@ pub fn contents(collection: &Value) -> Result<&[Value], Error> {
 
 /// The machine, of the ServiceRoot and the Manager.
 pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
+    let own: oem::Manager = oem::of(manager)?;
     Ok(Server {
         name: optional(root, "/ServiceIdentification").unwrap_or_default(),
         uuid: optional(root, "/UUID").unwrap_or_default(),
         now: moment(manager, "/DateTime")?,
         since: moment(manager, "/LastResetTime")?,
-        confirms: oem::of::<oem::Manager>(manager)?.confirm == oem::ON,
+        confirms: own.confirm == oem::ON,
+        open_metrics: own.metrics == oem::OPEN,
     })
 }
 

@@ -51,9 +51,10 @@ fn a_view_comes_back() {
         }
         let accounts = read::all(&expanded(&view, uri::ACCOUNTS), read::account);
         assert_eq!(accounts.as_ref(), Ok(&view.access.accounts), "seed {seed}");
-        // Of the log, of accounts and of HTTPS a client reads what it wants.
+        // Of the logs, of accounts and of HTTPS a client reads what it wants.
         let (log, access) = (view.log.clone(), view.access.clone());
-        let back = View { log, access, https: view.https.clone(), ..back };
+        let (https, events) = (view.https.clone(), view.events.clone());
+        let back = View { log, access, https, events, ..back };
         assert_eq!(back, view, "seed {seed}");
         let printed = |view: &View| serde_json::to_string(&view.status).expect("encodes");
         assert_eq!(printed(&back), printed(&view), "seed {seed}");

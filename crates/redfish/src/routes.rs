@@ -92,6 +92,7 @@ pub enum Resource {
     PoolActionInfo,
     Volumes,
     Volume,
+    VolumeMetrics,
     CheckConsistency,
     ChassisAll,
     Chassis,
@@ -114,6 +115,9 @@ pub enum Resource {
     AuditEntries,
     AuditEntry,
     VerifyLog,
+    EventLog,
+    EventEntries,
+    EventEntry,
     Fabrics,
     Fabric,
     Connections,
@@ -134,9 +138,24 @@ pub enum Resource {
     SessionService,
     Sessions,
     Session,
+    EventService,
+    EventStream,
+    EventActionInfo,
+    SubmitTestEvent,
+    Subscriptions,
+    Subscription,
+    ResumeSubscription,
     TaskService,
     Tasks,
     Task,
+    TelemetryService,
+    MetricDefinitions,
+    MetricDefinition,
+    MetricReportDefinitions,
+    MetricReportDefinition,
+    MetricReports,
+    MetricReport,
+    Metrics,
     TaskMonitor,
 }
 
@@ -227,6 +246,9 @@ const RESIZE: &[(Method, Privilege)] =
 const ACCOUNTS: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureUsers)];
 const ACCOUNT: &[(Method, Privilege)] =
     &[(Get, ConfigureSelf), (Patch, ConfigureSelf), (Delete, ConfigureUsers)];
+const SUBSCRIBE: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureManager)];
+const SUBSCRIPTION: &[(Method, Privilege)] =
+    &[(Get, Login), (Patch, ConfigureManager), (Delete, ConfigureManager)];
 const SESSION_SERVICE: &[(Method, Privilege)] = &[(Get, Login), (Patch, ConfigureManager)];
 const SESSIONS: &[(Method, Privilege)] = &[(Get, Login), (Post, Nobody)];
 const SESSION: &[(Method, Privilege)] = &[(Get, ConfigureSelf), (Delete, ConfigureSelf)];
@@ -265,6 +287,15 @@ macro_rules! under {
     };
     (account $tail:literal) => {
         concat!("/redfish/v1/AccountService", $tail)
+    };
+    (telemetry $tail:literal) => {
+        concat!("/redfish/v1/TelemetryService", $tail)
+    };
+    (event $tail:literal) => {
+        concat!("/redfish/v1/EventService", $tail)
+    };
+    (events $tail:literal) => {
+        concat!("/redfish/v1/Managers/palisade/LogServices/Events", $tail)
     };
     (job $tail:literal) => {
         concat!("/redfish/v1/JobService/Jobs/{Job}", $tail)
@@ -373,6 +404,12 @@ pub const ROUTES: &[Route] = &{
         row(under!(storage "/Volumes"), R::Volumes, "#VolumeCollection.VolumeCollection", CREATE),
         row(under!(storage "/Volumes/{Volume}"), R::Volume, "#Volume.v1_10_2.Volume", RESIZE),
         row(
+            under!(storage "/Volumes/{Volume}/Metrics"),
+            R::VolumeMetrics,
+            "#VolumeMetrics.v1_2_0.VolumeMetrics",
+            READ,
+        ),
+        row(
             under!(storage "/Volumes/{Volume}/Actions/Volume.CheckConsistency"),
             R::CheckConsistency,
             "",
@@ -454,6 +491,19 @@ pub const ROUTES: &[Route] = &{
         ),
         row(under!(audit "/Entries/{LogEntry}"), R::AuditEntry, "#LogEntry.v1_21_0.LogEntry", READ),
         row(under!(audit "/Actions/Oem/PalisadeLogService.Verify"), R::VerifyLog, "", MANAGE),
+        row(under!(events ""), R::EventLog, "#LogService.v1_9_0.LogService", READ),
+        row(
+            under!(events "/Entries"),
+            R::EventEntries,
+            "#LogEntryCollection.LogEntryCollection",
+            READ,
+        ),
+        row(
+            under!(events "/Entries/{LogEntry}"),
+            R::EventEntry,
+            "#LogEntry.v1_21_0.LogEntry",
+            READ,
+        ),
         row(under!(root "/Fabrics"), R::Fabrics, "#FabricCollection.FabricCollection", READ),
         row(under!(fabric ""), R::Fabric, "#Fabric.v1_4_0.Fabric", READ),
         row(
@@ -514,10 +564,81 @@ pub const ROUTES: &[Route] = &{
             "#Session.v1_8_0.Session",
             SESSION,
         ),
+        row(under!(event ""), R::EventService, "#EventService.v1_12_0.EventService", READ),
+        row(under!(event "/SSE"), R::EventStream, "", READ),
+        row(
+            under!(event "/ActionInfo/{Action}"),
+            R::EventActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
+        row(under!(event "/Actions/EventService.SubmitTestEvent"), R::SubmitTestEvent, "", MANAGE),
+        row(
+            under!(event "/Subscriptions"),
+            R::Subscriptions,
+            "#EventDestinationCollection.EventDestinationCollection",
+            SUBSCRIBE,
+        ),
+        row(
+            under!(event "/Subscriptions/{EventDestination}"),
+            R::Subscription,
+            "#EventDestination.v1_17_0.EventDestination",
+            SUBSCRIPTION,
+        ),
+        row(
+            under!(event
+                "/Subscriptions/{EventDestination}/Actions/EventDestination.ResumeSubscription"),
+            R::ResumeSubscription,
+            "",
+            MANAGE,
+        ),
         row(under!(root "/TaskService"), R::TaskService, "#TaskService.v1_2_1.TaskService", READ),
         row(under!(root "/TaskService/Tasks"), R::Tasks, "#TaskCollection.TaskCollection", READ),
         row(under!(root "/TaskService/Tasks/{Task}"), R::Task, "#Task.v1_7_4.Task", READ),
         row(under!(root "/TaskService/TaskMonitors/{TaskMonitor}"), R::TaskMonitor, "", READ),
+        row(
+            under!(telemetry ""),
+            R::TelemetryService,
+            "#TelemetryService.v1_4_1.TelemetryService",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricDefinitions"),
+            R::MetricDefinitions,
+            "#MetricDefinitionCollection.MetricDefinitionCollection",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricDefinitions/{MetricDefinition}"),
+            R::MetricDefinition,
+            "#MetricDefinition.v1_3_6.MetricDefinition",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricReportDefinitions"),
+            R::MetricReportDefinitions,
+            "#MetricReportDefinitionCollection.MetricReportDefinitionCollection",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricReportDefinitions/{MetricReportDefinition}"),
+            R::MetricReportDefinition,
+            "#MetricReportDefinition.v1_4_7.MetricReportDefinition",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricReports"),
+            R::MetricReports,
+            "#MetricReportCollection.MetricReportCollection",
+            READ,
+        ),
+        row(
+            under!(telemetry "/MetricReports/{MetricReport}"),
+            R::MetricReport,
+            "#MetricReport.v1_5_2.MetricReport",
+            READ,
+        ),
+        row("/metrics", R::Metrics, "", READ),
     ]
 };
 

@@ -1,6 +1,7 @@
 //! Views for tests: of a seed, always the same, and as varied as views can be.
 
 use crate::access::{Role, SESSION_SECONDS_USUAL, Session};
+use crate::events::{Event, Policy, Standing, Subscription};
 use crate::view::*;
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    /// One of so many numbers.
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
@@ -103,6 +105,7 @@ pub fn view(seed: u64) -> View {
             now: random.moment(),
             since: random.moment(),
             confirms: random.chance(),
+            open_metrics: random.chance(),
         },
         status: Status {
             version: "0.1.0".to_owned(),
@@ -129,6 +132,8 @@ pub fn view(seed: u64) -> View {
         tasks: random.several(2, slow),
         access: Arc::new(access(random)),
         https: Arc::new(https(random)),
+        counters: Arc::default(),
+        events: Arc::new(events(random)),
     }
 }
 
@@ -146,6 +151,32 @@ fn access(random: &mut Random) -> Access {
         from: random.pick(&["10.0.0.1", "fe80::1", "socket"]).to_owned(),
     });
     Access { accounts, sessions, session_seconds: SESSION_SECONDS_USUAL }
+}
+
+fn events(random: &mut Random) -> Shown {
+    let first = 1 + random.below(1000);
+    let entries = random.several(4, |random, at| {
+        let stopped = &crate::messages::ARRAY_STOPPED;
+        let origin = random.pick(&[crate::service::uri::MANAGER, "/redfish/v1/gone", ""]);
+        let event = Event::new(stopped, &[&random.text()], origin);
+        Arc::new(Event { id: first + at, at: random.moment(), ..event })
+    });
+    let subscriptions = random.several(3, |random, _| Subscription {
+        id: random.uuid(),
+        context: random.maybe(Random::text),
+        destination: random.pick(&["https://receiver.example/a", ""]).to_owned(),
+        verify: random.chance(),
+        policy: random.pick(&Policy::ALL),
+        standing: Standing {
+            problem: random.maybe(Random::text),
+            is_suspended: random.chance(),
+            delivered: random.number(),
+            dropped: random.number(),
+        },
+        ..Subscription::default()
+    });
+    let entries = Arc::new(entries.into());
+    Shown { entries, is_kept: random.chance(), subscriptions: Arc::new(subscriptions) }
 }
 
 fn log(random: &mut Random) -> Log {

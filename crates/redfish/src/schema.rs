@@ -29,7 +29,7 @@ const EDMX: &str = "http://docs.oasis-open.org/odata/ns/edmx";
 const EDM: &str = "http://docs.oasis-open.org/odata/ns/edm";
 
 /// Schemas that SNIA publishes and DMTF does not.
-const SNIA: [&str; 3] = ["Capacity", "StoragePool", "StoragePoolCollection"];
+const SNIA: [&str; 4] = ["Capacity", "StoragePool", "StoragePoolCollection", "VolumeMetrics"];
 
 /// Schemas that resources use without being of them.
 const USED: [&str; 3] = ["Message.v1_3_0", "Resource", "RedfishExtensions.v1_0_0"];
@@ -49,10 +49,11 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 10] = [
+const OWN: [Own; 12] = [
     own::<oem::Connection>(),
     own::<oem::Drive>(),
     own::<oem::Endpoint>(),
+    own::<oem::EventDestination>(),
     own::<oem::Job>(),
     own::<oem::LogEntry>(),
     ("LogService", None),
@@ -60,6 +61,7 @@ const OWN: [Own; 10] = [
     ("Storage", None),
     own::<oem::StoragePool>(),
     own::<oem::Volume>(),
+    own::<oem::VolumeMetrics>(),
 ];
 
 /// The types of our own objects as JSON Schemas, with what each extends.

@@ -8,6 +8,8 @@
 //! [`SCHEMA`].
 
 pub use crate::access::{Access, Account, AccountList};
+pub use crate::counters::Counters;
+pub use crate::events::Shown;
 pub use crate::https::{Certificate, Https, Named, Problem};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
@@ -68,6 +70,10 @@ pub struct View {
     pub tasks: Vec<SlowRequest>,
     /// HTTPS, and its certificate.
     pub https: Arc<Https>,
+    /// What was counted since the daemon's start.
+    pub counters: Arc<Counters>,
+    /// The last events, and who is told of them.
+    pub events: Arc<Shown>,
 }
 
 impl View {
@@ -108,6 +114,8 @@ pub struct Server {
     pub since: u64,
     /// Whether changes that destroy data need the token of their plan.
     pub confirms: bool,
+    /// Whether everybody may read `/metrics`; else one has to log in.
+    pub open_metrics: bool,
 }
 
 impl From<&KnownDrive> for NamedDrive {

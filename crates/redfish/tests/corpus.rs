@@ -2,7 +2,7 @@
 //!
 //! Purpose: what fuzzing found once stays tested where nobody fuzzes.
 
-use redfish::{access, view};
+use redfish::{access, events, messages, service, view};
 
 #[path = "support/case.rs"]
 mod case;

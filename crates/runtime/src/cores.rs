@@ -8,6 +8,7 @@
 //! A core whose ring can't be made uses the blocking pool, whatever the others have: rings count
 //! as locked memory, of which there may be enough for some cores only.
 
+use crate::busy::{Busy, CoreCounts};
 use crate::config::Config;
 use crate::doorbell::Doorbell;
 use crate::env::{Bind, CoreEnv};
@@ -39,6 +40,8 @@ pub(crate) struct Post<M, S> {
     pub(crate) doorbell: Arc<Doorbell>,
     pub(crate) mail: Mutex<VecDeque<M>>,
     calls: Mutex<VecDeque<Call<M, S>>>,
+    /// The core's alone.
+    pub(crate) busy: Busy,
 }
 
 impl<M, S> Post<M, S> {
@@ -47,6 +50,7 @@ impl<M, S> Post<M, S> {
             doorbell: Arc::new(Doorbell::new()?),
             mail: Mutex::new(VecDeque::with_capacity(64)),
             calls: Mutex::default(),
+            busy: Busy::default(),
         })
     }
 
@@ -145,6 +149,7 @@ fn warn_blocking(error: &std::io::Error) {
 fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool) {
     let reactor = env.reactor();
     let mut lookout = reactor.lookout();
+    let busy = &env.shared().post_of(env.core()).busy;
     loop {
         for priority in [Priority::First, Priority::Last] {
             reactor.begin_turn();
@@ -154,6 +159,7 @@ fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool)
         // rings again, so that the core does not sleep over it.
         env.collect();
         reactor.turn();
+        busy.turn();
         if done() {
             return;
         }
@@ -166,10 +172,20 @@ fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool)
 /// Waits for something: looks around if that pays, then sleeps.
 fn wait<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, lookout: &mut Lookout) {
     let start = env.now();
-    if !look_around(env, lookout.look()) {
+    let busy = &env.shared().post_of(env.core()).busy;
+    let is_found = look_around(env, lookout.look());
+    // As of the last look.
+    let looked = env.now();
+    if is_found {
+        env.reactor().refresh_now();
+        busy.looked(env.now().since(start));
+    } else {
+        busy.looked(looked.since(start));
+        busy.sleeps(looked);
         sleep(env);
+        env.reactor().refresh_now();
+        busy.woke(env.now());
     }
-    env.reactor().refresh_now();
     lookout.ended(env.now().since(start));
 }
 
@@ -223,6 +239,12 @@ impl<M: Send + 'static, S: Bind> Handle<M, S> {
     /// How many cores there are.
     pub fn cores(&self) -> u16 {
         self.shared.cores()
+    }
+
+    /// How a core has spent its time until now; `None` if there is no such core.
+    pub fn counts(&self, core: CoreId) -> Option<CoreCounts> {
+        let post = self.shared.posts.get(core.index())?;
+        Some(post.busy.read(Nanos(self.shared.start.elapsed().as_nanos() as u64)))
     }
 
     /// Puts mail into a core's box. Mail to a stopped runtime is dropped with it.

@@ -78,6 +78,7 @@ impl<M: Send + 'static, S: Bind> CoreEnv<M, S> {
         {
             let mut mail = self.core.mail.borrow_mut();
             let mut arrived = post.mail.lock().unwrap_or_else(|e| e.into_inner());
+            post.busy.mail(arrived.len());
             if mail.is_empty() {
                 core::mem::swap(&mut *mail, &mut *arrived);
             } else {

@@ -8,6 +8,7 @@
 //! - [`Reactor`]: I/O on files, readiness of sockets, timers; io_uring, or epoll with a small
 //!   blocking pool where io_uring is switched off (`PALISADE_IO=blocking`, or set-up fails).
 //! - [`Socket`], [`Listener`]: TCP and Unix streams.
+//! - [`CoreCounts`]: how a core spends its time.
 //! - [`say`]: what the daemon reports, whether or not anybody takes it.
 //!
 //! A core's turn: all ready `First` tasks until none is ready, the ready `Last` tasks once each,
@@ -21,6 +22,7 @@
 //! - After warm-up a file I/O, a wake, a timer and a piece of mail allocate nothing.
 //! - `unsafe` only in `sys`, `reactor::slab`, `reactor::uring` and `reactor::pool` (D12).
 
+mod busy;
 mod config;
 mod cores;
 mod doorbell;
@@ -33,6 +35,7 @@ mod sys;
 mod task;
 mod timer;
 
+pub use busy::CoreCounts;
 pub use config::Config;
 pub use cores::{Call, Handle, Runtime, run_single, run_single_with};
 pub use env::{Bind, CoreEnv, NoDrive};

@@ -100,6 +100,11 @@ fn mail_goes_round_between_cores_and_none_is_lost() {
         let limit = Duration::from_secs(60);
         let sums = [(); 2].map(|()| finished.recv_timeout(limit).unwrap());
         assert_eq!(sums.iter().sum::<u64>(), ROUNDS * (ROUNDS + 1));
+        for core in [0, 1].map(CoreId) {
+            let counts = handle.counts(core).unwrap();
+            assert_eq!(counts.mails, ROUNDS);
+            assert!(counts.turns > 0);
+        }
         runtime.stop();
     }
 }
@@ -145,6 +150,28 @@ fn functions_run_on_the_core_they_are_sent_to() {
         assert_eq!(answers.recv_timeout(Duration::from_secs(10)).unwrap(), CoreId(core));
     }
     runtime.stop();
+}
+
+/// Also while it sleeps, and with nobody to wake it.
+#[test]
+fn a_core_with_nothing_to_do_is_asleep_or_looks_around() {
+    for config in configs() {
+        let runtime = Runtime::<u64, NoDrive>::start_with(config, |_| {}).unwrap();
+        let counts = || runtime.handle().counts(CoreId(0)).unwrap();
+        assert_eq!(runtime.handle().counts(CoreId(1)), None);
+        let mut last = counts();
+        for _ in 0..3 {
+            let mut next = counts();
+            while next.asleep <= last.asleep {
+                std::thread::yield_now();
+                next = counts();
+            }
+            assert!(next.time > last.time && next.looking >= last.looking, "{last:?} {next:?}");
+            assert!(next.looking.0 + next.asleep.0 <= next.time.0, "{next:?}");
+            last = next;
+        }
+        runtime.stop();
+    }
 }
 
 #[test]

@@ -223,7 +223,9 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
         server.env.sleep(LOOK).await;
     }
     let (is_settled, has_name) = (server.target.is_settled(), data.host.is_some());
-    server.target.associate(association, connect.keep_alive_ms).map_err(|why| match why {
+    let since = server.env.wall_seconds();
+    let made = server.target.associate(association, connect.keep_alive_ms, since);
+    made.map_err(|why| match why {
         NoController::Subsystem if is_settled => wrong(Wrong::SUBSYSTEM),
         NoController::Subsystem | NoController::Absent => {
             (Status::CONNECT_PARAMETERS.passing(), Wrong::SUBSYSTEM.result())

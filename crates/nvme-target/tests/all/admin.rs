@@ -151,12 +151,16 @@ fn a_host_without_a_name_finds_what_any_host_may_have() {
     let open = "nqn.2026-11.example:open";
     let invalid = (Status::CONNECT_PARAMETERS, Wrong::HOST.result());
     let (named, discovery, none) = (nameless(SUBSYSTEM), nameless(DISCOVERY), nameless(open));
+    let target = rig.target.clone();
     rig.run(async move {
         // The discovery service answers by the host's name: without one there is no answer.
         for host in [named, discovery] {
             let done = host.join(0, ANY_CONTROLLER).await.unwrap();
             assert_eq!((done.status, done.result), invalid);
         }
+        let visits = target.visits();
+        assert_eq!(visits.turned_away, 1, "the discovery service is no subsystem with exports");
+        assert_eq!((visits.exports[0].turned_away, visits.hosts.len()), (1, 0));
         let done = none.join(0, ANY_CONTROLLER).await.unwrap();
         assert_eq!(done.result, Wrong::SUBSYSTEM.result());
     });
@@ -379,9 +383,20 @@ fn a_host_that_falls_silent_loses_its_controller() {
             io.read(0, 1).await;
         }
         assert_eq!(target.connected("one")[0].queues, 2);
+        // Queues add what they did to their controller's counts with each tick.
+        io::Env::sleep(&env, Nanos::from_millis(200)).await;
+        let visits = target.visits();
+        let export = visits.exports.iter().find(|of| of.export == "one").unwrap();
+        assert_eq!((export.connections, export.connected, export.turned_away), (1, 1, 0));
+        let [host] = &visits.hosts[..] else { panic!("one host: {visits:?}") };
+        assert_eq!((host.connected, host.present.len(), host.present[0].queues), (1, 1, 2));
+        assert_eq!((host.done.reads, host.done.read_bytes), (10, 10 * BLOCK as u64));
         assert!(io.next_pdu().await.is_err() && admin.next_pdu().await.is_err());
         io::Env::sleep(&env, Nanos::from_millis(1)).await;
         assert_eq!(target.connected("one"), []);
+        let after = target.visits();
+        assert_eq!((after.hosts[0].done, after.hosts[0].present.len()), (host.done, 0));
+        assert_eq!(after.exports[0].connections, 0);
     });
     rig.finish();
 }

@@ -75,8 +75,7 @@ fn https_comes_with_the_first_account_and_speaks_tls_1_3_only() {
     assert_eq!((root.status, root.header("odata-version")), (200, "4.0"));
     let nobody = tls.ask(("GET", SYSTEMS), &[], &Value::Null);
     is(&nobody, 401, "ResourceAtUriUnauthorized");
-    let wanted = "Basic realm=\"Palisade\", charset=\"UTF-8\"";
-    assert_eq!(nobody.header("www-authenticate"), wanted);
+    assert_eq!(nobody.header("www-authenticate"), "Basic realm=\"Palisade\", charset=\"UTF-8\"");
     // A greeting of TLS 1.2, and none at all.
     let mut hello = vec![0x16, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3];
     hello.extend([7; 32]);

@@ -18,6 +18,8 @@ use std::process::Command;
 const ALONE: &str = "
 NoDaemon status
 SocketFailed --socket {dir}/config.toml/x status
+BadUrl --url http://127.0.0.1 status
+RequestWrong api POST / {
 ConfigNotRead serve --config /no/such/file
 ConfigWrong serve --config {dir}/bad.toml
 NoSuchMessage explain Nothing
@@ -149,6 +151,101 @@ PreconditionFailed GET /redfish/v1 odata-version: 3.0
 /// test's file and name, and the messages.
 const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     (
+        "crates/redfish/src/events/between_tests.rs",
+        "what_views_differ_by_is_what_was_edited",
+        &[
+            "DriveOut",
+            "DriveMissing",
+            "DriveReplaced",
+            "DriveHangs",
+            "VolumeDeleted",
+            "VolumeResized",
+            "BlocksLost",
+            "VolumeCreated",
+            "ExportDeleted",
+            "HostDisconnected",
+            "ExportFailed",
+            "HostConnected",
+            "ArrayDegraded",
+            "ArrayFailed",
+            "ScrubFound",
+            "DriveUnusable",
+            "DriveGone",
+            "DriveCame",
+            "JobCompleted",
+            "JobCancelled",
+            "JobInterrupted",
+            "JobStuck",
+            "JobPaused",
+            "JobStarted",
+        ],
+    ),
+    (
+        "crates/redfish/src/events/between_tests.rs",
+        "what_was_wrong_and_is_right_is_told",
+        &[
+            "DriveUsable",
+            "DriveBack",
+            "ArrayOptimal",
+            "BlocksBack",
+            "JobGoesOn",
+            "ExportServed",
+            "StateWell",
+            "StateProblem",
+            "GpuSuspect",
+        ],
+    ),
+    (
+        "crates/redfish/src/events/between_tests.rs",
+        "arrays_come_and_go_with_what_is_on_them",
+        &[
+            "ArrayDeleted",
+            "ArrayCreated",
+            "ExportCreated",
+            "ArrayStopped",
+            "ArrayStarted",
+            "ArrayGone",
+            "ArrayFound",
+            "ArrayDoesNotStart",
+        ],
+    ),
+    (
+        "crates/redfish/src/events/between_tests.rs",
+        "a_start_tells_what_is_not_as_it_should_be",
+        &["DaemonStarted"],
+    ),
+    (
+        "crates/redfish/src/events/between_tests.rs",
+        "accounts_and_the_certificate_are_told",
+        &["CertificateReplaced", "AccountChanged", "AccountDeleted", "AccountCreated"],
+    ),
+    (
+        "crates/redfish/src/events/between_tests.rs",
+        "a_burst_is_bounded_and_the_gravest_is_told",
+        &["EventsOmitted"],
+    ),
+    (
+        "crates/control/src/events/events_tests.rs",
+        "events_that_can_not_be_read_are_told_by_name",
+        &["EventsNotRead"],
+    ),
+    (
+        "crates/control/src/events/events_tests.rs",
+        "subscriptions_come_back_after_a_restart_and_only_those_that_were_written",
+        &["SubscriptionsNotWritten", "SubscriptionsNotRead", "EventSubscriptionLimitExceeded"],
+    ),
+    ("crates/palisade/tests/all/events.rs", "a_stream_tells_the_life_of_an_array", &["DaemonEnds"]),
+    (
+        "crates/palisade/tests/all/events.rs",
+        "a_stream_ends_with_its_session_and_tells_of_logins",
+        &["LoggedIn", "LoginRefused"],
+    ),
+    (
+        "crates/palisade/tests/all/events.rs",
+        "the_configuration_and_tests_are_told",
+        &["ConfigurationReloaded", "ConfigurationNotTaken", "TestEvent"],
+    ),
+    (
         "crates/redfish/src/service/logs.rs",
         "every_line_names_a_message",
         &["ChangeBegins", "ChangeDone", "ChangeNotDone", "ChangeNotKnown"],
@@ -160,7 +257,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/control/src/said_tests.rs", "an_unlucky_machine_is_told_of_by_name", UNLUCKY),
     (
-        "crates/palisade/src/client.rs",
+        "crates/palisade/src/client_tests.rs",
         "what_keeps_the_daemon_from_answering_is_told_by_name",
         &["SocketForbidden", "TooManyClients", "NoAnswer"],
     ),
@@ -353,6 +450,28 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "without_a_state_directory_there_are_none",
         &["NoStateDirectory"],
     ),
+    (
+        "crates/palisade/tests/all/login.rs",
+        "a_login_is_pinned_and_works_as_the_socket_does",
+        &[
+            "CertificateNotTrusted",
+            "LoginsFailed",
+            "NotLoggedIn",
+            "NotReached",
+            "SessionEnded",
+            "UserNotGiven",
+        ],
+    ),
+    (
+        "crates/palisade/tests/all/login.rs",
+        "another_certificate_is_refused",
+        &["CertificateChanged"],
+    ),
+    (
+        "crates/palisade/tests/all/watch.rs",
+        "drives_are_named_by_path_serial_number_id_or_slot",
+        &["DriveAmbiguous"],
+    ),
     ("crates/palisade/src/secret.rs", "passwords_that_differ_are_refused", &["PasswordsDiffer"]),
 ];
 
@@ -448,8 +567,7 @@ fn check(name: &str, output: &std::process::Output, words: &str) {
     let said = errors(output);
     let code = match messages::find(name) {
         None => 0,
-        Some(entry) if *entry == messages::NO_DAEMON => 4,
-        Some(entry) => i32::from(entry.kind.exit()),
+        Some(entry) => i32::from(entry.exit()),
     };
     assert_eq!(output.status.code(), Some(code), "{name}: {words}: {said}");
     let told = format!("(palisade explain {name})");

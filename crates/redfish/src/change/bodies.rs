@@ -6,7 +6,7 @@
 //!
 //! Invariant: a method that takes one of several forms of body has a row for each.
 
-use crate::change::{action_name, certificate};
+use crate::change::{action_name, certificate, events};
 use crate::routes::{Method, Resource};
 
 /// What a property takes.
@@ -22,6 +22,10 @@ pub enum Takes {
     Whole(u64, u64),
     /// A yes or no.
     Truth,
+    /// An `http` or `https` URI.
+    Uri,
+    /// Headers of HTTP: a list of objects, each property of which is one. No refusal tells them.
+    Headers,
     /// A link to a resource of this kind.
     Link(Resource),
     /// A list: of what, and of so many at least and at most.
@@ -198,6 +202,32 @@ const MUST_CHANGE: Property = may(
     Takes::Truth,
     "Whether the account has to change its password before it can do anything else.",
 );
+
+const CONTEXT: Property = may("Context", Takes::Text, "What the client calls it.");
+
+const RETRIES: Property = may(
+    "DeliveryRetryPolicy",
+    Takes::Word(
+        "DeliveryRetryPolicy",
+        &[
+            ("TerminateAfterRetries", "The subscription is deleted after some attempts."),
+            ("SuspendRetries", "The subscription is suspended after some attempts."),
+            ("RetryForever", "The receiver is tried for ever."),
+        ],
+    ),
+    "What becomes of the subscription if its receiver can't be reached; RetryForever if absent.",
+);
+
+const VERIFY: Property = may(
+    "VerifyCertificate",
+    Takes::Truth,
+    "Whether the receiver's certificate has to be right; true if absent.",
+);
+
+const HEADERS: Property =
+    may("HttpHeaders", Takes::Headers, "Headers that are sent with each request.");
+
+const EVENT_TEXTS: Takes = Takes::List(&Takes::Text, 0, events::MOST);
 
 const CONNECTION_TYPE: Property = may(
     "ConnectionType",
@@ -528,6 +558,77 @@ pub const BODIES: &[Body] = &[
             ),
         ],
     ),
+    act(
+        Resource::SubmitTestEvent,
+        "Tells an event that says nothing, to try whether events arrive.",
+        &[
+            must("MessageId", Takes::Text, "Which message the client has in mind."),
+            may("Message", Takes::Text, "A text."),
+        ],
+    ),
+    body(
+        Method::Post,
+        Resource::Subscriptions,
+        "",
+        "Has a receiver told of events. Whether it can be reached is not tried first.",
+        &[
+            must("Destination", Takes::Uri, "The receiver's URI."),
+            must(
+                "Protocol",
+                Takes::Word("EventDestinationProtocol", &[("Redfish", "Redfish's events.")]),
+                "How it is told.",
+            ),
+            CONTEXT,
+            may(
+                "SubscriptionType",
+                Takes::Word("SubscriptionType", &[("RedfishEvent", "A POST to the receiver.")]),
+                "How events are delivered.",
+            ),
+            may(
+                "EventFormatType",
+                Takes::Word("EventFormatType", &[("Event", "Events.")]),
+                "What is delivered.",
+            ),
+            may(
+                "RegistryPrefixes",
+                Takes::List(
+                    &Takes::Word("RegistryPrefix", &[("Palisade", "The product's own.")]),
+                    0,
+                    events::MOST,
+                ),
+                "Registries of messages; all if absent.",
+            ),
+            may("ResourceTypes", EVENT_TEXTS, "Types of resources; all if absent."),
+            may("MessageIds", EVENT_TEXTS, "Messages; all if absent."),
+            may(
+                "Severities",
+                Takes::List(
+                    &Takes::Word(
+                        "Severity",
+                        &[
+                            ("OK", "As it should be."),
+                            ("Warning", "Somebody should see to it."),
+                            ("Critical", "Somebody must see to it now."),
+                        ],
+                    ),
+                    0,
+                    events::MOST,
+                ),
+                "How grave; all if absent.",
+            ),
+            RETRIES,
+            VERIFY,
+            HEADERS,
+        ],
+    ),
+    body(
+        Method::Patch,
+        Resource::Subscription,
+        "",
+        "Changes a subscription.",
+        &[CONTEXT, RETRIES, VERIFY, HEADERS],
+    ),
+    act(Resource::ResumeSubscription, "Has deliveries go on that were suspended.", &[]),
     body(
         Method::Patch,
         Resource::SessionService,

@@ -14,6 +14,7 @@ fn id(part: &str, form: &'static str) -> &'static str {
         "{Job}" => "j1",
         "{Certificate}" => "1",
         "{ManagerAccount}" => "ana",
+        "{EventDestination}" => "s1",
         "{Fabric}" => form,
         other => panic!("which {other} is there?"),
     }
@@ -38,6 +39,8 @@ fn right(takes: &Takes, all: bool) -> Value {
     match *takes {
         Takes::Text => json!("x"),
         Takes::Secret => json!("correct horse"),
+        Takes::Uri => json!("https://receiver.example/events"),
+        Takes::Headers => json!([{"X-Key": "secret"}]),
         Takes::Word(_, words) => json!(words[0].0),
         Takes::Whole(from, _) => json!(from),
         Takes::Truth => json!(false),
@@ -106,19 +109,32 @@ fn doubled(value: &Value, at: &str, place: &str) -> String {
 /// Values that are wrong, and how each is refused.
 fn wrong(takes: &Takes) -> Vec<(Value, &'static str)> {
     let mut all: Vec<(Value, &str)> = match *takes {
-        Takes::Text | Takes::Secret | Takes::Word(..) => vec![json!(7), json!(true), json!(["x"])],
+        Takes::Text | Takes::Uri | Takes::Secret | Takes::Word(..) => {
+            vec![json!(7), json!(true), json!(["x"])]
+        }
         Takes::Whole(..) => vec![json!("7"), json!(1.5), json!(false)],
         Takes::Truth => vec![json!("true"), json!(1), json!({})],
         Takes::Link(_) => vec![json!("/redfish/v1"), json!(7), json!([])],
         Takes::List(..) => vec![json!("x"), json!({}), json!(7)],
+        Takes::Headers => vec![json!("x"), json!({}), json!(["x"]), json!([{"Host": "x"}])],
         Takes::Object(_) => vec![json!("x"), json!([]), json!(7)],
     }
     .into_iter()
     .chain([Value::Null])
-    .map(|value| (value, if *takes == Takes::Secret { "ValueError" } else { "ValueTypeError" }))
+    .map(|value| {
+        (
+            value,
+            if matches!(takes, Takes::Secret | Takes::Headers) {
+                "ValueError"
+            } else {
+                "ValueTypeError"
+            },
+        )
+    })
     .collect();
     match *takes {
         Takes::Word(..) => all.push((json!("nonsense"), "ValueNotInList")),
+        Takes::Uri => all.push((json!("ftp://receiver.example"), "ValueFormatError")),
         Takes::Whole(from, to) => {
             all.push((json!(-1), "ValueOutOfRange"));
             all.extend(from.checked_sub(1).map(|below| (json!(below), "ValueOutOfRange")));

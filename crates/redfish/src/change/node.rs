@@ -235,6 +235,15 @@ impl<'a> Fields<'a> {
         Some(Node { tree, path: self.own(name), action: self.action })
     }
 
+    /// Takes all properties that nobody took.
+    pub fn take_all(&mut self) -> Vec<(&'a str, Node<'a>)> {
+        let left = core::mem::take(&mut self.left);
+        let node = |(name, tree): (&'a str, &'a Tree)| {
+            (name, Node { tree, path: self.own(name), action: self.action })
+        };
+        left.into_iter().map(node).collect()
+    }
+
     /// Takes a property that must be there.
     pub fn need(&mut self, name: &str) -> Result<Node<'a>, Refusal> {
         self.take(name).ok_or_else(|| self.missing(name))

@@ -19,6 +19,7 @@ impl Change {
         match self {
             Self::Access(change) => change.words(),
             Self::Certificate(change) => change.words(),
+            Self::Events(change) => change.words(),
             Self::CreateArray(array) => create(array),
             Self::CreateVolumeOnDrives { array, size_bytes } => match size_bytes {
                 Some(bytes) => format!("{}, and a volume of {bytes} bytes in it", create(array)),
@@ -75,15 +76,13 @@ impl Change {
         }
     }
 
-    /// Whether the audit log has a line of it: of what changes something, and of paths that are
-    /// opened as somebody names them.
+    /// Whether it changes anything: what only looks needs no line in the audit log.
     pub const fn is_noted(&self) -> bool {
-        match self {
-            Self::FindDrives { paths } => !paths.is_empty(),
-            // A login is noted with the name of who logs in.
-            Self::VerifyLog | Self::Access(AccessChange::LogIn { .. }) => false,
-            _ => true,
-        }
+        // A login is noted with the name of who logs in.
+        !matches!(
+            self,
+            Self::FindDrives { .. } | Self::VerifyLog | Self::Access(AccessChange::LogIn { .. })
+        )
     }
 }
 

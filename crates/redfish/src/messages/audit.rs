@@ -31,6 +31,20 @@ messages! { AUDIT:
         "check the file system of the state directory, and read it as its owner",
         "A file of the log can't be opened or read. A daemon that starts keeps its log in memory \
          then, and leaves the files as they are.";
+    EVENTS_NOT_READ: "EventsNotRead" Failed Daemon [Text("DIR"), Text("PROBLEM")]
+        "the events in %1 can't be read or written: %2",
+        "check the file system of the state directory, and start the daemon again",
+        "Events are told all the same, and are kept in memory. Subscriptions end with the daemon.";
+    SUBSCRIPTIONS_NOT_READ: "SubscriptionsNotRead" Failed Daemon [Text("PROBLEM")]
+        "subscriptions to events can't be read: %1",
+        "put a good copy of the file there, or remove it, and start the daemon again",
+        "The file of subscriptions in the state directory is not what the daemon writes. It is \
+         left as it is, and no receiver is told of events. Streams work as before.";
+    SUBSCRIPTIONS_NOT_WRITTEN: "SubscriptionsNotWritten" Failed Daemon [Text("PROBLEM")]
+        "subscriptions to events can't be written: %1",
+        "see to the file system of the state directory",
+        "A change of subscriptions counts once it is in the state directory. It could not be \
+         written there.";
     AUDIT_BROKEN: "AuditBroken" Failed Command [Number("PLACES")]
         "the audit log is broken in %1 places",
         "keep a copy of the state directory, and find out who can write there",

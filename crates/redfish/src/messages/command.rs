@@ -7,7 +7,8 @@ messages! { COMMAND:
         "no daemon answers on %1",
         "start it with: palisade serve --config FILE; or name its socket with --socket PATH",
         "Commands ask the daemon over its socket: that of --socket, else of the variable \
-         PALISADE_SOCKET, else /run/palisade/palisade.sock. The exit status is 4.";
+         PALISADE_SOCKET, else /run/palisade/palisade.sock; or by HTTPS, where --url or the \
+         variable PALISADE_URL says so. The exit status is 4.";
     SOCKET_FORBIDDEN: "SocketForbidden" Failed Command [Text("SOCKET"), Text("PROBLEM")]
         "%1: %2",
         "run as root, or as a member of the socket's group",
@@ -86,4 +87,54 @@ messages! { COMMAND:
         "no message is named \"%1\"",
         "list all messages with: palisade explain",
         "Messages are named as errors name them, with or without Palisade.1.0 before it.";
+    BAD_URL: "BadUrl" Usage Command [Text("URL"), Text("PROBLEM")]
+        "%1 is no URL of a daemon: %2",
+        "use https://HOST:PORT, as the daemon's configuration has it in https",
+        "A daemon on another machine is named by where its HTTPS listens. There is no way in \
+         without TLS.";
+    NOT_REACHED: "NotReached" Failed Command [Text("URL"), Text("PROBLEM")]
+        "no daemon answers at %1: %2",
+        "check the address, the network, and that HTTPS is on: palisade status, on the daemon's \
+         own machine, says why it is not",
+        "HTTPS is off until the configuration says where it listens (https) and an account \
+         exists. The exit status is 4.";
+    CERTIFICATE_CHANGED: "CertificateChanged" Refused Command
+        [Text("URL"), Text("SHOWN"), Text("KNOWN")]
+        "the certificate of %1 has the SHA-256 fingerprint %2, and the known one %3",
+        "if the daemon's log names the first one, take it with: palisade login %1 --fingerprint \
+         %2",
+        "The daemon replaces its certificate before it ends, and when its machine has another \
+         name or address; its log then has the new fingerprint. If it does not, somebody else \
+         answers in its place. Nothing was sent: neither password nor token.";
+    CERTIFICATE_NOT_TRUSTED: "CertificateNotTrusted" Refused Command [Text("URL"), Text("SHOWN")]
+        "nobody has said that the certificate of %1 is the right one; its SHA-256 fingerprint is \
+         %2",
+        "compare it with the daemon's log; if they agree, repeat the command with --fingerprint \
+         %2",
+        "The first login takes the certificate on a person's word: yes on a terminal, or \
+         --fingerprint. From then on it is known.";
+    NOT_LOGGED_IN: "NotLoggedIn" Failed Command [Text("URL")]
+        "nobody is logged in at %1",
+        "log in with: palisade login %1",
+        "Over the network the daemon knows accounts only. A login keeps the daemon's fingerprint \
+         and a session, of this user on this machine.";
+    SESSION_ENDED: "SessionEnded" Failed Command [Text("URL")]
+        "the session at %1 has ended",
+        "log in again with: palisade login %1",
+        "A session ends when nobody used it for as long as SessionTimeout says (half an hour at \
+         first), when its account has a new password or is deleted, and when somebody deletes it.";
+    USER_NOT_GIVEN: "UserNotGiven" Usage Command []
+        "it is not said who logs in",
+        "name the account with --user NAME",
+        "On a terminal the name is asked for; a script has to give it.";
+    LOGINS_FAILED: "LoginsFailed" Failed Command [Text("FILE"), Text("PROBLEM")]
+        "%1: %2",
+        "see to this file's or directory's mode and owner, or remove it and log in anew",
+        "Logins are kept in $XDG_STATE_HOME/palisade/logins.json, else \
+         ~/.local/state/palisade/logins.json, which has to be its user's alone: who has a token \
+         of it is let in.";
+    REQUEST_WRONG: "RequestWrong" Usage Command [Text("REQUEST"), Text("PROBLEM")]
+        "%1 can't be sent: %2",
+        "give a method, a path and perhaps a body of JSON: palisade api PATCH PATH '{…}'",
+        "The body is JSON: literal, @FILE, or - for the standard input.";
 }

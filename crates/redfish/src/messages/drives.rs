@@ -35,6 +35,11 @@ messages! { DRIVES:
         "%1 is not known any more",
         "try again",
         "The drive was found at this path and went away while the request was carried out.";
+    DRIVE_AMBIGUOUS: "DriveAmbiguous" Refused Both [Text("NAME"), Text("DRIVES")]
+        "%1 may be more than one drive: %2",
+        "name the one that is meant by its path or its id",
+        "A drive is named by path, serial number, id, or ARRAY:SLOT. Where a name stands for two \
+         drives, none is taken.";
     ANOTHER_DRIVE: "AnotherDrive" Refused Daemon [Text("PATH")]
         "another drive is at %1 now",
         "see which it is with: palisade drive list; then name the one you mean",

@@ -121,9 +121,13 @@ notices! { LINES:
          change was made. It was carried out wholly, or not at all.";
 }
 
+mod events;
+
+pub use events::*;
+
 /// All notices.
 pub fn notices() -> impl Iterator<Item = &'static Notice> {
-    [LINES].into_iter().flatten()
+    [LINES, EVENTS].into_iter().flatten()
 }
 
 /// The notice of this name.

@@ -1,12 +1,16 @@
 //! What the daemon's resource has beside what Redfish says of it.
 
 use super::Extension;
+use crate::counters::CoreCounters;
 use crate::view;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Changes that destroy data need the token of their plan.
 pub const ON: &str = "on";
+
+/// Everybody may read `/metrics`.
+pub const OPEN: &str = "open";
 
 /// What the daemon tells of itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +25,12 @@ pub struct Manager {
     pub ready: bool,
     /// Whether changes that destroy data need the token of their plan: `on` or `off`.
     pub confirm: String,
+    /// Who may read `/metrics`: everybody (`open`), or who has logged in (`login`).
+    #[serde(default)]
+    pub metrics: String,
+    /// What the data cores did since they started.
+    #[serde(default)]
+    pub core_times: Vec<CoreTime>,
     /// What computes parity.
     pub parity: Parity,
     /// Whether the daemon goes on where memory is short.
@@ -31,6 +41,34 @@ pub struct Manager {
     /// What the daemon keeps that is not on the drives.
     #[serde(default)]
     pub state: Kept,
+}
+
+/// How a data core spent its time.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct CoreTime {
+    /// Which, from 0.
+    pub core: u16,
+    /// In which it worked.
+    pub busy_milliseconds: u64,
+    /// In which it looked for work.
+    pub looking_milliseconds: u64,
+    /// In which it slept.
+    pub asleep_milliseconds: u64,
+    /// Requests to volumes that it began.
+    pub requests: u64,
+}
+
+impl From<&CoreCounters> for CoreTime {
+    fn from(own: &CoreCounters) -> Self {
+        Self {
+            core: own.core,
+            busy_milliseconds: own.busy_nanos() / 1_000_000,
+            looking_milliseconds: own.looking_nanos / 1_000_000,
+            asleep_milliseconds: own.asleep_nanos / 1_000_000,
+            requests: own.requests,
+        }
+    }
 }
 
 /// What the daemon keeps that is not on the drives.
@@ -131,6 +169,8 @@ impl From<&view::View> for Manager {
             cores: status.cores,
             ready: status.ready,
             confirm: if view.server.confirms { ON } else { "off" }.to_owned(),
+            metrics: if view.server.open_metrics { OPEN } else { "login" }.to_owned(),
+            core_times: view.counters.cores.iter().map(Into::into).collect(),
             parity: Parity::from(&status.parity),
             memory: Memory {
                 io_flusher: memory.io_flusher,

@@ -12,14 +12,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+mod events;
 mod fabric;
 mod log;
 mod manager;
+mod metrics;
 mod words;
 
+pub use events::EventDestination;
 pub use fabric::{Connection, Endpoint, Host};
 pub use log::{Ending, LogEntry};
-pub use manager::{Kept, Manager, Memory, Next, ON, Parity};
+pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
+pub use metrics::{Requests, VolumeMetrics};
 pub use words::{
     ArrayState, DriveState, Hindrance, JobEnd, SlotState, TaskKind, TaskState, UnreadableReason,
 };

@@ -22,12 +22,17 @@ enum Kind {
     Json,
     Xml,
     Yaml,
+    Text,
+    /// Events, without an end.
+    Stream,
 }
 
 fn kind(route: &Route) -> Kind {
     match route.schema {
         "" if matches!(route.resource, Resource::Metadata | Resource::CsdlFile) => Kind::Xml,
         "" if route.resource == Resource::OpenApiYaml => Kind::Yaml,
+        "" if route.resource == Resource::Metrics => Kind::Text,
+        "" if route.resource == Resource::EventStream => Kind::Stream,
         "" => Kind::Json,
         schema if schema.ends_with("Collection") => Kind::Collection,
         _ => Kind::Resource,
@@ -82,6 +87,7 @@ fn parameters(route: &Route, method: Method) -> Vec<Value> {
             &["Expand", "Select", "Filter", "Top", "Skip", "Only", "If-Match", "If-None-Match"]
         }
         (Method::Get, Kind::Resource) => &["Expand", "Select", "If-Match", "If-None-Match"],
+        (Method::Get, Kind::Stream) => &["Filter"],
         (Method::Get, _) => &[],
         _ => &["If-Match", "If-None-Match", "Palisade-Plan", "Palisade-Confirm"],
     };
@@ -154,11 +160,13 @@ fn read(route: &Route, kind: Kind, is_head: bool) -> Value {
         Kind::Resource => json_content(reference("schemas", parts::schema_name(route))),
         Kind::Json => json_content(json!({"type": "object"})),
         Kind::Xml => json!({"application/xml": {"schema": {"type": "string"}}}),
+        Kind::Text => json!({"text/plain": {"schema": {"type": "string"}}}),
         Kind::Yaml => json!({"application/yaml": {"schema": {"type": "object"}}}),
+        Kind::Stream => json!({"text/event-stream": {"schema": {"type": "string"}}}),
     };
     let names: &[&str] = match kind {
         Kind::Collection | Kind::Resource => &["Allow", "ETag", "Link"],
-        Kind::Json | Kind::Xml | Kind::Yaml => &["Allow"],
+        Kind::Json | Kind::Xml | Kind::Yaml | Kind::Text | Kind::Stream => &["Allow"],
     };
     let mut response = json!({"description": "It.", "headers": headers(names)});
     if let Some(response) = response.as_object_mut().filter(|_| !is_head) {
@@ -231,6 +239,12 @@ fn object_of(properties: &[Property]) -> Value {
 fn value_of(takes: &Takes) -> Value {
     match *takes {
         Takes::Text => json!({"type": "string"}),
+        Takes::Uri => json!({"type": "string", "format": "uri", "pattern": "^https?://"}),
+        Takes::Headers => json!({
+            "type": "array",
+            "items": {"type": "object", "additionalProperties": {"type": "string"}},
+            "writeOnly": true,
+        }),
         Takes::Secret => json!({"type": "string", "format": "password"}),
         Takes::Word(_, words) => {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();

@@ -81,10 +81,10 @@ fn parameter(own: &Property) -> Value {
         one => (one, false),
     };
     let kind = match takes {
-        Takes::Text | Takes::Secret | Takes::Word(..) => "String",
+        Takes::Text | Takes::Uri | Takes::Secret | Takes::Word(..) => "String",
         Takes::Whole(..) => "Number",
         Takes::Truth => "Boolean",
-        Takes::Link(_) | Takes::Object(_) | Takes::List(..) => "Object",
+        Takes::Link(_) | Takes::Object(_) | Takes::Headers | Takes::List(..) => "Object",
     };
     let kind = if is_list { format!("{kind}Array") } else { kind.to_owned() };
     super::put(&mut told, "DataType", json!(kind));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::net::IpAddr;
 
 pub(super) fn services() -> Value {
-    let uris = [uri::AUDIT.to_owned()];
+    let uris = [uri::AUDIT.to_owned(), uri::EVENT_LOG.to_owned()];
     collection(uri::LOG_SERVICES, "LogServiceCollection", "Logs", uris)
 }
 

@@ -10,6 +10,7 @@ use crate::etag;
 use crate::openapi;
 use crate::routes::{self, Match, Resource};
 use crate::schema;
+use crate::telemetry::Report;
 use crate::view::View;
 use serde_json::{Value, json};
 
@@ -17,6 +18,7 @@ mod accounts;
 mod actions;
 mod certificates;
 mod drives;
+mod events;
 mod fabrics;
 mod jobs;
 mod logs;
@@ -25,6 +27,7 @@ mod pools;
 mod registries;
 mod root;
 mod tasks;
+mod telemetry;
 pub mod uri;
 mod volumes;
 
@@ -39,6 +42,12 @@ pub fn render(view: &View, found: &Match) -> Option<Value> {
 /// The resource that a request is about: what its URI leads to, or for an action what it acts on.
 pub fn subject(view: &View, found: &Match) -> Option<Value> {
     render(view, &routes::find(&found.subject())?)
+}
+
+/// A report of metrics: what a view says that the one before did not; none if that is nothing.
+pub fn report(before: &View, view: &View, report: Report) -> Option<Value> {
+    let changes = crate::telemetry::changes(before, view, report);
+    (!changes.is_empty()).then(|| telemetry::report_of(view, report, &changes))
 }
 
 fn rendered(view: &View, found: &Match) -> Option<Value> {
@@ -59,6 +68,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::AllocatedVolumes => pools::allocated_volumes(view, id),
         R::Volumes => Some(volumes::volumes(view)),
         R::Volume => volumes::volume(view, id),
+        R::VolumeMetrics => volumes::metrics(view, id),
         R::ChassisAll => Some(machine::chassis_all()),
         R::Chassis => Some(machine::chassis(view)),
         R::Drives => Some(drives::drives(view)),
@@ -101,14 +111,13 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::StorageActionInfo
         | R::PoolActionInfo
         | R::DriveActionInfo
+        | R::EventActionInfo
         | R::CertificateActionInfo => actions::info(view, found),
         R::Registries => Some(registries::all()),
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
-        R::Metadata | R::CsdlFile | R::TaskMonitor => None,
-        R::GenerateCsr | R::ReplaceCertificate => None,
-        R::FindDrives | R::Stop | R::Assemble | R::FailDrive | R::ReplaceDrive | R::Scrub => None,
-        R::VerifyLog | R::CheckConsistency | R::Wipe | R::Suspend | R::Resume | R::Cancel => None,
+        // Of texts and actions there is none.
+        _ => events::rendered(view, found).or_else(|| telemetry::rendered(view, found)),
     }
 }
 
@@ -178,7 +187,7 @@ impl Standing {
 }
 
 /// How many hundredths of `whole` a part is; all of nothing.
-fn percent(part: u64, whole: u64) -> u64 {
+pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     let hundredths = u128::from(part.min(whole)) * 100;
     let percent = hundredths.checked_div(u128::from(whole)).unwrap_or(100);
     u64::try_from(percent).unwrap_or(100)

@@ -22,6 +22,16 @@ pub const LOG_SERVICES: &str = "/redfish/v1/Managers/palisade/LogServices";
 pub const AUDIT: &str = "/redfish/v1/Managers/palisade/LogServices/Audit";
 /// The newest lines of the audit log.
 pub const AUDIT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Audit/Entries";
+/// The log of events.
+pub const EVENT_LOG: &str = "/redfish/v1/Managers/palisade/LogServices/Events";
+/// The last events.
+pub const EVENT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Events/Entries";
+/// What tells of events.
+pub const EVENT_SERVICE: &str = "/redfish/v1/EventService";
+/// A stream of events.
+pub const EVENT_STREAM: &str = "/redfish/v1/EventService/SSE";
+/// Who is told of events.
+pub const SUBSCRIPTIONS: &str = "/redfish/v1/EventService/Subscriptions";
 /// What the daemon speaks on the network.
 pub const NETWORK_PROTOCOL: &str = "/redfish/v1/Managers/palisade/NetworkProtocol";
 /// The certificates of HTTPS.
@@ -54,6 +64,30 @@ pub const SESSION_SERVICE: &str = "/redfish/v1/SessionService";
 /// All sessions.
 pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 
+/// The service of metrics.
+pub const TELEMETRY: &str = "/redfish/v1/TelemetryService";
+/// What is measured.
+pub const METRIC_DEFINITIONS: &str = "/redfish/v1/TelemetryService/MetricDefinitions";
+/// What reports of metrics there are.
+pub const METRIC_REPORT_DEFINITIONS: &str = "/redfish/v1/TelemetryService/MetricReportDefinitions";
+/// Reports of metrics.
+pub const METRIC_REPORTS: &str = "/redfish/v1/TelemetryService/MetricReports";
+
+/// A metric, by its identifier.
+pub fn metric_definition(id: &str) -> String {
+    format!("{METRIC_DEFINITIONS}/{}", encoded(id))
+}
+
+/// What a report of metrics is of, by its identifier.
+pub fn metric_report_definition(id: &str) -> String {
+    format!("{METRIC_REPORT_DEFINITIONS}/{}", encoded(id))
+}
+
+/// A report of metrics, by its identifier.
+pub fn metric_report(id: &str) -> String {
+    format!("{METRIC_REPORTS}/{}", encoded(id))
+}
+
 /// An account, by its name.
 pub fn account(name: &str) -> String {
     format!("{ACCOUNTS}/{}", encoded(name))
@@ -79,6 +113,11 @@ pub fn volume(uuid: &str) -> String {
     format!("{VOLUMES}/{}", encoded(uuid))
 }
 
+/// What was counted of a volume, by its UUID.
+pub fn volume_metrics(uuid: &str) -> String {
+    format!("{VOLUMES}/{}/Metrics", encoded(uuid))
+}
+
 /// A drive, by its identifier.
 pub fn drive(id: &str) -> String {
     format!("{DRIVES}/{}", encoded(id))
@@ -102,6 +141,16 @@ pub fn task_monitor(id: &str) -> String {
 /// A line of the audit log.
 pub fn audit_entry(number: u64) -> String {
     format!("{AUDIT_ENTRIES}/{number}")
+}
+
+/// An event in the log of events.
+pub fn event_entry(id: u64) -> String {
+    format!("{EVENT_ENTRIES}/{id}")
+}
+
+/// Somebody who is told of events, by identifier.
+pub fn subscription(id: &str) -> String {
+    format!("{SUBSCRIPTIONS}/{}", encoded(id))
 }
 
 /// A fabric: `nvme` or `nbd`.

@@ -1,6 +1,7 @@
 //! Volumes.
 
 use super::{collection, fabrics, link, links, pools, uri};
+use crate::counters::VolumeCounters;
 use crate::oem;
 use crate::view::{Array, TaskKind, View};
 use serde_json::{Value, json};
@@ -45,6 +46,7 @@ pub(super) fn volume(view: &View, uuid: &str) -> Option<Value> {
         "VolumeUsage": "Data",
         "Identifiers": [{"DurableName": uuid, "DurableNameFormat": "UUID"}],
         "Operations": operations(array),
+        "Metrics": link(uri::volume_metrics(uuid)),
         "Connections@odata.count": connections.len(),
         "Connections": connections,
         "Links": {
@@ -56,6 +58,30 @@ pub(super) fn volume(view: &View, uuid: &str) -> Option<Value> {
         },
         "Actions": {"#Volume.CheckConsistency": {"target": check}},
         "Oem": oem::wrapped(&oem::Volume { array: array.name.clone(), unreadable_bytes }),
+    }))
+}
+
+/// What was counted of a volume.
+pub(super) fn metrics(view: &View, uuid: &str) -> Option<Value> {
+    let (_, volume) = view.volume(uuid)?;
+    let none = VolumeCounters::default();
+    let counters = view.counters.volume(&volume.uuid).unwrap_or(&none);
+    let VolumeCounters { reads, writes, flushes, discards, .. } = counters;
+    Some(json!({
+        "@odata.id": uri::volume_metrics(&volume.uuid),
+        "@odata.type": "#VolumeMetrics.v1_2_0.VolumeMetrics",
+        "Id": "Metrics",
+        "Name": format!("Metrics of {}", volume.name),
+        "UncorrectableIOReadErrorCount": reads.errors.unavailable,
+        "UncorrectableIOWriteErrorCount": writes.errors.unavailable,
+        "IOStatistics": {
+            "ReadIORequests": reads.done(),
+            "ReadIOKiBytes": reads.bytes / 1024,
+            "WriteIORequests": writes.done(),
+            "WriteIOKiBytes": writes.bytes / 1024,
+            "NonIORequests": flushes.done().wrapping_add(discards.done()),
+        },
+        "Oem": oem::wrapped(&oem::VolumeMetrics::from(counters)),
     }))
 }
 

@@ -2,7 +2,7 @@
 
 mod lost;
 mod messages;
-mod nvme;
+pub mod nvme;
 mod ownership;
 pub mod place;
 mod serving;

@@ -1,0 +1,82 @@
+//! Reports of metrics, once a second, to the streams that want them.
+//!
+//! Purpose: the first report of a kind that is wanted holds all its values; each one behind it
+//! holds those that changed. Whoever comes later reads the whole report with a GET.
+//!
+//! Invariant: where nobody wants a report, none is made.
+
+use crate::api::View;
+use crate::manager::Manager;
+use redfish::service::{self, uri};
+use redfish::telemetry::Report;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often.
+const EACH: Duration = Duration::from_secs(1);
+
+/// The view that each report told last.
+type Told = BTreeMap<Report, Arc<View>>;
+
+impl Manager {
+    /// Sends reports for as long as the daemon runs.
+    pub(crate) async fn keep_reporting(&self) {
+        let (mut told, mut ticks) = (Told::new(), interval(EACH));
+        // A thread that was late is not made later by more reports.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.report_once(&mut told);
+        }
+    }
+
+    fn report_once(&self, told: &mut Told) {
+        let (view, events) = (self.view(), self.events());
+        for report in Report::ALL {
+            let definition = uri::metric_report_definition(report.id());
+            if !events.wants_reports(&definition) {
+                told.remove(&report);
+                continue;
+            }
+            let before = told.insert(report, view.clone()).unwrap_or_default();
+            if let Some(made) = service::report(&before, &view, report) {
+                events.report(&made, &definition);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::renewal::tests::run_with;
+    use redfish::events::filter::{Filter, Wanted};
+    use serde_json::Value;
+
+    #[test]
+    fn who_wants_a_report_has_all_of_it_and_then_what_changed() {
+        run_with(false, vec![], async |manager| {
+            manager.refresh();
+            let (mut told, mut reports) = (Told::new(), manager.events().reports());
+            manager.report_once(&mut told);
+            assert!(reports.try_recv().is_err() && told.is_empty(), "nobody wants any");
+            let filter = "EventFormatType eq 'MetricReport'";
+            let wants = Wanted { filter: Filter::read(filter), ..Wanted::default() };
+            let stream = manager.events().open(wants).expect("room");
+            manager.report_once(&mut told);
+            let report = reports.try_recv().expect("a report");
+            let text: Value = serde_json::from_slice(&report.text).expect("JSON");
+            assert_eq!(text["Id"], "Cores", "{text}");
+            assert_eq!(text["MetricReportDefinition"]["@odata.id"], *report.definition);
+            let all = text["MetricValues"].as_array().expect("values");
+            assert_eq!(all.len(), Report::Cores.metrics().count(), "{text}");
+            manager.report_once(&mut told);
+            assert!(reports.try_recv().is_err(), "nothing changed in one view");
+            drop(stream);
+            manager.report_once(&mut told);
+            assert!(told.is_empty());
+        });
+    }
+}

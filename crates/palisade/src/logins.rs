@@ -1,0 +1,193 @@
+//! Where the command line is logged in: a file of the user's, with URLs, fingerprints and tokens.
+//!
+//! `$XDG_STATE_HOME/palisade/logins.json`, else `~/.local/state/palisade/logins.json`.
+//!
+//! Invariants
+//! - The directory is the user's alone (0700), and so is the file (0600), which is replaced at one
+//!   stroke. What others could have read is not used.
+//! - Two commands at once do not forget each other's logins: the directory is locked.
+//! - A login that ended keeps its fingerprint: the next one is to the same daemon, or says so.
+
+use crate::output::Problem;
+use crate::remote::Url;
+use core::fmt::Display;
+use redfish::messages as say;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The file.
+const FILE: &str = "logins.json";
+
+/// It, while it is written.
+const NEW: &str = "logins.json.new";
+
+/// It is never larger.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Somewhere the command line is logged in, or was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Login {
+    /// Where.
+    pub url: String,
+    /// The SHA-256 of the daemon's certificate.
+    pub fingerprint: String,
+    /// The account.
+    pub user: String,
+    /// The session, which is there while it lasts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session: Option<Session>,
+}
+
+/// A session.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its URI.
+    pub uri: String,
+    /// What opens it.
+    pub token: String,
+}
+
+impl core::fmt::Debug for Session {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Session").field("uri", &self.uri).finish_non_exhaustive()
+    }
+}
+
+/// What the file holds.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    logins: Vec<Login>,
+}
+
+/// The logins of a user.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Logins {
+    dir: PathBuf,
+}
+
+fn failed(path: &Path, why: &dyn Display) -> Problem {
+    Problem::new(&say::LOGINS_FAILED, &[&path.display(), why])
+}
+
+impl Logins {
+    /// Those of who runs this.
+    pub fn own() -> Result<Self, Problem> {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        // A relative path counts for nothing (XDG Base Directory Specification).
+        let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+        let home = || variable("HOME").map(|home| home.join(".local/state"));
+        let state = state.or_else(home).filter(|path| path.is_absolute());
+        let none = || failed(Path::new("$HOME"), &"there is no home directory");
+        Ok(Self { dir: state.ok_or_else(none)?.join("palisade") })
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Result<Vec<Login>, Problem> {
+        let path = self.dir.join(FILE);
+        let mut bytes = Vec::new();
+        let read = File::open(&path).and_then(|file| {
+            let mode = file.metadata()?.mode();
+            file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+            Ok(mode)
+        });
+        match read {
+            Ok(mode) if mode & 0o077 != 0 => Err(failed(&path, &"others may read or write it")),
+            Ok(_) => {
+                let kept: Result<Kept, _> = serde_json::from_slice(&bytes);
+                kept.map(|kept| kept.logins).map_err(|error| failed(&path, &error))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(failed(&path, &error)),
+        }
+    }
+
+    /// The one at a URL.
+    pub fn at(&self, url: &Url) -> Result<Option<Login>, Problem> {
+        let url = url.to_string();
+        Ok(self.all()?.into_iter().find(|login| login.url == url))
+    }
+
+    /// Keeps a login, in place of the one at its URL.
+    pub fn keep(&self, login: Login) -> Result<(), Problem> {
+        let failed = |error: std::io::Error| failed(&self.dir, &error);
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(failed)?;
+        let dir = File::open(&self.dir).map_err(failed)?;
+        flock(&dir, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+        let may_be_seen = dir.metadata().map_err(failed)?.mode() & 0o077 != 0;
+        if may_be_seen {
+            dir.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
+        }
+        // What can't be used is not kept: who logs in anew has said what to do about it.
+        let mut logins = self.all().unwrap_or_default();
+        logins.retain(|other| other.url != login.url);
+        logins.push(login);
+        logins.sort_by(|a, b| a.url.cmp(&b.url));
+        let text = serde_json::to_string_pretty(&Kept { logins });
+        let text = text.map_err(|error| failed(error.into()))?;
+        self.replace(text.as_bytes(), &dir).map_err(failed)
+    }
+
+    fn replace(&self, bytes: &[u8], dir: &File) -> std::io::Result<()> {
+        let new = self.dir.join(NEW);
+        // One that was left by a crash.
+        let _ = std::fs::remove_file(&new);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, self.dir.join(FILE))?;
+        dir.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn login(url: &str, token: &str) -> Login {
+        let session = Session { uri: "/s".to_owned(), token: token.to_owned() };
+        Login {
+            url: url.to_owned(),
+            fingerprint: "AB".to_owned(),
+            user: "ana".to_owned(),
+            session: Some(session),
+        }
+    }
+
+    #[test]
+    fn logins_are_kept_for_the_user_alone() {
+        let place = tempfile::tempdir().expect("a directory");
+        let logins = Logins { dir: place.path().join("state/palisade") };
+        assert_eq!(logins.all(), Ok(Vec::new()));
+        for (url, token) in [("https://b:1", "1"), ("https://a:1", "2"), ("https://b:1", "3")] {
+            logins.keep(login(url, token)).expect("kept");
+        }
+        let both = vec![login("https://a:1", "2"), login("https://b:1", "3")];
+        assert_eq!(logins.all(), Ok(both));
+        let mode = |path: &Path| std::fs::metadata(path).expect("there").mode() & 0o777;
+        let file = logins.dir.join(FILE);
+        assert_eq!((mode(&logins.dir), mode(&file)), (0o700, 0o600));
+        assert!(!logins.dir.join(NEW).exists());
+        assert!(!format!("{:?}", logins.all()).contains("\"3\""), "a token is not shown");
+    }
+
+    #[test]
+    fn what_others_could_have_read_is_not_used() {
+        let place = tempfile::tempdir().expect("a directory");
+        let logins = Logins { dir: place.path().to_owned() };
+        let file = logins.dir.join(FILE);
+        logins.keep(login("https://a:1", "1")).expect("kept");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("set");
+        let told = logins.all().expect_err("it is not used");
+        assert!(told.is(&say::LOGINS_FAILED), "{told:?}");
+        std::fs::set_permissions(&logins.dir, Permissions::from_mode(0o755)).expect("set");
+        logins.keep(login("https://b:1", "2")).expect("kept");
+        assert_eq!(logins.all(), Ok(vec![login("https://b:1", "2")]));
+        assert_eq!(std::fs::metadata(&logins.dir).expect("there").mode() & 0o777, 0o700);
+        std::fs::write(&file, "{").expect("written");
+        assert!(logins.all().is_err());
+    }
+}

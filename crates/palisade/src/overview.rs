@@ -1,0 +1,228 @@
+//! `palisade status` for people: a section for each kind of thing that there is, and at its end
+//! what to do next.
+//!
+//! Invariants
+//! - No line is wider than [`COLUMNS`], but for one that says what to do next where the output is
+//!   no terminal: there it is one line, what happened and what to do, for programs that look for
+//!   it.
+//! - On a terminal what happened and what to do have a line each, as `zpool status` has it, so that
+//!   a command can be copied.
+
+use crate::array::errors;
+use crate::event;
+use crate::output::{Output, percent, printable, state, table_within};
+use crate::status::{Host, Overview, arrays_within, standing};
+use crate::task::time_left;
+use control::api;
+use std::io::IsTerminal;
+use units::format_size;
+
+/// How wide it is at most.
+pub const COLUMNS: usize = 100;
+
+/// How wide it is at least.
+const LEAST: usize = 40;
+
+/// Cells of a bar.
+const CELLS: u64 = 20;
+
+/// How many columns the terminal has, if the output is one.
+pub fn screen(output: Output) -> Option<usize> {
+    let out = std::io::stdout();
+    if output.json || !out.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&out).ok();
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    Some(if columns == 0 { COLUMNS } else { columns })
+}
+
+/// The whole text; on a terminal of so many columns, if it is one.
+pub fn text(overview: &Overview, screen: Option<usize>) -> String {
+    let columns = screen.unwrap_or(COLUMNS).clamp(LEAST, COLUMNS);
+    let status = &overview.status;
+    let mut sections = vec![match status.arrays.is_empty() {
+        true => "no arrays; create one with: palisade array create".to_owned(),
+        false => arrays_within(columns, &status.arrays),
+    }];
+    let tasks: Vec<&api::Task> = status.arrays.iter().flat_map(|array| &array.tasks).collect();
+    sections.push(jobs(columns, &tasks));
+    sections.push(drives(columns, overview));
+    sections.push(exports(columns, &status.arrays));
+    sections.push(hosts(columns, &overview.hosts));
+    sections.extend(gpu(&status.parity));
+    if !overview.warnings.is_empty() {
+        let lines: Vec<_> = overview
+            .warnings
+            .iter()
+            .map(|event| wrapped(&event::line(event), columns, 0, 32))
+            .collect();
+        sections.push(format!("LAST WARNINGS\n{}", lines.join("\n")));
+    }
+    if let api::Kept { directory: None, problem: None } = status.state {
+        let text = "no state directory: the daemon serves on its socket only, and its audit log \
+                    ends with it";
+        sections.push(wrapped(text, columns, 0, 0));
+    }
+    sections.push(next(&status.next, screen.map(|_| columns)));
+    let sections: Vec<&str> = sections.iter().map(|text| text.trim_end()).collect();
+    let sections: Vec<&str> = sections.into_iter().filter(|text| !text.is_empty()).collect();
+    sections.join("\n\n")
+}
+
+/// What to do next.
+fn next(next: &[api::Next], screen: Option<usize>) -> String {
+    if next.is_empty() {
+        return "nothing to do next".to_owned();
+    }
+    let line = |next: &api::Next| match screen {
+        None => format!("{}; {}", next.what, next.action),
+        Some(columns) => {
+            let what = wrapped(&printable(&next.what), columns, 2, 2);
+            format!("{what}\n{}", wrapped(&printable(&next.action), columns, 4, 4))
+        }
+    };
+    let lines: Vec<String> = next.iter().map(line).collect();
+    format!("WHAT TO DO NEXT\n{}", lines.join("\n"))
+}
+
+/// A text in lines of so many columns, of which the first begins after so many spaces, and the
+/// others after as many as are said last. A word that is too long has a line of its own.
+fn wrapped(text: &str, columns: usize, first: usize, others: usize) -> String {
+    let (mut lines, mut line) = (Vec::new(), " ".repeat(first));
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > columns {
+            lines.push(core::mem::replace(&mut line, " ".repeat(others)));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines.join("\n")
+}
+
+/// A bar of how far a task is.
+pub fn bar(task: &api::Task) -> String {
+    let total = u128::from(task.total_bytes.max(1));
+    let full = u128::from(task.done_bytes).min(total) * u128::from(CELLS) / total;
+    let full = usize::try_from(full).unwrap_or(0);
+    format!("[{}{}]", "#".repeat(full), ".".repeat(CELLS as usize - full))
+}
+
+/// Jobs, with bars and estimates.
+fn jobs(columns: usize, tasks: &[&api::Task]) -> String {
+    if tasks.is_empty() {
+        return String::new();
+    }
+    let row = |task: &&api::Task| {
+        let note = task.problem.as_deref().unwrap_or(standing(task)).trim();
+        vec![
+            printable(&task.id),
+            format!("{} {:>6}", bar(task), percent(task)),
+            time_left(task),
+            format!("{} of {}", format_size(task.done_bytes), format_size(task.total_bytes)),
+            printable(note),
+        ]
+    };
+    let rows: Vec<_> = tasks.iter().map(row).collect();
+    table_within(columns, &["JOB", "DONE", "LEFT", "PER DRIVE", ""], &rows, &[0, 4])
+}
+
+/// Drives: those of slots by array, then those that no array has.
+fn drives(columns: usize, overview: &Overview) -> String {
+    let mut rows = Vec::new();
+    let known = |path: &str| overview.drives.iter().find(|known| known.drive.path == path);
+    for array in &overview.status.arrays {
+        for slot in &array.slots {
+            let path = slot.drive.as_deref();
+            let size = path.and_then(known).map(|known| format_size(known.drive.bytes));
+            rows.push(vec![
+                format!("{}:{}", printable(&array.name), slot.slot),
+                printable(path.unwrap_or("-")),
+                printable(&slot.serial),
+                size.unwrap_or_default(),
+                state(&slot.state),
+                slot.reason.clone().unwrap_or_else(|| errors(slot)),
+            ]);
+        }
+    }
+    let is_of_slot = |path: &str| {
+        let mut slots = overview.status.arrays.iter().flat_map(|array| &array.slots);
+        slots.any(|slot| slot.drive.as_deref() == Some(path))
+    };
+    for known in overview.drives.iter().filter(|known| !is_of_slot(&known.drive.path)) {
+        let drive = &known.drive;
+        let holds = drive.problem.as_deref().or(drive.signature.as_deref()).unwrap_or_default();
+        rows.push(vec![
+            "-".to_owned(),
+            printable(&drive.path),
+            printable(&drive.serial),
+            format_size(drive.bytes),
+            state(&drive.state),
+            printable(holds),
+        ]);
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    table_within(columns, &["SLOT", "DRIVE", "SERIAL", "SIZE", "STATE", ""], &rows, &[0, 1, 2, 5])
+}
+
+fn exports(columns: usize, arrays: &[api::Array]) -> String {
+    let row = |export: &api::Export| {
+        let hosts = export.nvme.as_ref().map(|nvme| nvme.connections.len());
+        vec![
+            printable(&export.id),
+            format!("{}/{}", printable(&export.array), printable(&export.volume)),
+            state(&if export.serving { "yes" } else { "no" }),
+            hosts.map(|count| count.to_string()).unwrap_or_default(),
+            printable(export.problem.as_deref().unwrap_or(&export.uri)),
+        ]
+    };
+    let rows: Vec<_> = arrays.iter().flat_map(|array| &array.exports).map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    table_within(columns, &["EXPORT", "VOLUME", "SERVED", "HOSTS", "URI"], &rows, &[0, 1, 4])
+}
+
+fn hosts(columns: usize, hosts: &[Host]) -> String {
+    let row = |host: &Host| {
+        let name = if host.host.is_empty() { "a host without a name" } else { &host.host };
+        vec![
+            printable(name),
+            host.controllers.to_string(),
+            host.queues.to_string(),
+            printable(&host.exports.join(", ")),
+        ]
+    };
+    let rows: Vec<_> = hosts.iter().map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    table_within(columns, &["HOST", "CONTROLLERS", "QUEUES", "EXPORTS"], &rows, &[0, 3])
+}
+
+/// What a GPU does for parity, where one does.
+fn gpu(parity: &api::Parity) -> Option<String> {
+    match (&parity.gpu, &parity.problem) {
+        // It is told with what is to be done about it.
+        (_, Some(_)) => None,
+        (Some(gpu), None) => Some(format!(
+            "parity also on {gpu} ({}): {} jobs, {}",
+            parity.placement,
+            parity.gpu_jobs,
+            format_size(parity.gpu_bytes)
+        )),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "overview_tests.rs"]
+mod tests;

@@ -1,0 +1,198 @@
+//! `palisade status` as people see it.
+
+use super::*;
+use crate::event::{Event, Severity};
+use crate::status::Named;
+use control::api::{Array, Drive, DriveState, Parity, Status};
+use serde_json::json;
+
+fn array(value: serde_json::Value) -> Array {
+    let mut whole = json!({
+        "name": "tank", "uuid": "3d798df4-fc4b-45ec-a8d8-2acb7f019d48", "level": "5",
+        "state": "optimal", "strip_bytes": 65536, "block_bytes": 512, "size_bytes": 34359738368u64,
+        "free_bytes": 12884901888u64, "epoch": 1, "unclean": false, "slots": [], "tasks": [],
+        "last_scrub": null, "drive_io": [], "volumes": [], "exports": [],
+    });
+    let own = whole.as_object_mut().expect("an object");
+    own.extend(value.as_object().expect("an object").clone());
+    serde_json::from_value(whole).expect("an array")
+}
+
+fn slot(slot: u16, path: Option<&str>, state: &str) -> serde_json::Value {
+    json!({ "slot": slot, "drive": path, "serial": format!("S{slot}"), "state": state })
+}
+
+fn named(path: &str, serial: &str, state: DriveState) -> Named {
+    let drive = Drive {
+        path: path.to_owned(),
+        serial: serial.to_owned(),
+        bytes: 8 << 30,
+        block_bytes: 512,
+        state,
+        array: None,
+        slot: None,
+        signature: (state == DriveState::Foreign).then(|| "swap".to_owned()),
+        problem: None,
+    };
+    Named { id: format!("id-{serial}"), drive }
+}
+
+fn degraded() -> Overview {
+    let tank = array(json!({
+        "state": "degraded",
+        "slots": [
+            slot(0, Some("/dev/nvme0n1"), "in-sync"),
+            slot(1, Some("/dev/nvme1n1"), "rebuilding"),
+            slot(2, None, "missing"),
+        ],
+        "tasks": [{
+            "id": "tank:rebuild", "kind": "rebuild", "done_bytes": 3u64 << 30,
+            "total_bytes": 8u64 << 30, "progress": 0.375, "seconds_left": 185, "state": "running",
+        }],
+        "exports": [{
+            "id": "tank:1", "array": "tank", "volume": "images",
+            "subsystem": "nqn.2026-01.org.palisade:tank", "nsid": 1, "nguid": "", "uuid": "",
+            "listeners": ["192.0.2.1:4420"], "hosts": [], "any_host": true,
+            "connections": [
+                { "host": "nqn.2014-08.org.nvmexpress:uuid:1", "controller": 1, "queues": 5 },
+            ],
+            "uri": "nvme+tcp://192.0.2.1:4420/nqn.2026-01.org.palisade:tank/1", "serving": true,
+        }],
+    }));
+    let next = api::Next {
+        what: "the drive with serial S2 is missing".to_owned(),
+        action: "bring it back, or rebuild onto another drive with: palisade array replace tank \
+                 --slot 2 --with PATH"
+            .to_owned(),
+    };
+    let status = Status {
+        arrays: vec![tank],
+        next: vec![next],
+        state: api::Kept { directory: Some("/var/lib/palisade".to_owned()), problem: None },
+        ..Status::default()
+    };
+    let warning = Event {
+        id: "7".to_owned(),
+        time: "2026-11-24T09:30:00Z".to_owned(),
+        severity: Severity::Warning,
+        message_id: String::new(),
+        message: "array tank is degraded".to_owned(),
+        origin: None,
+        resolution: None,
+    };
+    let host = Host {
+        host: "nqn.2014-08.org.nvmexpress:uuid:1".to_owned(),
+        exports: vec!["tank:1".to_owned()],
+        controllers: 1,
+        queues: 5,
+    };
+    Overview {
+        status,
+        drives: vec![
+            named("/dev/nvme0n1", "S0", DriveState::InUse),
+            named("/dev/nvme1n1", "S1", DriveState::InUse),
+            named("/dev/sda", "X", DriveState::Foreign),
+        ],
+        hosts: vec![host],
+        warnings: vec![warning],
+    }
+}
+
+#[test]
+fn a_degraded_array_is_shown_with_what_to_do() {
+    let whole = "\
+ARRAY  LEVEL  STATE     SIZE    FREE    DRIVES                      DOING
+tank   5      degraded  32 GiB  12 GiB  1/3 1:rebuilding 2:missing  rebuild 37.5%
+
+JOB           DONE                           LEFT    PER DRIVE
+tank:rebuild  [#######.............]  37.5%  3m 05s  3 GiB of 8 GiB
+
+SLOT    DRIVE         SERIAL  SIZE   STATE
+tank:0  /dev/nvme0n1  S0      8 GiB  in-sync
+tank:1  /dev/nvme1n1  S1      8 GiB  rebuilding
+tank:2  -             S2             missing
+-       /dev/sda      X       8 GiB  foreign     swap
+
+EXPORT  VOLUME       SERVED  HOSTS  URI
+tank:1  tank/images  yes     1      nvme+tcp://192.0.2.1:4420/nqn.2026-01.org.palisade:tank/1
+
+HOST                               CONTROLLERS  QUEUES  EXPORTS
+nqn.2014-08.org.nvmexpress:uuid:1  1            5       tank:1
+
+LAST WARNINGS
+2026-11-24T09:30:00Z  warning   array tank is degraded
+
+WHAT TO DO NEXT
+the drive with serial S2 is missing; bring it back, or rebuild onto another drive with: palisade \
+array replace tank --slot 2 --with PATH";
+    assert_eq!(text(&degraded(), None), whole);
+}
+
+#[test]
+fn on_a_terminal_what_to_do_is_wrapped_and_no_line_is_too_wide() {
+    let mut overview = degraded();
+    let all = text(&overview, Some(200));
+    let next = "\
+WHAT TO DO NEXT
+  the drive with serial S2 is missing
+    bring it back, or rebuild onto another drive with: palisade array replace tank --slot 2 --with
+    PATH";
+    assert!(all.ends_with(next), "{all}");
+    let long = "x".repeat(150);
+    overview.status.arrays[0].name.clone_from(&long);
+    overview.status.arrays[0].problem = Some("word ".repeat(40));
+    overview.status.arrays[0].exports[0].uri.clone_from(&long);
+    overview.hosts[0].host.clone_from(&long);
+    overview.drives[2].drive.path = format!("/dev/disk/by-id/{long}");
+    overview.warnings[0].message = "word ".repeat(40);
+    for columns in [80, 100, 300] {
+        let all = text(&overview, Some(columns));
+        for line in all.lines() {
+            assert!(line.chars().count() <= columns.min(COLUMNS), "{columns}: {line}");
+        }
+    }
+    let all = text(&overview, None);
+    let (before, _) = all.split_once("WHAT TO DO NEXT").expect("is there");
+    assert!(before.lines().all(|line| line.chars().count() <= COLUMNS), "{before}");
+}
+
+#[test]
+fn where_all_is_well_nothing_is_to_be_done() {
+    let overview = Overview {
+        status: Status {
+            state: api::Kept { directory: Some("/s".to_owned()), problem: None },
+            ..Status::default()
+        },
+        drives: Vec::new(),
+        hosts: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let whole = "no arrays; create one with: palisade array create\n\nnothing to do next";
+    assert_eq!(text(&overview, None), whole);
+}
+
+#[test]
+fn names_do_nothing_to_a_terminal() {
+    let mut overview = degraded();
+    let clears = "a\u{1b}[2J".to_owned();
+    overview.drives[2].drive.path.clone_from(&clears);
+    overview.hosts[0].host.clone_from(&clears);
+    overview.warnings[0].message.clone_from(&clears);
+    overview.status.next[0].what = clears;
+    assert!(!text(&overview, Some(100)).contains('\u{1b}'));
+}
+
+#[test]
+fn a_gpu_is_shown_where_one_is_used() {
+    let none = Parity {
+        placement: "auto".to_owned(),
+        gpu_jobs: 3,
+        gpu_bytes: 3 << 20,
+        ..Parity::default()
+    };
+    assert_eq!(gpu(&none), None);
+    let some = Parity { gpu: Some("H200".to_owned()), ..none };
+    assert_eq!(gpu(&some).as_deref(), Some("parity also on H200 (auto): 3 jobs, 3 MiB"));
+    let fenced = Parity { problem: Some("it hung".to_owned()), ..some };
+    assert_eq!(gpu(&fenced), None, "it is told below");
+}

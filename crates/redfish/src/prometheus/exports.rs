@@ -1,0 +1,50 @@
+//! Exports, and the hosts that have them.
+
+use super::Names;
+use super::text::{Text, labels, truth};
+use crate::view::{Export, View};
+use std::collections::BTreeMap;
+
+/// How an export of the array of this name is called.
+fn id_of(array: &str, export: &Export) -> String {
+    let number = export.id.rsplit_once(':').map_or("", |(_, number)| number);
+    format!("{array}:{number}")
+}
+
+/// The labels of an export of the array of this name.
+pub fn labels_of(array: &str, export: &Export) -> String {
+    labels(&[
+        ("array", array),
+        ("volume", &export.volume),
+        ("export", &id_of(array, export)),
+        ("protocol", if export.nvme.is_some() { "nvme-tcp" } else { "nbd" }),
+    ])
+}
+
+pub fn write(text: &mut Text, view: &View, names: &Names<'_>) {
+    let mut all: Vec<(String, &Export)> = Vec::new();
+    let mut hosts: BTreeMap<String, u64> = BTreeMap::new();
+    for array in &view.status.arrays {
+        let name = names.array(array);
+        for export in &array.exports {
+            let id = id_of(&name, export);
+            all.push((labels_of(&name, export), export));
+            for host in export.nvme.iter().flat_map(|nvme| &nvme.connections) {
+                let labels = labels(&[("export", &id), ("host", &host.host)]);
+                let queues = u64::try_from(host.queues).unwrap_or(u64::MAX);
+                let sum = hosts.entry(labels).or_default();
+                *sum = sum.saturating_add(queues);
+            }
+        }
+    }
+    text.gauge("palisade_export_serving", "Whether an export is served now.");
+    all.iter().for_each(|(labels, export)| text.put(labels, truth(export.serving)));
+    let controllers = "Controllers that hosts have of an NVMe export's subsystem.";
+    text.gauge("palisade_export_controllers", controllers);
+    for (labels, export) in &all {
+        export.nvme.iter().for_each(|nvme| text.put(labels, nvme.connections.len()));
+    }
+    let queues = "Connections of TCP that a host has to an NVMe export's subsystem.";
+    text.gauge("palisade_host_queues", queues);
+    hosts.iter().for_each(|(labels, queues)| text.put(labels, queues));
+}
