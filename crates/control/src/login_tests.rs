@@ -123,6 +123,8 @@ fn roles(resource: Resource, method: Method) -> &'static [Role] {
             &[Administrator]
         }
         (_, R::GenerateCsr | R::ReplaceCertificate) => &[Administrator],
+        (_, R::EventService | R::SubmitTestEvent | R::Subscriptions) => &[Administrator],
+        (_, R::Subscription | R::ResumeSubscription) => &[Administrator],
         _ => &[Administrator, Operator],
     }
 }

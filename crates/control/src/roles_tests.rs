@@ -32,6 +32,10 @@ const DAEMON: [&str; 5] =
     ["Managers", "AccountService", "SessionService", "CertificateService", "EventService"];
 
 fn least(method: Method, uri: &str) -> Least {
+    if (method, uri) == (Method::Get, "/metrics") {
+        // Anybody, where the configuration says so.
+        return Least::ReadOnly;
+    }
     let Some(below) = uri.strip_prefix("/redfish/v1") else { return Least::Anybody };
     let of = below.split('/').nth(1).unwrap_or_default();
     match (method, below) {

@@ -225,12 +225,12 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         &["EventsOmitted"],
     ),
     (
-        "crates/control/src/events/events_tests.rs",
+        "crates/control/src/events_tests.rs",
         "events_that_can_not_be_read_are_told_by_name",
         &["EventsNotRead"],
     ),
     (
-        "crates/control/src/events/events_tests.rs",
+        "crates/control/src/events_tests.rs",
         "subscriptions_come_back_after_a_restart_and_only_those_that_were_written",
         &["SubscriptionsNotWritten", "SubscriptionsNotRead", "EventSubscriptionLimitExceeded"],
     ),
