@@ -228,6 +228,9 @@ fn may(role: Option<Role>, route: &Route, method: Method) -> Option<bool> {
     Some(privilege == Privilege::Nobody || role.is_some_and(|role| role.may(privilege)))
 }
 
+/// What has no end.
+const STREAM: &str = "/redfish/v1/EventService/SSE";
+
 #[test]
 fn every_role_may_over_https_what_the_table_of_routes_says() {
     let place = listening("https: every route");
@@ -258,13 +261,19 @@ fn every_role_may_over_https_what_the_table_of_routes_says() {
             let ids = vec!["x-1".to_owned(); 4];
             let uri = Match { route, ids }.uri();
             for (word, method) in methods {
+                let may = method.and_then(|method| may(role, route, method));
+                if word == "GET" && may == Some(true) && route.uri == STREAM {
+                    // It does not end; HEAD tells who may have it.
+                    tried += 1;
+                    continue;
+                }
                 let told = client.ask((word, &uri), token.as_slice(), &json!({}));
                 let told = told.unwrap_or_else(|| panic!("{name} {word} {uri}: no answer"));
                 let what = format!("{name} {word} {uri}: {told:?}");
                 let is_denied = told.status == 401
                     || (told.status == 403
                         && (word == "HEAD" || told.message() == "InsufficientPrivilege"));
-                match method.and_then(|method| may(role, route, method)) {
+                match may {
                     Some(true) => assert!(!is_denied && told.status != 405, "{what}"),
                     Some(false) => {
                         assert_eq!(told.status, if role.is_some() { 403 } else { 401 }, "{what}");

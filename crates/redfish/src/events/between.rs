@@ -283,6 +283,10 @@ impl<'a> Arrays<'a> {
                 told.push(Event::new(&say::DRIVE_REPLACED, &args, origin));
             }
             SlotState::InSync if was.state != SlotState::InSync => {
+                // A rebuild that began and ended between the two views.
+                if is_other && was.state != SlotState::Rebuilding {
+                    told.push(Event::new(&say::DRIVE_REPLACED, &args, origin.clone()));
+                }
                 told.push(Event::new(&say::DRIVE_BACK, &args, origin));
             }
             _ => {}

@@ -444,6 +444,11 @@ fn a_failure_and_its_repair_are_told_in_their_order() {
     whole.status.arrays[0].slots[1].state = SlotState::InSync;
     whole.jobs.last_mut().expect("one").ended = Some((3, JobEnd::Completed));
     assert_eq!(names(&replaced, &whole), ["DriveBack", "JobCompleted", "ArrayOptimal"]);
+    // A rebuild so short that no view shows it under way.
+    assert_eq!(
+        names(&failed, &whole),
+        ["DriveReplaced", "DriveBack", "JobStarted", "JobCompleted", "ArrayOptimal"]
+    );
     // A task so short that no view shows it under way.
     whole.jobs.pop();
     let mut short = whole.clone();
