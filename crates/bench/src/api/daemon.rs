@@ -195,14 +195,14 @@ impl Daemon {
         self.connect()?.listen(uri::EVENT_STREAM)
     }
 
-    /// What logs the benchmark's account in.
-    pub fn credentials(&self) -> Value {
-        json!({ "UserName": ACCOUNT, "Password": self.password })
+    /// What logs an account in.
+    pub fn credentials(&self, name: &str) -> Value {
+        json!({ "UserName": name, "Password": self.password })
     }
 
     /// Begins a session of an account; its token and its URI.
     pub fn log_in(&self, name: &str) -> Result<(String, String), BenchError> {
-        let body = json!({ "UserName": name, "Password": self.password });
+        let body = self.credentials(name);
         let answer = self.connect_unknown()?.ask("POST", uri::SESSIONS, Some(&body))?;
         Ok((answer.header("x-auth-token").to_owned(), answer.header("location").to_owned()))
     }

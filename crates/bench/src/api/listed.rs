@@ -60,8 +60,8 @@ pub(super) fn measure(run: &mut Run<'_>) -> Result<(), BenchError> {
 fn list(run: &mut Run<'_>, daemon: &Daemon) -> Result<(), BenchError> {
     let (uri, mut client) = (format!("{}?$expand=.", uri::VOLUMES), daemon.connect()?);
     // The first does not count, and tells whether all are there, whole.
-    let members = client.get(&uri)?.json()?["Members"].as_array().cloned().unwrap_or_default();
-    let whole = members.iter().filter(|volume| volume["CapacityBytes"] == VOLUME_BYTES).count();
+    let found = client.get(&uri)?.json()?["Members"].as_array().cloned().unwrap_or_default();
+    let whole = found.iter().filter(|volume| volume["CapacityBytes"] == VOLUME_BYTES).count();
     if whole != run.options.listed {
         return Err(failed(&"the list", &format!("{whole} volumes are whole")));
     }
