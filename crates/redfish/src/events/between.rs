@@ -385,8 +385,8 @@ fn lost(old: Option<&Array>, new: &Array, told: &mut Vec<Event>) {
         let volume = new.volumes.iter().find(|volume| volume.name == name);
         volume.map_or_else(|| uri::pool(&new.uuid), |volume| uri::volume(&volume.uuid))
     };
-    let is_comparable = old.is_none_or(|old| runs(old) == runs(new)) || runs(new);
-    for (volume, ranges) in after.iter().filter(|_| is_comparable) {
+    let stops = old.is_some_and(runs) && !runs(new);
+    for (volume, ranges) in after.iter().filter(|_| !stops) {
         let known = before.get(volume).map_or(&[][..], Vec::as_slice);
         if ranges.iter().any(|range| !is_within(known, *range)) {
             let bytes: u64 = ranges.iter().map(|(begin, end)| end - begin).sum();
