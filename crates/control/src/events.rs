@@ -14,6 +14,7 @@ pub mod ring;
 pub mod webhooks;
 
 use crate::api::{Array, Error, Shown, View};
+use crate::lock::lock;
 use crate::snapshot::{now, random_uuid};
 use crate::state::State;
 use hyper::body::Bytes;
@@ -28,7 +29,7 @@ use ring::{Begin, Ring};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};
 use webhooks::{File, Webhooks};
@@ -149,10 +150,6 @@ pub struct Stream {
     events: Events,
     /// True once somebody ends it.
     pub ended: watch::Receiver<bool>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Events {
