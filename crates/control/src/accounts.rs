@@ -45,6 +45,7 @@ pub(crate) mod turns;
 
 use crate::api::{Access, Error};
 use crate::digest;
+use crate::lock::lock;
 use crate::peer::Origin;
 use crate::snapshot::now;
 use crate::state::{ACCOUNTS, State};
@@ -56,7 +57,7 @@ use redfish::access::{self, Secret, is_name};
 use redfish::change::{AccessChange, AccountChange, NewAccount};
 use redfish::messages as say;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -131,10 +132,6 @@ pub struct Accounts {
     turns: Turns,
     start: Instant,
     is_any: watch::Sender<bool>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 fn busy() -> Error {

@@ -19,6 +19,7 @@
 //!   takes says nothing of one.
 
 use crate::caller::Caller;
+use crate::chance;
 use crate::digest::{Sum, sum};
 use crate::snapshot::random;
 use redfish::error::Unconfirmed;
@@ -111,7 +112,7 @@ impl Confirm {
 
     /// A new token for what is asked, planned of this state.
     pub fn give(&self, asked: &Asked, planned: Sum, now: Instant) -> String {
-        let token: String = random::<32>().iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = chance::hex(&random::<32>());
         let mut tokens = self.tokens();
         let own = |token: &Token| token.asked.caller == asked.caller;
         let is_full = tokens.iter().filter(|token| own(token)).count() >= MOST_OF_ONE;

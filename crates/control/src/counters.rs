@@ -16,6 +16,7 @@
 //!   what an idle one costs is a look at two cache lines a core.
 //! - Locks here are taken when somebody connects and once a second; never for a request.
 
+use crate::lock::lock;
 use front::counters::{Counts, Kind, Mark, Reader, Writer, counters};
 use nvme_target::{Done, Visits};
 use redfish::counters::{
@@ -27,7 +28,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use units::{CoreId, Uuid};
 
@@ -93,11 +94,6 @@ pub struct Ledger {
     nbd_turned_away: AtomicU64,
     nvme_turned_away: AtomicU64,
     last: Mutex<Last>,
-}
-
-/// Locks; a panic elsewhere ends the daemon anyway.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Ledger {

@@ -14,6 +14,7 @@ pub mod ring;
 pub mod webhooks;
 
 use crate::api::{Array, Error, Shown, View};
+use crate::lock::lock;
 use crate::snapshot::{now, random_uuid};
 use crate::state::State;
 use hyper::body::Bytes;
@@ -28,7 +29,7 @@ use ring::{Begin, Ring};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};
 use webhooks::{File, Webhooks};
@@ -37,7 +38,7 @@ use webhooks::{File, Webhooks};
 const LOGINS: u32 = 120;
 
 /// How many reports of metrics a stream may lag behind.
-const REPORTS: usize = 64;
+const REPORTS: usize = 16;
 
 /// How long the end waits for events to be kept.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -47,8 +48,20 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Report {
     /// The URI of its definition.
     pub definition: Arc<str>,
-    /// It as JSON.
-    pub text: Bytes,
+    /// It as JSON, as a part of a stream: all streams share it.
+    pub part: Bytes,
+}
+
+/// A part of a stream. JSON has no ends of lines of its own.
+pub fn part(id: Option<u64>, data: &str) -> Bytes {
+    let mut text = String::with_capacity(data.len() + 40);
+    if let Some(id) = id {
+        text.push_str(&format!("id: {id}\n"));
+    }
+    text.push_str("data: ");
+    text.push_str(data);
+    text.push_str("\n\n");
+    text.into()
 }
 
 /// What is kept in a state directory, as it was read.
@@ -137,10 +150,6 @@ pub struct Stream {
     events: Events,
     /// True once somebody ends it.
     pub ended: watch::Receiver<bool>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Events {
@@ -253,9 +262,9 @@ impl Events {
 
     /// A report of metrics, for streams that want it.
     pub fn report(&self, report: &Value, definition: &str) {
-        let text = Bytes::from(report.to_string());
+        let part = part(None, &report.to_string());
         // Nobody may listen.
-        let _ = self.reports.send(Report { definition: definition.into(), text });
+        let _ = self.reports.send(Report { definition: definition.into(), part });
     }
 
     /// Reports from now on.

@@ -67,6 +67,7 @@ mod https;
 mod inventory;
 mod jobs;
 mod local;
+mod lock;
 mod login;
 mod look;
 mod lookup;

@@ -11,12 +11,11 @@
 //! - Every array that was told is shown to the jobs, in order.
 
 use crate::api::{self, Server, View};
+use crate::chance;
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
 use engine::manage::command::{ArrayStatus, Change};
 use engine::manage::feed::Feed;
-use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,19 +30,13 @@ pub fn now() -> u64 {
 
 /// Bytes that nobody can guess. The kernel always gives some.
 pub fn random<const N: usize>() -> [u8; N] {
-    let (mut bytes, mut filled) = ([0; N], 0);
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match getrandom(&mut *rest, GetRandomFlags::empty()) {
-            Ok(more) => filled += more,
-            Err(Errno::INTR) => {}
-            // The call is forbidden.
-            Err(_) => {
-                let file = std::fs::File::open("/dev/urandom");
-                filled += file.and_then(|mut file| file.read(rest)).unwrap_or(0);
-            }
-        }
-    }
-    bytes
+    chance::bytes().unwrap_or_else(|_| {
+        // The call is forbidden.
+        let mut bytes = [0; N];
+        let mut read = || std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes);
+        while read().is_err() {}
+        bytes
+    })
 }
 
 /// A new identity.

@@ -126,11 +126,17 @@ impl State {
     /// with the machine's power.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = self.dir.join(format!("{name}{NEW}"));
-        let mut file =
-            own(OpenOptions::new().write(true).create(true).truncate(true)).open(&new)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&new, self.dir.join(name))?;
+        let written = || {
+            let mut options = OpenOptions::new();
+            let mut file = own(options.write(true).create(true).truncate(true)).open(&new)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            std::fs::rename(&new, self.dir.join(name))
+        };
+        written().inspect_err(|_| {
+            // Where there is no room, what is of no use takes none.
+            let _ = std::fs::remove_file(&new);
+        })?;
         #[cfg(test)]
         if self.is_volatile.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(ErrorKind::Other.into());

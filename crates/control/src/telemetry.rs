@@ -67,7 +67,10 @@ mod tests {
             let stream = manager.events().open(wants).expect("room");
             manager.report_once(&mut told);
             let report = reports.try_recv().expect("a report");
-            let text: Value = serde_json::from_slice(&report.text).expect("JSON");
+            let text: Value = {
+                let data = report.part.strip_prefix(b"data: ").expect("a part");
+                serde_json::from_slice(data).expect("JSON")
+            };
             assert_eq!(text["Id"], "Cores", "{text}");
             assert_eq!(text["MetricReportDefinition"]["@odata.id"], *report.definition);
             let all = text["MetricValues"].as_array().expect("values");

@@ -11,10 +11,11 @@
 
 use crate::caller::Caller;
 use crate::events::ring::{Batch, Place};
-use crate::events::{Report, Stream};
+use crate::events::{Report, Stream, part};
 use crate::manager::Manager;
 use crate::peer::Peer;
 use crate::reply::{Body, Parts, Told};
+use crate::snapshot::now;
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use hyper::{Request, StatusCode};
@@ -159,7 +160,7 @@ impl Pump {
         let mut spoke = Instant::now();
         if has_missed {
             let context = self.stream.context();
-            self.send(part(None, &exceeded(Some(&context)).to_string())).await?;
+            self.send(part(None, &exceeded(Some(&context), now()).to_string())).await?;
         }
         loop {
             told.borrow_and_update();
@@ -201,8 +202,7 @@ impl Pump {
     async fn report(&self, report: Result<Report, RecvError>) -> Result<bool, Ended> {
         match report {
             Ok(report) if self.wants.has(Subject::Report(&report.definition)) => {
-                let text = String::from_utf8_lossy(&report.text);
-                self.send(part(None, &text)).await?;
+                self.send(report.part).await?;
                 Ok(true)
             }
             Ok(_) | Err(RecvError::Lagged(_)) => Ok(false),
@@ -247,18 +247,6 @@ impl Pump {
         place.send(part);
         Ok(())
     }
-}
-
-/// A part of a stream. JSON has no ends of lines of its own.
-fn part(id: Option<u64>, data: &str) -> Bytes {
-    let mut text = String::with_capacity(data.len() + 40);
-    if let Some(id) = id {
-        text.push_str(&format!("id: {id}\n"));
-    }
-    text.push_str("data: ");
-    text.push_str(data);
-    text.push_str("\n\n");
-    text.into()
 }
 
 #[cfg(test)]

@@ -119,8 +119,14 @@ fn ask<T: Default>(asked: impl AsyncFnOnce(&Client) -> Result<T, Problem>) -> T 
 
 fn candidates(names: Vec<String>, current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let fit = names.into_iter().filter(|name| name.starts_with(&*current));
+    let fit = names.into_iter().filter(|name| name.starts_with(&*current) && is_plain(name));
     fit.map(CompletionCandidate::new).collect()
+}
+
+/// Whether a shell takes a name as it is. What is offered stands on the command line unquoted, and
+/// serial numbers are what a drive says.
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|one| one.is_alphanumeric() || "._-+:/@,=%".contains(one))
 }
 
 /// Names of arrays.
@@ -258,5 +264,8 @@ mod tests {
         };
         assert_eq!(offered("ta"), ["tank", "tape"]);
         assert_eq!(offered("x"), Vec::<String>::new());
+        let names = ["A$(reboot)", "A`x`", "A b", "A;b", "A\u{1b}[2J", "A-1"].map(str::to_owned);
+        let safe = candidates(names.to_vec(), OsStr::new("A"));
+        assert_eq!(safe.len(), 1, "a shell would carry the others out: {safe:?}");
     }
 }

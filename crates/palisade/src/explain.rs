@@ -3,7 +3,7 @@
 //! Messages are those of `Palisade.1.0` ([`messages`]) and those of DMTF's `Base` registry that the
 //! daemon uses ([`Base`]).
 
-use crate::output::{Output, Problem, table};
+use crate::output::{Output, Problem, table, wrapped};
 use clap_complete::engine::ArgValueCompleter;
 use control::api::Answer;
 use redfish::error::Base;
@@ -183,25 +183,8 @@ fn text(message: &Explained) -> String {
         message.told_by,
         message.message,
         message.resolution,
-        wrapped(message.explanation)
+        wrapped(message.explanation, WIDTH, 0, 0)
     )
-}
-
-fn wrapped(text: &str) -> String {
-    let mut lines = String::new();
-    let mut column = 0;
-    for word in text.split(' ') {
-        if column > 0 && column + 1 + word.len() > WIDTH {
-            lines.push('\n');
-            column = 0;
-        } else if column > 0 {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += word.len();
-    }
-    lines
 }
 
 fn list(list: &List) -> String {
@@ -228,7 +211,10 @@ mod tests {
     fn lines_are_not_too_long() {
         for message in all() {
             assert!(text(&message).lines().skip(4).all(|line| line.len() <= WIDTH), "{message:?}");
-            assert_eq!(wrapped(message.explanation).replace('\n', " "), message.explanation);
+            assert_eq!(
+                wrapped(message.explanation, WIDTH, 0, 0).replace('\n', " "),
+                message.explanation
+            );
         }
     }
 }

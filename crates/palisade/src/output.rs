@@ -286,6 +286,26 @@ pub fn percent(task: &api::Task) -> String {
     format!("{}.{}%", tenths / 10, tenths % 10)
 }
 
+/// A text in lines of so many columns, of which the first begins after so many spaces, and the
+/// others after as many as are said last. A word that is too long has a line of its own.
+pub fn wrapped(text: &str, columns: usize, first: usize, others: usize) -> String {
+    let (mut lines, mut line) = (Vec::new(), " ".repeat(first));
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > columns {
+            lines.push(core::mem::replace(&mut line, " ".repeat(others)));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines.join("\n")
+}
+
 /// A text whose characters do nothing to a terminal: names are whatever was asked for.
 pub fn printable(text: &str) -> String {
     let one = |c: char| match c.is_control() {

@@ -10,7 +10,7 @@
 
 use crate::array::errors;
 use crate::event;
-use crate::output::{Output, percent, printable, state, table_within};
+use crate::output::{Output, percent, printable, state, table_within, wrapped};
 use crate::status::{Host, Overview, arrays_within, standing};
 use crate::task::time_left;
 use control::api;
@@ -84,26 +84,6 @@ fn next(next: &[api::Next], screen: Option<usize>) -> String {
     };
     let lines: Vec<String> = next.iter().map(line).collect();
     format!("WHAT TO DO NEXT\n{}", lines.join("\n"))
-}
-
-/// A text in lines of so many columns, of which the first begins after so many spaces, and the
-/// others after as many as are said last. A word that is too long has a line of its own.
-fn wrapped(text: &str, columns: usize, first: usize, others: usize) -> String {
-    let (mut lines, mut line) = (Vec::new(), " ".repeat(first));
-    let mut is_empty = true;
-    for word in text.split(' ') {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > columns {
-            lines.push(core::mem::replace(&mut line, " ".repeat(others)));
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    lines.push(line);
-    lines.join("\n")
 }
 
 /// A bar of how far a task is.

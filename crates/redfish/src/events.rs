@@ -202,11 +202,13 @@ pub fn payload<'a>(context: Option<&str>, events: impl IntoIterator<Item = &'a E
 }
 
 /// What is told before events to who may have missed some (DSP0266, "Event streams").
-pub fn exceeded(context: Option<&str>) -> Value {
+pub fn exceeded(context: Option<&str>, at: u64) -> Value {
     let mut payload = payload(context, []);
     let record = json!({
         "@odata.id": "/redfish/v1/EventService/SSE#/Events/0",
         "MemberId": "0",
+        "EventId": "0",
+        "EventTimestamp": dates::text(at),
         "EventType": Kind::Alert.word(),
         "Severity": Severity::Warning.word(),
         "MessageSeverity": Severity::Warning.word(),

@@ -29,6 +29,7 @@ const ROWS: &Rows = &[
                 "chance",
                 "digest",
                 "holds",
+                "lock",
                 "lookup",
                 "mute",
                 "nameplate",

@@ -5,6 +5,7 @@
 //! Invariant: a line that was changed has another hash than the one it tells.
 
 use crate::api::{Entry, Verified};
+use crate::chance::hex;
 use sha2::{Digest, Sha256};
 
 /// A hash.
@@ -76,10 +77,6 @@ pub fn read(bytes: &[u8]) -> Result<Read, Wrong> {
         return Err(Wrong::Changed);
     }
     Ok(Read { entry, previous, hash })
-}
-
-fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<Hash> {

@@ -179,14 +179,30 @@ fn hosts(view: &View) -> BTreeMap<(&str, &str), String> {
     all
 }
 
-/// Bytes that can't be read, by volume.
-fn unreadable(array: &Array) -> BTreeMap<&str, u64> {
-    let mut all = BTreeMap::new();
+/// What can't be read, by volume: ranges as first byte and end, in order and apart.
+fn unreadable(array: &Array) -> BTreeMap<&str, Vec<(u64, u64)>> {
+    let mut all: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for range in &array.unreadable {
-        let own: &mut u64 = all.entry(range.volume.as_str()).or_default();
-        *own = own.saturating_add(range.length);
+        let end = range.offset.saturating_add(range.length);
+        all.entry(range.volume.as_str()).or_default().push((range.offset, end));
+    }
+    for ranges in all.values_mut() {
+        ranges.sort_unstable();
+        let mut apart: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+        for &(begin, end) in ranges.iter() {
+            match apart.last_mut().filter(|last| begin <= last.1) {
+                Some(last) => last.1 = last.1.max(end),
+                None => apart.push((begin, end)),
+            }
+        }
+        *ranges = apart;
     }
     all
+}
+
+/// Whether a range is within one of these.
+fn is_within(ranges: &[(u64, u64)], (begin, end): (u64, u64)) -> bool {
+    ranges.iter().any(|own| own.0 <= begin && end <= own.1)
 }
 
 /// The arrays of two views.
@@ -359,22 +375,30 @@ impl<'a> Arrays<'a> {
     }
 }
 
-/// What became of blocks, and what a scrub found.
+/// What became of blocks, and what a scrub found. Of an array that does not run only the record is
+/// known, which has not all that could not be read: it is compared with nothing.
 fn lost(old: Option<&Array>, new: &Array, told: &mut Vec<Event>) {
-    let (before, after) = (old.map(unreadable).unwrap_or_default(), unreadable(new));
+    let runs = |array: &Array| array.state != ArrayState::Stopped;
+    let before = old.filter(|old| runs(old) || !runs(new)).map(unreadable).unwrap_or_default();
+    let after = unreadable(new);
     let origin = |name: &str| {
         let volume = new.volumes.iter().find(|volume| volume.name == name);
         volume.map_or_else(|| uri::pool(&new.uuid), |volume| uri::volume(&volume.uuid))
     };
-    for (volume, bytes) in &after {
-        if bytes > before.get(volume).unwrap_or(&0) {
-            let args: [&dyn Display; 3] = [volume, &new.name, bytes];
+    let stops = old.is_some_and(runs) && !runs(new);
+    for (volume, ranges) in after.iter().filter(|_| !stops) {
+        let known = before.get(volume).map_or(&[][..], Vec::as_slice);
+        if ranges.iter().any(|range| !is_within(known, *range)) {
+            let bytes: u64 = ranges.iter().map(|(begin, end)| end - begin).sum();
+            let args: [&dyn Display; 3] = [volume, &new.name, &bytes];
             told.push(Event::new(&say::BLOCKS_LOST, &args, origin(volume)));
         }
     }
     // A volume that was deleted has nothing to read.
     let is_there = |name: &str| new.volumes.iter().any(|volume| volume.name == name);
-    for volume in before.keys().filter(|name| !after.contains_key(*name) && is_there(name)) {
+    let is_back = |name: &&&str| !after.contains_key(**name) && is_there(name);
+    let both_run = old.is_some_and(runs) && runs(new);
+    for volume in before.keys().filter(|name| both_run && is_back(name)) {
         told.push(Event::new(&say::BLOCKS_BACK, &[volume, &new.name], origin(volume)));
     }
     let last = |array: &Array| array.last_scrub.as_ref().map(|scrub| scrub.ended);

@@ -398,6 +398,34 @@ fn what_was_wrong_and_is_right_is_told() {
 }
 
 #[test]
+fn what_an_array_that_stops_no_longer_tells_is_not_right_again() {
+    let range = |offset, length| Unreadable {
+        volume: "v1".to_owned(),
+        offset,
+        length,
+        reason: UnreadableReason::Media,
+    };
+    let with = |ranges: &[(u64, u64)]| {
+        let mut view = view();
+        let ranges = ranges.iter().map(|(offset, length)| range(*offset, *length));
+        view.status.arrays[0].unreadable = ranges.collect();
+        view
+    };
+    let (ill, mut stopped) = (with(&[(0, 4096)]), with(&[]));
+    stopped.status.arrays[0].state = ArrayState::Stopped;
+    let told = names(&ill, &stopped);
+    assert!(!told.iter().any(|name| name.starts_with("Blocks")), "{told:?}");
+    // What is met again is told again.
+    assert!(names(&stopped, &ill).iter().any(|name| name == "BlocksLost"));
+    // As many bytes elsewhere are others.
+    assert_eq!(names(&ill, &with(&[(8192, 4096)])), ["BlocksLost"]);
+    let both = with(&[(0, 4096), (4096, 4096)]);
+    assert_eq!(names(&ill, &both), ["BlocksLost"]);
+    assert!(names(&both, &with(&[(0, 8192)])).is_empty(), "the same bytes as one range");
+    assert!(names(&both, &ill).is_empty(), "some of them are right again");
+}
+
+#[test]
 fn arrays_come_and_go_with_what_is_on_them() {
     let whole = view();
     let mut less = view();
