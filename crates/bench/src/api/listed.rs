@@ -53,6 +53,7 @@ pub(super) fn measure(run: &mut Run<'_>) -> Result<(), BenchError> {
     ] {
         run.tell(&format!("api-memory-{what}-mib"), "MiB", &[growth.max(0.0)]);
     }
+    run.tell("api-memory-whole-mib", "MiB", &[after]);
     (run.progress)("all volumes at once");
     list(run, &daemon)
 }
