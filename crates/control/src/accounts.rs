@@ -27,11 +27,15 @@
 //! | being written | late | that takes longer than [`PATIENCE`]: whoever asked is told so |
 //! | late | done, or not | the file system answers |
 //!
+//! A change that takes something away (an account is deleted or disabled, has a new password or may
+//! do less, a session is ended) is not refused for the file's sake: it counts all the same, whoever
+//! asked is told that it is not in the file, and the next write has it.
+//!
 //! Invariants
-//! - What is answered is in the file before. A change that could not be written did not happen; one
-//!   that was late is told as not known.
+//! - What is answered is in the file before. Another change that could not be written did not
+//!   happen; one that was late is told as not known.
 //! - One change at a time is written, each behind the one before: what counts is what is in the
-//!   file.
+//!   file, less what was taken away since.
 //! - A file that can't be read is left as it is, and nobody can log in.
 //! - A password that was found right counts only as long as the account has it.
 //! - Nothing here waits for the file on the thread that answers.
@@ -51,7 +55,7 @@ use crate::snapshot::now;
 use crate::state::{ACCOUNTS, State};
 use basic::Basic;
 use hasher::{Busy, Hasher};
-use kept::{Account, Kept, NoSession};
+use kept::{Account, Kept, NoSession, Session};
 use lockout::Lockout;
 use redfish::access::{self, Secret, is_name};
 use redfish::change::{AccessChange, AccountChange, NewAccount};
@@ -59,8 +63,8 @@ use redfish::messages as say;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use turns::Turns;
 
@@ -114,10 +118,20 @@ enum Place {
 /// The file, as it was read.
 pub struct Found(Kept);
 
+/// Accounts and sessions in memory.
+struct Held {
+    /// Those that count.
+    kept: Arc<Kept>,
+    /// Those that will count once the write that is under way is done.
+    coming: Option<Kept>,
+    /// Whether something was taken away that the file still has.
+    is_ahead: bool,
+}
+
 /// Accounts and sessions.
 pub struct Accounts {
     place: Place,
-    kept: Mutex<Arc<Kept>>,
+    held: Mutex<Held>,
     /// Held by who changes the file, until it is written.
     changing: Arc<tokio::sync::Mutex<()>>,
     /// Why the file could not be written when that was last tried.
@@ -131,6 +145,8 @@ pub struct Accounts {
     lockout: Mutex<Lockout>,
     turns: Turns,
     start: Instant,
+    /// When that was, in seconds since 1970.
+    began: u64,
     is_any: watch::Sender<bool>,
 }
 
@@ -166,11 +182,12 @@ impl Accounts {
     }
 
     fn of(place: Place, mut kept: Kept) -> Self {
-        kept.expire(now());
+        let began = now();
+        kept.expire(began);
         Self {
             place,
             is_any: watch::Sender::new(!kept.accounts.is_empty()),
-            kept: Mutex::new(Arc::new(kept)),
+            held: Mutex::new(Held { kept: Arc::new(kept), coming: None, is_ahead: false }),
             changing: Arc::default(),
             failing: Mutex::default(),
             patience: PATIENCE,
@@ -180,6 +197,7 @@ impl Accounts {
             lockout: Mutex::new(Lockout::new()),
             turns: Turns::default(),
             start: Instant::now(),
+            began,
         }
     }
 
@@ -200,12 +218,17 @@ impl Accounts {
     pub fn shown(&self) -> Access {
         let mut kept = Kept::clone(&self.kept());
         self.note_uses(&mut kept);
-        kept.expire(now());
+        kept.expire(self.now());
         kept.shown()
     }
 
     fn kept(&self) -> Arc<Kept> {
-        lock(&self.kept).clone()
+        lock(&self.held).kept.clone()
+    }
+
+    /// How late it is, in seconds since 1970, by a clock that nobody sets while the daemon runs.
+    fn now(&self) -> u64 {
+        self.began.saturating_add(self.start.elapsed().as_secs())
     }
 
     /// Moments for failures and for passwords that were right: no clock that somebody sets.
@@ -225,41 +248,104 @@ impl Accounts {
     /// Changes what is kept, and writes it before it counts.
     async fn change<T, E: From<Error>>(
         self: &Arc<Self>,
-        act: impl FnOnce(&mut Kept) -> Result<T, E>,
+        act: impl Fn(&mut Kept) -> Result<T, E>,
     ) -> Result<T, E> {
-        let state = match &self.place {
-            Place::State(state) => state.clone(),
-            Place::Unreadable(why) => return Err(why.clone().into()),
-            Place::None => return Err(no_state().into()),
+        let turn = self.turn().await?;
+        let (told, writing) = self.write(turn, act)?;
+        match timeout(self.patience, writing).await {
+            Ok(outcome) => outcome.map_err(|error| not_written(&error))??,
+            Err(_) => return Err(self.late().into()),
+        }
+        Ok(told)
+    }
+
+    /// The same of a change that takes something away: it counts though it could not be written.
+    async fn take_away(
+        self: &Arc<Self>,
+        act: impl Fn(&mut Kept) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let turn = match self.turn().await {
+            Ok(turn) => turn,
+            Err(why) if why.is(&say::ACCOUNTS_NOT_WRITTEN) => return self.count(true, &act, &why),
+            Err(why) => return Err(why),
         };
+        let ((), writing) = self.write(turn, &act)?;
+        let why = match timeout(self.patience, writing).await {
+            Ok(Ok(Err(why))) if why.is(&say::ACCOUNTS_NOT_WRITTEN) => why,
+            Ok(outcome) => return outcome.map_err(|error| not_written(&error))?,
+            Err(_) => self.late(),
+        };
+        self.count(false, &act, &why)
+    }
+
+    /// Has a change count that is not in the file, of what is being written, too, if that is
+    /// another one; tells of it.
+    fn count(
+        &self,
+        is_behind: bool,
+        act: impl Fn(&mut Kept) -> Result<(), Error>,
+        why: &Error,
+    ) -> Result<(), Error> {
+        let mut held = lock(&self.held);
+        let mut coming = held.coming.clone();
+        if let Some(coming) = coming.as_mut().filter(|_| is_behind) {
+            act(coming)?;
+        }
+        let mut next = Kept::clone(&held.kept);
+        act(&mut next)?;
+        held.coming = coming;
+        held.is_ahead = true;
+        self.put(&mut held, next);
+        Err(Error::new(&say::ACCOUNTS_UNWRITTEN, &[&why.error]))
+    }
+
+    /// Waits until no other change is being written.
+    async fn turn(&self) -> Result<OwnedMutexGuard<()>, Error> {
+        match &self.place {
+            Place::State(_) => {}
+            Place::Unreadable(why) => return Err(why.clone()),
+            Place::None => return Err(no_state()),
+        }
         let turn = timeout(self.patience, self.changing.clone().lock_owned()).await;
-        let turn = turn.map_err(|_| not_written(&self.no_answer()))?;
+        turn.map_err(|_| not_written(&self.no_answer()))
+    }
+
+    /// Begins to write a change, which counts when it is written: what it tells, and the write.
+    fn write<T, E: From<Error>>(
+        self: &Arc<Self>,
+        turn: OwnedMutexGuard<()>,
+        act: impl Fn(&mut Kept) -> Result<T, E>,
+    ) -> Result<(T, JoinHandle<Result<(), Error>>), E> {
+        let Place::State(state) = &self.place else { return Err(no_state().into()) };
         let mut next = Kept::clone(&self.kept());
         self.note_uses(&mut next);
-        next.expire(now());
+        next.expire(self.now());
         let told = act(&mut next)?;
         let bytes = next.bytes().map_err(|error| not_written(&error))?;
+        lock(&self.held).coming = Some(next.clone());
         // Whoever asked may give up, and what is late may still come about.
-        let own = self.clone();
+        let (own, state) = (self.clone(), state.clone());
         let writing = tokio::spawn(async move {
             let _turn = turn;
             let written = spawn_blocking(move || write(&state, &bytes)).await;
             let (is_there, outcome) = written.unwrap_or_else(|e| (false, Err(not_written(&e))));
-            if is_there {
-                own.put(next);
+            let mut held = lock(&own.held);
+            if let Some(coming) = held.coming.take().filter(|_| is_there) {
+                held.is_ahead = coming != next;
+                own.put(&mut held, coming);
             }
+            drop(held);
             own.fails(outcome.as_ref().err());
             outcome
         });
-        match timeout(self.patience, writing).await {
-            Ok(outcome) => outcome.map_err(|error| not_written(&error))??,
-            Err(_) => {
-                let late = Error::new(&say::ACCOUNTS_LATE, &[&self.no_answer()]);
-                self.fails(Some(&late));
-                return Err(late.into());
-            }
-        }
-        Ok(told)
+        Ok((told, writing))
+    }
+
+    /// A write takes too long.
+    fn late(&self) -> Error {
+        let late = Error::new(&say::ACCOUNTS_LATE, &[&self.no_answer()]);
+        self.fails(Some(&late));
+        late
     }
 
     fn no_answer(&self) -> String {
@@ -276,11 +362,11 @@ impl Accounts {
         }
     }
 
-    /// Puts what was written in place, and forgets what counts no more.
-    fn put(&self, next: Kept) {
+    /// Puts what counts in place, and forgets what counts no more.
+    fn put(&self, held: &mut Held, next: Kept) {
+        let after = Arc::new(next);
+        let before = core::mem::replace(&mut held.kept, after.clone());
         let (mut basic, mut lockout) = (lock(&self.basic), lock(&self.lockout));
-        let before = core::mem::replace(&mut *lock(&self.kept), Arc::new(next));
-        let after = self.kept();
         for account in &before.accounts {
             let name = &account.shown.name;
             let is_same = |own: &Account| own.shown.enabled && own.password == account.password;
@@ -306,7 +392,7 @@ impl Accounts {
     /// It would be refused.
     pub fn look(&self, change: &AccessChange) -> Result<Vec<String>, Error> {
         match &self.place {
-            Place::State(_) => look::look(Kept::clone(&self.kept()), change, now()),
+            Place::State(_) => look::look(Kept::clone(&self.kept()), change, self.now()),
             Place::Unreadable(why) => Err(why.clone()),
             Place::None => Err(no_state()),
         }
@@ -320,7 +406,8 @@ impl Accounts {
         let NewAccount { name, password, role, enabled, must_change } = new;
         let password = self.hasher.make(password).await.map_err(|_| busy())?;
         let shown = access::Account { name, role, enabled, must_change };
-        self.change(|kept| kept.create(Account { shown, password, created: now() })).await
+        let account = Account { shown, password, created: now() };
+        self.change(|kept| kept.create(account.clone())).await
     }
 
     /// Changes an account.
@@ -335,7 +422,11 @@ impl Accounts {
             Some(password) => Some(self.hasher.make(password).await.map_err(|_| busy())?),
             None => None,
         };
-        self.change(|kept| kept.change(name, &change, password)).await
+        let act = |kept: &mut Kept| kept.change(name, &change, password.clone());
+        match self.kept().account(name).is_some_and(|own| change.takes_from(&own.shown)) {
+            true => self.take_away(act).await,
+            false => self.change(act).await,
+        }
     }
 
     /// Whether an account that has to change its password has this one.
@@ -353,7 +444,7 @@ impl Accounts {
     /// # Errors
     /// It can't be: see [`Kept::delete`]; or it could not be written.
     pub async fn delete(self: &Arc<Self>, name: &str) -> Result<(), Error> {
-        self.change(|kept| kept.delete(name)).await
+        self.take_away(|kept| kept.delete(name)).await
     }
 
     /// Changes how long sessions are kept without a use.
@@ -411,10 +502,12 @@ impl Accounts {
         let is_right = checked.map_err(|why: Busy| match why {
             Busy::Full | Busy::Unable => Denied::Busy(BUSY_SECONDS),
         })?;
+        // As accounts change: held first.
+        let held = lock(&self.held);
         let (mut basic, mut lockout) = (lock(&self.basic), lock(&self.lockout));
         // It may have another password by now, or another role.
         let still = |own: Account| {
-            enabled(&self.kept()).filter(|now| is_right && now.password == own.password)
+            enabled(&held.kept).filter(|now| is_right && now.password == own.password)
         };
         match account.and_then(still) {
             Some(account) => {
@@ -474,7 +567,7 @@ impl Accounts {
         from: &str,
     ) -> Result<Begun, NotBegun> {
         let begun = self.change(|kept| {
-            let begun = kept.begin((&account.name, password), from, now());
+            let begun = kept.begin((&account.name, password), from, self.now());
             begun.map_err(|why| match why {
                 NoSession::Full => NotBegun::Full,
                 NoSession::Gone => NotBegun::Gone,
@@ -490,7 +583,7 @@ impl Accounts {
     /// # Errors
     /// It could not be written.
     pub async fn end(self: &Arc<Self>, id: &str) -> Result<(), Error> {
-        self.change(|kept| {
+        self.take_away(|kept| {
             kept.end(id);
             Ok(())
         })
@@ -516,22 +609,16 @@ impl Accounts {
         let kept = self.kept();
         let session = kept.session(token)?;
         let account = kept.account(&session.account).filter(|own| own.shown.enabled)?;
-        let now = now();
-        let mut used = lock(&self.used);
-        // Somebody may have set the clock back.
-        let last =
-            used.get(&session.id).copied().unwrap_or(session.used).max(session.used).min(now);
-        if now >= last.saturating_add(kept.session_seconds) {
+        if !self.uses(&kept, session) {
             return None;
         }
-        used.insert(session.id.clone(), now);
         let shown = kept.shown();
         Some((shown.session(&session.id)?.clone(), account.shown.clone()))
     }
 
-    /// Writes uses of sessions that are not written yet: the daemon ends.
+    /// Writes what is not written yet: the daemon ends.
     pub async fn close(self: &Arc<Self>) {
-        if !lock(&self.used).is_empty() {
+        if !lock(&self.used).is_empty() || lock(&self.held).is_ahead {
             // What can't be written is said.
             let _ = self.change(|_| Ok::<(), Error>(())).await;
         }
@@ -552,17 +639,21 @@ impl Accounts {
         let Some(session) = kept.sessions.iter().find(|session| session.id == id) else {
             return false;
         };
-        let now = now();
-        let mut used = lock(&self.used);
-        let last = used.get(id).copied().unwrap_or(session.used).max(session.used);
+        self.uses(&kept, session)
+    }
+
+    /// Whether a session is still open; it is used now then.
+    fn uses(&self, kept: &Kept, session: &Session) -> bool {
+        let (now, mut used) = (self.now(), lock(&self.used));
+        let last = used.get(&session.id).copied().unwrap_or(session.used);
         let is_open = now < last.saturating_add(kept.session_seconds);
         if is_open {
-            used.insert(id.to_owned(), now.max(last));
+            used.insert(session.id.clone(), now);
         }
         is_open
     }
 
-    /// Writes uses of sessions now and then, and ends those that nobody used for too long.
+    /// Writes what is not written yet now and then, and ends sessions that nobody used for too long.
     pub async fn keep(self: &Arc<Self>) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -571,7 +662,7 @@ impl Accounts {
             self.note_uses(&mut next);
             let uses = before.sessions.iter().zip(&next.sessions);
             let is_old = uses.into_iter().any(|(old, new)| new.used >= old.used + USES);
-            if next.expire(now()) || is_old {
+            if next.expire(self.now()) || is_old || lock(&self.held).is_ahead {
                 // What could not be written now is written the next time.
                 let _ = self.change(|_| Ok::<(), Error>(())).await;
             }

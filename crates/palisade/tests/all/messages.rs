@@ -394,6 +394,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/control/src/accounts_tests.rs",
+        "what_is_taken_away_counts_though_it_can_not_be_written",
+        &["AccountsUnwritten"],
+    ),
+    (
+        "crates/control/src/accounts_tests.rs",
         "a_password_that_must_be_changed_is_not_changed_to_itself",
         &["SamePassword"],
     ),

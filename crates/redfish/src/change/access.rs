@@ -11,7 +11,8 @@
 use super::node::{Fields, Node};
 use super::{last, nothing};
 use crate::access::{
-    NAME_CHARACTERS, PASSWORD_CHARACTERS, Role, SESSION_SECONDS, Secret, is_name, is_password,
+    Account, NAME_CHARACTERS, PASSWORD_CHARACTERS, Role, SESSION_SECONDS, Secret, is_name,
+    is_password,
 };
 use crate::error::Refusal;
 use crate::routes::{Match, Method, Resource};
@@ -49,6 +50,14 @@ impl AccountChange {
     /// Whether it is one that the account may ask for itself, whatever its role.
     pub fn is_own(&self) -> bool {
         self.role.is_none() && self.enabled.is_none() && self.must_change.is_none()
+    }
+
+    /// Whether an account, or who has its password, may do less then.
+    pub fn takes_from(&self, account: &Account) -> bool {
+        self.password.is_some()
+            || self.enabled == Some(false)
+            || self.must_change == Some(true)
+            || self.role.is_some_and(|role| role < account.role)
     }
 }
 
