@@ -13,8 +13,8 @@
 //!
 //! All is in one file of the state directory ([`kept`]): passwords as Argon2id leaves them
 //! ([`hasher`]), tokens as SHA-256. How often logins failed ([`lockout`]) and which names and
-//! passwords were right a moment ago ([`basic`]) ends with the process. A daemon without a state
-//! directory has no accounts.
+//! passwords were right a moment ago ([`basic`]) ends with the process; where a session was begun
+//! its account has logged in before. A daemon without a state directory has no accounts.
 //!
 //! States of a change
 //!
@@ -47,10 +47,10 @@ mod lockout;
 mod look;
 pub(crate) mod turns;
 
-use crate::api::{Access, Error};
+use crate::api::{Access, Error, Problem};
 use crate::digest;
 use crate::lock::lock;
-use crate::peer::Origin;
+use crate::peer::{Origin, Peer};
 use crate::snapshot::now;
 use crate::state::{ACCOUNTS, State};
 use basic::Basic;
@@ -134,8 +134,8 @@ pub struct Accounts {
     held: Mutex<Held>,
     /// Held by who changes the file, until it is written.
     changing: Arc<tokio::sync::Mutex<()>>,
-    /// Why the file could not be written when that was last tried.
-    failing: Mutex<Option<Error>>,
+    /// Why the file could not be written when that was last tried, and since when.
+    failing: Mutex<Option<Problem>>,
     /// [`PATIENCE`]; tests have less.
     patience: Duration,
     /// When sessions were used last, where that is not written yet.
@@ -184,6 +184,13 @@ impl Accounts {
     fn of(place: Place, mut kept: Kept) -> Self {
         let began = now();
         kept.expire(began);
+        let mut lockout = Lockout::new();
+        for session in &kept.sessions {
+            if let Ok(address) = session.from.parse() {
+                let origin = Peer::Network { address }.origin(false);
+                lockout.succeeded(&session.account, origin, Duration::ZERO);
+            }
+        }
         Self {
             place,
             is_any: watch::Sender::new(!kept.accounts.is_empty()),
@@ -194,7 +201,7 @@ impl Accounts {
             used: Mutex::default(),
             hasher: Hasher::default(),
             basic: Mutex::new(Basic::new()),
-            lockout: Mutex::new(Lockout::new()),
+            lockout: Mutex::new(lockout),
             turns: Turns::default(),
             start: Instant::now(),
             began,
@@ -202,9 +209,9 @@ impl Accounts {
     }
 
     /// Why accounts can't be used or changed, if they can't though there is a state directory.
-    pub fn problem(&self) -> Option<Error> {
+    pub fn problem(&self) -> Option<Problem> {
         match &self.place {
-            Place::Unreadable(why) => Some(why.clone()),
+            Place::Unreadable(why) => Some(Problem { since: self.began, what: why.clone() }),
             _ => lock(&self.failing).clone(),
         }
     }
@@ -219,7 +226,11 @@ impl Accounts {
         let mut kept = Kept::clone(&self.kept());
         self.note_uses(&mut kept);
         kept.expire(self.now());
-        kept.shown()
+        let mut shown = kept.shown();
+        shown.locked = lock(&self.lockout).locked(self.moment());
+        shown.locked.retain(|name| kept.account(name).is_some());
+        shown.problem = self.problem();
+        shown
     }
 
     fn kept(&self) -> Arc<Kept> {
@@ -354,7 +365,13 @@ impl Accounts {
 
     /// Keeps how the last attempt to write the file ended, and says what is new of it.
     fn fails(&self, error: Option<&Error>) {
-        let before = core::mem::replace(&mut *lock(&self.failing), error.cloned());
+        let mut failing = lock(&self.failing);
+        let before = failing.take();
+        *failing = error.map(|what| Problem {
+            since: before.as_ref().map_or_else(now, |before| before.since),
+            what: what.clone(),
+        });
+        drop(failing);
         match (before, error) {
             (None, Some(error)) => runtime::say(format_args!("{}", error.lines())),
             (Some(_), None) => runtime::say(format_args!("palisade: accounts are written again")),
@@ -405,7 +422,7 @@ impl Accounts {
     pub async fn create(self: &Arc<Self>, new: NewAccount) -> Result<(), Error> {
         let NewAccount { name, password, role, enabled, must_change } = new;
         let password = self.hasher.make(password).await.map_err(|_| busy())?;
-        let shown = access::Account { name, role, enabled, must_change };
+        let shown = access::Account { name, role, enabled, must_change, generation: 0 };
         let account = Account { shown, password, created: now() };
         self.change(|kept| kept.create(account.clone())).await
     }
@@ -415,6 +432,21 @@ impl Accounts {
     /// # Errors
     /// It can't be: see [`Kept::change`]; or it could not be written.
     pub async fn alter(self: &Arc<Self>, name: &str, change: AccountChange) -> Result<(), Error> {
+        let AccountChange { unlock, .. } = change;
+        let change = AccountChange { unlock: false, ..change };
+        if change != AccountChange::default() {
+            self.rewrite(name, change).await?;
+        }
+        if unlock {
+            // What can't be written counts for nothing here.
+            self.kept().account(name).ok_or_else(|| Error::new(&say::NO_ACCOUNT, &[&name]))?;
+            lock(&self.lockout).renew(name);
+        }
+        Ok(())
+    }
+
+    /// Changes what the file has of an account.
+    async fn rewrite(self: &Arc<Self>, name: &str, change: AccountChange) -> Result<(), Error> {
         let password = match change.password.clone() {
             Some(password) if self.is_old(name, &password).await? => {
                 return Err(Error::new(&say::SAME_PASSWORD, &[]));

@@ -83,6 +83,9 @@ async fn told(
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
         }
+        Method::Delete if found.route.resource == Resource::TaskMonitor => {
+            slow::forget(manager, &caller, &found, asked.headers()).await
+        }
         Method::Get if found.route.resource == Resource::Metrics => {
             let text = manager.metrics.text(&manager.view());
             let body = Body::Text(prometheus::CONTENT_TYPE, text);

@@ -6,12 +6,14 @@
 //! Invariant: nobody is asked. A resource that refers to another refers to one that is there in
 //! the same view.
 
+use crate::dates;
 use crate::etag;
+use crate::messages;
 use crate::openapi;
 use crate::routes::{self, Match, Resource};
 use crate::schema;
 use crate::telemetry::Report;
-use crate::view::View;
+use crate::view::{Problem, View};
 use core::ops::Range;
 use serde_json::{Value, json};
 
@@ -105,7 +107,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::TaskService => Some(tasks::service(view)),
         R::Tasks => Some(tasks::tasks(view)),
         R::Task => tasks::task(view, id),
-        R::AccountService => Some(accounts::service()),
+        R::AccountService => Some(accounts::service(view)),
         R::Accounts => Some(accounts::accounts(view)),
         R::Account => accounts::account(view, id),
         R::Roles => Some(accounts::roles()),
@@ -173,6 +175,19 @@ fn collection(
         "Name": name,
         "Members@odata.count": all.len(),
         "Members": all,
+    })
+}
+
+/// What is wrong, as `Resource.Condition` has it.
+fn condition(problem: &Problem, severity: &str) -> Value {
+    let Problem { since, what } = problem;
+    json!({
+        "MessageId": format!("{}{}", messages::PREFIX, what.name),
+        "Message": what.error,
+        "MessageArgs": what.args,
+        "Resolution": what.hint,
+        "Severity": severity,
+        "Timestamp": dates::text(*since),
     })
 }
 
