@@ -83,6 +83,9 @@ async fn told(
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
         }
+        Method::Delete if found.route.resource == Resource::TaskMonitor => {
+            slow::forget(manager, &caller, &found, asked.headers()).await
+        }
         Method::Get if found.route.resource == Resource::Metrics => {
             let text = manager.metrics.text(&manager.view());
             let body = Body::Text(prometheus::CONTENT_TYPE, text);
@@ -318,14 +321,15 @@ fn no_body(why: NoBody) -> Refusal {
 fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told, Refusal> {
     let query = Query::parse(query)?;
     let missing = || Refusal::not_found(&found.uri());
+    let members = query.members();
     let body = match found.route.resource {
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
         _ => {
-            let resource = service::render(view, found).ok_or_else(missing)?;
+            let resource = service::render_part(view, found, &members).ok_or_else(missing)?;
             let other = |uri: &str| {
                 let found = routes::find(uri)?;
                 caller.check(view, &found, Method::Get).ok()?;
-                service::render(view, &found)
+                service::render_part(view, &found, &Query::default().members())
             };
             Body::Json(query.apply(resource, &other)?)
         }

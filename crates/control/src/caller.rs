@@ -31,11 +31,16 @@ pub struct Caller {
     pub origin: Origin,
     /// The account that they logged in with.
     pub account: Option<String>,
+    /// Which of all passwords that has ([`Account::generation`]).
+    pub generation: u64,
     /// The session that they use.
     pub session: Option<String>,
     /// Whether the account has to change its password before it can do anything else.
     pub must_change: bool,
 }
+
+/// A name; of an account which password it has, of others as whom they count.
+pub type Identity = (String, Option<u64>, Option<Origin>);
 
 impl Caller {
     /// Somebody who did not log in: on the socket, whoever the kernel says it is.
@@ -59,9 +64,19 @@ impl Caller {
         Self {
             role: Some(account.role),
             account: Some(account.name.clone()),
+            generation: account.generation,
             session: session.map(|session| session.id.clone()),
             must_change: account.must_change,
             ..self.trying(account.name.clone())
+        }
+    }
+
+    /// Who they are, from wherever they ask: an account as long as it has its password, or a user
+    /// of the machine. One name may be both, and one after the other.
+    pub fn identity(&self) -> Identity {
+        match &self.account {
+            Some(account) => (account.clone(), Some(self.generation), None),
+            None => (self.name.clone(), None, Some(self.origin)),
         }
     }
 

@@ -278,7 +278,7 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
-        let accounts = self.accounts.problem().map(|error| (error.error, error.hint));
+        let accounts = self.accounts.problem().map(|own| (own.what.error, own.what.hint));
         // Without accounts that can be read there is none for HTTPS, either.
         let is_any = *self.accounts.is_any().borrow() || accounts.is_none();
         let https = self.https.view();

@@ -133,7 +133,7 @@ async fn run(
         .telling(events);
     manager.set_socket(own_socket);
     configure(&manager, &config);
-    report(manager.accounts().problem().as_slice());
+    report(manager.accounts().problem().map(|own| own.what).as_slice());
     let manager = Arc::new(manager);
     let wait = Duration::from_millis(config.drive_wait_ms);
     let tasks = serve_clients(&manager, listener);
@@ -388,7 +388,7 @@ mod tests {
         hanging(&file);
         let opened = runtime.block_on(open(dir, Duration::from_millis(300), READS));
         let (state, accounts, audit) = opened.expect("opened");
-        let problem = accounts.problem().expect("is told");
+        let problem = accounts.problem().expect("is told").what;
         let why = format!("{}: no answer within 0.3 s", file.display());
         assert_eq!(problem, Error::new(&say::ACCOUNTS_NOT_READ, &[&why]));
         assert!(!*accounts.is_any().borrow());

@@ -106,7 +106,7 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
 
 fn account(name: &str) -> Account {
     let role = Role::Operator;
-    Account { name: name.into(), role, enabled: true, must_change: false }
+    Account { name: name.into(), role, enabled: true, must_change: false, generation: 1 }
 }
 
 pub(crate) fn view() -> View {

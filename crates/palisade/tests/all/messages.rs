@@ -383,6 +383,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         &["AccountsNotRead"],
     ),
     (
+        "crates/control/src/tasks.rs",
+        "who_asked_may_have_an_answer_forgotten_once_there_is_one",
+        &["ChangeUnderWay"],
+    ),
+    (
         "crates/control/src/accounts_tests.rs",
         "what_can_not_be_written_did_not_happen",
         &["AccountsNotWritten"],
@@ -391,6 +396,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "crates/control/src/accounts_tests.rs",
         "what_is_late_is_told_and_comes_about_behind_nothing_else",
         &["AccountsLate"],
+    ),
+    (
+        "crates/control/src/accounts_tests.rs",
+        "what_is_taken_away_counts_though_it_can_not_be_written",
+        &["AccountsUnwritten"],
     ),
     (
         "crates/control/src/accounts_tests.rs",

@@ -506,7 +506,7 @@ fn accounts_and_the_certificate_are_told() {
     use crate::access::{Access, Account, Role};
     let of = |role: Role, name: &str, fingerprint: &str| {
         let name = name.to_owned();
-        let account = Account { name, role, enabled: true, must_change: false };
+        let account = Account { name, role, enabled: true, must_change: false, generation: 1 };
         let certificate =
             Certificate { fingerprint: fingerprint.to_owned(), ..Certificate::default() };
         View {
