@@ -16,8 +16,6 @@ from report import FAIL, PASS, WARN, Failure
 TOOL = pathlib.Path(__file__).with_name("validator.py")
 # The validator's words; what it skips are properties that need not be there.
 WORDS = {"PASS": PASS, "WARN": WARN, "FAIL": FAIL}
-# Warnings that are meant: what the validator says, and why it is so.
-MEANT = {}
 
 
 def collect(place):
