@@ -8,7 +8,7 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::accounts::Accounts;
-use crate::api::{self, Error};
+use crate::api::{self, Ending, Error};
 use crate::audit::Audit;
 use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
@@ -123,7 +123,7 @@ impl Manager {
             audit: Audit::in_memory(None),
             state: None,
             accounts: Arc::new(Accounts::none()),
-            https: Arc::new(Https::new(None, now)),
+            https: Arc::new(Https::new(None, now, |_| {})),
             metrics: Metrics::default(),
             events: Events::in_memory(),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
@@ -142,7 +142,11 @@ impl Manager {
     #[must_use]
     pub fn keeping(self, state: Option<Arc<State>>, accounts: Accounts, audit: Audit) -> Self {
         let accounts = Arc::new(accounts);
-        let https = Arc::new(Https::new(state.clone(), now));
+        let trail = {
+            let audit = audit.clone();
+            move |what: &str| audit.say(what, Ending::Ok)
+        };
+        let https = Arc::new(Https::new(state.clone(), now, trail));
         Self { state, audit, accounts, https, ..self }
     }
 

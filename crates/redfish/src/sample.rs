@@ -457,6 +457,7 @@ fn https(random: &mut Random) -> Https {
         pem: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n".to_owned(),
         serial: "01:02".to_owned(),
         fingerprint: "0A:0B".to_owned(),
+        key: "0C:0D".to_owned(),
         subject: Named { common_name: random.text(), ..Named::default() },
         issuer: Named::default(),
         not_before: random.number(),

@@ -421,6 +421,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/control/src/certificate_tests.rs",
+        "what_is_wrong_with_dates_is_told",
+        &["CertificateEarly", "CertificateEnds"],
+    ),
+    (
+        "crates/control/src/certificate_tests.rs",
         "a_request_has_a_key_of_its_own",
         &["CertificateRequestFailed"],
     ),
@@ -474,7 +479,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/palisade/tests/all/login.rs",
-        "another_certificate_is_refused",
+        "a_certificate_with_another_key_is_refused",
         &["CertificateChanged"],
     ),
     (

@@ -32,8 +32,10 @@ notices! { EVENTS:
         "What waited in memory is in the state directory now.";
     CERTIFICATE_REPLACED: "CertificateReplaced" Ok [Text("FINGERPRINT")]
         "HTTPS shows another certificate, with the fingerprint %1",
-        "clients that pinned the old certificate have to log in anew: palisade login URL",
-        "The certificate was replaced, or the daemon made a new one as the old one ends soon.";
+        "give it to clients that were given the old one",
+        "The certificate was replaced, or the daemon made a new one, with the same key, as the \
+         old one ends soon or the machine has another name. The audit log says which. `palisade` \
+         knows the daemon by its key, and asks for a login only where that is another.";
     GPU_SUSPECT: "GpuSuspect" Critical []
         "parity that the GPU computed may be wrong",
         "scrub the arrays with: palisade array scrub NAME, and use the CPU: parity = \"cpu\"",
