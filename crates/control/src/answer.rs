@@ -75,7 +75,7 @@ async fn told(
     found: Option<Match>,
 ) -> Result<(Told, Takes), Refusal> {
     let (caller, found, method, asked) = admitted(manager, asked, found).await?;
-    if let Some(body) = document(&asked, &found, method)? {
+    if let Some(body) = document(manager, &asked, &found, method).await? {
         return Ok((Told { status: StatusCode::OK, body, ..Told::nothing() }, Takes(None)));
     }
     let takes = Takes(Some(share(&caller)));
@@ -85,11 +85,6 @@ async fn told(
         }
         Method::Delete if found.route.resource == Resource::TaskMonitor => {
             slow::forget(manager, &caller, &found, asked.headers()).await
-        }
-        Method::Get if found.route.resource == Resource::Metrics => {
-            let text = manager.metrics.text(&manager.view());
-            let body = Body::Text(prometheus::CONTENT_TYPE, text);
-            Ok(Told { status: StatusCode::OK, body, ..Told::nothing() })
         }
         Method::Get if found.route.resource == Resource::EventStream => {
             watching::watch(manager, &asked, &caller)
@@ -124,8 +119,9 @@ const fn share(caller: &Caller) -> Share {
     }
 }
 
-/// What is the same for all who ask, and made once.
-fn document(
+/// What is the same for all who ask.
+async fn document(
+    manager: &Manager,
     asked: &Request<Bytes>,
     found: &Match,
     method: Method,
@@ -138,6 +134,10 @@ fn document(
         Resource::OpenApi => Body::Text(reply::JSON, OPENAPI.clone()),
         // JSON is YAML (YAML 1.2, section 1.2).
         Resource::OpenApiYaml => Body::Text(reply::YAML, OPENAPI.clone()),
+        Resource::Metrics => {
+            let text = manager.metrics.text(manager.view()).await.ok_or_else(Refusal::internal)?;
+            return Ok(Some(Body::Text(prometheus::CONTENT_TYPE, text)));
+        }
         _ => return Ok(None),
     };
     Query::parse(asked.uri().query().unwrap_or_default())?;

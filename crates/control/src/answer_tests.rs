@@ -63,3 +63,17 @@ fn a_refusal_of_what_is_no_read_has_one_line() {
         assert_eq!(manager.audit().log().entries.len(), before, "reads are not noted");
     });
 }
+
+#[test]
+fn open_metrics_take_no_memory_of_who_is_nobody() {
+    run_with(false, Vec::new(), |manager| async move {
+        manager.metrics.set_open(true);
+        manager.refresh();
+        let mut request = asked("GET", "/metrics", ("x-none", ""), Ok(""));
+        let address = core::net::Ipv4Addr::LOCALHOST.into();
+        request.extensions_mut().insert(Peer::Network { address });
+        let answer = answer(&manager, request).await;
+        let takes = answer.extensions().get::<Takes>();
+        assert_eq!((answer.status(), takes), (StatusCode::OK, Some(&Takes(None))));
+    });
+}

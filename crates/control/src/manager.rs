@@ -316,7 +316,9 @@ impl Manager {
         let found = self.found_beside(running);
         let mut arrays = {
             let (inventory, problems) = (self.inventory(), self.problems());
-            let own = |status| convert::array(status, &inventory, &self.standing);
+            let connections = self.standing.connections();
+            let standing = (&self.standing, &connections);
+            let own = |status| convert::array(status, &inventory, standing);
             let mut arrays: Vec<_> = running.iter().map(own).collect();
             arrays.extend(found.iter().map(|(uuid, record)| {
                 let problem = problems.get(uuid).map(|known| known.why.error.clone());
@@ -347,7 +349,8 @@ impl Manager {
     }
 
     pub(crate) async fn describe(&self, status: &ArrayStatus) -> api::Array {
-        let mut described = [convert::array(status, &self.inventory(), &self.standing)];
+        let standing = (&self.standing, &self.standing.connections());
+        let mut described = [convert::array(status, &self.inventory(), standing)];
         self.warn(&mut described);
         let [array] = described;
         array

@@ -29,6 +29,7 @@ impl Manager {
         loop {
             ticks.tick().await;
             self.report_once(&mut told);
+            self.metrics.forget_old();
         }
     }
 

@@ -412,11 +412,13 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         advertise: random.several(2, |random, _| listener(random)),
         hosts: random.several(3, |random, _| host(random, false)),
         any_host: random.chance(),
-        connections: random.several(3, |random, _| Connection {
-            host: host(random, true),
-            controller: random.below(1 << 16) as u16,
-            queues: random.below(64) as usize,
-        }),
+        connections: random
+            .several(3, |random, _| Connection {
+                host: host(random, true),
+                controller: random.below(1 << 16) as u16,
+                queues: random.below(64) as usize,
+            })
+            .into(),
     });
     let nbd = match (&nvme, random.chance()) {
         (Some(_), _) => None,

@@ -6,6 +6,7 @@ use crate::routes::{Method, Privilege, find};
 use crate::sample::Random;
 use crate::view::*;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const GIB: u64 = 1 << 30;
 
@@ -35,7 +36,8 @@ fn export(array: &str, number: u32) -> Export {
         advertise: Vec::new(),
         hosts: Vec::new(),
         any_host: true,
-        connections: vec![Connection { host: format!("host.{number}"), controller: 1, queues: 2 }],
+        connections: [Connection { host: format!("host.{number}"), controller: 1, queues: 2 }]
+            .into(),
     };
     Export {
         id: format!("{array}:{number}"),
@@ -239,18 +241,19 @@ impl Edit<'_> {
                     self.expect(&say::EXPORT_FAILED, &[&export.volume, &name, &"taken"]);
                 }
                 2 => {
-                    nvme.connections.clear();
+                    nvme.connections = [].into();
                     self.expect(&say::HOST_DISCONNECTED, &[&host, &subsystem]);
                 }
                 3 => {
-                    nvme.connections[0].host = "another".to_owned();
+                    Arc::make_mut(&mut nvme.connections)[0].host = "another".to_owned();
                     self.expect(&say::HOST_DISCONNECTED, &[&host, &subsystem]);
                     self.expect(&say::HOST_CONNECTED, &[&"another", &subsystem]);
                 }
                 // Another controller of a host is no other host.
                 4 => {
                     let more = Connection { host, controller: 2, queues: 1 };
-                    nvme.connections.push(more);
+                    let all = nvme.connections.iter().cloned();
+                    nvme.connections = all.chain([more]).collect();
                 }
                 _ => {}
             }
