@@ -33,6 +33,8 @@ use redfish::messages as say;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{openapi, prometheus, schema, service};
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::{Arc, LazyLock};
 
 /// Who a browser says has it ask (Fetch Metadata Request Headers).
@@ -92,9 +94,11 @@ async fn told(
             watching::watch(manager, &asked, &caller)
         }
         Method::Get => {
-            if is_log(found.route.resource) {
-                // Lines come between two views.
-                manager.refresh();
+            // Lines come between two views.
+            match found.route.resource {
+                Resource::AuditEntries | Resource::AuditEntry => drop(manager.refresh()),
+                resource if is_of_events(resource) => manager.refresh_events(),
+                _ => {}
             }
             let conditions = act::conditions(asked.headers())?;
             let query = asked.uri().query().unwrap_or_default();
@@ -142,14 +146,14 @@ fn document(
     Ok(Some(body))
 }
 
-/// Whether a resource has lines that come without a change of anything else.
-const fn is_log(resource: Resource) -> bool {
+/// Whether a resource tells events, or who is told of them.
+const fn is_of_events(resource: Resource) -> bool {
     matches!(
         resource,
-        Resource::AuditEntries
-            | Resource::AuditEntry
-            | Resource::EventEntries
+        Resource::EventEntries
             | Resource::EventEntry
+            | Resource::Subscriptions
+            | Resource::Subscription
     )
 }
 
@@ -321,11 +325,16 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
     let body = match found.route.resource {
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
         _ => {
-            let resource = service::render(view, found).ok_or_else(missing)?;
+            let shown = OnceCell::new();
+            let render = |found: &Match| match is_of_events(found.route.resource) {
+                true => service::render(shown.get_or_init(|| shown_to(caller, view)), found),
+                false => service::render(view, found),
+            };
+            let resource = render(found).ok_or_else(missing)?;
             let other = |uri: &str| {
                 let found = routes::find(uri)?;
                 caller.check(view, &found, Method::Get).ok()?;
-                service::render(view, &found)
+                render(&found)
             };
             Body::Json(query.apply(resource, &other)?)
         }
@@ -336,6 +345,16 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
         _ => None,
     };
     Ok(Told { status: StatusCode::OK, etag, body, ..Told::nothing() })
+}
+
+/// A view with the events that somebody may know of, and without the URIs of others' receivers,
+/// which may be secrets.
+fn shown_to<'a>(caller: &Caller, view: &'a View) -> Cow<'a, View> {
+    if caller.may(Privilege::ConfigureUsers) {
+        return Cow::Borrowed(view);
+    }
+    let events = Arc::new(view.events.without(|event| !caller.knows(event)));
+    Cow::Owned(View { events, ..view.clone() })
 }
 
 /// Where the schema of a route's resources is described; none if it has none.
