@@ -33,6 +33,8 @@ use redfish::messages as say;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{openapi, prometheus, schema, service};
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::{Arc, LazyLock};
 
 /// Who a browser says has it ask (Fetch Metadata Request Headers).
@@ -90,9 +92,11 @@ async fn told(
             watching::watch(manager, &asked, &caller)
         }
         Method::Get => {
-            if is_log(found.route.resource) {
-                // Lines come between two views.
-                manager.refresh();
+            // Lines come between two views.
+            match found.route.resource {
+                Resource::AuditEntries | Resource::AuditEntry => drop(manager.refresh()),
+                resource if is_of_events(resource) => manager.refresh_events(),
+                _ => {}
             }
             let conditions = act::conditions(asked.headers())?;
             let query = asked.uri().query().unwrap_or_default();
@@ -145,14 +149,14 @@ async fn document(
     Ok(Some(body))
 }
 
-/// Whether a resource has lines that come without a change of anything else.
-const fn is_log(resource: Resource) -> bool {
+/// Whether a resource tells events, or who is told of them.
+const fn is_of_events(resource: Resource) -> bool {
     matches!(
         resource,
-        Resource::AuditEntries
-            | Resource::AuditEntry
-            | Resource::EventEntries
+        Resource::EventEntries
             | Resource::EventEntry
+            | Resource::Subscriptions
+            | Resource::Subscription
     )
 }
 
@@ -321,15 +325,24 @@ fn no_body(why: NoBody) -> Refusal {
 fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told, Refusal> {
     let query = Query::parse(query)?;
     let missing = || Refusal::not_found(&found.uri());
-    let members = query.members();
     let body = match found.route.resource {
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
         _ => {
-            let resource = service::render_part(view, found, &members).ok_or_else(missing)?;
+            let (own, whole) = (query.members(), Query::default().members());
+            let shown = OnceCell::new();
+            let render = |found: &Match, members: &_| {
+                let is_told = is_of_events(found.route.resource);
+                let view = match is_told {
+                    true => shown.get_or_init(|| shown_to(caller, view)),
+                    false => view,
+                };
+                service::render_part(view, found, members)
+            };
+            let resource = render(found, &own).ok_or_else(missing)?;
             let other = |uri: &str| {
                 let found = routes::find(uri)?;
                 caller.check(view, &found, Method::Get).ok()?;
-                service::render_part(view, &found, &Query::default().members())
+                render(&found, &whole)
             };
             Body::Json(query.apply(resource, &other)?)
         }
@@ -340,6 +353,16 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
         _ => None,
     };
     Ok(Told { status: StatusCode::OK, etag, body, ..Told::nothing() })
+}
+
+/// A view with the events that somebody may know of, and without the URIs of others' receivers,
+/// which may be secrets.
+fn shown_to<'a>(caller: &Caller, view: &'a View) -> Cow<'a, View> {
+    if caller.may(Privilege::ConfigureUsers) {
+        return Cow::Borrowed(view);
+    }
+    let events = Arc::new(view.events.without(|event| !caller.knows(event)));
+    Cow::Owned(View { events, ..view.clone() })
 }
 
 /// Where the schema of a route's resources is described; none if it has none.

@@ -125,7 +125,7 @@ impl Manager {
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now, |_| {})),
             metrics: Metrics::default(),
-            events: Events::in_memory(),
+            events: Events::in_memory(None),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
             problems: Mutex::default(),
@@ -282,6 +282,12 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
+        if let Some(problem) = self.events.unkept() {
+            let dir = status.state.directory.as_deref().unwrap_or("the state directory");
+            let action = format!("make room in {dir}, or repair its file system");
+            status.next.push(api::Next { what: problem.clone(), action });
+            status.state.problem.get_or_insert(problem);
+        }
         let accounts = self.accounts.problem().map(|own| (own.what.error, own.what.hint));
         // Without accounts that can be read there is none for HTTPS, either.
         let is_any = *self.accounts.is_any().borrow() || accounts.is_none();

@@ -229,6 +229,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "events_that_can_not_be_read_are_told_by_name",
         &["EventsNotRead"],
     ),
+    ("crates/control/src/events_tests.rs", "a_lock_is_told_once", &["LoginsWait"]),
     (
         "crates/control/src/events_tests.rs",
         "subscriptions_come_back_after_a_restart_and_only_those_that_were_written",

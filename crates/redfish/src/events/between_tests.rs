@@ -453,8 +453,9 @@ fn arrays_come_and_go_with_what_is_on_them() {
     assert_eq!(names(&refused, &refused), [""; 0]);
     let mut degraded = whole.clone();
     degraded.status.arrays[0].state = ArrayState::Degraded;
+    degraded.status.arrays[0].slots[1].state = SlotState::Missing;
     let begins = names(&stopped, &degraded);
-    assert_eq!(begins[..2], ["ArrayStarted", "ArrayDegraded"]);
+    assert_eq!(begins[..3], ["DriveMissing", "ArrayStarted", "ArrayDegraded"]);
     assert_eq!(gone.name, "a");
 }
 
@@ -499,8 +500,21 @@ fn a_start_tells_what_is_not_as_it_should_be() {
     starting.status.ready = false;
     assert_eq!(names(&View::default(), &starting), [""; 0]);
     let expected = ["DaemonStarted", "DriveMissing", "ArrayDegraded", "ArrayDoesNotStart"];
-    assert_eq!(names(&starting, &ill), expected);
-    assert_eq!(names(&View::default(), &view()), ["DaemonStarted"]);
+    let goes_on = |view: &View| {
+        let jobs = view.jobs.iter().map(|_| "JobStarted");
+        let hosts = hosts(view);
+        jobs.chain(hosts.iter().map(|_| "HostConnected")).collect::<Vec<_>>()
+    };
+    // What goes on by then has begun, and who is there has come: their ends are told, too.
+    let told = names(&starting, &ill);
+    for name in expected {
+        assert!(told.iter().any(|own| own == name), "{name}: {told:?}");
+    }
+    let rest: Vec<&str> = told.iter().map(String::as_str).collect();
+    let rest: Vec<&str> = rest.into_iter().filter(|name| !expected.contains(name)).collect();
+    assert_eq!(rest, goes_on(&ill));
+    let well = view();
+    assert_eq!(names(&View::default(), &well)[1..], goes_on(&well));
     assert_eq!(names(&view(), &starting), [""; 0]);
 }
 
