@@ -328,15 +328,15 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
     let body = match found.route.resource {
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
         _ => {
-            let (own, whole) = (query.members(), Query::default().members());
+            let (own, whole) = (query.part(), Query::default().part());
             let shown = OnceCell::new();
-            let render = |found: &Match, members: &_| {
+            let render = |found: &Match, page: &_| {
                 let is_told = is_of_events(found.route.resource);
                 let view = match is_told {
                     true => shown.get_or_init(|| shown_to(caller, view)),
                     false => view,
                 };
-                service::render_part(view, found, members)
+                service::render_part(view, found, page)
             };
             let resource = render(found, &own).ok_or_else(missing)?;
             let other = |uri: &str| {

@@ -25,7 +25,7 @@ impl ResolvesServerCert for One {
 /// A receiver whose certificate nobody signed but itself; what it was sent, connection by
 /// connection.
 async fn receiver() -> (Receiver, tokio::sync::mpsc::Receiver<Option<String>>) {
-    let identity = make(&For::default(), crate::snapshot::now()).expect("made");
+    let identity = make(&For::default(), crate::snapshot::now(), None).expect("made");
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()));
     let config = config.with_protocol_versions(&[&version::TLS13]).expect("TLS 1.3");
     let resolver = Arc::new(One(identity.certified));

@@ -72,7 +72,7 @@ fn healthy(view: &View) -> View {
         for export in &mut array.exports {
             export.serving = true;
             if let Some(nvme) = &mut export.nvme {
-                nvme.connections.clear();
+                nvme.connections = [].into();
             }
         }
     }
