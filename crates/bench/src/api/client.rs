@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// How long the daemon may take for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How a report of metrics is told of.
+pub const REPORT: &str = "MetricReport";
+
 /// The name in the daemon's certificate.
 const NAME: &str = "localhost";
 
@@ -191,6 +194,9 @@ impl Client {
             let now = Instant::now();
             let Some(data) = line.strip_prefix("data:") else { continue };
             let data: Value = serde_json::from_str(data).unwrap_or_default();
+            if data["MetricReportDefinition"].is_object() {
+                let _ = events.send((now, REPORT.to_owned()));
+            }
             for event in data["Events"].as_array().into_iter().flatten() {
                 let message = event["MessageId"].as_str().unwrap_or_default();
                 let name = message.rsplit('.').next().unwrap_or_default().to_owned();

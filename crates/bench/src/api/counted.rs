@@ -13,6 +13,6 @@ pub(super) fn measure(run: &mut Run<'_>) -> Result<(), BenchError> {
         true => read(&with, &mut on, &run.cpus, span, seed),
         false => read(&without, &mut off, &run.cpus, span, seed),
     })?;
-    run.add_sides("api-counters-iops", ["off", "on"], &rounds, 0.99);
+    run.add_sides("api-counters-iops", ["off", "on"], &rounds);
     Ok(())
 }

@@ -4,9 +4,10 @@
 //! States: started → ready → listening (an account made, HTTPS open, logged in) → gone, when it is
 //! dropped; its folder goes with it.
 
+use super::SHAPE;
 use super::client::{Client, PATIENCE, Server, Stream, failed};
 use crate::error::BenchError;
-use crate::nvme_tcp::client::{Address, Queue};
+use crate::nvme_tcp::client::{Address, Queue, Shape};
 use nvme::nqn::Nqn;
 use redfish::service::uri;
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,8 +24,10 @@ use units::MIB;
 pub const WIDTH: usize = 4;
 /// Bytes of each drive. They take no room before they are written.
 const DRIVE_BYTES: u64 = 512 * MIB;
-/// Between two looks at whether HTTPS is there.
+/// Between two looks at whether something is there.
 const LOOK: Duration = Duration::from_millis(10);
+/// How long a host reads before it is measured.
+const WARM: Duration = Duration::from_millis(100);
 /// The account of the benchmark.
 const ACCOUNT: &str = "bench";
 
@@ -195,6 +198,12 @@ impl Daemon {
         self.connect()?.listen(uri::EVENT_STREAM)
     }
 
+    /// A stream of the reports of metrics that come each second.
+    pub fn listen_to_reports(&self) -> Result<Stream, BenchError> {
+        let filter = "$filter=EventFormatType%20eq%20'MetricReport'";
+        self.connect()?.listen(&format!("{}?{filter}", uri::EVENT_STREAM))
+    }
+
     /// What logs an account in.
     pub fn credentials(&self, name: &str) -> Value {
         json!({ "UserName": name, "Password": self.password })
@@ -222,7 +231,8 @@ impl Daemon {
         (0..count).map(make).collect()
     }
 
-    /// Makes a volume of `bytes` in the first array, exports it over NVMe/TCP and connects a host.
+    /// Makes a volume of `bytes` in the first array, exports it over NVMe/TCP and connects a host,
+    /// which writes it whole: what was never written would be read from no drive.
     pub fn host(&self, bytes: u64) -> Result<Host, BenchError> {
         create_volume(&mut self.connect()?, &self.pools[0], "host", bytes)?;
         let volume = format!("{}/host", array(0));
@@ -239,7 +249,25 @@ impl Daemon {
         };
         let (admin, controller) = address.associate()?;
         let (queue, _) = address.connect(1, controller, 255)?;
-        Ok(Host { _admin: admin, queue, bytes })
+        let mut host = Host { _admin: admin, queue, bytes };
+        host.queue.fill(Shape { is_write: true, ..SHAPE }, bytes)?;
+        let before = self.drives_read()?;
+        let read = host.queue.run(SHAPE, bytes, WARM, 0)?.operations;
+        let (least, end) = (before + read * SHAPE.bytes as u64, Instant::now() + PATIENCE);
+        while self.drives_read()? < least {
+            if Instant::now() >= end {
+                return Err(failed(&"a host's reads", &"do not come from the drives"));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(host)
+    }
+
+    /// Bytes that the drives of the first array have read.
+    fn drives_read(&self) -> Result<u64, BenchError> {
+        let array = self.command(&["array", "show", &array(0)], "")?;
+        let drives = array["drive_io"].as_array().into_iter().flatten();
+        Ok(drives.filter_map(|drive| drive["read_bytes"].as_u64()).sum())
     }
 
     /// CPU time of the daemon so far.
@@ -257,7 +285,7 @@ impl Daemon {
     pub fn resident_mib(&self) -> f64 {
         let text = self.proc("statm");
         let pages = text.split_whitespace().nth(1).and_then(|text| text.parse::<f64>().ok());
-        pages.unwrap_or(0.0) * rustix::param::page_size() as f64 / MIB as f64
+        pages.unwrap_or(f64::NAN) * rustix::param::page_size() as f64 / MIB as f64
     }
 
     fn proc(&self, file: &str) -> String {

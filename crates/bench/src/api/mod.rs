@@ -40,6 +40,20 @@ const HOST_CPU: usize = 1;
 /// Turns that each side has within a round.
 const TURNS: u32 = 4;
 
+/// What each result should come to.
+const GOALS: [(&str, Goal); 10] = [
+    ("api-get-p50-ms", Goal::AtMost(1.0)),
+    ("api-get-p99-ms", Goal::AtMost(5.0)),
+    ("api-get-loaded-p99-ms", Goal::AtMost(20.0)),
+    ("api-list-1000-volumes-ms", Goal::AtMost(50.0)),
+    ("api-event-p99-ms", Goal::AtMost(100.0)),
+    ("api-host-iops", Goal::AtLeast(0.97)),
+    ("api-counters-iops", Goal::AtLeast(0.99)),
+    ("api-idle-cpu", Goal::AtMost(0.01)),
+    ("api-login-ms", Goal::AtMost(500.0)),
+    ("api-memory-mib", Goal::AtMost(32.0)),
+];
+
 /// What is measured, and how long.
 #[derive(Clone, Debug)]
 pub struct ApiBench {
@@ -117,9 +131,10 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Adds a result; goals stand for whole runs alone.
-    fn add(&mut self, name: &str, unit: &'static str, spread: Option<Spread>, goal: Goal) {
-        let goal = self.options.is_whole().then_some(goal);
+    /// Adds a result of [`GOALS`]; goals stand for whole runs alone.
+    fn add(&mut self, name: &str, unit: &'static str, spread: Option<Spread>) {
+        let goal = GOALS.iter().find(|(own, _)| *own == name).map(|(_, goal)| *goal);
+        let goal = goal.filter(|_| self.options.is_whole());
         self.report.add(name, unit, spread, goal);
     }
 
@@ -129,8 +144,8 @@ impl Run<'_> {
     }
 
     /// Adds the ratio of two sides' rates, and the sides.
-    fn add_sides(&mut self, name: &str, sides: [&str; 2], rounds: &[Round], goal: f64) {
-        self.add(name, "ratio", rate_ratio(rounds), Goal::AtLeast(goal));
+    fn add_sides(&mut self, name: &str, sides: [&str; 2], rounds: &[Round]) {
+        self.add(name, "ratio", rate_ratio(rounds));
         let samples: [fn(&Round) -> Sample; 2] = [|round| round.a, |round| round.b];
         for (side, sample) in sides.into_iter().zip(samples) {
             let rates: Vec<f64> = rounds.iter().map(|round| sample(round).rate()).collect();

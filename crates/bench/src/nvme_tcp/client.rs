@@ -19,6 +19,7 @@ use nvme::pdu::{
 };
 use nvme::sgl::Sgl;
 use rustix::event::{PollFd, PollFlags, poll};
+use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -181,8 +182,26 @@ impl Queue {
         span: Duration,
         seed: u64,
     ) -> Result<Sample, BenchError> {
+        let places = bytes / shape.bytes as u64;
+        let (mut random, end) = (Random::new(seed), Instant::now() + span);
+        self.carry_out(shape, || Instant::now() < end, || random.below(places))
+    }
+
+    /// Writes the first `bytes` of namespace 1, whole, by commands of this shape.
+    pub fn fill(&mut self, shape: Shape, bytes: u64) -> Result<Sample, BenchError> {
+        let (places, next) = (bytes / shape.bytes as u64, Cell::new(0));
+        let place = || next.replace(next.get() + 1) % places;
+        self.carry_out(shape, || next.get() < places, place)
+    }
+
+    fn carry_out(
+        &mut self,
+        shape: Shape,
+        goes_on: impl FnMut() -> bool,
+        place: impl FnMut() -> u64,
+    ) -> Result<Sample, BenchError> {
         self.stream.set_nonblocking(true).map_err(system)?;
-        let outcome = self.run_all(shape, bytes, span, seed);
+        let outcome = self.run_all(shape, goes_on, place);
         self.stream.set_nonblocking(false).map_err(system)?;
         outcome.map_err(system)
     }
@@ -190,27 +209,23 @@ impl Queue {
     fn run_all(
         &mut self,
         shape: Shape,
-        bytes: u64,
-        span: Duration,
-        seed: u64,
+        mut goes_on: impl FnMut() -> bool,
+        mut place: impl FnMut() -> u64,
     ) -> std::io::Result<Sample> {
-        let places = bytes / shape.bytes as u64;
-        let mut random = Random::new(seed);
         let mut requests = Requests::new(shape, self.block);
         let (start, cpu) = (Instant::now(), cpu_time());
-        let end = start + span;
         for id in 0..shape.depth {
-            requests.add(id as u16, random.below(places));
+            requests.add(id as u16, place());
         }
         requests.send(&self.stream)?;
         let mut replies = Replies::new();
         let (mut in_flight, mut operations) = (shape.depth, 0);
         while in_flight > 0 {
-            let more = Instant::now() < end;
+            let more = goes_on();
             let ended = replies.receive(&self.stream)?;
             operations += ended.len() as u64;
             if more {
-                ended.iter().for_each(|id| requests.add(*id, random.below(places)));
+                ended.iter().for_each(|id| requests.add(*id, place()));
                 requests.send(&self.stream)?;
             } else {
                 in_flight -= ended.len();
