@@ -321,15 +321,15 @@ fn no_body(why: NoBody) -> Refusal {
 fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told, Refusal> {
     let query = Query::parse(query)?;
     let missing = || Refusal::not_found(&found.uri());
-    let members = query.members();
+    let lines = query.lines();
     let body = match found.route.resource {
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
         _ => {
-            let resource = service::render_part(view, found, &members).ok_or_else(missing)?;
+            let resource = service::render_part(view, found, &lines).ok_or_else(missing)?;
             let other = |uri: &str| {
                 let found = routes::find(uri)?;
                 caller.check(view, &found, Method::Get).ok()?;
-                service::render_part(view, &found, &Query::default().members())
+                service::render_part(view, &found, &Query::default().lines())
             };
             Body::Json(query.apply(resource, &other)?)
         }
