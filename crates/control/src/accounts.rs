@@ -559,8 +559,8 @@ impl Accounts {
         }
     }
 
-    /// The account that name and password of a request are right for, and whether that was not
-    /// known already.
+    /// The account that name and password of a request are right for, and whether that is a login
+    /// to be told.
     ///
     /// # Errors
     /// They are wrong, or it can't be said now.
@@ -570,7 +570,8 @@ impl Accounts {
         name: &str,
         password: &Secret,
     ) -> Result<(access::Account, bool), Denied> {
-        let (account, is_new) = self.login(origin, name, password).await?;
+        let (account, is_computed) = self.login(origin, name, password).await?;
+        let is_new = is_computed && lock(&self.basic).is_news(name, origin, self.moment());
         Ok((account.shown, is_new))
     }
 

@@ -420,6 +420,19 @@ fn who_logs_in_has_the_role_of_now() {
 }
 
 #[test]
+fn who_sends_a_password_again_and_again_logged_in_once() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true));
+        lock(&accounts.basic).expire();
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(false), "the minute is over");
+        lock(&accounts.basic).expire();
+        assert_eq!(check(&accounts, from(2), PASSWORD).await, Ok(true), "from another address");
+    });
+}
+
+#[test]
 fn who_guesses_leaves_room_for_new_passwords() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");

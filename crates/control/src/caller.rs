@@ -11,6 +11,7 @@ use crate::local::Local;
 use crate::peer::{Origin, Peer};
 use redfish::access::{Account, Session};
 use redfish::error::{Base, Refusal};
+use redfish::events::Event;
 use redfish::routes::{Match, Method, Privilege, Resource};
 use redfish::service::uri;
 
@@ -88,6 +89,18 @@ impl Caller {
     /// Whether they have a privilege.
     pub fn may(&self, privilege: Privilege) -> bool {
         privilege == Privilege::Nobody || self.role.is_some_and(|role| role.may(privilege))
+    }
+
+    /// Names them among all who ask.
+    pub fn key(&self) -> String {
+        format!("{} {}", if self.account.is_some() { "account" } else { "user" }, self.name)
+    }
+
+    /// Whether they may know of an event: of accounts and logins who may change accounts knows all,
+    /// others their own.
+    pub fn knows(&self, event: &Event) -> bool {
+        let is_own = |account: &str| self.account.as_deref() == Some(account);
+        self.may(Privilege::ConfigureUsers) || event.account().is_none_or(is_own)
     }
 
     /// Whether they may do this.

@@ -150,8 +150,12 @@ async fn refused(
 ) -> Refusal {
     let refusal = denial(uri, denied);
     manager.audit().refused(caller, request, "log in", &refusal).await;
-    if matches!(denied, Denied::Wrong) {
-        manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
+    match denied {
+        Denied::Wrong => {
+            manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
+        }
+        Denied::Locked(wait) => manager.events().locked(&caller.name, &caller.from, wait),
+        Denied::Busy(_) => {}
     }
     refusal
 }

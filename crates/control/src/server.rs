@@ -164,6 +164,9 @@ async fn run(
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);
+    // What became of arrays is told.
+    manager.renew().await;
+    manager.events().finish().await;
     tasks.iter().for_each(JoinHandle::abort);
     write_last(&manager).await;
     if !cores.stop() {
@@ -177,7 +180,7 @@ async fn write_last(manager: &Manager) {
     manager.accounts().close().await;
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
-    manager.events().close();
+    manager.events().close().await;
 }
 
 /// Serves clients on the socket and by HTTPS, and webhooks.
@@ -281,7 +284,7 @@ async fn open(
 async fn tell(state: Option<&Arc<State>>) -> Events {
     let in_memory = |problem: Option<Error>| {
         report(problem.as_slice());
-        Events::in_memory()
+        Events::in_memory(problem.as_ref().map(|problem| problem.error.as_str()))
     };
     let Some(state) = state.cloned() else { return in_memory(None) };
     let dir = state.dir().display().to_string();

@@ -57,7 +57,7 @@ fn array(name: &str, uuid: &str) -> Array {
         advertise: Vec::new(),
         hosts: Vec::new(),
         any_host: true,
-        connections: Vec::new(),
+        connections: [].into(),
     };
     Array {
         name: name.into(),

@@ -31,6 +31,8 @@ pub struct Certificate {
     pub serial: String,
     /// Its SHA-256, in hexadecimal.
     pub fingerprint: String,
+    /// The SHA-256 of its public key (`SubjectPublicKeyInfo`), in hexadecimal.
+    pub key: String,
     /// Whose it is.
     pub subject: Named,
     /// Who says so.

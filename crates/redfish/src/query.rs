@@ -156,7 +156,7 @@ impl Query {
 
     /// Which lines of a log it is about, of those that there are: what is told in pages is
     /// made in pages, unless it is filtered.
-    pub fn lines(&self) -> Range<usize> {
+    pub fn part(&self) -> Range<usize> {
         if self.filter.is_some() || self.only {
             return 0..usize::MAX;
         }

@@ -412,7 +412,7 @@ fn a_page_of_a_log_is_made_alone() {
         ("only", 450),
     ] {
         let query = Query::parse(raw).expect("read");
-        let part = service::render_part(&view, &found, &query.lines()).expect("there");
+        let part = service::render_part(&view, &found, &query.part()).expect("there");
         let lines = part["Members"].as_array().expect("a list");
         assert_eq!(lines.iter().filter(|line| !line.is_null()).count(), made, "{raw}");
         let told = |mut value: Value| {

@@ -412,11 +412,13 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         advertise: random.several(2, |random, _| listener(random)),
         hosts: random.several(3, |random, _| host(random, false)),
         any_host: random.chance(),
-        connections: random.several(3, |random, _| Connection {
-            host: host(random, true),
-            controller: random.below(1 << 16) as u16,
-            queues: random.below(64) as usize,
-        }),
+        connections: random
+            .several(3, |random, _| Connection {
+                host: host(random, true),
+                controller: random.below(1 << 16) as u16,
+                queues: random.below(64) as usize,
+            })
+            .into(),
     });
     let nbd = match (&nvme, random.chance()) {
         (Some(_), _) => None,
@@ -457,6 +459,7 @@ fn https(random: &mut Random) -> Https {
         pem: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n".to_owned(),
         serial: "01:02".to_owned(),
         fingerprint: "0A:0B".to_owned(),
+        key: "0C:0D".to_owned(),
         subject: Named { common_name: random.text(), ..Named::default() },
         issuer: Named::default(),
         not_before: random.number(),

@@ -229,6 +229,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "events_that_can_not_be_read_are_told_by_name",
         &["EventsNotRead"],
     ),
+    ("crates/control/src/events_tests.rs", "a_lock_is_told_once", &["LoginsWait"]),
     (
         "crates/control/src/events_tests.rs",
         "subscriptions_come_back_after_a_restart_and_only_those_that_were_written",
@@ -421,6 +422,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/control/src/certificate_tests.rs",
+        "what_is_wrong_with_dates_is_told",
+        &["CertificateEarly", "CertificateEnds"],
+    ),
+    (
+        "crates/control/src/certificate_tests.rs",
         "a_request_has_a_key_of_its_own",
         &["CertificateRequestFailed"],
     ),
@@ -474,7 +480,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/palisade/tests/all/login.rs",
-        "another_certificate_is_refused",
+        "a_certificate_with_another_key_is_refused",
         &["CertificateChanged"],
     ),
     (
