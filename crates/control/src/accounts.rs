@@ -423,7 +423,7 @@ impl Accounts {
         let NewAccount { name, password, role, enabled, must_change } = new;
         let password = self.hasher.make(password).await.map_err(|_| busy())?;
         let shown = access::Account { name, role, enabled, must_change, generation: 0 };
-        let account = Account { shown, password, created: now() };
+        let account = Account { shown, password, generation: 0, created: now() };
         self.change(|kept| kept.create(account.clone())).await
     }
 
@@ -686,7 +686,7 @@ impl Accounts {
         is_open
     }
 
-    /// Writes what is not written yet now and then, and ends sessions that nobody used for too long.
+    /// Writes now and then what is not written yet, and ends sessions that nobody used for long.
     pub async fn keep(self: &Arc<Self>) {
         loop {
             tokio::time::sleep(LOOK).await;

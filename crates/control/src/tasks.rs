@@ -3,8 +3,8 @@
 //! | a slow change is | becomes     | when                                                        |
 //! |------------------|-------------|-------------------------------------------------------------|
 //! | under way        | ended       | it comes to its end: its answer is kept                     |
-//! | ended            | (forgotten) | [`KEPT`] seconds passed, another slow one needs its room, or |
-//! |                  |             | who may have its answer wants it forgotten                  |
+//! | ended            | (forgotten) | [`KEPT`] seconds passed, or another slow one needs its room |
+//! | ended            | (forgotten) | who may have its answer deletes its monitor                 |
 //!
 //! Invariants
 //! - Its answer is for who asked for it, and for administrators.

@@ -113,8 +113,8 @@ pub struct Account {
     #[serde(rename = "password_change_required")]
     pub must_change: bool,
     /// Which of all passwords that were ever given it has: each has a higher number than those
-    /// before, of whatever account.
-    #[serde(rename = "password_generation", default)]
+    /// before, of whatever account. It stands elsewhere than the rest, and is not listed.
+    #[serde(skip)]
     pub generation: u64,
 }
 

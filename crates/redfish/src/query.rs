@@ -154,7 +154,7 @@ impl Query {
         *self == Self::default()
     }
 
-    /// Which members of a long log it is about, of those that there are: what is told in pages is
+    /// Which lines of a log it is about, of those that there are: what is told in pages is
     /// made in pages, unless it is filtered.
     pub fn part(&self) -> Range<usize> {
         if self.filter.is_some() || self.only {

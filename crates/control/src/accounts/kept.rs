@@ -1,6 +1,6 @@
 //! The file of accounts and sessions: what it holds, and how that is changed.
 //!
-//! JSON: `version` (1), `session_seconds`, `passwords` (how many were ever given), `accounts` (name,
+//! JSON: `version` (1), `session_seconds`, `passwords` (how many were given), `accounts` (name,
 //! role, PHC string of the password, which of all passwords that is, enabled, whether it must be
 //! changed, when created) and `sessions` (identifier, account, SHA-256 of the token, when begun and
 //! last used, from where).
@@ -46,6 +46,9 @@ pub struct Account {
     pub shown: access::Account,
     /// What is kept of its password, in PHC's form.
     pub password: String,
+    /// Which of all passwords that is: that of `shown`.
+    #[serde(default)]
+    pub generation: u64,
     /// When it was created, in seconds since 1970.
     pub created: u64,
 }
@@ -66,6 +69,13 @@ pub struct Session {
     pub used: u64,
     /// From where it was begun.
     pub from: String,
+}
+
+impl Account {
+    /// Has a password of this number.
+    fn renumber(&mut self, generation: u64) {
+        (self.generation, self.shown.generation) = (generation, generation);
+    }
 }
 
 impl fmt::Debug for Account {
@@ -138,6 +148,9 @@ impl Kept {
         if !access::SESSION_SECONDS.contains(&kept.session_seconds) {
             return Err(format!("sessions are kept {} s", kept.session_seconds));
         }
+        for account in &mut kept.accounts {
+            account.renumber(account.generation);
+        }
         kept.accounts.sort_by(|a, b| a.shown.name.cmp(&b.shown.name));
         let pairs = kept.accounts.iter().zip(kept.accounts.iter().skip(1));
         if let Some((one, _)) = pairs.into_iter().find(|(a, b)| a.shown.name == b.shown.name) {
@@ -197,7 +210,7 @@ impl Kept {
             return Err(Error::new(&say::ACCOUNTS_FULL, &[&ACCOUNTS]));
         }
         self.passwords += 1;
-        account.shown.generation = self.passwords;
+        account.renumber(self.passwords);
         let at = self.accounts.partition_point(|other| other.shown.name < name);
         self.accounts.insert(at, account);
         self.keep_administrator()
@@ -215,13 +228,14 @@ impl Kept {
     ) -> Result<(), Error> {
         let account = self.accounts.iter_mut().find(|account| account.shown.name == name);
         let account = account.ok_or_else(|| no_account(name))?;
-        let shown = &mut account.shown;
         let is_new = password.is_some();
         if let Some(password) = password {
             account.password = password;
+            account.shown.must_change = false;
             self.passwords += 1;
-            (shown.generation, shown.must_change) = (self.passwords, false);
+            account.renumber(self.passwords);
         }
+        let shown = &mut account.shown;
         shown.role = change.role.unwrap_or(shown.role);
         shown.enabled = change.enabled.unwrap_or(shown.enabled);
         shown.must_change = change.must_change.unwrap_or(shown.must_change);
@@ -330,7 +344,7 @@ mod tests {
     fn account(name: &str, role: Role) -> Account {
         let (name, must_change, generation) = (name.to_owned(), false, 0);
         let shown = access::Account { name, role, enabled: true, must_change, generation };
-        Account { password: format!("kept of {}", shown.name), shown, created: 1 }
+        Account { password: format!("kept of {}", shown.name), generation, shown, created: 1 }
     }
 
     fn kept() -> Kept {

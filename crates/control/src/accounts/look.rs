@@ -19,7 +19,7 @@ pub fn look(mut kept: Kept, change: &AccessChange, now: u64) -> Result<Vec<Strin
         AccessChange::Create(new) => {
             let NewAccount { name, role, enabled, must_change, .. } = new.clone();
             let shown = access::Account { name, role, enabled, must_change, generation: 0 };
-            kept.create(Account { shown, password: NEW.to_owned(), created: now })?;
+            kept.create(Account { shown, password: NEW.to_owned(), generation: 0, created: now })?;
         }
         AccessChange::Change { name, change } => {
             kept.change(name, change, change.password.as_ref().map(|_| NEW.to_owned()))?;

@@ -2,7 +2,8 @@
 //!
 //! - `POST Accounts`: `UserName`, `Password`, `RoleId`, `Enabled`? (true),
 //!   `PasswordChangeRequired`? (false), `AccountTypes`? (`["Redfish"]`).
-//! - `PATCH` of an account: `Password`?, `RoleId`?, `Enabled`?, `PasswordChangeRequired`?, `Locked`?
+//! - `PATCH` of an account: `Password`?, `RoleId`?, `Enabled`?, `PasswordChangeRequired`?,
+//!   `Locked`? (false).
 //! - `POST Sessions`: `UserName`, `Password`. `PATCH SessionService`: `SessionTimeout`.
 //! - `DELETE` of an account and of a session: nothing.
 //!
