@@ -8,7 +8,9 @@
 //! A change that takes long is answered with where its answer will be: it is asked for there until
 //! it comes.
 //!
-//! Invariant: what changes something is sent once.
+//! Invariants
+//! - What changes something is sent once.
+//! - Nothing is waited for without a limit: a daemon that stands still is no answer.
 
 use crate::logins::{Login, Logins};
 use crate::output::Problem;
@@ -17,7 +19,7 @@ use control::api;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{CONTENT_TYPE, HOST, LOCATION};
+use hyper::header::{CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use redfish::messages as say;
@@ -31,9 +33,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 /// How often the answer of a change that takes long is asked for.
 const AGAIN: Duration = Duration::from_millis(500);
+
+/// How long a daemon may be silent. Its answers are of what it has in memory.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How much longer before it answers a change: by then it has said where it will answer.
+const OF_A_CHANGE: u32 = 2;
+
+/// No answer is larger.
+const MOST_BYTES: usize = 64 << 20;
 
 /// The header that opens a session (DSP0266, "Session login").
 pub const TOKEN: &str = "x-auth-token";
@@ -55,6 +67,7 @@ enum Reach {
 pub struct Client {
     reach: Reach,
     connection: Mutex<Option<Sender>>,
+    patience: Duration,
 }
 
 /// A request as it is sent.
@@ -141,7 +154,7 @@ pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, Problem> {
 
 impl Client {
     fn of(reach: Reach) -> Self {
-        Self { reach, connection: Mutex::new(None) }
+        Self { reach, connection: Mutex::new(None), patience: PATIENCE }
     }
 
     /// A client of the daemon behind this socket.
@@ -253,8 +266,9 @@ impl Client {
         if let Some(sender) = &mut kept
             && sender.ready().await.is_ok()
         {
-            match answered(sender, self.request(asked)?).await {
+            match self.head(sender, asked).await? {
                 Ok(answer) => {
+                    let answer = self.whole(answer).await?;
                     *connection = kept;
                     return Ok(answer);
                 }
@@ -264,8 +278,8 @@ impl Client {
             }
         }
         let mut sender = self.connect().await?;
-        let answer = answered(&mut sender, self.request(asked)?).await;
-        let answer = answer.map_err(|error| broken(&error.to_string()))?;
+        let answer = self.head(&mut sender, asked).await?;
+        let answer = self.whole(answer.map_err(|error| broken(&error.to_string()))?).await?;
         *connection = Some(sender);
         Ok(answer)
     }
@@ -273,7 +287,7 @@ impl Client {
     /// Asks on a connection of its own, and waits for the head of the answer.
     pub async fn open(&self, asked: &Asked) -> Result<Opened, Problem> {
         let mut sender = self.connect().await?;
-        let answer = sender.send_request(self.request(asked)?).await;
+        let answer = self.head(&mut sender, asked).await?;
         let answer = answer.map_err(|error| broken(&error.to_string()))?;
         Ok(Opened { answer, _sender: sender })
     }
@@ -284,8 +298,37 @@ impl Client {
         if opened.answer.status().is_success() {
             return Ok(opened);
         }
-        let answer = whole(opened.answer).await.map_err(|error| broken(&error.to_string()))?;
+        let answer = self.whole(opened.answer).await?;
         Err(self.understood(answer).err().unwrap_or_else(|| broken("its answer is not valid")))
+    }
+
+    /// Sends a request, and waits for the head of its answer.
+    async fn head(
+        &self,
+        sender: &mut Sender,
+        asked: &Asked,
+    ) -> Result<hyper::Result<Response<Incoming>>, Problem> {
+        let is_read = asked.method == Method::GET || asked.method == Method::HEAD;
+        let patience = self.patience * if is_read { 1 } else { OF_A_CHANGE };
+        let answer = timeout(patience, sender.send_request(self.request(asked)?)).await;
+        answer.map_err(|_| silent(patience))
+    }
+
+    /// The whole of an answer.
+    pub async fn whole(&self, answer: Response<Incoming>) -> Result<Response<Bytes>, Problem> {
+        let (head, mut body) = answer.into_parts();
+        let mut bytes = Vec::new();
+        let next = async |body: &mut Incoming| {
+            timeout(self.patience, body.frame()).await.map_err(|_| silent(self.patience))
+        };
+        while let Some(frame) = next(&mut body).await? {
+            let frame = frame.map_err(|error| broken(&error.to_string()))?;
+            bytes.extend(frame.into_data().unwrap_or_default());
+            if bytes.len() > MOST_BYTES {
+                return Err(broken("its answer is too large"));
+            }
+        }
+        Ok(Response::from_parts(head, bytes.into()))
     }
 
     fn request(&self, asked: &Asked) -> Result<Request<Full<Bytes>>, Problem> {
@@ -345,22 +388,11 @@ async fn begin(
     Ok(sender)
 }
 
-/// Sends a request, and waits for the whole answer.
-async fn answered(
-    sender: &mut Sender,
-    request: Request<Full<Bytes>>,
-) -> hyper::Result<Response<Bytes>> {
-    whole(sender.send_request(request).await?).await
-}
-
-async fn whole(answer: Response<Incoming>) -> hyper::Result<Response<Bytes>> {
-    let (head, body) = answer.into_parts();
-    Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
-}
-
 /// What an answer says, or why it says nothing.
 pub fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
     let not_valid = || broken("its answer is not valid");
+    let after = answer.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok());
+    let after = after.and_then(|after| after.parse().ok()).unwrap_or(0);
     let (status, bytes) = (answer.status(), answer.into_body());
     let body = match bytes.is_empty() {
         true => Value::Null,
@@ -370,18 +402,25 @@ pub fn understood(answer: Response<Bytes>) -> Result<Value, Problem> {
         return Ok(body);
     }
     if status == StatusCode::SERVICE_UNAVAILABLE && body.is_null() {
-        return Err(Problem::new(&say::TOO_MANY_CLIENTS, &[]));
+        return Err(Problem::new(&say::TOO_MANY_CLIENTS, &[]).not_before(after));
     }
     let error = redfish::error::read(status.as_u16(), &body);
     let problem = error.map_or_else(not_valid, Problem::from);
     // What it did not do as nobody confirmed it, or as it is no longer as it was planned.
     let planned = serde_json::from_value::<Planned>(body).ok();
-    Err(problem.with_plan(planned.map(|planned| planned.plan.into())))
+    Err(problem.not_before(after).with_plan(planned.map(|planned| planned.plan.into())))
 }
 
 /// The daemon's answer is none.
 pub fn broken(what: &str) -> Problem {
     Problem::new(&say::NO_ANSWER, &[&what])
+}
+
+/// The daemon, or the network, stands still.
+fn silent(patience: Duration) -> Problem {
+    let advice = "see whether the daemon stands still: systemctl status palisade, or its log; \
+                  whether a change was made is seen with: palisade status";
+    broken(&format!("nothing came for {} s", patience.as_secs())).advise(advice)
 }
 
 fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
@@ -390,6 +429,7 @@ fn not_connected(socket: &Path, error: &std::io::Error) -> Problem {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
             Problem::new(&say::NO_DAEMON, &[&place])
         }
+        ErrorKind::WouldBlock => broken("it takes no connection"),
         ErrorKind::PermissionDenied => Problem::new(&say::SOCKET_FORBIDDEN, &[&place, error]),
         _ => Problem::new(&say::SOCKET_FAILED, &[&place, error]),
     }

@@ -2,11 +2,18 @@
 
 use super::*;
 use crate::confirm;
+use crate::logins::Session;
 use crate::output::{How, Output};
+use control::certificate;
 use redfish::error::Refusal;
+use rustls::crypto::ring;
+use rustls::sign::SingleCertAndKey;
+use rustls::{ServerConfig, version};
 use serde_json::json;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
+use tokio_rustls::TlsAcceptor;
 
 /// Reads a request up to its end, which is that of a body of JSON or of the headers.
 async fn asked(stream: &mut UnixStream) -> String {
@@ -130,4 +137,86 @@ fn what_keeps_the_daemon_from_answering_is_told_by_name() {
     assert_eq!(told, Err(Problem::new(&say::TOO_MANY_CLIENTS, &[])));
     let told = answer(StatusCode::BAD_GATEWAY);
     assert_eq!(told, Err(Problem::new(&say::NO_ANSWER, &[&"its answer is not valid"])));
+}
+
+#[test]
+fn a_daemon_that_stands_still_is_no_answer() {
+    const PATIENCE: Duration = Duration::from_millis(20);
+    let daemon = async |listener: UnixListener| {
+        let (mut stream, _) = listener.accept().await.expect("comes");
+        assert!(asked(&mut stream).await.starts_with("GET /head"));
+        let (mut stream, _) = listener.accept().await.expect("comes again");
+        assert!(asked(&mut stream).await.starts_with("GET /rest"));
+        let begun = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{";
+        stream.write_all(begun).await.expect("written");
+        let (mut stream, _) = listener.accept().await.expect("comes for a stream");
+        assert!(asked(&mut stream).await.starts_with("GET /stream"));
+        assert_eq!(stream.read(&mut [0; 1]).await.expect("reads"), 0, "it has given up");
+    };
+    let asks = async |client: Client| {
+        let client = Client { patience: PATIENCE, ..client };
+        for uri in ["/head", "/rest"] {
+            assert_eq!(client.get(uri).await, Err(silent(PATIENCE)), "{uri}");
+        }
+        assert_eq!(client.open(&Asked::get("/stream")).await.err(), Some(silent(PATIENCE)));
+    };
+    talk(daemon, asks);
+}
+
+#[test]
+fn an_answer_is_not_larger_than_there_is_room_for() {
+    let daemon = async |listener: UnixListener| {
+        let (mut stream, _) = listener.accept().await.expect("comes");
+        asked(&mut stream).await;
+        let part = vec![b' '; 1 << 20];
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("written");
+        // The client goes before there is an end.
+        while stream.write_all(&part).await.is_ok() {}
+    };
+    let asks = async |client: Client| {
+        assert_eq!(client.get("/a").await, Err(broken("its answer is too large")));
+    };
+    talk(daemon, asks);
+}
+
+#[test]
+fn how_long_the_daemon_says_to_wait_is_kept() {
+    let answer = Response::builder().status(503).header(RETRY_AFTER, "10");
+    let told = understood(answer.body(Bytes::new()).expect("an answer")).expect_err("it is full");
+    assert_eq!(told.after(), Duration::from_secs(10));
+    assert!(told.is(&say::TOO_MANY_CLIENTS));
+}
+
+/// A token is for the daemon that gave it: whoever answers in its place gets none.
+#[test]
+fn a_token_is_not_sent_to_another_certificate() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let identity = || certificate::make(&certificate::For::default(), 1_790_000_000, None);
+        let (own, other) = (identity().expect("made"), identity().expect("made"));
+        let serve = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&version::TLS13])
+            .expect("TLS 1.3")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from((*other.certified).clone())));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let port = listener.local_addr().expect("known").port();
+        let url = Url::parse(&format!("https://127.0.0.1:{port}")).expect("a URL");
+        let session = Session { uri: "/s".to_owned(), token: "secret".to_owned() };
+        let login = Login {
+            url: url.to_string(),
+            fingerprint: own.shown.fingerprint,
+            key: own.shown.key,
+            user: "ana".to_owned(),
+            session: Some(session),
+        };
+        let client = Client::logged_in(url, login);
+        let daemon = async {
+            let (stream, _) = listener.accept().await.expect("comes");
+            TlsAcceptor::from(Arc::new(serve)).accept(stream).await.err()
+        };
+        let (refused, told) = tokio::join!(daemon, client.get("/redfish/v1"));
+        assert!(told.expect_err("it is another").is(&say::CERTIFICATE_CHANGED));
+        assert!(refused.is_some(), "there is no connection by which anything could be sent");
+    });
 }

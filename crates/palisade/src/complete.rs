@@ -183,9 +183,10 @@ pub fn drives(current: &OsStr) -> Vec<CompletionCandidate> {
         names.retain(|name| !name.is_empty());
     }
     let mut all = candidates(names, current);
-    let files = PathCompleter::any().complete(current);
+    // A name that a shell would not take as it is, the shell itself completes and quotes.
+    let files = PathCompleter::any().complete(current).into_iter();
     let new: Vec<_> = files
-        .into_iter()
+        .filter(|file| is_plain(&file.get_value().to_string_lossy()))
         .filter(|file| all.iter().all(|own| own.get_value() != file.get_value()))
         .collect();
     all.extend(new);

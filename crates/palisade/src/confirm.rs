@@ -12,7 +12,7 @@
 //!   of then is shown.
 
 use crate::client::{Change, Client};
-use crate::output::{How, Output, Problem, printable, table};
+use crate::output::{How, Output, Problem, harmless, printable, table};
 use control::api::{Answer, Plan, PlannedArray, PlannedDrive};
 use redfish::messages as say;
 use serde_json::Value;
@@ -63,7 +63,7 @@ impl Word<'_> {
 /// Shows a plan to who may be asked.
 fn show(plan: &Plan) {
     // Without a standard error there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "{}", text(plan).trim_end_matches('\n'));
+    let _ = writeln!(std::io::stderr(), "{}", harmless(text(plan).trim_end_matches('\n')));
 }
 
 /// Makes a change that destroys nothing, or only shows what it would do; what is told, or none if

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::fetch;
-use crate::output::{Output, Problem, padded, printable, say, severity, table};
+use crate::output::{Output, Problem, json, padded, printable, say, severity, table};
 use crate::sse::Stream;
 use clap::{Subcommand, ValueEnum};
 use control::api::Answer;
@@ -154,7 +154,7 @@ async fn watch(client: &Client, filter: Option<&str>, output: Output) -> Result<
         let told = stream.next().await?;
         for event in records(&told) {
             let is_read = match output.json {
-                true => say(&serde_json::to_string(&Answer::new(event)).unwrap_or_default()),
+                true => say(&json(&serde_json::to_string(&Answer::new(event)).unwrap_or_default())),
                 false => say(&line(&event)),
             };
             if !is_read {
@@ -232,5 +232,8 @@ mod tests {
             "{told}"
         );
         assert_eq!(records(&json!({})).count(), 0);
+        let gap = records(&redfish::events::exceeded(None, 0)).next().expect("an event");
+        assert!(super::line(&gap).contains("Events that came before"), "{gap:?}");
+        assert_eq!(gap.severity, Severity::Warning);
     }
 }

@@ -47,9 +47,17 @@ pub struct Out {
     /// Which daemon's [default: that of --url or PALISADE_URL, else all]
     #[arg(value_name = "URL")]
     at: Option<String>,
+    /// Forget the login even if its daemon does not answer: the session lives on there until its
+    /// time is over
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     output: Output,
 }
+
+/// What is to be done about a session that was not ended.
+const LIVES_ON: &str = "the login is kept: try again when the daemon answers, or forget it here \
+                        with: palisade logout --force";
 
 fn fingerprint(text: &str) -> Result<String, String> {
     remote::fingerprint(text).ok_or_else(|| "use 64 hexadecimal digits".to_owned())
@@ -202,7 +210,8 @@ fn ask_user() -> Result<String, Problem> {
     if user.is_empty() { Err(none()) } else { Ok(user) }
 }
 
-/// Ends sessions. What is kept of them is forgotten whether a daemon answers or not.
+/// Ends sessions. What is kept of one is forgotten once its daemon has ended it, or at once if that
+/// is to be forced.
 pub async fn end(out: &Out, url: Option<&str>) -> Result<(), Problem> {
     let logins = Logins::own()?;
     let variable = std::env::var("PALISADE_URL").ok().filter(|url| !url.is_empty());
@@ -218,10 +227,12 @@ pub async fn end(out: &Out, url: Option<&str>) -> Result<(), Problem> {
     }
     let (mut urls, mut outcome) = (Vec::new(), Ok(()));
     for login in meant {
-        logins.keep(Login { session: None, ..login.clone() })?;
-        urls.push(login.url.clone());
-        if let Err(problem) = end_session(login).await {
-            outcome = Err(problem);
+        let ended = end_session(&login).await;
+        if ended.is_ok() || out.force {
+            urls.push(login.url.clone());
+            logins.keep(Login { session: None, ..login })?;
+        } else {
+            outcome = ended.map_err(|problem| problem.advise(LIVES_ON));
         }
     }
     outcome?;
@@ -233,11 +244,11 @@ pub async fn end(out: &Out, url: Option<&str>) -> Result<(), Problem> {
     Ok(())
 }
 
-async fn end_session(login: Login) -> Result<(), Problem> {
+async fn end_session(login: &Login) -> Result<(), Problem> {
     let url = Url::parse(&login.url)?;
-    let Some(session) = login.session.clone() else { return Ok(()) };
-    let asked = Asked::new(Method::DELETE, session.uri);
-    let answer = Client::logged_in(url, login).send(&asked).await?;
+    let Some(session) = &login.session else { return Ok(()) };
+    let asked = Asked::new(Method::DELETE, &*session.uri);
+    let answer = Client::logged_in(url, login.clone()).send(&asked).await?;
     match answer.status().as_u16() {
         // It has ended by itself.
         401 | 404 => Ok(()),

@@ -4,17 +4,19 @@
 //!
 //! Invariants
 //! - The directory is the user's alone (0700), and so is the file (0600), which is replaced at one
-//!   stroke. What others could have read is not used.
+//!   stroke. What others could have read or written is not used, nor is anything but a file.
 //! - Two commands at once do not forget each other's logins: the directory is locked.
-//! - A login that ended keeps the daemon's key: the next one is to the same daemon, or says so.
+//! - A login that ended keeps the daemon's key: the next one is to the same daemon, or says so. A
+//!   file that can't be read is not replaced without a word: it is moved aside.
 
 use crate::output::Problem;
 use crate::remote::Url;
 use core::fmt::Display;
 use redfish::messages as say;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -24,6 +26,9 @@ const FILE: &str = "logins.json";
 
 /// It, while it is written.
 const NEW: &str = "logins.json.new";
+
+/// One that can't be used.
+const OLD: &str = "logins.json.damaged";
 
 /// It is never larger.
 const MOST_BYTES: u64 = 1 << 20;
@@ -75,6 +80,20 @@ fn failed(path: &Path, why: &dyn Display) -> Problem {
     Problem::new(&say::LOGINS_FAILED, &[&path.display(), why])
 }
 
+/// Root may have the home of whom it was before.
+const OTHERS: &str = "it is another user's";
+
+/// Why a file is not used.
+fn unfit(file: &Metadata) -> Option<&'static str> {
+    if !file.is_file() {
+        return Some("it is no file");
+    }
+    if file.uid() != geteuid().as_raw() {
+        return Some(OTHERS);
+    }
+    (file.mode() & 0o077 != 0).then_some("others may read or write it")
+}
+
 impl Logins {
     /// Those of who runs this.
     pub fn own() -> Result<Self, Problem> {
@@ -91,14 +110,19 @@ impl Logins {
     pub fn all(&self) -> Result<Vec<Login>, Problem> {
         let path = self.dir.join(FILE);
         let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|file| {
-            let mode = file.metadata()?.mode();
-            file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-            Ok(mode)
+        // What stands in its place may be a pipe that nobody writes to, or a link to others' files.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let read = open(&path, flags, Mode::empty()).map_err(std::io::Error::from).and_then(|fd| {
+            let file = File::from(fd);
+            let wrong = unfit(&file.metadata()?);
+            if wrong.is_none() {
+                file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+            }
+            Ok(wrong)
         });
         match read {
-            Ok(mode) if mode & 0o077 != 0 => Err(failed(&path, &"others may read or write it")),
-            Ok(_) => {
+            Ok(Some(wrong)) => Err(failed(&path, &wrong)),
+            Ok(None) => {
                 let kept: Result<Kept, _> = serde_json::from_slice(&bytes);
                 kept.map(|kept| kept.logins).map_err(|error| failed(&path, &error))
             }
@@ -119,18 +143,30 @@ impl Logins {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(failed)?;
         let dir = File::open(&self.dir).map_err(failed)?;
         flock(&dir, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
-        let may_be_seen = dir.metadata().map_err(failed)?.mode() & 0o077 != 0;
-        if may_be_seen {
+        let found = dir.metadata().map_err(failed)?;
+        if found.uid() != geteuid().as_raw() {
+            return Err(self::failed(&self.dir, &OTHERS));
+        }
+        if found.mode() & 0o077 != 0 {
             dir.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
         }
-        // What can't be used is not kept: who logs in anew has said what to do about it.
-        let mut logins = self.all().unwrap_or_default();
+        let mut logins = self.all().or_else(|problem| self.move_aside(&problem).map_err(failed))?;
         logins.retain(|other| other.url != login.url);
         logins.push(login);
         logins.sort_by(|a, b| a.url.cmp(&b.url));
         let text = serde_json::to_string_pretty(&Kept { logins });
         let text = text.map_err(|error| failed(error.into()))?;
         self.replace(text.as_bytes(), &dir).map_err(failed)
+    }
+
+    /// Makes room for a new file where the one that is there can't be used. Which certificates were
+    /// known is forgotten with it, and that is said.
+    fn move_aside(&self, problem: &Problem) -> std::io::Result<Vec<Login>> {
+        let old = self.dir.join(OLD);
+        std::fs::rename(self.dir.join(FILE), &old)?;
+        let (what, old) = (problem.what(), old.display());
+        eprintln!("palisade: {what}; it is now {old}, and its logins and certificates are unknown");
+        Ok(Vec::new())
     }
 
     fn replace(&self, bytes: &[u8], dir: &File) -> std::io::Result<()> {
@@ -192,5 +228,36 @@ mod tests {
         assert_eq!(std::fs::metadata(&logins.dir).expect("there").mode() & 0o777, 0o700);
         std::fs::write(&file, "{").expect("written");
         assert!(logins.all().is_err());
+        logins.keep(login("https://c:1", "3")).expect("kept");
+        assert_eq!(logins.all(), Ok(vec![login("https://c:1", "3")]));
+        let damaged = std::fs::read_to_string(logins.dir.join(OLD));
+        assert_eq!(damaged.expect("is moved aside"), "{", "what was pinned can be looked up");
+    }
+
+    #[test]
+    fn what_is_no_file_of_the_users_is_not_read() {
+        let place = tempfile::tempdir().expect("a directory");
+        let logins = Logins { dir: place.path().to_owned() };
+        let file = logins.dir.join(FILE);
+        let other = logins.dir.join("other");
+        std::fs::write(&other, "{\"logins\":[]}").expect("written");
+        std::fs::set_permissions(&other, Permissions::from_mode(0o600)).expect("set");
+        std::os::unix::fs::symlink(&other, &file).expect("linked");
+        assert!(logins.all().is_err(), "a link");
+        std::fs::remove_file(&file).expect("removed");
+        let pipe = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &file, pipe, Mode::RUSR | Mode::WUSR, 0)
+            .expect("a pipe");
+        assert!(logins.all().is_err(), "a pipe that nobody writes to");
+        std::fs::remove_file(&file).expect("removed");
+        std::fs::rename(&other, &file).expect("renamed");
+        assert_eq!(logins.all(), Ok(Vec::new()));
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(65_534), None).expect("given away");
+            assert!(logins.all().is_err(), "another user's");
+            std::os::unix::fs::chown(&logins.dir, Some(65_534), None).expect("given away");
+            assert!(logins.keep(login("https://a:1", "1")).is_err(), "nor is it replaced");
+            assert!(file.exists() && !logins.dir.join(OLD).exists());
+        }
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! Invariants: results go to the standard output, errors to the standard error, an error is one
 //! line of what happened and one of what to do; colours only on a terminal and without
-//! `NO_COLOR`; a reader that went away is no error.
+//! `NO_COLOR`; a reader that went away is no error; what a daemon or a drive says does nothing to
+//! the terminal.
 
 use crate::event::Severity;
 use control::api::{self, Answer};
@@ -15,6 +16,7 @@ use redfish::messages::{self as say, Entry};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Why a command did not do what it should.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +24,8 @@ pub struct Problem {
     told: api::Error,
     exit: u8,
     plan: Option<Box<api::Plan>>,
+    /// Seconds until it is worth asking again, as far as the daemon says so.
+    after: u16,
 }
 
 impl Problem {
@@ -50,6 +54,16 @@ impl Problem {
         self.plan.as_deref()
     }
 
+    /// The same, after which the daemon asks to wait so many seconds.
+    pub fn not_before(self, after: u16) -> Self {
+        Self { after, ..self }
+    }
+
+    /// How long the daemon asks to wait.
+    pub fn after(&self) -> Duration {
+        Duration::from_secs(self.after.into())
+    }
+
     /// The same for a command whose exit code tells a state: no state can be told.
     pub fn without_state(self) -> Self {
         Self { exit: 4, ..self }
@@ -69,8 +83,8 @@ impl Problem {
     }
 
     /// What happened, one line.
-    pub fn what(&self) -> &str {
-        &self.told.error
+    pub fn what(&self) -> String {
+        printable(&self.told.error)
     }
 
     /// Whether it is that there is no such resource.
@@ -86,7 +100,7 @@ impl Problem {
     /// As [`Problem::report`], as a number.
     pub fn tell(&self) -> u8 {
         // Without a standard error there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "{}", self.told.lines());
+        let _ = writeln!(std::io::stderr(), "{}", harmless(&self.told.lines()));
         self.exit
     }
 }
@@ -94,7 +108,7 @@ impl Problem {
 impl From<api::Error> for Problem {
     fn from(told: api::Error) -> Self {
         let exit = say::find(&told.name).map_or_else(|| told.code.exit(), Entry::exit);
-        Self { told, exit, plan: None }
+        Self { told, exit, plan: None, after: 0 }
     }
 }
 
@@ -126,7 +140,7 @@ impl Output {
     pub fn text<T: Serialize>(self, answer: &Answer<T>, text: impl FnOnce(&T) -> String) -> String {
         if self.json {
             let object = serde_json::to_string_pretty(answer);
-            object.expect("the interface's types always encode")
+            json(&object.expect("the interface's types always encode"))
         } else {
             text(&answer.body).trim_end_matches('\n').to_owned()
         }
@@ -135,7 +149,7 @@ impl Output {
 
 /// Prints a line, or several; whether somebody reads them. A reader that went away has seen enough.
 pub fn say(text: &str) -> bool {
-    text.is_empty() || writeln!(std::io::stdout(), "{text}").is_ok()
+    text.is_empty() || writeln!(std::io::stdout(), "{}", harmless(text)).is_ok()
 }
 
 /// A colour of the terminal's own sixteen.
@@ -145,6 +159,9 @@ enum Colour {
     Yellow = 33,
     Red = 31,
 }
+
+/// The same, and none, as they are written behind what begins a sequence (ECMA-48, SGR).
+const COLOURS: [&str; 4] = ["32m", "33m", "31m", "0m"];
 
 fn colours() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
@@ -306,13 +323,57 @@ pub fn wrapped(text: &str, columns: usize, first: usize, others: usize) -> Strin
     lines.join("\n")
 }
 
+/// Whether a character stands for itself: it neither moves a terminal's cursor nor hides, joins or
+/// turns round what is beside it (Unicode, categories Cc, Cf, Zl and Zp).
+fn is_shown(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
+            | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// A text whose characters do nothing to a terminal: names are whatever was asked for.
 pub fn printable(text: &str) -> String {
-    let one = |c: char| match c.is_control() {
-        true => c.escape_default().collect::<String>(),
-        false => c.to_string(),
-    };
-    text.chars().map(one).collect()
+    escaped(text, is_shown)
+}
+
+/// The same for a text of lines, and of colours where there are any.
+pub fn harmless(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let mut whole = escaped(parts.next().unwrap_or_default(), |c| c == '\n' || is_shown(c));
+    for part in parts {
+        let is_colour = colours() && COLOURS.iter().any(|colour| part.starts_with(colour));
+        whole.push_str(if is_colour { "\x1b[" } else { "\\u{1b}[" });
+        whole.push_str(&escaped(part, |c| c == '\n' || is_shown(c)));
+    }
+    whole
+}
+
+/// A text with other characters than these as Rust writes them.
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let mut whole = String::with_capacity(text.len());
+    for c in text.chars() {
+        match stays(c) {
+            true => whole.push(c),
+            false => whole.extend(c.escape_default()),
+        }
+    }
+    whole
+}
+
+/// JSON whose characters do nothing to a terminal. Only its strings have such.
+pub fn json(text: &str) -> String {
+    let mut whole = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c == '\n' || is_shown(c) {
+            true => whole.push(c),
+            false => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                whole.push_str(&format!("\\u{unit:04x}"));
+            }),
+        }
+    }
+    whole
 }
 
 #[cfg(test)]
@@ -343,6 +404,23 @@ mod tests {
         );
         assert!(!table_within(1, &["A", "B", "C"], &rows, &[0, 2]).is_empty());
         assert_eq!(shortened("abcdef", 4), "a…ef");
+    }
+
+    #[test]
+    fn nothing_does_anything_to_a_terminal() {
+        assert_eq!(
+            printable("a\u{9b}2J\u{202e}b\u{200b}ä 漢"),
+            "a\\u{9b}2J\\u{202e}b\\u{200b}ä 漢"
+        );
+        assert_eq!(printable("a\nb"), "a\\nb");
+        assert_eq!(harmless("a\n\u{1b}[2Jb\u{1b}c\r"), "a\n\\u{1b}[2Jb\\u{1b}c\\r");
+        let text = serde_json::json!({ "a": "\u{9b}\u{e0001}\u{1b}" }).to_string();
+        let shown = json(&text);
+        assert_eq!(shown, r#"{"a":"\u009b\udb40\udc01\u001b"}"#);
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+        assert_eq!(read(&shown), read(&text));
+        let problem = Problem::new(&say::NO_ANSWER, &[&"\u{1b}[2J"]);
+        assert!(!problem.what().contains('\u{1b}'), "{problem:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `palisade api`: any request, and its answer as it is.
 
 use crate::client::{Asked, Client};
-use crate::output::Problem;
+use crate::output::{Problem, harmless, json};
 use clap_complete::engine::ArgValueCompleter;
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
@@ -10,7 +10,7 @@ use hyper::{Method, Response};
 use redfish::messages as say;
 use redfish::told::{CONFIRM_HEADER, PLAN_HEADER};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 
 /// What the paths of resources begin with.
 const ROOT: &str = "/redfish/v1";
@@ -68,12 +68,12 @@ pub async fn run(arguments: &Arguments, client: &Client) -> Result<(), Problem> 
         }
         return Ok(());
     }
-    let bytes = body.collect().await.map_err(broken)?.to_bytes();
-    print(&pretty(&bytes));
-    match head.status.is_success() {
+    let answer = client.whole(Response::from_parts(head, body)).await?;
+    print(&pretty(answer.body()));
+    match answer.status().is_success() {
         true => Ok(()),
         // What is no JSON is printed as it is; as an error it says no more.
-        false => client.understood(Response::from_parts(head, bytes)).map(|_| ()),
+        false => client.understood(answer).map(|_| ()),
     }
 }
 
@@ -129,18 +129,19 @@ fn uri(path: &str) -> String {
 
 /// JSON as people read it; anything else as it is.
 fn pretty(bytes: &Bytes) -> Vec<u8> {
-    let json = serde_json::from_slice::<Value>(bytes).ok();
-    let text = json.and_then(|json| serde_json::to_string_pretty(&json).ok());
+    let value = serde_json::from_slice::<Value>(bytes).ok();
+    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
     match text {
-        Some(text) => format!("{text}\n").into_bytes(),
+        Some(text) => format!("{}\n", json(&text)).into_bytes(),
         None => bytes.to_vec(),
     }
 }
 
-/// Whether somebody reads it.
+/// Whether somebody reads it. A terminal is not sent what does something to it.
 fn print(bytes: &[u8]) -> bool {
     let mut out = std::io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).is_ok()
+    let shown = out.is_terminal().then(|| harmless(&String::from_utf8_lossy(bytes)));
+    out.write_all(shown.as_deref().map_or(bytes, str::as_bytes)).and_then(|()| out.flush()).is_ok()
 }
 
 #[cfg(test)]

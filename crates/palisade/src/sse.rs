@@ -2,7 +2,10 @@
 //! "Server-sent events"), which goes on where it was when its connection breaks.
 //!
 //! States of a stream: to be opened → open → broken, when its connection ends or nothing comes for
-//! [`SILENCE`] → to be opened again, from the last event on (`Last-Event-ID`).
+//! [`SILENCE`] → to be opened again, from where it was on (`Last-Event-ID`), after a pause.
+//!
+//! Invariant: the daemon is not asked without a pause, whatever it answers: from one time to the
+//! next at least twice as long, up to [`SELDOM`], until a stream lasts longer than that.
 
 use crate::client::{Asked, Client, Opened};
 use crate::output::Problem;
@@ -11,18 +14,21 @@ use redfish::service::uri;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a stream may be silent: the daemon sends something every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// How soon a stream is opened again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How long after it was opened a stream is opened again at the soonest.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The same after many times.
+const SELDOM: Duration = Duration::from_secs(30);
 
 /// No event is larger.
 const MOST_BYTES: usize = 4 << 20;
 
-/// What came.
+/// What came; without data it only says where the stream is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Message {
     id: Option<String>,
@@ -70,7 +76,8 @@ impl Parser {
             let (id, mut data) = (self.id.take(), core::mem::take(&mut self.data));
             let is_whole = core::mem::take(&mut self.bytes) <= MOST_BYTES;
             data.truncate(data.trim_end_matches('\n').len());
-            return (!data.is_empty() && is_whole).then_some(Message { id, data });
+            let says = id.is_some() || !data.is_empty();
+            return (says && is_whole).then_some(Message { id, data });
         }
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -96,6 +103,9 @@ pub struct Stream<'a> {
     ready: VecDeque<Message>,
     has_told: bool,
     is_quiet: bool,
+    pause: Duration,
+    /// It is not opened again before.
+    due: Instant,
 }
 
 impl<'a> Stream<'a> {
@@ -112,6 +122,8 @@ impl<'a> Stream<'a> {
             ready: VecDeque::new(),
             has_told: false,
             is_quiet: false,
+            pause: AGAIN,
+            due: Instant::now() + AGAIN,
         };
         stream.open = Some(stream.opened().await?);
         Ok(stream)
@@ -147,6 +159,7 @@ impl<'a> Stream<'a> {
                 }
             }
             let Some(open) = &mut self.open else {
+                sleep_until(self.due).await;
                 self.reopen().await?;
                 continue;
             };
@@ -155,6 +168,9 @@ impl<'a> Stream<'a> {
                 Ok(None | Some(Err(_))) | Err(_) => {
                     // What is not whole comes again.
                     (self.open, self.parser) = (None, Parser::default());
+                    if self.due <= Instant::now() {
+                        self.pause = AGAIN;
+                    }
                     continue;
                 }
             };
@@ -163,6 +179,8 @@ impl<'a> Stream<'a> {
     }
 
     async fn reopen(&mut self) -> Result<(), Problem> {
+        self.due = Instant::now() + self.pause;
+        self.pause = (2 * self.pause).min(SELDOM);
         match self.opened().await {
             Ok(opened) => (self.open, self.has_told) = (Some(opened), false),
             Err(problem) if problem.is_final() => return Err(problem),
@@ -170,7 +188,8 @@ impl<'a> Stream<'a> {
                 if !core::mem::replace(&mut self.has_told, true) && !self.is_quiet {
                     eprintln!("palisade: {}; waiting for the daemon", problem.what());
                 }
-                tokio::time::sleep(AGAIN).await;
+                let asked = problem.after().min(SELDOM);
+                self.due = self.due.max(Instant::now() + asked);
             }
         }
         Ok(())
@@ -180,6 +199,8 @@ impl<'a> Stream<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixListener;
 
     /// What a stream holds, whatever the parts in which it comes.
     fn parsed(text: &str) -> Vec<(Option<String>, String)> {
@@ -196,10 +217,14 @@ mod tests {
     fn events_are_taken_apart_whatever_ends_their_lines() {
         let id = |id: &str| Some(id.to_owned());
         let text = ": hello\n\nid: 7\ndata: {\"A\":\ndata: 1}\n\nevent: x\ndata:two\n\nid: 9\n\n";
-        let both = vec![(id("7"), "{\"A\":\n1}".to_owned()), (None, "two".to_owned())];
-        assert_eq!(parsed(text), both);
-        assert_eq!(parsed(&text.replace('\n', "\r\n")), both);
-        assert_eq!(parsed(&text.replace('\n', "\r")), both);
+        let all = vec![
+            (id("7"), "{\"A\":\n1}".to_owned()),
+            (None, "two".to_owned()),
+            (id("9"), String::new()),
+        ];
+        assert_eq!(parsed(text), all);
+        assert_eq!(parsed(&text.replace('\n', "\r\n")), all);
+        assert_eq!(parsed(&text.replace('\n', "\r")), all);
         assert_eq!(parsed("data: not whole\n"), Vec::new());
     }
 
@@ -208,5 +233,40 @@ mod tests {
         let text = format!("data: {}\n\ndata: 1\n\n", "x".repeat(MOST_BYTES + 1));
         let found = Parser::default().feed(text.as_bytes());
         assert_eq!(found, [Message { id: None, data: "1".to_owned() }]);
+    }
+
+    #[test]
+    fn a_stream_goes_on_where_it_was_and_is_not_asked_for_without_a_pause() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let dir = tempfile::tempdir().expect("a directory");
+            let socket = dir.path().join("socket");
+            let listener = UnixListener::bind(&socket).expect("bound");
+            let parts = [":\nid: 7\n\n", "", "data: {\"A\":1}\n\n"];
+            let daemon = async {
+                let (mut asked, mut bytes) = (Vec::new(), [0; 4096]);
+                for part in parts {
+                    let (mut stream, _) = listener.accept().await.expect("comes");
+                    let read = stream.read(&mut bytes).await.expect("reads");
+                    asked.push(String::from_utf8_lossy(&bytes[..read]).to_lowercase());
+                    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
+                    stream.write_all(format!("{head}{part}").as_bytes()).await.expect("written");
+                }
+                asked
+            };
+            let client = Client::new(socket);
+            let begun = Instant::now();
+            let told = async {
+                let mut stream = Stream::open(&client, None).await.expect("opens");
+                stream.next().await.expect("an event")
+            };
+            let (asked, told) = tokio::join!(daemon, told);
+            assert_eq!(told, serde_json::json!({ "A": 1 }));
+            assert!(begun.elapsed() >= 2 * AGAIN, "{:?}", begun.elapsed());
+            assert!(!asked[0].contains("last-event-id"), "{asked:?}");
+            for again in &asked[1..] {
+                assert!(again.contains("last-event-id: 7\r\n"), "a part without data has it");
+            }
+        });
     }
 }

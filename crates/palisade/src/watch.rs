@@ -1,6 +1,8 @@
 //! What is shown again whenever it changes: by the daemon's events, or once a second where the
 //! daemon has no stream of them.
 //!
+//! Where there is no stream, one is asked for again each [`SELDOM`].
+//!
 //! States: drawn → waiting, for an event, for the next second while a task goes on (its progress is
 //! no event), or for [`SELDOM`] → drawn. A daemon that goes away is waited for.
 //!
@@ -8,12 +10,12 @@
 //! each change and none without one. Ctrl-C ends it well.
 
 use crate::client::Client;
-use crate::output::{Output, Problem, say};
+use crate::output::{Output, Problem, harmless, say};
 use crate::overview;
 use crate::sse::Stream;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How often it is drawn where progress is to be seen, or no events come.
 const OFTEN: Duration = Duration::from_secs(1);
@@ -50,10 +52,15 @@ async fn shown(
     draw: impl AsyncFn(Option<usize>) -> Result<Drawn, Problem>,
 ) -> Result<(), Problem> {
     // What happens from here on is an event of the stream, or is drawn first.
-    let mut stream = Stream::open(client, None).await.ok().map(Stream::quiet);
+    let (mut stream, mut due) = (None, Instant::now());
     let mut screen = Screen::default();
     let mut is_first = true;
     loop {
+        if stream.is_none() && due <= Instant::now() {
+            due = Instant::now() + SELDOM;
+            let opened = timeout(SELDOM, Stream::open(client, None)).await;
+            stream = opened.ok().and_then(Result::ok).map(Stream::quiet);
+        }
         let mut pause = if stream.is_some() { SELDOM } else { OFTEN };
         match draw(overview::screen(output)).await {
             Ok(drawn) => {
@@ -66,7 +73,7 @@ async fn shown(
             }
             Err(problem) if is_first || problem.is_final() => return Err(problem),
             Err(problem) => {
-                screen.complain(problem.what());
+                screen.complain(&problem.what());
                 pause = OFTEN;
             }
         }
@@ -105,7 +112,7 @@ impl Screen {
         if !output.json && out.is_terminal() {
             let rows = rustix::termios::tcgetwinsize(&out).map_or(0, |size| size.ws_row);
             let is_drawn = core::mem::replace(&mut self.is_drawn, true);
-            let whole = in_place(text, usize::from(rows), is_drawn);
+            let whole = in_place(&harmless(text), usize::from(rows), is_drawn);
             let mut out = out.lock();
             return out.write_all(whole.as_bytes()).and_then(|()| out.flush()).is_ok();
         }
@@ -149,7 +156,6 @@ mod tests {
     use super::*;
     use redfish::messages::SESSION_ENDED;
     use std::cell::Cell;
-    use std::time::Instant;
     use tokio::io::AsyncWriteExt;
     use tokio::net::UnixListener;
 

@@ -13,7 +13,7 @@ pub struct Https {
     pub certificate: Option<Certificate>,
 }
 
-/// Why HTTPS is not as the configuration says.
+/// Why HTTPS is not as the configuration says, or accounts can't be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// Since when, in seconds since 1970.

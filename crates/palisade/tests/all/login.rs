@@ -153,6 +153,8 @@ fn a_login_is_pinned_and_works_as_the_socket_does() {
     refused(&run(&place, &wipe), 4, "NotReached");
     let gone = run(&place, &["logout", &url]);
     refused(&gone, 4, "NotReached");
+    assert!(logins(&place).contains("token"), "who could end the session else?");
+    assert_eq!(call(&place, &["logout", &url, "--force"])["urls"][0], *url);
     assert!(!logins(&place).contains("token"), "{}", logins(&place));
 }
 

@@ -204,7 +204,11 @@ notices! { EVENTS:
     LOGIN_REFUSED: "LoginRefused" Warning [Text("ACCOUNT"), Text("ADDRESS")]
         "a login of \"%1\" from %2 was refused",
         "look who it was with: palisade audit list",
-        "The name or the password was wrong, or too many attempts failed before.";
+        "The name or the password was wrong.";
+    LOGINS_WAIT: "LoginsWait" Warning [Text("ACCOUNT"), Text("ADDRESS")]
+        "logins of \"%1\" from %2 have to wait",
+        "look who it was with: palisade audit list",
+        "Too many logins of the account or from the address failed. This is told once a wait.";
     ACCOUNT_CREATED: "AccountCreated" Ok [Text("ACCOUNT"), Text("ROLE")]
         "account %1 with the role %2 is there",
         "nothing",
