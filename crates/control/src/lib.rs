@@ -97,6 +97,8 @@ mod snapshot;
 mod stall;
 mod starting;
 pub mod state;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod stranger;
 pub mod stream;
 mod tasks;
 mod telemetry;

@@ -313,7 +313,7 @@ async fn within<T: Send + 'static>(
 }
 
 /// Tests the parity kernels and picks one, before anything depends on it.
-fn parity_kernel() -> Result<&'static str, Error> {
+pub(crate) fn parity_kernel() -> Result<&'static str, Error> {
     parity::select_kernel()
         .map_err(|error| Error::new(&say::PARITY_KERNEL, &[&error, &parity::VARIABLE]))
 }

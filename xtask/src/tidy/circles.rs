@@ -75,6 +75,7 @@ const ROWS: &Rows = &[
             &["slow", "watching"],
             &["answer"],
             &["server"],
+            &["stranger"],
         ],
     ),
     (
