@@ -164,8 +164,8 @@ async fn run(
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);
-    // What became of arrays is told.
-    manager.renew().await;
+    // What became of arrays is told; an engine that hangs is not asked.
+    manager.refresh();
     manager.events().finish().await;
     tasks.iter().for_each(JoinHandle::abort);
     write_last(&manager).await;
