@@ -8,6 +8,7 @@ use crate::task::time_left;
 use crate::volume::size;
 use crate::{complete, export, named, status, volume};
 use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap_complete::engine::ArgValueCompleter;
 use control::api::{self, Answer};
 use control::names;
@@ -30,7 +31,7 @@ pub struct Create {
     /// Name of the new array
     name: String,
     /// RAID level
-    #[arg(long, value_parser = ["0", "1", "5", "6", "10", "jbod"])]
+    #[arg(long, value_parser = levels())]
     level: String,
     /// Drives, in the order of their slots: block devices or files; also by serial number or id
     #[arg(long, value_name = "PATH", num_args = 1.., required = true,
@@ -384,6 +385,14 @@ pub fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
 }
 
+/// Reads a level, also as mdadm has it: `raid6`.
+fn levels() -> impl TypedValueParser<Value = String> {
+    let level = |alias: &'static str| PossibleValue::new(&alias[4..]).alias(alias);
+    let levels = ["raid0", "raid1", "raid5", "raid6", "raid10"].map(level);
+    let all = levels.into_iter().chain([PossibleValue::new("jbod")]);
+    PossibleValuesParser::new(all).map(|typed| typed.trim_start_matches("raid").to_owned())
+}
+
 async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
     let (drives, overwrite) = named::drives_of(client, &create.drives, &create.overwrite).await?;
     let mut own = json!({
@@ -589,6 +598,18 @@ pub fn errors(slot: &api::SlotInfo) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_are_read_as_mdadm_has_them() {
+        let command = clap::Command::new("create");
+        let read = |text: &str| levels().parse_ref(&command, None, text.as_ref());
+        for (text, level) in [("6", "6"), ("raid6", "6"), ("raid10", "10"), ("jbod", "jbod")] {
+            assert_eq!(read(text).ok().as_deref(), Some(level), "{text}");
+        }
+        for text in ["raid7", "raidjbod", "raid"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn what_took_a_drive_out_is_said() {

@@ -55,12 +55,13 @@ pub enum Command {
 
 /// How a volume is served.
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("protocol").required(true)))]
 pub struct Service {
     /// Listen for NBD at ADDR:PORT (port 0: any free port) or unix:PATH
-    #[arg(long, value_name = "ADDR:PORT|unix:PATH", required_unless_present = "nvme_tcp")]
+    #[arg(long, value_name = "ADDR:PORT|unix:PATH", group = "protocol")]
     nbd: Option<String>,
     /// Listen for NVMe/TCP at ADDR:PORT (port 0: any free port); may be repeated
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
+    #[arg(long, value_name = "ADDR:PORT", group = "protocol")]
     nvme_tcp: Vec<String>,
     /// NVMe: NQN of the subsystem [default: one for this volume]
     #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
