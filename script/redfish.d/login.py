@@ -1,5 +1,6 @@
-"""The first account: with it HTTPS opens, and tools log in. They trust the daemon's certificate, as
-the daemon's socket shows it, and no other."""
+"""The first account: with it HTTPS opens, and tools log in. The library, `sushy`, the protocol
+validator and schemathesis trust the daemon's certificate, as the daemon's socket shows it, and no
+other; DMTF's other tools can't be told to, and trust any."""
 
 import json
 import secrets
@@ -44,8 +45,16 @@ def certificate(place):
     return json.loads(fetch(place.local, link["@odata.id"]))["CertificateString"]
 
 
+def reasons(place):
+    """Why HTTPS is not served, as the socket tells it."""
+    there = json.loads(fetch(place.local, f"{ROOT}/Managers/palisade/NetworkProtocol"))
+    return [each["MessageId"] for each in there["Status"].get("Conditions", ())]
+
+
 def check(place, report):
     """Makes an account."""
+    told = until("reason why HTTPS is off", lambda: reasons(place))
+    report.claim(told == ["Palisade.1.0.HttpsOff"], f"HTTPS is off, got {told}")
     report.claim(not is_open(place.port), "nothing listens while there is no account")
     place.user, place.password = "admin", secrets.token_urlsafe(18)
     command = [place.daemon.program, "account", "create", place.user, "--role", "Administrator"]

@@ -14,12 +14,13 @@ class Failure(Exception):
 class Report:
     """The findings of one check.
 
-    A warning and a thing that was not tested need a reason: `meant` maps a pattern of what is said
-    to it. A failure has none.
+    A warning and a thing that was not tested need a reason: `meant` maps the word and a pattern of
+    what is said to it, and each of these has to be there; `chance` those that may be. A failure has
+    no reason.
     """
 
-    def __init__(self, meant):
-        self.meant = meant
+    def __init__(self, meant=None, chance=None):
+        self.meant, self.chance = meant or {}, chance or {}
         self.counts = collections.Counter()
         self.reasons = collections.Counter()
         # Each finding that is wrong, or has no reason.
@@ -33,8 +34,9 @@ class Report:
         if word == PASS:
             return
         text = f"{where}: {said}"
-        reasons = (why for what, why in self.meant.items() if re.search(what, text))
-        why = None if word == FAIL else next(reasons, None)
+        all_of_them = (self.meant | self.chance).items()
+        reasons = (why for (own, what), why in all_of_them if own == word and re.search(what, text))
+        why = next(reasons, None)
         if why is None:
             self.bad.append(f"{word} {text}")
         else:
@@ -48,9 +50,16 @@ class Report:
         """Nothing is tried."""
         self.skipped = why
 
+    def unused(self):
+        """Reasons of what was not there."""
+        if self.skipped is not None:
+            return []
+        return [why for (word, _), why in self.meant.items() if not self.reasons[word, why]]
+
     def well(self):
         """Whether all is right, or has its reason; something must be, unless nothing is tried."""
-        return not self.bad and (self.counts[PASS] > 0 or self.skipped is not None)
+        is_tried = self.counts[PASS] > 0 or self.skipped is not None
+        return not self.bad and not self.unused() and is_tried
 
     def word(self):
         """How it went, in a word."""
@@ -61,6 +70,7 @@ class Report:
     def lines(self):
         """What to say of it: what is bad, and the reasons."""
         yield from self.bad
+        yield from (f"not there, though it is meant: {why}" for why in self.unused())
         if self.skipped is not None:
             yield f"  nothing was tried: {self.skipped}"
         for (word, why), count in self.reasons.items():

@@ -13,11 +13,9 @@ from daemon import LIMIT
 from network import fetch
 from report import FAIL, PASS, WARN, Failure
 
-TOOL = "rf_service_validator"
+TOOL = pathlib.Path(__file__).with_name("validator.py")
 # The validator's words; what it skips are properties that need not be there.
 WORDS = {"PASS": PASS, "WARN": WARN, "FAIL": FAIL}
-# Warnings that are meant: what the validator says, and why it is so.
-MEANT = {}
 
 
 def collect(place):
@@ -47,11 +45,10 @@ def read(logs, report):
 def check(place, report):
     """Runs the validator on all resources."""
     logs = place.logs("service")
-    tool = pathlib.Path(sys.executable).with_name(TOOL)
-    command = [tool, "--rhost", place.https, "--user", place.user, "--password", place.password]
-    command += ["--authtype", "Session", "--logdir", logs]
+    command = [sys.executable, "-B", TOOL, "--rhost", place.https, "--authtype", "Session"]
+    command += ["--user", place.user, "--password", place.password, "--logdir", logs]
     command += ["--schema_directory", collect(place), "--skipschema"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=logs)
     read(logs, report)
     if done.returncode != (1 if report.counts[FAIL] else 0):
-        raise Failure(f"{TOOL} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        raise Failure(f"{TOOL.name} ended with {done.returncode}: {done.stdout}{done.stderr}")

@@ -19,8 +19,9 @@ class Tools:
         self.place, self.report = place, report
         self.user, self.password = user or place.user, password or place.password
 
-    def run(self, tool, *words, fails=False):
-        """What a tool prints; counts whether it ends as it should."""
+    def run(self, tool, *words, refused=False):
+        """What a tool prints; counts whether it ends as it should: `refused` if nobody may log in
+        with this name and password."""
         program = pathlib.Path(sys.executable).with_name(f"{tool}.py")
         command = [program, "--user", self.user, "--password", self.password]
         command += ["--rhost", self.place.https, *words]
@@ -28,7 +29,9 @@ class Tools:
             [sys.executable, *command], capture_output=True, text=True, timeout=LIMIT
         )
         said = f"{tool} {' '.join(words)}: status {done.returncode}, {done.stdout}{done.stderr}"
-        self.report.claim((done.returncode != 0) == fails, said)
+        self.report.claim((done.returncode != 0) == refused, said)
+        if refused:
+            self.report.claim("InvalidCredentialsError" in done.stderr, said)
         return done.stdout
 
     def ask(self, method, path, body=None):
@@ -53,15 +56,19 @@ def accounts(tools):
     tools.run("rf_accounts", "--add", "visitor", "Ohv0eiph-Quee", "ReadOnly")
     visitor = Tools(tools.place, tools.report, "visitor", "Ohv0eiph-Quee")
     visitor.run("rf_sensor_list")
-    refused = visitor.ask("DELETE", f"{STORAGE}/StoragePools/none")
-    tools.report.claim("error" in refused, f"a visitor deletes nothing, got {refused}")
+    pool = tools.ask("GET", f"{STORAGE}/StoragePools")["Members"][0]["@odata.id"]
+    refused = visitor.ask("DELETE", pool)
+    told = [each["MessageId"] for each in refused["error"]["@Message.ExtendedInfo"]]
+    is_so = [each.rsplit(".", 1)[-1] for each in told] == ["InsufficientPrivilege"]
+    tools.report.claim(is_so, f"a visitor deletes nothing, got {refused}")
     tools.run("rf_accounts", "--setrole", "visitor", "Operator")
     tools.run("rf_accounts", "--setpassword", "visitor", "Aiz7uPah_doo9")
-    visitor.run("rf_accounts", fails=True)
-    tools.run("rf_accounts", "--disable", "visitor")
+    visitor.run("rf_accounts", refused=True)
     visitor.password = "Aiz7uPah_doo9"
-    visitor.run("rf_accounts", fails=True)
+    tools.run("rf_accounts", "--disable", "visitor")
+    visitor.run("rf_accounts", refused=True)
     tools.run("rf_accounts", "--enable", "visitor")
+    visitor.run("rf_sensor_list")
     text = tools.run("rf_accounts")
     tools.report.claim("visitor" in text and "Operator" in text, f"an Operator, visitor, in {text}")
     tools.run("rf_accounts", "--delete", "visitor")

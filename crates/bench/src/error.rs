@@ -56,6 +56,9 @@ pub enum BenchError {
     /// A core ended before it answered.
     #[error("a core of the run ended early")]
     CoreGone,
+    /// A daemon could not be started, or did not do what it was asked.
+    #[error("the daemon: {0}")]
+    Daemon(String),
     /// fio could not be used.
     #[error("fio: {0}")]
     Fio(String),

@@ -4,6 +4,7 @@
 //! order alternating, and a result is the median of the rounds' ratios with the smallest and the
 //! largest round beside it. Both sides go through the same generator, buffers and reactor.
 //!
+//! - [`api`]: the procedure of `palisade bench api`.
 //! - [`array`]: the procedure of `palisade bench array`; `bay`: an array to be measured; `costs`:
 //!   what it pays for losing nothing; [`placement`]: where its parity is computed.
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
@@ -20,8 +21,10 @@
 //! Invariants
 //! - Nothing is generated, checked or allocated on the measured path on one side only.
 //! - A result whose condition does not hold is left out, and the report says why.
-//! - The drives are files without a name: they are gone when the process is, however it ends.
+//! - The drives are files without a name: they are gone when the process is, however it ends. Those
+//!   of [`api`] have names, since another process opens them: they go when the procedure ends.
 
+pub mod api;
 pub mod array;
 mod bay;
 mod costs;
@@ -43,6 +46,7 @@ pub mod rig;
 pub mod stats;
 pub mod watchdog;
 
+pub use api::{ApiBench, bench_api};
 pub use array::{ArrayBench, bench_array};
 pub use error::BenchError;
 pub use gpu_bench::{GpuBench, bench_parity_gpu, gpu_table};

@@ -13,8 +13,8 @@
 //!
 //! All is in one file of the state directory ([`kept`]): passwords as Argon2id leaves them
 //! ([`hasher`]), tokens as SHA-256. How often logins failed ([`lockout`]) and which names and
-//! passwords were right a moment ago ([`basic`]) ends with the process. A daemon without a state
-//! directory has no accounts.
+//! passwords were right a moment ago ([`basic`]) ends with the process; where a session was begun
+//! its account has logged in before. A daemon without a state directory has no accounts.
 //!
 //! States of a change
 //!
@@ -27,11 +27,15 @@
 //! | being written | late | that takes longer than [`PATIENCE`]: whoever asked is told so |
 //! | late | done, or not | the file system answers |
 //!
+//! A change that takes something away (an account is deleted or disabled, has a new password or may
+//! do less, a session is ended) is not refused for the file's sake: it counts all the same, whoever
+//! asked is told that it is not in the file, and the next write has it.
+//!
 //! Invariants
-//! - What is answered is in the file before. A change that could not be written did not happen; one
-//!   that was late is told as not known.
+//! - What is answered is in the file before. Another change that could not be written did not
+//!   happen; one that was late is told as not known.
 //! - One change at a time is written, each behind the one before: what counts is what is in the
-//!   file.
+//!   file, less what was taken away since.
 //! - A file that can't be read is left as it is, and nobody can log in.
 //! - A password that was found right counts only as long as the account has it.
 //! - Nothing here waits for the file on the thread that answers.
@@ -43,15 +47,15 @@ mod lockout;
 mod look;
 pub(crate) mod turns;
 
-use crate::api::{Access, Error};
+use crate::api::{Access, Error, Problem};
 use crate::digest;
 use crate::lock::lock;
-use crate::peer::Origin;
+use crate::peer::{Origin, Peer};
 use crate::snapshot::now;
 use crate::state::{ACCOUNTS, State};
 use basic::Basic;
 use hasher::{Busy, Hasher};
-use kept::{Account, Kept, NoSession};
+use kept::{Account, Kept, NoSession, Session};
 use lockout::Lockout;
 use redfish::access::{self, Secret, is_name};
 use redfish::change::{AccessChange, AccountChange, NewAccount};
@@ -59,8 +63,8 @@ use redfish::messages as say;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use turns::Turns;
 
@@ -114,14 +118,24 @@ enum Place {
 /// The file, as it was read.
 pub struct Found(Kept);
 
+/// Accounts and sessions in memory.
+struct Held {
+    /// Those that count.
+    kept: Arc<Kept>,
+    /// Those that will count once the write that is under way is done.
+    coming: Option<Kept>,
+    /// Whether something was taken away that the file still has.
+    is_ahead: bool,
+}
+
 /// Accounts and sessions.
 pub struct Accounts {
     place: Place,
-    kept: Mutex<Arc<Kept>>,
+    held: Mutex<Held>,
     /// Held by who changes the file, until it is written.
     changing: Arc<tokio::sync::Mutex<()>>,
-    /// Why the file could not be written when that was last tried.
-    failing: Mutex<Option<Error>>,
+    /// Why the file could not be written when that was last tried, and since when.
+    failing: Mutex<Option<Problem>>,
     /// [`PATIENCE`]; tests have less.
     patience: Duration,
     /// When sessions were used last, where that is not written yet.
@@ -131,6 +145,8 @@ pub struct Accounts {
     lockout: Mutex<Lockout>,
     turns: Turns,
     start: Instant,
+    /// When that was, in seconds since 1970.
+    began: u64,
     is_any: watch::Sender<bool>,
 }
 
@@ -166,27 +182,36 @@ impl Accounts {
     }
 
     fn of(place: Place, mut kept: Kept) -> Self {
-        kept.expire(now());
+        let began = now();
+        kept.expire(began);
+        let mut lockout = Lockout::new();
+        for session in &kept.sessions {
+            if let Ok(address) = session.from.parse() {
+                let origin = Peer::Network { address }.origin(false);
+                lockout.succeeded(&session.account, origin, Duration::ZERO);
+            }
+        }
         Self {
             place,
             is_any: watch::Sender::new(!kept.accounts.is_empty()),
-            kept: Mutex::new(Arc::new(kept)),
+            held: Mutex::new(Held { kept: Arc::new(kept), coming: None, is_ahead: false }),
             changing: Arc::default(),
             failing: Mutex::default(),
             patience: PATIENCE,
             used: Mutex::default(),
             hasher: Hasher::default(),
             basic: Mutex::new(Basic::new()),
-            lockout: Mutex::new(Lockout::new()),
+            lockout: Mutex::new(lockout),
             turns: Turns::default(),
             start: Instant::now(),
+            began,
         }
     }
 
     /// Why accounts can't be used or changed, if they can't though there is a state directory.
-    pub fn problem(&self) -> Option<Error> {
+    pub fn problem(&self) -> Option<Problem> {
         match &self.place {
-            Place::Unreadable(why) => Some(why.clone()),
+            Place::Unreadable(why) => Some(Problem { since: self.began, what: why.clone() }),
             _ => lock(&self.failing).clone(),
         }
     }
@@ -200,12 +225,21 @@ impl Accounts {
     pub fn shown(&self) -> Access {
         let mut kept = Kept::clone(&self.kept());
         self.note_uses(&mut kept);
-        kept.expire(now());
-        kept.shown()
+        kept.expire(self.now());
+        let mut shown = kept.shown();
+        shown.locked = lock(&self.lockout).locked(self.moment());
+        shown.locked.retain(|name| kept.account(name).is_some());
+        shown.problem = self.problem();
+        shown
     }
 
     fn kept(&self) -> Arc<Kept> {
-        lock(&self.kept).clone()
+        lock(&self.held).kept.clone()
+    }
+
+    /// How late it is, in seconds since 1970, by a clock that nobody sets while the daemon runs.
+    fn now(&self) -> u64 {
+        self.began.saturating_add(self.start.elapsed().as_secs())
     }
 
     /// Moments for failures and for passwords that were right: no clock that somebody sets.
@@ -225,41 +259,104 @@ impl Accounts {
     /// Changes what is kept, and writes it before it counts.
     async fn change<T, E: From<Error>>(
         self: &Arc<Self>,
-        act: impl FnOnce(&mut Kept) -> Result<T, E>,
+        act: impl Fn(&mut Kept) -> Result<T, E>,
     ) -> Result<T, E> {
-        let state = match &self.place {
-            Place::State(state) => state.clone(),
-            Place::Unreadable(why) => return Err(why.clone().into()),
-            Place::None => return Err(no_state().into()),
+        let turn = self.turn().await?;
+        let (told, writing) = self.write(turn, act)?;
+        match timeout(self.patience, writing).await {
+            Ok(outcome) => outcome.map_err(|error| not_written(&error))??,
+            Err(_) => return Err(self.late().into()),
+        }
+        Ok(told)
+    }
+
+    /// The same of a change that takes something away: it counts though it could not be written.
+    async fn take_away(
+        self: &Arc<Self>,
+        act: impl Fn(&mut Kept) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let turn = match self.turn().await {
+            Ok(turn) => turn,
+            Err(why) if why.is(&say::ACCOUNTS_NOT_WRITTEN) => return self.count(true, &act, &why),
+            Err(why) => return Err(why),
         };
+        let ((), writing) = self.write(turn, &act)?;
+        let why = match timeout(self.patience, writing).await {
+            Ok(Ok(Err(why))) if why.is(&say::ACCOUNTS_NOT_WRITTEN) => why,
+            Ok(outcome) => return outcome.map_err(|error| not_written(&error))?,
+            Err(_) => self.late(),
+        };
+        self.count(false, &act, &why)
+    }
+
+    /// Has a change count that is not in the file, of what is being written, too, if that is
+    /// another one; tells of it.
+    fn count(
+        &self,
+        is_behind: bool,
+        act: impl Fn(&mut Kept) -> Result<(), Error>,
+        why: &Error,
+    ) -> Result<(), Error> {
+        let mut held = lock(&self.held);
+        let mut coming = held.coming.clone();
+        if let Some(coming) = coming.as_mut().filter(|_| is_behind) {
+            act(coming)?;
+        }
+        let mut next = Kept::clone(&held.kept);
+        act(&mut next)?;
+        held.coming = coming;
+        held.is_ahead = true;
+        self.put(&mut held, next);
+        Err(Error::new(&say::ACCOUNTS_UNWRITTEN, &[&why.error]))
+    }
+
+    /// Waits until no other change is being written.
+    async fn turn(&self) -> Result<OwnedMutexGuard<()>, Error> {
+        match &self.place {
+            Place::State(_) => {}
+            Place::Unreadable(why) => return Err(why.clone()),
+            Place::None => return Err(no_state()),
+        }
         let turn = timeout(self.patience, self.changing.clone().lock_owned()).await;
-        let turn = turn.map_err(|_| not_written(&self.no_answer()))?;
+        turn.map_err(|_| not_written(&self.no_answer()))
+    }
+
+    /// Begins to write a change, which counts when it is written: what it tells, and the write.
+    fn write<T, E: From<Error>>(
+        self: &Arc<Self>,
+        turn: OwnedMutexGuard<()>,
+        act: impl Fn(&mut Kept) -> Result<T, E>,
+    ) -> Result<(T, JoinHandle<Result<(), Error>>), E> {
+        let Place::State(state) = &self.place else { return Err(no_state().into()) };
         let mut next = Kept::clone(&self.kept());
         self.note_uses(&mut next);
-        next.expire(now());
+        next.expire(self.now());
         let told = act(&mut next)?;
         let bytes = next.bytes().map_err(|error| not_written(&error))?;
+        lock(&self.held).coming = Some(next.clone());
         // Whoever asked may give up, and what is late may still come about.
-        let own = self.clone();
+        let (own, state) = (self.clone(), state.clone());
         let writing = tokio::spawn(async move {
             let _turn = turn;
             let written = spawn_blocking(move || write(&state, &bytes)).await;
             let (is_there, outcome) = written.unwrap_or_else(|e| (false, Err(not_written(&e))));
-            if is_there {
-                own.put(next);
+            let mut held = lock(&own.held);
+            if let Some(coming) = held.coming.take().filter(|_| is_there) {
+                held.is_ahead = coming != next;
+                own.put(&mut held, coming);
             }
+            drop(held);
             own.fails(outcome.as_ref().err());
             outcome
         });
-        match timeout(self.patience, writing).await {
-            Ok(outcome) => outcome.map_err(|error| not_written(&error))??,
-            Err(_) => {
-                let late = Error::new(&say::ACCOUNTS_LATE, &[&self.no_answer()]);
-                self.fails(Some(&late));
-                return Err(late.into());
-            }
-        }
-        Ok(told)
+        Ok((told, writing))
+    }
+
+    /// A write takes too long.
+    fn late(&self) -> Error {
+        let late = Error::new(&say::ACCOUNTS_LATE, &[&self.no_answer()]);
+        self.fails(Some(&late));
+        late
     }
 
     fn no_answer(&self) -> String {
@@ -268,7 +365,13 @@ impl Accounts {
 
     /// Keeps how the last attempt to write the file ended, and says what is new of it.
     fn fails(&self, error: Option<&Error>) {
-        let before = core::mem::replace(&mut *lock(&self.failing), error.cloned());
+        let mut failing = lock(&self.failing);
+        let before = failing.take();
+        *failing = error.map(|what| Problem {
+            since: before.as_ref().map_or_else(now, |before| before.since),
+            what: what.clone(),
+        });
+        drop(failing);
         match (before, error) {
             (None, Some(error)) => runtime::say(format_args!("{}", error.lines())),
             (Some(_), None) => runtime::say(format_args!("palisade: accounts are written again")),
@@ -276,11 +379,11 @@ impl Accounts {
         }
     }
 
-    /// Puts what was written in place, and forgets what counts no more.
-    fn put(&self, next: Kept) {
+    /// Puts what counts in place, and forgets what counts no more.
+    fn put(&self, held: &mut Held, next: Kept) {
+        let after = Arc::new(next);
+        let before = core::mem::replace(&mut held.kept, after.clone());
         let (mut basic, mut lockout) = (lock(&self.basic), lock(&self.lockout));
-        let before = core::mem::replace(&mut *lock(&self.kept), Arc::new(next));
-        let after = self.kept();
         for account in &before.accounts {
             let name = &account.shown.name;
             let is_same = |own: &Account| own.shown.enabled && own.password == account.password;
@@ -306,7 +409,7 @@ impl Accounts {
     /// It would be refused.
     pub fn look(&self, change: &AccessChange) -> Result<Vec<String>, Error> {
         match &self.place {
-            Place::State(_) => look::look(Kept::clone(&self.kept()), change, now()),
+            Place::State(_) => look::look(Kept::clone(&self.kept()), change, self.now()),
             Place::Unreadable(why) => Err(why.clone()),
             Place::None => Err(no_state()),
         }
@@ -319,8 +422,9 @@ impl Accounts {
     pub async fn create(self: &Arc<Self>, new: NewAccount) -> Result<(), Error> {
         let NewAccount { name, password, role, enabled, must_change } = new;
         let password = self.hasher.make(password).await.map_err(|_| busy())?;
-        let shown = access::Account { name, role, enabled, must_change };
-        self.change(|kept| kept.create(Account { shown, password, created: now() })).await
+        let shown = access::Account { name, role, enabled, must_change, generation: 0 };
+        let account = Account { shown, password, created: now() };
+        self.change(|kept| kept.create(account.clone())).await
     }
 
     /// Changes an account.
@@ -328,6 +432,21 @@ impl Accounts {
     /// # Errors
     /// It can't be: see [`Kept::change`]; or it could not be written.
     pub async fn alter(self: &Arc<Self>, name: &str, change: AccountChange) -> Result<(), Error> {
+        let AccountChange { unlock, .. } = change;
+        let change = AccountChange { unlock: false, ..change };
+        if change != AccountChange::default() {
+            self.rewrite(name, change).await?;
+        }
+        if unlock {
+            // What can't be written counts for nothing here.
+            self.kept().account(name).ok_or_else(|| Error::new(&say::NO_ACCOUNT, &[&name]))?;
+            lock(&self.lockout).renew(name);
+        }
+        Ok(())
+    }
+
+    /// Changes what the file has of an account.
+    async fn rewrite(self: &Arc<Self>, name: &str, change: AccountChange) -> Result<(), Error> {
         let password = match change.password.clone() {
             Some(password) if self.is_old(name, &password).await? => {
                 return Err(Error::new(&say::SAME_PASSWORD, &[]));
@@ -335,7 +454,11 @@ impl Accounts {
             Some(password) => Some(self.hasher.make(password).await.map_err(|_| busy())?),
             None => None,
         };
-        self.change(|kept| kept.change(name, &change, password)).await
+        let act = |kept: &mut Kept| kept.change(name, &change, password.clone());
+        match self.kept().account(name).is_some_and(|own| change.takes_from(&own.shown)) {
+            true => self.take_away(act).await,
+            false => self.change(act).await,
+        }
     }
 
     /// Whether an account that has to change its password has this one.
@@ -353,7 +476,7 @@ impl Accounts {
     /// # Errors
     /// It can't be: see [`Kept::delete`]; or it could not be written.
     pub async fn delete(self: &Arc<Self>, name: &str) -> Result<(), Error> {
-        self.change(|kept| kept.delete(name)).await
+        self.take_away(|kept| kept.delete(name)).await
     }
 
     /// Changes how long sessions are kept without a use.
@@ -411,10 +534,12 @@ impl Accounts {
         let is_right = checked.map_err(|why: Busy| match why {
             Busy::Full | Busy::Unable => Denied::Busy(BUSY_SECONDS),
         })?;
+        // As accounts change: held first.
+        let held = lock(&self.held);
         let (mut basic, mut lockout) = (lock(&self.basic), lock(&self.lockout));
         // It may have another password by now, or another role.
         let still = |own: Account| {
-            enabled(&self.kept()).filter(|now| is_right && now.password == own.password)
+            enabled(&held.kept).filter(|now| is_right && now.password == own.password)
         };
         match account.and_then(still) {
             Some(account) => {
@@ -434,8 +559,8 @@ impl Accounts {
         }
     }
 
-    /// The account that name and password of a request are right for, and whether that was not
-    /// known already.
+    /// The account that name and password of a request are right for, and whether that is a login
+    /// to be told.
     ///
     /// # Errors
     /// They are wrong, or it can't be said now.
@@ -445,7 +570,8 @@ impl Accounts {
         name: &str,
         password: &Secret,
     ) -> Result<(access::Account, bool), Denied> {
-        let (account, is_new) = self.login(origin, name, password).await?;
+        let (account, is_computed) = self.login(origin, name, password).await?;
+        let is_new = is_computed && lock(&self.basic).is_news(name, origin, self.moment());
         Ok((account.shown, is_new))
     }
 
@@ -474,7 +600,7 @@ impl Accounts {
         from: &str,
     ) -> Result<Begun, NotBegun> {
         let begun = self.change(|kept| {
-            let begun = kept.begin((&account.name, password), from, now());
+            let begun = kept.begin((&account.name, password), from, self.now());
             begun.map_err(|why| match why {
                 NoSession::Full => NotBegun::Full,
                 NoSession::Gone => NotBegun::Gone,
@@ -490,7 +616,7 @@ impl Accounts {
     /// # Errors
     /// It could not be written.
     pub async fn end(self: &Arc<Self>, id: &str) -> Result<(), Error> {
-        self.change(|kept| {
+        self.take_away(|kept| {
             kept.end(id);
             Ok(())
         })
@@ -516,22 +642,16 @@ impl Accounts {
         let kept = self.kept();
         let session = kept.session(token)?;
         let account = kept.account(&session.account).filter(|own| own.shown.enabled)?;
-        let now = now();
-        let mut used = lock(&self.used);
-        // Somebody may have set the clock back.
-        let last =
-            used.get(&session.id).copied().unwrap_or(session.used).max(session.used).min(now);
-        if now >= last.saturating_add(kept.session_seconds) {
+        if !self.uses(&kept, session) {
             return None;
         }
-        used.insert(session.id.clone(), now);
         let shown = kept.shown();
         Some((shown.session(&session.id)?.clone(), account.shown.clone()))
     }
 
-    /// Writes uses of sessions that are not written yet: the daemon ends.
+    /// Writes what is not written yet: the daemon ends.
     pub async fn close(self: &Arc<Self>) {
-        if !lock(&self.used).is_empty() {
+        if !lock(&self.used).is_empty() || lock(&self.held).is_ahead {
             // What can't be written is said.
             let _ = self.change(|_| Ok::<(), Error>(())).await;
         }
@@ -552,17 +672,21 @@ impl Accounts {
         let Some(session) = kept.sessions.iter().find(|session| session.id == id) else {
             return false;
         };
-        let now = now();
-        let mut used = lock(&self.used);
-        let last = used.get(id).copied().unwrap_or(session.used).max(session.used);
+        self.uses(&kept, session)
+    }
+
+    /// Whether a session is still open; it is used now then.
+    fn uses(&self, kept: &Kept, session: &Session) -> bool {
+        let (now, mut used) = (self.now(), lock(&self.used));
+        let last = used.get(&session.id).copied().unwrap_or(session.used);
         let is_open = now < last.saturating_add(kept.session_seconds);
         if is_open {
-            used.insert(id.to_owned(), now.max(last));
+            used.insert(session.id.clone(), now);
         }
         is_open
     }
 
-    /// Writes uses of sessions now and then, and ends those that nobody used for too long.
+    /// Writes what is not written yet now and then, and ends sessions that nobody used for too long.
     pub async fn keep(self: &Arc<Self>) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -571,7 +695,7 @@ impl Accounts {
             self.note_uses(&mut next);
             let uses = before.sessions.iter().zip(&next.sessions);
             let is_old = uses.into_iter().any(|(old, new)| new.used >= old.used + USES);
-            if next.expire(now()) || is_old {
+            if next.expire(self.now()) || is_old || lock(&self.held).is_ahead {
                 // What could not be written now is written the next time.
                 let _ = self.change(|_| Ok::<(), Error>(())).await;
             }

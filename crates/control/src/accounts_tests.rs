@@ -3,6 +3,7 @@
 use super::*;
 use core::future::Future;
 use redfish::access::Role;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -18,6 +19,11 @@ fn open(dir: &Path) -> Arc<Accounts> {
     let state = Arc::new(State::open(dir).expect("a state directory"));
     let found = Accounts::read(&state);
     Arc::new(Accounts::go_on(state, found))
+}
+
+/// What is shown of the file.
+fn in_file(accounts: &Accounts) -> Access {
+    Access { problem: None, locked: BTreeSet::new(), ..accounts.shown() }
 }
 
 fn from(last: u8) -> Origin {
@@ -69,15 +75,20 @@ fn accounts_and_sessions_outlive_the_daemon() {
         let accounts = with_two(place.path()).await;
         assert!(*accounts.is_any().borrow());
         let begun = begin(&accounts, from(1)).await.expect("begun");
-        let shown = accounts.shown();
+        let shown = in_file(&accounts);
         drop(accounts);
         let file = std::fs::read_to_string(place.path().join(ACCOUNTS)).expect("there");
         assert!(!file.contains(PASSWORD) && !file.contains(&begun.token), "{file}");
         let accounts = open(place.path());
-        assert_eq!(accounts.shown(), shown);
+        assert_eq!(in_file(&accounts), shown);
+        // It has logged in there before.
+        let there = Origin::Network(IpAddr::from([192, 0, 2, 9]));
+        for number in 0..200 {
+            lock(&accounts.lockout).failed("other", there, None, Duration::from_secs(number));
+        }
+        assert_eq!(check(&accounts, there, PASSWORD).await, Ok(true));
         let (session, account) = accounts.session(&begun.token).expect("still open");
         assert_eq!((session.id.as_str(), account.name.as_str()), (begun.id.as_str(), "ana"));
-        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true));
         accounts.end(&begun.id).await.expect("ended");
         assert!(accounts.session(&begun.token).is_none());
         drop(accounts);
@@ -142,6 +153,25 @@ fn failures_are_counted_but_not_of_who_has_a_role_on_the_socket() {
             assert_eq!(denied, Err(Denied::Wrong));
         }
         assert_eq!(check(&accounts, Origin::Socket(7), PASSWORD).await, Ok(false));
+    });
+}
+
+#[test]
+fn an_administrator_lifts_a_lock_also_where_nothing_can_be_written() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        for _ in 0..access::FAILURES_FREE {
+            let _ = check(&accounts, from(1), "wrong").await;
+        }
+        assert_eq!(accounts.shown().locked.into_iter().collect::<Vec<_>>(), ["ana"]);
+        std::fs::create_dir(place.path().join(format!("{ACCOUNTS}.new"))).expect("made");
+        let unlock = AccountChange { unlock: true, ..AccountChange::default() };
+        accounts.alter("ana", unlock.clone()).await.expect("done");
+        assert!(accounts.shown().locked.is_empty());
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true));
+        let error = accounts.alter("none", unlock).await.expect_err("there is none");
+        assert!(error.is(&say::NO_ACCOUNT), "{error:?}");
     });
 }
 
@@ -224,7 +254,7 @@ fn a_file_that_can_not_be_read_is_left_as_it_is() {
         drop(open(place.path()));
         std::fs::write(&file, b"{\"version\": 1").expect("written");
         let accounts = open(place.path());
-        let problem = accounts.problem().expect("is told");
+        let problem = accounts.problem().expect("is told").what;
         assert!(
             problem.is(&say::ACCOUNTS_NOT_READ) && problem.error.contains(ACCOUNTS),
             "{problem:?}"
@@ -236,19 +266,80 @@ fn a_file_that_can_not_be_read_is_left_as_it_is() {
 }
 
 #[test]
+fn sessions_end_by_a_clock_that_nobody_sets() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let mut accounts = Arc::into_inner(with_two(place.path()).await).expect("one's own");
+        // The machine's clock was wrong when the daemon started, and is right now.
+        accounts.began -= 1_000_000;
+        let mut accounts = Arc::new(accounts);
+        let begun = begin(&accounts, from(1)).await.expect("begun");
+        assert!(accounts.session(&begun.token).is_some() && accounts.use_session(&begun.id));
+        let late = |accounts: Arc<Accounts>, seconds| {
+            let mut accounts = Arc::into_inner(accounts).expect("one's own");
+            accounts.start -= Duration::from_secs(seconds);
+            Arc::new(accounts)
+        };
+        accounts = late(accounts, 1790);
+        assert!(accounts.use_session(&begun.id));
+        accounts = late(accounts, 1801);
+        assert!(accounts.session(&begun.token).is_none() && !accounts.use_session(&begun.id));
+        assert!(accounts.shown().sessions.is_empty());
+    });
+}
+
+#[test]
 fn what_can_not_be_written_did_not_happen() {
     run(async {
         let place = tempfile::tempdir().expect("a directory");
         let accounts = with_two(place.path()).await;
         std::fs::create_dir(place.path().join(format!("{ACCOUNTS}.new"))).expect("made");
-        let shown = accounts.shown();
-        let error = accounts.delete("ana").await.expect_err("not written");
+        let shown = in_file(&accounts);
+        let bob = account("bob", Role::ReadOnly);
+        let error = accounts.create(bob).await.expect_err("not written");
         assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
-        accounts.alter("ana", password("another one")).await.expect_err("not written");
+        let role = AccountChange { role: Some(Role::Administrator), ..AccountChange::default() };
+        let error = accounts.alter("ana", role).await.expect_err("not written");
+        assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
         let proved = accounts.prove(from(1), "ana", &secret(PASSWORD)).await.expect("right");
         assert!(matches!(accounts.begin(&proved, "x").await, Err(NotBegun::Failed(_))));
-        assert_eq!(accounts.shown(), shown);
+        assert_eq!(in_file(&accounts), shown);
         assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(false));
+    });
+}
+
+#[test]
+fn what_is_taken_away_counts_though_it_can_not_be_written() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        let tokens = [begin(&accounts, from(1)).await, begin(&accounts, from(1)).await];
+        let [first, second] = tokens.map(|begun| begun.expect("begun"));
+        let new = place.path().join(format!("{ACCOUNTS}.new"));
+        std::fs::create_dir(&new).expect("made");
+        let is_told = |outcome: Result<(), Error>| {
+            let error = outcome.expect_err("not written");
+            assert!(error.is(&say::ACCOUNTS_UNWRITTEN), "{error:?}");
+        };
+        is_told(accounts.end(&first.id).await);
+        assert!(accounts.session(&first.token).is_none() && !accounts.use_session(&first.id));
+        assert!(accounts.session(&second.token).is_some());
+        is_told(accounts.alter("ana", password("another one")).await);
+        assert!(accounts.session(&second.token).is_none());
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
+        assert_eq!(check(&accounts, from(1), "another one").await, Ok(true));
+        is_told(accounts.delete("ana").await);
+        assert_eq!(check(&accounts, from(1), "another one").await, Err(Denied::Wrong));
+        let error = accounts.delete("root").await.expect_err("it is the last one");
+        assert!(error.is(&say::LAST_ADMINISTRATOR), "{error:?}");
+        assert!(accounts.problem().is_some_and(|own| own.what.is(&say::ACCOUNTS_NOT_WRITTEN)));
+        // Whoever starts anew has the file.
+        std::fs::remove_dir(&new).expect("removed");
+        accounts.close().await;
+        let shown = in_file(&accounts);
+        assert_eq!((shown.accounts.len(), accounts.problem()), (1, None));
+        drop(accounts);
+        assert_eq!(in_file(&open(place.path())), shown);
     });
 }
 
@@ -264,25 +355,32 @@ fn what_is_late_is_told_and_comes_about_behind_nothing_else() {
         let hanging = place.path().join(format!("{ACCOUNTS}.new"));
         let made = std::process::Command::new("mkfifo").arg(&hanging).status().expect("runs");
         assert!(made.success());
-        let error = accounts.delete("ana").await.expect_err("late");
+        let before = accounts.shown().session_seconds;
+        let error = accounts.keep_sessions(60).await.expect_err("late");
         assert!(error.is(&say::ACCOUNTS_LATE), "{error:?}");
-        assert_eq!(accounts.problem(), Some(error));
-        assert!(accounts.shown().account("ana").is_some(), "it does not count yet");
-        let error = accounts.keep_sessions(60).await.expect_err("waits for the first");
+        assert_eq!(accounts.problem().map(|own| own.what), Some(error));
+        assert_eq!(accounts.shown().session_seconds, before, "it does not count yet");
+        let error = accounts.keep_sessions(90).await.expect_err("waits for the first");
         assert!(error.is(&say::ACCOUNTS_NOT_WRITTEN), "{error:?}");
         assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true), "others get in");
+        let error = accounts.delete("ana").await.expect_err("it waits, too");
+        assert!(error.is(&say::ACCOUNTS_UNWRITTEN), "{error:?}");
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
         // The file system answers: what can't be synchronized was not written.
         let mut end = std::fs::OpenOptions::new();
         let end = end.read(true).write(true).open(&hanging).expect("the other end");
         drop(accounts.changing.clone().lock_owned().await);
-        assert!(accounts.problem().is_some_and(|error| error.is(&say::ACCOUNTS_NOT_WRITTEN)));
-        assert!(accounts.shown().account("ana").is_some());
+        assert!(accounts.problem().is_some_and(|own| own.what.is(&say::ACCOUNTS_NOT_WRITTEN)));
+        let shown = in_file(&accounts);
+        assert_eq!((shown.session_seconds, shown.account("ana")), (before, None));
         drop(end);
         assert!(!hanging.exists(), "what could not be written leaves no file");
         // This one may be late, too.
-        let _ = accounts.delete("ana").await;
+        accounts.close().await;
         drop(accounts.changing.clone().lock_owned().await);
-        assert_eq!((accounts.problem(), accounts.shown().account("ana")), (None, None));
+        assert_eq!(accounts.problem(), None);
+        drop(accounts);
+        assert_eq!(in_file(&open(place.path())), shown);
     });
 }
 
@@ -295,11 +393,11 @@ fn what_is_in_the_file_counts_though_it_may_not_last() {
         state.is_volatile.store(true, std::sync::atomic::Ordering::Relaxed);
         let error = accounts.delete("ana").await.expect_err("it may not last");
         assert!(error.is(&say::ACCOUNTS_LATE), "{error:?}");
-        let shown = accounts.shown();
+        let shown = in_file(&accounts);
         assert!(shown.account("ana").is_none());
         assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
         drop(accounts);
-        assert_eq!(open(place.path()).shown(), shown);
+        assert_eq!(in_file(&open(place.path())), shown);
     });
 }
 
@@ -318,6 +416,19 @@ fn who_logs_in_has_the_role_of_now() {
         };
         let (login, ()) = tokio::join!(login, demote);
         assert_eq!(login.expect("right").0.role, Role::ReadOnly);
+    });
+}
+
+#[test]
+fn who_sends_a_password_again_and_again_logged_in_once() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(true));
+        lock(&accounts.basic).expire();
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Ok(false), "the minute is over");
+        lock(&accounts.basic).expire();
+        assert_eq!(check(&accounts, from(2), PASSWORD).await, Ok(true), "from another address");
     });
 }
 
@@ -358,17 +469,21 @@ fn what_was_late_counts_once_it_is_written() {
         // The only thread that could write waits for something else.
         let (go_on, wait) = std::sync::mpsc::channel::<()>();
         let waiting = spawn_blocking(move || wait.recv());
-        let error = accounts.delete("ana").await.expect_err("late");
+        let error = accounts.keep_sessions(60).await.expect_err("late");
         assert!(error.is(&say::ACCOUNTS_LATE), "{error:?}");
+        let error = accounts.delete("ana").await.expect_err("behind it");
+        assert!(error.is(&say::ACCOUNTS_UNWRITTEN), "{error:?}");
         drop(go_on);
         let _ = waiting.await;
         drop(accounts.changing.clone().lock_owned().await);
         assert_eq!(accounts.problem(), None);
-        assert!(accounts.shown().account("ana").is_none());
+        let shown = in_file(&accounts);
+        assert_eq!((shown.session_seconds, shown.account("ana")), (60, None));
         assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
-        let shown = accounts.shown();
+        accounts.close().await;
+        drop(accounts.changing.clone().lock_owned().await);
         drop(accounts);
-        assert_eq!(open(place.path()).shown(), shown);
+        assert_eq!(in_file(&open(place.path())), shown);
     });
 }
 

@@ -33,6 +33,8 @@ use redfish::messages as say;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
 use redfish::{openapi, prometheus, schema, service};
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::{Arc, LazyLock};
 
 /// Who a browser says has it ask (Fetch Metadata Request Headers).
@@ -75,7 +77,7 @@ async fn told(
     found: Option<Match>,
 ) -> Result<(Told, Takes), Refusal> {
     let (caller, found, method, asked) = admitted(manager, asked, found).await?;
-    if let Some(body) = document(&asked, &found, method)? {
+    if let Some(body) = document(manager, &asked, &found, method).await? {
         return Ok((Told { status: StatusCode::OK, body, ..Told::nothing() }, Takes(None)));
     }
     let takes = Takes(Some(share(&caller)));
@@ -83,18 +85,18 @@ async fn told(
         Method::Get if found.route.resource == Resource::TaskMonitor => {
             slow::monitor(manager, &caller, found.id(0))
         }
-        Method::Get if found.route.resource == Resource::Metrics => {
-            let text = manager.metrics.text(&manager.view());
-            let body = Body::Text(prometheus::CONTENT_TYPE, text);
-            Ok(Told { status: StatusCode::OK, body, ..Told::nothing() })
+        Method::Delete if found.route.resource == Resource::TaskMonitor => {
+            slow::forget(manager, &caller, &found, asked.headers()).await
         }
         Method::Get if found.route.resource == Resource::EventStream => {
             watching::watch(manager, &asked, &caller)
         }
         Method::Get => {
-            if is_log(found.route.resource) {
-                // Lines come between two views.
-                manager.refresh();
+            // Lines come between two views.
+            match found.route.resource {
+                Resource::AuditEntries | Resource::AuditEntry => drop(manager.refresh()),
+                resource if is_of_events(resource) => manager.refresh_events(),
+                _ => {}
             }
             let conditions = act::conditions(asked.headers())?;
             let query = asked.uri().query().unwrap_or_default();
@@ -121,8 +123,9 @@ const fn share(caller: &Caller) -> Share {
     }
 }
 
-/// What is the same for all who ask, and made once.
-fn document(
+/// What is the same for all who ask.
+async fn document(
+    manager: &Manager,
     asked: &Request<Bytes>,
     found: &Match,
     method: Method,
@@ -135,6 +138,10 @@ fn document(
         Resource::OpenApi => Body::Text(reply::JSON, OPENAPI.clone()),
         // JSON is YAML (YAML 1.2, section 1.2).
         Resource::OpenApiYaml => Body::Text(reply::YAML, OPENAPI.clone()),
+        Resource::Metrics => {
+            let text = manager.metrics.text(manager.view()).await.ok_or_else(Refusal::internal)?;
+            return Ok(Some(Body::Text(prometheus::CONTENT_TYPE, text)));
+        }
         _ => return Ok(None),
     };
     Query::parse(asked.uri().query().unwrap_or_default())?;
@@ -142,14 +149,14 @@ fn document(
     Ok(Some(body))
 }
 
-/// Whether a resource has lines that come without a change of anything else.
-const fn is_log(resource: Resource) -> bool {
+/// Whether a resource tells events, or who is told of them.
+const fn is_of_events(resource: Resource) -> bool {
     matches!(
         resource,
-        Resource::AuditEntries
-            | Resource::AuditEntry
-            | Resource::EventEntries
+        Resource::EventEntries
             | Resource::EventEntry
+            | Resource::Subscriptions
+            | Resource::Subscription
     )
 }
 
@@ -321,11 +328,21 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
     let body = match found.route.resource {
         Resource::CsdlFile => Body::Xml(schema::csdl(found.id(0)).ok_or_else(missing)?),
         _ => {
-            let resource = service::render(view, found).ok_or_else(missing)?;
+            let (own, whole) = (query.part(), Query::default().part());
+            let shown = OnceCell::new();
+            let render = |found: &Match, page: &_| {
+                let is_told = is_of_events(found.route.resource);
+                let view = match is_told {
+                    true => shown.get_or_init(|| shown_to(caller, view)),
+                    false => view,
+                };
+                service::render_part(view, found, page)
+            };
+            let resource = render(found, &own).ok_or_else(missing)?;
             let other = |uri: &str| {
                 let found = routes::find(uri)?;
                 caller.check(view, &found, Method::Get).ok()?;
-                service::render(view, &found)
+                render(&found, &whole)
             };
             Body::Json(query.apply(resource, &other)?)
         }
@@ -336,6 +353,16 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
         _ => None,
     };
     Ok(Told { status: StatusCode::OK, etag, body, ..Told::nothing() })
+}
+
+/// A view with the events that somebody may know of, and without the URIs of others' receivers,
+/// which may be secrets.
+fn shown_to<'a>(caller: &Caller, view: &'a View) -> Cow<'a, View> {
+    if caller.may(Privilege::ConfigureUsers) {
+        return Cow::Borrowed(view);
+    }
+    let events = Arc::new(view.events.without(|event| !caller.knows(event)));
+    Cow::Owned(View { events, ..view.clone() })
 }
 
 /// Where the schema of a route's resources is described; none if it has none.

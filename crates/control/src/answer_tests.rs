@@ -26,6 +26,51 @@ fn asked(
     asked
 }
 
+/// Who may not change accounts learns of them what is its own, and no path of a receiver.
+#[test]
+fn accounts_and_receivers_are_told_to_who_may_know_of_them() {
+    use redfish::events::{Event, Shown, Subscription};
+    let of = |account: &str| Event {
+        id: account.len() as u64,
+        ..Event::new(&say::LOGGED_IN, &[&account, &"192.0.2.1"], "")
+    };
+    let other = Event { id: 9, ..Event::new(&say::ARRAY_FAILED, &[&"tank"], "") };
+    let destination = "https://hooks.example/services/secret".to_owned();
+    let one = Subscription { id: "s".to_owned(), destination, ..Subscription::default() };
+    let events = Shown {
+        entries: Arc::new([of("a"), of("bo"), other].map(Arc::new).into()),
+        subscriptions: Arc::new(vec![one]),
+        ..Shown::default()
+    };
+    let view = View { events: Arc::new(events), ..View::default() };
+    let get = |caller: &Caller, path: &str, query: &str| {
+        let found = routes::find(&format!("/redfish/v1/{path}")).expect("a route");
+        let Body::Json(told) = read(&view, caller, &found, query).expect("read").body else {
+            panic!("no JSON");
+        };
+        told.to_string()
+    };
+    let log = "Managers/palisade/LogServices/Events/Entries";
+    for (role, account, is_all) in [
+        (caller::Role::Administrator, None, true),
+        (caller::Role::Operator, Some("a"), false),
+        (caller::Role::ReadOnly, Some("a"), false),
+    ] {
+        let account = account.map(str::to_owned);
+        let caller = Caller { role: Some(role), account, ..Caller::default() };
+        for told in
+            [get(&caller, log, ""), get(&caller, log.trim_end_matches("/Entries"), "$expand=*")]
+        {
+            assert!(told.contains("account a logged in"), "{role:?}: {told}");
+            assert!(told.contains("array tank has failed"), "{role:?}: {told}");
+            assert_eq!(told.contains("account bo logged in"), is_all, "{role:?}: {told}");
+        }
+        let receiver = get(&caller, "EventService/Subscriptions/s", "");
+        assert!(receiver.contains("\"Destination\":\"https://hooks.example"), "{receiver}");
+        assert_eq!(receiver.contains("services/secret"), is_all, "{receiver}");
+    }
+}
+
 #[test]
 fn a_refusal_of_what_is_no_read_has_one_line() {
     run_with(false, Vec::new(), |manager| async move {
@@ -61,5 +106,19 @@ fn a_refusal_of_what_is_no_read_has_one_line() {
             answer(&manager, asked("GET", uri, none, Ok(""))).await;
         }
         assert_eq!(manager.audit().log().entries.len(), before, "reads are not noted");
+    });
+}
+
+#[test]
+fn open_metrics_take_no_memory_of_who_is_nobody() {
+    run_with(false, Vec::new(), |manager| async move {
+        manager.metrics.set_open(true);
+        manager.refresh();
+        let mut request = asked("GET", "/metrics", ("x-none", ""), Ok(""));
+        let address = core::net::Ipv4Addr::LOCALHOST.into();
+        request.extensions_mut().insert(Peer::Network { address });
+        let answer = answer(&manager, request).await;
+        let takes = answer.extensions().get::<Takes>();
+        assert_eq!((answer.status(), takes), (StatusCode::OK, Some(&Takes(None))));
     });
 }

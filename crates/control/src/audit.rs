@@ -145,7 +145,8 @@ pub struct Open {
 fn ending_of(refusal: &Refusal) -> (Ending, Option<String>) {
     let message = refusal.messages.first().map(|message| message.id.clone());
     let name = message.as_deref().and_then(|id| id.rsplit('.').next());
-    let is_late = name == Some(say::ACCOUNTS_LATE.name);
+    let late = [say::ACCOUNTS_LATE.name, say::ACCOUNTS_UNWRITTEN.name];
+    let is_late = name.is_some_and(|name| late.contains(&name));
     let ending = match refusal.status {
         _ if is_late => Ending::NotKnown,
         409 | 500.. => Ending::Failed,

@@ -11,6 +11,7 @@ use crate::local::Local;
 use crate::peer::{Origin, Peer};
 use redfish::access::{Account, Session};
 use redfish::error::{Base, Refusal};
+use redfish::events::Event;
 use redfish::routes::{Match, Method, Privilege, Resource};
 use redfish::service::uri;
 
@@ -31,11 +32,16 @@ pub struct Caller {
     pub origin: Origin,
     /// The account that they logged in with.
     pub account: Option<String>,
+    /// Which of all passwords that has ([`Account::generation`]).
+    pub generation: u64,
     /// The session that they use.
     pub session: Option<String>,
     /// Whether the account has to change its password before it can do anything else.
     pub must_change: bool,
 }
+
+/// A name; of an account which password it has, of others as whom they count.
+pub type Identity = (String, Option<u64>, Option<Origin>);
 
 impl Caller {
     /// Somebody who did not log in: on the socket, whoever the kernel says it is.
@@ -59,9 +65,19 @@ impl Caller {
         Self {
             role: Some(account.role),
             account: Some(account.name.clone()),
+            generation: account.generation,
             session: session.map(|session| session.id.clone()),
             must_change: account.must_change,
             ..self.trying(account.name.clone())
+        }
+    }
+
+    /// Who they are, from wherever they ask: an account as long as it has its password, or a user
+    /// of the machine. One name may be both, and one after the other.
+    pub fn identity(&self) -> Identity {
+        match &self.account {
+            Some(account) => (account.clone(), Some(self.generation), None),
+            None => (self.name.clone(), None, Some(self.origin)),
         }
     }
 
@@ -73,6 +89,18 @@ impl Caller {
     /// Whether they have a privilege.
     pub fn may(&self, privilege: Privilege) -> bool {
         privilege == Privilege::Nobody || self.role.is_some_and(|role| role.may(privilege))
+    }
+
+    /// Names them among all who ask.
+    pub fn key(&self) -> String {
+        format!("{} {}", if self.account.is_some() { "account" } else { "user" }, self.name)
+    }
+
+    /// Whether they may know of an event: of accounts and logins who may change accounts knows all,
+    /// others their own.
+    pub fn knows(&self, event: &Event) -> bool {
+        let is_own = |account: &str| self.account.as_deref() == Some(account);
+        self.may(Privilege::ConfigureUsers) || event.account().is_none_or(is_own)
     }
 
     /// Whether they may do this.

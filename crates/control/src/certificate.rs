@@ -50,6 +50,14 @@ const MOST_CERTIFICATES: usize = 8;
 /// What the file of a certificate that the daemon made begins with; readers of PEM skip it.
 const MADE: &str = "made by palisade; it will be replaced before it ends\n";
 
+/// Extensions (RFC 5280, section 4.2.1): other names, and what the key is for.
+const OTHER_NAMES: [u8; 3] = [0x55, 0x1d, 0x11];
+const USES: [u8; 3] = [0x55, 0x1d, 0x25];
+
+/// Uses of a key (RFC 5280, section 4.2.1.12): any, and a server's.
+const ANY_USE: [u8; 4] = [0x55, 0x1d, 0x25, 0x00];
+const SERVER: [u8; 8] = [0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
+
 /// Who a certificate that the daemon made is of.
 const ORGANIZATION: &str = "Palisade";
 
@@ -99,11 +107,12 @@ fn unusable(why: &str) -> Error {
     Error::new(&say::CERTIFICATE_UNUSABLE, &[&why])
 }
 
-/// Makes a key, and a certificate of it that is good from now on (seconds since 1970).
+/// Makes a certificate that is good from now on (seconds since 1970), of this key (PEM), else of
+/// one that is made, too.
 ///
 /// # Errors
 /// It can't be made.
-pub fn make(wanted: &For, now: u64) -> Result<Identity, Error> {
+pub fn make(wanted: &For, now: u64, key: Option<&str>) -> Result<Identity, Error> {
     let made = || {
         let mut params = CertificateParams::new(wanted.all().into_iter().collect::<Vec<_>>())?;
         let mut name = DistinguishedName::new();
@@ -118,7 +127,10 @@ pub fn make(wanted: &For, now: u64) -> Result<Identity, Error> {
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let key = match key {
+            Some(pem) => KeyPair::from_pem(pem)?,
+            None => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
+        };
         let certificate = params.self_signed(&key)?;
         Ok::<_, rcgen::Error>(format!("{MADE}{}{}", certificate.pem(), key.serialize_pem()))
     };
@@ -131,9 +143,39 @@ pub fn is_due(shown: &Certificate, wanted: &For, now: u64) -> bool {
     let names: BTreeSet<String> = shown.names.iter().cloned().collect();
     shown.is_made
         && now >= SANE
-        && (now.saturating_add(RENEWAL.as_secs()) >= shown.not_after
-            || now < shown.not_before
-            || names != wanted.all())
+        && now >= shown.not_before
+        && (ends_soon(shown, now) || names != wanted.all())
+}
+
+fn ends_soon(shown: &Certificate, now: u64) -> bool {
+    now.saturating_add(RENEWAL.as_secs()) >= shown.not_after
+}
+
+/// Checks the dates of a certificate that a client brings, at a moment in seconds since 1970.
+///
+/// # Errors
+/// It has ended, or begins more than a day later.
+pub fn check_dates(shown: &Certificate, now: u64) -> Result<(), Error> {
+    if shown.not_after <= now {
+        return Err(unusable("it has ended"));
+    }
+    if now >= SANE && shown.not_before > now.saturating_add(BEFORE.as_secs()) {
+        return Err(unusable("it is not good yet"));
+    }
+    Ok(())
+}
+
+/// What is wrong with the dates of a certificate, at a moment in seconds since 1970, that the
+/// daemon does not put right by itself.
+pub fn problem(shown: &Certificate, now: u64) -> Option<Error> {
+    let told = |message, date| Some(Error::new(message, &[&dates::text(date)]));
+    if now < shown.not_before {
+        return told(&say::CERTIFICATE_EARLY, shown.not_before);
+    }
+    if !shown.is_made && ends_soon(shown, now) {
+        return told(&say::CERTIFICATE_ENDS, shown.not_after);
+    }
+    None
 }
 
 /// Reads certificates and the key of the first.
@@ -158,6 +200,9 @@ pub fn read(pem: &str) -> Result<Identity, Error> {
     }
     if !chain.iter().all(|one| facts(one).is_some()) {
         return Err(unusable("a certificate behind the first is no X.509 certificate"));
+    }
+    if !is_for_servers(first) {
+        return Err(unusable("its key is not for servers (extended key usage)"));
     }
     shown.is_made = pem.starts_with(MADE);
     shown.pem = public(&chain);
@@ -241,10 +286,11 @@ pub fn facts(certificate: &[u8]) -> Option<Certificate> {
     let mut validity = fields.sequence()?;
     let (not_before, not_after) = (moment(&mut validity)?, moment(&mut validity)?);
     let subject = named(fields.sequence()?);
-    fields.sequence()?;
+    let key = fields.whole()?;
     Some(Certificate {
         serial: hex(serial),
         fingerprint: hex(&Sha256::digest(certificate)),
+        key: hex(&Sha256::digest(key)),
         issuer,
         subject,
         not_before,
@@ -308,37 +354,49 @@ fn named(mut name: Der<'_>) -> Named {
     found
 }
 
-/// The names and addresses that the certificate is for (RFC 5280, section 4.2.1.6).
-fn alternatives(mut fields: Der<'_>) -> Option<Vec<String>> {
+/// The sequence in an extension of a certificate, whose fields these are.
+fn extension<'a>(mut fields: Der<'a>, id: &[u8]) -> Option<Der<'a>> {
     let mut all = loop {
         if let (der::EXTENSIONS, inner) = fields.any()? {
             break Der::new(inner).sequence()?;
         }
     };
     while let Some(mut extension) = all.sequence() {
-        if extension.take(der::OBJECT_IDENTIFIER)? != [0x55, 0x1d, 0x11] {
-            continue;
+        if extension.take(der::OBJECT_IDENTIFIER)? == id {
+            extension.optional(der::BOOLEAN);
+            return Der::new(extension.take(der::OCTET_STRING)?).sequence();
         }
-        extension.optional(der::BOOLEAN);
-        let mut names = Der::new(extension.take(der::OCTET_STRING)?).sequence()?;
-        let mut found = Vec::new();
-        while let Some((tag, bytes)) = names.any() {
-            match (tag, bytes.len()) {
-                (der::DNS_NAME, _) => found.push(String::from_utf8_lossy(bytes).into_owned()),
-                (der::IP_ADDRESS, 4) => {
-                    let address = <[u8; 4]>::try_from(bytes).ok()?;
-                    found.push(IpAddr::from(address).to_string());
-                }
-                (der::IP_ADDRESS, 16) => {
-                    let address = <[u8; 16]>::try_from(bytes).ok()?;
-                    found.push(IpAddr::from(address).to_string());
-                }
-                _ => {}
-            }
-        }
-        return Some(found);
     }
     None
+}
+
+/// Whether clients take a certificate for a server's: it says so, or does not say what it is for.
+fn is_for_servers(certificate: &[u8]) -> bool {
+    let fields = Der::new(certificate).sequence().and_then(|mut own| own.sequence());
+    let Some(mut uses) = fields.and_then(|fields| extension(fields, &USES)) else { return true };
+    let mut all = core::iter::from_fn(|| uses.take(der::OBJECT_IDENTIFIER));
+    all.any(|one| one == SERVER || one == ANY_USE)
+}
+
+/// The names and addresses that the certificate is for (RFC 5280, section 4.2.1.6).
+fn alternatives(fields: Der<'_>) -> Option<Vec<String>> {
+    let mut names = extension(fields, &OTHER_NAMES)?;
+    let mut found = Vec::new();
+    while let Some((tag, bytes)) = names.any() {
+        match (tag, bytes.len()) {
+            (der::DNS_NAME, _) => found.push(String::from_utf8_lossy(bytes).into_owned()),
+            (der::IP_ADDRESS, 4) => {
+                let address = <[u8; 4]>::try_from(bytes).ok()?;
+                found.push(IpAddr::from(address).to_string());
+            }
+            (der::IP_ADDRESS, 16) => {
+                let address = <[u8; 16]>::try_from(bytes).ok()?;
+                found.push(IpAddr::from(address).to_string());
+            }
+            _ => {}
+        }
+    }
+    Some(found)
 }
 
 /// What a request for a certificate says of who wants it.

@@ -13,7 +13,7 @@ fn wanted() -> For {
 
 #[test]
 fn what_is_made_is_what_was_wanted() {
-    let made = make(&wanted(), NOW).expect("made");
+    let made = make(&wanted(), NOW, None).expect("made");
     let shown = &made.shown;
     let names = ["127.0.0.1", "192.0.2.7", "2001:db8::7", "::1", "localhost", "nas.example.org"];
     let mut found = shown.names.clone();
@@ -28,31 +28,90 @@ fn what_is_made_is_what_was_wanted() {
     let der = CertificateDer::from_pem_slice(shown.pem.as_bytes()).expect("our PEM is read back");
     assert_eq!(made.certified.cert.first(), Some(&der));
     assert!(shown.pem.lines().all(|line| line.len() <= 64));
-    let again = make(&wanted(), NOW).expect("made");
+    let again = make(&wanted(), NOW, None).expect("made");
     assert_ne!(again.shown.fingerprint, shown.fingerprint);
     let odd = For { host: "no name\n".to_owned(), ..For::default() };
-    assert_eq!(make(&odd, NOW).expect("made all the same").shown.subject.common_name, "localhost");
+    assert_eq!(
+        make(&odd, NOW, None).expect("made all the same").shown.subject.common_name,
+        "localhost"
+    );
 }
 
 #[test]
 fn it_is_due_a_month_before_its_end_or_when_names_differ() {
-    let made = make(&wanted(), NOW).expect("made").shown;
+    let made = make(&wanted(), NOW, None).expect("made").shown;
     let end = NOW + LIFE.as_secs();
     assert!(!is_due(&made, &wanted(), NOW));
     assert!(!is_due(&made, &wanted(), end - RENEWAL.as_secs() - 1));
     assert!(is_due(&made, &wanted(), end - RENEWAL.as_secs()));
     assert!(is_due(&made, &wanted(), end + 1));
-    assert!(is_due(&made, &wanted(), NOW - 90_000), "the clock was wrong when it was made");
-    for wrong in [0, 1_577_836_800] {
+    let other = For { host: "other".to_owned(), ..wanted() };
+    for wrong in [0, 1_577_836_800, NOW - 90_000] {
         // A machine that has lost the time begins in 1970, or when its firmware was made.
         assert!(!is_due(&made, &wanted(), wrong), "the clock is wrong now");
+        assert!(!is_due(&made, &other, wrong), "the clock is wrong now");
     }
-    let early = make(&wanted(), 0).expect("made").shown;
+    let early = make(&wanted(), 0, None).expect("made").shown;
     assert!(is_due(&early, &wanted(), NOW), "the clock was wrong when it was made");
-    let other = For { host: "other".to_owned(), ..wanted() };
     assert!(is_due(&made, &other, NOW));
     let given = Certificate { is_made: false, ..made };
     assert!(!is_due(&given, &other, end + 1), "a person's is a person's");
+}
+
+#[test]
+fn what_is_wrong_with_dates_is_told() {
+    let made = make(&wanted(), NOW, None).expect("made").shown;
+    let end = NOW + LIFE.as_secs();
+    let given = Certificate { is_made: false, ..made.clone() };
+    let month = RENEWAL.as_secs();
+    for (shown, now, message) in [
+        (&made, NOW - 90_000, Some(&say::CERTIFICATE_EARLY)),
+        (&given, 0, Some(&say::CERTIFICATE_EARLY)),
+        (&made, NOW, None),
+        (&made, end + 1, None),
+        (&given, end - month - 1, None),
+        (&given, end - month, Some(&say::CERTIFICATE_ENDS)),
+        (&given, end + 1, Some(&say::CERTIFICATE_ENDS)),
+    ] {
+        let found = problem(shown, now);
+        let is_it = found.as_ref().zip(message).is_some_and(|(found, row)| found.is(row));
+        assert!(is_it || (found.is_none() && message.is_none()), "{now}: {found:?}");
+    }
+    for (now, why) in [(end, "ended"), (NOW - 3 * 86_400, "not good yet")] {
+        let error = check_dates(&given, now).expect_err(why);
+        assert!(error.is(&say::CERTIFICATE_UNUSABLE) && error.error.contains(why), "{error:?}");
+    }
+    for now in [end - 1, NOW, NOW - 90_000, 0] {
+        check_dates(&given, now).expect("the clock may be wrong");
+    }
+}
+
+#[test]
+fn a_renewed_certificate_has_the_key_of_the_one_before() {
+    let first = make(&wanted(), NOW, None).expect("made");
+    let key = key_of(&first.pem);
+    let second = make(&wanted(), NOW + 1, key.as_deref()).expect("made").shown;
+    assert_eq!(second.key, first.shown.key);
+    assert_ne!(second.fingerprint, first.shown.fingerprint);
+    let other = make(&wanted(), NOW, None).expect("made").shown;
+    assert_ne!(other.key, first.shown.key);
+}
+
+#[test]
+fn a_key_for_clients_is_not_taken_for_a_server() {
+    let of = |uses: Vec<ExtendedKeyUsagePurpose>| {
+        let mut params = CertificateParams::new(vec!["nas".to_owned()]).expect("a name");
+        params.extended_key_usages = uses;
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
+        let own = params.self_signed(&key).expect("signed");
+        read(&format!("{}{}", own.pem(), key.serialize_pem()))
+    };
+    use ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth};
+    for uses in [vec![], vec![Any], vec![ClientAuth, ServerAuth]] {
+        of(uses).map(drop).expect("it is for servers");
+    }
+    let error = of(vec![ClientAuth]).err().expect("it is not");
+    assert!(error.error.contains("not for servers"), "{}", error.error);
 }
 
 /// PEM of what is no certificate.
@@ -60,7 +119,8 @@ const NONE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----
 
 #[test]
 fn only_a_certificate_with_its_key_is_taken() {
-    let (one, two) = (make(&wanted(), NOW).expect("made"), make(&wanted(), NOW).expect("made"));
+    let (one, two) =
+        (make(&wanted(), NOW, None).expect("made"), make(&wanted(), NOW, None).expect("made"));
     let given = one.pem.strip_prefix(MADE).expect("marked");
     assert!(!read(given).expect("read").shown.is_made);
     let key = key_of(&one.pem).expect("a key");
@@ -89,7 +149,7 @@ fn only_a_certificate_with_its_key_is_taken() {
 
 #[test]
 fn bytes_that_are_no_certificate_do_no_harm() {
-    let made = make(&wanted(), NOW).expect("made");
+    let made = make(&wanted(), NOW, None).expect("made");
     let der = made.certified.cert.first().expect("one").to_vec();
     assert!(facts(&der).is_some());
     for length in 0..der.len() {

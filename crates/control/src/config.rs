@@ -10,6 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use parity_gpu::Limits;
 pub use parity_gpu::Placement;
@@ -187,6 +188,16 @@ impl Config {
         if let Some(dir) = &self.state {
             found.extend(state::problem(dir).map(|problem| format!("state: {problem}")));
         }
+        let unit = std::env::var_os(state::VARIABLE);
+        let has_state = state::place(self.state.as_deref(), unit.as_deref()).is_some();
+        if !self.https.is_empty() && !has_state {
+            found.push(
+                "https: it needs a state directory: `state`, or StateDirectory= of the unit"
+                    .to_owned(),
+            );
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        found.extend(https::warnings(&self.https(), now.map_or(0, |now| now.as_secs())));
         found
     }
 
@@ -302,6 +313,7 @@ mod tests {
         let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
                     drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
                     parity_check = 16\nconfirm = \"off\"\nstate = \"/s\"\n\
+                    https = [\"[::1]:8443\"]\ncertificate = \"/c\"\nkey = \"/k\"\n\
                     metrics = \"open\"\n[access]\n\
                     operators = [\"@wheel\"]\n";
         let config = Config::parse(text).expect("valid");
@@ -310,6 +322,9 @@ mod tests {
         assert_eq!(config.drive_wait_ms, 0);
         assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
         assert_eq!(config.state, Some("/s".into()));
+        let files = Some(("/c".into(), "/k".into()));
+        let listen = vec!["[::1]:8443".parse().expect("an address")];
+        assert_eq!(config.https(), https::Settings { listen, files });
         let access = config.access.expect("is there");
         assert_eq!(access.operators, ["@wheel"]);
         assert_eq!(access.administrators, ["root", "@palisade"]);
@@ -361,6 +376,51 @@ mod tests {
         let problem = Config::parse("metrics = \"on\"").expect_err("no such word");
         assert!(problem.contains("open or login, not on"), "{problem}");
         assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));
+    }
+
+    #[test]
+    fn what_keeps_https_from_being_served_is_a_warning() {
+        use crate::certificate::{self, For};
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, text: &str, mode| {
+            let path = place.path().join(name);
+            std::fs::write(&path, text).expect("written");
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, mode).expect("set");
+        };
+        let found = |text: &str| {
+            let text = text.replace("DIR", &place.path().display().to_string());
+            let found = Config::parse(&text).expect("valid").warnings();
+            found.join("\n").replace(&place.path().display().to_string(), "DIR")
+        };
+        let (listen, files) = (
+            "state = 'DIR/state'\nhttps = ['127.0.0.1:1']\n",
+            "certificate = 'DIR/c'\nkey = 'DIR/k'\n",
+        );
+        let both = format!("{listen}{files}");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+        let good = certificate::make(&For::default(), now, None).expect("made");
+        let key = certificate::key_of(&good.pem).expect("a key");
+        assert!(found(&both).contains("certificate: DIR/c can't be read: No such file"));
+        file("c", &good.shown.pem, 0o644);
+        file("k", &key, 0o640);
+        assert_eq!(found(&both), "");
+        file("k", &key, 0o644);
+        assert_eq!(found(&both), "key: everybody may read or write DIR/k");
+        assert!(found(files).starts_with("certificate: it is shown nowhere"), "{}", found(files));
+        file("k", "", 0o600);
+        assert!(found(&both).contains("no private key"), "{}", found(&both));
+        let ended = certificate::make(&For::default(), now - 400 * 86_400, None).expect("made");
+        file("c", &ended.shown.pem, 0o644);
+        file("k", &key, 0o600);
+        assert!(found(&both).contains("another certificate's"), "{}", found(&both));
+        file("k", &certificate::key_of(&ended.pem).expect("a key"), 0o600);
+        assert!(found(&both).contains("certificate: the certificate of HTTPS is good until"));
+        if std::env::var_os(state::VARIABLE).is_none() {
+            let told = found("https = ['127.0.0.1:1']");
+            assert!(told.starts_with("https: it needs a state directory"), "{told}");
+        }
     }
 
     #[test]

@@ -53,15 +53,14 @@ pub struct Asked {
 impl Asked {
     /// By this caller, with a body that is JSON or empty.
     pub fn new(caller: &Caller, method: Method, uri: &str, body: &[u8]) -> Self {
-        let kind = if caller.origin.user().is_some() { "socket" } else { "network" };
         let said = match serde_json::from_slice::<Value>(body) {
             Ok(body) => body.to_string(),
             Err(_) => "{}".to_owned(),
         };
         let method = format!("{method:?}");
-        let account = caller.account.as_deref().unwrap_or_default();
+        let caller = format!("{:?}", caller.identity());
         Self {
-            caller: sum([kind.as_bytes(), account.as_bytes(), caller.name.as_bytes()]),
+            caller: sum([caller.as_bytes()]),
             request: sum([method.as_bytes(), uri.as_bytes(), said.as_bytes()]),
         }
     }
@@ -238,6 +237,15 @@ mod tests {
         let away = caller("ann", "192.0.2.1");
         let away = Asked::new(&away, Method::Post, "/a", body.as_bytes());
         assert_eq!(take(&away), Err(Unconfirmed::OtherCaller));
+        // An account of this name is another one with each password.
+        let account =
+            |generation| Caller { account: Some("ann".into()), generation, ..ann.clone() };
+        let of_account = |caller: &Caller| Asked::new(caller, Method::Post, "/a", body.as_bytes());
+        let token = confirm.give(&of_account(&account(1)), STATE, now);
+        let take_again =
+            |generation| confirm.take(Some(&token), &of_account(&account(generation)), STATE, now);
+        assert_eq!(take_again(2), Err(Unconfirmed::OtherCaller));
+        assert_eq!(take_again(1), Ok(()));
         for other in [
             as_ann(Method::Delete, "/a", body),
             as_ann(Method::Post, "/b", body),

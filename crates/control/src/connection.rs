@@ -71,11 +71,6 @@ impl Table {
         free
     }
 
-    /// The exports that are there.
-    fn exports(&self) -> Vec<String> {
-        self.lock().values().map(|target| target.export.clone()).collect()
-    }
-
     /// Removes an export; true if none is left.
     pub fn remove(&self, export: &str) -> bool {
         let mut targets = self.lock();
@@ -209,10 +204,10 @@ impl Connections {
             let ledger = me.counters.ledger();
             match end {
                 EndReason::Refused => {
-                    ledger.turn_away_nbd(&open.table.exports());
+                    ledger.turn_away_nbd();
                     me.turned_away.notify_one();
                 }
-                EndReason::UnknownExport => ledger.turn_away_nbd(&[]),
+                EndReason::UnknownExport => ledger.turn_away_nbd(),
                 _ => {}
             }
             me.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, &open));

@@ -4,7 +4,7 @@
 
 use crate::address;
 use crate::api;
-use crate::exports::Standing;
+use crate::exports::{Connections, Standing};
 use crate::inventory::{Inventory, Known, Place, Places};
 use crate::probe;
 use drives::SharedDrive;
@@ -24,7 +24,11 @@ pub fn export_id(array: &str, number: u32) -> String {
 }
 
 /// A running array.
-pub fn array(status: &ArrayStatus, inventory: &Inventory, standing: &Standing) -> api::Array {
+pub fn array(
+    status: &ArrayStatus,
+    inventory: &Inventory,
+    standing: (&Standing, &Connections),
+) -> api::Array {
     api::Array {
         name: status.name.clone(),
         uuid: status.uuid.to_string(),
@@ -192,7 +196,11 @@ pub fn volume(array: &str, status: &VolumeStatus) -> api::Volume {
 }
 
 /// An export of the array called `array`.
-pub fn export(array: &str, status: &ExportStatus, standing: &Standing) -> api::Export {
+pub fn export(
+    array: &str,
+    status: &ExportStatus,
+    (standing, connections): (&Standing, &Connections),
+) -> api::Export {
     let id = export_id(array, status.id);
     api::Export {
         array: array.to_owned(),
@@ -202,7 +210,7 @@ pub fn export(array: &str, status: &ExportStatus, standing: &Standing) -> api::E
             address => Some(address::text(address)),
         },
         nvme: match &status.address {
-            ExportAddress::NvmeTcp(nvme) => Some(nvme_export(&id, status, nvme, standing)),
+            ExportAddress::NvmeTcp(nvme) => Some(nvme_export(&id, status, nvme, connections)),
             _ => None,
         },
         uri: address::uri(&status.address, &format!("{array}/{}", status.volume_name)),
@@ -216,18 +224,13 @@ fn nvme_export(
     id: &str,
     status: &ExportStatus,
     nvme: &NvmeExport,
-    standing: &Standing,
+    connections: &Connections,
 ) -> api::NvmeExport {
     let told = |listener: &Listener| {
         listener.advertise.clone().unwrap_or_else(|| listener.address.clone())
     };
     let is_told = nvme.listeners.iter().any(|listener| listener.advertise.is_some());
     let uuid = status.volume.to_string();
-    let connection = |c: nvme_target::Connected| api::Connection {
-        host: c.host,
-        controller: c.controller,
-        queues: c.queues,
-    };
     api::NvmeExport {
         subsystem: nvme.subsystem.clone(),
         nsid: nvme.nsid,
@@ -237,7 +240,7 @@ fn nvme_export(
         advertise: if is_told { nvme.listeners.iter().map(told).collect() } else { Vec::new() },
         hosts: nvme.hosts.clone().unwrap_or_default(),
         any_host: nvme.hosts.is_none(),
-        connections: standing.connected(id).into_iter().map(connection).collect(),
+        connections: connections.get(id).cloned().unwrap_or_default(),
     }
 }
 

@@ -56,7 +56,6 @@ struct Known {
 struct Came {
     now: AtomicU64,
     ever: AtomicU64,
-    turned_away: AtomicU64,
 }
 
 /// A connection that has an export, until it is dropped.
@@ -137,25 +136,22 @@ impl Ledger {
         lock(&self.exports).retain(|export, _| !are_gone(export));
     }
 
-    fn came(&self, export: &str) -> Arc<Came> {
-        lock(&self.exports).entry(export.to_owned()).or_default().clone()
+    /// An export is served over NBD.
+    pub fn know_export(&self, export: &str) {
+        lock(&self.exports).entry(export.to_owned()).or_default();
     }
 
-    /// A connection has an export over NBD.
+    /// A connection has an export over NBD; one that was deleted meanwhile is counted no more.
     pub fn arrive(&self, export: &str) -> Arrival {
-        let came = self.came(export);
+        let came = lock(&self.exports).get(export).cloned().unwrap_or_default();
         came.ever.fetch_add(1, Ordering::Relaxed);
         came.now.fetch_add(1, Ordering::Relaxed);
         Arrival(came)
     }
 
-    /// A connection over NBD found no room, or wanted what is not there; these exports are served
-    /// where it came if it found no room.
-    pub fn turn_away_nbd(&self, exports: &[String]) {
+    /// A connection over NBD found no room, or wanted what is not there.
+    pub fn turn_away_nbd(&self) {
         self.nbd_turned_away.fetch_add(1, Ordering::Relaxed);
-        for export in exports {
-            self.came(export).turned_away.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// A connection over NVMe found no room on its core.
@@ -227,14 +223,12 @@ impl Ledger {
             export: name.clone(),
             connections: read(&came.now),
             connected: read(&came.ever),
-            turned_away: read(&came.turned_away),
         };
         let mut exports: Vec<ExportCounters> = lock(&self.exports).iter().map(nbd).collect();
         exports.extend(visits.exports.iter().map(|visited| ExportCounters {
             export: visited.export.clone(),
             connections: visited.connections,
             connected: visited.connected,
-            turned_away: visited.turned_away,
         }));
         exports.sort_by(|a, b| a.export.cmp(&b.export));
         exports

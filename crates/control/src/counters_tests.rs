@@ -180,30 +180,32 @@ fn a_volume_that_was_opened_and_asked_nothing_is_known() {
 #[test]
 fn exports_of_both_protocols_are_counted_by_name() {
     let ledger = Ledger::new(true, 0);
+    ledger.know_export("tank:2");
     let (first, second) = (ledger.arrive("tank:2"), ledger.arrive("tank:2"));
     drop(first);
-    ledger.turn_away_nbd(&["tank:2".to_owned()]);
-    ledger.turn_away_nbd(&[]);
+    ledger.know_export("tank:2");
+    ledger.turn_away_nbd();
+    ledger.turn_away_nbd();
     ledger.turn_away_nvme();
     let visited = |export: &str| nvme_target::Visited {
         export: export.to_owned(),
         connections: 3,
         connected: 4,
-        turned_away: 5,
     };
     let exports = vec![visited("tank:1"), visited("tank:3")];
     let visits = Visits { exports, hosts: Vec::new(), turned_away: 7 };
     let told = ledger.add_up(Seen { visits, ..nothing() }, &Counters::default());
-    let short: Vec<_> = told
-        .exports
-        .iter()
-        .map(|of| (&of.export[..], of.connections, of.connected, of.turned_away))
-        .collect();
-    assert_eq!(short, [("tank:1", 3, 4, 5), ("tank:2", 1, 2, 1), ("tank:3", 3, 4, 5)]);
+    let short: Vec<_> =
+        told.exports.iter().map(|of| (&of.export[..], of.connections, of.connected)).collect();
+    assert_eq!(short, [("tank:1", 3, 4), ("tank:2", 1, 2), ("tank:3", 3, 4)]);
     assert_eq!((told.turned_away.nbd, told.turned_away.nvme), (2, 8));
     ledger.forget_exports(|export| export == "tank:2");
-    drop(second);
+    let late = ledger.arrive("tank:2");
     assert!(sums(&ledger).exports.is_empty());
+    ledger.know_export("tank:2");
+    drop((second, late));
+    let again = &sums(&ledger).exports[0];
+    assert_eq!((again.connections, again.connected), (0, 0), "another of this name");
 }
 
 #[test]

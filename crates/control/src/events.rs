@@ -6,7 +6,10 @@
 //! Invariants
 //! - To tell an event waits for no drive, no client and no webhook.
 //! - Before a change is answered, what it did can be read here.
-//! - Logins fill the ring no faster than [`LOGINS`] a minute allow.
+//! - Logins fill the ring no faster than [`LOGINS`] and [`REFUSALS`] a minute allow; those that
+//!   were refused leave room for those that were not.
+//! - Reports of metrics take [`REPORTS_BYTES`] and one more report at most, however slowly streams
+//!   are read.
 
 pub mod client;
 pub mod kept;
@@ -29,16 +32,36 @@ use ring::{Begin, Ring};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};
+use tokio::time::{sleep, timeout};
 use webhooks::{File, Webhooks};
 
-/// How many events of logins are told a minute.
-const LOGINS: u32 = 120;
+/// How many logins are told a minute.
+const LOGINS: u32 = 1000;
+
+/// How many logins that were refused are told a minute.
+const REFUSALS: u32 = 120;
+
+/// How many locks are remembered that were told.
+const LOCKS: usize = 1024;
 
 /// How many reports of metrics a stream may lag behind.
-const REPORTS: usize = 16;
+const REPORTS: usize = 8;
+
+/// While streams hold reports of so many bytes, no more are told.
+const REPORTS_BYTES: usize = 16 << 20;
+
+/// How many streams somebody may have who is no administrator.
+const OWN_STREAMS: usize = 8;
+
+/// How many streams are left for administrators.
+const SPARE_STREAMS: usize = 4;
+
+/// How long the end waits for streams and receivers to be told all.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How long the end waits for events to be kept.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -50,6 +73,24 @@ pub struct Report {
     pub definition: Arc<str>,
     /// It as JSON, as a part of a stream: all streams share it.
     pub part: Bytes,
+}
+
+/// Bytes of a report, until the last stream that has it is done with it.
+struct Held {
+    bytes: Bytes,
+    all: Arc<AtomicUsize>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
 }
 
 /// A part of a stream. JSON has no ends of lines of its own.
@@ -73,6 +114,8 @@ pub struct Kept {
 /// A stream that is open.
 struct Open {
     subscription: Subscription,
+    /// Whose it is.
+    who: String,
     /// True once somebody ends it.
     ended: watch::Sender<bool>,
 }
@@ -82,7 +125,38 @@ struct Open {
 struct Logins {
     since: Option<Instant>,
     told: u32,
+    refused: u32,
     omitted: u64,
+    /// Who has to wait, from where, and until when.
+    locks: BTreeMap<(String, String), Instant>,
+}
+
+impl Logins {
+    /// What a minute that is over did not tell.
+    fn omitted(&mut self) -> Option<Event> {
+        if self.since.is_some_and(|since| since.elapsed() < Duration::from_secs(60)) {
+            return None;
+        }
+        let omitted = core::mem::take(&mut self.omitted);
+        (self.since, self.told, self.refused) = (None, 0, 0);
+        let args: [&dyn Display; 1] = [&omitted];
+        (omitted > 0).then(|| Event::new(&say::EVENTS_OMITTED, &args, uri::SESSION_SERVICE))
+    }
+
+    /// Whether one more is told.
+    fn has_room(&mut self, notice: &Notice) -> bool {
+        self.since.get_or_insert_with(Instant::now);
+        let (told, most) = match notice.name == say::LOGGED_IN.name {
+            true => (&mut self.told, LOGINS),
+            false => (&mut self.refused, REFUSALS),
+        };
+        let has_room = *told < most;
+        match has_room {
+            true => *told += 1,
+            false => self.omitted = self.omitted.saturating_add(1),
+        }
+        has_room
+    }
 }
 
 /// All of it. Clones are the same.
@@ -92,9 +166,15 @@ pub struct Events {
     webhooks: Arc<Webhooks>,
     streams: Arc<Mutex<BTreeMap<String, Open>>>,
     reports: broadcast::Sender<Report>,
+    /// How many bytes of reports streams hold.
+    held: Arc<AtomicUsize>,
     logins: Arc<Mutex<Logins>>,
     leaving: Arc<Mutex<Leaving>>,
     is_kept: bool,
+    /// Why what should be kept is not.
+    problem: Option<Arc<str>>,
+    /// True once nothing more is told.
+    over: Arc<watch::Sender<bool>>,
 }
 
 /// Arrays that are being stopped or deleted.
@@ -150,14 +230,18 @@ pub struct Stream {
     events: Events,
     /// True once somebody ends it.
     pub ended: watch::Receiver<bool>,
+    /// True once nothing more is told.
+    pub over: watch::Receiver<bool>,
 }
 
 impl Events {
-    /// Without a state directory: identifiers grow with the clock, over restarts, too.
-    pub fn in_memory() -> Self {
-        let last = now().saturating_mul(1 << 20);
+    /// Nothing is kept; why, if it should be.
+    pub fn in_memory(problem: Option<&str>) -> Self {
+        let last = ring::first_id();
         let begin = Begin { events: Vec::new(), last, gone: last };
-        Self::of(begin, None, Ok(File::default()), false)
+        let own = Self::of(begin, None, Ok(File::default()), false);
+        let problem = problem.map(|why| format!("events are kept in memory: {why}").into());
+        Self { problem, ..own }
     }
 
     /// Reads what a state directory keeps, and reserves identifiers. Waits for it.
@@ -193,9 +277,9 @@ impl Events {
     ) -> Self {
         let ring = Arc::new(Ring::new(begin));
         let webhooks = Arc::new(Webhooks::new(ring.clone(), state, subscriptions));
-        let (streams, logins, leaving) = Default::default();
-        let reports = broadcast::Sender::new(REPORTS);
-        Self { ring, webhooks, streams, reports, logins, leaving, is_kept }
+        let (streams, logins, leaving, held, problem) = Default::default();
+        let (reports, over) = (broadcast::Sender::new(REPORTS), Arc::default());
+        Self { ring, webhooks, streams, reports, held, logins, leaving, is_kept, problem, over }
     }
 
     /// Begins to deliver to webhooks.
@@ -208,6 +292,11 @@ impl Events {
         self.webhooks.problem()
     }
 
+    /// Why events are not kept that should be.
+    pub fn unkept(&self) -> Option<String> {
+        self.problem.as_deref().map(str::to_owned).or_else(|| self.ring.problem())
+    }
+
     /// The events.
     pub const fn ring(&self) -> &Arc<Ring> {
         &self.ring
@@ -216,7 +305,8 @@ impl Events {
     /// One view takes the place of another: what they differ by is told. What becomes of an array
     /// that is leaving is told once it has left.
     pub fn follow(&self, before: &View, after: &View) {
-        let told = lock(&self.leaving).between(before, after);
+        let mut told = lock(&self.leaving).between(before, after);
+        told.extend(lock(&self.logins).omitted());
         self.ring.put(told, after.server.now);
     }
 
@@ -234,24 +324,26 @@ impl Events {
 
     /// Somebody logged in, or was not let in: which, and from where.
     pub fn login(&self, notice: &Notice, account: &str, from: &str) {
-        let mut told = Vec::new();
-        {
-            let mut logins = lock(&self.logins);
-            if logins.since.is_none_or(|since| since.elapsed() >= Duration::from_secs(60)) {
-                if logins.omitted > 0 {
-                    let args: [&dyn Display; 1] = [&logins.omitted];
-                    told.push(Event::new(&say::EVENTS_OMITTED, &args, uri::SESSION_SERVICE));
-                }
-                *logins = Logins { since: Some(Instant::now()), ..Logins::default() };
-            }
-            if logins.told < LOGINS {
-                logins.told += 1;
-                told.push(Event::new(notice, &[&account, &from], uri::SESSION_SERVICE));
-            } else {
-                logins.omitted = logins.omitted.saturating_add(1);
-            }
+        let mut logins = lock(&self.logins);
+        let mut told = Vec::from_iter(logins.omitted());
+        if logins.has_room(notice) {
+            told.push(Event::new(notice, &[&account, &from], uri::SESSION_SERVICE));
         }
         self.ring.put(told, now());
+    }
+
+    /// Somebody may not try to log in for some seconds. Told once.
+    pub fn locked(&self, account: &str, from: &str, seconds: u64) {
+        let mut logins = lock(&self.logins);
+        let now = Instant::now();
+        logins.locks.retain(|_, until| *until > now);
+        let who = (account.to_owned(), from.to_owned());
+        if logins.locks.contains_key(&who) || logins.locks.len() >= LOCKS {
+            return;
+        }
+        logins.locks.insert(who, now + Duration::from_secs(seconds.min(86_400)));
+        drop(logins);
+        self.login(&say::LOGINS_WAIT, account, from);
     }
 
     /// Whether anybody wants reports of metrics by this definition's URI now.
@@ -260,9 +352,14 @@ impl Events {
         streams.values().any(|open| open.subscription.wants.has(Subject::Report(definition)))
     }
 
-    /// A report of metrics, for streams that want it.
+    /// A report of metrics, for streams that want it. It is lost while they hold too many.
     pub fn report(&self, report: &Value, definition: &str) {
-        let part = part(None, &report.to_string());
+        if self.held.load(Ordering::Relaxed) >= REPORTS_BYTES {
+            return;
+        }
+        let bytes = part(None, &report.to_string());
+        self.held.fetch_add(bytes.len(), Ordering::Relaxed);
+        let part = Bytes::from_owner(Held { bytes, all: self.held.clone() });
         // Nobody may listen.
         let _ = self.reports.send(Report { definition: definition.into(), part });
     }
@@ -272,18 +369,25 @@ impl Events {
         self.reports.subscribe()
     }
 
-    /// A place for a stream; none if there are as many as there can be.
-    pub fn open(&self, wants: Wanted) -> Option<Stream> {
+    /// A place for somebody's stream; none if there are as many as there can be.
+    pub fn open(&self, wants: Wanted, who: &str, is_administrator: bool) -> Option<Stream> {
         let mut streams = lock(&self.streams);
-        if streams.len() >= STREAMS_MOST {
+        let own = streams.values().filter(|open| open.who == who).count();
+        let is_full = match is_administrator {
+            true => streams.len() >= STREAMS_MOST,
+            false => own >= OWN_STREAMS || streams.len() >= STREAMS_MOST - SPARE_STREAMS,
+        };
+        if is_full {
             return None;
         }
         let id = random_uuid().to_string();
         let ended = watch::Sender::new(false);
-        let stream = Stream { id: id.clone(), events: self.clone(), ended: ended.subscribe() };
+        let over = self.over.subscribe();
+        let stream =
+            Stream { id: id.clone(), events: self.clone(), ended: ended.subscribe(), over };
         let context = Some(format!("stream {id}"));
         let subscription = Subscription { id: id.clone(), context, wants, ..Default::default() };
-        streams.insert(id, Open { subscription, ended });
+        streams.insert(id, Open { subscription, who: who.to_owned(), ended });
         drop(streams);
         Some(stream)
     }
@@ -344,9 +448,20 @@ impl Events {
         }
     }
 
+    /// The daemon ends: streams and receivers are told what is left, if that does not take long.
+    pub async fn finish(&self) {
+        self.over.send_replace(true);
+        let told = async {
+            while !lock(&self.streams).is_empty() || !self.webhooks.is_idle() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = timeout(LAST_WORDS, told).await;
+    }
+
     /// The daemon ends: what waits is kept, if that does not take long.
-    pub fn close(&self) {
-        self.webhooks.stop();
+    pub async fn close(&self) {
+        self.webhooks.close().await;
         self.ring.close(PATIENCE);
     }
 }

@@ -10,7 +10,7 @@ use redfish::messages::Severity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-fn run(test: impl Future<Output = ()>) {
+pub(super) fn run(test: impl Future<Output = ()>) {
     let builder = &mut tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().expect("a runtime").block_on(test);
 }
@@ -53,7 +53,7 @@ fn names(events: &Events) -> Vec<String> {
 #[test]
 fn an_array_that_is_stopped_is_not_told_to_be_deleted() {
     use ArrayState::{Optimal, Stopped};
-    let events = Events::in_memory();
+    let events = Events::in_memory(None);
     let leaving = events.leaving("u-1");
     events.follow(&view(Some(Optimal)), &view(None));
     events.follow(&view(None), &view(None));
@@ -64,7 +64,7 @@ fn an_array_that_is_stopped_is_not_told_to_be_deleted() {
     events.follow(&view(Some(Stopped)), &view(Some(Stopped)));
     assert_eq!(names(&events).len(), 1);
 
-    let events = Events::in_memory();
+    let events = Events::in_memory(None);
     let leaving = events.leaving("u-1");
     events.follow(&view(Some(Optimal)), &view(None));
     drop(leaving);
@@ -76,15 +76,69 @@ fn an_array_that_is_stopped_is_not_told_to_be_deleted() {
 
 #[test]
 fn logins_do_not_fill_the_ring() {
-    let events = Events::in_memory();
+    let events = Events::in_memory(None);
     for _ in 0..10_000 {
         events.login(&say::LOGIN_REFUSED, "ann", "192.0.2.1");
     }
-    assert_eq!(names(&events).len(), LOGINS as usize);
-    lock(&events.logins).since = None;
+    // Those that were refused don't hide the one that was not.
     events.login(&say::LOGGED_IN, "ann", "192.0.2.1");
-    let names = names(&events);
-    assert_eq!(names[LOGINS as usize..], ["EventsOmitted", "LoggedIn"]);
+    assert_eq!(names(&events)[REFUSALS as usize..], ["LoggedIn"]);
+    for _ in 0..10_000 {
+        events.login(&say::LOGGED_IN, "ann", "192.0.2.1");
+    }
+    assert_eq!(names(&events).len(), (LOGINS + REFUSALS) as usize);
+    // Whoever makes the next view tells what was left out.
+    lock(&events.logins).since = None;
+    events.follow(&view(None), &view(None));
+    let last = events.ring().entries().back().expect("some").clone();
+    let left = 20_001 - u64::from(LOGINS + REFUSALS);
+    assert_eq!((last.name.as_str(), &last.args), ("EventsOmitted", &vec![left.to_string()]));
+    events.follow(&view(None), &view(None));
+    assert_eq!(names(&events).len(), (LOGINS + REFUSALS) as usize + 1);
+}
+
+#[test]
+fn a_lock_is_told_once() {
+    let events = Events::in_memory(None);
+    for seconds in [0, 60, 59, 1] {
+        events.locked("ann", "192.0.2.1", seconds);
+    }
+    events.locked("ann", "192.0.2.2", 60);
+    // The first was over at once.
+    assert_eq!(names(&events), ["LoginsWait"; 3]);
+}
+
+#[test]
+fn nobody_but_an_administrator_takes_all_places_of_streams() {
+    let events = Events::in_memory(None);
+    let open = |who: &str, is_administrator| {
+        let next = || events.open(Wanted::default(), who, is_administrator);
+        core::iter::from_fn(next).collect::<Vec<_>>()
+    };
+    let one = open("ann", false);
+    assert_eq!(one.len(), OWN_STREAMS);
+    let others: Vec<_> = ["bob", "cy", "dee", "eve"].map(|who| open(who, false)).into();
+    let all = STREAMS_MOST - SPARE_STREAMS - OWN_STREAMS;
+    assert_eq!(others.iter().map(Vec::len).sum::<usize>(), all);
+    assert_eq!(open("root", true).len(), SPARE_STREAMS);
+    drop(one);
+    assert_eq!(open("root", true).len(), SPARE_STREAMS + OWN_STREAMS);
+}
+
+#[test]
+fn reports_that_slow_streams_hold_are_bounded() {
+    let events = Events::in_memory(None);
+    let mut slow = events.reports();
+    let report = serde_json::json!({"Id": "x".repeat(REPORTS_BYTES / 4)});
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        events.report(&report, "/r");
+        held.extend(slow.try_recv().ok());
+    }
+    assert_eq!(held.len(), 4);
+    held.pop();
+    events.report(&report, "/r");
+    slow.try_recv().expect("there is room again");
 }
 
 #[test]
@@ -93,11 +147,11 @@ fn identifiers_grow_over_restarts_without_a_state_directory() {
         events.tell(&say::DAEMON_ENDS, &[], "");
         events.ring().entries().back().map(|event| event.id)
     };
-    let first = told(&Events::in_memory());
+    let first = told(&Events::in_memory(None));
     assert!(first > Some(1 << 40) && first < Some(1 << 53), "{first:?}");
     let streams: Vec<_> = {
-        let events = Events::in_memory();
-        (0..STREAMS_MOST + 1).map_while(|_| events.open(Wanted::default())).collect()
+        let events = Events::in_memory(None);
+        (0..STREAMS_MOST + 1).map_while(|_| events.open(Wanted::default(), "root", true)).collect()
     };
     assert_eq!(streams.len(), STREAMS_MOST);
 }
@@ -105,10 +159,11 @@ fn identifiers_grow_over_restarts_without_a_state_directory() {
 #[test]
 fn a_stream_is_a_subscription_until_it_ends() {
     run(async {
-        let events = Events::in_memory();
+        let events = Events::in_memory(None);
         let filter = Filter::read("EventFormatType eq MetricReport");
-        let mut stream = events.open(Wanted { filter, ..Wanted::default() }).expect("room");
-        let other = events.open(Wanted::default()).expect("room");
+        let mut stream =
+            events.open(Wanted { filter, ..Wanted::default() }, "a", false).expect("room");
+        let other = events.open(Wanted::default(), "a", false).expect("room");
         assert!(events.wants_reports("/x"));
         assert_eq!(events.shown().subscriptions.len(), 2);
         let id = stream.id.clone();
@@ -126,7 +181,7 @@ fn a_stream_is_a_subscription_until_it_ends() {
 }
 
 /// A receiver that answers so, one request after the other, and tells what it was sent.
-async fn receiver(
+pub(super) async fn receiver(
     answers: &'static [&'static str],
 ) -> (String, tokio::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
@@ -158,7 +213,7 @@ async fn receiver(
     (uri, told)
 }
 
-fn subscription(destination: String) -> NewSubscription {
+pub(super) fn subscription(destination: String) -> NewSubscription {
     NewSubscription {
         destination,
         context: Some("mine".to_owned()),
@@ -184,7 +239,7 @@ fn a_receiver_that_fails_twice_is_told_in_the_end() {
     run(async {
         let answers = &["500 No", "301 Moved\r\nlocation: http://127.0.0.1:1/", "204 Done"];
         let (uri, mut told) = receiver(answers).await;
-        let events = Events::in_memory();
+        let events = Events::in_memory(None);
         let made = events.change(EventsChange::Subscribe(subscription(uri))).await;
         assert!(matches!(made, Ok(Changed::Made(_))));
         let before = Instant::now();
@@ -214,7 +269,7 @@ fn a_receiver_that_hangs_delays_nobody_else() {
         let hanging = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let hung = format!("http://{}/", hanging.local_addr().expect("bound"));
         let (uri, mut told) = receiver(&["200 OK"]).await;
-        let events = Events::in_memory();
+        let events = Events::in_memory(None);
         for uri in [hung, uri] {
             events
                 .change(EventsChange::Subscribe(subscription(uri)))
@@ -259,7 +314,7 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
         assert!(refusal.messages[0].id.ends_with(".SubscriptionsNotWritten"), "{refusal:?}");
         let shown = events.shown();
         assert_eq!(shown.subscriptions.len(), 1);
-        events.close();
+        events.close().await;
         drop(events);
         std::fs::remove_dir(place.path().join("subscriptions.json.new")).expect("removed");
         let events = start().await;
@@ -269,14 +324,14 @@ fn subscriptions_come_back_after_a_restart_and_only_those_that_were_written() {
         }
         let full = events.change(EventsChange::Subscribe(new.clone())).await.err().expect("full");
         assert!(full.messages[0].id.ends_with(".EventSubscriptionLimitExceeded"), "{full:?}");
-        events.close();
+        events.close().await;
         drop(events);
         std::fs::write(place.path().join("subscriptions.json"), "{").expect("written");
         let events = start().await;
         assert!(events.problem().is_some_and(|why| why.is(&say::SUBSCRIPTIONS_NOT_READ)));
         let refused = events.change(EventsChange::Subscribe(new)).await.err().expect("not read");
         assert!(refused.messages[0].id.ends_with(".SubscriptionsNotRead"), "{refused:?}");
-        events.close();
+        events.close().await;
         assert_eq!(std::fs::read(place.path().join("subscriptions.json")).expect("there"), b"{");
     });
 }
@@ -294,7 +349,7 @@ fn events_that_can_not_be_read_are_told_by_name() {
 fn a_subscription_wants_what_its_lists_say() {
     run(async {
         let (uri, mut told) = receiver(&["200 OK"]).await;
-        let events = Events::in_memory();
+        let events = Events::in_memory(None);
         let severities = vec![Severity::Critical];
         let wants = Wanted { severities, ..Wanted::default() };
         let new = NewSubscription { wants, ..subscription(uri) };
@@ -310,7 +365,7 @@ fn a_subscription_wants_what_its_lists_say() {
 fn what_a_receiver_misses_is_counted_and_told() {
     run(async {
         let (uri, mut told) = receiver(&["200 OK"; 200]).await;
-        let events = Events::in_memory();
+        let events = Events::in_memory(None);
         let made = events.change(EventsChange::Subscribe(subscription(uri))).await;
         let Ok(Changed::Made(made)) = made else { panic!("it is not made") };
         let id = made.rsplit('/').next().expect("an identifier").to_owned();

@@ -14,7 +14,7 @@
 )]
 
 use crate::address::{self, Bound};
-use crate::api::Error;
+use crate::api::{Connection, Error};
 use crate::connection::{Table, Target};
 use crate::data::Data;
 use crate::lookup::{self, Lookups, UnderWay};
@@ -64,6 +64,9 @@ pub struct Standing {
     how: Arc<Mutex<How>>,
 }
 
+/// By export over NVMe: the hosts that have it.
+pub type Connections = BTreeMap<String, Arc<[Connection]>>;
+
 #[derive(Default)]
 struct How {
     /// By export: its addresses.
@@ -92,9 +95,19 @@ impl Standing {
         self.how().problems.get(export).cloned()
     }
 
-    /// Hosts that an export over NVMe has.
-    pub fn connected(&self, export: &str) -> Vec<nvme_target::Connected> {
-        self.target.connected(export)
+    /// Hosts that exports over NVMe have.
+    pub fn connections(&self) -> Connections {
+        let connection = |c: nvme_target::Connected| Connection {
+            host: c.host,
+            controller: c.controller,
+            queues: c.queues,
+        };
+        let mut all = Connections::new();
+        for (exports, connected) in self.target.connections() {
+            let connected: Arc<[Connection]> = connected.into_iter().map(connection).collect();
+            all.extend(exports.into_iter().map(|export| (export, connected.clone())));
+        }
+        all
     }
 }
 
@@ -339,9 +352,13 @@ impl Exports {
     }
 
     fn add_to_table(&self, name: &str, target: Target, key: &str) -> Result<(), Error> {
+        let taken = || Error::new(&say::EXPORT_NAME_TAKEN, &[&name, &key]);
         match &self.listening[key].protocol {
-            Protocol::Nbd(_, table) if table.add(name, target) => Ok(()),
-            _ => Err(Error::new(&say::EXPORT_NAME_TAKEN, &[&name, &key])),
+            Protocol::Nbd(_, table) => {
+                self.data.ledger().know_export(&target.export);
+                if table.add(name, target) { Ok(()) } else { Err(taken()) }
+            }
+            Protocol::Nvme(..) => Err(taken()),
         }
     }
 

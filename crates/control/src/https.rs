@@ -9,13 +9,16 @@
 //!
 //! A connection goes on with the certificate with which it began, whatever comes after; another
 //! certificate is shown to those that begin later. One that the daemon made is replaced a month
-//! before its end, and when the machine's name or an address is another. Where an address is no
-//! longer configured, its connections end once they have answered.
+//! before its end, and when the machine's name or an address is another, by one of the same key:
+//! clients may know the daemon by that. Where an address is no longer configured, its connections
+//! end once they have answered.
 //!
 //! Invariants
 //! - Nobody is let in without TLS 1.3. A handshake that takes longer than [`HANDSHAKE_TIME`] ends;
 //!   until then it has the place of a connection ([`crate::room`]).
 //! - A certificate that can't be used does not replace one that can.
+//! - Each certificate that is shown is said with its fingerprint, in the log and the audit log.
+//! - Handshakes leave the thread that serves everybody to others, whoever asks for them ([`Pace`]).
 //! - A file that does not answer keeps nobody waiting longer than [`READS`].
 
 use crate::api::{self, Error, Problem};
@@ -38,20 +41,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 /// How long a handshake may take.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether the certificate is too old.
-const OFTEN: Duration = Duration::from_secs(3600);
+/// How many handshakes begin in a second: each is a signature.
+const HANDSHAKES: u32 = 100;
+
+/// How often it is looked whether the certificate is too old: at its dates and the machine's name.
+const OFTEN: Duration = Duration::from_secs(60);
 
 /// How soon what went wrong is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -106,14 +112,35 @@ impl Drop for Listening {
     }
 }
 
+/// When handshakes begin: those of a second at once, others one after the other.
+#[derive(Default)]
+struct Pace {
+    /// When the next would begin, if none did before its time.
+    next: Mutex<Option<Instant>>,
+}
+
+impl Pace {
+    /// When one may begin that is asked for now.
+    fn turn(&self, now: Instant) -> Instant {
+        let mut next = self.next.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let own = next.filter(|next| *next > now).unwrap_or(now);
+        let second = Duration::from_secs(1);
+        *next = own.checked_add(second / HANDSHAKES);
+        own.checked_sub(second).unwrap_or(now)
+    }
+}
+
 /// HTTPS of a daemon.
 pub struct Https {
     shown: Arc<Shown>,
     settings: watch::Sender<Settings>,
     state: Option<Arc<State>>,
-    host: String,
     /// Seconds since 1970.
     clock: fn() -> u64,
+    /// Takes what is said of certificates, for the audit log.
+    trail: Box<dyn Fn(&str) + Send + Sync>,
+    /// A certificate that was made and could not be kept.
+    unkept: Mutex<Option<Identity>>,
     told: Mutex<Arc<api::Https>>,
     /// Held by who puts another certificate in the place of the one that is there, until the file
     /// system has answered.
@@ -128,14 +155,18 @@ fn off(why: &str, hint: &str) -> Error {
 
 impl Https {
     /// Off, until [`Https::keep`] runs.
-    pub fn new(state: Option<Arc<State>>, clock: fn() -> u64) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    pub fn new(
+        state: Option<Arc<State>>,
+        clock: fn() -> u64,
+        trail: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
         Self {
             shown: Arc::default(),
             settings: watch::Sender::default(),
             state,
-            host,
             clock,
+            trail: Box::new(trail),
+            unkept: Mutex::default(),
             told: Mutex::default(),
             changing: Arc::default(),
             reading: Arc::default(),
@@ -167,35 +198,43 @@ impl Https {
         A: Future<Output = Response<Content>> + Send + 'static,
     {
         let mut settings = self.settings.subscribe();
-        let mut listening = BTreeMap::new();
+        let (mut listening, pace, mut is_new) = (BTreeMap::new(), Arc::default(), true);
         loop {
             let wanted = settings.borrow_and_update().clone();
             let is_open = *accounts.borrow_and_update();
             listening.retain(|address, _| wanted.listen.contains(address));
-            let (tls, problem) = self.prepare(&wanted, is_open).await;
+            let (tls, problem) = self.prepare(&wanted, is_open, is_new).await;
             let mut problems: Vec<_> = problem.into_iter().collect();
+            let is_shown = tls.is_some();
             if let Some(tls) = tls {
                 let serve = |listener, open| {
-                    let (tls, room, answer) = (tls.clone(), room.clone(), answer.clone());
+                    let (tls, room, answer) =
+                        ((tls.clone(), Arc::clone(&pace)), room.clone(), answer.clone());
                     tokio::spawn(accept(listener, tls, room, answer, open))
                 };
                 problems.extend(listen(&wanted.listen, &mut listening, serve));
             }
-            let pause = if problems.is_empty() { OFTEN } else { AGAIN };
+            let has_failed = !problems.is_empty();
+            problems.extend(self.dated().filter(|_| is_shown));
             self.tell(&listening, problems);
-            tokio::select! {
-                changed = settings.changed() => if changed.is_err() { return },
-                Ok(()) = accounts.changed() => {}
-                () = sleep(pause) => {}
-            }
+            is_new = tokio::select! {
+                changed = settings.changed() => match changed {
+                    Ok(()) => true,
+                    Err(_) => return,
+                },
+                Ok(()) = accounts.changed() => true,
+                () = sleep(if has_failed { AGAIN } else { OFTEN }) => has_failed,
+            };
         }
     }
 
-    /// What connections begin with, if anything is to be served; and what is wrong.
+    /// What connections begin with, if anything is to be served; and what is wrong. Files are read
+    /// only if something `is_new`, or the certificate is due.
     async fn prepare(
         &self,
         wanted: &Settings,
         is_open: bool,
+        is_new: bool,
     ) -> (Option<TlsAcceptor>, Option<Error>) {
         if wanted.listen.is_empty() {
             return (None, None);
@@ -208,7 +247,10 @@ impl Https {
             let hint = "make the first account: palisade account create NAME --role Administrator";
             return (None, Some(off("there is no account", hint)));
         }
-        let problem = self.renew(wanted).await.err();
+        let problem = match is_new || self.is_due(wanted) {
+            true => self.renew(wanted).await.err(),
+            false => None,
+        };
         // The one that was shown before is as good as it was.
         if problem.is_some() && self.view().certificate.is_none() {
             return (None, problem);
@@ -234,23 +276,47 @@ impl Https {
     /// What a certificate of this daemon is for.
     fn wanted(&self, settings: &Settings) -> For {
         let addresses = settings.listen.iter().map(|address| address.ip().to_canonical());
-        For { host: self.host.clone(), addresses: addresses.collect() }
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        For { host, addresses: addresses.collect() }
     }
 
-    /// Shows the certificate that is to be shown now: reads it, or makes it.
+    /// Whether the certificate that is shown is to be made anew.
+    fn is_due(&self, settings: &Settings) -> bool {
+        let view = self.view();
+        let is_due = |own| certificate::is_due(own, &self.wanted(settings), (self.clock)());
+        settings.files.is_none() && view.certificate.as_ref().is_some_and(is_due)
+    }
+
+    /// What is wrong with the dates of the certificate that is shown.
+    fn dated(&self) -> Option<Error> {
+        let view = self.view();
+        view.certificate.as_ref().and_then(|own| certificate::problem(own, (self.clock)()))
+    }
+
+    fn unkept(&self) -> MutexGuard<'_, Option<Identity>> {
+        self.unkept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Shows the certificate that is to be shown now: reads it, or makes it. One that was made is
+    /// shown even if it can't be kept.
     async fn renew(&self, settings: &Settings) -> Result<(), Error> {
-        let identity = match (settings.files.clone(), self.state.clone()) {
-            (Some(files), _) => self.read(files, given).await?,
+        match (settings.files.clone(), self.state.clone()) {
+            (Some(files), _) => {
+                let identity = self.read(files, given).await?;
+                self.show(identity, "of the configuration's files");
+                Ok(())
+            }
             (None, Some(state)) => {
                 let (wanted, now) = (self.wanted(settings), (self.clock)());
-                self.alone(move || kept(&state, &wanted, now)).await?
+                let unkept = self.unkept().clone();
+                let kept = self.alone(move || kept(&state, &wanted, now, unkept)).await?;
+                let problem = kept.problem;
+                *self.unkept() = problem.as_ref().map(|_| kept.identity.clone());
+                self.show(kept.identity, kept.whence);
+                problem.map_or(Ok(()), Err)
             }
-            (None, None) => {
-                return Err(off("there is no state directory", "name one: state = \"DIR\""));
-            }
-        };
-        self.show(identity);
-        Ok(())
+            (None, None) => Err(off("there is no state directory", "name one: state = \"DIR\"")),
+        }
     }
 
     /// Reads files of the configuration. Those that have not answered yet are not read again.
@@ -299,20 +365,36 @@ impl Https {
         timeout(READS, done).await.unwrap_or_else(late)
     }
 
-    fn show(&self, identity: Identity) {
+    fn show(&self, identity: Identity, whence: &str) {
         let mut shown =
             self.shown.certified.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         *shown = Some(identity.certified);
         drop(shown);
         let mut told = self.told();
-        let before = told.certificate.as_ref().map(|own| own.fingerprint.clone());
-        let now = identity.shown.fingerprint.clone();
+        let before = told.certificate.clone();
+        let now = identity.shown.clone();
         *told = Arc::new(api::Https { certificate: Some(identity.shown), ..(**told).clone() });
         drop(told);
-        if let Some(before) = before.filter(|before| *before != now) {
-            runtime::say(format_args!(
-                "palisade: HTTPS shows another certificate, SHA-256 {now}\n  before: {before}"
-            ));
+        let print = &now.fingerprint;
+        match before {
+            None => {
+                (self.trail)(&format!(
+                    "HTTPS shows the certificate with SHA-256 {print}, {whence}"
+                ));
+            }
+            Some(before) if before.fingerprint != *print => {
+                let key = if before.key == now.key { "the same key" } else { "another key" };
+                let before = before.fingerprint;
+                (self.trail)(&format!(
+                    "HTTPS shows another certificate, with {key}: SHA-256 {print}, {whence}; \
+                     before: {before}"
+                ));
+                runtime::say(format_args!(
+                    "palisade: HTTPS shows another certificate, with {key}: SHA-256 {print}, \
+                     {whence}\n  before: {before}"
+                ));
+            }
+            Some(_) => {}
         }
     }
 
@@ -350,9 +432,7 @@ impl Https {
         let now = (self.clock)();
         let replaced = self.alone(move || {
             let (identity, key) = with_key(&state, &pem)?;
-            if identity.shown.not_after <= now {
-                return Err(Error::new(&say::CERTIFICATE_UNUSABLE, &[&"it has ended"]));
-            }
+            certificate::check_dates(&identity.shown, now)?;
             let replaced = state.replace(CERTIFICATE, identity.pem.as_bytes());
             // Its key is in the other file now; left here, it would be of no use.
             if replaced.is_ok() && key == Some(REQUESTED) {
@@ -365,7 +445,8 @@ impl Https {
         });
         let (identity, replaced) = replaced.await?;
         if let Some(identity) = identity {
-            self.show(identity);
+            *self.unkept() = None;
+            self.show(identity, "that a client brought");
         }
         replaced
     }
@@ -421,22 +502,61 @@ fn text(path: &Path) -> Result<String, Error> {
     read().map_err(|error| Error::new(&say::CERTIFICATE_NOT_READ, &[&path.display(), &error]))
 }
 
-/// The certificate in the state directory; made where there is none, or where it is due.
-fn kept(state: &State, wanted: &For, now: u64) -> Result<Identity, Error> {
-    let found = state.read(CERTIFICATE).map_err(|error| not_kept(&error))?;
-    if let Some(bytes) = found {
-        let text = String::from_utf8_lossy(&bytes);
-        let identity = certificate::read(&text).map_err(|error| {
-            let place = state.dir().join(CERTIFICATE);
-            error.advise(format!("remove {}: the daemon makes another", place.display()))
-        })?;
-        if !certificate::is_due(&identity.shown, wanted, now) {
-            return Ok(identity);
-        }
+/// What `palisade check-config` says of these.
+pub fn warnings(settings: &Settings, now: u64) -> Vec<String> {
+    let Some((certificate, key)) = &settings.files else { return Vec::new() };
+    let mut found = Vec::new();
+    if settings.listen.is_empty() {
+        found.push("certificate: it is shown nowhere, as https names no address".to_owned());
     }
-    let made = certificate::make(wanted, now)?;
-    state.replace(CERTIFICATE, made.pem.as_bytes()).map_err(|error| not_kept(&error))?;
-    Ok(made)
+    match given(certificate, key) {
+        Ok(identity) => {
+            let problem = certificate::problem(&identity.shown, now);
+            found.extend(problem.map(|problem| format!("certificate: {}", problem.error)));
+        }
+        Err(error) => found.push(format!("certificate: {}", error.error)),
+    }
+    let mode = std::fs::metadata(key).map_or(0, |found| found.mode());
+    if mode & 0o007 != 0 {
+        found.push(format!("key: everybody may read or write {}", key.display()));
+    }
+    found
+}
+
+/// A certificate of the state directory.
+struct Kept {
+    identity: Identity,
+    /// From where it is, in words.
+    whence: &'static str,
+    /// Why it is not in its file.
+    problem: Option<Error>,
+}
+
+/// The certificate in the state directory. It is made where there is none, and where it is due with
+/// the same key; one that was made and not kept is not made again.
+fn kept(state: &State, wanted: &For, now: u64, unkept: Option<Identity>) -> Result<Kept, Error> {
+    let unkept = unkept.filter(|own| !certificate::is_due(&own.shown, wanted, now));
+    let identity = match unkept {
+        Some(identity) => identity,
+        None => {
+            let found = state.read(CERTIFICATE).map_err(|error| not_kept(&error))?;
+            let text = found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            if let Some(text) = &text {
+                let identity = certificate::read(text).map_err(|error| {
+                    let place = state.dir().join(CERTIFICATE);
+                    error.advise(format!("remove {}: the daemon makes another", place.display()))
+                })?;
+                if !certificate::is_due(&identity.shown, wanted, now) {
+                    return Ok(Kept { identity, whence: "of the state directory", problem: None });
+                }
+            }
+            let key = text.as_deref().and_then(certificate::key_of);
+            certificate::make(wanted, now, key.as_deref())?
+        }
+    };
+    let problem = state.replace(CERTIFICATE, identity.pem.as_bytes()).err();
+    let problem = problem.map(|error| not_kept(&error));
+    Ok(Kept { identity, whence: "that the daemon made", problem })
 }
 
 /// A certificate with the key that belongs to it, and the file that has the key: its own, that of
@@ -509,7 +629,7 @@ fn is_full(error: &std::io::Error) -> bool {
 /// Lets clients in, for ever.
 async fn accept<F, A>(
     listener: TcpListener,
-    tls: TlsAcceptor,
+    (tls, pace): (TlsAcceptor, Arc<Pace>),
     room: Arc<Room>,
     answer: F,
     open: watch::Receiver<()>,
@@ -541,8 +661,10 @@ async fn accept<F, A>(
         // An answer is written at once; a client does not wait for more of it.
         let _ = stream.set_nodelay(true);
         let (tls, answer, mut open) = (tls.clone(), answer.clone(), open.clone());
+        let turn = pace.turn(Instant::now());
         tokio::spawn(async move {
             let closed = async move { while open.changed().await.is_ok() {} };
+            sleep_until(turn).await;
             if let Ok(Ok(stream)) = timeout(HANDSHAKE_TIME, tls.accept(stream)).await {
                 http::converse(stream, peer, place, answer, closed).await;
             }

@@ -26,6 +26,8 @@ fn run(test: impl Future<Output = ()>) {
 /// HTTPS that says to each who asks from where they come.
 struct Served {
     https: Arc<Https>,
+    /// What the audit log is told.
+    told: Arc<Mutex<Vec<String>>>,
     accounts: watch::Sender<bool>,
     _dir: TempDir,
     task: JoinHandle<()>,
@@ -40,8 +42,18 @@ impl Drop for Served {
 impl Served {
     fn begin(clock: fn() -> u64, settings: Settings) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
+        Self::within(dir, clock, settings)
+    }
+
+    /// With its state in a directory.
+    fn within(dir: TempDir, clock: fn() -> u64, settings: Settings) -> Self {
         let state = State::open(&dir.path().join("state")).expect("opened");
-        let https = Arc::new(Https::new(Some(Arc::new(state)), clock));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let trail = {
+            let told = told.clone();
+            move |what: &str| told.lock().expect("no panic").push(what.to_owned())
+        };
+        let https = Arc::new(Https::new(Some(Arc::new(state)), clock, trail));
         let (accounts, receiver) = watch::channel(false);
         let answer = |asked: Asked| async move {
             let peer = asked.extensions().get::<Peer>().and_then(Peer::address);
@@ -50,7 +62,7 @@ impl Served {
         };
         https.set(settings);
         let task = tokio::spawn(https.clone().keep(Arc::default(), answer, receiver));
-        Self { https, accounts, _dir: dir, task }
+        Self { https, told, accounts, _dir: dir, task }
     }
 
     /// Open, on a port of its own.
@@ -74,6 +86,15 @@ impl Served {
     fn address(&self) -> SocketAddr {
         let view = self.https.view();
         view.listeners.first().expect("it listens").parse().expect("an address")
+    }
+
+    fn key(&self) -> String {
+        self.https.view().certificate.clone().expect("a certificate").key
+    }
+
+    /// The last line for the audit log.
+    fn last(&self) -> String {
+        self.told.lock().expect("no panic").last().cloned().unwrap_or_default()
     }
 
     fn fingerprint(&self) -> String {
@@ -141,9 +162,9 @@ fn it_is_off_until_an_account_exists() {
         end.expect("it ends at once").expect("with TLS's own end");
         assert!(rest.is_empty());
 
-        let https = Arc::new(Https::new(None, || NOW));
+        let https = Arc::new(Https::new(None, || NOW, |_| {}));
         https.set(on("127.0.0.1:0"));
-        let (tls, error) = https.prepare(&on("127.0.0.1:0"), true).await;
+        let (tls, error) = https.prepare(&on("127.0.0.1:0"), true, true).await;
         let error = error.filter(|_| tls.is_none()).expect("no state");
         assert!(error.hint.contains("state = \"DIR\""), "{}", error.hint);
         assert!(https.replace(String::new()).await.is_err());
@@ -220,10 +241,12 @@ fn another_certificate_is_for_those_who_come_later() {
         let mut early = served.client("localhost").await.expect("let in");
         let before = served.fingerprint();
         let wanted = For { host: "other".to_owned(), ..For::default() };
-        let other = certificate::make(&wanted, NOW).expect("made");
+        let other = certificate::make(&wanted, NOW, None).expect("made");
 
         served.https.replace(other.pem.clone()).await.expect("taken");
         assert_ne!(served.fingerprint(), before);
+        assert!(served.last().contains("with another key: "), "{}", served.last());
+        assert!(served.last().ends_with(&format!("that a client brought; before: {before}")));
         assert_eq!(served.fingerprint(), other.shown.fingerprint);
         assert_eq!(get(&mut early).await, "127.0.0.1");
         let mut late = served.client("other").await.expect("let in");
@@ -242,7 +265,7 @@ fn another_certificate_is_for_those_who_come_later() {
 
         // Files of a person's, read again on demand.
         let (certificate, key) = (served._dir.path().join("c"), served._dir.path().join("k"));
-        let third = certificate::make(&wanted, NOW).expect("made");
+        let third = certificate::make(&wanted, NOW, None).expect("made");
         std::fs::write(&certificate, &third.shown.pem).expect("written");
         std::fs::write(&key, certificate::key_of(&third.pem).expect("a key")).expect("written");
         let settings = Settings { files: Some((certificate.clone(), key)), ..on("127.0.0.1:0") };
@@ -274,7 +297,11 @@ fn it_is_made_once_and_renewed_before_its_end() {
     static CLOCK: AtomicU64 = AtomicU64::new(NOW);
     run(async {
         let served = Served::open(|| CLOCK.load(Ordering::Relaxed)).await;
-        let first = served.fingerprint();
+        let (first, key) = (served.fingerprint(), served.key());
+        assert_eq!(
+            served.last(),
+            format!("HTTPS shows the certificate with SHA-256 {first}, that the daemon made")
+        );
         let settings = on("127.0.0.1:0");
         let file = served._dir.path().join("state").join(CERTIFICATE);
         let mode = std::os::unix::fs::PermissionsExt::mode;
@@ -291,12 +318,27 @@ fn it_is_made_once_and_renewed_before_its_end() {
         served.https.renew(&settings).await.expect("made");
         let second = served.fingerprint();
         assert_ne!(second, first);
+        let line = format!(
+            "HTTPS shows another certificate, with the same key: SHA-256 {second}, that the daemon \
+             made; before: {first}"
+        );
+        assert_eq!(served.last(), line);
         if let Ok(early) = &mut early {
             assert_eq!(get(early).await, "127.0.0.1");
         }
         // Another address is another certificate.
         served.https.renew(&on("192.0.2.1:443")).await.expect("made");
         assert_ne!(served.fingerprint(), second);
+        assert_eq!(served.key(), key, "clients may know it");
+        // A machine that has lost the time keeps it, and says so.
+        let third = served.fingerprint();
+        let now = CLOCK.swap(NOW, Ordering::Relaxed);
+        served.https.renew(&settings).await.expect("read");
+        assert_eq!(served.fingerprint(), third);
+        let problem = served.https.dated().expect("a problem");
+        assert!(problem.is(&say::CERTIFICATE_EARLY), "{problem:?}");
+        CLOCK.store(now, Ordering::Relaxed);
+        assert_eq!(served.https.dated(), None);
         // One that can't be read is not thrown away.
         std::fs::write(&file, "broken").expect("written");
         let error = served.https.renew(&settings).await.expect_err("broken");
@@ -330,7 +372,7 @@ fn a_key_that_is_waited_for_stays_when_another_is_used() {
         let served = Served::open(|| NOW).await;
         served.https.request(Request::default()).await.expect("made");
         let requested = served._dir.path().join("state").join(REQUESTED);
-        let other = certificate::make(&For::default(), NOW).expect("made");
+        let other = certificate::make(&For::default(), NOW, None).expect("made");
         served.https.replace(other.pem).await.expect("it has its key");
         assert!(requested.exists(), "the certificate that comes needs this key");
         assert!(!served.https.view().certificate.clone().expect("one").is_made, "it was brought");
@@ -342,7 +384,7 @@ fn what_has_ended_is_not_taken() {
     run(async {
         let served = Served::open(|| NOW).await;
         let before = served.fingerprint();
-        let ended = certificate::make(&For::default(), NOW - 400 * 86_400).expect("made");
+        let ended = certificate::make(&For::default(), NOW - 400 * 86_400, None).expect("made");
         let error = served.https.replace(ended.pem).await.expect_err("it has ended");
         assert!(error.is(&say::CERTIFICATE_UNUSABLE), "{error:?}");
         assert_eq!(served.fingerprint(), before);
@@ -353,7 +395,7 @@ fn what_has_ended_is_not_taken() {
 fn files_that_are_not_there_or_have_no_end_are_told() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = |name: &str| dir.path().join(name);
-    let made = certificate::make(&For::default(), NOW).expect("made");
+    let made = certificate::make(&For::default(), NOW, None).expect("made");
     std::fs::write(path("whole"), &made.pem).expect("written");
     std::fs::write(path("large"), "x".repeat(1 << 20) + "x").expect("written");
     let read = |certificate: &Path, key: &Path| given(certificate, key);
@@ -366,7 +408,7 @@ fn files_that_are_not_there_or_have_no_end_are_told() {
     // One file for both; and a key of its own, whatever else is beside the certificate.
     let both = read(&path("whole"), &path("whole")).expect("read");
     assert_eq!((both.certified.cert.len(), both.shown.is_made), (1, false));
-    let other = certificate::make(&For::default(), NOW).expect("made");
+    let other = certificate::make(&For::default(), NOW, None).expect("made");
     let key = certificate::key_of(&made.pem).expect("a key");
     let stale = certificate::key_of(&other.pem).expect("a key");
     std::fs::write(path("mixed"), format!("{}{stale}", made.shown.pem)).expect("written");
@@ -382,11 +424,69 @@ fn what_can_not_be_kept_is_not_shown() {
         let before = served.fingerprint();
         let state = served._dir.path().join("state");
         std::fs::create_dir(state.join(format!("{CERTIFICATE}.new"))).expect("made");
-        let other = certificate::make(&For::default(), NOW).expect("made");
+        let other = certificate::make(&For::default(), NOW, None).expect("made");
         let error = served.https.replace(other.pem).await.expect_err("not kept");
         assert!(error.is(&say::CERTIFICATE_NOT_KEPT), "{error:?}");
         assert_eq!(served.fingerprint(), before);
     });
+}
+
+#[test]
+fn one_that_was_made_is_shown_though_it_can_not_be_kept() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let blocked = dir.path().join("state").join(format!("{CERTIFICATE}.new"));
+        std::fs::create_dir_all(&blocked).expect("made");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(dir.path().join("state"), mode).expect("set");
+        let served = Served::within(dir, || NOW, on("127.0.0.1:0"));
+        served.accounts.send_replace(true);
+        served.until(|https| !https.listeners.is_empty() && !https.problems.is_empty()).await;
+        let problem = served.https.view().problems.first().expect("a problem").what.clone();
+        assert!(problem.is(&say::CERTIFICATE_NOT_KEPT), "{problem:?}");
+        let before = served.fingerprint();
+        served.client("localhost").await.expect("let in");
+        // It is the same when it is tried again, and as soon as it can be kept, it is.
+        served.https.renew(&on("127.0.0.1:0")).await.expect_err("not kept");
+        assert_eq!(served.fingerprint(), before);
+        std::fs::remove_dir(&blocked).expect("removed");
+        served.https.set(on("127.0.0.1:0"));
+        served.until(|https| https.problems.is_empty()).await;
+        assert_eq!(served.fingerprint(), before);
+        let file = served._dir.path().join("state").join(CERTIFICATE);
+        let kept = std::fs::read_to_string(file).expect("kept");
+        assert_eq!(certificate::read(&kept).expect("read").shown.fingerprint, before);
+    });
+}
+
+#[test]
+fn the_end_of_a_certificate_that_a_person_gave_is_told() {
+    const END: u64 = NOW + certificate::LIFE.as_secs();
+    run(async {
+        let served = Served::open(|| END - 60).await;
+        assert_eq!(served.https.view().problems, []);
+        let early = certificate::make(&For::default(), NOW, None).expect("made");
+        served.https.replace(early.pem).await.expect("taken");
+        served.https.set(on("127.0.0.1:0"));
+        served.until(|https| !https.problems.is_empty()).await;
+        let problem = served.https.view().problems.first().expect("a problem").what.clone();
+        assert!(problem.is(&say::CERTIFICATE_ENDS), "{problem:?}");
+        served.client("localhost").await.expect("let in as before");
+    });
+}
+
+#[test]
+fn handshakes_beyond_those_of_a_second_come_one_after_the_other() {
+    let (pace, begin) = (Pace::default(), Instant::now());
+    let turns: Vec<_> = (0..3 * HANDSHAKES).map(|_| pace.turn(begin)).collect();
+    let at_once = turns.iter().filter(|turn| **turn <= begin).count();
+    assert_eq!(at_once, HANDSHAKES as usize + 1);
+    let last = turns.last().expect("one").duration_since(begin);
+    assert!(last < Duration::from_secs(2) && last > Duration::from_millis(1900), "{last:?}");
+    // Who comes later has not saved more than a second.
+    let later = begin + Duration::from_secs(60);
+    let at_once = (0..3 * HANDSHAKES).filter(|_| pace.turn(later) <= later).count();
+    assert_eq!(at_once, HANDSHAKES as usize + 1);
 }
 
 #[test]

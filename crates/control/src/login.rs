@@ -150,8 +150,12 @@ async fn refused(
 ) -> Refusal {
     let refusal = denial(uri, denied);
     manager.audit().refused(caller, request, "log in", &refusal).await;
-    if matches!(denied, Denied::Wrong) {
-        manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
+    match denied {
+        Denied::Wrong => {
+            manager.events().login(&say::LOGIN_REFUSED, &caller.name, &caller.from);
+        }
+        Denied::Locked(wait) => manager.events().locked(&caller.name, &caller.from, wait),
+        Denied::Busy(_) => {}
     }
     refusal
 }
@@ -189,8 +193,20 @@ pub async fn change(
     request: &str,
     change: AccessChange,
 ) -> Result<Done, Refusal> {
+    let outcome = changed(manager, caller, request, change).await;
+    // Who was answered finds it in what is read next, also what counts without the file.
+    manager.refresh();
+    outcome
+}
+
+async fn changed(
+    manager: &Manager,
+    caller: &Caller,
+    request: &str,
+    change: AccessChange,
+) -> Result<Done, Refusal> {
     let accounts = manager.accounts();
-    let done = match change {
+    Ok(match change {
         AccessChange::Create(new) => {
             let made = uri::account(&new.name);
             accounts.create(new).await.map_err(failed)?;
@@ -216,10 +232,7 @@ pub async fn change(
             accounts.keep_sessions(seconds).await?;
             Done::Changed(uri::SESSION_SERVICE.to_owned())
         }
-    };
-    // Who was answered finds it in what is read next.
-    manager.refresh();
-    Ok(done)
+    })
 }
 
 /// Refuses a plan of what the caller may not do, and of a login, of which there is none.

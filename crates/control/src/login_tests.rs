@@ -119,6 +119,8 @@ fn roles(resource: Resource, method: Method) -> &'static [Role] {
         // Accounts and sessions of others.
         (Method::Get, R::Account | R::Session) => &[Administrator],
         (Method::Get, _) => &[Administrator, Operator, ReadOnly],
+        // Of what one asked for oneself.
+        (_, R::TaskMonitor) => &[Administrator, Operator, ReadOnly],
         (_, R::Accounts | R::Account | R::SessionService | R::Session | R::VerifyLog) => {
             &[Administrator]
         }
@@ -498,6 +500,52 @@ fn who_names_a_state_of_an_account_is_alone_with_it() {
         let of = |line: &&Arc<crate::api::Entry>| line.request.contains("PATCH");
         let told: Vec<_> = log.entries.iter().filter(of).map(|line| line.of.is_some()).collect();
         assert_eq!(told, [false, true, false, true], "one after the other");
+        // Of two who give it a new password the second is told.
+        let told = ask(&manager, network(6), root.clone(), ("GET", &own), &Value::Null).await;
+        let tag = header(&told, hyper::header::ETAG);
+        let password = |text: &str| json!({"Password": text});
+        let both = [
+            patch(Some(tag.clone()), password("a second one")),
+            patch(Some(tag), password("a third one")),
+        ];
+        let mut told = Vec::new();
+        for one in both {
+            told.push(one.await.expect("ends").status().as_u16());
+        }
+        assert_eq!(told, [200, 412]);
+    });
+}
+
+#[test]
+fn an_administrator_unlocks_an_account() {
+    run(async |manager| {
+        let (own, root) = (uri::account("ops"), || Some(basic("root", PASSWORD)));
+        for _ in 0..redfish::access::FAILURES_FREE {
+            let wrong = Some(basic("ops", "not this one"));
+            let told = ask(&manager, network(7), wrong, ("GET", uri::SYSTEM), &Value::Null).await;
+            assert_eq!(told.status(), 401);
+        }
+        let locked = async |is: bool| {
+            manager.refresh();
+            let told = ask(&manager, network(6), root(), ("GET", &own), &Value::Null).await;
+            let body: Value = serde_json::from_slice(told.body()).expect("JSON");
+            assert_eq!(body["Locked"], is);
+            header(&told, hyper::header::ETAG)
+        };
+        let tag = locked(true).await;
+        let patch = async |header, locked: bool| {
+            let body = json!({"Locked": locked});
+            let told = ask(&manager, network(6), header, ("PATCH", &own), &body).await;
+            (told.status().as_u16(), message(&told))
+        };
+        let own_wish = patch(Some(basic("ops", PASSWORD)), false).await;
+        assert_eq!(own_wish, (403, "InsufficientPrivilege".to_owned()));
+        assert_eq!(patch(root(), true).await, (400, "PropertyValueNotInList".to_owned()));
+        assert_eq!(patch(root(), false).await.0, 200);
+        assert_eq!(locked(false).await, tag, "nobody changed the account");
+        let right = Some(basic("ops", PASSWORD));
+        let told = ask(&manager, network(7), right, ("GET", uri::SYSTEM), &Value::Null).await;
+        assert_eq!(told.status(), 200);
     });
 }
 

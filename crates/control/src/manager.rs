@@ -8,7 +8,7 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::accounts::Accounts;
-use crate::api::{self, Error};
+use crate::api::{self, Ending, Error};
 use crate::audit::Audit;
 use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
@@ -123,9 +123,9 @@ impl Manager {
             audit: Audit::in_memory(None),
             state: None,
             accounts: Arc::new(Accounts::none()),
-            https: Arc::new(Https::new(None, now)),
+            https: Arc::new(Https::new(None, now, |_| {})),
             metrics: Metrics::default(),
-            events: Events::in_memory(),
+            events: Events::in_memory(None),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
             problems: Mutex::default(),
@@ -142,7 +142,11 @@ impl Manager {
     #[must_use]
     pub fn keeping(self, state: Option<Arc<State>>, accounts: Accounts, audit: Audit) -> Self {
         let accounts = Arc::new(accounts);
-        let https = Arc::new(Https::new(state.clone(), now));
+        let trail = {
+            let audit = audit.clone();
+            move |what: &str| audit.say(what, Ending::Ok)
+        };
+        let https = Arc::new(Https::new(state.clone(), now, trail));
         Self { state, audit, accounts, https, ..self }
     }
 
@@ -278,7 +282,13 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
-        let accounts = self.accounts.problem().map(|error| (error.error, error.hint));
+        if let Some(problem) = self.events.unkept() {
+            let dir = status.state.directory.as_deref().unwrap_or("the state directory");
+            let action = format!("make room in {dir}, or repair its file system");
+            status.next.push(api::Next { what: problem.clone(), action });
+            status.state.problem.get_or_insert(problem);
+        }
+        let accounts = self.accounts.problem().map(|own| (own.what.error, own.what.hint));
         // Without accounts that can be read there is none for HTTPS, either.
         let is_any = *self.accounts.is_any().borrow() || accounts.is_none();
         let https = self.https.view();
@@ -312,7 +322,9 @@ impl Manager {
         let found = self.found_beside(running);
         let mut arrays = {
             let (inventory, problems) = (self.inventory(), self.problems());
-            let own = |status| convert::array(status, &inventory, &self.standing);
+            let connections = self.standing.connections();
+            let standing = (&self.standing, &connections);
+            let own = |status| convert::array(status, &inventory, standing);
             let mut arrays: Vec<_> = running.iter().map(own).collect();
             arrays.extend(found.iter().map(|(uuid, record)| {
                 let problem = problems.get(uuid).map(|known| known.why.error.clone());
@@ -343,7 +355,8 @@ impl Manager {
     }
 
     pub(crate) async fn describe(&self, status: &ArrayStatus) -> api::Array {
-        let mut described = [convert::array(status, &self.inventory(), &self.standing)];
+        let standing = (&self.standing, &self.standing.connections());
+        let mut described = [convert::array(status, &self.inventory(), standing)];
         self.warn(&mut described);
         let [array] = described;
         array

@@ -2,21 +2,73 @@
 //!
 //! Invariants
 //! - Neither the engine, a drive nor a core is asked. Of the kernel only this process is asked for.
-//! - However often it is asked for, the text is made once in [`KEPT`]; all who ask meanwhile share
-//!   it.
+//! - However often it is asked for, the text is made once in [`KEPT`], on a thread of its own; all
+//!   who ask meanwhile share it.
+//! - Of all texts, [`MOST`] are there at one time. While clients still take as many, the newest one
+//!   is given out; so a text needs no memory of whoever reads it.
 
 use crate::api::View;
+use crate::lock::lock;
 use hyper::body::Bytes;
 use redfish::prometheus::{self, Daemon, Process};
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
+use tokio::task::spawn_blocking;
 
 /// How long a text is given out.
 const KEPT: Duration = Duration::from_millis(500);
+
+/// How many texts there are at most.
+const MOST: usize = 3;
+
+/// The texts that are there.
+#[derive(Default)]
+struct Texts {
+    /// The newest, and when it was made, until it is old.
+    kept: Option<(Instant, Arc<String>)>,
+    /// All that somebody has, by age.
+    all: Vec<Weak<String>>,
+    /// Bytes of the newest.
+    bytes: usize,
+}
+
+impl Texts {
+    /// The newest, if it is new enough or no other may be made.
+    fn newest(&mut self) -> Option<Arc<String>> {
+        self.forget_old();
+        if let Some((_, text)) = &self.kept {
+            return Some(text.clone());
+        }
+        self.all.retain(|text| text.strong_count() > 0);
+        let newest = self.all.last().filter(|_| self.all.len() >= MOST)?;
+        newest.upgrade()
+    }
+
+    fn forget_old(&mut self) {
+        self.kept.take_if(|(made, _)| made.elapsed() >= KEPT);
+    }
+
+    fn put(&mut self, text: String) -> Arc<String> {
+        self.bytes = text.len();
+        let text = Arc::new(text);
+        self.kept = Some((Instant::now(), text.clone()));
+        self.all.push(Arc::downgrade(&text));
+        text
+    }
+}
+
+/// A text as bytes; clones of them are the same.
+struct Shared(Arc<String>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
 
 /// What there is to answer.
 #[derive(Default)]
@@ -24,7 +76,9 @@ pub struct Metrics {
     is_open: AtomicBool,
     /// By the first digit of the status, from 1.
     answers: [AtomicU64; 5],
-    kept: Mutex<Option<(Instant, Bytes)>>,
+    texts: Arc<Mutex<Texts>>,
+    /// Whose turn it is to make a text.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Metrics {
@@ -46,19 +100,33 @@ impl Metrics {
         }
     }
 
-    /// The text, of this view or of one that is not much older.
-    pub fn text(&self, view: &View) -> Bytes {
-        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some((made, text)) = &*kept
-            && made.elapsed() < KEPT
-        {
-            return text.clone();
-        }
-        let answers = self.answers.each_ref().map(|count| count.load(Ordering::Relaxed));
-        let daemon = Daemon { process: process(), answers };
-        let text = Bytes::from(prometheus::exposition(view, &daemon));
-        *kept = Some((Instant::now(), text.clone()));
-        text
+    /// The text, of this view or of one that is not much older; none if its thread failed.
+    pub async fn text(&self, view: Arc<View>) -> Option<Bytes> {
+        // It goes with the thread: whoever asked may go, and no other text is begun before.
+        let turn = self.turn.clone().lock_owned().await;
+        let newest = lock(&self.texts).newest();
+        let text = match newest {
+            Some(text) => text,
+            None => {
+                let answers = self.answers.each_ref().map(|count| count.load(Ordering::Relaxed));
+                let texts = self.texts.clone();
+                let made = spawn_blocking(move || {
+                    let _turn = turn;
+                    let daemon = Daemon { process: process(), answers };
+                    // A little more than the last one had.
+                    let room = lock(&texts).bytes / 20 * 21;
+                    let text = prometheus::exposition(&view, &daemon, room);
+                    lock(&texts).put(text)
+                });
+                made.await.ok()?
+            }
+        };
+        Some(Bytes::from_owner(Shared(text)))
+    }
+
+    /// A text that is old is no longer kept; who reads it has it yet.
+    pub fn forget_old(&self) {
+        lock(&self.texts).forget_old();
     }
 }
 
@@ -99,13 +167,13 @@ mod tests {
         drop(file);
     }
 
-    #[test]
-    fn answers_are_counted_by_class_and_the_text_is_kept() {
+    #[tokio::test]
+    async fn answers_are_counted_by_class_and_the_text_is_kept() {
         let metrics = Metrics::default();
         for status in [200, 204, 404, 503, 0, 999] {
             metrics.answered(status);
         }
-        let text = metrics.text(&View::default());
+        let text = metrics.text(Arc::default()).await.expect("a text");
         let text = core::str::from_utf8(&text).expect("text");
         for line in ["{code=\"2xx\"} 2", "{code=\"4xx\"} 1", "{code=\"5xx\"} 1", "{code=\"1xx\"} 0"]
         {
@@ -113,7 +181,51 @@ mod tests {
         }
         assert!(text.contains("\nprocess_resident_memory_bytes "), "{text}");
         metrics.answered(200);
-        let again = metrics.text(&View::default());
+        let again = metrics.text(Arc::default()).await.expect("a text");
         assert_eq!(again, text.as_bytes(), "it is not made again at once");
+    }
+
+    fn make_old(metrics: &Metrics) {
+        let past = Instant::now().checked_sub(KEPT).expect("the machine runs for longer");
+        lock(&metrics.texts).kept.as_mut().expect("one is kept").0 = past;
+    }
+
+    #[tokio::test]
+    async fn readers_that_take_their_time_hold_a_few_texts_and_shut_nobody_out() {
+        let metrics = Metrics::default();
+        let mut all = Vec::new();
+        for _ in 0..MOST {
+            all.push(metrics.text(Arc::default()).await.expect("a text"));
+            make_old(&metrics);
+        }
+        assert_ne!(all[0].as_ptr(), all[1].as_ptr(), "an old one is made anew");
+        let other = metrics.text(Arc::default()).await.expect("a text");
+        assert_eq!(other.as_ptr(), all[MOST - 1].as_ptr(), "the newest one");
+        all.remove(0);
+        let new = metrics.text(Arc::default()).await.expect("a text");
+        assert!(all.iter().all(|old| old.as_ptr() != new.as_ptr()), "there is room for another");
+    }
+
+    #[tokio::test]
+    async fn an_old_text_goes_once_nobody_reads_it() {
+        let metrics = Metrics::default();
+        drop(metrics.text(Arc::default()).await.expect("a text"));
+        metrics.forget_old();
+        assert!(lock(&metrics.texts).kept.is_some());
+        make_old(&metrics);
+        metrics.forget_old();
+        let all = &lock(&metrics.texts).all;
+        assert!(all.iter().all(|text| text.strong_count() == 0));
+    }
+
+    #[tokio::test]
+    async fn a_text_is_made_while_others_are_answered() {
+        let metrics = Metrics::default();
+        let mut asking = core::pin::pin!(metrics.text(Arc::default()));
+        let is_made = core::future::poll_fn(|cx| {
+            core::task::Poll::Ready(asking.as_mut().poll(cx).is_ready())
+        });
+        assert!(!is_made.await, "it is made in the thread that answers");
+        assert!(asking.await.is_some());
     }
 }

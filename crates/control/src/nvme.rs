@@ -7,7 +7,7 @@ use engine::Volume;
 use engine::array::message::ArrayId;
 use engine::array::view::SlotState;
 use front::Counted;
-use io::{BlockError, Blocks, Buf, BufMut, Env, Priority, Reach};
+use io::{Env, Priority, Reach};
 use nvme_target::{EndReason, Health, PortId, Volumes};
 use runtime::Socket;
 use std::collections::BTreeMap;
@@ -55,68 +55,10 @@ impl Uses {
     }
 }
 
-/// What one queue's view of a volume holds.
-struct Use(#[expect(dead_code, reason = "it is there to be dropped")] Arc<()>);
-
-/// A volume that a queue has, or a command of it.
+/// What one queue's view of a volume holds, and with it each command. Counted by this core alone,
+/// but for the first: cores that share a volume do not pass a counter to and fro with every command.
 #[derive(Clone)]
-pub struct Used {
-    volume: Volume<CoreEnv>,
-    /// Counted by this core alone, but for the first: cores that share a volume do not pass a
-    /// counter to and fro with every command.
-    _use: Rc<Use>,
-}
-
-impl Blocks for Used {
-    fn bytes(&self) -> u64 {
-        self.volume.bytes()
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.volume.block_bytes()
-    }
-
-    fn strip_bytes(&self) -> u32 {
-        self.volume.strip_bytes()
-    }
-
-    fn stripe_bytes(&self) -> u32 {
-        self.volume.stripe_bytes()
-    }
-
-    fn volatile_cache(&self) -> bool {
-        self.volume.volatile_cache()
-    }
-
-    async fn read(&self, offset: u64, into: BufMut) -> (Result<(), BlockError>, BufMut) {
-        self.volume.read(offset, into).await
-    }
-
-    async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
-        self.volume.write(offset, data, fua).await
-    }
-
-    async fn compare_and_write(
-        &self,
-        offset: u64,
-        blocks: (Buf, Buf),
-        fua: bool,
-    ) -> Result<bool, BlockError> {
-        self.volume.compare_and_write(offset, blocks, fua).await
-    }
-
-    async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
-        self.volume.write_zeroes(offset, bytes, fua).await
-    }
-
-    async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
-        self.volume.discard(offset, bytes).await
-    }
-
-    async fn flush(&self) -> Result<(), BlockError> {
-        self.volume.flush().await
-    }
-}
+pub struct Use(#[expect(dead_code, reason = "it is there to be dropped")] Rc<Arc<()>>);
 
 /// The volumes of a core.
 pub struct CoreVolumes {
@@ -128,12 +70,12 @@ pub struct CoreVolumes {
 
 impl Volumes for CoreVolumes {
     type Key = VolumeKey;
-    type Volume = Counted<Used, CoreEnv>;
+    type Volume = Counted<Volume<CoreEnv>, CoreEnv, Use>;
 
     fn open(&self, key: &VolumeKey) -> Option<Self::Volume> {
         let volume = Volume::new(self.core.array(key.array)?, key.volume);
-        let used = Used { volume, _use: Rc::new(Use(self.uses.begin(*key))) };
-        Some(Counted::new(used, &self.env, self.counters.writer(key.volume)))
+        let counted = Counted::new(volume, &self.env, self.counters.writer(key.volume));
+        Some(counted.holding(Use(Rc::new(self.uses.begin(*key)))))
     }
 
     fn health(&self, key: &VolumeKey) -> Health {

@@ -39,6 +39,15 @@ impl Origin {
         !matches!(self, Self::Socket(_))
     }
 
+    /// Whether it is the machine itself, over the network.
+    pub const fn is_loopback(&self) -> bool {
+        match self {
+            // Of `::1` the network has no bit.
+            Self::Network(address) => address.is_loopback() || address.is_unspecified(),
+            Self::Socket(_) | Self::Stranger(_) => false,
+        }
+    }
+
     /// The user, on the socket.
     pub const fn user(&self) -> Option<u32> {
         match self {

@@ -158,15 +158,14 @@ mod tests {
         let old = Config::parse("").expect("valid");
         let text = "socket = \"/s\"\ncores = 2\ndrives = [\"/d\"]\ndrive_deadline_ms = 2000\n\
                     drive_wait_ms = 0\nparity = \"gpu\"\nparity_check = 16\nconfirm = \"off\"\n\
-                    counters = \"off\"\nstate = \"/s\"\nmetrics = \"open\"\n[access]\n";
+                    counters = \"off\"\nstate = \"/s\"\nhttps = [\"[::1]:1\"]\n\
+                    certificate = \"/c\"\nkey = \"/k\"\nmetrics = \"open\"\n[access]\n";
         let changed = super::changed(&old, &Config::parse(text).expect("valid"));
-        assert_eq!(changed.taken, ["drives", "confirm", "access", "metrics"]);
+        let taken = ["drives", "confirm", "access", "https", "certificate", "key", "metrics"];
+        assert_eq!(changed.taken, taken);
         assert_eq!(changed.left.len(), 8);
         let (what, hint) = words(&changed);
-        assert_eq!(
-            what,
-            "the configuration was read again; taken: drives, confirm, access, metrics"
-        );
+        assert_eq!(what, format!("the configuration was read again; taken: {}", taken.join(", ")));
         assert!(hint.is_some_and(|hint| hint.starts_with("restart the daemon to take: socket,")));
         assert_eq!(super::changed(&old, &old), Changed::default());
         assert!(words(&Changed::default()).0.ends_with("nothing new to take"));

@@ -52,6 +52,16 @@ impl Manager {
         is_current
     }
 
+    /// Makes the view say which events there are, and who is told of them.
+    pub(crate) fn refresh_events(&self) {
+        // Held to the end, as above.
+        let _told = self.snapshot.told();
+        let (view, events) = (self.view(), self.events().shown());
+        if view.events != events {
+            self.snapshot.put(View { events, ..View::clone(&view) });
+        }
+    }
+
     fn compose(&self, told: &Told, now: u64) -> View {
         let confirms = self.confirm.is_required();
         let open_metrics = self.metrics.is_open();

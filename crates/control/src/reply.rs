@@ -46,6 +46,12 @@ pub enum Body {
     Stream(&'static str, Parts),
 }
 
+/// Says whether a proxy may gather parts of an answer.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The most bytes of a part that are given away at a time: whoever sends them may copy them.
+const PART_BYTES: usize = 64 << 10;
+
 /// Parts of an answer that come one after the other. Whoever sends them waits until the client has
 /// taken those before.
 #[derive(Clone, Debug)]
@@ -67,8 +73,8 @@ impl Parts {
 pub enum Content {
     /// All of it; none once it was sent.
     Whole(Option<Bytes>),
-    /// It comes in parts.
-    Parts(mpsc::Receiver<Bytes>),
+    /// It comes in parts; and what is left of the last one.
+    Parts(mpsc::Receiver<Bytes>, Bytes),
 }
 
 impl From<Bytes> for Content {
@@ -82,7 +88,7 @@ impl Content {
     pub fn whole(self) -> Bytes {
         match self {
             Self::Whole(bytes) => bytes.unwrap_or_default(),
-            Self::Parts(_) => Bytes::new(),
+            Self::Parts(..) => Bytes::new(),
         }
     }
 }
@@ -97,7 +103,16 @@ impl body::Body for Content {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Parts(parts) => parts.poll_recv(cx).map(|part| Some(Ok(Frame::data(part?)))),
+            Self::Parts(parts, rest) => {
+                if rest.is_empty() {
+                    match core::task::ready!(parts.poll_recv(cx)) {
+                        Some(part) => *rest = part,
+                        None => return Poll::Ready(None),
+                    }
+                }
+                let next = rest.split_to(rest.len().min(PART_BYTES));
+                Poll::Ready(Some(Ok(Frame::data(next))))
+            }
         }
     }
 
@@ -108,7 +123,7 @@ impl body::Body for Content {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Self::Parts(_) => SizeHint::default(),
+            Self::Parts(..) => SizeHint::default(),
         }
     }
 }
@@ -155,7 +170,8 @@ impl Told {
             Body::Xml(text) => (Some(XML), Bytes::from(text).into()),
             Body::Text(kind, text) => (Some(kind), text.into()),
             Body::Stream(kind, parts) => {
-                (Some(kind), parts.take().map_or(Content::Whole(None), Content::Parts))
+                let parts = parts.take().map(|parts| Content::Parts(parts, Bytes::new()));
+                (Some(kind), parts.unwrap_or(Content::Whole(None)))
             }
         };
         let mut response = Response::new(body);
@@ -165,6 +181,10 @@ impl Told {
         // What is no page is not to be taken for one.
         let sniffing = HeaderValue::from_static("nosniff");
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, sniffing);
+        if let Content::Parts(..) = response.body() {
+            // A proxy is not to gather parts (nginx, "proxy_buffering").
+            response.headers_mut().insert(BUFFERING, HeaderValue::from_static("no"));
+        }
         if let Some(kind) = kind {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }

@@ -25,7 +25,7 @@ const OPEN: [&str; 7] = [
 ];
 
 /// What changes what is stored.
-const STORAGE: [&str; 5] = ["Systems", "Chassis", "Fabrics", "JobService", "TaskService"];
+const STORAGE: [&str; 4] = ["Systems", "Chassis", "Fabrics", "JobService"];
 
 /// What changes the daemon, and who may use it.
 const DAEMON: [&str; 5] =
@@ -43,6 +43,7 @@ fn least(method: Method, uri: &str) -> Least {
         (Method::Post, "/SessionService/Sessions") => Least::Anybody,
         // Their own; others' is an administrator's.
         (Method::Delete, "/SessionService/Sessions/{Session}")
+        | (Method::Delete, "/TaskService/TaskMonitors/{TaskMonitor}")
         | (Method::Patch, "/AccountService/Accounts/{ManagerAccount}")
         | (Method::Get, _) => Least::ReadOnly,
         _ if STORAGE.contains(&of) => Least::Operator,

@@ -103,7 +103,7 @@ impl Manager {
             let _ = exports.listen(&existing.address).await;
             let (name, target) = (name(array, existing), target(array, existing));
             exports.add(&name, target, &existing.address).await?;
-            return Ok(convert::export(&array.name, existing, &self.standing));
+            return Ok(self.described(array, existing));
         }
         let address = exports.listen(&address).await?;
         let recorded = address.clone();
@@ -112,13 +112,18 @@ impl Manager {
             Ok(status) => {
                 let target = target(array, &status);
                 exports.add(&name(array, &status), target, &status.address).await?;
-                Ok(convert::export(&array.name, &status, &self.standing))
+                Ok(self.described(array, &status))
             }
             Err(error) => {
                 exports.close_if_unused(&address).await;
                 Err(error)
             }
         }
+    }
+
+    fn described(&self, array: &ArrayStatus, export: &ExportStatus) -> api::Export {
+        let standing = (&self.standing, &self.standing.connections());
+        convert::export(&array.name, export, standing)
     }
 
     /// Forgets an export: `ARRAY:NUMBER`. No command for it is under way then, so that its volume

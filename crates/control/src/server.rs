@@ -133,7 +133,7 @@ async fn run(
         .telling(events);
     manager.set_socket(own_socket);
     configure(&manager, &config);
-    report(manager.accounts().problem().as_slice());
+    report(manager.accounts().problem().map(|own| own.what).as_slice());
     let manager = Arc::new(manager);
     let wait = Duration::from_millis(config.drive_wait_ms);
     let tasks = serve_clients(&manager, listener);
@@ -164,6 +164,9 @@ async fn run(
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);
+    // What became of arrays is told.
+    manager.renew().await;
+    manager.events().finish().await;
     tasks.iter().for_each(JoinHandle::abort);
     write_last(&manager).await;
     if !cores.stop() {
@@ -177,7 +180,7 @@ async fn write_last(manager: &Manager) {
     manager.accounts().close().await;
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
-    manager.events().close();
+    manager.events().close().await;
 }
 
 /// Serves clients on the socket and by HTTPS, and webhooks.
@@ -281,7 +284,7 @@ async fn open(
 async fn tell(state: Option<&Arc<State>>) -> Events {
     let in_memory = |problem: Option<Error>| {
         report(problem.as_slice());
-        Events::in_memory()
+        Events::in_memory(problem.as_ref().map(|problem| problem.error.as_str()))
     };
     let Some(state) = state.cloned() else { return in_memory(None) };
     let dir = state.dir().display().to_string();
@@ -388,7 +391,7 @@ mod tests {
         hanging(&file);
         let opened = runtime.block_on(open(dir, Duration::from_millis(300), READS));
         let (state, accounts, audit) = opened.expect("opened");
-        let problem = accounts.problem().expect("is told");
+        let problem = accounts.problem().expect("is told").what;
         let why = format!("{}: no answer within 0.3 s", file.display());
         assert_eq!(problem, Error::new(&say::ACCOUNTS_NOT_READ, &[&why]));
         assert!(!*accounts.is_any().borrow());

@@ -9,6 +9,7 @@
 //! Invariants
 //! - A change goes on to its end, whoever waits for it.
 //! - While there is no room for another slow one, clients wait for their answers.
+//! - Nobody stops one: it may be half done.
 //! - A login is never slow: nobody else reads the token of a session.
 
 use crate::act;
@@ -26,6 +27,7 @@ use hyper::{Request, StatusCode};
 use redfish::error::{Base, Refusal};
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
+use redfish::told::PLAN_HEADER;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -154,6 +156,26 @@ fn accepted(manager: &Manager, id: &str) -> Told {
 pub fn monitor(manager: &Manager, caller: &Caller, id: &str) -> Outcome {
     let outcome = manager.slow.outcome(id, caller)?;
     outcome.unwrap_or_else(|| Ok(accepted(manager, id)))
+}
+
+/// Forgets what a slow change was answered (DSP0266, "Asynchronous operations": a DELETE of its
+/// monitor).
+pub async fn forget(
+    manager: &Arc<Manager>,
+    caller: &Caller,
+    found: &Match,
+    headers: &HeaderMap,
+) -> Outcome {
+    let outcome = match headers.contains_key(PLAN_HEADER) {
+        true => Err(Refusal::base(&Base::HEADER_INVALID, &[PLAN_HEADER])),
+        false => manager.slow.forget(found.id(0), caller),
+    };
+    if let Err(refusal) = &outcome {
+        let request = act::words(Method::Delete, found);
+        manager.audit().refused(caller, &request, "", refusal).await;
+    }
+    manager.refresh();
+    outcome.map(|()| Told::nothing())
 }
 
 #[cfg(test)]

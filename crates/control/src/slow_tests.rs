@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::caller::Role;
+use crate::peer::Origin;
 use crate::renewal::tests::run_with;
 use crate::reply::Body;
 
@@ -45,7 +46,7 @@ fn a_slow_change_is_answered_by_its_monitor_to_who_asked() {
         assert_eq!(id_of(&again), id);
         let refused = monitor(&manager, &other, &id).expect_err("is refused");
         assert_eq!(refused.status, 403);
-        let local = Caller { from: "socket".to_owned(), ..own.clone() };
+        let local = Caller { origin: Origin::Socket(7), ..own.clone() };
         assert_eq!(monitor(&manager, &local, &id).err().map(|refused| refused.status), Some(403));
         assert_eq!(monitor(&manager, &own, "x").err().map(|refused| refused.status), Some(404));
         let task = manager.view().tasks.first().cloned().expect("a task");

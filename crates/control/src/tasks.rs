@@ -3,17 +3,19 @@
 //! | a slow change is | becomes     | when                                                        |
 //! |------------------|-------------|-------------------------------------------------------------|
 //! | under way        | ended       | it comes to its end: its answer is kept                     |
-//! | ended            | (forgotten) | [`KEPT`] seconds passed, or another slow one needs its room |
+//! | ended            | (forgotten) | [`KEPT`] seconds passed, another slow one needs its room, or |
+//! |                  |             | who may have its answer wants it forgotten                  |
 //!
 //! Invariants
 //! - Its answer is for who asked for it, and for administrators.
 //! - At most [`MOST`] are known.
 
-use crate::api::SlowRequest;
-use crate::caller::{Caller, Role};
+use crate::api::{Error, SlowRequest};
+use crate::caller::{Caller, Identity, Role};
 use crate::reply::Told;
 use crate::snapshot::{now, random_uuid};
 use redfish::error::{Base, Refusal};
+use redfish::messages as say;
 use redfish::routes::Method;
 use redfish::service::uri;
 use std::collections::VecDeque;
@@ -31,8 +33,15 @@ pub type Outcome = Result<Told, Refusal>;
 /// A slow change.
 struct Slow {
     told: SlowRequest,
-    caller: Caller,
+    asked_by: Identity,
     outcome: Option<Outcome>,
+}
+
+impl Slow {
+    /// Whether somebody may have its answer.
+    fn is_for(&self, caller: &Caller) -> bool {
+        self.asked_by == caller.identity() || caller.role == Some(Role::Administrator)
+    }
 }
 
 /// All of them, in the order in which they began to be slow.
@@ -63,7 +72,7 @@ impl SlowOnes {
         let id = random_uuid().to_string();
         let (began, method) = (now(), method.word().to_owned());
         let told = SlowRequest { id: id.clone(), method, uri: uri.to_owned(), began, ended: None };
-        all.push_back(Slow { told, caller: caller.clone(), outcome: None });
+        all.push_back(Slow { told, asked_by: caller.identity(), outcome: None });
         Some(id)
     }
 
@@ -75,16 +84,21 @@ impl SlowOnes {
         }
     }
 
+    /// Forgets an answer, for who may have it.
+    pub fn forget(&self, id: &str, caller: &Caller) -> Result<(), Refusal> {
+        if self.outcome(id, caller)?.is_none() {
+            return Err(Error::new(&say::CHANGE_UNDER_WAY, &[]).into());
+        }
+        self.all().retain(|one| one.told.id != id);
+        Ok(())
+    }
+
     /// The answer, for this caller; `None` while there is none.
     pub fn outcome(&self, id: &str, caller: &Caller) -> Result<Option<Outcome>, Refusal> {
         let all = self.all();
         let one = all.iter().find(|one| one.told.id == id);
         let one = one.ok_or_else(|| Refusal::not_found(&uri::task_monitor(id)))?;
-        // A user of the machine and an account may have one name.
-        let is_own = one.caller.name == caller.name
-            && one.caller.account == caller.account
-            && (one.caller.from == "socket") == (caller.from == "socket");
-        match is_own || caller.role == Some(Role::Administrator) {
+        match one.is_for(caller) {
             true => Ok(one.outcome.clone()),
             false => Err(Refusal::base(&Base::INSUFFICIENT_PRIVILEGE, &[])),
         }
@@ -94,6 +108,7 @@ impl SlowOnes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Origin;
 
     #[test]
     fn so_many_are_known_and_so_long() {
@@ -109,6 +124,41 @@ mod tests {
         let listed = |at: u64| slow.list(at).iter().any(|one| one.id == last);
         assert!(listed(now()) && !listed(now() + KEPT + 1));
         assert_eq!(slow.list(now()).len(), MOST - 1, "those under way stay");
+    }
+
+    #[test]
+    fn who_asked_may_have_an_answer_forgotten_once_there_is_one() {
+        let (slow, own) = (SlowOnes::default(), caller());
+        let id = slow.begin(&own, Method::Post, "/a").expect("has room");
+        let status = |caller: &Caller| slow.forget(&id, caller).map_err(|refusal| refusal.status);
+        assert_eq!(
+            status(&own),
+            Err(Refusal::from(Error::new(&say::CHANGE_UNDER_WAY, &[])).status)
+        );
+        slow.end(&id, Err(Refusal::not_allowed()));
+        let other = Caller { name: "bob".into(), ..own.clone() };
+        assert_eq!(status(&other), Err(403));
+        assert_eq!(status(&own), Ok(()));
+        assert_eq!(status(&own), Err(404));
+        assert!(slow.list(now()).is_empty());
+    }
+
+    #[test]
+    fn an_answer_is_for_who_asked_and_not_for_who_has_the_name_now() {
+        let slow = SlowOnes::default();
+        let own = Caller { account: Some("ann".into()), generation: 1, ..caller() };
+        let id = slow.begin(&own, Method::Post, "/a").expect("has room");
+        let is_let_in = |caller: &Caller| slow.outcome(&id, caller).is_ok();
+        let elsewhere = Caller { origin: Origin::Stranger(1), from: "x".into(), ..own.clone() };
+        assert!(is_let_in(&own) && is_let_in(&elsewhere));
+        let again = Caller { generation: 2, ..own.clone() };
+        let user = Caller { account: None, ..own.clone() };
+        assert!(!is_let_in(&again) && !is_let_in(&user) && !is_let_in(&caller()));
+        assert!(is_let_in(&Caller { role: Some(Role::Administrator), ..again }));
+        // A user of the machine by number.
+        let id = slow.begin(&user, Method::Post, "/a").expect("has room");
+        let other = Caller { origin: Origin::Socket(7), ..user.clone() };
+        assert!(slow.outcome(&id, &user).is_ok() && slow.outcome(&id, &other).is_err());
     }
 
     fn caller() -> Caller {

@@ -29,6 +29,7 @@ impl Manager {
         loop {
             ticks.tick().await;
             self.report_once(&mut told);
+            self.metrics.forget_old();
         }
     }
 
@@ -64,7 +65,7 @@ mod tests {
             assert!(reports.try_recv().is_err() && told.is_empty(), "nobody wants any");
             let filter = "EventFormatType eq 'MetricReport'";
             let wants = Wanted { filter: Filter::read(filter), ..Wanted::default() };
-            let stream = manager.events().open(wants).expect("room");
+            let stream = manager.events().open(wants, "a", false).expect("room");
             manager.report_once(&mut told);
             let report = reports.try_recv().expect("a report");
             let text: Value = {

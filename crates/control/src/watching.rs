@@ -2,11 +2,15 @@
 //!
 //! A stream ends when its client goes or takes what it is told too slowly, when its subscription is
 //! deleted, when its session ends or its account may no longer do what it could, and when the
-//! daemon ends. A client that comes back with `Last-Event-ID` is told what it missed.
+//! daemon ends. A client that comes back with `Last-Event-ID` is told what it missed: the first
+//! comment of a stream, and each that is sent where there is nothing to tell, has an identifier,
+//! too.
 //!
 //! Invariants
 //! - What a client has not taken yet is the ring's, and a few parts at most beside it: a slow
-//!   client costs nobody memory or time.
+//!   client costs nobody memory or time. A report of metrics is lost to a client that has not taken
+//!   what it was sent before.
+//! - Of accounts and logins those are told that the client may know ([`Caller::knows`]).
 //! - Who asks is looked at again each [`LOOK`].
 
 use crate::caller::Caller;
@@ -19,9 +23,10 @@ use crate::snapshot::now;
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use hyper::{Request, StatusCode};
-use redfish::error::{Base, Refusal};
+use redfish::error::Refusal;
 use redfish::events::filter::{Subject, Wanted, of_query};
 use redfish::events::{exceeded, payload};
+use redfish::routes::Privilege;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -87,7 +92,7 @@ pub fn watch<B>(
     caller: &Caller,
 ) -> Result<Told, Refusal> {
     let filter = of_query(asked.uri().query().unwrap_or_default())?;
-    let last = last(asked.headers())?;
+    let last = last(asked.headers());
     if *asked.method() == hyper::Method::HEAD {
         let (_, none) = mpsc::channel(1);
         return Ok(begun(none));
@@ -96,15 +101,15 @@ pub fn watch<B>(
     let client = Client::new(manager, peer.clone(), caller.clone());
     let wants = Wanted { filter, ..Wanted::default() };
     let full = || Refusal::no_room(AGAIN);
-    let stream = manager.events().open(wants.clone()).ok_or_else(full)?;
-    let ring = manager.events().ring();
+    let (events, who) = (manager.events(), caller.key());
+    let stream = events.open(wants.clone(), &who, caller.may(Privilege::ConfigureUsers));
+    let stream = stream.ok_or_else(full)?;
+    let ring = events.ring();
     let (place, has_missed) = last.map_or((ring.end(), false), |id| ring.place_after(id));
     let (parts, told) = mpsc::channel(PARTS);
-    let reports = manager.events().reports();
+    let reports = wants.asks_for_reports().then(|| events.reports());
     let pump = Pump { manager: manager.clone(), client, stream, wants, parts, place };
     tokio::spawn(pump.run(has_missed, reports));
-    // Its subscription is there for who reads next.
-    manager.refresh();
     Ok(begun(told))
 }
 
@@ -113,15 +118,24 @@ fn begun(parts: mpsc::Receiver<Bytes>) -> Told {
     Told { status: StatusCode::OK, body, ..Told::nothing() }
 }
 
-/// The event that a client has had last, if it says so.
-fn last(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
-    let Some(value) = headers.get(LAST) else { return Ok(None) };
-    let text = value.to_str().map(str::trim).unwrap_or("-");
-    if text.is_empty() {
-        return Ok(None);
+/// The event that a client has had last, if it says so. What is no number is of another server:
+/// such a client has had nothing of ours.
+fn last(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(LAST)?.to_str().map(str::trim).unwrap_or("-");
+    (!text.is_empty()).then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// What says that a stream is open, and which event its client has had last.
+fn comment(last: u64) -> Bytes {
+    format!(":\nid: {last}\n\n").into()
+}
+
+/// The next report, if reports are wanted.
+async fn next(reports: &mut Option<broadcast::Receiver<Report>>) -> Result<Report, RecvError> {
+    match reports {
+        Some(reports) => reports.recv().await,
+        None => core::future::pending().await,
     }
-    let id = text.parse().map_err(|_| Refusal::base(&Base::HEADER_INVALID, &["Last-Event-ID"]))?;
-    Ok(Some(id))
 }
 
 /// Why a stream ends.
@@ -139,29 +153,27 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(mut self, has_missed: bool, reports: broadcast::Receiver<Report>) {
+    async fn run(mut self, has_missed: bool, reports: Option<broadcast::Receiver<Report>>) {
         // Its end is all that there is to tell.
         let _ = self.pump(has_missed, reports).await;
-        let manager = self.manager.clone();
-        drop(self);
-        manager.refresh();
     }
 
     async fn pump(
         &mut self,
         has_missed: bool,
-        mut reports: broadcast::Receiver<Report>,
+        mut reports: Option<broadcast::Receiver<Report>>,
     ) -> Result<(), Ended> {
         let mut told = self.manager.events().ring().watch();
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // So that the client knows that the stream is open.
-        self.send(Bytes::from_static(b":\n\n")).await?;
-        let mut spoke = Instant::now();
         if has_missed {
-            let context = self.stream.context();
-            self.send(part(None, &exceeded(Some(&context), now()).to_string())).await?;
+            self.send(Bytes::from_static(b":\n\n")).await?;
+            let notice = exceeded(Some(&self.stream.context()), now());
+            self.send(part(Some(self.last()), &notice.to_string())).await?;
+        } else {
+            self.send(comment(self.last())).await?;
         }
+        let mut spoke = Instant::now();
         loop {
             told.borrow_and_update();
             loop {
@@ -178,18 +190,24 @@ impl Pump {
                 }
                 self.place = batch.place;
             }
+            if *self.stream.over.borrow() {
+                // Once the client has all, nothing more comes.
+                drop(self.parts.reserve_many(PARTS).await);
+                return Err(Ended);
+            }
             tokio::select! {
                 changed = told.changed() => changed.map_err(|_| Ended)?,
-                report = reports.recv() => {
-                    if self.report(report).await? {
+                report = next(&mut reports) => {
+                    if self.report(report)? {
                         spoke = Instant::now();
                     }
                 }
+                _ = self.stream.over.changed() => {}
                 _ = self.stream.ended.changed() => return Err(Ended),
                 _ = look.tick() => {
                     self.may_go_on()?;
                     if spoke.elapsed() >= QUIET {
-                        self.send(Bytes::from_static(b":\n\n")).await?;
+                        self.send(comment(self.last())).await?;
                         spoke = Instant::now();
                     }
                 }
@@ -198,12 +216,16 @@ impl Pump {
         }
     }
 
+    /// The last event that was looked at.
+    fn last(&self) -> u64 {
+        self.manager.events().ring().id_before(self.place)
+    }
+
     /// Tells a report of metrics, if it is wanted. Who lags misses some.
-    async fn report(&self, report: Result<Report, RecvError>) -> Result<bool, Ended> {
+    fn report(&self, report: Result<Report, RecvError>) -> Result<bool, Ended> {
         match report {
             Ok(report) if self.wants.has(Subject::Report(&report.definition)) => {
-                self.send(report.part).await?;
-                Ok(true)
+                Ok(self.parts.try_send(report.part).is_ok())
             }
             Ok(_) | Err(RecvError::Lagged(_)) => Ok(false),
             Err(RecvError::Closed) => Err(Ended),
@@ -215,7 +237,7 @@ impl Pump {
         let context = self.stream.context();
         let mut text = Vec::new();
         for event in &batch.events {
-            if self.wants.has(Subject::Event(event)) {
+            if self.wants.has(Subject::Event(event)) && self.client.caller.knows(event) {
                 let told = payload(Some(&context), [&**event]).to_string();
                 text.extend_from_slice(&part(Some(event.id), &told));
             }

@@ -16,14 +16,29 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(Arc<Manager>) -> F) {
 
 /// A stream of somebody on the socket.
 fn begin(manager: &Arc<Manager>, query: &str, last: Option<u64>) -> Result<Content, Refusal> {
+    begin_after(manager, query, last.map(|last| last.to_string()).as_deref(), ROOT)
+}
+
+fn begin_after(
+    manager: &Arc<Manager>,
+    query: &str,
+    last: Option<&str>,
+    peer: Peer,
+) -> Result<Content, Refusal> {
     let mut request = Request::builder().uri(format!("/redfish/v1/EventService/SSE{query}"));
     if let Some(last) = last {
-        request = request.header(LAST, last.to_string());
+        request = request.header(LAST, last);
     }
     let mut asked = request.body(()).expect("a request");
-    asked.extensions_mut().insert(ROOT);
-    let caller = Caller::of(&ROOT, &manager.local());
+    let caller = Caller::of(&peer, &manager.local());
+    asked.extensions_mut().insert(peer);
     Ok(watch(manager, &asked, &caller)?.response().into_body())
+}
+
+/// What a stream says that has looked at all events.
+fn silence(manager: &Manager) -> Option<String> {
+    let ring = manager.events().ring();
+    Some(format!(":\nid: {}\n\n", ring.id_before(ring.end())))
 }
 
 /// The next part; none at the end.
@@ -44,16 +59,18 @@ fn a_stream_tells_what_comes_and_what_was_missed() {
         stopped(&manager, 3);
         let ids: Vec<u64> = manager.events().ring().entries().iter().map(|e| e.id).collect();
         let mut fresh = begin(&manager, "", None).expect("begun");
-        assert_eq!(next(&mut fresh).await.as_deref(), Some(":\n\n"));
+        assert_eq!(next(&mut fresh).await, silence(&manager));
         let mut back = begin(&manager, "", Some(ids[0])).expect("begun");
-        assert_eq!(next(&mut back).await.as_deref(), Some(":\n\n"));
+        assert_eq!(next(&mut back).await, Some(format!(":\nid: {}\n\n", ids[0])));
         let missed = next(&mut back).await.expect("two events");
         assert!(missed.starts_with(&format!("id: {}\ndata: {{", ids[1])), "{missed}");
         assert_eq!(missed.matches("\n\n").count(), 2, "{missed}");
         let mut old = begin(&manager, "", Some(1)).expect("begun");
         next(&mut old).await.expect("a comment");
         let notice = next(&mut old).await.expect("a notice");
-        assert!(notice.contains("EventBufferExceeded") && !notice.contains("id: "), "{notice}");
+        let gone = manager.events().ring().id_before(0);
+        assert!(notice.starts_with(&format!("id: {gone}\ndata: ")), "{notice}");
+        assert!(notice.contains("EventBufferExceeded"), "{notice}");
         assert_eq!(next(&mut old).await.expect("three").matches("id: ").count(), 3);
         manager.events().tell(&say::ARRAY_FAILED, &[&"tank"], "");
         for stream in [&mut fresh, &mut back, &mut old] {
@@ -80,6 +97,57 @@ fn a_filter_holds_and_reports_come_to_who_wants_them() {
         assert!(next(&mut grave).await.expect("one").contains("ArrayFailed"));
         let wrong = begin(&manager, "?$filter=Name%20eq%20'x'", None);
         assert_eq!(wrong.err().map(|refusal| refusal.status), Some(400));
+    });
+}
+
+#[test]
+fn who_may_not_change_accounts_is_told_of_no_other() {
+    run(|manager| async move {
+        let access = toml::from_str("read_only = ['7']").expect("a table");
+        manager.set_local(crate::local::Local::read(Some(&access)).expect("read"));
+        let peer = Peer::Socket { user: 7, groups: Vec::new() };
+        let mut stream = begin_after(&manager, "", None, peer).expect("begun");
+        next(&mut stream).await.expect("a comment");
+        manager.events().login(&say::LOGIN_REFUSED, "ann", "192.0.2.1");
+        manager.events().tell(&say::ARRAY_FAILED, &[&"tank"], "");
+        let told = next(&mut stream).await.expect("one");
+        assert!(!told.contains("192.0.2.1") && told.contains("ArrayFailed"), "{told}");
+    });
+}
+
+#[test]
+fn what_is_no_identifier_is_not_known() {
+    run(|manager| async move {
+        stopped(&manager, 2);
+        for last in ["x", "-1", "99999999999999999999999"] {
+            let mut stream = begin_after(&manager, "", Some(last), ROOT).expect("begun");
+            next(&mut stream).await.expect("a comment");
+            let notice = next(&mut stream).await.expect("a notice");
+            assert!(notice.contains("EventBufferExceeded"), "{notice}");
+            assert_eq!(next(&mut stream).await.expect("all").matches("id: ").count(), 2);
+        }
+    });
+}
+
+#[test]
+fn a_client_that_is_slow_misses_reports_and_no_event() {
+    run(|manager| async move {
+        let query = "?$filter=EventFormatType%20eq%20MetricReport%20or%20Severity%20eq%20'OK'";
+        let mut slow = begin(&manager, query, None).expect("begun");
+        let large = serde_json::json!({"Id": "x".repeat(200_000)});
+        for _ in 0..50 {
+            manager.events().report(&large, "/r");
+            tokio::task::yield_now().await;
+        }
+        stopped(&manager, 1);
+        let mut all = String::new();
+        while !all.contains("ArrayStopped") {
+            let part = next(&mut slow).await.expect("a part");
+            assert!(part.len() <= 64 << 10, "{} bytes at a time", part.len());
+            all += &part;
+        }
+        let reports = all.matches("{\"Id\":\"xx").count();
+        assert!(reports <= PARTS, "{reports} reports waited");
     });
 }
 

@@ -28,10 +28,10 @@ struct Bound {
 
 enum How {
     /// A RAM-backed file: in the calling thread.
-    Inline(Arc<FileDrive>, Arc<Registered>),
+    Inline(Arc<FileDrive>, Registered),
     /// Through the reactor.
     Kernel(Box<Kernel>),
-    Memory(Arc<MemoryDrive>, Arc<Registered>),
+    Memory(Arc<MemoryDrive>, Registered),
     Faulty(BoundFaulty),
 }
 
@@ -40,7 +40,7 @@ struct Kernel {
     file: Descriptor,
     buffered: Option<Descriptor>,
     zeros: Option<Buf>,
-    counted: Arc<Registered>,
+    counted: Registered,
 }
 
 impl Kernel {

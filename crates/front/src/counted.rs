@@ -36,15 +36,21 @@ struct Counting<C> {
     writer: Rc<Writer>,
 }
 
-/// A volume, and what its requests are counted by, unless they are not counted.
-pub struct Counted<B, C> {
+/// A volume, what its requests are counted by, unless they are not counted, and what is held as
+/// long as it, or a clone of it, is there.
+pub struct Counted<B, C, H = ()> {
     volume: B,
     counting: Option<Rc<Counting<C>>>,
+    hold: H,
 }
 
-impl<B: Clone, C> Clone for Counted<B, C> {
+impl<B: Clone, C, H: Clone> Clone for Counted<B, C, H> {
     fn clone(&self) -> Self {
-        Self { volume: self.volume.clone(), counting: self.counting.clone() }
+        Self {
+            volume: self.volume.clone(),
+            counting: self.counting.clone(),
+            hold: self.hold.clone(),
+        }
     }
 }
 
@@ -75,7 +81,14 @@ impl<B: Blocks, C: Clock> Counted<B, C> {
     /// Counts the requests of a volume by a writer of this core, if there is one.
     pub fn new(volume: B, clock: &C, writer: Option<Rc<Writer>>) -> Self {
         let counting = writer.map(|writer| Rc::new(Counting { clock: clock.clone(), writer }));
-        Self { volume, counting }
+        Self { volume, counting, hold: () }
+    }
+}
+
+impl<B: Blocks, C: Clock, H> Counted<B, C, H> {
+    /// The same, with something that is dropped with it.
+    pub fn holding<Other>(self, hold: Other) -> Counted<B, C, Other> {
+        Counted { volume: self.volume, counting: self.counting, hold }
     }
 
     #[inline]
@@ -95,7 +108,7 @@ fn end<C: Clock>(request: Option<Request<'_, C>>, outcome: Result<u64, BlockErro
     }
 }
 
-impl<B: Blocks, C: Clock> Blocks for Counted<B, C> {
+impl<B: Blocks, C: Clock, H: Clone + 'static> Blocks for Counted<B, C, H> {
     fn bytes(&self) -> u64 {
         self.volume.bytes()
     }

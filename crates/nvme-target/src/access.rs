@@ -11,7 +11,7 @@ use nvme::nqn::Nqn;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which hosts may have an export.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Hosts {
     /// Any that finds it.
     Any,
@@ -145,12 +145,17 @@ impl<K: Clone> Exports<K> {
 
     /// Whether a subsystem is reached at a port, by whomever.
     pub fn is_at(&self, subsystem: &Nqn, port: PortId) -> bool {
-        self.at(subsystem, port).next().is_some()
+        self.0.values().any(|e| e.subsystem == *subsystem && e.ports.contains(&port))
     }
 
-    /// A subsystem's exports that are reached at a port, by whomever.
-    pub fn at(&self, subsystem: &Nqn, port: PortId) -> impl Iterator<Item = (&String, &Export<K>)> {
-        self.all().filter(move |(_, e)| e.subsystem == *subsystem && e.ports.contains(&port))
+    /// All of them, those together that the same hosts find at the same ports, by name.
+    pub fn groups(&self) -> Vec<Vec<(&String, &Export<K>)>> {
+        let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (name, export) in &self.0 {
+            let key = (&export.subsystem, &export.ports, &export.hosts);
+            groups.entry(key).or_default().push((name, export));
+        }
+        groups.into_values().collect()
     }
 
     /// All of them, by name.

@@ -251,19 +251,10 @@ impl<K: Clone + PartialEq> Target<K> {
         let admitted = state.admit(&association, self.is_settled());
         let State { exports, book, .. } = &mut *state;
         let is_io = association.kind == ControllerKind::Io;
-        let Association { subsystem, port, host, .. } = &association;
-        let id = match admitted {
-            Ok(id) => id,
-            Err(why) => {
-                if is_io {
-                    book.turned_away(exports.at(subsystem, *port).map(|(name, _)| name));
-                }
-                return Err(why);
-            }
-        };
+        let id = admitted.inspect_err(|_| book.turned_away(is_io))?;
         if is_io {
             let own = exports.all().filter(|(_, export)| association.finds(export));
-            book.arrived(host.as_ref(), own.map(|(name, _)| name));
+            book.arrived(association.host.as_ref(), own.map(|(name, _)| name));
         }
         let controller = Arc::new(Controller::new(id, association, keep_alive_ms, since));
         controller.begin_queue(0);
@@ -310,17 +301,21 @@ impl<K: Clone + PartialEq> Target<K> {
         (state.generation, state.places(host, local))
     }
 
-    /// Hosts that have an export.
-    pub fn connected(&self, name: &str) -> Vec<Connected> {
+    /// Hosts that have exports: names of exports, and all who have them.
+    pub fn connections(&self) -> Vec<(Vec<String>, Vec<Connected>)> {
         let state = self.lock();
-        let Some(export) = state.exports.get(name) else { return Vec::new() };
-        let has = |c: &&Arc<Controller>| !c.is_discovery() && c.association.finds(export);
         let told = |c: &Arc<Controller>| Connected {
             host: c.association.host.as_ref().map_or_else(String::new, Nqn::to_string),
             controller: c.id,
             queues: c.queues(),
         };
-        state.controllers.iter().filter(has).map(told).collect()
+        let group = |group: Vec<(&String, &Export<K>)>| {
+            let (_, first) = group.first()?;
+            let has = |c: &&Arc<Controller>| !c.is_discovery() && c.association.finds(first);
+            let connected = state.controllers.iter().filter(has).map(told).collect();
+            Some((group.iter().map(|(name, _)| (*name).clone()).collect(), connected))
+        };
+        state.exports.groups().into_iter().filter_map(group).collect()
     }
 
     /// What these exports were counted is forgotten: they are gone for good.
@@ -332,7 +327,7 @@ impl<K: Clone + PartialEq> Target<K> {
     pub fn visits(&self) -> Visits {
         let state = self.lock();
         let own = state.controllers.iter().filter(|c| !c.is_discovery());
-        state.book.read(state.exports.all(), &own.map(|c| &**c).collect::<Vec<_>>())
+        state.book.read(&state.exports.groups(), &own.map(|c| &**c).collect::<Vec<_>>())
     }
 }
 

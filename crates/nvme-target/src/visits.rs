@@ -82,8 +82,6 @@ pub struct Visited {
     pub connections: u64,
     /// Controllers that were made while it was there for them.
     pub connected: u64,
-    /// Hosts that asked for its subsystem at a port of its own and got no controller.
-    pub turned_away: u64,
 }
 
 /// Who came, and who is there.
@@ -95,12 +93,6 @@ pub struct Visits {
     pub hosts: Vec<Visitor>,
     /// Hosts that asked for a subsystem and got no controller.
     pub turned_away: u64,
-}
-
-#[derive(Clone, Copy, Default, Debug)]
-struct Came {
-    connected: u64,
-    turned_away: u64,
 }
 
 #[derive(Clone, Default, Debug)]
@@ -117,8 +109,11 @@ struct Host {
 /// What is kept of who came.
 #[derive(Default, Debug)]
 pub(crate) struct Book {
-    exports: BTreeMap<String, Came>,
+    /// Controllers that were made, by export.
+    exports: BTreeMap<String, u64>,
     hosts: BTreeMap<String, Host>,
+    /// Hosts without a controller, by when they left.
+    absent: BTreeMap<u64, String>,
     turned_away: u64,
     lefts: u64,
 }
@@ -132,19 +127,20 @@ impl Book {
     /// A controller was made, which has these exports.
     pub fn arrived<'a>(&mut self, host: Option<&Nqn>, exports: impl Iterator<Item = &'a String>) {
         for export in exports {
-            self.exports.entry(export.clone()).or_default().connected += 1;
+            match self.exports.get_mut(export) {
+                Some(connected) => *connected += 1,
+                None => drop(self.exports.insert(export.clone(), 1)),
+            }
         }
         let host = self.hosts.entry(name(host)).or_default();
+        self.absent.remove(&host.left);
         host.connected += 1;
         host.present += 1;
     }
 
-    /// A host got no controller of these exports' subsystem.
-    pub fn turned_away<'a>(&mut self, exports: impl Iterator<Item = &'a String>) {
-        self.turned_away += 1;
-        for export in exports {
-            self.exports.entry(export.clone()).or_default().turned_away += 1;
-        }
+    /// A host got no controller of a subsystem; that of the discovery service is none that counts.
+    pub const fn turned_away(&mut self, counts: bool) {
+        self.turned_away += counts as u64;
     }
 
     /// A controller is gone.
@@ -153,13 +149,15 @@ impl Book {
         let Some(host) = self.hosts.get_mut(&key) else { return };
         host.gone.add(&Done::of(&controller.counts));
         host.present = host.present.saturating_sub(1);
+        if host.present > 0 {
+            return;
+        }
         self.lefts += 1;
         host.left = self.lefts;
-        let absent = || self.hosts.iter().filter(|(_, host)| host.present == 0);
-        if absent().count() > HOSTS
-            && let Some((first, _)) = absent().min_by_key(|(_, host)| host.left)
+        self.absent.insert(self.lefts, key);
+        if self.absent.len() > HOSTS
+            && let Some((_, first)) = self.absent.pop_first()
         {
-            let first = first.clone();
             self.hosts.remove(&first);
         }
     }
@@ -169,24 +167,29 @@ impl Book {
         self.exports.retain(|export, _| !are_gone(export));
     }
 
-    /// All that is known, while these exports and controllers are there.
+    /// All that is known, while these controllers are there and these exports: in each list, those
+    /// that the same of them find.
     pub fn read<'a, K: 'a>(
         &self,
-        exports: impl Iterator<Item = (&'a String, &'a Export<K>)>,
+        groups: &[Vec<(&'a String, &'a Export<K>)>],
         controllers: &[&Controller],
     ) -> Visits {
         let mut all: BTreeMap<&String, Visited> = BTreeMap::new();
-        let of = |export: &String, came: &Came| Visited {
+        let of = |export: &String, connected: u64| Visited {
             export: export.clone(),
             connections: 0,
-            connected: came.connected,
-            turned_away: came.turned_away,
+            connected,
         };
-        all.extend(self.exports.iter().map(|(export, came)| (export, of(export, came))));
-        for (name, export) in exports {
-            let has = |c: &&&Controller| c.association.finds(export);
-            let visited = all.entry(name).or_insert_with(|| of(name, &Came::default()));
-            visited.connections = controllers.iter().filter(has).count() as u64;
+        all.extend(self.exports.iter().map(|(export, came)| (export, of(export, *came))));
+        for group in groups {
+            let finds = |c: &&&Controller| {
+                group.first().is_some_and(|(_, export)| c.association.finds(export))
+            };
+            let connections = controllers.iter().filter(finds).count() as u64;
+            for (name, _) in group {
+                let visited = all.entry(name).or_insert_with(|| of(name, 0));
+                visited.connections = connections;
+            }
         }
         let mut hosts: BTreeMap<&str, Visitor> = BTreeMap::new();
         for (name, host) in &self.hosts {
@@ -245,7 +248,7 @@ mod tests {
     }
 
     fn read(book: &Book, controllers: &[&Controller]) -> Vec<Visitor> {
-        book.read(core::iter::empty::<(&String, &Export<u8>)>(), controllers).hosts
+        book.read::<u8>(&[], controllers).hosts
     }
 
     #[test]

@@ -196,7 +196,7 @@ mod tests {
     fn accounts_of_others_are_links() {
         let own = json!({
             "UserName": "ana", "RoleId": "Operator", "Enabled": true,
-            "PasswordChangeRequired": false,
+            "PasswordChangeRequired": false, "Oem": { "Palisade": { "PasswordGeneration": 1 } },
         });
         let link = json!({ "@odata.id": "/redfish/v1/AccountService/Accounts/root" });
         let collection = json!({ "Members": [own, link] });

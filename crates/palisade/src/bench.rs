@@ -8,8 +8,8 @@
 use bench::gpu_bench::nvidia;
 use bench::watchdog::Watchdog;
 use bench::{
-    ArrayBench, BenchError, GpuBench, NvmeTcpBench, ParityBench, Report, bench_array,
-    bench_nvme_tcp, bench_parity, bench_parity_gpu, gpu_table, parity_table,
+    ApiBench, ArrayBench, BenchError, GpuBench, NvmeTcpBench, ParityBench, Report, bench_api,
+    bench_array, bench_nvme_tcp, bench_parity, bench_parity_gpu, gpu_table, parity_table,
 };
 use control::config::Placement;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,45 @@ pub struct BenchArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
+    /// Measure the management interface of a daemon over HTTPS, and what it takes from hosts
+    Api(ApiArgs),
     /// Measure an array beside its raw drives: RAID 5 over files in memory
     Array(ArrayArgs),
     /// Measure the NVMe/TCP target beside a bare echo and the volume itself, over loopback
     NvmeTcp(NvmeTcpArgs),
     /// Measure the parity kernels beside Intel's ISA-L (package libisal2), memcpy and reading
     Parity(ParityArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct ApiArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Rounds of each result
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Seconds of a round, of each side where there are two
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// Seconds for which an idle daemon is watched, three times
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    idle_seconds: f64,
+    /// Arrays, of four drives each
+    #[arg(long, default_value_t = 8)]
+    arrays: usize,
+    /// Volumes, on all arrays together
+    #[arg(long, default_value_t = 256)]
+    volumes: usize,
+    /// Volumes that are read at once, on all arrays of another daemon together
+    #[arg(long, default_value_t = 1000)]
+    listed: usize,
+    /// Folder for the drives, in a file system in memory
+    #[arg(long, default_value = "/dev/shm")]
+    dir: PathBuf,
+    /// Also write the JSON to this file
+    #[arg(long)]
+    out: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -138,6 +171,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let command = format!("palisade {}", words.join(" "));
     match args.what {
+        What::Api(args) => api(&args, &command),
         What::Array(args) => array(&args, &command),
         What::NvmeTcp(args) => nvme_tcp(&args, &command),
         What::Parity(args) => parity(&args, &command),
@@ -146,6 +180,28 @@ pub fn run(args: BenchArgs) -> ExitCode {
 
 fn tell(line: &str) {
     eprintln!("{line}");
+}
+
+fn api(args: &ApiArgs, command: &str) -> ExitCode {
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            eprintln!("palisade: where this program is can't be found out: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let options = ApiBench {
+        rounds: args.rounds,
+        span: Duration::from_secs_f64(args.seconds),
+        idle: Duration::from_secs_f64(args.idle_seconds),
+        arrays: args.arrays,
+        volumes: args.volumes,
+        listed: args.listed,
+        dir: args.dir.clone(),
+        program,
+    };
+    let report = bench_api(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
 }
 
 fn array(args: &ArrayArgs, command: &str) -> ExitCode {

@@ -362,7 +362,7 @@ impl Client {
                 begin(stream.map_err(|error| not_connected(socket, &error))?).await
             }
             Reach::Network(url, login) => {
-                begin(remote::connect(url, &login_of(url, login)?.fingerprint).await?).await
+                begin(remote::connect(url, login_of(url, login)?).await?).await
             }
         }
     }

@@ -192,7 +192,7 @@ fn how_long_the_daemon_says_to_wait_is_kept() {
 fn a_token_is_not_sent_to_another_certificate() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        let identity = || certificate::make(&certificate::For::default(), 1_790_000_000);
+        let identity = || certificate::make(&certificate::For::default(), 1_790_000_000, None);
         let (own, other) = (identity().expect("made"), identity().expect("made"));
         let serve = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&version::TLS13])
@@ -206,6 +206,7 @@ fn a_token_is_not_sent_to_another_certificate() {
         let login = Login {
             url: url.to_string(),
             fingerprint: own.shown.fingerprint,
+            key: own.shown.key,
             user: "ana".to_owned(),
             session: Some(session),
         };

@@ -229,7 +229,7 @@ fn detail(export: &api::Export) -> String {
         line("hosts told", nvme.advertise.join(", "));
     }
     line("hosts", if nvme.any_host { "any".into() } else { nvme.hosts.join(", ") });
-    for c in &nvme.connections {
+    for c in nvme.connections.iter() {
         let host = if c.host.is_empty() { "a host without a name" } else { &c.host };
         line("connected", format!("{host}, controller {}, {} queues", c.controller, c.queues));
     }
@@ -264,7 +264,7 @@ mod tests {
                 advertise: Vec::new(),
                 hosts: text(hosts),
                 any_host: hosts.is_empty(),
-                connections: Vec::new(),
+                connections: [].into(),
             }
         };
         let line = |address: &str| format!("nvme connect -t tcp -a {address} -s 4420 -n nqn.s");

@@ -1,6 +1,6 @@
 //! `palisade login` and `palisade logout`: sessions at daemons over the network.
 //!
-//! States of a URL: unknown → known by its fingerprint, and logged in → known, once the session
+//! States of a URL: unknown → known by its key, and logged in → known, once the session
 //! has ended. What a person says counts for the first certificate and for each one after it.
 //!
 //! Invariant: no password and no token is sent before the certificate is agreed to.
@@ -83,9 +83,9 @@ struct Ended {
 pub async fn run(arguments: &Arguments) -> Result<(), Problem> {
     let url = Url::parse(&arguments.at)?;
     let logins = Logins::own()?;
-    let known = logins.at(&url)?.map(|login| login.fingerprint);
+    let known = logins.at(&url)?;
     let shown = remote::look(&url).await?;
-    agree(&url, &shown, known.as_deref(), arguments.fingerprint.as_deref())?;
+    agree(&url, &shown, known.as_ref(), arguments.fingerprint.as_deref())?;
     let user = match &arguments.user {
         Some(user) => user.clone(),
         None => ask_user()?,
@@ -98,6 +98,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), Problem> {
     let login = Login {
         url: url.to_string(),
         fingerprint: shown.fingerprint,
+        key: shown.key,
         user: user.clone(),
         session: None,
     };
@@ -136,12 +137,12 @@ fn text(begun: &Begun) -> String {
     text
 }
 
-/// Makes sure that a certificate is the right one: it is known, named by its fingerprint, or
-/// agreed to by a person.
+/// Makes sure that a certificate is the right one: its key is known, it is named by its
+/// fingerprint, or agreed to by a person.
 fn agree(
     url: &Url,
     shown: &Certificate,
-    known: Option<&str>,
+    known: Option<&Login>,
     named: Option<&str>,
 ) -> Result<(), Problem> {
     let print = &shown.fingerprint;
@@ -151,9 +152,10 @@ fn agree(
             let args: [&dyn core::fmt::Display; 3] = [url, print, &named];
             return Err(Problem::new(&say::CERTIFICATE_CHANGED, &args));
         }
-        (None, Some(known)) if known == print => return Ok(()),
+        (None, Some(known)) if known.key == shown.key => return Ok(()),
         (None, Some(known)) if !is_terminal() => {
-            return Err(Problem::new(&say::CERTIFICATE_CHANGED, &[url, print, &known]));
+            let args: [&dyn core::fmt::Display; 3] = [url, print, &known.fingerprint];
+            return Err(Problem::new(&say::CERTIFICATE_CHANGED, &args));
         }
         (None, None) if !is_terminal() => {
             return Err(Problem::new(&say::CERTIFICATE_NOT_TRUSTED, &[url, print]));
@@ -161,6 +163,7 @@ fn agree(
         (None, _) => {}
     }
     let question = "compare the fingerprint with the daemon's log; type yes to trust it: ";
+    let known = known.map(|known| known.fingerprint.as_str());
     match ask(&format!("{}{question}", certificate(url, shown, known)))?.trim() {
         "yes" => Ok(()),
         _ => Err(Problem::new(&say::CERTIFICATE_NOT_TRUSTED, &[url, print])),
@@ -279,11 +282,24 @@ mod tests {
     #[test]
     fn only_the_right_certificate_is_agreed_to_without_a_question() {
         let url = Url::parse("https://h:8443").expect("a URL");
-        let shown = Certificate { fingerprint: "AB".to_owned(), ..Certificate::default() };
-        for (known, named) in [(None, Some("AB")), (Some("AB"), None), (Some("CD"), Some("AB"))] {
+        let shown = Certificate {
+            fingerprint: "AB".to_owned(),
+            key: "K".to_owned(),
+            ..Certificate::default()
+        };
+        let login = |key: &str| Login {
+            url: url.to_string(),
+            fingerprint: "12".to_owned(),
+            key: key.to_owned(),
+            user: "ana".to_owned(),
+            session: None,
+        };
+        let (same, other) = (login("K"), login("L"));
+        for (known, named) in [(None, Some("AB")), (Some(&same), None), (Some(&other), Some("AB"))]
+        {
             assert_eq!(agree(&url, &shown, known, named), Ok(()), "{known:?} {named:?}");
         }
-        for (known, named) in [(None, Some("CD")), (Some("AB"), Some("CD"))] {
+        for (known, named) in [(None, Some("CD")), (Some(&same), Some("CD"))] {
             let told = agree(&url, &shown, known, named).expect_err("it is another");
             assert!(told.is(&say::CERTIFICATE_CHANGED), "{told:?}");
         }

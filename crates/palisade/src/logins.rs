@@ -6,7 +6,7 @@
 //! - The directory is the user's alone (0700), and so is the file (0600), which is replaced at one
 //!   stroke. What others could have read or written is not used, nor is anything but a file.
 //! - Two commands at once do not forget each other's logins: the directory is locked.
-//! - A login that ended keeps its fingerprint: the next one is to the same daemon, or says so. A
+//! - A login that ended keeps the daemon's key: the next one is to the same daemon, or says so. A
 //!   file that can't be read is not replaced without a word: it is moved aside.
 
 use crate::output::Problem;
@@ -38,8 +38,10 @@ const MOST_BYTES: u64 = 1 << 20;
 pub struct Login {
     /// Where.
     pub url: String,
-    /// The SHA-256 of the daemon's certificate.
+    /// The SHA-256 of the daemon's certificate, as it was then.
     pub fingerprint: String,
+    /// The SHA-256 of its public key, by which the daemon is known.
+    pub key: String,
     /// The account.
     pub user: String,
     /// The session, which is there while it lasts.
@@ -188,6 +190,7 @@ mod tests {
         Login {
             url: url.to_owned(),
             fingerprint: "AB".to_owned(),
+            key: "CD".to_owned(),
             user: "ana".to_owned(),
             session: Some(session),
         }

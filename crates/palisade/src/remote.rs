@@ -1,12 +1,14 @@
-//! A daemon over the network: HTTPS with a certificate that is known by its fingerprint.
+//! A daemon over the network: HTTPS with a certificate whose key is known.
 //!
-//! Names and ends of certificates count for nothing here: the certificate is the very one that a
-//! person agreed to, or it is refused.
+//! Names and ends of certificates count for nothing here: the certificate has the key of the one
+//! that a person agreed to, or it is refused. The daemon keeps its key when it renews its
+//! certificate.
 //!
 //! Invariants
 //! - Nothing is sent before the server has shown that it has the key of the pinned certificate.
 //! - TLS 1.3, and nothing older.
 
+use crate::logins::Login;
 use crate::output::Problem;
 use control::api::Certificate;
 use control::certificate;
@@ -98,10 +100,10 @@ pub fn fingerprint(text: &str) -> Option<String> {
     Some(bytes.join(":").to_ascii_uppercase())
 }
 
-/// Takes one certificate, or any, and keeps the one that it was shown.
+/// Takes certificates of one key, or any, and keeps the one that it was shown.
 #[derive(Debug)]
 struct Pinned {
-    fingerprint: Option<String>,
+    key: Option<String>,
     shown: Mutex<Option<Certificate>>,
     provider: CryptoProvider,
 }
@@ -117,11 +119,11 @@ impl ServerCertVerifier for Pinned {
     ) -> Result<ServerCertVerified, Error> {
         let shown = certificate::facts(own)
             .ok_or_else(|| Error::General("its certificate can't be read".to_owned()))?;
-        let is_it = self.fingerprint.as_ref().is_none_or(|print| *print == shown.fingerprint);
+        let is_it = self.key.as_ref().is_none_or(|key| *key == shown.key);
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
         match is_it {
             true => Ok(ServerCertVerified::assertion()),
-            false => Err(Error::General("its certificate is another".to_owned())),
+            false => Err(Error::General("its key is another".to_owned())),
         }
     }
 
@@ -149,9 +151,9 @@ impl ServerCertVerifier for Pinned {
     }
 }
 
-/// A connection to the server whose certificate has this fingerprint.
-pub async fn connect(url: &Url, fingerprint: &str) -> Result<TlsStream<TcpStream>, Problem> {
-    Ok(shake_hands(url, Some(fingerprint)).await?.0)
+/// A connection to the server that somebody has logged in at.
+pub async fn connect(url: &Url, login: &Login) -> Result<TlsStream<TcpStream>, Problem> {
+    Ok(shake_hands(url, Some(login)).await?.0)
 }
 
 /// The certificate that a server shows. Nothing else is asked of it.
@@ -166,11 +168,11 @@ fn not_reached(url: &Url, why: &dyn fmt::Display) -> Problem {
 
 async fn shake_hands(
     url: &Url,
-    fingerprint: Option<&str>,
+    login: Option<&Login>,
 ) -> Result<(TlsStream<TcpStream>, Option<Certificate>), Problem> {
     let provider = ring::default_provider();
     let pinned = Arc::new(Pinned {
-        fingerprint: fingerprint.map(str::to_owned),
+        key: login.map(|login| login.key.clone()),
         shown: Mutex::default(),
         provider: provider.clone(),
     });
@@ -188,10 +190,11 @@ async fn shake_hands(
     };
     let outcome = timeout(PATIENCE, begun).await;
     let shown = pinned.shown.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let (Some(wanted), Some(shown)) = (fingerprint, &shown)
-        && shown.fingerprint != wanted
+    if let (Some(login), Some(shown)) = (login, &shown)
+        && shown.key != login.key
     {
-        return Err(Problem::new(&say::CERTIFICATE_CHANGED, &[url, &shown.fingerprint, &wanted]));
+        let args: [&dyn fmt::Display; 3] = [url, &shown.fingerprint, &login.fingerprint];
+        return Err(Problem::new(&say::CERTIFICATE_CHANGED, &args));
     }
     match outcome {
         Ok(Ok(stream)) => Ok((stream, shown)),

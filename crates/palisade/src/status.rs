@@ -117,7 +117,7 @@ fn hosts(arrays: &[api::Array]) -> Vec<Host> {
     let mut hosts: BTreeMap<&str, Counted<'_>> = BTreeMap::new();
     for export in arrays.iter().flat_map(|array| &array.exports) {
         let Some(nvme) = &export.nvme else { continue };
-        for connection in &nvme.connections {
+        for connection in nvme.connections.iter() {
             let (own, seen) = hosts.entry(&connection.host).or_default();
             if !own.exports.contains(&export.id) {
                 own.exports.push(export.id.clone());

@@ -4,9 +4,11 @@
 //! store, and are part of no view.
 
 use crate::routes::Privilege;
+use crate::view::Problem;
 use core::fmt;
 use core::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use zeroize::Zeroizing;
 
 /// How long a password is, in characters.
@@ -110,6 +112,10 @@ pub struct Account {
     /// Whether it has to change its password before it can do anything else.
     #[serde(rename = "password_change_required")]
     pub must_change: bool,
+    /// Which of all passwords that were ever given it has: each has a higher number than those
+    /// before, of whatever account.
+    #[serde(rename = "password_generation", default)]
+    pub generation: u64,
 }
 
 /// All accounts.
@@ -141,12 +147,17 @@ pub struct Access {
     pub sessions: Vec<Session>,
     /// How many seconds a session is kept without a use.
     pub session_seconds: u64,
+    /// The names of accounts that have to wait somewhere after wrong passwords.
+    pub locked: BTreeSet<String>,
+    /// Why accounts can't be used or changed.
+    pub problem: Option<Problem>,
 }
 
 impl Default for Access {
     fn default() -> Self {
         let session_seconds = SESSION_SECONDS_USUAL;
-        Self { accounts: Vec::new(), sessions: Vec::new(), session_seconds }
+        let (accounts, sessions) = (Vec::new(), Vec::new());
+        Self { accounts, sessions, session_seconds, locked: BTreeSet::new(), problem: None }
     }
 }
 

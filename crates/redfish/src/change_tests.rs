@@ -57,7 +57,7 @@ fn array(name: &str, uuid: &str) -> Array {
         advertise: Vec::new(),
         hosts: Vec::new(),
         any_host: true,
-        connections: Vec::new(),
+        connections: [].into(),
     };
     Array {
         name: name.into(),
@@ -106,7 +106,7 @@ fn job(id: &str, ended: Option<(u64, JobEnd)>) -> Job {
 
 fn account(name: &str) -> Account {
     let role = Role::Operator;
-    Account { name: name.into(), role, enabled: true, must_change: false }
+    Account { name: name.into(), role, enabled: true, must_change: false, generation: 1 }
 }
 
 pub(crate) fn view() -> View {

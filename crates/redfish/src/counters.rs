@@ -173,8 +173,6 @@ pub struct ExportCounters {
     pub connections: u64,
     /// How many of these there were since it was first served.
     pub connected: u64,
-    /// Those that asked where it is served, and found no room, or may not have it.
-    pub turned_away: u64,
 }
 
 /// What a host of NVMe did, by all its controllers.
@@ -304,7 +302,8 @@ impl Counters {
 
     /// Those of an export.
     pub fn export(&self, name: &str) -> Option<&ExportCounters> {
-        self.exports.iter().find(|known| known.export == name)
+        let at = self.exports.binary_search_by(|known| known.export.as_str().cmp(name)).ok()?;
+        self.exports.get(at)
     }
 }
 

@@ -23,10 +23,11 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 33] = [
+pub const MOVING: [&str; 34] = [
     PROPERTY,
     // Time.
     "DateTime",
+    "Locked",
     "EstimatedCompletionTime",
     // Progress of a job.
     "PercentComplete",

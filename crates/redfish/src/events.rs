@@ -7,7 +7,8 @@
 //! Invariants
 //! - An event's identifier is greater than that of any event before it, over restarts, too.
 //! - Whoever may log in may know of each event what it tells: its origin is a resource that all
-//!   may read.
+//!   may read. Those of accounts and logins ([`Event::account`]) are for who may change accounts,
+//!   and for the account itself.
 
 mod between;
 pub mod filter;
@@ -107,6 +108,12 @@ impl Event {
     /// Whether it is this one.
     pub fn is(&self, notice: &Notice) -> bool {
         self.name == notice.name
+    }
+
+    /// The account that it is about, which not everybody may know.
+    pub fn account(&self) -> Option<&str> {
+        let first = self.notice()?.args.first()?;
+        (first.name() == "ACCOUNT").then(|| self.args.first().map_or("", String::as_str))
     }
 
     /// How grave it is.
@@ -306,6 +313,21 @@ impl Shown {
     pub fn entry(&self, id: u64) -> Option<&Event> {
         let at = self.entries.binary_search_by_key(&id, |event| event.id).ok()?;
         self.entries.get(at).map(|event| &**event)
+    }
+
+    /// It without these events, and of receivers' URIs only what is no secret.
+    pub fn without(&self, is_hidden: impl Fn(&Event) -> bool) -> Self {
+        let entries = self.entries.iter().filter(|event| !is_hidden(event)).cloned().collect();
+        let shortened = |one: &Subscription| Subscription {
+            destination: receiver::shortened(&one.destination).to_owned(),
+            ..one.clone()
+        };
+        let subscriptions = self.subscriptions.iter().map(shortened).collect();
+        Self {
+            entries: Arc::new(entries),
+            is_kept: self.is_kept,
+            subscriptions: Arc::new(subscriptions),
+        }
     }
 
     /// The subscription of this identifier.

@@ -13,7 +13,7 @@ pub struct Https {
     pub certificate: Option<Certificate>,
 }
 
-/// Why HTTPS is not as the configuration says.
+/// Why HTTPS is not as the configuration says, or accounts can't be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// Since when, in seconds since 1970.
@@ -31,6 +31,8 @@ pub struct Certificate {
     pub serial: String,
     /// Its SHA-256, in hexadecimal.
     pub fingerprint: String,
+    /// The SHA-256 of its public key (`SubjectPublicKeyInfo`), in hexadecimal.
+    pub key: String,
     /// Whose it is.
     pub subject: Named,
     /// Who says so.

@@ -34,9 +34,9 @@ use text::Text;
 /// The type of the text (Prometheus, "Text-based format").
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The text.
-pub fn exposition(view: &View, daemon: &Daemon) -> String {
-    let text = &mut Text::default();
+/// The text; it takes as many bytes as are given here, or a few times as many.
+pub fn exposition(view: &View, daemon: &Daemon, bytes: usize) -> String {
+    let text = &mut Text::with_room(bytes);
     let names = &Names::of(view);
     daemon::write(text, view, daemon);
     arrays::write(text, view, names);

@@ -152,7 +152,6 @@ fn counters(view: &View, from: u64) -> Counters {
         export: export.id.clone(),
         connections: 1,
         connected: 2,
-        turned_away: 3,
     });
     Counters {
         is_on: true,
@@ -206,19 +205,35 @@ fn whatever_the_view_the_text_can_be_read() {
     for seed in 0..300 {
         let mut view = sample::view(seed);
         view.counters = Arc::new(counters(&view, seed));
-        let text = exposition(&view, &daemon());
+        let text = exposition(&view, &daemon(), 0);
         let all = read(&text);
         judge(&all);
-        assert_eq!(text, exposition(&view, &daemon()), "seed {seed}");
+        assert_eq!(text, exposition(&view, &daemon(), 0), "seed {seed}");
         let states = all.get("palisade_array_state").map_or(0, |family| family.samples.len());
         assert_eq!(states, view.status.arrays.len() * 4);
         let open = view.jobs.iter().filter(|job| job.ended.is_none()).count();
         let jobs = all.get("palisade_job_progress_ratio").map_or(0, |family| family.samples.len());
         assert_eq!(jobs, open);
     }
-    let empty = read(&exposition(&View::default(), &Daemon::default()));
+    let empty = read(&exposition(&View::default(), &Daemon::default(), 0));
     judge(&empty);
     assert!(empty.contains_key("palisade_ready"), "{:?}", empty.keys());
+}
+
+/// Names that hosts made up are series for as long as they are there, and no longer.
+#[test]
+fn a_host_that_left_is_told_if_an_export_names_it() {
+    let mut view = small();
+    let host = |host: &str| HostCounters { host: host.to_owned(), ..Default::default() };
+    let hosts = vec![host("nqn.gone"), host("nqn.named")];
+    view.counters = Arc::new(Counters { hosts, ..counters(&view, 0) });
+    let nvme = view.status.arrays[0].exports[0].nvme.as_mut().expect("NVMe");
+    nvme.hosts = vec!["nqn.named".to_owned()];
+    let all = read(&exposition(&view, &daemon(), 0));
+    let told: Vec<_> =
+        all["palisade_host_controllers"].samples.iter().map(|own| &own.1[0].1).collect();
+    assert_eq!(told, ["nqn.named"]);
+    assert_eq!(all["palisade_hosts_omitted"].samples[0].2, 1.0);
 }
 
 #[test]
@@ -235,7 +250,7 @@ fn arrays_of_one_name_are_told_apart() {
     let mut twin = view.status.arrays[0].clone();
     "22222222-0000-4000-8000-000000000000".clone_into(&mut twin.uuid);
     view.status.arrays.push(twin);
-    let all = read(&exposition(&view, &daemon()));
+    let all = read(&exposition(&view, &daemon(), 0));
     let names: BTreeSet<_> =
         all["palisade_array_size_bytes"].samples.iter().map(|sample| &sample.1[0].1).collect();
     assert_eq!(names.len(), 2, "{names:?}");
@@ -254,7 +269,7 @@ fn an_array_can_lose_what_its_level_and_its_slots_say() {
                 ..array.slots[0].clone()
             })
             .collect();
-        let all = read(&exposition(&view, &daemon()));
+        let all = read(&exposition(&view, &daemon(), 0));
         let of = |name: &str| all.get(name).map(|family| family.samples[0].2);
         let whole = of("palisade_array_redundancy_intended_drives");
         of("palisade_array_redundancy_drives").zip(whole)
@@ -271,7 +286,8 @@ fn an_array_can_lose_what_its_level_and_its_slots_say() {
     assert_eq!(left("6", 6, Stopped, 0), None);
 }
 
-/// The largest text that is likely: a thousand volumes that had requests of each kind.
+/// The largest text that is likely: a thousand volumes that had requests of each kind, each with
+/// an export that all hosts have, and more hosts than are told.
 #[test]
 fn a_thousand_volumes_are_a_bounded_text() {
     let mut view = small();
@@ -282,16 +298,34 @@ fn a_thousand_volumes_are_a_bounded_text() {
         ..array.volumes[0].clone()
     };
     view.status.arrays[0].volumes = (0..1000).map(volume).collect();
+    let hosts: Vec<String> = (0..1024).map(|n| format!("nqn.{n:04}{}", "x".repeat(215))).collect();
+    let connection = |host: &String| Connection { host: host.clone(), controller: 1, queues: 5 };
+    let connections: Arc<[Connection]> = hosts.iter().map(connection).collect();
+    let export = |number: usize| Export {
+        id: format!("tank:{number}"),
+        volume: format!("volume-{number:04}"),
+        nvme: Some(NvmeExport { connections: connections.clone(), ..nvme() }),
+        ..export()
+    };
+    view.status.arrays[0].exports = (0..1000).map(export).collect();
     let mut all = counters(&view, 1 << 20);
     for volume in &mut all.volumes {
         let own = Arc::make_mut(volume);
         own.discards = own.flushes;
     }
+    all.exports.sort_by(|a, b| a.export.cmp(&b.export));
+    let controllers = vec![ControllerCounters::default()];
+    let host = |host| HostCounters { host, controllers: controllers.clone(), ..Default::default() };
+    all.hosts = hosts.into_iter().map(host).collect();
     view.counters = Arc::new(all);
     let begun = std::time::Instant::now();
-    let text = exposition(&view, &daemon());
+    let text = exposition(&view, &daemon(), 0);
     println!("{} bytes, {} lines in {:?}", text.len(), text.lines().count(), begun.elapsed());
     assert!(text.len() < 12 << 20, "{}", text.len());
+    let all = read(&text);
+    assert_eq!(all["palisade_export_connections"].samples.len(), 1000);
+    assert_eq!(all["palisade_host_queues"].samples.len(), 256);
+    assert_eq!(all["palisade_hosts_omitted"].samples[0].2, 768.0);
 }
 
 const ARRAY: &str = "11111111-0000-4000-8000-000000000000";
@@ -356,7 +390,7 @@ fn nvme() -> NvmeExport {
         advertise: vec![],
         hosts: vec![],
         any_host: true,
-        connections: vec![Connection { host: "nqn.a:b".to_owned(), controller: 1, queues: 5 }],
+        connections: [Connection { host: "nqn.a:b".to_owned(), controller: 1, queues: 5 }].into(),
     }
 }
 
@@ -477,7 +511,7 @@ fn small() -> View {
 fn the_text_of_a_known_view_is_a_known_one() {
     let mut view = small();
     view.counters = Arc::new(counters(&view, 0));
-    let text = exposition(&view, &daemon());
+    let text = exposition(&view, &daemon(), 0);
     judge(&read(&text));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/prometheus/golden.txt");
     if std::env::var_os("PALISADE_WRITE_GOLDEN").is_some() {

@@ -13,6 +13,7 @@ mod select;
 
 use crate::error::{Base, Refusal};
 use crate::routes::unescaped;
+use core::ops::Range;
 pub use expand::MOST_LEVELS;
 use expand::{Expand, Unreadable};
 use filter::Filter;
@@ -151,6 +152,16 @@ impl Query {
     /// Whether it asks for nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Which members of a long log it is about, of those that there are: what is told in pages is
+    /// made in pages, unless it is filtered.
+    pub fn part(&self) -> Range<usize> {
+        if self.filter.is_some() || self.only {
+            return 0..usize::MAX;
+        }
+        let skip = self.skip.unwrap_or(0);
+        skip..skip.saturating_add(self.top.unwrap_or(PAGE))
     }
 
     /// Carries it out on a resource. `get` gives other resources, by their URIs.

@@ -379,3 +379,46 @@ fn a_long_log_is_told_in_pages() {
     assert_eq!(whole["Entries"]["Members"].as_array().map(Vec::len), Some(PAGE));
     assert!(whole["Entries"]["Members@odata.nextLink"].is_string());
 }
+
+#[test]
+fn a_page_of_a_log_is_made_alone() {
+    use crate::view::{Ending, Entry, Log, View};
+    use crate::{etag, routes, service};
+    let line = |number| Entry {
+        number,
+        time: number,
+        who: "ann".to_owned(),
+        from: "socket".to_owned(),
+        request: String::new(),
+        what: String::new(),
+        result: Ending::Ok,
+        message: None,
+        of: None,
+    };
+    let entries = (1..=450).map(|number| line(number).into()).collect();
+    let view = View { log: Log { entries, ..Log::default() }.into(), ..View::default() };
+    let found = routes::find(service::uri::AUDIT_ENTRIES).expect("a route");
+    let whole = service::render(&view, &found).expect("there");
+    for (raw, made) in [
+        ("", PAGE),
+        ("$top=3", 3),
+        ("$skip=2&$top=3", 3),
+        ("$skip=200", PAGE),
+        ("$skip=449&$top=9", 1),
+        ("$skip=1000", 0),
+        ("$top=0", 0),
+        ("$top=1000&$select=Members/Id", 450),
+        ("$filter=Id eq '7'&$top=1", 450),
+        ("only", 450),
+    ] {
+        let query = Query::parse(raw).expect("read");
+        let part = service::render_part(&view, &found, &query.part()).expect("there");
+        let lines = part["Members"].as_array().expect("a list");
+        assert_eq!(lines.iter().filter(|line| !line.is_null()).count(), made, "{raw}");
+        let told = |mut value: Value| {
+            value[etag::PROPERTY].take();
+            query.apply(value, &|_| None).expect("told")
+        };
+        assert_eq!(told(part), told(whole.clone()), "{raw}");
+    }
+}

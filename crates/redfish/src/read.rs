@@ -116,6 +116,7 @@ pub fn account(resource: &Value) -> Result<Account, Error> {
         role: Role::of(&text(resource, "/RoleId")?).ok_or_else(|| lacks(resource, "/RoleId"))?,
         enabled: flag("/Enabled")?,
         must_change: flag("/PasswordChangeRequired")?,
+        generation: oem::of::<oem::ManagerAccount>(resource)?.password_generation,
     })
 }
 

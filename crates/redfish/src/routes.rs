@@ -249,6 +249,7 @@ const ACCOUNT: &[(Method, Privilege)] =
 const SUBSCRIBE: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureManager)];
 const SUBSCRIPTION: &[(Method, Privilege)] =
     &[(Get, Login), (Patch, ConfigureManager), (Delete, ConfigureManager)];
+const MONITOR: &[(Method, Privilege)] = &[(Get, Login), (Delete, Login)];
 const SESSION_SERVICE: &[(Method, Privilege)] = &[(Get, Login), (Patch, ConfigureManager)];
 const SESSIONS: &[(Method, Privilege)] = &[(Get, Login), (Post, Nobody)];
 const SESSION: &[(Method, Privilege)] = &[(Get, ConfigureSelf), (Delete, ConfigureSelf)];
@@ -595,7 +596,7 @@ pub const ROUTES: &[Route] = &{
         row(under!(root "/TaskService"), R::TaskService, "#TaskService.v1_2_1.TaskService", READ),
         row(under!(root "/TaskService/Tasks"), R::Tasks, "#TaskCollection.TaskCollection", READ),
         row(under!(root "/TaskService/Tasks/{Task}"), R::Task, "#Task.v1_7_4.Task", READ),
-        row(under!(root "/TaskService/TaskMonitors/{TaskMonitor}"), R::TaskMonitor, "", READ),
+        row(under!(root "/TaskService/TaskMonitors/{TaskMonitor}"), R::TaskMonitor, "", MONITOR),
         row(
             under!(telemetry ""),
             R::TelemetryService,

@@ -1,6 +1,6 @@
 //! Views for tests: of a seed, always the same, and as varied as views can be.
 
-use crate::access::{Role, SESSION_SECONDS_USUAL, Session};
+use crate::access::{Role, Session};
 use crate::events::{Event, Policy, Standing, Subscription};
 use crate::view::*;
 use std::sync::Arc;
@@ -143,6 +143,7 @@ fn access(random: &mut Random) -> Access {
         role: random.pick(&Role::ALL),
         enabled: random.chance(),
         must_change: random.chance(),
+        generation: random.below(1000),
     });
     let sessions = random.several(3, |random, number| Session {
         id: random.uuid(),
@@ -150,7 +151,7 @@ fn access(random: &mut Random) -> Access {
         began: random.moment(),
         from: random.pick(&["10.0.0.1", "fe80::1", "socket"]).to_owned(),
     });
-    Access { accounts, sessions, session_seconds: SESSION_SECONDS_USUAL }
+    Access { accounts, sessions, ..Access::default() }
 }
 
 fn events(random: &mut Random) -> Shown {
@@ -411,11 +412,13 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         advertise: random.several(2, |random, _| listener(random)),
         hosts: random.several(3, |random, _| host(random, false)),
         any_host: random.chance(),
-        connections: random.several(3, |random, _| Connection {
-            host: host(random, true),
-            controller: random.below(1 << 16) as u16,
-            queues: random.below(64) as usize,
-        }),
+        connections: random
+            .several(3, |random, _| Connection {
+                host: host(random, true),
+                controller: random.below(1 << 16) as u16,
+                queues: random.below(64) as usize,
+            })
+            .into(),
     });
     let nbd = match (&nvme, random.chance()) {
         (Some(_), _) => None,
@@ -456,6 +459,7 @@ fn https(random: &mut Random) -> Https {
         pem: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n".to_owned(),
         serial: "01:02".to_owned(),
         fingerprint: "0A:0B".to_owned(),
+        key: "0C:0D".to_owned(),
         subject: Named { common_name: random.text(), ..Named::default() },
         issuer: Named::default(),
         not_before: random.number(),

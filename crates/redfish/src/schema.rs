@@ -49,7 +49,7 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 12] = [
+const OWN: [Own; 13] = [
     own::<oem::Connection>(),
     own::<oem::Drive>(),
     own::<oem::Endpoint>(),
@@ -58,6 +58,7 @@ const OWN: [Own; 12] = [
     own::<oem::LogEntry>(),
     ("LogService", None),
     own::<oem::Manager>(),
+    own::<oem::ManagerAccount>(),
     ("Storage", None),
     own::<oem::StoragePool>(),
     own::<oem::Volume>(),

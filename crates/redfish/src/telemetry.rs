@@ -133,7 +133,6 @@ pub const METRICS: &[Metric] = &{
         metric("ExportServing", Exports, (Truth, ""), "Whether an export is served now"),
         metric("ExportConnections", Exports, (Gauge, ""), "Who has an export now"),
         metric("ExportConnected", Exports, COUNT, "Who has had an export"),
-        metric("ExportTurnedAway", Exports, COUNT, "Who was turned away"),
         metric("HostControllers", Hosts, (Gauge, ""), "Controllers that a host has now"),
         metric("HostReads", Hosts, COUNT, "A host's reads that were done"),
         metric("HostReadBytes", Hosts, BYTES, "Bytes that a host read"),
@@ -264,7 +263,6 @@ fn exports(view: &View, all: &mut Readings) {
             let Some(own) = view.counters.export(&export.id) else { continue };
             all.put("ExportConnections", &uri[..], own.connections);
             all.put("ExportConnected", &uri[..], own.connected);
-            all.put("ExportTurnedAway", &uri[..], own.turned_away);
         }
     }
 }

@@ -689,8 +689,8 @@ pub struct NvmeExport {
     pub hosts: Vec<String>,
     /// Any host may.
     pub any_host: bool,
-    /// Hosts that have it now.
-    pub connections: Vec<Connection>,
+    /// Hosts that have it now. Exports that the same hosts find share the list.
+    pub connections: Arc<[Connection]>,
 }
 
 /// A host that is connected to a namespace's subsystem.

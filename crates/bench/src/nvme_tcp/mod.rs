@@ -10,7 +10,7 @@
 //! - [`client`]: the initiator. [`echo`]: the yardstick. [`served`]: the target.
 //! - [`pinned`]: a target that may use no CPU beside its core's.
 
-mod client;
+pub(crate) mod client;
 mod echo;
 mod pinned;
 mod served;
@@ -120,7 +120,8 @@ const WORKLOADS: [Workload; 5] = [
 pub(crate) struct Cpus(Vec<usize>);
 
 impl Cpus {
-    fn find() -> Self {
+    /// Those that this thread may use.
+    pub fn find() -> Self {
         let all = rustix::thread::sched_getaffinity(None);
         let has = |cpu: &usize| all.as_ref().is_ok_and(|all| all.is_set(*cpu));
         Self((0..CpuSet::MAX_CPU).filter(has).collect())

@@ -3,7 +3,9 @@
 //! Invariants
 //! - One password at a time is computed, and at most [`WAITING`] wait to be compared: memory and
 //!   time that logins cost have a bound. Who guesses leaves room for [`NEW`] ones.
-//! - Memory that there is none of is told, and ends nothing.
+//! - Memory that there is none of is told, and ends nothing. What a password takes is kept for the
+//!   next: a data core doesn't feel pages come and go, and the allocator has no holes of that size.
+//!   Nothing of a password stays in it.
 //! - A name that no account has costs what a name that one has costs.
 
 use crate::chance;
@@ -142,15 +144,16 @@ fn of_nobody() -> Option<String> {
 
 /// The thread.
 fn work(tasks: &Receiver<Task>) {
+    let mut memory = Memory::default();
     while let Ok(task) = tasks.recv() {
         // Who asked may have gone.
         match task {
             Task::Make(password, reply) => {
-                let _ = reply.send(make(&password).ok_or(Busy::Unable));
+                let _ = reply.send(make(&password, &mut memory).ok_or(Busy::Unable));
             }
             Task::Check(password, kept, waits, reply) => {
                 drop(waits);
-                let _ = reply.send(check(&password, &kept).ok_or(Busy::Unable));
+                let _ = reply.send(check(&password, &kept, &mut memory).ok_or(Busy::Unable));
             }
             #[cfg(test)]
             Task::Wait(until) => drop(until.recv()),
@@ -162,23 +165,48 @@ fn usual() -> Option<Params> {
     Params::new(MEMORY_KIB, PASSES, 1, Some(OUT_BYTES)).ok()
 }
 
-/// Mixes a password.
-fn compute(password: &Secret, salt: &[u8], params: Params, version: Version) -> Option<Vec<u8>> {
-    let bytes = params.output_len().unwrap_or(OUT_BYTES);
-    let count = params.block_count();
-    let mut memory: Vec<Block> = Vec::new();
-    memory.try_reserve_exact(count).ok()?;
-    memory.resize(count, Block::default());
-    let mut out = vec![0; bytes];
-    let argon = Argon2::new(Algorithm::Argon2id, version, params);
-    let password = password.reveal().as_bytes();
-    argon.hash_password_into_with_memory(password, salt, &mut out, &mut memory).ok()?;
-    Some(out)
+/// What passwords are mixed in. It has the usual size once there was one.
+#[derive(Default)]
+struct Memory(Vec<Block>);
+
+impl Memory {
+    /// So many blocks; none if there is no memory.
+    fn blocks(&mut self, count: usize) -> Option<&mut [Block]> {
+        self.0.try_reserve_exact(count.saturating_sub(self.0.len())).ok()?;
+        if self.0.len() < count {
+            self.0.resize(count, Block::default());
+        }
+        self.0.get_mut(..count)
+    }
+
+    /// Wipes it. What is beyond the usual size is let go.
+    fn wipe(&mut self) {
+        let usual = usual().map_or(0, |params| params.block_count());
+        self.0.fill(Block::default());
+        self.0.truncate(usual);
+        self.0.shrink_to(usual);
+    }
 }
 
-fn make(password: &Secret) -> Option<String> {
+/// Mixes a password.
+fn compute(
+    password: &Secret,
+    salt: &[u8],
+    (params, version): (Params, Version),
+    memory: &mut Memory,
+) -> Option<Vec<u8>> {
+    let mut out = vec![0; params.output_len().unwrap_or(OUT_BYTES)];
+    let blocks = memory.blocks(params.block_count())?;
+    let argon = Argon2::new(Algorithm::Argon2id, version, params);
+    let password = password.reveal().as_bytes();
+    let done = argon.hash_password_into_with_memory(password, salt, &mut out, blocks);
+    memory.wipe();
+    done.ok().map(|()| out)
+}
+
+fn make(password: &Secret, memory: &mut Memory) -> Option<String> {
     let salt: [u8; SALT_BYTES] = chance::bytes().ok()?;
-    text(&salt, &compute(password, &salt, usual()?, Version::V0x13)?)
+    text(&salt, &compute(password, &salt, (usual()?, Version::V0x13), memory)?)
 }
 
 /// PHC's form of what came out.
@@ -195,13 +223,13 @@ fn text(salt: &[u8], out: &[u8]) -> Option<String> {
 }
 
 /// Whether this is the password; none if it can't be computed.
-fn check(password: &Secret, kept: &str) -> Option<bool> {
+fn check(password: &Secret, kept: &str, memory: &mut Memory) -> Option<bool> {
     let hash = PasswordHash::new(kept).ok().filter(|hash| hash.algorithm == ARGON2ID_IDENT)?;
     let params = Params::try_from(&hash).ok().filter(|own| own.m_cost() <= MOST_KIB)?;
     let version = Version::try_from(hash.version?).ok()?;
     let mut salt = [0; Salt::MAX_LENGTH];
     let salt = hash.salt?.decode_b64(&mut salt).ok()?;
-    let out = compute(password, salt, params, version)?;
+    let out = compute(password, salt, (params, version), memory)?;
     Some(bool::from(out.as_slice().ct_eq(hash.hash?.as_bytes())))
 }
 
@@ -211,18 +239,19 @@ mod tests {
 
     #[test]
     fn a_password_is_known_again_and_no_other_is() {
+        let memory = &mut Memory::default();
         let (one, other) = (Secret::new("correct horse"), Secret::new("correct hors"));
-        let kept = make(&one).expect("computed");
+        let kept = make(&one, memory).expect("computed");
         assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{kept}");
-        assert_eq!(check(&one, &kept), Some(true));
-        assert_eq!(check(&other, &kept), Some(false));
-        assert_ne!(make(&one), Some(kept), "no two are alike");
+        assert_eq!(check(&one, &kept, memory), Some(true));
+        assert_eq!(check(&other, &kept, memory), Some(false));
+        assert_ne!(make(&one, memory), Some(kept), "no two are alike");
     }
 
     /// OWASP's least for Argon2id, and RFC 9106's version.
     #[test]
     fn passwords_cost_what_they_should() {
-        let kept = make(&Secret::new("x")).expect("computed");
+        let kept = make(&Secret::new("x"), &mut Memory::default()).expect("computed");
         let hash = PasswordHash::new(&kept).expect("is one");
         let params = Params::try_from(&hash).expect("are some");
         assert!(params.m_cost() >= 19 * 1024 && params.t_cost() >= 2);
@@ -233,11 +262,25 @@ mod tests {
 
     #[test]
     fn what_is_not_of_ours_is_not_computed() {
+        let memory = &mut Memory::default();
         for kept in ["", "x", "$argon2d$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAA"] {
-            assert_eq!(check(&Secret::new("x"), kept), None, "{kept}");
+            assert_eq!(check(&Secret::new("x"), kept, memory), None, "{kept}");
         }
         let huge = "$argon2id$v=19$m=4000000,t=2,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAA";
-        assert_eq!(check(&Secret::new("x"), huge), None);
+        assert_eq!(check(&Secret::new("x"), huge, memory), None);
+    }
+
+    #[test]
+    fn memory_is_kept_and_holds_nothing_of_a_password() {
+        let (memory, one) = (&mut Memory::default(), Secret::new("x"));
+        let size = usual().expect("are some").block_count();
+        let kept = make(&one, memory).expect("computed");
+        // More of it, as a file from elsewhere may ask for, is let go afterwards.
+        let more = Params::new(2 * MEMORY_KIB, 1, 1, None).expect("are some");
+        assert!(compute(&one, &[1; 16], (more, Version::V0x13), memory).is_some());
+        assert_eq!((memory.0.len(), memory.0.capacity()), (size, size));
+        assert_eq!(check(&one, &kept, memory), Some(true));
+        assert!(memory.0.iter().all(|block| block.as_ref().iter().all(|word| *word == 0)));
     }
 
     #[test]

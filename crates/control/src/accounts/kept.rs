@@ -1,8 +1,9 @@
 //! The file of accounts and sessions: what it holds, and how that is changed.
 //!
-//! JSON: `version` (1), `session_seconds`, `accounts` (name, role, PHC string of the password,
-//! enabled, whether the password must be changed, when created) and `sessions` (identifier,
-//! account, SHA-256 of the token, when begun and last used, from where).
+//! JSON: `version` (1), `session_seconds`, `passwords` (how many were ever given), `accounts` (name,
+//! role, PHC string of the password, which of all passwords that is, enabled, whether it must be
+//! changed, when created) and `sessions` (identifier, account, SHA-256 of the token, when begun and
+//! last used, from where).
 //!
 //! Invariants
 //! - Accounts are in the order of their names, each name once; sessions in the order in which they
@@ -87,6 +88,9 @@ pub struct Kept {
     version: u32,
     /// How many seconds a session is kept without a use.
     pub session_seconds: u64,
+    /// How many passwords were ever given: no two have one number.
+    #[serde(default)]
+    passwords: u64,
     /// All accounts.
     pub accounts: Vec<Account>,
     /// All sessions.
@@ -96,7 +100,8 @@ pub struct Kept {
 impl Default for Kept {
     fn default() -> Self {
         let session_seconds = access::SESSION_SECONDS_USUAL;
-        Self { version: VERSION, session_seconds, accounts: Vec::new(), sessions: Vec::new() }
+        let (accounts, sessions) = (Vec::new(), Vec::new());
+        Self { version: VERSION, session_seconds, passwords: 0, accounts, sessions }
     }
 }
 
@@ -162,6 +167,7 @@ impl Kept {
             accounts: self.accounts.iter().map(|account| account.shown.clone()).collect(),
             sessions: self.sessions.iter().map(session).collect(),
             session_seconds: self.session_seconds,
+            ..Access::default()
         }
     }
 
@@ -182,15 +188,17 @@ impl Kept {
     /// # Errors
     /// There is one of this name, there are as many as there can be, or the first is not one that
     /// could make others.
-    pub fn create(&mut self, account: Account) -> Result<(), Error> {
-        let name = &account.shown.name;
-        if self.account(name).is_some() {
-            return Err(Error::new(&say::ACCOUNT_EXISTS, &[name]));
+    pub fn create(&mut self, mut account: Account) -> Result<(), Error> {
+        let name = account.shown.name.clone();
+        if self.account(&name).is_some() {
+            return Err(Error::new(&say::ACCOUNT_EXISTS, &[&name]));
         }
         if self.accounts.len() >= ACCOUNTS {
             return Err(Error::new(&say::ACCOUNTS_FULL, &[&ACCOUNTS]));
         }
-        let at = self.accounts.partition_point(|other| other.shown.name < *name);
+        self.passwords += 1;
+        account.shown.generation = self.passwords;
+        let at = self.accounts.partition_point(|other| other.shown.name < name);
         self.accounts.insert(at, account);
         self.keep_administrator()
     }
@@ -211,7 +219,8 @@ impl Kept {
         let is_new = password.is_some();
         if let Some(password) = password {
             account.password = password;
-            shown.must_change = false;
+            self.passwords += 1;
+            (shown.generation, shown.must_change) = (self.passwords, false);
         }
         shown.role = change.role.unwrap_or(shown.role);
         shown.enabled = change.enabled.unwrap_or(shown.enabled);
@@ -319,9 +328,9 @@ mod tests {
     use super::*;
 
     fn account(name: &str, role: Role) -> Account {
-        let shown =
-            access::Account { name: name.to_owned(), role, enabled: true, must_change: false };
-        Account { shown, password: format!("kept of {name}"), created: 1 }
+        let (name, must_change, generation) = (name.to_owned(), false, 0);
+        let shown = access::Account { name, role, enabled: true, must_change, generation };
+        Account { password: format!("kept of {}", shown.name), shown, created: 1 }
     }
 
     fn kept() -> Kept {

@@ -3,7 +3,7 @@
 //! | Failures are counted for | free | then the wait doubles from 1 s to |
 //! |---|---|---|
 //! | an account from one address | 5 | 15 minutes |
-//! | an address, whatever the account | 20 | 15 minutes |
+//! | an address, whatever the account | 20 | 15 minutes, of loopback 60 seconds |
 //! | an account, from wherever | 50 | 30 seconds |
 //!
 //! On the socket a user who has no role there counts as an address does.
@@ -20,7 +20,7 @@
 
 use crate::peer::Origin;
 use redfish::access::{FAILURES_FREE, LOCKOUT_SECONDS};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Rows of a table.
@@ -39,6 +39,8 @@ struct Rule {
 const PAIR: Rule = Rule { free: FAILURES_FREE, most: COUNTS };
 const ADDRESS: Rule = Rule { free: 20, most: COUNTS };
 const ACCOUNT: Rule = Rule { free: 50, most: Duration::from_secs(30) };
+/// The machine itself, which may be all users of a proxy.
+const LOOPBACK: Rule = Rule { most: Duration::from_secs(60), ..ADDRESS };
 const KNOWN_PAIR: Rule = Rule { most: ACCOUNT.most, ..PAIR };
 
 /// Stands for a password that was wrong; none if there is none.
@@ -124,7 +126,19 @@ impl Lockout {
         }
         let of_pair = self.pairs.wait(&pair, PAIR, now);
         let of_account = self.accounts.wait(&pair.0, ACCOUNT, now);
-        of_pair.max(self.addresses.wait(&from, ADDRESS, now)).max(of_account)
+        let rule = if from.is_loopback() { LOOPBACK } else { ADDRESS };
+        of_pair.max(self.addresses.wait(&from, rule, now)).max(of_account)
+    }
+
+    /// Accounts that have to wait: from an address at least.
+    pub fn locked(&self, now: Duration) -> BTreeSet<String> {
+        let waits = |pair: &&(String, Origin)| {
+            let rule = if self.known.contains_key(pair) { KNOWN_PAIR } else { PAIR };
+            !self.pairs.wait(pair, rule, now).is_zero()
+        };
+        let pairs = self.pairs.0.keys().filter(waits).map(|(account, _)| account);
+        let waits = |account: &&String| !self.accounts.wait(account, ACCOUNT, now).is_zero();
+        pairs.chain(self.accounts.0.keys().filter(waits)).cloned().collect()
     }
 
     /// A login failed with a password that this stands for.
@@ -148,7 +162,8 @@ impl Lockout {
         self.known.insert(pair, now);
     }
 
-    /// An account has another password, or may not log in: what failed counts for nothing.
+    /// An account has another password, may not log in, or is unlocked: what failed counts for
+    /// nothing.
     pub fn renew(&mut self, account: &str) {
         self.pairs.0.retain(|(own, _), _| own != account);
         self.accounts.0.remove(account);
@@ -164,6 +179,7 @@ impl Lockout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Peer;
     use std::net::IpAddr;
 
     fn at(seconds: u64) -> Duration {
@@ -211,11 +227,27 @@ mod tests {
         assert_eq!(lockout.wait("new", ip(1), at(1)), COUNTS);
         fail(lockout, "admin", ip(1), 200, at(1));
         assert_eq!(lockout.wait("admin", ip(1), at(1)), ACCOUNT.most);
+        let locked = |lockout: &Lockout| lockout.locked(at(1)).into_iter().collect::<Vec<_>>();
+        assert_eq!(locked(lockout), ["admin", "other"]);
+        assert!(lockout.locked(at(1) + COUNTS).is_empty());
         lockout.renew("admin");
+        assert_eq!(locked(lockout), ["other"]);
         assert_eq!(lockout.wait("admin", ip(1), at(1)), Duration::ZERO);
         assert_eq!(lockout.wait("admin", ip(3), at(1)), Duration::ZERO);
         lockout.forget("admin");
         assert_eq!(lockout.wait("admin", ip(1), at(1)), COUNTS, "as for all of the address");
+    }
+
+    #[test]
+    fn the_machine_itself_waits_for_a_minute_at_most() {
+        for address in ["127.0.0.1", "::1"] {
+            let address = address.parse().expect("an address");
+            let from = Peer::Network { address }.origin(false);
+            let lockout = &mut Lockout::new();
+            fail(lockout, "other", from, 200, at(1));
+            assert_eq!(lockout.wait("admin", from, at(1)), LOOPBACK.most);
+            assert_eq!(lockout.wait("other", from, at(1)), COUNTS);
+        }
     }
 
     #[test]

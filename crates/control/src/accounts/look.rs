@@ -18,7 +18,7 @@ pub fn look(mut kept: Kept, change: &AccessChange, now: u64) -> Result<Vec<Strin
     match change {
         AccessChange::Create(new) => {
             let NewAccount { name, role, enabled, must_change, .. } = new.clone();
-            let shown = access::Account { name, role, enabled, must_change };
+            let shown = access::Account { name, role, enabled, must_change, generation: 0 };
             kept.create(Account { shown, password: NEW.to_owned(), created: now })?;
         }
         AccessChange::Change { name, change } => {

@@ -49,6 +49,13 @@ impl<'a> Der<'a> {
         Some((tag, inner))
     }
 
+    /// The next element with its tag and length.
+    pub fn whole(&mut self) -> Option<&'a [u8]> {
+        let before = self.rest;
+        self.any()?;
+        before.get(..before.len().checked_sub(self.rest.len())?)
+    }
+
     /// The next element, if it is of this kind; else nothing is taken.
     pub fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         let mut ahead = *self;

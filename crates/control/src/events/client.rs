@@ -5,8 +5,10 @@
 //!   redirect is an answer like any other that is no success: it is not followed.
 //! - Without TLS 1.3 and a certificate that the machine trusts nothing is sent to an `https` URI,
 //!   unless the subscription says that certificates need not be right.
-//! - No more than [`LOOKUPS`] name lookups are under way, those among them that nobody waits for.
+//! - A name is looked up once at a time, whoever waits for it; no more than [`LOOKUPS`] names are,
+//!   those among them that nobody waits for. A name server that hangs delays who needs its names.
 
+use crate::lock::lock;
 use core::pin::pin;
 use core::time::Duration;
 use http_body_util::Full;
@@ -15,19 +17,21 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper_util::rt::TokioIo;
+use redfish::events::SUBSCRIPTIONS_MOST;
 use redfish::events::receiver::{Header, Receiver};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring::default_provider};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, version};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -37,8 +41,8 @@ pub const CONNECTS: Duration = Duration::from_secs(10);
 /// How long an answer may take.
 pub const ANSWERS: Duration = Duration::from_secs(10);
 
-/// How many name lookups may be under way.
-const LOOKUPS: usize = 4;
+/// How many names may be looked up at a time: a name for each subscription.
+const LOOKUPS: usize = SUBSCRIPTIONS_MOST;
 
 /// How long the machine's certificates are taken for what they were.
 const FRESH: Duration = Duration::from_secs(600);
@@ -51,14 +55,28 @@ const PLACES: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// Who makes requests.
+#[derive(Default)]
 pub struct Client {
-    lookups: Arc<Semaphore>,
+    /// Names that are being looked up.
+    lookups: Arc<Mutex<BTreeMap<String, watch::Receiver<Option<Found>>>>>,
     trusting: Mutex<Option<(Instant, Arc<ClientConfig>)>>,
 }
 
-impl Default for Client {
-    fn default() -> Self {
-        Self { lookups: Arc::new(Semaphore::new(LOOKUPS)), trusting: Mutex::default() }
+/// What a lookup found.
+type Found = Result<Vec<SocketAddr>, String>;
+
+/// Why a receiver did not take what it was sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// One line.
+    pub why: String,
+    /// It will not take the same again: what it was sent is not to its liking.
+    pub is_of_content: bool,
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self { why, is_of_content: false }
     }
 }
 
@@ -106,12 +124,11 @@ impl ServerCertVerifier for Anybody {
 fn roots() -> Result<RootCertStore, String> {
     let named = std::env::var_os(TRUSTED).map(PathBuf::from);
     let places = named.into_iter().chain(PLACES.map(PathBuf::from));
-    let Some(text) = places.into_iter().find_map(|path| std::fs::read(path).ok()) else {
-        return Err(format!("no certificates are trusted here; {TRUSTED} names a file of them"));
-    };
+    let none = || format!("no certificates are trusted here; {TRUSTED} names a file of them");
+    let text = places.into_iter().find_map(|path| std::fs::read(path).ok()).ok_or_else(none)?;
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&text).flatten());
-    Ok(roots)
+    if roots.is_empty() { Err(none()) } else { Ok(roots) }
 }
 
 fn config(roots: Option<RootCertStore>) -> Result<ClientConfig, String> {
@@ -136,14 +153,14 @@ impl Client {
     /// Sends JSON to a receiver.
     ///
     /// # Errors
-    /// Why it did not take it, one line.
+    /// Why it did not take it.
     pub async fn post(
         &self,
         to: &Receiver,
         verify: bool,
         headers: &[Header],
         body: Bytes,
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
         let connecting = timeout(CONNECTS, async {
             let stream = self.connect(&to.host, to.port).await?;
             let stream: Box<dyn Connection> = if to.tls {
@@ -178,17 +195,29 @@ impl Client {
     }
 
     /// The addresses of a name. A lookup that nobody waits for any more counts until it is over.
-    async fn look_up(&self, host: String, port: u16) -> Result<Vec<SocketAddr>, String> {
-        let permit = self.lookups.clone().acquire_owned().await;
-        let permit = permit.map_err(|error| error.to_string())?;
-        let looking = tokio::spawn(async move {
-            let found = tokio::net::lookup_host((host, port)).await;
-            drop(permit);
-            found.map(Iterator::collect)
-        });
-        let found: std::io::Result<Vec<SocketAddr>> =
-            looking.await.map_err(|error| error.to_string())?;
-        found.map_err(|error| error.to_string())
+    async fn look_up(&self, host: String, port: u16) -> Found {
+        let found = {
+            let mut under_way = lock(&self.lookups);
+            if let Some(found) = under_way.get(&host) {
+                Ok(found.clone())
+            } else if under_way.len() >= LOOKUPS {
+                Err("too many names are being looked up".to_owned())
+            } else {
+                let (tell, found) = watch::channel(None);
+                under_way.insert(host.clone(), found.clone());
+                let (lookups, host) = (self.lookups.clone(), host.clone());
+                tokio::spawn(async move {
+                    let all = tokio::net::lookup_host((host.as_str(), 0)).await;
+                    lock(&lookups).remove(&host);
+                    tell.send_replace(Some(all.map(Iterator::collect).map_err(|e| e.to_string())));
+                });
+                Ok(found)
+            }
+        };
+        let mut found = found?;
+        let found = found.wait_for(Option::is_some).await.map_err(|error| error.to_string())?;
+        let addresses = found.clone().unwrap_or_else(|| Ok(Vec::new()))?;
+        Ok(addresses.into_iter().map(|found| SocketAddr::new(found.ip(), port)).collect())
     }
 
     /// How TLS is spoken.
@@ -196,7 +225,7 @@ impl Client {
         if !verify {
             return config(None).map(Arc::new);
         }
-        let known = self.trusting.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        let known = lock(&self.trusting).clone();
         if let Some((_, config)) = known.filter(|(since, _)| since.elapsed() < FRESH) {
             return Ok(config);
         }
@@ -204,7 +233,7 @@ impl Client {
         let roots = roots.map_err(|error| error.to_string())??;
         let config = Arc::new(config(Some(roots))?);
         let fresh = Some((Instant::now(), config.clone()));
-        *self.trusting.lock().unwrap_or_else(|e| e.into_inner()) = fresh;
+        *lock(&self.trusting) = fresh;
         Ok(config)
     }
 }
@@ -235,7 +264,7 @@ fn request(to: &Receiver, headers: &[Header], body: Bytes) -> Result<Request<Ful
 async fn exchange(
     stream: Box<dyn Connection>,
     request: Request<Full<Bytes>>,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let failed = |error: hyper::Error| format!("no answer: {error}");
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
     let mut answer = pin!(sender.send_request(request));
@@ -248,6 +277,13 @@ async fn exchange(
     let response = response.map_err(failed)?;
     match response.status() {
         status if status.is_success() => Ok(()),
-        status => Err(format!("it answers {status}")),
+        status => {
+            let is_of_content = matches!(status.as_u16(), 400 | 413 | 422);
+            Err(Failure { why: format!("it answers {status}"), is_of_content })
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -5,11 +5,14 @@
 //! start, and a write after one that failed, puts a whole one in its place.
 //!
 //! Invariants
-//! - No identifier is told that is not reserved in the file: so none is told twice, whatever is
-//!   torn. [`BLOCK`] of them are reserved at a time, long before they are needed.
+//! - No identifier is told twice, whatever becomes of the file: those of a start are greater than
+//!   all that the clock allowed before ([`first_id`]), and than those that the file has reserved
+//!   where the clock was set back. [`BLOCK`] of them are reserved at a time, long before they are
+//!   needed.
+//! - The file never grows beyond what is read at a start.
 //! - Nobody waits for the file but the thread that writes it.
 
-use super::ring::{Begin, Place, Ring, Work};
+use super::ring::{Begin, Place, Ring, Work, first_id};
 use crate::state::{EVENTS as FILE, State, own};
 use redfish::events::{Event, MOST};
 use serde::{Deserialize, Serialize};
@@ -24,8 +27,15 @@ pub const BLOCK: u64 = 1_000_000;
 /// The file is written anew when it has so many lines.
 const LINES: usize = 2 * MOST;
 
-/// How often a write that failed is tried again.
+/// The file is written anew before it has more bytes: less than [`State::read`] takes, and more
+/// than [`MOST`] events can have.
+const BYTES: usize = 14 << 20;
+
+/// When a write that failed is tried again; each time it fails after twice as long.
 const AGAIN: Duration = Duration::from_secs(3);
+
+/// The longest of these times.
+const LATEST: Duration = Duration::from_secs(60);
 
 /// A line that is no event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -86,9 +96,11 @@ fn parse(bytes: &[u8]) -> (Vec<Event>, Head) {
 /// It can't be read or written.
 pub fn read(state: &Arc<State>) -> io::Result<Found> {
     let (events, head) = parse(&state.read(FILE)?.unwrap_or_default());
-    let begin = Begin { events, last: head.reserved, gone: head.gone };
+    let last = head.reserved.max(first_id());
+    let gone = if events.is_empty() { last } else { head.gone };
+    let begin = Begin { events, last, gone };
     let entries: Vec<Arc<Event>> = begin.events.iter().cloned().map(Arc::new).collect();
-    let mut writer = Writer { state: state.clone(), kept: 0, lines: 0, reserved: 0 };
+    let mut writer = Writer { state: state.clone(), kept: 0, lines: 0, bytes: 0, reserved: 0 };
     writer
         .replace(&entries, Head { reserved: begin.last.saturating_add(BLOCK), gone: begin.gone })?;
     writer.kept = entries.len() as Place;
@@ -128,19 +140,26 @@ pub struct Writer {
     /// How many events came that are in the file, or no longer in the ring.
     kept: Place,
     lines: usize,
+    bytes: usize,
     reserved: u64,
 }
 
 impl Writer {
     fn write(&mut self, ring: &Ring) {
-        let (mut work, mut is_well) = (ring.work(self.kept), true);
+        let (mut work, mut pause) = (ring.work(self.kept), None);
         loop {
-            let outcome = self.keep(ring, &work, is_well);
+            let outcome = self.keep(ring, &work, pause.is_none());
             if work.is_ending {
                 return;
             }
-            is_well = outcome.is_ok();
-            work = if is_well { ring.work(self.kept) } else { ring.pause(AGAIN, self.kept) };
+            let problem =
+                outcome.err().map(|why| format!("events can't be written: {FILE}: {why}"));
+            pause = problem.as_ref().map(|_| pause.map_or(AGAIN, |last| LATEST.min(last * 2)));
+            ring.set_problem(problem);
+            work = match pause {
+                None => ring.work(self.kept),
+                Some(time) => ring.pause(time, self.kept),
+            };
         }
     }
 
@@ -155,13 +174,6 @@ impl Writer {
             reserved = work.last;
         }
         let head = Head { reserved, gone: work.gone };
-        let is_long = self.lines.saturating_add(work.batch.events.len()) > LINES;
-        if !is_whole || is_long || work.batch.missed > 0 || work.is_ending {
-            let all = ring.after(0, MOST);
-            self.replace(&all.events, head)?;
-            self.kept = all.place;
-            return Ok(());
-        }
         let mut bytes = Vec::new();
         if reserved != self.reserved {
             bytes.extend(line(&head)?);
@@ -169,11 +181,20 @@ impl Writer {
         for event in &work.batch.events {
             bytes.extend(line(&**event)?);
         }
+        let is_long = self.lines.saturating_add(work.batch.events.len()) > LINES
+            || self.bytes.saturating_add(bytes.len()) > BYTES;
+        if !is_whole || is_long || work.batch.missed > 0 || work.is_ending {
+            let all = ring.after(0, MOST);
+            self.replace(&all.events, head)?;
+            self.kept = all.place;
+            return Ok(());
+        }
         let mut options = OpenOptions::new();
         let mut file = own(options.append(true)).open(self.state.dir().join(FILE))?;
         file.write_all(&bytes)?;
         file.sync_data()?;
         self.lines = self.lines.saturating_add(work.batch.events.len());
+        self.bytes = self.bytes.saturating_add(bytes.len());
         (self.reserved, self.kept) = (reserved, work.batch.place);
         Ok(())
     }
@@ -184,7 +205,7 @@ impl Writer {
             bytes.extend(line(&**event)?);
         }
         self.state.replace(FILE, &bytes)?;
-        (self.reserved, self.lines) = (head.reserved, events.len());
+        (self.reserved, self.lines, self.bytes) = (head.reserved, events.len(), bytes.len());
         Ok(())
     }
 }

@@ -10,11 +10,18 @@
 use redfish::events::{Event, MOST};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
-/// The most bytes of an argument.
+/// The most bytes of an argument, as JSON has it.
 const ARGUMENT_BYTES: usize = 512;
+
+/// An identifier that is greater than any that was told before this moment: nobody tells an event
+/// each microsecond. JSON's numbers have it as it is until the year 2255.
+pub fn first_id() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
 
 /// Where a reader is: so many events came before.
 pub type Place = u64;
@@ -49,6 +56,8 @@ struct Inner {
     gone: u64,
     is_ending: bool,
     has_ended: bool,
+    /// Why the last that came is not kept.
+    problem: Option<String>,
 }
 
 /// The ring.
@@ -72,10 +81,20 @@ pub struct Work {
 }
 
 fn clipped(mut event: Event) -> Event {
-    for arg in event.args.iter_mut().filter(|arg| arg.len() > ARGUMENT_BYTES) {
-        let end = (0..=ARGUMENT_BYTES).rev().find(|end| arg.is_char_boundary(*end)).unwrap_or(0);
-        arg.truncate(end);
-        arg.push('…');
+    for arg in &mut event.args {
+        let mut bytes = 0;
+        let end = arg.char_indices().find(|(_, char)| {
+            bytes += match char {
+                '"' | '\\' => 2,
+                '\0'..='\x1f' => 6,
+                char => char.len_utf8(),
+            };
+            bytes > ARGUMENT_BYTES
+        });
+        if let Some((end, _)) = end {
+            arg.truncate(end);
+            arg.push('…');
+        }
     }
     event
 }
@@ -104,7 +123,7 @@ impl Ring {
         let last = entries.back().map_or(last, |event| last.max(event.id));
         let (is_ending, has_ended) = (false, true);
         let entries = Arc::new(entries);
-        let inner = Inner { entries, end, last, gone, is_ending, has_ended };
+        let inner = Inner { entries, end, last, gone, is_ending, has_ended, problem: None };
         Self { inner: Mutex::new(inner), work: Condvar::new(), told: watch::Sender::new(end) }
     }
 
@@ -163,9 +182,30 @@ impl Ring {
         (inner.first().saturating_add(before as u64), false)
     }
 
+    /// The identifier of the event before a place: who has had all up to there has had it last.
+    pub fn id_before(&self, place: Place) -> u64 {
+        let inner = self.inner();
+        if inner.entries.is_empty() {
+            return inner.last;
+        }
+        let number = place.checked_sub(inner.first().saturating_add(1));
+        let before = number.and_then(|number| inner.entries.get(usize::try_from(number).ok()?));
+        before.map_or(inner.gone, |event| event.id)
+    }
+
     /// Where the next event will be, whenever it comes.
     pub fn watch(&self) -> watch::Receiver<Place> {
         self.told.subscribe()
+    }
+
+    /// Why events are not kept, if they should be.
+    pub fn problem(&self) -> Option<String> {
+        self.inner().problem.clone()
+    }
+
+    /// Events are kept again, or can't be.
+    pub fn set_problem(&self, problem: Option<String>) {
+        self.inner().problem = problem;
     }
 
     /// A thread begins to keep events.

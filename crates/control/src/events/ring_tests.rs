@@ -66,4 +66,19 @@ fn what_is_long_is_clipped() {
     ring.put(vec![Event::new(&say::ARRAY_STOPPED, &[&"ä".repeat(1000)], "")], 1);
     let batch = ring.after(0, 1);
     assert_eq!(batch.events[0].args[0].chars().count(), ARGUMENT_BYTES / 2 + 1);
+    let text = "\u{1}\"".repeat(1000);
+    ring.put(vec![Event::new(&say::ARRAY_STOPPED, &[&text], "")], 1);
+    let json = serde_json::to_string(&ring.after(1, 1).events[0].args[0]).expect("JSON");
+    assert!((500..=ARGUMENT_BYTES + 5).contains(&json.len()), "{json}");
+}
+
+#[test]
+fn whoever_reads_can_name_the_event_before_its_place() {
+    let ring = Ring::new(Begin { last: 20, gone: 20, ..Begin::default() });
+    assert_eq!(ring.id_before(ring.end()), 20);
+    ring.put((0..MOST + 2).map(event).collect(), 1);
+    for (place, id) in [(0, 22), (2, 22), (3, 23), (ring.end(), 22 + MOST as u64)] {
+        assert_eq!(ring.id_before(place), id, "at {place}");
+        assert_eq!(ring.place_after(id), (place.max(2), false));
+    }
 }

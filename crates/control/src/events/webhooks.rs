@@ -11,16 +11,19 @@
 //! | suspended  | delivering | somebody resumes it                                             |
 //!
 //! Subscriptions are in the file `subscriptions.json` of the state directory; without one they end
-//! with the daemon. A daemon that starts tells receivers what comes from then on.
+//! with the daemon. The file has for each which event its receiver has taken last: a daemon that
+//! starts goes on there. It is written at the daemon's end, with each change, and every [`KEEPS`]:
+//! after a crash a receiver may be told events twice, with the same identifiers.
 //!
 //! Invariants
 //! - A receiver that hangs delays nobody else: each has a task of its own, which reads the ring.
 //!   What falls out of the ring before it is delivered is counted.
+//! - A subscription that is there has its task, whoever still waits for its being made.
 //! - A change of subscriptions is in the file before it is answered, or did not happen.
 //! - What headers hold is told to the receiver and to the file, and to nobody else.
 
-use super::client::Client;
-use super::ring::{Place, Ring};
+use super::client::{Client, Failure};
+use super::ring::{Batch, Place, Ring};
 use crate::api::Error;
 use crate::snapshot::random_uuid;
 use crate::state::{SUBSCRIPTIONS as FILE, State};
@@ -53,8 +56,23 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// How long somebody waits for the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How often the file is written if receivers took events.
+const KEEPS: Duration = Duration::from_secs(60);
+
+/// How far a receiver is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Progress {
+    /// The identifier of the last event that it has taken, did not want, or missed.
+    taken: u64,
+    /// How many events it took.
+    delivered: u64,
+    /// How many events it missed, or would not take.
+    dropped: u64,
+}
+
 /// A subscription, as the file has it.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
     id: String,
@@ -68,6 +86,7 @@ struct Kept {
     verify: bool,
     headers: Vec<(String, String)>,
     suspended: bool,
+    progress: Progress,
 }
 
 /// What the file holds.
@@ -79,7 +98,8 @@ pub struct File {
 }
 
 impl Kept {
-    fn new(new: NewSubscription) -> Self {
+    /// A new one, which is told what comes after this event.
+    fn new(new: NewSubscription, taken: u64) -> Self {
         let NewSubscription { destination, context, wants, policy, verify, headers } = new;
         let severities = wants.severities.iter().map(|one| one.word().to_owned()).collect();
         let (registries, types, messages) = (wants.registries, wants.types, wants.messages);
@@ -95,6 +115,7 @@ impl Kept {
             verify,
             headers: plain(headers),
             suspended: false,
+            progress: Progress { taken, ..Progress::default() },
         }
     }
 
@@ -131,10 +152,47 @@ fn plain(headers: Vec<Header>) -> Vec<(String, String)> {
 /// A subscription that is there.
 struct Own {
     kept: Kept,
-    standing: Standing,
-    /// Somebody resumes it.
-    resumed: Arc<Notify>,
+    /// Where its receiver is in the ring.
+    place: Place,
+    /// Why the last delivery failed.
+    problem: Option<String>,
+    /// Somebody changes or resumes it.
+    changed: Arc<Notify>,
     task: Option<JoinHandle<()>>,
+    /// How far it is by the file.
+    written: Progress,
+}
+
+impl Own {
+    fn new(kept: Kept, ring: &Ring) -> Self {
+        let (place, has_missed) = ring.place_after(kept.progress.taken);
+        let (problem, changed, task) = Default::default();
+        let written = kept.progress;
+        let mut own = Self { kept, place, problem, changed, task, written };
+        // How many is not known.
+        own.kept.progress.dropped = own.kept.progress.dropped.saturating_add(has_missed.into());
+        own
+    }
+
+    /// Counts what has fallen out of the ring. Answers with what comes next.
+    fn next(&mut self, ring: &Ring, most: usize) -> Batch {
+        let batch = ring.after(self.place, most);
+        if batch.missed > 0 {
+            self.place = self.place.saturating_add(batch.missed);
+            let progress = &mut self.kept.progress;
+            progress.taken = ring.id_before(self.place);
+            progress.dropped = progress.dropped.saturating_add(batch.missed);
+        }
+        batch
+    }
+
+    /// The receiver is done with these.
+    fn took(&mut self, batch: &Batch) {
+        self.place = self.place.max(batch.place);
+        if let Some(last) = batch.events.last() {
+            self.kept.progress.taken = self.kept.progress.taken.max(last.id);
+        }
+    }
 }
 
 impl Drop for Own {
@@ -159,13 +217,6 @@ pub struct Webhooks {
     interval: Duration,
 }
 
-/// What came of an attempt that failed.
-enum Next {
-    Again,
-    Suspended,
-    Ended,
-}
-
 /// Reads the file of a state directory. Waits for it.
 ///
 /// # Errors
@@ -173,7 +224,11 @@ enum Next {
 pub fn read(state: &State) -> Result<File, Error> {
     let file = match state.read(FILE) {
         Ok(None) => Ok(File::default()),
-        Ok(Some(bytes)) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
+        Ok(Some(bytes)) => match serde_json::from_slice::<File>(&bytes) {
+            Ok(file) if file.version == VERSION => Ok(file),
+            Ok(file) => Err(format!("it is of version {}", file.version)),
+            Err(error) => Err(error.to_string()),
+        },
         Err(error) => Err(error.to_string()),
     };
     file.map_err(|why| {
@@ -194,10 +249,7 @@ impl Webhooks {
             Ok(file) => (file, None),
             Err(why) => (File::default(), Some(why)),
         };
-        let own = |kept: Kept| {
-            let standing = Standing { is_suspended: kept.suspended, ..Standing::default() };
-            (kept.id.clone(), Own { kept, standing, resumed: Arc::default(), task: None })
-        };
+        let own = |kept: Kept| (kept.id.clone(), Own::new(kept, &ring));
         let all = file.subscriptions.into_iter().map(own).collect();
         let interval = Duration::from_secs(INTERVAL_SECONDS);
         let (client, changing) = Default::default();
@@ -215,23 +267,49 @@ impl Webhooks {
 
     /// Begins to deliver.
     pub fn start(self: &Arc<Self>) {
-        let ids: Vec<String> = self.all().keys().cloned().collect();
-        for id in ids {
-            self.begin(&id);
+        for (id, own) in self.all().iter_mut() {
+            own.task.get_or_insert_with(|| self.task(id));
         }
+        let own = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                sleep(KEEPS).await;
+                let Some(own) = own.upgrade() else { return };
+                // What can't be written now is written later.
+                let _ = own.keep().await;
+            }
+        });
     }
 
-    /// Delivers nothing more.
-    pub fn stop(&self) {
+    /// Delivers nothing more, and keeps how far receivers are.
+    pub async fn close(self: &Arc<Self>) {
         self.all().values_mut().filter_map(|own| own.task.take()).for_each(|task| task.abort());
+        // Then they are told some events twice.
+        let _ = self.keep().await;
     }
 
-    fn begin(self: &Arc<Self>, id: &str) {
-        let (own, name, place) = (self.clone(), id.to_owned(), self.ring.end());
-        let task = tokio::spawn(async move { own.deliver(&name, place).await });
-        match self.all().get_mut(id) {
-            Some(own) => own.task = Some(task),
-            None => task.abort(),
+    /// Whether each receiver has all that it is to be told, or can't be told it.
+    pub fn is_idle(&self) -> bool {
+        let end = self.ring.end();
+        let is_idle = |own: &Own| own.place >= end || own.kept.suspended || own.problem.is_some();
+        self.all().values().all(is_idle)
+    }
+
+    fn task(self: &Arc<Self>, id: &str) -> JoinHandle<()> {
+        let (own, id) = (self.clone(), id.to_owned());
+        tokio::spawn(async move { own.deliver(&id).await })
+    }
+
+    /// Writes how far receivers are, if the file does not say so.
+    async fn keep(self: &Arc<Self>) -> Result<(), Error> {
+        for own in self.all().values_mut() {
+            own.next(&self.ring, 0);
+        }
+        match self.state.is_some()
+            && self.all().values().any(|own| own.kept.progress != own.written)
+        {
+            true => self.change(|_| ()).await,
+            false => Ok(()),
         }
     }
 
@@ -244,7 +322,12 @@ impl Webhooks {
             wants: own.kept.wants(),
             policy: own.kept.policy,
             verify: own.kept.verify,
-            standing: own.standing.clone(),
+            standing: Standing {
+                problem: own.problem.clone(),
+                is_suspended: own.kept.suspended,
+                delivered: own.kept.progress.delivered,
+                dropped: own.kept.progress.dropped,
+            },
         };
         self.all().values().map(one).collect()
     }
@@ -262,7 +345,7 @@ impl Webhooks {
         self: &Arc<Self>,
         new: NewSubscription,
     ) -> Result<Option<String>, Error> {
-        let kept = Kept::new(new);
+        let kept = Kept::new(new, self.ring.id_before(self.ring.end()));
         let id = kept.id.clone();
         let is_made = self
             .change(|all| {
@@ -273,9 +356,6 @@ impl Webhooks {
                 has_room
             })
             .await?;
-        if is_made {
-            self.begin(&id);
-        }
         Ok(is_made.then_some(id))
     }
 
@@ -314,7 +394,12 @@ impl Webhooks {
                 own.suspended = is_suspended;
             }
         };
-        self.change(change).await
+        self.change(change).await?;
+        // Its next attempt is at once.
+        if let Some(own) = self.all().get(id) {
+            own.changed.notify_one();
+        }
+        Ok(())
     }
 
     /// Changes what is kept, and writes it before it counts.
@@ -351,38 +436,38 @@ impl Webhooks {
         Ok(told)
     }
 
-    /// Puts what was written in place.
-    fn put(&self, next: Vec<Kept>) {
+    /// Puts what was written in place. What is new begins.
+    fn put(self: &Arc<Self>, next: Vec<Kept>) {
         let mut all = self.all();
         all.retain(|id, _| next.iter().any(|kept| kept.id == *id));
         for kept in next {
-            match all.get_mut(&kept.id) {
-                Some(own) => {
-                    own.standing.is_suspended = kept.suspended;
-                    own.kept = kept;
-                    // Its next attempt is at once: it may be another by now.
-                    own.resumed.notify_one();
-                }
-                None => {
-                    let (standing, resumed) = Default::default();
-                    let own = Own { kept, standing, resumed, task: None };
-                    all.insert(own.kept.id.clone(), own);
-                }
+            let Some(own) = all.get_mut(&kept.id) else {
+                let mut own = Own::new(kept, &self.ring);
+                own.task = Some(self.task(&own.kept.id));
+                all.insert(own.kept.id.clone(), own);
+                continue;
+            };
+            own.written = kept.progress;
+            let kept = Kept { progress: own.kept.progress, ..kept };
+            if kept != own.kept {
+                own.kept = kept;
+                // Its next attempt is at once: it may be another by now.
+                own.changed.notify_one();
             }
         }
     }
 
     /// Tells a receiver of events for as long as it is there.
-    async fn deliver(self: &Arc<Self>, id: &str, mut place: Place) {
+    async fn deliver(self: &Arc<Self>, id: &str) {
         let mut told = self.ring.watch();
+        let (mut attempts, mut most) = (0, TOGETHER);
         loop {
             told.borrow_and_update();
-            let batch = self.ring.after(place, TOGETHER);
-            place = batch.place;
-            if batch.missed > 0 {
-                self.note(id, |standing| {
-                    standing.dropped = standing.dropped.saturating_add(batch.missed);
-                });
+            let Some((kept, batch, changed)) = self.next(id, most) else { return };
+            if kept.suspended {
+                changed.notified().await;
+                attempts = 0;
+                continue;
             }
             if batch.events.is_empty() {
                 if told.changed().await.is_err() {
@@ -390,93 +475,93 @@ impl Webhooks {
                 }
                 continue;
             }
-            if !self.send(id, &batch.events).await {
-                return;
-            }
-        }
-    }
-
-    fn note(&self, id: &str, change: impl FnOnce(&mut Standing)) {
-        if let Some(own) = self.all().get_mut(id) {
-            change(&mut own.standing);
-        }
-    }
-
-    /// Sends what of these a receiver wants, until it has taken them; false if it is not there any
-    /// more.
-    async fn send(self: &Arc<Self>, id: &str, events: &[Arc<Event>]) -> bool {
-        let mut attempts = 0;
-        loop {
-            let Some((kept, resumed)) = self.own(id) else { return false };
-            if kept.suspended {
-                resumed.notified().await;
-                attempts = 0;
+            let Err(failure) = self.send(&kept, &batch).await else {
+                (attempts, most) = (0, most.saturating_mul(2).min(TOGETHER));
+                continue;
+            };
+            self.note(id, |own| own.problem = Some(failure.why));
+            attempts += 1;
+            if failure.is_of_content && attempts > ATTEMPTS && kept.policy == Policy::RetryForever {
+                // Those after it may be taken.
+                if most == 1 {
+                    self.note(id, |own| {
+                        own.took(&batch);
+                        let dropped = &mut own.kept.progress.dropped;
+                        *dropped = dropped.saturating_add(1);
+                    });
+                }
+                most = 1;
                 continue;
             }
-            let wants = kept.wants();
-            let wanted: Vec<&Event> = events
-                .iter()
-                .map(|one| &**one)
-                .filter(|one| wants.has(Subject::Event(one)))
-                .collect();
-            if wanted.is_empty() {
-                return true;
-            }
-            let count = wanted.len() as u64;
-            let body = Bytes::from(payload(kept.context.as_deref(), wanted).to_string());
-            let outcome = match Receiver::read(&kept.destination) {
-                Some(to) => self.client.post(&to, kept.verify, &kept.headers(), body).await,
-                None => Err("its URI can't be read".to_owned()),
-            };
-            let Err(why) = outcome else {
-                self.note(id, |standing| {
-                    standing.problem = None;
-                    standing.delivered = standing.delivered.saturating_add(count);
-                });
-                return true;
-            };
-            self.note(id, |standing| standing.problem = Some(why));
-            attempts += 1;
-            match self.after_failure(&kept, attempts).await {
-                Next::Again => self.pause(&resumed, attempts).await,
-                Next::Suspended => {}
-                Next::Ended => return false,
+            if attempts <= ATTEMPTS || !self.give_up(&kept).await {
+                self.pause(&changed, attempts).await;
             }
         }
     }
 
-    fn own(&self, id: &str) -> Option<(Kept, Arc<Notify>)> {
-        self.all().get(id).map(|own| (own.kept.clone(), own.resumed.clone()))
+    /// A subscription, and what is to be told next; none if it is not there any more.
+    fn next(&self, id: &str, most: usize) -> Option<(Kept, Batch, Arc<Notify>)> {
+        let mut all = self.all();
+        let own = all.get_mut(id)?;
+        let batch = own.next(&self.ring, most);
+        Some((own.kept.clone(), batch, own.changed.clone()))
+    }
+
+    fn note(&self, id: &str, change: impl FnOnce(&mut Own)) {
+        if let Some(own) = self.all().get_mut(id) {
+            change(own);
+        }
+    }
+
+    /// Sends what of these a receiver wants.
+    async fn send(&self, kept: &Kept, batch: &Batch) -> Result<(), Failure> {
+        let wants = kept.wants();
+        let all = batch.events.iter().map(|one| &**one);
+        let wanted: Vec<&Event> = all.filter(|one| wants.has(Subject::Event(one))).collect();
+        let count = wanted.len() as u64;
+        if count > 0 {
+            let body = Bytes::from(payload(kept.context.as_deref(), wanted).to_string());
+            let to = Receiver::read(&kept.destination);
+            let to = to.ok_or_else(|| Failure::from("its URI can't be read".to_owned()))?;
+            self.client.post(&to, kept.verify, &kept.headers(), body).await?;
+        }
+        self.note(&kept.id, |own| {
+            own.took(batch);
+            if count > 0 {
+                own.problem = None;
+                let delivered = &mut own.kept.progress.delivered;
+                *delivered = delivered.saturating_add(count);
+            }
+        });
+        Ok(())
     }
 
     /// Waits for the next attempt, or until somebody changes the subscription.
-    async fn pause(&self, resumed: &Notify, attempts: u32) {
+    async fn pause(&self, changed: &Notify, attempts: u32) {
         let doublings = attempts.saturating_sub(1).min(16);
         let wait = self.interval.saturating_mul(1 << doublings).min(LONGEST);
         tokio::select! {
             () = sleep(wait) => {}
-            () = resumed.notified() => {}
+            () = changed.notified() => {}
         }
     }
 
-    /// What becomes of a subscription after so many attempts that failed.
-    async fn after_failure(self: &Arc<Self>, kept: &Kept, attempts: u32) -> Next {
-        if attempts <= ATTEMPTS {
-            return Next::Again;
-        }
+    /// Suspends or ends a subscription after so many attempts that failed; false if it goes on.
+    async fn give_up(self: &Arc<Self>, kept: &Kept) -> bool {
         match kept.policy {
-            Policy::RetryForever => Next::Again,
+            Policy::RetryForever => false,
             // What can't be written is tried again after another attempt.
-            Policy::SuspendRetries => match self.suspend(&kept.id, true).await {
-                Ok(()) => Next::Suspended,
-                Err(_) => Next::Again,
-            },
+            Policy::SuspendRetries => self.suspend(&kept.id, true).await.is_ok(),
             Policy::TerminateAfterRetries => {
                 // Its end ends this task, too: so another one does it.
                 let (own, id) = (self.clone(), kept.id.clone());
                 let ended = tokio::spawn(async move { own.end(&id).await }).await;
-                if matches!(ended, Ok(Ok(()))) { Next::Ended } else { Next::Again }
+                matches!(ended, Ok(Ok(())))
             }
         }
     }
 }
+
+#[cfg(test)]
+#[path = "webhooks_tests.rs"]
+mod tests;

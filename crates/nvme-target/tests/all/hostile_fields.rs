@@ -6,7 +6,7 @@
 
 use crate::support::host::{Data, Host, Pdu, admin_command, blocks, command, log_page};
 use crate::support::raw::{PLAIN, STAGES, Stage, capsule, pair, reach, with};
-use crate::support::{BLOCK, Rig, export};
+use crate::support::{BLOCK, Rig, connected, export};
 use io::Transport;
 use nvme::command::{FABRICS, admin, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, CONNECT_DATA_BYTES, Connect, Property, Wrong, property};
@@ -426,7 +426,7 @@ fn a_controller_goes_if_its_host_does_while_it_connects() {
         });
         rig.world.run_for(Nanos::from_millis(1));
         assert!(ended.get().is_some());
-        let left: Vec<_> = rig.target.connected("one").iter().map(|c| c.queues).collect();
+        let left: Vec<_> = connected(&rig.target, "one").iter().map(|c| c.queues).collect();
         assert_eq!(left, if queue == 0 { vec![] } else { vec![1] });
         rig.finish();
     }

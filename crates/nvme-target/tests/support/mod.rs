@@ -13,7 +13,7 @@ use io::BlockError;
 use nvme::nqn::Nqn;
 use palisade_nvme_target::access::{Export, Hosts, Port, PortId};
 use palisade_nvme_target::limits;
-use palisade_nvme_target::{EndReason, Health, Product, Server, Target, Volumes};
+use palisade_nvme_target::{Connected, EndReason, Health, Product, Server, Target, Volumes};
 use sim::net::{self, End, Weather};
 use sim::volume::MemoryVolume;
 use sim::{SimEnv, World, WorldConfig};
@@ -45,6 +45,13 @@ impl Volumes for Shelf {
     fn health(&self, _: &u8) -> Health {
         self.1.get()
     }
+}
+
+/// Hosts that have an export.
+pub fn connected(target: &Target<u8>, export: &str) -> Vec<Connected> {
+    let all = target.connections().into_iter();
+    let mut own = all.filter(|(exports, _)| exports.iter().any(|name| name == export));
+    own.next().map(|(_, connected)| connected).unwrap_or_default()
 }
 
 type Env = SimEnv<()>;

@@ -15,6 +15,10 @@ use std::time::Duration;
 
 const ACCOUNTS: &str = "/redfish/v1/AccountService/Accounts";
 const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
+const SUBSCRIPTIONS: &str = "/redfish/v1/EventService/Subscriptions";
+
+/// Stands for the URI of the only subscription.
+const FIRST: &str = "the subscription";
 
 /// Most kills of each change.
 const KILLS: u64 = 4;
@@ -146,7 +150,7 @@ fn accounts_that_can_not_be_read_in_time_keep_nobody_from_arrays() {
     daemon.kill();
 }
 
-/// A change of accounts or sessions that is killed: what is asked, and whether it was done.
+/// A change of accounts, sessions or subscriptions that is killed: what is asked, and whether it was done.
 struct Killed {
     asked: (&'static str, String),
     body: Value,
@@ -173,8 +177,13 @@ fn may(place: &Place, name: &str, password: &str) -> bool {
     told.expect("an answer").status == 200
 }
 
+fn subscriptions(place: &Place) -> Vec<Value> {
+    let all = get(place, &format!("{SUBSCRIPTIONS}?$expand=."))["Members"].clone();
+    all.as_array().expect("a list").clone()
+}
+
 /// What is killed, in an order in which each can be done.
-fn changes() -> [Killed; 6] {
+fn changes() -> [Killed; 9] {
     let ana = || format!("{ACCOUNTS}/ana");
     [
         Killed {
@@ -214,6 +223,21 @@ fn changes() -> [Killed; 6] {
             body: Value::Null,
             is_done: |daemon, _| listed(daemon, "ana").is_none(),
         },
+        Killed {
+            asked: ("POST", SUBSCRIPTIONS.to_owned()),
+            body: json!({"Protocol": "Redfish", "Destination": "http://127.0.0.1:1/"}),
+            is_done: |_, place| !subscriptions(place).is_empty(),
+        },
+        Killed {
+            asked: ("PATCH", FIRST.to_owned()),
+            body: json!({"Context": "mine"}),
+            is_done: |_, place| subscriptions(place)[0]["Context"] == "mine",
+        },
+        Killed {
+            asked: ("DELETE", FIRST.to_owned()),
+            body: Value::Null,
+            is_done: |_, place| subscriptions(place).is_empty(),
+        },
     ]
 }
 
@@ -224,6 +248,10 @@ fn a_kill_in_each_change_of_accounts_leaves_a_log_that_agrees_with_them() {
     assert!(create(&place, "root", "administrator").status.success());
     let mut met = BTreeMap::new();
     for Killed { asked: (method, uri), body, is_done } in &changes() {
+        let uri = &match uri.as_str() {
+            FIRST => subscriptions(&place)[0]["@odata.id"].as_str().expect("a URI").to_owned(),
+            uri => uri.to_owned(),
+        };
         for _ in 0..KILLS {
             let before = audit::lines(&daemon).len();
             let wait = Duration::from_millis(place.rng.below(WITHIN));

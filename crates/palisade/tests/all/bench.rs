@@ -1,5 +1,5 @@
-//! `palisade bench array`, `bench nvme-tcp` and `bench parity`, small: their JSON is what is
-//! promised, whatever this machine reaches.
+//! `palisade bench api`, `bench array`, `bench nvme-tcp` and `bench parity`, small: their JSON is
+//! what is promised, whatever this machine reaches.
 
 use serde_json::Value;
 use std::process::Command;
@@ -65,6 +65,69 @@ fn a_small_array_is_measured() {
     assert_eq!(reads, [!left_out; 2], "a ratio is there or said to be left out: {errors}");
     let missing = errors.contains("not measured:");
     assert_eq!(run.status.code(), Some(i32::from(missing)), "{errors}");
+}
+
+/// The results of `bench api` that have goals in a whole run, and their units.
+const API_GOALS: [(&str, &str); 10] = [
+    ("api-get-p50-ms", "ms"),
+    ("api-get-p99-ms", "ms"),
+    ("api-get-loaded-p99-ms", "ms"),
+    ("api-list-1000-volumes-ms", "ms"),
+    ("api-event-p99-ms", "ms"),
+    ("api-host-iops", "ratio"),
+    ("api-counters-iops", "ratio"),
+    ("api-idle-cpu", "ratio"),
+    ("api-login-ms", "ms"),
+    ("api-memory-mib", "MiB"),
+];
+
+#[test]
+fn a_small_daemon_is_measured_over_https() {
+    let dir = tempfile::Builder::new().prefix("bench-api-").tempdir().expect("a directory");
+    let out = dir.path().join("api.json");
+    let run = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["bench", "api", "--rounds", "1", "--seconds", "0.05", "--idle-seconds", "0.05"])
+        .args(["--arrays", "1", "--volumes", "3", "--listed", "5", "--json", "--dir"])
+        .arg(dir.path())
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .expect("palisade runs");
+    let errors = String::from_utf8_lossy(&run.stderr);
+    let text = String::from_utf8(run.stdout).expect("JSON is UTF-8");
+    let report: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {errors}"));
+    assert_eq!(run.status.code(), Some(0), "{errors}");
+    assert_eq!(std::fs::read_to_string(&out).expect("the file is written"), text);
+    assert_eq!(report["schema"], 1);
+    assert!(report["command"].as_str().unwrap().starts_with("palisade bench api --rounds 1"));
+    let results = report["results"].as_array().expect("a list");
+    for (name, unit) in API_GOALS {
+        let own: Vec<_> = results.iter().filter(|result| result["name"] == name).collect();
+        assert_eq!(own.len(), 1, "{name}: {errors}");
+        assert_eq!(own[0]["unit"], unit, "{name}");
+    }
+    for result in results {
+        let number = |key: &str| result[key].as_f64().expect("a number");
+        let (low, value, high) = (number("low"), number("value"), number("high"));
+        assert!(0.0 <= low && low <= value && value <= high, "{result}");
+        assert!(result["goal"].is_null() && result["met"].is_null(), "so small a run: {result}");
+    }
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("4 drives, 1 arrays, 3 volumes; 5 volumes listed"), "{notes}");
+    assert!(notes.contains("no goals"), "{notes}");
+    let left: Vec<_> = std::fs::read_dir(dir.path()).expect("read").flatten().collect();
+    assert_eq!(left.len(), 1, "its folders are gone: {left:?}");
+}
+
+#[test]
+fn a_daemon_that_can_not_be_made_says_so() {
+    let run = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["bench", "api", "--dir", "/nowhere"])
+        .output()
+        .expect("palisade runs");
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert_eq!((run.status.code(), run.stdout.len()), (Some(1), 0), "{errors}");
+    assert!(errors.contains("palisade: /nowhere/palisade-bench-"), "{errors}");
 }
 
 #[test]

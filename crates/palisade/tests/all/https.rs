@@ -5,11 +5,13 @@ use crate::common::place::{Daemon, Place};
 use crate::common::tls::{PROTOCOLS, Tls, basic};
 use crate::common::until;
 use crate::redfish::{Answer, POOLS, get, pool};
+use control::certificate::{self, For};
 use redfish::access::Role;
 use redfish::routes::{Match, Method, Privilege, ROUTES, Route};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const SYSTEMS: &str = "/redfish/v1/Systems";
 const ACCOUNTS: &str = "/redfish/v1/AccountService/Accounts";
@@ -292,4 +294,106 @@ fn every_role_may_over_https_what_the_table_of_routes_says() {
     let accounts = daemon.call(&["account", "list"])["accounts"].clone();
     assert_eq!(accounts.as_array().map(Vec::len), Some(3), "nothing was changed");
     daemon.stop();
+}
+
+const CERTIFICATES: &str = "/redfish/v1/Managers/palisade/NetworkProtocol/HTTPS/Certificates";
+const REPLACE: &str =
+    "/redfish/v1/CertificateService/Actions/CertificateService.ReplaceCertificate";
+
+/// The fingerprint of the certificate that HTTPS shows, as the socket tells it.
+fn fingerprint(place: &Place) -> String {
+    get(place, &format!("{CERTIFICATES}/1"))["Fingerprint"].as_str().expect("text").to_owned()
+}
+
+/// What is wrong with HTTPS, as the socket tells it.
+fn problems(place: &Place) -> Vec<String> {
+    let all = get(place, PROTOCOLS)["Status"]["Conditions"].clone();
+    let all = all.as_array().cloned().unwrap_or_default();
+    all.iter().map(|one| one["MessageId"].as_str().expect("text").to_owned()).collect()
+}
+
+#[test]
+fn certificates_are_replaced_while_clients_are_there_and_a_stop_waits_for_none() {
+    let place = listening("https: certificates");
+    let daemon = Daemon::start(&place, 1);
+    assert!(create(&place, "root", "administrator").status.success());
+    let tls = Tls::of(&place);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let make = || {
+        let wanted = For { host: "nas".to_owned(), ..For::default() };
+        certificate::make(&wanted, now, None).expect("made")
+    };
+    // By a client over HTTPS, whose connection goes on.
+    let mut early = tls.client();
+    let mut go_on = || early.ask(("GET", "/redfish/v1"), &[], &Value::Null).expect("an answer");
+    assert_eq!(go_on().status, 200);
+    let before = fingerprint(&place);
+    let brought = make();
+    let body = json!({
+        "CertificateString": brought.pem,
+        "CertificateType": "PEM",
+        "CertificateUri": {"@odata.id": format!("{CERTIFICATES}/1")},
+    });
+    let told = by(&tls, "root", PASSWORD, ("POST", REPLACE), &body);
+    assert!([200, 204].contains(&told.status), "{told:?}");
+    assert_eq!(fingerprint(&place), brought.shown.fingerprint);
+    assert_eq!(go_on().status, 200);
+    let mut stale = tls.client();
+    assert!(stale.ask(("GET", "/redfish/v1"), &[], &Value::Null).is_none(), "it trusts another");
+    let tls = Tls::of(&place);
+    assert_eq!(tls.ask(("GET", "/redfish/v1"), &[], &Value::Null).status, 200);
+    let trail = lines(&daemon, "daemon");
+    let line = format!("with another key: SHA-256 {}", brought.shown.fingerprint);
+    let is_said = |line: &String| line.contains(&before);
+    assert!(trail.iter().any(|own| own.contains(&line) && is_said(own)), "{trail:#?}");
+
+    // By files, of which the daemon takes what can be used.
+    let (file, key) = (place.file("nas.pem"), place.file("nas.key"));
+    let write = |pem: &str, key_of: &str| {
+        std::fs::write(&file, pem).expect("written");
+        let key_of = certificate::key_of(key_of).expect("a key");
+        std::fs::write(&key, key_of).expect("written");
+    };
+    let (good, other) = (make(), make());
+    write(&good.shown.pem, &good.pem);
+    let config = place.file("palisade.toml");
+    let names = |path: &std::path::Path| Value::from(path.to_string_lossy());
+    let text = std::fs::read_to_string(&config).expect("text");
+    let text = format!("certificate = {}\nkey = {}\n{text}", names(&file), names(&key));
+    std::fs::write(&config, text).expect("written");
+    let hang_up = || {
+        let process = Pid::from_raw(daemon.id() as i32).expect("a process");
+        kill_process(process, Signal::HUP).expect("told");
+    };
+    let print = &good.shown.fingerprint;
+    let limit = Duration::from_secs(30);
+    hang_up();
+    until("the files", limit, || (fingerprint(&place) == *print).then_some(()));
+    write(&good.shown.pem, &other.pem);
+    hang_up();
+    let told = until("the problem", limit, || problems(&place).pop());
+    assert_eq!(told, "Palisade.1.0.CertificateUnusable");
+    assert_eq!(fingerprint(&place), *print);
+    assert_eq!(go_on().status, 200);
+    write(&other.shown.pem, &other.pem);
+    hang_up();
+    until("the files", limit, || {
+        (fingerprint(&place) == other.shown.fingerprint && problems(&place).is_empty())
+            .then_some(())
+    });
+
+    // A stop, beside a client that is there, half a handshake and half a request.
+    let mut half = tls.connect();
+    half.write_all(&[0x16, 3, 1]).expect("sent");
+    let mut asking = Tls::trusting(tls.port.into(), &other.shown.pem).client();
+    asking.0.write_all(b"GET /redfish/v1 HTTP/1.1\r\nhost: p\r\n").expect("sent");
+    asking.0.flush().expect("sent");
+    assert_eq!(go_on().status, 200);
+    let begun = Instant::now();
+    daemon.stop();
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    let mut rest = Vec::new();
+    // The end may come as a reset.
+    let _ = half.read_to_end(&mut rest);
+    assert!(early.ask(("GET", "/redfish/v1"), &[], &Value::Null).is_none());
 }

@@ -159,13 +159,21 @@ fn a_login_is_pinned_and_works_as_the_socket_does() {
 }
 
 #[test]
-fn another_certificate_is_refused() {
-    let place = place("login: certificates");
+fn a_certificate_with_another_key_is_refused() {
+    let mut place = place("login: certificates");
     let (daemon, url, print) = serve(&place);
     log_in(&place, &url, &print);
     daemon.stop();
+    std::fs::remove_file(place.file("daemon.log")).expect("removed");
+    // For another address the daemon makes another, with the key that is known.
+    place.more = place.more.replace("https = [", "https = [\"127.0.0.2:0\", ");
+    let (daemon, _, renewed) = serve(&place);
+    assert_ne!(renewed, print);
+    assert_eq!(call(&place, &["status", "--url", &url])["ready"], true);
+    daemon.stop();
     std::fs::remove_file(place.file("state/https.pem")).expect("removed");
     std::fs::remove_file(place.file("daemon.log")).expect("removed");
+    place.more = place.more.replace("\"127.0.0.2:0\", ", "");
     let (daemon, again, new) = serve(&place);
     assert_eq!(again, url);
     assert_ne!(new, print);

@@ -229,6 +229,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "events_that_can_not_be_read_are_told_by_name",
         &["EventsNotRead"],
     ),
+    ("crates/control/src/events_tests.rs", "a_lock_is_told_once", &["LoginsWait"]),
     (
         "crates/control/src/events_tests.rs",
         "subscriptions_come_back_after_a_restart_and_only_those_that_were_written",
@@ -383,6 +384,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         &["AccountsNotRead"],
     ),
     (
+        "crates/control/src/tasks.rs",
+        "who_asked_may_have_an_answer_forgotten_once_there_is_one",
+        &["ChangeUnderWay"],
+    ),
+    (
         "crates/control/src/accounts_tests.rs",
         "what_can_not_be_written_did_not_happen",
         &["AccountsNotWritten"],
@@ -391,6 +397,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "crates/control/src/accounts_tests.rs",
         "what_is_late_is_told_and_comes_about_behind_nothing_else",
         &["AccountsLate"],
+    ),
+    (
+        "crates/control/src/accounts_tests.rs",
+        "what_is_taken_away_counts_though_it_can_not_be_written",
+        &["AccountsUnwritten"],
     ),
     (
         "crates/control/src/accounts_tests.rs",
@@ -408,6 +419,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "crates/control/src/certificate_tests.rs",
         "only_a_certificate_with_its_key_is_taken",
         &["CertificateUnusable"],
+    ),
+    (
+        "crates/control/src/certificate_tests.rs",
+        "what_is_wrong_with_dates_is_told",
+        &["CertificateEarly", "CertificateEnds"],
     ),
     (
         "crates/control/src/certificate_tests.rs",
@@ -464,7 +480,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/palisade/tests/all/login.rs",
-        "another_certificate_is_refused",
+        "a_certificate_with_another_key_is_refused",
         &["CertificateChanged"],
     ),
     (

@@ -2,7 +2,7 @@
 //!
 //! - `POST Accounts`: `UserName`, `Password`, `RoleId`, `Enabled`? (true),
 //!   `PasswordChangeRequired`? (false), `AccountTypes`? (`["Redfish"]`).
-//! - `PATCH` of an account: `Password`?, `RoleId`?, `Enabled`?, `PasswordChangeRequired`?
+//! - `PATCH` of an account: `Password`?, `RoleId`?, `Enabled`?, `PasswordChangeRequired`?, `Locked`?
 //! - `POST Sessions`: `UserName`, `Password`. `PATCH SessionService`: `SessionTimeout`.
 //! - `DELETE` of an account and of a session: nothing.
 //!
@@ -11,7 +11,8 @@
 use super::node::{Fields, Node};
 use super::{last, nothing};
 use crate::access::{
-    NAME_CHARACTERS, PASSWORD_CHARACTERS, Role, SESSION_SECONDS, Secret, is_name, is_password,
+    Account, NAME_CHARACTERS, PASSWORD_CHARACTERS, Role, SESSION_SECONDS, Secret, is_name,
+    is_password,
 };
 use crate::error::Refusal;
 use crate::routes::{Match, Method, Resource};
@@ -43,12 +44,23 @@ pub struct AccountChange {
     pub enabled: Option<bool>,
     /// Whether it has to change its password first.
     pub must_change: Option<bool>,
+    /// Nobody waits any more who tried wrong passwords of it.
+    pub unlock: bool,
 }
 
 impl AccountChange {
     /// Whether it is one that the account may ask for itself, whatever its role.
     pub fn is_own(&self) -> bool {
-        self.role.is_none() && self.enabled.is_none() && self.must_change.is_none()
+        let Self { password: _, role, enabled, must_change, unlock } = self;
+        role.is_none() && enabled.is_none() && must_change.is_none() && !unlock
+    }
+
+    /// Whether an account, or who has its password, may do less then.
+    pub fn takes_from(&self, account: &Account) -> bool {
+        self.password.is_some()
+            || self.enabled == Some(false)
+            || self.must_change == Some(true)
+            || self.role.is_some_and(|role| role < account.role)
     }
 }
 
@@ -105,6 +117,7 @@ impl AccessChange {
                 parts.extend(change.enabled.map(|is| enabled(is).to_owned()));
                 let must = |is| if is { "to change its password" } else { "to keep its password" };
                 parts.extend(change.must_change.map(|is| must(is).to_owned()));
+                parts.extend(change.unlock.then(|| "unlocked".to_owned()));
                 format!("change account {name}: {}", parts.join(", "))
             }
             Self::Delete { name } => format!("delete account {name}"),
@@ -116,7 +129,7 @@ impl AccessChange {
 }
 
 /// What accounts and services have, and a PATCH can't change.
-const READ_ONLY: [&str; 16] = [
+const READ_ONLY: [&str; 15] = [
     "Id",
     "Name",
     "Description",
@@ -126,7 +139,6 @@ const READ_ONLY: [&str; 16] = [
     "Status",
     "ServiceEnabled",
     "Sessions",
-    "Locked",
     "Certificates",
     "Keys",
     "HostBootstrapAccount",
@@ -193,6 +205,7 @@ fn change(view: &View, found: &Match, fields: &mut Fields<'_>) -> Result<AccessC
         role: fields.take("RoleId").map(|node| role(&node)).transpose()?,
         enabled: truth(fields.take("Enabled"))?,
         must_change: truth(fields.take("PasswordChangeRequired"))?,
+        unlock: fields.take("Locked").map_or(Ok(false), |node| unlocked(&node))?,
     };
     Ok(AccessChange::Change { name, change })
 }
@@ -217,6 +230,14 @@ fn log_in(fields: &mut Fields<'_>) -> Result<AccessChange, Refusal> {
     // What can't be a password is one that is wrong.
     let password = Secret::new(fields.need("Password")?.secret()?);
     Ok(AccessChange::LogIn { name, password })
+}
+
+/// Wrong passwords lock an account, nothing else does.
+fn unlocked(node: &Node<'_>) -> Result<bool, Refusal> {
+    match node.truth()? {
+        true => Err(node.not_in(&["false"])),
+        false => Ok(true),
+    }
 }
 
 fn password(node: &Node<'_>) -> Result<Secret, Refusal> {

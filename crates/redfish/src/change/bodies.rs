@@ -501,6 +501,7 @@ pub const BODIES: &[Body] = &[
             may("RoleId", ROLE, "What the account may do."),
             ENABLED,
             MUST_CHANGE,
+            may("Locked", Takes::Truth, "false: nobody waits after wrong passwords of it."),
         ],
     ),
     act(

@@ -7,7 +7,8 @@
 //!   `HttpHeaders`? `DELETE` and `ResumeSubscription`: nothing.
 //! - `EventService.SubmitTestEvent`: `MessageId`, `Message`?
 //!
-//! Invariant: no value of a header is told in a refusal, nor by `Debug`.
+//! Invariant: no value of a header is told in a refusal, nor by `Debug`; the audit log has neither
+//! these nor the path of a receiver.
 
 use super::node::{Fields, Node};
 use super::{last, nothing};
@@ -15,7 +16,7 @@ use crate::access::Secret;
 use crate::error::Refusal;
 use crate::events::Policy;
 use crate::events::filter::{REGISTRY, Wanted};
-use crate::events::receiver::{HEADERS_MOST, Header, Receiver, is_header};
+use crate::events::receiver::{HEADERS_MOST, Header, Receiver, is_header, shortened};
 use crate::messages::Severity;
 use crate::routes::{Match, Method, Resource};
 use crate::view::View;
@@ -91,7 +92,9 @@ impl EventsChange {
     /// What is to be done, as the audit log has it.
     pub fn words(&self) -> String {
         match self {
-            Self::Subscribe(new) => format!("subscribe {} to events", new.destination),
+            Self::Subscribe(new) => {
+                format!("subscribe {} to events", shortened(&new.destination))
+            }
             Self::Change { id, change } => {
                 let mut parts = Vec::new();
                 parts.extend(change.context.is_some().then_some("context"));

@@ -52,7 +52,7 @@ pub fn between(before: &View, after: &View) -> Vec<Event> {
 
 /// A view in which all is well that another one has: what that differs by is to be told at a start.
 fn healthy(view: &View) -> View {
-    let mut well = View { drives: view.drives.clone(), jobs: view.jobs.clone(), ..view.clone() };
+    let mut well = view.clone();
     well.status.ready = true;
     well.status.state.problem = None;
     well.status.parity.gpu_suspect = false;
@@ -61,25 +61,31 @@ fn healthy(view: &View) -> View {
             known.drive.state = DriveState::Free;
         }
     }
-    for job in well.jobs.iter_mut().filter(|job| job.ended.is_none()) {
-        job.task.state = TaskState::Running;
-    }
+    // What goes on has begun with the daemon, and hosts have come.
+    well.jobs.retain(|job| job.ended.is_some());
     for array in &mut well.status.arrays {
         if array.state != ArrayState::Stopped {
             array.state = ArrayState::Optimal;
         }
         (array.problem, array.unreadable) = (None, Vec::new());
-        for slot in &mut array.slots {
-            slot.quarantined = false;
-            if slot.state != SlotState::Rebuilding {
-                slot.state = SlotState::InSync;
-            }
-        }
+        array.slots = array.slots.iter().map(in_sync).collect();
         for export in &mut array.exports {
             export.serving = true;
+            if let Some(nvme) = &mut export.nvme {
+                nvme.connections = [].into();
+            }
         }
     }
     well
+}
+
+/// A slot as it is when nothing is wrong with it.
+fn in_sync(slot: &SlotInfo) -> SlotInfo {
+    let state = match slot.state {
+        SlotState::Rebuilding => SlotState::Rebuilding,
+        _ => SlotState::InSync,
+    };
+    SlotInfo { quarantined: false, state, ..slot.clone() }
 }
 
 /// As many as are told of two views.
@@ -261,13 +267,19 @@ impl<'a> Arrays<'a> {
         }
     }
 
-    /// What became of the drives of slots.
+    /// What became of the drives of slots. What is wrong with an array that has just started is
+    /// told, too.
     fn slots(&self, told: &mut Vec<Event>) {
-        for (old, new) in self.run_in_both() {
-            let slots: BTreeMap<u16, &SlotInfo> = old.slots.iter().map(|s| (s.slot, s)).collect();
+        let runs = |array: &&Array| array.state != ArrayState::Stopped;
+        for new in self.after.status.arrays.iter().filter(runs) {
+            let old = self.old.get(new.uuid.as_str()).copied().filter(runs);
             for slot in &new.slots {
-                if let Some(was) = slots.get(&slot.slot) {
-                    self.slot(new, was, slot, told);
+                match old {
+                    None => self.slot(new, &in_sync(slot), slot, told),
+                    Some(old) => {
+                        let was = old.slots.iter().find(|was| was.slot == slot.slot);
+                        was.iter().for_each(|was| self.slot(new, was, slot, told));
+                    }
                 }
             }
         }

@@ -6,6 +6,7 @@ use crate::routes::{Method, Privilege, find};
 use crate::sample::Random;
 use crate::view::*;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const GIB: u64 = 1 << 30;
 
@@ -35,7 +36,8 @@ fn export(array: &str, number: u32) -> Export {
         advertise: Vec::new(),
         hosts: Vec::new(),
         any_host: true,
-        connections: vec![Connection { host: format!("host.{number}"), controller: 1, queues: 2 }],
+        connections: [Connection { host: format!("host.{number}"), controller: 1, queues: 2 }]
+            .into(),
     };
     Export {
         id: format!("{array}:{number}"),
@@ -239,18 +241,19 @@ impl Edit<'_> {
                     self.expect(&say::EXPORT_FAILED, &[&export.volume, &name, &"taken"]);
                 }
                 2 => {
-                    nvme.connections.clear();
+                    nvme.connections = [].into();
                     self.expect(&say::HOST_DISCONNECTED, &[&host, &subsystem]);
                 }
                 3 => {
-                    nvme.connections[0].host = "another".to_owned();
+                    Arc::make_mut(&mut nvme.connections)[0].host = "another".to_owned();
                     self.expect(&say::HOST_DISCONNECTED, &[&host, &subsystem]);
                     self.expect(&say::HOST_CONNECTED, &[&"another", &subsystem]);
                 }
                 // Another controller of a host is no other host.
                 4 => {
                     let more = Connection { host, controller: 2, queues: 1 };
-                    nvme.connections.push(more);
+                    let all = nvme.connections.iter().cloned();
+                    nvme.connections = all.chain([more]).collect();
                 }
                 _ => {}
             }
@@ -450,8 +453,9 @@ fn arrays_come_and_go_with_what_is_on_them() {
     assert_eq!(names(&refused, &refused), [""; 0]);
     let mut degraded = whole.clone();
     degraded.status.arrays[0].state = ArrayState::Degraded;
+    degraded.status.arrays[0].slots[1].state = SlotState::Missing;
     let begins = names(&stopped, &degraded);
-    assert_eq!(begins[..2], ["ArrayStarted", "ArrayDegraded"]);
+    assert_eq!(begins[..3], ["DriveMissing", "ArrayStarted", "ArrayDegraded"]);
     assert_eq!(gone.name, "a");
 }
 
@@ -496,8 +500,21 @@ fn a_start_tells_what_is_not_as_it_should_be() {
     starting.status.ready = false;
     assert_eq!(names(&View::default(), &starting), [""; 0]);
     let expected = ["DaemonStarted", "DriveMissing", "ArrayDegraded", "ArrayDoesNotStart"];
-    assert_eq!(names(&starting, &ill), expected);
-    assert_eq!(names(&View::default(), &view()), ["DaemonStarted"]);
+    let goes_on = |view: &View| {
+        let jobs = view.jobs.iter().map(|_| "JobStarted");
+        let hosts = hosts(view);
+        jobs.chain(hosts.iter().map(|_| "HostConnected")).collect::<Vec<_>>()
+    };
+    // What goes on by then has begun, and who is there has come: their ends are told, too.
+    let told = names(&starting, &ill);
+    for name in expected {
+        assert!(told.iter().any(|own| own == name), "{name}: {told:?}");
+    }
+    let rest: Vec<&str> = told.iter().map(String::as_str).collect();
+    let rest: Vec<&str> = rest.into_iter().filter(|name| !expected.contains(name)).collect();
+    assert_eq!(rest, goes_on(&ill));
+    let well = view();
+    assert_eq!(names(&View::default(), &well)[1..], goes_on(&well));
     assert_eq!(names(&view(), &starting), [""; 0]);
 }
 
@@ -506,7 +523,7 @@ fn accounts_and_the_certificate_are_told() {
     use crate::access::{Access, Account, Role};
     let of = |role: Role, name: &str, fingerprint: &str| {
         let name = name.to_owned();
-        let account = Account { name, role, enabled: true, must_change: false };
+        let account = Account { name, role, enabled: true, must_change: false, generation: 1 };
         let certificate =
             Certificate { fingerprint: fingerprint.to_owned(), ..Certificate::default() };
         View {

@@ -87,17 +87,18 @@ impl Filter {
         Some(Self { root, with_subordinates })
     }
 
+    /// Whether it names reports of metrics.
+    fn asks_for_reports(&self) -> bool {
+        self.root.has(|field, value| match field {
+            Field::EventFormatType => value.eq_ignore_ascii_case("MetricReport"),
+            field => field == Field::MetricReportDefinition,
+        })
+    }
+
     /// Whether somebody with this filter wants it. Reports of metrics are told to who asks for
     /// them by name.
     pub fn wants(&self, subject: Subject<'_>) -> bool {
-        let asks = |field, value: &str| match field {
-            Field::EventFormatType => value.eq_ignore_ascii_case("MetricReport"),
-            field => field == Field::MetricReportDefinition,
-        };
-        let is_asked_for = match subject {
-            Subject::Event(_) => true,
-            Subject::Report(_) => self.root.has(asks),
-        };
+        let is_asked_for = matches!(subject, Subject::Event(_)) || self.asks_for_reports();
         is_asked_for && self.root.holds(subject, self.with_subordinates)
     }
 }
@@ -232,6 +233,11 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// Whether reports of metrics may be wanted.
+    pub fn asks_for_reports(&self) -> bool {
+        self.filter.as_ref().is_some_and(Filter::asks_for_reports)
+    }
+
     /// Whether it is wanted.
     pub fn has(&self, subject: Subject<'_>) -> bool {
         let filtered = match (&self.filter, subject) {

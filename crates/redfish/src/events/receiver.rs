@@ -73,11 +73,19 @@ impl Receiver {
         let port = match port {
             None if tls => 443,
             None => 80,
+            Some(digits) if !digits.bytes().all(|byte| byte.is_ascii_digit()) => return None,
             Some(digits) => digits.parse().ok().filter(|port: &u16| *port > 0)?,
         };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Some(Self { tls, host: host.to_owned(), port, authority: authority.to_owned(), path })
     }
+}
+
+/// A receiver's URI without its path and query, which may be secrets.
+pub fn shortened(uri: &str) -> &str {
+    let authority = uri.find("://").map_or(0, |at| at.saturating_add(3));
+    let end = uri.get(authority..).and_then(|rest| rest.find(['/', '?']));
+    end.and_then(|end| uri.get(..authority.saturating_add(end))).unwrap_or(uri)
 }
 
 /// Whether a subscription can have this header.

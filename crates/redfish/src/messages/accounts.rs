@@ -48,6 +48,12 @@ messages! { ACCOUNTS:
         "A change of accounts or sessions is being written to the state directory, and its file \
          system does not answer. If the file system does, the change comes about then. Other \
          changes wait for it.";
+    ACCOUNTS_UNWRITTEN: "AccountsUnwritten" Failed Daemon [Text("PROBLEM")]
+        "the change counts, but is not in the file of accounts: %1",
+        "see to the file system of the state directory: the daemon tries again every 10 s",
+        "What takes something away counts at once: an account that is deleted, disabled or may do \
+         less, a new password, a session that is ended. While the file of accounts can't be written \
+         a daemon that starts anew does not know of it.";
     NO_STATE: "NoStateDirectory" Failed Daemon []
         "the daemon has no state directory",
         "name one with `state = \"DIR\"` in the configuration, and start the daemon again",

@@ -100,11 +100,12 @@ messages! { COMMAND:
          exists. The exit status is 4.";
     CERTIFICATE_CHANGED: "CertificateChanged" Refused Command
         [Text("URL"), Text("SHOWN"), Text("KNOWN")]
-        "the certificate of %1 has the SHA-256 fingerprint %2, and the known one %3",
+        "the certificate of %1 has another key than the known one; its SHA-256 fingerprint is %2, \
+         and that of the known one %3",
         "if the daemon's log names the first one, take it with: palisade login %1 --fingerprint \
          %2",
-        "The daemon replaces its certificate before it ends, and when its machine has another \
-         name or address; its log then has the new fingerprint. If it does not, somebody else \
+        "The daemon keeps its key when it renews its certificate. A person may have replaced \
+         both; the daemon's log then has the new fingerprint. If it does not, somebody else \
          answers in its place. Nothing was sent: neither password nor token.";
     CERTIFICATE_NOT_TRUSTED: "CertificateNotTrusted" Refused Command [Text("URL"), Text("SHOWN")]
         "nobody has said that the certificate of %1 is the right one; its SHA-256 fingerprint is \

@@ -68,6 +68,10 @@ messages! { DAEMON:
         "Between plan and confirmation an array, a volume or a drive has changed: the change could \
          destroy something else than was agreed to. Nothing was done. The answer has a new plan \
          and a new token.";
+    CHANGE_UNDER_WAY: "ChangeUnderWay" Refused Daemon []
+        "the change is still being carried out, and can't be stopped",
+        "wait for its answer: GET the task monitor",
+        "A task monitor can be deleted once the change that it is of has been answered.";
     STOPPING: "Stopping" Failed Daemon []
         "the daemon is stopping",
         "start it again",

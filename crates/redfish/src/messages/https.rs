@@ -25,6 +25,18 @@ messages! { HTTPS:
         "A certificate is taken only if the daemon has its private key: with the certificate, from \
          the last request for a signature, or from the certificate that is there. The one that is \
          there stays.";
+    CERTIFICATE_EARLY: "CertificateEarly" Failed Daemon [Text("DATE")]
+        "the certificate of HTTPS is good from %1 on, which is later than now",
+        "set the machine's clock; if it is right, replace the certificate",
+        "A machine that has lost the time starts in the past: its certificate is kept, as clients \
+         know it. If the clock was wrong when the daemon made the certificate, remove `https.pem` \
+         from the state directory and send the daemon SIGHUP: it makes another.";
+    CERTIFICATE_ENDS: "CertificateEnds" Failed Daemon [Text("DATE")]
+        "the certificate of HTTPS is good until %1, and the daemon does not renew it",
+        "replace it: with CertificateService.ReplaceCertificate, or in the files that \
+         `certificate` and `key` name, with SIGHUP to the daemon",
+        "The certificate is one that a person gave, and its end is less than 30 days away, or \
+         has come. Clients that look at dates refuse it from then on.";
     CERTIFICATE_REQUEST: "CertificateRequestFailed" Usage Daemon [Text("PROBLEM")]
         "the request for a signature can't be made: %1",
         "give names of DNS and IP addresses, and texts that X.509 has signs for",

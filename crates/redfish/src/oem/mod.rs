@@ -114,6 +114,18 @@ impl Extension for StoragePool {
     const OF: &'static str = "StoragePool";
 }
 
+/// What an account has beside what Redfish says of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct ManagerAccount {
+    /// Which of all passwords that were ever given the account has. A new one has a higher number.
+    pub password_generation: u64,
+}
+
+impl Extension for ManagerAccount {
+    const OF: &'static str = "ManagerAccount";
+}
+
 /// One slot of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]

@@ -2,14 +2,19 @@
 
 use super::Names;
 use super::text::{Text, labels};
-use crate::counters::{BUCKETS, HostCounters, Kind, Latency, Operations};
+use crate::counters::{BUCKETS, Errors, HostCounters, Kind, Latency, Operations};
 use crate::view::View;
 use core::fmt::{self, Display};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// The bounds of the histograms, in seconds: every second one of what is counted, from 4 µs on.
+/// Most hosts that are told.
+const HOSTS: usize = 256;
+
+/// The bounds of the histograms, in seconds: every second one of what is counted. What is done
+/// within one turn of a core took no time by its clock, so that bounds below a turn say nothing.
 static BOUNDS: LazyLock<Vec<(usize, String)>> = LazyLock::new(|| {
-    let limits = Latency::limits().enumerate().filter(|(at, _)| *at > 0 && at.is_multiple_of(2));
+    let limits = Latency::limits().enumerate().filter(|(at, _)| *at > 2 && at.is_multiple_of(2));
     let seconds = |(at, limit): (usize, Option<u64>)| {
         Some((at, Nanos(limit?.saturating_mul(1_000)).to_string()))
     };
@@ -36,7 +41,7 @@ const MOVING: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Discard];
 pub fn write(text: &mut Text, view: &View, names: &Names<'_>) {
     volumes(text, view, names);
     exports(text, view, names);
-    hosts(text, &view.counters.hosts);
+    hosts(text, view);
     cores(text, view);
     jobs(text, view);
 }
@@ -66,14 +71,20 @@ fn volumes(text: &mut Text, view: &View, names: &Names<'_>) {
     for (labels, own, _) in all.iter().filter(|(.., kind)| MOVING.contains(kind)) {
         text.put(labels, own.bytes);
     }
-    text.counter("palisade_volume_errors_total", "Requests to a volume that failed.");
-    all.iter().for_each(|(labels, own, _)| text.put(labels, own.errors.all()));
+    text.counter("palisade_volume_errors_total", "Requests to a volume that failed, by reason.");
+    for (labels, own, _) in &all {
+        let Errors { bounds, unavailable, stopped } = own.errors;
+        let reasons = [("bounds", bounds), ("unavailable", unavailable), ("stopped", stopped)];
+        for (reason, count) in reasons {
+            text.with(labels, ("reason", reason), count);
+        }
+    }
     text.gauge("palisade_volume_requests_under_way", "Requests to a volume that are under way.");
     all.iter().for_each(|(labels, own, _)| text.put(labels, own.under_way));
     let latency = "How long requests to a volume took that were done.";
     text.family(super::text::Kind::Histogram, "palisade_volume_latency_seconds", latency);
     for (labels, own, _) in &all {
-        // What never happened needs no thirteen samples that say so.
+        // What never happened needs no samples that say so.
         if own.done() > 0 {
             histogram(text, labels, &own.latency);
         }
@@ -109,9 +120,6 @@ fn exports(text: &mut Text, view: &View, names: &Names<'_>) {
     let ever = "How many came to have an export since it was first served.";
     text.counter("palisade_export_connected_total", ever);
     all.iter().for_each(|(labels, own)| text.put(labels, own.connected));
-    let away = "Who asked where an export is served, and found no room or may not have it.";
-    text.counter("palisade_export_turned_away_total", away);
-    all.iter().for_each(|(labels, own)| text.put(labels, own.turned_away));
     let away = "Who came to a front end and found no room, or asked for what is not there.";
     text.counter("palisade_turned_away_total", away);
     let turned_away = &view.counters.turned_away;
@@ -119,10 +127,26 @@ fn exports(text: &mut Text, view: &View, names: &Names<'_>) {
     text.with("", ("protocol", "nvme-tcp"), turned_away.nvme);
 }
 
-fn hosts(text: &mut Text, hosts: &[HostCounters]) {
-    let all: Vec<_> = hosts.iter().map(|own| (labels(&[("host", &own.host)]), own)).collect();
+/// Hosts that have a controller or that an export names, up to [`HOSTS`]: the names of others are
+/// whatever they made up.
+fn hosts(text: &mut Text, view: &View) {
+    let exports = view.status.arrays.iter().flat_map(|array| &array.exports);
+    let named = exports.filter_map(|export| export.nvme.as_ref()).flat_map(|nvme| &nvme.hosts);
+    let named: BTreeSet<&String> = named.collect();
+    let is_told = |own: &&HostCounters| !own.controllers.is_empty() || named.contains(&own.host);
+    let all = view.counters.hosts.iter();
+    let told: Vec<_> = all.filter(is_told).take(HOSTS).collect();
+    let omitted = "NVMe hosts without samples: no export names them, or they are too many.";
+    text.gauge("palisade_hosts_omitted", omitted);
+    text.put("", view.counters.hosts.len().saturating_sub(told.len()));
+    let all: Vec<_> = told.into_iter().map(|own| (labels(&[("host", &own.host)]), own)).collect();
     text.gauge("palisade_host_controllers", "Controllers that an NVMe host has now.");
     all.iter().for_each(|(labels, own)| text.put(labels, own.controllers.len()));
+    text.gauge("palisade_host_queues", "Connections of TCP that an NVMe host has now.");
+    for (labels, own) in &all {
+        let queues = own.controllers.iter().map(|controller| controller.queues);
+        text.put(labels, queues.fold(0, u64::saturating_add));
+    }
     text.counter("palisade_host_connected_total", "Controllers that an NVMe host has had.");
     all.iter().for_each(|(labels, own)| text.put(labels, own.connected));
     text.counter("palisade_host_operations_total", "Commands of an NVMe host that were done.");

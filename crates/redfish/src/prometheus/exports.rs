@@ -1,9 +1,8 @@
-//! Exports, and the hosts that have them.
+//! Exports.
 
 use super::Names;
 use super::text::{Text, labels, truth};
 use crate::view::{Export, View};
-use std::collections::BTreeMap;
 
 /// How an export of the array of this name is called.
 fn id_of(array: &str, export: &Export) -> String {
@@ -23,18 +22,10 @@ pub fn labels_of(array: &str, export: &Export) -> String {
 
 pub fn write(text: &mut Text, view: &View, names: &Names<'_>) {
     let mut all: Vec<(String, &Export)> = Vec::new();
-    let mut hosts: BTreeMap<String, u64> = BTreeMap::new();
     for array in &view.status.arrays {
         let name = names.array(array);
         for export in &array.exports {
-            let id = id_of(&name, export);
             all.push((labels_of(&name, export), export));
-            for host in export.nvme.iter().flat_map(|nvme| &nvme.connections) {
-                let labels = labels(&[("export", &id), ("host", &host.host)]);
-                let queues = u64::try_from(host.queues).unwrap_or(u64::MAX);
-                let sum = hosts.entry(labels).or_default();
-                *sum = sum.saturating_add(queues);
-            }
         }
     }
     text.gauge("palisade_export_serving", "Whether an export is served now.");
@@ -44,7 +35,4 @@ pub fn write(text: &mut Text, view: &View, names: &Names<'_>) {
     for (labels, export) in &all {
         export.nvme.iter().for_each(|nvme| text.put(labels, nvme.connections.len()));
     }
-    let queues = "Connections of TCP that a host has to an NVMe export's subsystem.";
-    text.gauge("palisade_host_queues", queues);
-    hosts.iter().for_each(|(labels, queues)| text.put(labels, queues));
 }

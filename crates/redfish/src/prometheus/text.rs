@@ -42,6 +42,11 @@ pub struct Text {
 }
 
 impl Text {
+    /// Nothing is written; there is room for so many bytes.
+    pub fn with_room(bytes: usize) -> Self {
+        Self { out: String::with_capacity(bytes), ..Self::default() }
+    }
+
     /// A family begins.
     pub const fn family(&mut self, kind: Kind, name: &'static str, help: &'static str) {
         self.name = name;

@@ -1,24 +1,25 @@
 //! Accounts, roles and sessions.
 
-use super::{Standing, collection, link, uri};
+use super::{Standing, collection, condition, link, uri};
 use crate::access::{
     Account, FAILURES_FREE, LOCKOUT_SECONDS, PASSWORD_CHARACTERS, Role, SESSION_SECONDS,
 };
 use crate::dates;
+use crate::oem;
 use crate::privileges;
 use crate::routes::Privilege;
 use crate::view::View;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
-pub(super) fn service() -> Value {
-    json!({
+pub(super) fn service(view: &View) -> Value {
+    let mut service = json!({
         "@odata.id": uri::ACCOUNT_SERVICE,
         "@odata.type": "#AccountService.v1_18_1.AccountService",
         "Id": "AccountService",
         "Name": "Accounts",
         "ServiceEnabled": true,
-        "Status": Standing::GOOD.status(),
+        "Status": standing(view).status(),
         "LocalAccountAuth": "Enabled",
         "SupportedAccountTypes": ["Redfish"],
         "MinPasswordLength": PASSWORD_CHARACTERS.start(),
@@ -29,7 +30,20 @@ pub(super) fn service() -> Value {
         "Accounts": link(uri::ACCOUNTS),
         "Roles": link(uri::ROLES),
         "PrivilegeMap": link(privileges::URI),
-    })
+    });
+    if let (Some(status), Some(problem)) = (service.get_mut("Status"), &view.access.problem) {
+        let condition = condition(problem, "Critical");
+        super::put(status, "Conditions", json!([condition]));
+    }
+    service
+}
+
+/// Nobody logs in, or stays out, as the file says that can't be read or written.
+fn standing(view: &View) -> Standing {
+    match view.access.problem {
+        Some(_) => Standing::enabled("Critical"),
+        None => Standing::GOOD,
+    }
 }
 
 pub(super) fn accounts(view: &View) -> Value {
@@ -38,7 +52,8 @@ pub(super) fn accounts(view: &View) -> Value {
 }
 
 pub(super) fn account(view: &View, name: &str) -> Option<Value> {
-    let Account { name, role, enabled, must_change } = view.access.account(name)?;
+    let Account { name, role, enabled, must_change, generation } = view.access.account(name)?;
+    let extension = oem::ManagerAccount { password_generation: *generation };
     Some(json!({
         "@odata.id": uri::account(name),
         "@odata.type": "#ManagerAccount.v1_14_1.ManagerAccount",
@@ -48,9 +63,11 @@ pub(super) fn account(view: &View, name: &str) -> Option<Value> {
         "Password": null,
         "RoleId": role.name(),
         "Enabled": enabled,
+        "Locked": view.access.locked.contains(name),
         "PasswordChangeRequired": must_change,
         "AccountTypes": ["Redfish"],
         "Links": {"Role": link(uri::role(role.name()))},
+        "Oem": oem::wrapped(&extension),
     }))
 }
 
@@ -122,4 +139,25 @@ pub(super) fn session(view: &View, id: &str) -> Option<Value> {
         super::put(&mut session, "Roles", json!([account.role.name()]));
     }
     Some(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Access;
+    use crate::messages::{ACCOUNTS_NOT_READ, Error};
+    use crate::view::Problem;
+
+    #[test]
+    fn accounts_that_can_not_be_read_are_told_by_their_service() {
+        assert_eq!(service(&View::default())["Status"]["Health"], "OK");
+        let problem = Problem { since: 0, what: Error::new(&ACCOUNTS_NOT_READ, &[&"why"]) };
+        let access = Access { problem: Some(problem), ..Access::default() };
+        let told = service(&View { access: access.into(), ..View::default() });
+        let status = &told["Status"];
+        assert_eq!(status["Health"], "Critical");
+        let condition = &status["Conditions"][0];
+        assert_eq!(condition["MessageId"], "Palisade.1.0.AccountsNotRead");
+        assert_eq!(condition["Severity"], "Critical");
+    }
 }

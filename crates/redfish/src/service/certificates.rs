@@ -2,10 +2,9 @@
 //!
 //! Invariant: no key is told.
 
-use super::{collection, link, links, put, put_named, uri};
+use super::{collection, condition, link, links, put, put_named, uri};
 use crate::dates;
-use crate::messages;
-use crate::view::{Certificate, Named, Problem, View};
+use crate::view::{Certificate, Named, View};
 use serde_json::{Value, json};
 
 /// The only certificate.
@@ -30,24 +29,12 @@ pub(super) fn network_protocol(view: &View) -> Value {
         },
         "SSDP": {"ProtocolEnabled": false},
     });
+    let conditions = https.problems.iter().map(|problem| condition(problem, "Warning")).collect();
     if let (Some(status), false) = (protocol.get_mut("Status"), https.problems.is_empty()) {
-        put(status, "Conditions", https.problems.iter().map(condition).collect());
+        put(status, "Conditions", conditions);
     }
     put_named(&mut protocol, "HostName", &view.server.name);
     protocol
-}
-
-/// What is wrong, as `Resource.Condition` has it.
-fn condition(problem: &Problem) -> Value {
-    let Problem { since, what } = problem;
-    json!({
-        "MessageId": format!("{}{}", messages::PREFIX, what.name),
-        "Message": what.error,
-        "MessageArgs": what.args,
-        "Resolution": what.hint,
-        "Severity": "Warning",
-        "Timestamp": dates::text(*since),
-    })
 }
 
 pub(super) fn all(view: &View) -> Value {
@@ -139,7 +126,8 @@ mod tests {
     #[test]
     fn what_is_wrong_with_https_is_told() {
         let what = Error::new(&HTTPS_OFF, &[&"there is no account"]);
-        let https = Https { problems: vec![Problem { since: 0, what }], ..Https::default() };
+        let https =
+            Https { problems: vec![crate::view::Problem { since: 0, what }], ..Https::default() };
         let mut view = View::default();
         assert_eq!(network_protocol(&view)["Status"], json!({"State": "Enabled", "Health": "OK"}));
         view.https = Arc::new(https);

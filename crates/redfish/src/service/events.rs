@@ -8,6 +8,7 @@ use crate::messages::Severity;
 use crate::oem;
 use crate::routes::{Match, ROUTES, Resource};
 use crate::view::View;
+use core::ops::Range;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -33,7 +34,6 @@ pub(super) fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Subscriptions => Some(subscriptions(view)),
         R::Subscription => subscription(view, id),
         R::EventLog => Some(log(view)),
-        R::EventEntries => Some(entries(view)),
         R::EventEntry => entry(view, id),
         _ => None,
     }
@@ -156,14 +156,9 @@ fn log(view: &View) -> Value {
     })
 }
 
-/// The newest first.
-fn entries(view: &View) -> Value {
-    let all: Vec<Value> = view.events.entries.iter().rev().map(|own| line(view, own)).collect();
-    let none = core::iter::empty();
-    let mut told = collection(uri::EVENT_ENTRIES, "LogEntryCollection", "Events", none);
-    super::put(&mut told, "Members@odata.count", json!(all.len()));
-    super::put(&mut told, "Members", Value::Array(all));
-    told
+pub(super) fn entries(view: &View, members: &Range<usize>) -> Value {
+    let lines = view.events.entries.iter();
+    super::log_entries(uri::EVENT_ENTRIES, "Events", lines, members, |event| line(view, event))
 }
 
 fn entry(view: &View, id: &str) -> Option<Value> {

@@ -5,6 +5,7 @@ use crate::dates;
 use crate::messages::{CHANGE_BEGINS, CHANGE_DONE, CHANGE_NOT_DONE, CHANGE_NOT_KNOWN, Notice};
 use crate::oem;
 use crate::view::{Ending, Entry, View};
+use core::ops::Range;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
@@ -41,16 +42,9 @@ pub(super) fn audit(view: &View) -> Value {
     })
 }
 
-/// The newest first. A collection of lines holds the lines themselves (DSP0268,
-/// "LogEntryCollection").
-pub(super) fn entries(view: &View) -> Value {
-    let lines: Vec<Value> = view.log.entries.iter().rev().map(|entry| line(view, entry)).collect();
-    let none = core::iter::empty();
-    let mut all =
-        collection(uri::AUDIT_ENTRIES, "LogEntryCollection", "Lines of the audit log", none);
-    super::put(&mut all, "Members@odata.count", json!(lines.len()));
-    super::put(&mut all, "Members", Value::Array(lines));
-    all
+pub(super) fn entries(view: &View, members: &Range<usize>) -> Value {
+    let (name, lines) = ("Lines of the audit log", view.log.entries.iter());
+    super::log_entries(uri::AUDIT_ENTRIES, name, lines, members, |entry| line(view, entry))
 }
 
 pub(super) fn entry(view: &View, id: &str) -> Option<Value> {

@@ -6,12 +6,15 @@
 //! Invariant: nobody is asked. A resource that refers to another refers to one that is there in
 //! the same view.
 
+use crate::dates;
 use crate::etag;
+use crate::messages;
 use crate::openapi;
 use crate::routes::{self, Match, Resource};
 use crate::schema;
 use crate::telemetry::Report;
-use crate::view::View;
+use crate::view::{Problem, View};
+use core::ops::Range;
 use serde_json::{Value, json};
 
 mod accounts;
@@ -33,7 +36,16 @@ mod volumes;
 
 /// The resource, if there is one, with its ETag. Texts other than JSON are not among them.
 pub fn render(view: &View, found: &Match) -> Option<Value> {
-    let mut resource = rendered(view, found)?;
+    render_part(view, found, &(0..usize::MAX))
+}
+
+/// The same, of a log with these of its lines only: null stands for each of the others.
+pub fn render_part(view: &View, found: &Match, members: &Range<usize>) -> Option<Value> {
+    let mut resource = match found.route.resource {
+        Resource::AuditEntries => logs::entries(view, members),
+        Resource::EventEntries => events::entries(view, members),
+        _ => rendered(view, found)?,
+    };
     actions::annotate(&mut resource);
     etag::put(&mut resource);
     Some(resource)
@@ -82,7 +94,6 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::CertificateService => Some(certificates::service()),
         R::CertificateLocations => Some(certificates::locations(view)),
         R::AuditLog => Some(logs::audit(view)),
-        R::AuditEntries => Some(logs::entries(view)),
         R::AuditEntry => logs::entry(view, id),
         R::Fabrics => Some(fabrics::fabrics()),
         R::Fabric => fabrics::fabric(id),
@@ -96,7 +107,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::TaskService => Some(tasks::service(view)),
         R::Tasks => Some(tasks::tasks(view)),
         R::Task => tasks::task(view, id),
-        R::AccountService => Some(accounts::service()),
+        R::AccountService => Some(accounts::service(view)),
         R::Accounts => Some(accounts::accounts(view)),
         R::Account => accounts::account(view, id),
         R::Roles => Some(accounts::roles()),
@@ -165,6 +176,39 @@ fn collection(
         "Members@odata.count": all.len(),
         "Members": all,
     })
+}
+
+/// What is wrong, as `Resource.Condition` has it.
+fn condition(problem: &Problem, severity: &str) -> Value {
+    let Problem { since, what } = problem;
+    json!({
+        "MessageId": format!("{}{}", messages::PREFIX, what.name),
+        "Message": what.error,
+        "MessageArgs": what.args,
+        "Resolution": what.hint,
+        "Severity": severity,
+        "Timestamp": dates::text(*since),
+    })
+}
+
+/// The newest lines of a log first. A collection of lines holds the lines themselves (DSP0268,
+/// "LogEntryCollection"); null stands for those that are not among `members`.
+fn log_entries<T>(
+    uri: &str,
+    name: &str,
+    lines: impl DoubleEndedIterator<Item = T>,
+    members: &Range<usize>,
+    line: impl Fn(T) -> Value,
+) -> Value {
+    let lines = lines.rev().enumerate().map(|(at, own)| match members.contains(&at) {
+        true => line(own),
+        false => Value::Null,
+    });
+    let lines: Vec<Value> = lines.collect();
+    let mut all = collection(uri, "LogEntryCollection", name, core::iter::empty());
+    put(&mut all, "Members@odata.count", json!(lines.len()));
+    put(&mut all, "Members", Value::Array(lines));
+    all
 }
 
 /// How something is, in two words.

@@ -4,6 +4,8 @@ use crate::sample;
 use redfish::change;
 use redfish::error::Refusal;
 use redfish::etag::Conditions;
+use redfish::events::filter::{Subject, Wanted, of_query};
+use redfish::events::receiver::{Receiver, shortened};
 use redfish::query::Query;
 use redfish::routes::{self, Method, ROUTES};
 use redfish::service;
@@ -67,8 +69,30 @@ fn encoded(text: &[u8]) -> String {
     text.iter().map(one).collect()
 }
 
-/// A filter, on collections of members of every kind.
+/// The filter of a stream, on events of every kind and reports; and the URI of a receiver.
+fn of_events(input: &[u8]) {
+    match of_query(&format!("$filter={}", encoded(input))) {
+        Err(refusal) => check(&refusal),
+        Ok(filter) => {
+            let wants = Wanted { filter, ..Wanted::default() };
+            let reports = wants.has(Subject::Report("/redfish/v1/TelemetryService"));
+            assert!(!reports || wants.asks_for_reports());
+            for event in view().events.entries.iter() {
+                wants.has(Subject::Event(event));
+            }
+        }
+    }
+    let uri = String::from_utf8_lossy(input);
+    if let Some(receiver) = Receiver::read(&uri) {
+        assert!(receiver.port > 0 && receiver.path.starts_with('/'), "{receiver:?}");
+        let short = shortened(&uri);
+        assert!(uri.starts_with(short) && short.ends_with(&receiver.authority), "{short}");
+    }
+}
+
+/// A filter, on collections of members of every kind, and on events.
 pub fn filter(input: &[u8]) {
+    of_events(input);
     match Query::parse(&format!("$filter={}", encoded(input))) {
         Err(refusal) => check(&refusal),
         Ok(query) => {

@@ -31,9 +31,14 @@ impl Tls {
             let https = get(place, PROTOCOLS)["HTTPS"].clone();
             https["Port"].as_u64().filter(|_| https["ProtocolEnabled"] == true)
         });
-        let pem = std::fs::read(place.file("state/https.pem")).expect("it is kept");
+        let pem = std::fs::read_to_string(place.file("state/https.pem")).expect("it is kept");
+        Self::trusting(port, &pem)
+    }
+
+    /// The same server, by a client that trusts these certificates.
+    pub fn trusting(port: u64, pem: &str) -> Self {
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
             roots.add(certificate.expect("PEM")).expect("a certificate");
         }
         let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))

@@ -32,8 +32,10 @@ notices! { EVENTS:
         "What waited in memory is in the state directory now.";
     CERTIFICATE_REPLACED: "CertificateReplaced" Ok [Text("FINGERPRINT")]
         "HTTPS shows another certificate, with the fingerprint %1",
-        "clients that pinned the old certificate have to log in anew: palisade login URL",
-        "The certificate was replaced, or the daemon made a new one as the old one ends soon.";
+        "give it to clients that were given the old one",
+        "The certificate was replaced, or the daemon made a new one, with the same key, as the \
+         old one ends soon or the machine has another name. The audit log says which. `palisade` \
+         knows the daemon by its key, and asks for a login only where that is another.";
     GPU_SUSPECT: "GpuSuspect" Critical []
         "parity that the GPU computed may be wrong",
         "scrub the arrays with: palisade array scrub NAME, and use the CPU: parity = \"cpu\"",
@@ -202,7 +204,11 @@ notices! { EVENTS:
     LOGIN_REFUSED: "LoginRefused" Warning [Text("ACCOUNT"), Text("ADDRESS")]
         "a login of \"%1\" from %2 was refused",
         "look who it was with: palisade audit list",
-        "The name or the password was wrong, or too many attempts failed before.";
+        "The name or the password was wrong.";
+    LOGINS_WAIT: "LoginsWait" Warning [Text("ACCOUNT"), Text("ADDRESS")]
+        "logins of \"%1\" from %2 have to wait",
+        "look who it was with: palisade audit list",
+        "Too many logins of the account or from the address failed. This is told once a wait.";
     ACCOUNT_CREATED: "AccountCreated" Ok [Text("ACCOUNT"), Text("ROLE")]
         "account %1 with the role %2 is there",
         "nothing",
