@@ -224,21 +224,8 @@ mod tests {
             state,
             strip_bytes: 65536,
             block_bytes: 512,
-            size_bytes: 0,
-            free_bytes: 0,
             epoch: 1,
-            unclean: false,
-            crash_safe: None,
-            problem: None,
-            warnings: Vec::new(),
-            slots: Vec::new(),
-            tasks: Vec::new(),
-            last_scrub: None,
-            unreadable: Vec::new(),
-            region_map: None,
-            drive_io: Vec::new(),
-            volumes: Vec::new(),
-            exports: Vec::new(),
+            ..Array::default()
         }
     }
 

@@ -39,20 +39,11 @@ fn array(state: ArrayState) -> Array {
         size_bytes: 64 * MIB,
         free_bytes: 32 * MIB,
         epoch: 3,
-        unclean: false,
-        crash_safe: None,
-        problem: None,
-        warnings: Vec::new(),
         slots: vec![
             slot(0, SlotState::InSync),
             slot(1, SlotState::Failed),
             slot(2, SlotState::InSync),
         ],
-        tasks: Vec::new(),
-        last_scrub: None,
-        unreadable: Vec::new(),
-        region_map: None,
-        drive_io: Vec::new(),
         volumes: vec![volume("db", "v-1"), volume("web", "v-2")],
         exports: vec![Export {
             id: "tank:1".to_owned(),
@@ -64,6 +55,7 @@ fn array(state: ArrayState) -> Array {
             serving: true,
             problem: None,
         }],
+        ..Array::default()
     }
 }
 
