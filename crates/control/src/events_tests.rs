@@ -1,12 +1,12 @@
 //! Events as the daemon tells them: of arrays that leave, of logins, and to receivers.
 
 use super::*;
-use crate::api::ArrayState;
 use core::future::Future;
 use redfish::change::{NewSubscription, SubscriptionChange};
 use redfish::events::Policy;
 use redfish::events::filter::Filter;
 use redfish::messages::Severity;
+use redfish::view::ArrayState;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
