@@ -47,7 +47,6 @@ mod lockout;
 mod look;
 pub(crate) mod turns;
 
-use crate::api::{Access, Error, Problem};
 use crate::digest;
 use crate::lock::lock;
 use crate::peer::{Origin, Peer};
@@ -60,6 +59,7 @@ use lockout::Lockout;
 use redfish::access::{self, Secret, is_name};
 use redfish::change::{AccessChange, AccountChange, NewAccount};
 use redfish::messages as say;
+use redfish::view::{Access, Error, Problem};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -7,7 +7,6 @@
 //!   ([`crate::confirm`]): from the look at what it destroys to its end nobody else changes the
 //!   array ([`crate::holds`]), and a drive that is written after that look is refused.
 
-use crate::api::{self, Error, NamedDrive};
 use crate::audit::Open;
 use crate::caller::{Caller, password_first};
 use crate::certificate::Request;
@@ -30,6 +29,7 @@ use redfish::messages as say;
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
+use redfish::view::{self, Error, NamedDrive};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -372,7 +372,7 @@ async fn act(
             Ok(Done::Made(uri::pool(&array.uuid)))
         }
         Change::DeleteArray { array } => {
-            let api::Deleted { left, .. } = match planned {
+            let view::Deleted { left, .. } = match planned {
                 Some(planned) => manager.delete_planned(&array, planned).await,
                 None => manager.delete(&array).await,
             }?;
@@ -419,7 +419,7 @@ async fn act(
             manager.act_on_job(&id, action).await.map(quietly)
         }
         Change::Wipe(request) => {
-            let api::Wiped { held, .. } = manager.wipe(&request).await?;
+            let view::Wiped { held, .. } = manager.wipe(&request).await?;
             Ok(Done::says(&told::Wiped { held }))
         }
         Change::VerifyLog => verify_log(manager).await,
@@ -474,11 +474,11 @@ async fn verify_log(manager: &Manager) -> Result<Done, Error> {
 /// Creates an array and a volume in it: both, or neither.
 async fn create_on_drives(
     manager: &Arc<Manager>,
-    request: &api::CreateArray,
+    request: &view::CreateArray,
     size_bytes: Option<u64>,
 ) -> Result<Done, Error> {
     let array = manager.create(request).await?;
-    let volume = api::CreateVolume {
+    let volume = view::CreateVolume {
         array: array.uuid.clone(),
         name: request.name.clone(),
         size_bytes: size_bytes.unwrap_or(array.free_bytes),
@@ -501,6 +501,6 @@ fn quietly<T>(_: T) -> Done {
     Done::Quietly
 }
 
-fn volume_made(volume: &api::Volume) -> Result<Done, Error> {
+fn volume_made(volume: &view::Volume) -> Result<Done, Error> {
     Ok(Done::Made(uri::volume(&volume.uuid)))
 }

@@ -1,9 +1,9 @@
 //! Where exports listen, and what they are called: `ADDR:PORT`, `unix:PATH`, qualified names.
 
-use crate::api::Error;
 use ::nvme::nqn::Nqn;
 use format::ExportAddress;
 use redfish::messages as say;
+use redfish::view::Error;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;

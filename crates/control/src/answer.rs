@@ -11,7 +11,6 @@
 //!   admitted, else from [`crate::act`].
 
 use crate::act;
-use crate::api::{Error, View};
 use crate::body::{BODY_BYTES, NOBODYS_BYTES, NoBody};
 use crate::caller::{self, Caller};
 use crate::http::{AGAIN, Asked, Takes};
@@ -32,6 +31,7 @@ use redfish::etag;
 use redfish::messages as say;
 use redfish::query::Query;
 use redfish::routes::{self, Match, Method, Privilege, Resource, Route};
+use redfish::view::{Error, View};
 use redfish::{openapi, prometheus, schema, service};
 use std::borrow::Cow;
 use std::cell::OnceCell;

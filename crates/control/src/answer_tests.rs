@@ -1,9 +1,9 @@
 //! Refusals of requests that are no reads have a line in the audit log, each once.
 
 use super::*;
-use crate::api::Ending;
 use crate::renewal::tests::run_with;
 use hyper::Request;
+use redfish::view::Ending;
 
 const FIND: &str =
     "/redfish/v1/Systems/local/Storage/palisade/Actions/Oem/PalisadeStorage.FindDrives";

@@ -30,7 +30,6 @@ pub mod chain;
 pub mod files;
 mod quiet;
 
-use crate::api::{Ending, Entry, Error, Log, Verified};
 use crate::caller::Caller;
 use crate::snapshot::now;
 use crate::state::State;
@@ -40,6 +39,7 @@ use files::{Files, Found, Sink, Sizes};
 use quiet::Quiet;
 use redfish::error::Refusal;
 use redfish::messages as say;
+use redfish::view::{Ending, Entry, Error, Log, Verified};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::PathBuf;

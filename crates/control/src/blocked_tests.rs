@@ -1,8 +1,8 @@
 //! A control thread that is blocked holds no host up.
 
-use crate::api::{CreateExport, CreateVolume};
 use crate::renewal::tests::{array, drives, run_with};
 use nbd::{Client, FUA, Kind};
+use redfish::view::{CreateExport, CreateVolume};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

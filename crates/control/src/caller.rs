@@ -6,7 +6,6 @@
 //! - What a row of the table of routes says is asked here only ([`needed`], [`Caller::check`]), for
 //!   requests and for what a query puts into an answer.
 
-use crate::api::View;
 use crate::local::Local;
 use crate::peer::{Origin, Peer};
 use redfish::access::{Account, Session};
@@ -14,6 +13,7 @@ use redfish::error::{Base, Refusal};
 use redfish::events::Event;
 use redfish::routes::{Match, Method, Privilege, Resource};
 use redfish::service::uri;
+use redfish::view::View;
 
 pub use redfish::access::Role;
 

@@ -10,7 +10,6 @@
 
 mod der;
 
-use crate::api::{Certificate, Error, Named};
 use der::Der;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -18,6 +17,7 @@ use rcgen::{
 };
 use redfish::dates;
 use redfish::messages as say;
+use redfish::view::{Certificate, Error, Named};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -3,12 +3,12 @@
 //! Invariant: a change is answered when [`Manager::view`] says what it did, so that whoever made it
 //! reads it; also one that failed, which may have done something.
 
-use crate::api::{self, Error};
 use crate::manager::Manager;
 use crate::plan::Planned;
 use core::future::Future;
 use engine::manage::command::TaskAction;
 use redfish::messages as say;
+use redfish::view::{self, Error};
 
 impl Manager {
     async fn change<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
@@ -18,7 +18,7 @@ impl Manager {
     }
 
     /// Creates an array.
-    pub async fn create(&self, request: &api::CreateArray) -> Result<api::Array, Error> {
+    pub async fn create(&self, request: &view::CreateArray) -> Result<view::Array, Error> {
         self.change(self.create_array(request)).await
     }
 
@@ -26,8 +26,8 @@ impl Manager {
     pub async fn assemble(
         &self,
         uuid: &str,
-        request: api::AssembleArray,
-    ) -> Result<api::Array, Error> {
+        request: view::AssembleArray,
+    ) -> Result<view::Array, Error> {
         self.change(self.assemble_array(uuid, request, None)).await
     }
 
@@ -38,9 +38,9 @@ impl Manager {
     pub async fn assemble_planned(
         &self,
         uuid: &str,
-        request: api::AssembleArray,
+        request: view::AssembleArray,
         planned: &Planned,
-    ) -> Result<api::Array, Error> {
+    ) -> Result<view::Array, Error> {
         self.change(self.assemble_array(uuid, request, Some(planned))).await
     }
 
@@ -50,7 +50,7 @@ impl Manager {
     }
 
     /// Deletes an array, running or found.
-    pub async fn delete(&self, uuid: &str) -> Result<api::Deleted, Error> {
+    pub async fn delete(&self, uuid: &str) -> Result<view::Deleted, Error> {
         self.change(self.delete_array(uuid, None)).await
     }
 
@@ -59,12 +59,12 @@ impl Manager {
         &self,
         uuid: &str,
         planned: &Planned,
-    ) -> Result<api::Deleted, Error> {
+    ) -> Result<view::Deleted, Error> {
         self.change(self.delete_array(uuid, Some(planned))).await
     }
 
     /// Takes a drive out of service.
-    pub async fn fail(&self, uuid: &str, drive: &str) -> Result<api::Array, Error> {
+    pub async fn fail(&self, uuid: &str, drive: &str) -> Result<view::Array, Error> {
         self.change(self.fail_drive(uuid, drive)).await
     }
 
@@ -72,8 +72,8 @@ impl Manager {
     pub async fn replace(
         &self,
         uuid: &str,
-        request: &api::ReplaceDrive,
-    ) -> Result<api::Array, Error> {
+        request: &view::ReplaceDrive,
+    ) -> Result<view::Array, Error> {
         self.change(self.replace_drive(uuid, request)).await
     }
 
@@ -83,12 +83,12 @@ impl Manager {
     }
 
     /// Starts a scrub.
-    pub async fn scrub(&self, uuid: &str, wanted: api::ScrubArray) -> Result<api::Array, Error> {
+    pub async fn scrub(&self, uuid: &str, wanted: view::ScrubArray) -> Result<view::Array, Error> {
         self.change(self.scrub_array(uuid, wanted)).await
     }
 
     /// Makes a volume.
-    pub async fn create_volume(&self, request: &api::CreateVolume) -> Result<api::Volume, Error> {
+    pub async fn create_volume(&self, request: &view::CreateVolume) -> Result<view::Volume, Error> {
         self.change(self.make_volume(request)).await
     }
 
@@ -97,8 +97,8 @@ impl Manager {
         &self,
         array: &str,
         volume: &str,
-        request: api::ResizeVolume,
-    ) -> Result<api::Volume, Error> {
+        request: view::ResizeVolume,
+    ) -> Result<view::Volume, Error> {
         self.change(self.size_volume(array, volume, request)).await
     }
 
@@ -108,7 +108,7 @@ impl Manager {
     }
 
     /// Serves a volume.
-    pub async fn create_export(&self, request: &api::CreateExport) -> Result<api::Export, Error> {
+    pub async fn create_export(&self, request: &view::CreateExport) -> Result<view::Export, Error> {
         self.change(self.make_export(request)).await
     }
 
@@ -118,7 +118,7 @@ impl Manager {
     }
 
     /// Erases the records of a drive that no running array counts on.
-    pub async fn wipe(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
+    pub async fn wipe(&self, request: &view::WipeDrive) -> Result<view::Wiped, Error> {
         self.change(self.wipe_drive(request)).await
     }
 

@@ -15,7 +15,6 @@
 //! - The turn is held by who reserves drives, lets them go or begins looks at those that nobody
 //!   has: for moments. No drive and no path is waited for meanwhile.
 
-use crate::api::{self, Error, NamedDrive};
 use crate::convert;
 use crate::failure;
 use crate::inventory::{Found, Inventory, Known, Places};
@@ -29,6 +28,7 @@ use crate::probe;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
 use redfish::messages as say;
+use redfish::view::{self, Error, NamedDrive};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,7 +104,7 @@ pub struct Taken {
     /// The drive for the engine.
     pub reference: DriveRef<SharedDrive>,
     /// What taking it means.
-    pub plan: api::PlannedDrive,
+    pub plan: view::PlannedDrive,
 }
 
 /// How drives are reserved.
@@ -320,7 +320,7 @@ impl Manager {
     }
 
     /// Warns of an array's drives that the configuration does not name.
-    pub(crate) fn warn(&self, arrays: &mut [api::Array]) {
+    pub(crate) fn warn(&self, arrays: &mut [view::Array]) {
         for array in arrays {
             let drives = array.slots.iter().filter_map(|slot| slot.drive.as_deref());
             let unnamed = drives.filter(|path| !self.is_named(path));
@@ -538,7 +538,7 @@ impl Manager {
     pub(crate) async fn erase_records(
         &self,
         array: Uuid,
-        planned: Option<&[api::PlannedDrive]>,
+        planned: Option<&[view::PlannedDrive]>,
     ) -> Result<Erased, Error> {
         let _ = self.scan().await?;
         let is_planned = |known: &Known| planned.is_none_or(|all| known.is_among(all));
@@ -565,7 +565,7 @@ impl Manager {
 
     /// Erases the records of a drive that no running array counts on, what is foreign only if that
     /// is said. Answers with what was on it.
-    pub(crate) async fn wipe_drive(&self, request: &api::WipeDrive) -> Result<api::Wiped, Error> {
+    pub(crate) async fn wipe_drive(&self, request: &view::WipeDrive) -> Result<view::Wiped, Error> {
         let stranger = || failure::has_stranger(&request.drive.path);
         let path = self.inventory().at(&request.drive.path).map(|known| known.path.clone());
         let path = [path.ok_or_else(stranger)?];
@@ -586,7 +586,7 @@ impl Manager {
         self.let_go(&path).await;
         self.tell_absent().await;
         match outcome {
-            None => Ok(api::Wiped { done: true, held }),
+            None => Ok(view::Wiped { done: true, held }),
             Some(problem) => Err(Error::new(&say::WIPE_FAILED, &[&path[0], &problem])),
         }
     }
@@ -622,7 +622,7 @@ fn configured(patterns: &[String]) -> Vec<Found> {
 fn may_wipe(
     inventory: &Inventory,
     path: &str,
-    request: &api::WipeDrive,
+    request: &view::WipeDrive,
 ) -> Result<(DriveRef<SharedDrive>, Option<String>), Error> {
     let not_open = || not_open(path);
     let known = inventory.at(path).ok_or_else(not_open)?;

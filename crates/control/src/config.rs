@@ -29,7 +29,7 @@ pub const WAIT_MS_MAX: u64 = 600_000;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where the daemon listens; [`crate::api::DEFAULT_SOCKET`] when absent.
+    /// Where the daemon listens; [`redfish::view::DEFAULT_SOCKET`] when absent.
     pub socket: Option<PathBuf>,
     /// Data cores, at least 1.
     #[serde(default = "one")]
@@ -164,7 +164,7 @@ impl Config {
 
     /// Where the daemon listens.
     pub fn socket(&self) -> PathBuf {
-        self.socket.clone().unwrap_or_else(|| crate::api::DEFAULT_SOCKET.into())
+        self.socket.clone().unwrap_or_else(|| redfish::view::DEFAULT_SOCKET.into())
     }
 
     /// Reads a file's text; the error is one line for people.

@@ -3,7 +3,6 @@
 #![allow(clippy::indexing_slicing, reason = "a record has each slot once")]
 
 use crate::address;
-use crate::api;
 use crate::exports::{Connections, Standing};
 use crate::inventory::{Inventory, Known, Place, Places};
 use crate::probe;
@@ -15,6 +14,7 @@ use engine::manage::command::{
 };
 use engine::manage::lost::unreadable_ranges;
 use format::{ArrayRecord, ExportAddress, Listener, LostReason, NvmeExport};
+use redfish::view;
 use std::collections::BTreeMap;
 use units::Uuid;
 
@@ -28,15 +28,15 @@ pub fn array(
     status: &ArrayStatus,
     inventory: &Inventory,
     standing: (&Standing, &Connections),
-) -> api::Array {
-    api::Array {
+) -> view::Array {
+    view::Array {
         name: status.name.clone(),
         uuid: status.uuid.to_string(),
         level: status.level.to_string(),
         state: match status.state {
-            ArrayState::Optimal => api::ArrayState::Optimal,
-            ArrayState::Degraded => api::ArrayState::Degraded,
-            ArrayState::Failed => api::ArrayState::Failed,
+            ArrayState::Optimal => view::ArrayState::Optimal,
+            ArrayState::Degraded => view::ArrayState::Degraded,
+            ArrayState::Failed => view::ArrayState::Failed,
         },
         strip_bytes: status.strip_bytes,
         block_bytes: status.block_bytes,
@@ -60,9 +60,9 @@ pub fn array(
     }
 }
 
-fn region_map(map: RegionMapStatus) -> api::RegionMap {
+fn region_map(map: RegionMapStatus) -> view::RegionMap {
     let RegionMapStatus { written_bytes, dirty_regions, lost_pages } = map;
-    api::RegionMap { written_bytes, dirty_regions, lost_pages }
+    view::RegionMap { written_bytes, dirty_regions, lost_pages }
 }
 
 fn lost_pages(status: &ArrayStatus) -> Option<String> {
@@ -75,16 +75,16 @@ fn lost_pages(status: &ArrayStatus) -> Option<String> {
     })
 }
 
-fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
-    let slot = |slot: &SlotStatus| api::SlotInfo {
+fn slots(status: &ArrayStatus) -> Vec<view::SlotInfo> {
+    let slot = |slot: &SlotStatus| view::SlotInfo {
         slot: slot.slot.0,
         drive: slot.path.clone(),
         serial: slot.serial.clone(),
         state: match slot.health {
-            SlotHealth::InSync => api::SlotState::InSync,
-            SlotHealth::Rebuilding => api::SlotState::Rebuilding,
-            SlotHealth::Failed => api::SlotState::Failed,
-            SlotHealth::Missing => api::SlotState::Missing,
+            SlotHealth::InSync => view::SlotState::InSync,
+            SlotHealth::Rebuilding => view::SlotState::Rebuilding,
+            SlotHealth::Failed => view::SlotState::Failed,
+            SlotHealth::Missing => view::SlotState::Missing,
         },
         read_errors: slot.errors.read_errors,
         rewritten: slot.errors.rewritten,
@@ -98,47 +98,47 @@ fn slots(status: &ArrayStatus) -> Vec<api::SlotInfo> {
 }
 
 /// What a record says is lost, as its volumes have it.
-pub fn recorded_lost(record: &ArrayRecord) -> Vec<api::Unreadable> {
+pub fn recorded_lost(record: &ArrayRecord) -> Vec<view::Unreadable> {
     let listed = engine::lost::from_record(&record.lost);
     let ranges = unreadable_ranges(record, &Lost { listed, ..Lost::default() });
     ranges.iter().map(unreadable).collect()
 }
 
-fn unreadable(range: &UnreadableRange) -> api::Unreadable {
-    api::Unreadable {
+fn unreadable(range: &UnreadableRange) -> view::Unreadable {
+    view::Unreadable {
         volume: range.volume.clone(),
         offset: range.offset,
         length: range.bytes,
         reason: match range.reason {
-            None => api::UnreadableReason::Media,
-            Some(LostReason::Rebuild) => api::UnreadableReason::Rebuild,
-            Some(LostReason::Resync) => api::UnreadableReason::Resync,
-            Some(LostReason::Write) => api::UnreadableReason::Write,
-            Some(LostReason::Crash) => api::UnreadableReason::Crash,
+            None => view::UnreadableReason::Media,
+            Some(LostReason::Rebuild) => view::UnreadableReason::Rebuild,
+            Some(LostReason::Resync) => view::UnreadableReason::Resync,
+            Some(LostReason::Write) => view::UnreadableReason::Write,
+            Some(LostReason::Crash) => view::UnreadableReason::Crash,
         },
     }
 }
 
 /// A kind of task, for the interface.
-pub const fn kind(kind: TaskKind) -> api::TaskKind {
+pub const fn kind(kind: TaskKind) -> view::TaskKind {
     match kind {
-        TaskKind::Rebuild => api::TaskKind::Rebuild,
-        TaskKind::Resync => api::TaskKind::Resync,
-        TaskKind::Scrub => api::TaskKind::Scrub,
+        TaskKind::Rebuild => view::TaskKind::Rebuild,
+        TaskKind::Resync => view::TaskKind::Resync,
+        TaskKind::Scrub => view::TaskKind::Scrub,
     }
 }
 
 /// A kind of task, for the engine.
-pub const fn engine_kind(kind: api::TaskKind) -> TaskKind {
+pub const fn engine_kind(kind: view::TaskKind) -> TaskKind {
     match kind {
-        api::TaskKind::Rebuild => TaskKind::Rebuild,
-        api::TaskKind::Resync => TaskKind::Resync,
-        api::TaskKind::Scrub => TaskKind::Scrub,
+        view::TaskKind::Rebuild => TaskKind::Rebuild,
+        view::TaskKind::Resync => TaskKind::Resync,
+        view::TaskKind::Scrub => TaskKind::Scrub,
     }
 }
 
 /// A task of the array called `array`.
-pub fn task(array: &str, task: &TaskStatus) -> api::Task {
+pub fn task(array: &str, task: &TaskStatus) -> view::Task {
     let problem = task.stuck.map(|stuck| {
         let (reason, offset) = (stuck.reason, stuck.offset);
         let group = stuck.group;
@@ -148,7 +148,7 @@ pub fn task(array: &str, task: &TaskStatus) -> api::Task {
         0 => 1.0,
         total => task.done_bytes as f64 / total as f64,
     };
-    api::Task {
+    view::Task {
         id: format!("{array}:{}", kind(task.kind).word()),
         progress,
         seconds_left: task.seconds_left.filter(|_| problem.is_none() && !task.paused),
@@ -156,23 +156,23 @@ pub fn task(array: &str, task: &TaskStatus) -> api::Task {
         done_bytes: task.done_bytes,
         total_bytes: task.total_bytes,
         state: match (&problem, task.paused) {
-            (_, true) => api::TaskState::Paused,
-            (Some(_), _) => api::TaskState::Stuck,
-            (None, _) => api::TaskState::Running,
+            (_, true) => view::TaskState::Paused,
+            (Some(_), _) => view::TaskState::Stuck,
+            (None, _) => view::TaskState::Running,
         },
         problem,
         hindrance: task.stuck.map(|stuck| match stuck.reason {
-            Hindrance::Unreadable => api::Hindrance::Unreadable,
-            Hindrance::Unavailable => api::Hindrance::Unavailable,
-            Hindrance::ListFull => api::Hindrance::ListFull,
+            Hindrance::Unreadable => view::Hindrance::Unreadable,
+            Hindrance::Unavailable => view::Hindrance::Unavailable,
+            Hindrance::ListFull => view::Hindrance::ListFull,
         }),
     }
 }
 
-fn drive_io(status: &ArrayStatus, inventory: &Inventory) -> Vec<api::DriveIo> {
+fn drive_io(status: &ArrayStatus, inventory: &Inventory) -> Vec<view::DriveIo> {
     let slots = status.slots.iter().filter_map(|slot| {
         let counts = inventory.at(slot.path.as_deref()?)?.drive.as_ref()?.io_counts();
-        Some(api::DriveIo {
+        Some(view::DriveIo {
             slot: slot.slot.0,
             reads: counts.reads,
             writes: counts.writes,
@@ -186,8 +186,8 @@ fn drive_io(status: &ArrayStatus, inventory: &Inventory) -> Vec<api::DriveIo> {
 }
 
 /// A volume of the array called `array`.
-pub fn volume(array: &str, status: &VolumeStatus) -> api::Volume {
-    api::Volume {
+pub fn volume(array: &str, status: &VolumeStatus) -> view::Volume {
+    view::Volume {
         array: array.to_owned(),
         name: status.name.clone(),
         uuid: status.uuid.to_string(),
@@ -200,9 +200,9 @@ pub fn export(
     array: &str,
     status: &ExportStatus,
     (standing, connections): (&Standing, &Connections),
-) -> api::Export {
+) -> view::Export {
     let id = export_id(array, status.id);
-    api::Export {
+    view::Export {
         array: array.to_owned(),
         volume: status.volume_name.clone(),
         nbd: match &status.address {
@@ -225,13 +225,13 @@ fn nvme_export(
     status: &ExportStatus,
     nvme: &NvmeExport,
     connections: &Connections,
-) -> api::NvmeExport {
+) -> view::NvmeExport {
     let told = |listener: &Listener| {
         listener.advertise.clone().unwrap_or_else(|| listener.address.clone())
     };
     let is_told = nvme.listeners.iter().any(|listener| listener.advertise.is_some());
     let uuid = status.volume.to_string();
-    api::NvmeExport {
+    view::NvmeExport {
         subsystem: nvme.subsystem.clone(),
         nsid: nvme.nsid,
         nguid: uuid.replace('-', ""),
@@ -264,7 +264,7 @@ pub fn found_records(
 }
 
 /// An array that was found and does not run.
-pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String>) -> api::Array {
+pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String>) -> view::Array {
     let here = |slot: units::Slot| {
         let wanted = record.slots[slot.index()].drive;
         let holds = |k: &&Known| {
@@ -275,17 +275,17 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
     };
     let mut slots = probe::recorded_slots(record, here);
     for slot in &mut slots {
-        if slot.drive.is_none() && slot.state != api::SlotState::Failed {
-            slot.state = api::SlotState::Missing;
+        if slot.drive.is_none() && slot.state != view::SlotState::Failed {
+            slot.state = view::SlotState::Missing;
         }
     }
     let size_bytes = record.layout().map_or(0, |layout| layout.array_bytes());
     let used: u64 = record.volumes.iter().flat_map(|v| &v.extents).map(|e| e.bytes).sum();
-    api::Array {
+    view::Array {
         name: record.name.clone(),
         uuid: record.array.to_string(),
         level: record.level.to_string(),
-        state: api::ArrayState::Stopped,
+        state: view::ArrayState::Stopped,
         strip_bytes: probe::strip_bytes(record),
         block_bytes: record.block_bytes,
         size_bytes,
@@ -336,8 +336,8 @@ fn place(array: &str, slot: &SlotStatus) -> Place {
 }
 
 /// A drive that a new array would take.
-pub fn planned(slot: u16, known: &Known, drive: &SharedDrive, refused: bool) -> api::PlannedDrive {
-    api::PlannedDrive {
+pub fn planned(slot: u16, known: &Known, drive: &SharedDrive, refused: bool) -> view::PlannedDrive {
+    view::PlannedDrive {
         slot: Some(slot),
         path: known.path.clone(),
         serial: drive.serial(),

@@ -7,7 +7,6 @@
 //! Invariant: what a core owns stays in that core's own registry (a thread-local, outside the
 //! engine), which functions run on the core reach.
 
-use crate::api::Error;
 use crate::connection::{Connections, Fences, Table};
 use crate::counters::{Ledger, OnCore};
 use crate::failure;
@@ -23,6 +22,7 @@ use engine::manage::command::{ManageError, Reply, Request};
 use io::{Env, Priority};
 use nvme_target::{PortId, Product};
 use redfish::messages as say;
+use redfish::view::Error;
 use runtime::{CoreCounts, Handle, Runtime};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;

@@ -16,7 +16,6 @@ pub mod kept;
 pub mod ring;
 pub mod webhooks;
 
-use crate::api::{Array, Error, Shown, View};
 use crate::lock::lock;
 use crate::snapshot::{now, random_uuid};
 use crate::state::State;
@@ -28,6 +27,7 @@ use redfish::events::filter::{Subject, Wanted};
 use redfish::events::{Event, STREAMS_MOST, Subscription, between};
 use redfish::messages::{self as say, Notice};
 use redfish::service::uri;
+use redfish::view::{Array, Error, Shown, View};
 use ring::{Begin, Ring};
 use serde_json::Value;
 use std::collections::BTreeMap;

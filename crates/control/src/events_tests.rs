@@ -1,12 +1,12 @@
 //! Events as the daemon tells them: of arrays that leave, of logins, and to receivers.
 
 use super::*;
-use crate::api::ArrayState;
 use core::future::Future;
 use redfish::change::{NewSubscription, SubscriptionChange};
 use redfish::events::Policy;
 use redfish::events::filter::Filter;
 use redfish::messages::Severity;
+use redfish::view::ArrayState;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -24,23 +24,9 @@ fn view(state: Option<ArrayState>) -> View {
         uuid: "u-1".to_owned(),
         level: "1".to_owned(),
         state,
-        strip_bytes: 0,
         block_bytes: 512,
-        size_bytes: 0,
-        free_bytes: 0,
         epoch: 1,
-        unclean: false,
-        crash_safe: None,
-        problem: None,
-        warnings: Vec::new(),
-        slots: Vec::new(),
-        tasks: Vec::new(),
-        last_scrub: None,
-        unreadable: Vec::new(),
-        region_map: None,
-        drive_io: Vec::new(),
-        volumes: Vec::new(),
-        exports: Vec::new(),
+        ..Array::default()
     };
     view.status.arrays.extend(state.map(array));
     view

@@ -14,7 +14,6 @@
 )]
 
 use crate::address::{self, Bound};
-use crate::api::{Connection, Error};
 use crate::connection::{Table, Target};
 use crate::data::Data;
 use crate::lookup::{self, Lookups, UnderWay};
@@ -23,6 +22,7 @@ use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
 use nvme_target::{Absent, Export, Hosts, Port, PortId, Refused};
 use redfish::messages as say;
+use redfish::view::{Connection, Error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;

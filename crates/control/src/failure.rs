@@ -1,13 +1,13 @@
 //! How the engine's failures become messages: which one, with which arguments, and what to do where
 //! that depends on more than the message.
 
-use crate::api::Error;
 use core::fmt::Display;
 use drives::OpenError;
 use engine::manage::command::{ManageError, StartOptions};
 use format::AssembleError;
 use layout::LayoutError;
 use redfish::messages::{self as say, Entry};
+use redfish::view::Error;
 use units::format_size;
 
 /// What to do about a drive that fails.

@@ -1,11 +1,11 @@
 //! Each failure of the engine as people are told it.
 
 use super::*;
-use crate::api::ErrorCode;
 use engine::manage::command::{ArrayState, TaskKind};
 use format::{FormatError, Missing};
 use io::DriveError;
 use layout::Level;
+use redfish::view::ErrorCode;
 use std::collections::BTreeSet;
 use units::{GroupNo, Slot, Uuid};
 

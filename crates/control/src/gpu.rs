@@ -4,10 +4,10 @@
 //! done there is done by the CPU, so that a machine without a GPU, or whose GPU goes, serves all
 //! the same.
 
-use crate::api;
 use engine::Accelerator;
 use io::Reach;
 use parity_gpu::{Event, Fence, Limits, Load, Placement, Problem, Service, cuda};
+use redfish::view;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -51,11 +51,11 @@ impl Parity {
     }
 
     /// How it stands, for clients.
-    pub fn status(&self) -> api::Parity {
+    pub fn status(&self) -> view::Parity {
         let service = self.service.as_ref();
         let fence = service.and_then(Service::fence);
         let figures = service.map(Service::figures).unwrap_or_default();
-        api::Parity {
+        view::Parity {
             placement: self.placement.to_string(),
             kernel: self.kernel.to_owned(),
             gpu: service.and_then(Service::device),
@@ -127,7 +127,7 @@ mod tests {
     use parity_gpu::{Asked, DriverError};
 
     /// How it stands once a driver has failed so.
-    fn failed(placement: Placement, problem: Problem) -> (Parity, api::Parity) {
+    fn failed(placement: Placement, problem: Problem) -> (Parity, view::Parity) {
         let error = DriverError { asked: Asked::Load, problem };
         let parity = Parity::with("portable", placement, 0, Box::new(|| Err(error)));
         if let Some(service) = &parity.service {

@@ -21,7 +21,6 @@
 //! - Handshakes leave the thread that serves everybody to others, whoever asks for them ([`Pace`]).
 //! - A file that does not answer keeps nobody waiting longer than [`READS`].
 
-use crate::api::{self, Error, Problem};
 use crate::certificate::{self, For, Identity, Request};
 use crate::http::{self, Asked};
 use crate::peer::Peer;
@@ -32,6 +31,7 @@ use core::future::Future;
 use core::time::Duration;
 use hyper::Response;
 use redfish::messages as say;
+use redfish::view::{self, Error, Problem};
 use rustls::crypto::ring::default_provider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -141,7 +141,7 @@ pub struct Https {
     trail: Box<dyn Fn(&str) + Send + Sync>,
     /// A certificate that was made and could not be kept.
     unkept: Mutex<Option<Identity>>,
-    told: Mutex<Arc<api::Https>>,
+    told: Mutex<Arc<view::Https>>,
     /// Held by who puts another certificate in the place of the one that is there, until the file
     /// system has answered.
     changing: Arc<tokio::sync::Mutex<()>>,
@@ -178,12 +178,12 @@ impl Https {
         self.settings.send_replace(settings);
     }
 
-    fn told(&self) -> MutexGuard<'_, Arc<api::Https>> {
+    fn told(&self) -> MutexGuard<'_, Arc<view::Https>> {
         self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// How it is.
-    pub fn view(&self) -> Arc<api::Https> {
+    pub fn view(&self) -> Arc<view::Https> {
         self.told().clone()
     }
 
@@ -373,7 +373,7 @@ impl Https {
         let mut told = self.told();
         let before = told.certificate.clone();
         let now = identity.shown.clone();
-        *told = Arc::new(api::Https { certificate: Some(identity.shown), ..(**told).clone() });
+        *told = Arc::new(view::Https { certificate: Some(identity.shown), ..(**told).clone() });
         drop(told);
         let print = &now.fingerprint;
         match before {
@@ -409,7 +409,7 @@ impl Https {
         };
         let problems = problems.into_iter().map(|what| Problem { since: since(&what), what });
         *told =
-            Arc::new(api::Https { listeners, problems: problems.collect(), ..(**told).clone() });
+            Arc::new(view::Https { listeners, problems: problems.collect(), ..(**told).clone() });
         let now = told.clone();
         drop(told);
         for problem in now.problems.iter().filter(|problem| !before.problems.contains(problem)) {

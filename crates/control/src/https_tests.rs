@@ -74,7 +74,7 @@ impl Served {
     }
 
     /// Waits until it is so.
-    async fn until(&self, is_so: impl Fn(&api::Https) -> bool) {
+    async fn until(&self, is_so: impl Fn(&view::Https) -> bool) {
         let wait = async {
             while !is_so(&self.https.view()) {
                 sleep(Duration::from_millis(2)).await;

@@ -19,13 +19,13 @@
 //!   other drive: whatever takes it, whatever else is learnt of it, and while it is not there or
 //!   the kernel says nothing of it. If it is found elsewhere it takes its id along.
 
-use crate::api::{self, Error, NamedDrive};
 use crate::failure;
 use crate::look::{Identity, Look, LookError, Opened, Seen, absolute, canonical};
 use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
 use crate::probe::Content;
 use drives::SharedDrive;
 use engine::manage::command::DriveRef;
+use redfish::view::{self, Error, NamedDrive};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -186,10 +186,10 @@ impl Known {
     }
 
     /// Whether a plan shows it.
-    pub fn is_among(&self, planned: &[api::PlannedDrive]) -> bool {
+    pub fn is_among(&self, planned: &[view::PlannedDrive]) -> bool {
         let serial = self.about.as_ref().map_or("", |about| about.serial.as_str());
         // A record may hold only the beginning of a long serial number.
-        let is_it = |drive: &api::PlannedDrive| {
+        let is_it = |drive: &view::PlannedDrive| {
             drive.path == self.path && serial.starts_with(&drive.serial)
         };
         planned.iter().any(is_it)
@@ -265,9 +265,9 @@ impl Known {
     }
 
     /// For the interface, once it has an id.
-    pub fn described(&self, places: &Places) -> Option<api::KnownDrive> {
+    pub fn described(&self, places: &Places) -> Option<view::KnownDrive> {
         let plate = self.plate.clone().unwrap_or_default();
-        Some(api::KnownDrive {
+        Some(view::KnownDrive {
             id: self.id.clone()?,
             wwid: plate.wwid,
             model: plate.model,
@@ -526,23 +526,23 @@ impl Inventory {
 }
 
 /// A drive for the interface.
-pub fn describe(known: &Known, places: &Places) -> api::Drive {
+pub fn describe(known: &Known, places: &Places) -> view::Drive {
     let place = places.by_path.get(&known.path);
     let stale = known.recorded().is_some_and(|array| places.arrays.contains(&array));
     let state = match &known.content {
-        _ if places.is_taken(known) => api::DriveState::InUse,
-        _ if place.is_some() || stale => api::DriveState::Failed,
-        _ if known.about.is_none() => api::DriveState::Unusable,
-        Content { record: Some(_), .. } => api::DriveState::Found,
-        Content { signature: Some(_), .. } => api::DriveState::Foreign,
-        Content { problem: Some(_), .. } => api::DriveState::Unusable,
-        _ => api::DriveState::Free,
+        _ if places.is_taken(known) => view::DriveState::InUse,
+        _ if place.is_some() || stale => view::DriveState::Failed,
+        _ if known.about.is_none() => view::DriveState::Unusable,
+        Content { record: Some(_), .. } => view::DriveState::Found,
+        Content { signature: Some(_), .. } => view::DriveState::Foreign,
+        Content { problem: Some(_), .. } => view::DriveState::Unusable,
+        _ => view::DriveState::Free,
     };
-    let foreign = state == api::DriveState::Foreign;
+    let foreign = state == view::DriveState::Foreign;
     let recorded = known.content.record.as_ref().map(|r| (r.name.clone(), r.this_slot.0));
     let (array, slot) = place.map(|p| (p.array.clone(), p.slot)).or(recorded).unzip();
     let about = known.about.as_ref();
-    api::Drive {
+    view::Drive {
         path: known.path.clone(),
         serial: about.map(|about| about.serial.clone()).unwrap_or_default(),
         bytes: about.map_or(0, |about| about.bytes),
@@ -607,7 +607,7 @@ mod tests {
         let mut inventory = Inventory::default();
         assert!(look(&mut inventory, Path::new("/no/such/drive"), false).is_err());
         let listed = describe(inventory.iter().next().expect("is known"), &Places::default());
-        assert_eq!(listed.state, api::DriveState::Unusable);
+        assert_eq!(listed.state, view::DriveState::Unusable);
         assert!(listed.problem.expect("why").contains("/no/such/drive"));
     }
 
@@ -618,7 +618,7 @@ mod tests {
         let mut inventory = Inventory::default();
         let name = look(&mut inventory, &path, false).expect("opens");
         let listed = describe(inventory.iter().next().expect("is known"), &Places::default());
-        assert_eq!((listed.state, listed.bytes), (api::DriveState::Free, 4 << 20));
+        assert_eq!((listed.state, listed.bytes), (view::DriveState::Free, 4 << 20));
         let claim = || SharedDrive::open(&path, &drives::OpenOptions::default());
         assert!(claim().is_ok(), "it was closed");
         look(&mut inventory, &path, true).expect("opens");
@@ -729,7 +729,7 @@ mod tests {
         assert!(matches!(given_up, Err(LookError::Silent(_))));
         assert!(matches!(inventory.begin(&path, true), Err(LookError::Silent(_))));
         let listed = describe(inventory.iter().next().expect("is known"), &Places::default());
-        assert_eq!(listed.state, api::DriveState::Unusable);
+        assert_eq!(listed.state, view::DriveState::Unusable);
         drop(first.look());
         assert!(inventory.begin(&path, false).is_ok_and(|look| look.is_some()));
     }

@@ -15,9 +15,9 @@
 //! - A task has one job, and a job one task.
 //! - What has ended does not change any more.
 
-use crate::api::{Job, JobEnd, Task, TaskKind, TaskState};
 use engine::manage::command::{EndedTask, TaskEnd};
 use redfish::counters::JobCounters;
+use redfish::view::{Job, JobEnd, Task, TaskKind, TaskState};
 use std::collections::VecDeque;
 
 /// How many seconds a job is known after its end.

@@ -105,7 +105,6 @@ mod telemetry;
 mod usage;
 mod watching;
 
-pub use redfish::view as api;
 pub use served::check_export;
 
 #[cfg(test)]

@@ -18,7 +18,6 @@
 //! - Of a login the audit log has who, from where and how it ended, never a password or a token.
 
 use crate::accounts::{BUSY_SECONDS, Begun, Denied, NotBegun};
-use crate::api::Error;
 use crate::caller::{self, Caller};
 use crate::manager::Manager;
 use crate::peer::Peer;
@@ -32,6 +31,7 @@ use redfish::messages as say;
 use redfish::routes::Privilege;
 use redfish::service::uri;
 use redfish::told::PLAN_HEADER;
+use redfish::view::Error;
 use std::sync::Arc;
 
 /// How many seconds somebody is asked to wait for whom there is no session.

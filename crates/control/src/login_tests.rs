@@ -456,7 +456,7 @@ fn who_hangs_up_is_counted_and_keeps_nobody_out() {
         assert_eq!((told.status().as_u16(), message(&told).as_str()), (429, "LoginLocked"));
         let log = manager.audit().log();
         let is_wrong = |id: &String| id.ends_with("ResourceAtUriUnauthorized");
-        let of = |line: &&Arc<crate::api::Entry>| {
+        let of = |line: &&Arc<redfish::view::Entry>| {
             line.from == "192.0.2.9" && line.message.as_ref().is_some_and(is_wrong)
         };
         let tried = log.entries.iter().filter(of).count();
@@ -497,7 +497,7 @@ fn who_names_a_state_of_an_account_is_alone_with_it() {
         assert_eq!(first.await.expect("ends").status(), 200);
         assert_eq!(second.await.expect("ends").status(), 200);
         let log = manager.audit().log();
-        let of = |line: &&Arc<crate::api::Entry>| line.request.contains("PATCH");
+        let of = |line: &&Arc<redfish::view::Entry>| line.request.contains("PATCH");
         let told: Vec<_> = log.entries.iter().filter(of).map(|line| line.of.is_some()).collect();
         assert_eq!(told, [false, true, false, true], "one after the other");
         // Of two who give it a new password the second is told.

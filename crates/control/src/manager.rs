@@ -8,7 +8,6 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::accounts::Accounts;
-use crate::api::{self, Ending, Error};
 use crate::audit::Audit;
 use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
@@ -38,6 +37,7 @@ use engine::manage::plan::{Offered, Plan, plan};
 use format::ArrayRecord;
 use layout::Level;
 use redfish::messages as say;
+use redfish::view::{self, Ending, Error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ struct Problem {
 pub struct Manager {
     pub(crate) data: Data,
     parity: Arc<Parity>,
-    memory: api::Memory,
+    memory: view::Memory,
     pub(crate) exports: tokio::sync::Mutex<Exports>,
     /// Which exports are served.
     pub(crate) standing: Standing,
@@ -101,7 +101,7 @@ impl Manager {
     pub fn new(
         data: Data,
         parity: Arc<Parity>,
-        memory: api::Memory,
+        memory: view::Memory,
         patterns: Vec<String>,
         confirm: bool,
     ) -> Self {
@@ -270,12 +270,12 @@ impl Manager {
     }
 
     /// Everything at a glance, while these arrays run.
-    pub(crate) fn status_of(&self, running: &[ArrayStatus]) -> api::Status {
+    pub(crate) fn status_of(&self, running: &[ArrayStatus]) -> view::Status {
         let ready = self.ready.load(Ordering::Acquire);
-        let mut status = api::Status {
+        let mut status = view::Status {
             ready,
             arrays: self.arrays_of(running),
-            state: api::Kept {
+            state: view::Kept {
                 directory: self.state().map(|state| state.dir().display().to_string()),
                 problem: self.audit.problem(),
             },
@@ -285,7 +285,7 @@ impl Manager {
         if let Some(problem) = self.events.unkept() {
             let dir = status.state.directory.as_deref().unwrap_or("the state directory");
             let action = format!("make room in {dir}, or repair its file system");
-            status.next.push(api::Next { what: problem.clone(), action });
+            status.next.push(view::Next { what: problem.clone(), action });
             status.state.problem.get_or_insert(problem);
         }
         let accounts = self.accounts.problem().map(|own| (own.what.error, own.what.hint));
@@ -295,7 +295,7 @@ impl Manager {
         let https = https.problems.iter().filter(|_| is_any);
         let https = https.map(|own| (own.what.error.clone(), own.what.hint.clone()));
         let told = accounts.into_iter().chain(https);
-        status.next.extend(told.map(|(what, action)| api::Next { what, action }));
+        status.next.extend(told.map(|(what, action)| view::Next { what, action }));
         status
     }
 
@@ -313,12 +313,12 @@ impl Manager {
     }
 
     /// All arrays, running and found.
-    pub async fn arrays(&self) -> Result<Vec<api::Array>, Error> {
+    pub async fn arrays(&self) -> Result<Vec<view::Array>, Error> {
         Ok(self.arrays_of(&self.running().await?))
     }
 
     /// All arrays, while these run.
-    fn arrays_of(&self, running: &[ArrayStatus]) -> Vec<api::Array> {
+    fn arrays_of(&self, running: &[ArrayStatus]) -> Vec<view::Array> {
         let found = self.found_beside(running);
         let mut arrays = {
             let (inventory, problems) = (self.inventory(), self.problems());
@@ -338,7 +338,7 @@ impl Manager {
     }
 
     /// The array of this UUID.
-    pub async fn array(&self, uuid: &str) -> Result<api::Array, Error> {
+    pub async fn array(&self, uuid: &str) -> Result<view::Array, Error> {
         let found = self.arrays().await?.into_iter().find(|array| array.uuid == uuid);
         found.ok_or_else(|| names::unknown_array(uuid))
     }
@@ -354,7 +354,7 @@ impl Manager {
         Err(names::not_running(uuid))
     }
 
-    pub(crate) async fn describe(&self, status: &ArrayStatus) -> api::Array {
+    pub(crate) async fn describe(&self, status: &ArrayStatus) -> view::Array {
         let standing = (&self.standing, &self.standing.connections());
         let mut described = [convert::array(status, &self.inventory(), standing)];
         self.warn(&mut described);
@@ -365,8 +365,8 @@ impl Manager {
     /// Creates an array.
     pub(crate) async fn create_array(
         &self,
-        request: &api::CreateArray,
-    ) -> Result<api::Array, Error> {
+        request: &view::CreateArray,
+    ) -> Result<view::Array, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
         let (new, cores) = (new_array(request, level), self.data.cores());
@@ -385,7 +385,10 @@ impl Manager {
     }
 
     /// What creating an array would give, of drives as they are now.
-    pub(crate) async fn look_for_array(&self, request: &api::CreateArray) -> Result<Looked, Error> {
+    pub(crate) async fn look_for_array(
+        &self,
+        request: &view::CreateArray,
+    ) -> Result<Looked, Error> {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
         let (new, cores) = (new_array(request, level), self.data.cores());
@@ -399,7 +402,7 @@ impl Manager {
 
     /// Refuses a name that a running array has, or one that was found on other drives than the
     /// request's.
-    async fn check_name(&self, request: &api::CreateArray) -> Result<(), Error> {
+    async fn check_name(&self, request: &view::CreateArray) -> Result<(), Error> {
         let name = &request.name;
         if name.parse::<Uuid>().is_ok() {
             return Err(Error::new(&say::NAME_IS_UUID, &[name]));
@@ -428,9 +431,9 @@ impl Manager {
     pub(crate) async fn assemble_array(
         &self,
         uuid: &str,
-        request: api::AssembleArray,
+        request: view::AssembleArray,
         planned: Option<&Planned>,
-    ) -> Result<api::Array, Error> {
+    ) -> Result<view::Array, Error> {
         let wanted: Uuid = uuid.parse().map_err(|_| names::unknown_array(uuid))?;
         if self.running().await?.iter().any(|status| status.uuid == wanted) {
             return Err(names::already_running(uuid));
@@ -441,7 +444,7 @@ impl Manager {
             return Err(names::unknown_array(uuid));
         }
         self.in_hand().insert(wanted);
-        let api::AssembleArray { start_degraded, accept_loss } = request;
+        let view::AssembleArray { start_degraded, accept_loss } = request;
         let options = StartOptions { start_degraded, accept_loss };
         let seen = planned.map(|planned| planned.seen.as_slice()).unwrap_or_default();
         let outcome = self.assemble_found(wanted, options, seen).await;
@@ -546,10 +549,10 @@ impl Manager {
         &self,
         uuid: &str,
         planned: Option<&Planned>,
-    ) -> Result<api::Deleted, Error> {
+    ) -> Result<view::Deleted, Error> {
         let array = self.array(uuid).await?;
         let mut erased = Vec::new();
-        if array.state != api::ArrayState::Stopped {
+        if array.state != view::ArrayState::Stopped {
             let status = self.running_array(&array.uuid).await?;
             let _leaving = self.events.leaving(&array.uuid);
             // They are erased after the array is gone: nobody may take them meanwhile.
@@ -579,11 +582,11 @@ impl Manager {
         erased.extend(rest.serials);
         let mut left = self.left(&array, &erased);
         left.extend(rest.left);
-        Ok(api::Deleted { done: true, left })
+        Ok(view::Deleted { done: true, left })
     }
 
     /// An array is deleted: what was counted of its volumes and exports goes with it.
-    async fn forget_counts(&self, array: &api::Array) {
+    async fn forget_counts(&self, array: &view::Array) {
         let ledger = self.data.ledger();
         let volumes = array.volumes.iter().filter_map(|volume| volume.uuid.parse().ok());
         volumes.for_each(|uuid| ledger.forget_volume(uuid));
@@ -599,7 +602,7 @@ impl Manager {
 
     /// The slots of a deleted array whose drives may still hold a record: they are not among the
     /// erased ones, and can't be read.
-    fn left(&self, array: &api::Array, erased: &[String]) -> Vec<String> {
+    fn left(&self, array: &view::Array, erased: &[String]) -> Vec<String> {
         let inventory = self.inventory();
         // A record may hold only the beginning of a long serial number.
         let is_erased = |s: &str| erased.iter().any(|whole| whole.starts_with(s));
@@ -613,7 +616,7 @@ impl Manager {
     }
 
     /// Takes a drive out of service.
-    pub(crate) async fn fail_drive(&self, uuid: &str, drive: &str) -> Result<api::Array, Error> {
+    pub(crate) async fn fail_drive(&self, uuid: &str, drive: &str) -> Result<view::Array, Error> {
         let array = self.running_array(uuid).await?;
         let known = self.inventory().at(drive).map(|known| known.path.clone());
         let drive = known.unwrap_or_else(|| drive.to_owned());
@@ -626,8 +629,8 @@ impl Manager {
     pub(crate) async fn replace_drive(
         &self,
         uuid: &str,
-        request: &api::ReplaceDrive,
-    ) -> Result<api::Array, Error> {
+        request: &view::ReplaceDrive,
+    ) -> Result<view::Array, Error> {
         let array = self.running_array(uuid).await?;
         let with = [request.with.clone()];
         let (own, check) = (Some(array.uuid), |_: &[Taken]| Ok(()));
@@ -657,13 +660,13 @@ impl Manager {
     pub(crate) async fn scrub_array(
         &self,
         uuid: &str,
-        wanted: api::ScrubArray,
-    ) -> Result<api::Array, Error> {
+        wanted: view::ScrubArray,
+    ) -> Result<view::Array, Error> {
         let array = self.running_array(uuid).await?;
         let repair = match wanted {
-            api::ScrubArray { repair: false, .. } => Repair::Nothing,
-            api::ScrubArray { trust_data: false, .. } => Repair::Known,
-            api::ScrubArray { trust_data: true, .. } => Repair::TrustData,
+            view::ScrubArray { repair: false, .. } => Repair::Nothing,
+            view::ScrubArray { trust_data: false, .. } => Repair::Known,
+            view::ScrubArray { trust_data: true, .. } => Repair::TrustData,
         };
         let ask = |uuid, reply| Request::Scrub(uuid, repair, reply);
         let status = self.ask_of(&array, ask).await?;
@@ -672,15 +675,15 @@ impl Manager {
 }
 
 /// The daemon, without arrays.
-fn daemon(data: &Data, parity: &Parity, memory: api::Memory) -> api::Status {
-    api::Status {
+fn daemon(data: &Data, parity: &Parity, memory: view::Memory) -> view::Status {
+    view::Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         cores: data.cores(),
         ready: false,
         parity: parity.status(),
         memory,
-        ..api::Status::default()
+        ..view::Status::default()
     }
 }
 
@@ -689,7 +692,7 @@ pub(crate) fn parse_level(text: &str) -> Result<Level, Error> {
 }
 
 /// The array that a request asks for, as the engine takes it.
-fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
+fn new_array(request: &view::CreateArray, level: Level) -> NewArray {
     NewArray {
         name: request.name.clone(),
         level,
@@ -699,7 +702,7 @@ fn new_array(request: &api::CreateArray, level: Level) -> NewArray {
 }
 
 /// What creating the array would give; fails where the drives can't make it.
-fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::PlannedArray, Error> {
+fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<view::PlannedArray, Error> {
     let offered = |taken: &Taken| Offered {
         path: taken.plan.path.clone(),
         bytes: taken.reference.shared.info().bytes,
@@ -709,7 +712,7 @@ fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<api::PlannedAr
     let offered: Vec<Offered> = taken.iter().map(offered).collect();
     let Plan { layout, block_bytes, .. } =
         plan(new, &offered, cores).map_err(|error| failure::told(&error))?;
-    Ok(api::PlannedArray {
+    Ok(view::PlannedArray {
         name: new.name.clone(),
         level: new.level.to_string(),
         strip_bytes: new.strip_bytes,

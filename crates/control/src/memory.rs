@@ -15,8 +15,8 @@
 //!   fail.
 //! - Nothing that is refused here keeps the daemon from serving; it is said once, and by `status`.
 
-use crate::api;
 use parity_gpu::Placement;
+use redfish::view;
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, configure_io_flusher_behavior, getrlimit, setrlimit};
@@ -30,7 +30,7 @@ const GPU: [&str; 2] = ["/dev/nvidiactl", "/proc/driver/nvidia/version"];
 type NotLocked = (Errno, Option<u64>);
 
 /// Asks for both, for this thread, those that it will start, and the process.
-pub fn keep(placement: Placement) -> api::Memory {
+pub fn keep(placement: Placement) -> view::Memory {
     let gpu = may_use_gpu(placement, |path| Path::new(path).exists());
     let locked = if gpu { None } else { Some(lock()) };
     told(configure_io_flusher_behavior(true), locked)
@@ -65,7 +65,7 @@ fn lock() -> Result<(), NotLocked> {
 }
 
 /// What came of it, for clients; memory that is left unlocked on purpose is `None`.
-fn told(flusher: Result<(), Errno>, locked: Option<Result<(), NotLocked>>) -> api::Memory {
+fn told(flusher: Result<(), Errno>, locked: Option<Result<(), NotLocked>>) -> view::Memory {
     let mut problems = Vec::new();
     if let Err(error) = flusher {
         problems.push(format!(
@@ -80,7 +80,7 @@ fn told(flusher: Result<(), Errno>, locked: Option<Result<(), NotLocked>>) -> ap
              is {limit}); run it with CAP_IPC_LOCK or LimitMEMLOCK=infinity"
         ));
     }
-    api::Memory {
+    view::Memory {
         io_flusher: flusher.is_ok(),
         locked: matches!(locked, Some(Ok(()))),
         left_to_gpu: locked.is_none(),
@@ -89,7 +89,7 @@ fn told(flusher: Result<(), Errno>, locked: Option<Result<(), NotLocked>>) -> ap
 }
 
 /// Says what came of it.
-pub fn say(memory: &api::Memory) {
+pub fn say(memory: &view::Memory) {
     if let Some(problem) = &memory.problem {
         runtime::say(format_args!(
             "palisade: warning: when this machine runs short of memory, its programs that write \

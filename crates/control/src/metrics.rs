@@ -7,10 +7,10 @@
 //! - Of all texts, [`MOST`] are there at one time. While clients still take as many, the newest one
 //!   is given out; so a text needs no memory of whoever reads it.
 
-use crate::api::View;
 use crate::lock::lock;
 use hyper::body::Bytes;
 use redfish::prometheus::{self, Daemon, Process};
+use redfish::view::View;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use std::fs;

@@ -4,13 +4,13 @@
 //! - A name that two arrays have, running or found, names neither where one could be lost by it.
 //! - Of two arrays of one name, what only a running one can do is meant for the one that runs.
 
-use crate::api::{Array, ArrayState, Error, Export, SlotInfo, SlotState, TaskKind, Volume};
 use crate::convert;
 use crate::failure;
 use crate::look::canonical;
 use core::fmt::Display;
 use engine::manage::command::ManageError;
 use redfish::messages as say;
+use redfish::view::{Array, ArrayState, Error, Export, SlotInfo, SlotState, TaskKind, Volume};
 use std::path::Path;
 
 /// Whether people who say `name` may mean this array.
@@ -198,7 +198,7 @@ pub fn slot<'a>(array: &'a Array, drive: &str) -> Result<&'a SlotInfo, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::ErrorCode;
+    use redfish::view::ErrorCode;
 
     fn slot_info(slot: u16, path: Option<&str>, serial: &str, state: SlotState) -> SlotInfo {
         SlotInfo {
@@ -224,21 +224,8 @@ mod tests {
             state,
             strip_bytes: 65536,
             block_bytes: 512,
-            size_bytes: 0,
-            free_bytes: 0,
             epoch: 1,
-            unclean: false,
-            crash_safe: None,
-            problem: None,
-            warnings: Vec::new(),
-            slots: Vec::new(),
-            tasks: Vec::new(),
-            last_scrub: None,
-            unreadable: Vec::new(),
-            region_map: None,
-            drive_io: Vec::new(),
-            volumes: Vec::new(),
-            exports: Vec::new(),
+            ..Array::default()
         }
     }
 

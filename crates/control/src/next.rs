@@ -5,7 +5,7 @@
 //! - Each line says what happened, and what to do: a command that can be typed where there is one.
 //!   `PATH` stands for a drive that only a person can choose.
 
-use crate::api::{
+use redfish::view::{
     self, Array, ArrayState, Error, Hindrance, Next, SlotInfo, SlotState, Task, TaskState,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ pub struct Refused {
 }
 
 /// What there is to do.
-pub fn next(status: &api::Status, idle: &Idle) -> Vec<Next> {
+pub fn next(status: &view::Status, idle: &Idle) -> Vec<Next> {
     let mut all: Vec<Next> = status
         .arrays
         .iter()
@@ -49,7 +49,7 @@ pub fn next(status: &api::Status, idle: &Idle) -> Vec<Next> {
 }
 
 /// What is kept beside the drives can't be, or not wholly.
-fn kept(state: &api::Kept, problem: &str) -> Next {
+fn kept(state: &view::Kept, problem: &str) -> Next {
     match &state.directory {
         Some(dir) => line(
             format!("the audit log can't be written: {problem}"),
@@ -72,7 +72,7 @@ fn called<'a>(array: &'a Array, all: &[Array]) -> &'a str {
     if all.iter().any(is_other) { &array.uuid } else { &array.name }
 }
 
-fn gpu(status: &api::Status) -> Option<Next> {
+fn gpu(status: &view::Status) -> Option<Next> {
     let problem = status.parity.problem.as_ref()?;
     let cpu = "set parity = \"cpu\" in the daemon's configuration and restart the daemon";
     let what = format!("parity is computed on the CPU: {problem}");
@@ -95,7 +95,7 @@ fn gpu(status: &api::Status) -> Option<Next> {
     })
 }
 
-fn array(array: &Array, name: &str, status: &api::Status, idle: &Idle) -> Vec<Next> {
+fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<Next> {
     let mut all: Vec<Next> = match array.state {
         ArrayState::Stopped => stopped(array, name, status.ready, idle).into_iter().collect(),
         ArrayState::Failed => vec![failed(array, name)],
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use redfish::messages as say;
 
-    fn status(change: impl FnOnce(&mut Array)) -> api::Status {
+    fn status(change: impl FnOnce(&mut Array)) -> view::Status {
         let slot = |slot: u16| {
             serde_json::json!({"slot": slot, "drive": format!("/dev/d{slot}"),
                 "serial": format!("S{slot}"), "state": "in-sync"})
@@ -267,11 +267,11 @@ mod tests {
         let parity = serde_json::json!({"placement": "cpu", "kernel": "k", "gpu": null,
             "problem": null, "gpu_jobs": 0, "gpu_bytes": 0, "gpu_undone": 0, "gpu_checked": 0,
             "gpu_shared_bytes": 0, "gpu_kept_bytes": 0});
-        api::Status {
+        view::Status {
             ready: true,
             parity: serde_json::from_value(parity).expect("parity"),
             arrays: vec![array],
-            ..api::Status::default()
+            ..view::Status::default()
         }
     }
 
@@ -420,9 +420,9 @@ mod tests {
             assert!(action.starts_with(todo), "{action}");
         }
         let (what, action) = only(|array| {
-            let reason = api::UnreadableReason::Media;
+            let reason = view::UnreadableReason::Media;
             let range =
-                |offset| api::Unreadable { volume: "v".to_owned(), offset, length: 512, reason };
+                |offset| view::Unreadable { volume: "v".to_owned(), offset, length: 512, reason };
             array.unreadable = vec![range(0), range(4096)];
         });
         assert!(what.contains("1 KiB in 2 ranges"), "{what}");
@@ -442,7 +442,7 @@ mod tests {
         assert!(all[1].what.ends_with("it hung") && all[1].action.contains("parity = \"cpu\""));
         assert!(!all[1].action.contains("nvidia-smi"), "no GPU was found: {all:?}");
         status.parity.gpu = Some("H200".to_owned());
-        let action = |status: &api::Status| next(status, &Idle::default())[1].action.clone();
+        let action = |status: &view::Status| next(status, &Idle::default())[1].action.clone();
         assert!(action(&status).contains("nvidia-smi"));
         status.parity.gpu_suspect = true;
         let suspect = action(&status);

@@ -11,16 +11,17 @@
 //!   is no part of it.
 //! - What the request would be refused for in any case is the error that it would meet.
 
-use crate::api::{
-    Array, ArrayState, Error, Plan, PlannedArray, PlannedDrive, SlotInfo, SlotState, TaskKind,
-    View, Volume,
-};
 use crate::digest::{Sum, sum};
-use crate::{api, check_export, convert, failure, names};
+use crate::{check_export, convert, failure, names};
 use engine::manage::command::ManageError;
 use engine::manage::plan::check_name;
 use redfish::change::{Change, JobAction};
 use redfish::messages as say;
+use redfish::view;
+use redfish::view::{
+    Array, ArrayState, Error, Plan, PlannedArray, PlannedDrive, SlotInfo, SlotState, TaskKind,
+    View, Volume,
+};
 use units::{Slot, format_size};
 
 /// What a look at the drives of a change gave.
@@ -158,7 +159,7 @@ fn overwritten(drives: &[PlannedDrive]) -> Vec<String> {
     lost.collect()
 }
 
-fn created(request: &api::CreateArray, looked: Looked) -> Plan {
+fn created(request: &view::CreateArray, looked: Looked) -> Plan {
     let drives: Vec<PlannedDrive> = looked.drives.into_iter().map(|seen| seen.drive).collect();
     Plan {
         steps: vec![
@@ -177,7 +178,7 @@ fn created(request: &api::CreateArray, looked: Looked) -> Plan {
 }
 
 fn created_with_volume(
-    request: &api::CreateArray,
+    request: &view::CreateArray,
     size_bytes: Option<u64>,
     looked: Looked,
 ) -> Result<Plan, Error> {
@@ -224,7 +225,7 @@ fn of_job(view: &View, id: &str, action: JobAction) -> Result<Plan, Error> {
     }]))
 }
 
-fn array_name(view: &View, job: &api::Job) -> String {
+fn array_name(view: &View, job: &view::Job) -> String {
     view.array(&job.array).map_or(job.array.clone(), |array| array.name.clone())
 }
 
@@ -340,7 +341,7 @@ fn deleted(view: &View, array: &Array, looked: Looked) -> Plan {
     Plan { steps, lost, drives, ..Plan::default() }
 }
 
-fn assembled(view: &View, array: &Array, request: api::AssembleArray) -> Result<Plan, Error> {
+fn assembled(view: &View, array: &Array, request: view::AssembleArray) -> Result<Plan, Error> {
     let name = &array.name;
     if array.state != ArrayState::Stopped {
         return Err(names::already_running(name));
@@ -390,7 +391,7 @@ fn replaced(array: &Array, slot: u16, looked: Looked) -> Result<Plan, Error> {
     Ok(Plan { steps, lost: overwritten(&drives), drives, ..Plan::default() })
 }
 
-fn scrubbed(array: &Array, request: api::ScrubArray) -> Result<Plan, Error> {
+fn scrubbed(array: &Array, request: view::ScrubArray) -> Result<Plan, Error> {
     if matches!(array.level.as_str(), "0" | "jbod") {
         return Err(failure::told(&ManageError::NoRedundancy).about(&array.name));
     }
@@ -400,9 +401,9 @@ fn scrubbed(array: &Array, request: api::ScrubArray) -> Result<Plan, Error> {
         return Err(failure::told(&busy).about(&array.name));
     }
     let step = match request {
-        api::ScrubArray { repair: false, .. } => "compare its redundancy with its data",
-        api::ScrubArray { trust_data: false, .. } => "repair strips that are known to be wrong",
-        api::ScrubArray { trust_data: true, .. } => {
+        view::ScrubArray { repair: false, .. } => "compare its redundancy with its data",
+        view::ScrubArray { trust_data: false, .. } => "repair strips that are known to be wrong",
+        view::ScrubArray { trust_data: true, .. } => {
             "repair strips that are known to be wrong; where that is not known, trust the data"
         }
     };

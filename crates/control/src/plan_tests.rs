@@ -1,8 +1,8 @@
 //! Plans: what each change loses, what makes the state another, and what is refused at once.
 
 use super::*;
-use crate::api::{Drive, DriveState, Export, Job, KnownDrive, NamedDrive, Task, TaskState};
 use redfish::change::Change;
+use redfish::view::{Drive, DriveState, Export, Job, KnownDrive, NamedDrive, Task, TaskState};
 use units::MIB;
 
 const ARRAY: &str = "11111111-0000-4000-8000-000000000000";
@@ -39,20 +39,11 @@ fn array(state: ArrayState) -> Array {
         size_bytes: 64 * MIB,
         free_bytes: 32 * MIB,
         epoch: 3,
-        unclean: false,
-        crash_safe: None,
-        problem: None,
-        warnings: Vec::new(),
         slots: vec![
             slot(0, SlotState::InSync),
             slot(1, SlotState::Failed),
             slot(2, SlotState::InSync),
         ],
-        tasks: Vec::new(),
-        last_scrub: None,
-        unreadable: Vec::new(),
-        region_map: None,
-        drive_io: Vec::new(),
         volumes: vec![volume("db", "v-1"), volume("web", "v-2")],
         exports: vec![Export {
             id: "tank:1".to_owned(),
@@ -64,6 +55,7 @@ fn array(state: ArrayState) -> Array {
             serving: true,
             problem: None,
         }],
+        ..Array::default()
     }
 }
 
@@ -110,7 +102,7 @@ fn view(state: ArrayState) -> View {
         ended: None,
     };
     View {
-        status: api::Status { arrays: vec![array(state)], ..api::Status::default() },
+        status: view::Status { arrays: vec![array(state)], ..view::Status::default() },
         drives: (0..4).map(known).collect(),
         jobs: vec![job(TaskKind::Resync), job(TaskKind::Rebuild)],
         ..View::default()
@@ -154,9 +146,9 @@ fn named() -> NamedDrive {
     NamedDrive { id, path, serial, seen: None }
 }
 
-fn new_array(overwrites: bool) -> api::CreateArray {
+fn new_array(overwrites: bool) -> view::CreateArray {
     let drives = vec![named()];
-    api::CreateArray {
+    view::CreateArray {
         name: "new".to_owned(),
         level: "0".to_owned(),
         overwrite: if overwrites { drives.clone() } else { Vec::new() },
@@ -168,12 +160,12 @@ fn new_array(overwrites: bool) -> api::CreateArray {
 
 fn replace(slot: u16, overwrites: bool) -> Change {
     let overwrite = new_array(overwrites).overwrite;
-    let request = api::ReplaceDrive { slot, with: named(), overwrite };
+    let request = view::ReplaceDrive { slot, with: named(), overwrite };
     Change::ReplaceDrive { array: own(), request }
 }
 
 fn resize(bytes: u64) -> Change {
-    let request = api::ResizeVolume { size_bytes: bytes, shrink: false };
+    let request = view::ResizeVolume { size_bytes: bytes, shrink: false };
     Change::ResizeVolume { array: own(), volume: "v-1".to_owned(), request }
 }
 
@@ -182,7 +174,7 @@ fn delete_volume(uuid: &str) -> Change {
 }
 
 fn create_volume(name: &str, size_bytes: u64) -> Change {
-    Change::CreateVolume(api::CreateVolume { array: own(), name: name.to_owned(), size_bytes })
+    Change::CreateVolume(view::CreateVolume { array: own(), name: name.to_owned(), size_bytes })
 }
 
 fn on_drives(overwrites: bool, size_bytes: Option<u64>) -> Change {
@@ -190,12 +182,12 @@ fn on_drives(overwrites: bool, size_bytes: Option<u64>) -> Change {
 }
 
 fn assemble(accept_loss: bool) -> Change {
-    let request = api::AssembleArray { start_degraded: false, accept_loss };
+    let request = view::AssembleArray { start_degraded: false, accept_loss };
     Change::Assemble { array: own(), request }
 }
 
 fn wipe() -> Change {
-    Change::Wipe(api::WipeDrive { drive: named(), overwrite: true })
+    Change::Wipe(view::WipeDrive { drive: named(), overwrite: true })
 }
 
 fn job(id: &str, action: JobAction) -> Change {
@@ -203,16 +195,16 @@ fn job(id: &str, action: JobAction) -> Change {
 }
 
 fn scrub(repair: bool) -> Change {
-    Change::Scrub { array: own(), request: api::ScrubArray { repair, trust_data: false } }
+    Change::Scrub { array: own(), request: view::ScrubArray { repair, trust_data: false } }
 }
 
 fn fail(drive: &str) -> Change {
-    Change::FailDrive { array: own(), request: api::FailDrive { drive: drive.to_owned() } }
+    Change::FailDrive { array: own(), request: view::FailDrive { drive: drive.to_owned() } }
 }
 
 /// One or more of every change.
 fn all() -> Vec<Change> {
-    let export = api::CreateExport {
+    let export = view::CreateExport {
         array: own(),
         volume: "v-1".to_owned(),
         nbd: Some("127.0.0.1:1".to_owned()),

@@ -1,7 +1,6 @@
 //! Plans of what is there now: the view is renewed, and drives that would be overwritten are looked
 //! at, before [`crate::plan`] makes a plan of them.
 
-use crate::api::{self, Error};
 use crate::claims::Taken;
 use crate::convert;
 use crate::inventory::Known;
@@ -9,6 +8,7 @@ use crate::manager::Manager;
 use crate::plan::{Looked, Planned, Seen, plan};
 use crate::probe;
 use redfish::change::Change;
+use redfish::view::{self, Error};
 use units::Uuid;
 
 impl Manager {
@@ -47,7 +47,7 @@ impl Manager {
     async fn look_for_replacement(
         &self,
         array: &str,
-        request: &api::ReplaceDrive,
+        request: &view::ReplaceDrive,
     ) -> Result<Looked, Error> {
         let own: Option<Uuid> = array.parse().ok();
         let look = |taken: &[Taken]| {
@@ -78,7 +78,7 @@ impl Manager {
         let seen = |known: &Known| {
             let about = known.about.clone()?;
             let content = Some(known.content.told());
-            let drive = api::PlannedDrive {
+            let drive = view::PlannedDrive {
                 slot: None,
                 path: known.path.clone(),
                 serial: about.serial,
@@ -93,7 +93,7 @@ impl Manager {
         Ok(Looked { drives, ..Looked::default() })
     }
 
-    async fn look_before_wipe(&self, request: &api::WipeDrive) -> Result<Looked, Error> {
+    async fn look_before_wipe(&self, request: &view::WipeDrive) -> Result<Looked, Error> {
         let look = |taken: &[Taken]| {
             let mut drives: Vec<Seen> = taken.iter().map(|taken| self.seen(taken)).collect();
             for Seen { drive, .. } in &mut drives {

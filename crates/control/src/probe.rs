@@ -6,7 +6,6 @@
     reason = "lengths are those of areas that were allocated"
 )]
 
-use crate::api;
 use crate::convert;
 use crate::digest::{Sum, sum};
 use crate::failure::CHECK_DRIVE;
@@ -15,6 +14,7 @@ use engine::manage::{erase_records, read_record};
 use format::{ArrayRecord, FormatError, SlotState};
 use io::{BufMut, DriveError, Pool};
 use redfish::messages as say;
+use redfish::view;
 use units::{MIB, Slot};
 
 /// What a drive holds.
@@ -184,12 +184,12 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
 }
 
 /// What `drive inspect` tells.
-pub fn inspected(path: &str, bytes: u64, record: &ArrayRecord) -> api::Inspected {
+pub fn inspected(path: &str, bytes: u64, record: &ArrayRecord) -> view::Inspected {
     let groups = |which: fn(&format::GroupRecord) -> bool| {
         let all = (0u16..).zip(&record.groups);
         all.filter(|(_, group)| which(group)).map(|(number, _)| number).collect()
     };
-    api::Inspected {
+    view::Inspected {
         path: path.to_owned(),
         bytes,
         array_uuid: record.array.to_string(),
@@ -218,8 +218,8 @@ pub fn inspected(path: &str, bytes: u64, record: &ArrayRecord) -> api::Inspected
 }
 
 /// What a record says of its volumes.
-pub fn recorded_volumes(record: &ArrayRecord) -> Vec<api::Volume> {
-    let volume = |volume: &format::VolumeRecord| api::Volume {
+pub fn recorded_volumes(record: &ArrayRecord) -> Vec<view::Volume> {
+    let volume = |volume: &format::VolumeRecord| view::Volume {
         array: record.name.clone(),
         name: volume.name.clone(),
         uuid: volume.uuid.to_string(),
@@ -237,16 +237,16 @@ pub fn strip_bytes(record: &ArrayRecord) -> u32 {
 pub fn recorded_slots(
     record: &ArrayRecord,
     path: impl Fn(Slot) -> Option<String>,
-) -> Vec<api::SlotInfo> {
+) -> Vec<view::SlotInfo> {
     let slots = (0u16..).zip(&record.slots);
-    let info = |(slot, entry): (u16, &format::SlotRecord)| api::SlotInfo {
+    let info = |(slot, entry): (u16, &format::SlotRecord)| view::SlotInfo {
         slot,
         drive: path(Slot(slot)),
         serial: entry.serial.clone(),
         state: match entry.state {
-            SlotState::InSync => api::SlotState::InSync,
-            SlotState::Rebuilding { .. } => api::SlotState::Rebuilding,
-            SlotState::Failed => api::SlotState::Failed,
+            SlotState::InSync => view::SlotState::InSync,
+            SlotState::Rebuilding { .. } => view::SlotState::Rebuilding,
+            SlotState::Failed => view::SlotState::Failed,
         },
         read_errors: 0,
         rewritten: 0,
@@ -260,8 +260,8 @@ pub fn recorded_slots(
 }
 
 /// The result of a scrub for the interface, with what a running array knows of it besides.
-pub fn last_scrub(scrub: format::LastScrub, uncompared_bytes: Option<u64>) -> api::LastScrub {
-    api::LastScrub {
+pub fn last_scrub(scrub: format::LastScrub, uncompared_bytes: Option<u64>) -> view::LastScrub {
+    view::LastScrub {
         checked_bytes: scrub.checked_bytes,
         uncompared_bytes,
         mismatches: scrub.mismatches,
@@ -273,8 +273,8 @@ pub fn last_scrub(scrub: format::LastScrub, uncompared_bytes: Option<u64>) -> ap
 }
 
 /// Refuses to wipe a drive of what is no array's.
-pub fn wipes_foreign(path: &str, what: &str) -> api::Error {
-    api::Error::new(&say::WIPE_HOLDS_DATA, &[&path, &what])
+pub fn wipes_foreign(path: &str, what: &str) -> view::Error {
+    view::Error::new(&say::WIPE_HOLDS_DATA, &[&path, &what])
 }
 
 /// Erases the records of a drive, and what else lies there (`docs/format.md`, "Wiping").
@@ -285,11 +285,11 @@ pub fn erase(drive: &SharedDrive) -> Result<(), DriveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::UnreadableReason::{Crash, Rebuild};
     use drives::Faults;
     use format::{Extent, LostRange, LostReason, VolumeRecord};
     use layout::{Layout, Level};
     use units::Uuid;
+    use view::UnreadableReason::{Crash, Rebuild};
 
     /// A record of two volumes with lost ranges in the second, a drive failed and a journal.
     fn troubled() -> ArrayRecord {

@@ -7,13 +7,13 @@
 //! Invariant: a path of theirs leads nowhere by itself. What is opened is at the path that the
 //! configuration has for it, also if theirs leads elsewhere by then.
 
-use crate::api::{Error, NamedDrive};
 use crate::caller::Caller;
 use crate::manager::Manager;
 use redfish::change::Change;
 use redfish::error::Refusal;
 use redfish::messages as say;
 use redfish::routes::Privilege;
+use redfish::view::{Error, NamedDrive};
 use std::path::{Component, Path};
 
 /// The status of a refusal.

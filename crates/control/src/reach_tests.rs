@@ -1,10 +1,10 @@
 //! Who is no Administrator writes and listens only where the configuration has it.
 
 use super::*;
-use crate::api::{CreateArray, CreateExport, WipeDrive};
 use crate::caller::Role;
 use crate::local::Socket;
 use crate::renewal::tests::run_with;
+use redfish::view::{CreateArray, CreateExport, WipeDrive};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;

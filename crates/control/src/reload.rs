@@ -3,12 +3,12 @@
 //! Invariant: every key of [`Config`] is taken, or the daemon says that it needs a restart. A file
 //! with a mistake changes nothing.
 
-use crate::api::{Ending, Error};
 use crate::config::Config;
 use crate::local;
 use crate::manager::Manager;
 use redfish::messages as say;
 use redfish::service::uri;
+use redfish::view::{Ending, Error};
 use std::sync::Arc;
 
 /// Reads the configuration as it is now, as the start did.

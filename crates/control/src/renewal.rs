@@ -13,13 +13,13 @@
 //! - What two views differ by is told as events before the later one is in its place.
 //! - A change is answered after the view says what it did ([`crate::changes`]).
 
-use crate::api::{Error, KnownDrive, Server, View};
 use crate::convert;
 use crate::counters::Seen;
 use crate::manager::Manager;
 use crate::snapshot::{Told, now};
 use engine::manage::command::{ArrayStatus, Request};
 use engine::manage::feed::Feed;
+use redfish::view::{Error, KnownDrive, Server, View};
 use std::sync::Arc;
 use std::time::Duration;
 

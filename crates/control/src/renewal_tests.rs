@@ -1,13 +1,13 @@
 //! The view is there whatever else is not.
 
 use super::*;
-use crate::api::{self, NamedDrive};
 use crate::config::Config;
 use crate::counters::Ledger;
 use crate::data;
 use crate::gpu::Parity;
 use core::future::Future;
 use engine::Settings;
+use redfish::view::{self, NamedDrive};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Instant;
@@ -33,7 +33,7 @@ pub(crate) fn run_with<F: Future<Output = ()>>(
     let ledger = Arc::new(Ledger::new(true, 0));
     let started = data::start(1, Settings::default(), parity.clone(), ledger);
     let (cores, data) = started.expect("cores");
-    let manager = Arc::new(Manager::new(data, parity, api::Memory::default(), patterns, true));
+    let manager = Arc::new(Manager::new(data, parity, view::Memory::default(), patterns, true));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
@@ -69,8 +69,8 @@ pub(crate) fn named(manager: &Manager, paths: &[String]) -> Vec<NamedDrive> {
     paths.iter().map(|path| known(path).expect("is known").into()).collect()
 }
 
-pub(crate) fn array(manager: &Manager, drives: &[String]) -> api::CreateArray {
-    api::CreateArray {
+pub(crate) fn array(manager: &Manager, drives: &[String]) -> view::CreateArray {
+    view::CreateArray {
         name: "data".to_owned(),
         level: "1".to_owned(),
         drives: named(manager, drives),
@@ -108,7 +108,7 @@ fn the_view_is_there_while_the_engine_a_drive_and_an_export_hang() {
         let changing = tokio::spawn({
             let manager = manager.clone();
             async move {
-                let check = api::ScrubArray { repair: false, trust_data: false };
+                let check = view::ScrubArray { repair: false, trust_data: false };
                 manager.scrub(&made.uuid, check).await
             }
         });
@@ -139,13 +139,16 @@ fn who_changes_something_reads_it() {
         let made = manager.create(&array(&manager, &paths[..2])).await.expect("created");
         let view = manager.view();
         assert_eq!(view.status.arrays[0].name, "data");
-        let states: Vec<api::DriveState> = view.drives.iter().map(|d| d.drive.state).collect();
-        assert_eq!(states, [api::DriveState::InUse, api::DriveState::InUse, api::DriveState::Free]);
+        let states: Vec<view::DriveState> = view.drives.iter().map(|d| d.drive.state).collect();
+        assert_eq!(
+            states,
+            [view::DriveState::InUse, view::DriveState::InUse, view::DriveState::Free]
+        );
         let same: Vec<&String> = view.drives.iter().map(|drive| &drive.id).collect();
         assert_eq!(same, ids.iter().collect::<Vec<_>>(), "an array that takes it renames no drive");
         for number in 0..20 {
             let name = format!("v{number}");
-            let new = api::CreateVolume { array: made.uuid.clone(), name, size_bytes: 4096 };
+            let new = view::CreateVolume { array: made.uuid.clone(), name, size_bytes: 4096 };
             manager.create_volume(&new).await.expect("created");
             assert_eq!(manager.view().status.arrays[0].volumes.len(), number + 1);
         }
@@ -153,8 +156,8 @@ fn who_changes_something_reads_it() {
         manager.delete_volume(&made.uuid, &first).await.expect("deleted");
         assert_eq!(manager.view().status.arrays[0].volumes.len(), 19);
         manager.stop(&made.uuid).await.expect("stopped");
-        assert_eq!(manager.view().status.arrays[0].state, api::ArrayState::Stopped);
-        assert_eq!(manager.view().drives[0].drive.state, api::DriveState::Found);
+        assert_eq!(manager.view().status.arrays[0].state, view::ArrayState::Stopped);
+        assert_eq!(manager.view().drives[0].drive.state, view::DriveState::Found);
         manager.delete(&made.uuid).await.expect("deleted");
         assert_eq!(manager.view().status.arrays, []);
     });
@@ -180,7 +183,7 @@ fn a_reader_that_missed_something_asks_for_all() {
         manager.renew().await;
         assert!(manager.view().status.arrays[0].volumes.is_empty());
         let (array, name) = (status.uuid.clone(), "w".to_owned());
-        let new = api::CreateVolume { array, name, size_bytes: 4096 };
+        let new = view::CreateVolume { array, name, size_bytes: 4096 };
         manager.create_volume(&new).await.expect("created");
         assert_eq!(manager.view().status.arrays[0].volumes.len(), 1);
     });
@@ -193,7 +196,7 @@ fn a_scrub_is_a_job_to_its_end_and_behind_it() {
     run_with(false, paths.clone(), |manager| async move {
         manager.start(Duration::ZERO).await;
         let made = manager.create(&array(&manager, &paths)).await.expect("created");
-        let check = api::ScrubArray { repair: false, trust_data: false };
+        let check = view::ScrubArray { repair: false, trust_data: false };
         let mut ids = Vec::new();
         for number in 0..3 {
             manager.scrub(&made.uuid, check).await.expect("asked");
@@ -206,7 +209,7 @@ fn a_scrub_is_a_job_to_its_end_and_behind_it() {
             };
             timeout(SOON, ended).await.expect("a scrub ends");
             let job = manager.view().jobs[0].clone();
-            assert_eq!(job.ended.map(|(_, end)| end), Some(api::JobEnd::Completed));
+            assert_eq!(job.ended.map(|(_, end)| end), Some(view::JobEnd::Completed));
             assert!(!ids.contains(&job.id));
             ids.push(job.id);
         }
@@ -235,7 +238,7 @@ fn a_look_that_hangs_delays_neither_a_get_nor_another_change() {
         assert!(!finding.is_finished());
         // What hangs is refused to who wants it, and holds nobody up meanwhile.
         let [third] = named(&manager, &paths[2..]).try_into().expect("one drive");
-        let wipe = api::WipeDrive { drive: third, overwrite: true };
+        let wipe = view::WipeDrive { drive: third, overwrite: true };
         let (wiped, other) = tokio::join!(manager.wipe(&wipe), manager.delete(&made.uuid));
         assert!(wiped.expect_err("hangs").error.contains("did not answer"));
         other.expect("deleted");
@@ -264,7 +267,7 @@ fn a_drive_that_hangs_costs_one_thread() {
         assert!(silent.contains("did not answer"), "{silent}");
         drop(hung);
         manager.find_drives(&paths).await.expect("found");
-        assert_eq!(manager.view().drives[1].drive.state, api::DriveState::Free);
+        assert_eq!(manager.view().drives[1].drive.state, view::DriveState::Free);
     });
 }
 
@@ -284,16 +287,16 @@ fn another_drive_at_a_path_is_not_taken_for_the_one_that_was_meant() {
         };
         let is_refused = |outcome: Result<(), Error>| {
             let refused = outcome.expect_err("is refused");
-            assert_eq!(refused.code, api::ErrorCode::Refused);
+            assert_eq!(refused.code, view::ErrorCode::Refused);
             assert!(refused.error.contains("another drive is at"), "{}", refused.error);
         };
         swap(&paths[0]);
-        let wipe = api::WipeDrive { drive: meant[0].clone(), overwrite: true };
+        let wipe = view::WipeDrive { drive: meant[0].clone(), overwrite: true };
         is_refused(manager.wipe(&wipe).await.map(drop));
         // Who has seen which it is may have it.
-        let wipe = api::WipeDrive { drive: named(&manager, &paths)[0].clone(), overwrite: true };
+        let wipe = view::WipeDrive { drive: named(&manager, &paths)[0].clone(), overwrite: true };
         manager.wipe(&wipe).await.expect("wiped");
-        let first_two = api::CreateArray {
+        let first_two = view::CreateArray {
             name: "new".to_owned(),
             drives: meant[..2].to_vec(),
             ..array(&manager, &paths[..2])
@@ -301,15 +304,15 @@ fn another_drive_at_a_path_is_not_taken_for_the_one_that_was_meant() {
         is_refused(manager.create(&first_two).await.map(drop));
         swap(&paths[1]);
         let overwrite = Vec::new();
-        let replace = api::ReplaceDrive { slot: 1, with: meant[1].clone(), overwrite };
+        let replace = view::ReplaceDrive { slot: 1, with: meant[1].clone(), overwrite };
         is_refused(manager.replace(&made.uuid, &replace).await.map(drop));
         let states = manager.view().drives.iter().map(|d| d.drive.state).collect::<Vec<_>>();
-        assert_eq!(states[..2], [api::DriveState::Free; 2], "nothing was taken");
+        assert_eq!(states[..2], [view::DriveState::Free; 2], "nothing was taken");
         // In the place of a drive that failed, whoever asks for its path sees what is there.
         swap(&paths[3]);
         manager.find_drives(&paths[3..]).await.expect("found");
         let [with] = named(&manager, &paths[3..]).try_into().expect("one drive");
-        let replace = api::ReplaceDrive { slot: 1, with, overwrite: Vec::new() };
+        let replace = view::ReplaceDrive { slot: 1, with, overwrite: Vec::new() };
         manager.replace(&made.uuid, &replace).await.expect("replaced");
     });
 }

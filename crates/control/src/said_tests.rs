@@ -1,12 +1,12 @@
 //! Messages that only an unlucky machine brings about, by what makes them.
 
-use crate::api::CreateExport;
 use crate::failure;
 use crate::look::LookError;
 use crate::{claims, exports, manager, names, served, server};
 use format::NvmeExport;
 use nvme_target::Refused;
 use redfish::messages as say;
+use redfish::view::CreateExport;
 
 #[test]
 fn an_unlucky_machine_is_told_of_by_name() {

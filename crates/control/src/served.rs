@@ -1,7 +1,6 @@
 //! Volumes and exports: what the daemon does for its clients with them.
 
 use crate::address;
-use crate::api::{self, Error};
 use crate::connection::Target;
 use crate::convert;
 use crate::exports::{self, Exports};
@@ -13,6 +12,7 @@ use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, NewSize, Request, Shrink};
 use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
 use redfish::messages as say;
+use redfish::view::{self, Error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::Uuid;
@@ -25,8 +25,8 @@ impl Manager {
     /// Makes a volume.
     pub(crate) async fn make_volume(
         &self,
-        request: &api::CreateVolume,
-    ) -> Result<api::Volume, Error> {
+        request: &view::CreateVolume,
+    ) -> Result<view::Volume, Error> {
         let array = self.running_array(&request.array).await?;
         let (name, bytes) = (request.name.clone(), request.size_bytes);
         let ask = |uuid, reply| Request::VolumeCreate(uuid, name, bytes, reply);
@@ -38,10 +38,10 @@ impl Manager {
         &self,
         array: &str,
         volume: &str,
-        request: api::ResizeVolume,
-    ) -> Result<api::Volume, Error> {
+        request: view::ResizeVolume,
+    ) -> Result<view::Volume, Error> {
         let array = self.running_array(array).await?;
-        let api::ResizeVolume { size_bytes: bytes, shrink } = request;
+        let view::ResizeVolume { size_bytes: bytes, shrink } = request;
         let uuid = volume_uuid(&array, volume)?;
         let known = array.volumes.iter().find(|known| known.uuid == uuid);
         // Whatever is asked of the engine between this and the request.
@@ -80,8 +80,8 @@ impl Manager {
     /// that can't be had is an error of this request.
     pub(crate) async fn make_export(
         &self,
-        request: &api::CreateExport,
-    ) -> Result<api::Export, Error> {
+        request: &view::CreateExport,
+    ) -> Result<view::Export, Error> {
         check_export(request)?;
         let named = self.running_array(&request.array).await?;
         // From here to the record nobody else makes an export.
@@ -121,7 +121,7 @@ impl Manager {
         }
     }
 
-    fn described(&self, array: &ArrayStatus, export: &ExportStatus) -> api::Export {
+    fn described(&self, array: &ArrayStatus, export: &ExportStatus) -> view::Export {
         let standing = (&self.standing, &self.standing.connections());
         convert::export(&array.name, export, standing)
     }
@@ -247,8 +247,8 @@ impl Manager {
 ///
 /// # Errors
 /// It does not, or not in such a form.
-pub fn check_export(request: &api::CreateExport) -> Result<(), Error> {
-    let api::CreateExport { nbd, nvme_tcp, subsystem, hosts, any_host, advertise, .. } = request;
+pub fn check_export(request: &view::CreateExport) -> Result<(), Error> {
+    let view::CreateExport { nbd, nvme_tcp, subsystem, hosts, any_host, advertise, .. } = request;
     let says_of_nvme =
         subsystem.is_some() || !hosts.is_empty() || *any_host || !advertise.is_empty();
     match (nbd, &nvme_tcp[..]) {
@@ -259,8 +259,8 @@ pub fn check_export(request: &api::CreateExport) -> Result<(), Error> {
 }
 
 /// Whether a request for an export over NVMe/TCP says what it has to, in a possible form.
-fn check_nvme(request: &api::CreateExport) -> Result<(), Error> {
-    let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
+fn check_nvme(request: &view::CreateExport) -> Result<(), Error> {
+    let view::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
     if hosts.is_empty() != *any_host {
         return Err(Error::new(&say::EXPORT_HOSTS, &[]));
     }
@@ -303,7 +303,7 @@ fn volume_uuid(array: &ArrayStatus, volume: &str) -> Result<Uuid, Error> {
 
 /// What a request to serve a volume asks for.
 fn wanted(
-    request: &api::CreateExport,
+    request: &view::CreateExport,
     array: &ArrayStatus,
     recorded: &[(ExportAddress, Uuid)],
     exports: &Exports,
@@ -352,12 +352,12 @@ fn own_subsystem(volume: Uuid) -> String {
 
 /// What a request for an export over NVMe/TCP asks for, with the number that it gets.
 fn nvme_wanted(
-    request: &api::CreateExport,
+    request: &view::CreateExport,
     array: &ArrayStatus,
     recorded: &[(ExportAddress, Uuid)],
     exports: &Exports,
 ) -> Result<NvmeExport, Error> {
-    let api::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
+    let view::CreateExport { nvme_tcp, advertise, hosts, any_host, .. } = request;
     let volume = volume_uuid(array, &request.volume)?;
     if !array.volumes.iter().any(|known| known.uuid == volume) {
         return Err(no_volume(array, &request.volume));

@@ -15,7 +15,6 @@
 use crate::accounts::{self, Accounts};
 use crate::address;
 use crate::answer;
-use crate::api::{self, Ending, Error};
 use crate::audit::{self, Audit};
 use crate::config::Config;
 use crate::counters::Ledger;
@@ -34,6 +33,7 @@ use core::fmt::Display;
 use engine::Settings;
 use redfish::messages as say;
 use redfish::service::uri;
+use redfish::view::{self, Ending, Error};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -109,7 +109,7 @@ async fn run(
     config: Config,
     read: Reader,
     socket: &FilePath,
-    memory: api::Memory,
+    memory: view::Memory,
 ) -> Result<Vec<Error>, Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;

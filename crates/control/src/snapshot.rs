@@ -10,12 +10,12 @@
 //! - [`Snapshot::view`] waits for nothing but the moment in which a view is put in its place.
 //! - Every array that was told is shown to the jobs, in order.
 
-use crate::api::{self, Server, View};
 use crate::chance;
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
 use engine::manage::command::{ArrayStatus, Change};
 use engine::manage::feed::Feed;
+use redfish::view::{self, Server, View};
 use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -124,7 +124,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Nothing is known but the daemon itself.
-    pub fn new(status: api::Status, confirms: bool) -> Self {
+    pub fn new(status: view::Status, confirms: bool) -> Self {
         let since = now();
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let uuid = service_uuid().to_string();

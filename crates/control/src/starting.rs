@@ -12,7 +12,6 @@
 //! - An array that lacks nothing waits for nobody; hosts of a subsystem wait for all of it.
 //! - Once the daemon is told to end, nothing more is started.
 
-use crate::api::{self, Error};
 use crate::claims::told;
 use crate::convert;
 use crate::look::LookError;
@@ -22,6 +21,7 @@ use drives::OpenError;
 use engine::manage::command::{ArrayState, ArrayStatus, SlotHealth, SlotStatus, StartOptions};
 use format::ArrayRecord;
 use redfish::messages as say;
+use redfish::view::{self, Error};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -133,14 +133,14 @@ impl Manager {
     }
 
     /// The slots of an array that does not run whose drives count and are not there.
-    fn absent(&self, record: &ArrayRecord) -> Vec<api::SlotInfo> {
+    fn absent(&self, record: &ArrayRecord) -> Vec<view::SlotInfo> {
         let mut slots = convert::found(record, &self.inventory(), None).slots;
-        slots.retain(|slot| slot.state == api::SlotState::Missing);
+        slots.retain(|slot| slot.state == view::SlotState::Missing);
         slots
     }
 }
 
-fn say_awaited(name: &str, absent: &[api::SlotInfo], wait: Duration) {
+fn say_awaited(name: &str, absent: &[view::SlotInfo], wait: Duration) {
     let slots: Vec<String> =
         absent.iter().map(|s| format!("slot {} (serial {})", s.slot, s.serial)).collect();
     runtime::say(format_args!(

@@ -9,8 +9,8 @@
 //! - One daemon has it: it is locked until [`State`] is dropped, or its process ends.
 //! - A file is the old one or the new one, also after a loss of power: never a part of it.
 
-use crate::api::Error;
 use redfish::messages as say;
+use redfish::view::Error;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};

@@ -10,7 +10,6 @@
 //! - Its answer is for who asked for it, and for administrators.
 //! - At most [`MOST`] are known.
 
-use crate::api::{Error, SlowRequest};
 use crate::caller::{Caller, Identity, Role};
 use crate::reply::Told;
 use crate::snapshot::{now, random_uuid};
@@ -18,6 +17,7 @@ use redfish::error::{Base, Refusal};
 use redfish::messages as say;
 use redfish::routes::Method;
 use redfish::service::uri;
+use redfish::view::{Error, SlowRequest};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 

@@ -5,10 +5,10 @@
 //!
 //! Invariant: where nobody wants a report, none is made.
 
-use crate::api::View;
 use crate::manager::Manager;
 use redfish::service::{self, uri};
 use redfish::telemetry::Report;
+use redfish::view::View;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

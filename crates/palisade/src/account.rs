@@ -12,11 +12,11 @@ use crate::output::{How, Output, Problem, state, table};
 use crate::secret;
 use clap::Subcommand;
 use clap_complete::engine::ArgValueCompleter;
-use control::api::{Account, AccountList, Answer};
 use redfish::access::{Role, is_name};
 use redfish::messages;
 use redfish::read;
 use redfish::service::uri;
+use redfish::view::{Account, AccountList, Answer};
 use serde_json::{Value, json};
 
 /// What can be done with accounts.

@@ -8,13 +8,14 @@ use crate::task::time_left;
 use crate::volume::size;
 use crate::{complete, export, named, status, volume};
 use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap_complete::engine::ArgValueCompleter;
-use control::api::{self, Answer};
 use control::names;
 use redfish::messages as say;
 use redfish::read;
 use redfish::service::uri;
 use redfish::told::Left;
+use redfish::view::{self, Answer};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,7 +31,7 @@ pub struct Create {
     /// Name of the new array
     name: String,
     /// RAID level
-    #[arg(long, value_parser = ["0", "1", "5", "6", "10", "jbod"])]
+    #[arg(long, value_parser = levels())]
     level: String,
     /// Drives, in the order of their slots: block devices or files; also by serial number or id
     #[arg(long, value_name = "PATH", num_args = 1.., required = true,
@@ -200,7 +201,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
         Command::Create(create) => self::create(create, client).await?,
         Command::List { output } => {
             let arrays = fetch::arrays(client, fetch::ALL).await?;
-            output.print(&Answer::new(api::ArrayList { arrays }), |list| {
+            output.print(&Answer::new(view::ArrayList { arrays }), |list| {
                 status::arrays(&list.arrays)
             });
         }
@@ -277,10 +278,10 @@ async fn change(command: &Command, client: &Client) -> Result<(), Problem> {
 }
 
 /// What is said of a change that has nothing to tell.
-pub const DONE: Answer<api::Done> = Answer::new(api::Done { done: true });
+pub const DONE: Answer<view::Done> = Answer::new(view::Done { done: true });
 
 /// The array of this name or identity.
-pub async fn show(name: &str, client: &Client) -> Result<Answer<api::Array>, Problem> {
+pub async fn show(name: &str, client: &Client) -> Result<Answer<view::Array>, Problem> {
     let arrays = fetch::arrays(client, fetch::ALL).await?;
     Ok(Answer::new(names::array(&arrays, name)?.clone()))
 }
@@ -334,14 +335,14 @@ async fn delete(name: &str, yes: bool, how: How, client: &Client) -> Result<(), 
         Some(Value::Null) => Vec::new(),
         Some(told) => client::read::<Left>(told)?.left,
     };
-    let answer = Answer::new(api::Deleted { done: true, left });
+    let answer = Answer::new(view::Deleted { done: true, left });
     how.output.print(&answer, |deleted| text_of_deleted(name, deleted));
     Ok(())
 }
 
 /// What names a drive of an array that is to be taken out: the drive itself, so that no other is
 /// taken that came to its slot meanwhile; the slot, if that was named or has no drive.
-async fn failing(array: &api::Array, drive: &str, client: &Client) -> Result<Value, Problem> {
+async fn failing(array: &view::Array, drive: &str, client: &Client) -> Result<Value, Problem> {
     let slot = match names::slot(array, drive) {
         Ok(slot) => slot,
         Err(error) => {
@@ -360,15 +361,15 @@ async fn failing(array: &api::Array, drive: &str, client: &Client) -> Result<Val
     Ok(json!({ "Slot": slot.slot }))
 }
 
-fn exit_code(state: api::ArrayState) -> ExitCode {
+fn exit_code(state: view::ArrayState) -> ExitCode {
     ExitCode::from(match state {
-        api::ArrayState::Optimal => 0,
-        api::ArrayState::Degraded => 1,
-        api::ArrayState::Failed | api::ArrayState::Stopped => 2,
+        view::ArrayState::Optimal => 0,
+        view::ArrayState::Degraded => 1,
+        view::ArrayState::Failed | view::ArrayState::Stopped => 2,
     })
 }
 
-fn text_of_deleted(name: &str, deleted: &api::Deleted) -> String {
+fn text_of_deleted(name: &str, deleted: &view::Deleted) -> String {
     match deleted.left.is_empty() {
         true => format!("array {name} is deleted"),
         false => format!(
@@ -382,6 +383,14 @@ fn text_of_deleted(name: &str, deleted: &api::Deleted) -> String {
 /// Paths count from here, not from where the daemon is.
 pub fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
+}
+
+/// Reads a level, also as mdadm has it: `raid6`.
+fn levels() -> impl TypedValueParser<Value = String> {
+    let level = |alias: &'static str| PossibleValue::new(&alias[4..]).alias(alias);
+    let levels = ["raid0", "raid1", "raid5", "raid6", "raid10"].map(level);
+    let all = levels.into_iter().chain([PossibleValue::new("jbod")]);
+    PossibleValuesParser::new(all).map(|typed| typed.trim_start_matches("raid").to_owned())
 }
 
 async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
@@ -412,14 +421,14 @@ async fn wait(
     name: &str,
     timeout: Option<Duration>,
     client: &Client,
-) -> Result<Answer<api::Array>, Problem> {
+) -> Result<Answer<view::Array>, Problem> {
     let start = Instant::now();
     loop {
         let arrays = fetch::arrays(client, &[fetch::Part::Tasks]).await?;
         let tasks = &names::array(&arrays, name)?.tasks;
-        let running = tasks.iter().find(|task| task.state == api::TaskState::Running);
+        let running = tasks.iter().find(|task| task.state == view::TaskState::Running);
         let Some(task) = running.or(tasks.first()) else { return show(name, client).await };
-        if task.state == api::TaskState::Paused {
+        if task.state == view::TaskState::Paused {
             let kind = word_of(&task.kind);
             return Err(Problem::new(&say::TASK_PAUSED, &[&kind, &name, &task.id]));
         }
@@ -436,7 +445,7 @@ async fn wait(
 }
 
 /// An array for people.
-pub fn text(array: &api::Array) -> String {
+pub fn text(array: &view::Array) -> String {
     let mut text = format!(
         "{}  {}\nlevel {}, strip {}, block {} bytes, {} usable, {} free, epoch {}\n{}\n",
         array.name,
@@ -460,7 +469,7 @@ pub fn text(array: &api::Array) -> String {
         let kind = word_of(&task.kind);
         text.push_str(&format!("{kind} {} ({done} of {total} per drive)", percent(task)));
         match (task.state, time_left(task)) {
-            (api::TaskState::Paused, _) => {
+            (view::TaskState::Paused, _) => {
                 text.push_str(&format!(
                     ", paused; resume it with: palisade task resume {}\n",
                     task.id
@@ -493,7 +502,7 @@ pub fn text(array: &api::Array) -> String {
 }
 
 /// What can't be given back: the first ranges, and how many there are.
-pub fn text_of_unreadable(ranges: &[api::Unreadable]) -> String {
+pub fn text_of_unreadable(ranges: &[view::Unreadable]) -> String {
     const SHOWN: usize = 10;
     if ranges.is_empty() {
         return String::new();
@@ -502,7 +511,7 @@ pub fn text_of_unreadable(ranges: &[api::Unreadable]) -> String {
     let mut text =
         format!("{bytes} can't be read; reads of these ranges fail until they are written anew:\n");
     for range in ranges.iter().take(SHOWN) {
-        let api::Unreadable { volume, offset, length, reason } = range;
+        let view::Unreadable { volume, offset, length, reason } = range;
         text.push_str(&format!("  {volume} at {offset}, {length} bytes ({})\n", word_of(reason)));
     }
     if ranges.len() > SHOWN {
@@ -514,7 +523,7 @@ pub fn text_of_unreadable(ranges: &[api::Unreadable]) -> String {
 
 /// What the last scrub found, and what it could not compare. What was never written has nothing
 /// to compare, and is not spoken of.
-fn text_of_scrub(array: &str, scrub: &api::LastScrub) -> String {
+fn text_of_scrub(array: &str, scrub: &view::LastScrub) -> String {
     let mut text = format!(
         "last scrub: {} checked, {} mismatches, {} repaired\n",
         format_size(scrub.checked_bytes),
@@ -541,8 +550,8 @@ fn text_of_scrub(array: &str, scrub: &api::LastScrub) -> String {
     text
 }
 
-fn slots(array: &api::Array) -> String {
-    let row = |slot: &api::SlotInfo| {
+fn slots(array: &view::Array) -> String {
+    let row = |slot: &view::SlotInfo| {
         let io = array.drive_io.iter().find(|io| io.slot == slot.slot);
         let moved = |bytes: Option<u64>| bytes.map_or(String::new(), format_size);
         vec![
@@ -560,7 +569,7 @@ fn slots(array: &api::Array) -> String {
 }
 
 /// What took a slot's drive out, and what that means for it; nothing if nothing did.
-fn trouble(slot: &api::SlotInfo) -> Option<String> {
+fn trouble(slot: &view::SlotInfo) -> Option<String> {
     let reason = slot.reason.as_ref()?;
     let timeouts = match slot.timeouts {
         0 => String::new(),
@@ -575,7 +584,7 @@ fn trouble(slot: &api::SlotInfo) -> Option<String> {
 }
 
 /// What a slot's drive could not read, and what it held that was wrong; nothing if neither.
-pub fn errors(slot: &api::SlotInfo) -> String {
+pub fn errors(slot: &view::SlotInfo) -> String {
     let mut parts = Vec::new();
     if slot.read_errors > 0 {
         parts.push(format!("{} unreadable ({} written back)", slot.read_errors, slot.rewritten));
@@ -591,12 +600,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn levels_are_read_as_mdadm_has_them() {
+        let command = clap::Command::new("create");
+        let read = |text: &str| levels().parse_ref(&command, None, text.as_ref());
+        for (text, level) in [("6", "6"), ("raid6", "6"), ("raid10", "10"), ("jbod", "jbod")] {
+            assert_eq!(read(text).ok().as_deref(), Some(level), "{text}");
+        }
+        for text in ["raid7", "raidjbod", "raid"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn what_took_a_drive_out_is_said() {
-        let slot = api::SlotInfo {
+        let slot = view::SlotInfo {
             slot: 3,
             drive: None,
             serial: "s".into(),
-            state: api::SlotState::Failed,
+            state: view::SlotState::Failed,
             read_errors: 0,
             rewritten: 0,
             wrong_strips: 0,
@@ -608,17 +629,17 @@ mod tests {
         let text = "slot 3: no answer in time (5 requests failed, 2 timed out); held until it \
                     has ended earlier requests\n";
         assert_eq!(trouble(&slot).as_deref(), Some(text));
-        assert_eq!(trouble(&api::SlotInfo { reason: None, ..slot }), None);
+        assert_eq!(trouble(&view::SlotInfo { reason: None, ..slot }), None);
     }
 
     #[test]
     fn what_can_not_be_given_back_is_said() {
         assert_eq!(text_of_unreadable(&[]), "");
-        let range = |i: u64| api::Unreadable {
+        let range = |i: u64| view::Unreadable {
             volume: "v".into(),
             offset: i * 4096,
             length: 1024,
-            reason: api::UnreadableReason::Rebuild,
+            reason: view::UnreadableReason::Rebuild,
         };
         let text = text_of_unreadable(&[range(3)]);
         assert!(
@@ -633,7 +654,7 @@ mod tests {
 
     #[test]
     fn a_scrub_says_what_it_could_not_check() {
-        let mut scrub = api::LastScrub {
+        let mut scrub = view::LastScrub {
             checked_bytes: 2 << 20,
             uncompared_bytes: None,
             mismatches: 1,

@@ -4,9 +4,9 @@ use crate::client::{self, Client};
 use crate::fetch;
 use crate::output::{Output, Problem, printable, say, table};
 use clap::Subcommand;
-use control::api::{Answer, Entry, Verified};
 use core::fmt::Display;
 use redfish::service::uri;
+use redfish::view::{Answer, Entry, Verified};
 use redfish::{messages, read, told};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -131,7 +131,7 @@ fn tell(found: Verified, output: Output) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::api::Ending;
+    use redfish::view::Ending;
 
     #[test]
     fn what_a_name_would_do_to_a_terminal_is_shown() {

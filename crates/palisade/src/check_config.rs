@@ -3,9 +3,9 @@
 //! Exit codes: 0 it can be, 1 it can't be read, 2 it has mistakes.
 
 use crate::output::{Output, Problem, say};
-use control::api::Answer;
 use control::config::{self, Config, Mistake};
 use redfish::messages;
+use redfish::view::Answer;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;

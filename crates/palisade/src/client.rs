@@ -15,7 +15,6 @@
 use crate::logins::{Login, Logins};
 use crate::output::Problem;
 use crate::remote::{self, Url};
-use control::api;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -24,6 +23,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use redfish::messages as say;
 use redfish::told::{CONFIRM_HEADER, PLAN_HEADER, Planned};
+use redfish::view;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -144,7 +144,7 @@ pub struct Opened {
 pub fn socket_or_default(argument: Option<PathBuf>) -> PathBuf {
     argument
         .or_else(|| std::env::var_os("PALISADE_SOCKET").map(PathBuf::from))
-        .unwrap_or_else(|| api::DEFAULT_SOCKET.into())
+        .unwrap_or_else(|| view::DEFAULT_SOCKET.into())
 }
 
 /// Reads what an action told.

@@ -54,7 +54,7 @@ fn requests_share_a_connection_until_the_daemon_lets_it_go() {
         answer(&mut stream, "200 OK", &json!({"A": 1})).await;
         let planned = asked(&mut stream).await;
         assert!(planned.contains("palisade-plan: only") && planned.ends_with(r#"{"B":2}"#));
-        let refused = api::Error::new(&say::ARRAY_BUSY, &[&"scrub"]);
+        let refused = view::Error::new(&say::ARRAY_BUSY, &[&"scrub"]);
         answer(&mut stream, "409 Conflict", &Refusal::from(refused).body()).await;
         // The next request comes, and nobody answers it any more.
         asked(&mut stream).await;
@@ -78,7 +78,7 @@ fn requests_share_a_connection_until_the_daemon_lets_it_go() {
 #[test]
 fn a_change_that_a_person_thinks_about_has_a_connection_of_its_own() {
     let lost = vec!["volume tank/db, 8 MiB".to_owned()];
-    let plan = api::Plan { dry_run: true, lost, ..api::Plan::default() };
+    let plan = view::Plan { dry_run: true, lost, ..view::Plan::default() };
     let planned = serde_json::to_value(Planned::new(&plan, "t".to_owned(), 0));
     let planned = planned.expect("JSON");
     let daemon = async |listener: UnixListener| {
@@ -110,7 +110,7 @@ fn the_answer_of_a_change_that_takes_long_is_waited_for() {
             answer(&mut stream, "202 Accepted\r\nlocation: /m", &json!({"Id": "m"})).await;
             assert!(asked(&mut stream).await.starts_with("GET /m HTTP/1.1"));
         }
-        let refused = api::Error::new(&say::SOCKET_FORBIDDEN, &[&"/s", &"no"]);
+        let refused = view::Error::new(&say::SOCKET_FORBIDDEN, &[&"/s", &"no"]);
         answer(&mut stream, "409 Conflict", &Refusal::from(refused).body()).await;
         asked(&mut stream).await;
         answer(&mut stream, "202 Accepted", &json!({"Id": "m"})).await;

@@ -13,8 +13,8 @@
 
 use crate::client::{Change, Client};
 use crate::output::{How, Output, Problem, harmless, printable, table};
-use control::api::{Answer, Plan, PlannedArray, PlannedDrive};
 use redfish::messages as say;
+use redfish::view::{Answer, Plan, PlannedArray, PlannedDrive};
 use serde_json::Value;
 use std::io::{BufRead, IsTerminal, Write};
 use units::format_size;

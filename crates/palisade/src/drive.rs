@@ -8,13 +8,13 @@ use crate::status::Named;
 use crate::{complete, fetch, named};
 use clap::Subcommand;
 use clap_complete::engine::ArgValueCompleter;
-use control::api::{self, Answer};
 use control::failure;
 use control::probe::{self, Unread};
 use core::fmt::Display;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use redfish::messages;
 use redfish::told::Wiped;
+use redfish::view::{self, Answer};
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ fn inspect(path: &Path, output: Output) -> Result<(), Problem> {
     Ok(())
 }
 
-fn record_text(record: &api::Inspected) -> String {
+fn record_text(record: &view::Inspected) -> String {
     let yes = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
     let size = |bytes: u64| format!("{} ({bytes} bytes)", format_size(bytes));
     let lines = [
@@ -183,7 +183,7 @@ fn record_text(record: &api::Inspected) -> String {
 }
 
 /// Whether the journal counts, and for what.
-fn text_of_journal(record: &api::Inspected) -> String {
+fn text_of_journal(record: &view::Inspected) -> String {
     let list = |groups: &[u16]| groups.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
     let mut text = if record.journal { "in use" } else { "not in use" }.to_owned();
     if !record.guarded_groups.is_empty() {
@@ -263,7 +263,7 @@ fn wipe_here(
     if let Some(what) = content.foreign().filter(|_| !overwrite) {
         return Err(probe::wipes_foreign(name, &what).into());
     }
-    let known = api::PlannedDrive {
+    let known = view::PlannedDrive {
         slot: None,
         path: name.to_owned(),
         serial: drive.serial(),
@@ -272,7 +272,7 @@ fn wipe_here(
         destroys: content.holds(),
         refused: false,
     };
-    let plan = api::Plan {
+    let plan = view::Plan {
         dry_run: true,
         array: None,
         drives: vec![known],

@@ -5,11 +5,11 @@
 
 use crate::output::{Output, Problem, table, wrapped};
 use clap_complete::engine::ArgValueCompleter;
-use control::api::Answer;
 use redfish::error::Base;
 use redfish::messages::{
     self, Entry, ErrorCode, NO_SUCH_MESSAGE, Notice, PREFIX, Severity, Teller,
 };
+use redfish::view::Answer;
 use serde::Serialize;
 
 /// Columns of explanations.

@@ -9,10 +9,10 @@ use crate::output::{How, Output, Problem, state, table};
 use crate::volume::Name;
 use clap::Subcommand;
 use clap_complete::engine::ArgValueCompleter;
-use control::api::{self, Answer};
 use control::names;
 use redfish::read;
 use redfish::service::uri;
+use redfish::view::{self, Answer};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -55,12 +55,13 @@ pub enum Command {
 
 /// How a volume is served.
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("protocol").required(true)))]
 pub struct Service {
     /// Listen for NBD at ADDR:PORT (port 0: any free port) or unix:PATH
-    #[arg(long, value_name = "ADDR:PORT|unix:PATH", required_unless_present = "nvme_tcp")]
+    #[arg(long, value_name = "ADDR:PORT|unix:PATH", group = "protocol")]
     nbd: Option<String>,
     /// Listen for NVMe/TCP at ADDR:PORT (port 0: any free port); may be repeated
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
+    #[arg(long, value_name = "ADDR:PORT", group = "protocol")]
     nvme_tcp: Vec<String>,
     /// NVMe: NQN of the subsystem [default: one for this volume]
     #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
@@ -77,8 +78,8 @@ pub struct Service {
 }
 
 impl Service {
-    fn request(&self, Name { array, volume }: Name) -> api::CreateExport {
-        api::CreateExport {
+    fn request(&self, Name { array, volume }: Name) -> view::CreateExport {
+        view::CreateExport {
             array,
             volume,
             nbd: self.nbd.as_deref().map(absolute),
@@ -105,7 +106,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::List { output } => {
             let arrays = fetch::arrays(client, &[Part::Exports]).await?;
             let exports = arrays.into_iter().flat_map(|array| array.exports).collect();
-            let answer = Answer::new(api::ExportList { exports });
+            let answer = Answer::new(view::ExportList { exports });
             output.print(&answer, |list| self::exports(&list.exports));
         }
         Command::Show { id, output } => {
@@ -125,7 +126,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     Ok(())
 }
 
-async fn create(request: api::CreateExport, how: How, client: &Client) -> Result<(), Problem> {
+async fn create(request: view::CreateExport, how: How, client: &Client) -> Result<(), Problem> {
     control::check_export(&request)?;
     let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
     let volume = names::volume(names::running(&arrays, &request.array)?, &request.volume)?;
@@ -149,7 +150,7 @@ async fn create(request: api::CreateExport, how: How, client: &Client) -> Result
 #[derive(Debug, Serialize)]
 struct Created {
     #[serde(flatten)]
-    export: api::Export,
+    export: view::Export,
     /// What hosts run to have it; nothing of NBD.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     connect: Vec<String>,
@@ -172,7 +173,7 @@ const ANY_ADDRESS: &str = "ADDR";
 
 /// What connects hosts to an export (`nvme connect` of nvme-cli): a line for each address, and for
 /// each host where only some may connect.
-fn connect(nvme: &api::NvmeExport) -> Vec<String> {
+fn connect(nvme: &view::NvmeExport) -> Vec<String> {
     let told = if nvme.advertise.is_empty() { &nvme.listeners } else { &nvme.advertise };
     let one = |address: &String| {
         let (host, port) = address.rsplit_once(':')?;
@@ -191,7 +192,7 @@ fn connect(nvme: &api::NvmeExport) -> Vec<String> {
 }
 
 /// How a request wants a volume to be served.
-fn wanted(request: &api::CreateExport) -> Value {
+fn wanted(request: &view::CreateExport) -> Value {
     if let Some(nbd) = &request.nbd {
         return json!({ "Listeners": [nbd] });
     }
@@ -217,7 +218,7 @@ fn absolute(nbd: &str) -> String {
 }
 
 /// All about an export.
-fn detail(export: &api::Export) -> String {
+fn detail(export: &view::Export) -> String {
     let mut text = exports(core::slice::from_ref(export));
     let Some(nvme) = &export.nvme else { return text };
     let mut line = |what: &str, value: String| text += &format!("\n{what:<12}{value}");
@@ -236,8 +237,8 @@ fn detail(export: &api::Export) -> String {
 }
 
 /// A table of exports.
-pub fn exports(exports: &[api::Export]) -> String {
-    let row = |e: &api::Export| {
+pub fn exports(exports: &[view::Export]) -> String {
+    let row = |e: &view::Export| {
         let serving = state(&if e.serving { "yes" } else { "no" });
         let problem = e.problem.clone().unwrap_or_default();
         vec![e.id.clone(), format!("{}/{}", e.array, e.volume), serving, e.uri.clone(), problem]
@@ -254,7 +255,7 @@ mod tests {
     fn what_connects_a_host_is_said() {
         let nvme = |listeners: &[&str], hosts: &[&str]| {
             let text = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-            api::NvmeExport {
+            view::NvmeExport {
                 subsystem: "nqn.s".to_owned(),
                 nsid: 1,
                 nguid: String::new(),
@@ -276,7 +277,7 @@ mod tests {
             .flat_map(|host| lines.iter().map(move |line| format!("{line} -q {host}")))
             .collect();
         assert_eq!(connect(&both), whole);
-        let told = api::NvmeExport { advertise: vec!["198.51.100.1:4420".to_owned()], ..one };
+        let told = view::NvmeExport { advertise: vec!["198.51.100.1:4420".to_owned()], ..one };
         assert_eq!(connect(&told), [line("198.51.100.1")]);
     }
 }

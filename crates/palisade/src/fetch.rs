@@ -11,12 +11,12 @@
 
 use crate::client::{self, Client};
 use crate::output::Problem;
-use control::api::{Array, Job, KnownDrive, Status};
 use hyper::StatusCode;
 use redfish::etag;
 use redfish::read::{self, Fetched};
 use redfish::service::uri;
 use redfish::told::Found;
+use redfish::view::{Array, Job, KnownDrive, Status};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -11,13 +11,13 @@ use crate::logins::{Login, Logins, Session};
 use crate::output::{Output, Problem, printable};
 use crate::remote::{self, Url};
 use crate::secret;
-use control::api::{Answer, Certificate};
 use core::fmt::Write as _;
 use hyper::Method;
 use hyper::header::LOCATION;
 use redfish::dates;
 use redfish::messages as say;
 use redfish::service::uri;
+use redfish::view::{Answer, Certificate};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, Write};
@@ -259,7 +259,7 @@ async fn end_session(login: &Login) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::api::Named;
+    use redfish::view::Named;
 
     #[test]
     fn a_certificate_is_shown_before_it_is_trusted() {

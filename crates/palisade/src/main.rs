@@ -56,11 +56,17 @@ use std::process::ExitCode;
 )]
 struct Arguments {
     /// Socket of the daemon [default: PALISADE_SOCKET, else /run/palisade/palisade.sock]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", help_heading = "Daemon")]
     socket: Option<PathBuf>,
     /// URL of a daemon elsewhere, where `palisade login` was used [default: PALISADE_URL, where
     /// PALISADE_SOCKET is not set]
-    #[arg(long, global = true, value_name = "URL", conflicts_with = "socket")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        conflicts_with = "socket",
+        help_heading = "Daemon"
+    )]
     url: Option<String>,
     #[command(subcommand)]
     command: Command,

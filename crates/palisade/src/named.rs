@@ -9,11 +9,11 @@ use crate::array::absolute;
 use crate::client::Client;
 use crate::fetch;
 use crate::output::Problem;
-use control::api::{Array, KnownDrive};
 use control::names;
 use redfish::messages as say;
 use redfish::read;
 use redfish::service::uri;
+use redfish::view::{Array, KnownDrive};
 use std::path::{Path, PathBuf};
 
 /// What was said, for the daemon: a path counts from here, not from where the daemon is.
@@ -150,7 +150,7 @@ pub async fn drives_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::api::{Drive, DriveState};
+    use redfish::view::{Drive, DriveState};
     use serde_json::json;
 
     fn drive(id: &str, path: &str, serial: &str) -> KnownDrive {

@@ -9,10 +9,10 @@
 //! the terminal.
 
 use crate::event::Severity;
-use control::api::{self, Answer};
 use core::fmt::Display;
 use redfish::error::Base;
 use redfish::messages::{self as say, Entry};
+use redfish::view::{self, Answer};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -21,9 +21,9 @@ use std::time::Duration;
 /// Why a command did not do what it should.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    told: api::Error,
+    told: view::Error,
     exit: u8,
-    plan: Option<Box<api::Plan>>,
+    plan: Option<Box<view::Plan>>,
     /// Seconds until it is worth asking again, as far as the daemon says so.
     after: u16,
 }
@@ -31,7 +31,7 @@ pub struct Problem {
 impl Problem {
     /// This message with these arguments.
     pub fn new(entry: &Entry, args: &[&dyn Display]) -> Self {
-        api::Error::new(entry, args).into()
+        view::Error::new(entry, args).into()
     }
 
     /// With other advice.
@@ -45,12 +45,12 @@ impl Problem {
     }
 
     /// The same, with the plan that came with it.
-    pub fn with_plan(self, plan: Option<api::Plan>) -> Self {
+    pub fn with_plan(self, plan: Option<view::Plan>) -> Self {
         Self { plan: plan.map(Box::new), ..self }
     }
 
     /// The plan of what was not done, if it came with the answer.
-    pub fn plan(&self) -> Option<&api::Plan> {
+    pub fn plan(&self) -> Option<&view::Plan> {
         self.plan.as_deref()
     }
 
@@ -105,8 +105,8 @@ impl Problem {
     }
 }
 
-impl From<api::Error> for Problem {
-    fn from(told: api::Error) -> Self {
+impl From<view::Error> for Problem {
+    fn from(told: view::Error) -> Self {
         let exit = say::find(&told.name).map_or_else(|| told.code.exit(), Entry::exit);
         Self { told, exit, plan: None, after: 0 }
     }
@@ -297,7 +297,7 @@ fn width(text: &str) -> usize {
 }
 
 /// How far a task is, in per cent.
-pub fn percent(task: &api::Task) -> String {
+pub fn percent(task: &view::Task) -> String {
     let total = task.total_bytes.max(1);
     let tenths = u128::from(task.done_bytes) * 1000 / u128::from(total);
     format!("{}.{}%", tenths / 10, tenths % 10)
@@ -425,14 +425,14 @@ mod tests {
 
     #[test]
     fn progress_is_cut_not_rounded() {
-        let task = |done_bytes, total_bytes| api::Task {
+        let task = |done_bytes, total_bytes| view::Task {
             id: "a:scrub".into(),
             progress: 0.0,
             seconds_left: None,
-            kind: api::TaskKind::Scrub,
+            kind: view::TaskKind::Scrub,
             done_bytes,
             total_bytes,
-            state: api::TaskState::Running,
+            state: view::TaskState::Running,
             problem: None,
             hindrance: None,
         };

@@ -13,7 +13,7 @@ use crate::event;
 use crate::output::{Output, percent, printable, state, table_within, wrapped};
 use crate::status::{Host, Overview, arrays_within, standing};
 use crate::task::time_left;
-use control::api;
+use redfish::view;
 use std::io::IsTerminal;
 use units::format_size;
 
@@ -45,7 +45,7 @@ pub fn text(overview: &Overview, screen: Option<usize>) -> String {
         true => "no arrays; create one with: palisade array create".to_owned(),
         false => arrays_within(columns, &status.arrays),
     }];
-    let tasks: Vec<&api::Task> = status.arrays.iter().flat_map(|array| &array.tasks).collect();
+    let tasks: Vec<&view::Task> = status.arrays.iter().flat_map(|array| &array.tasks).collect();
     sections.push(jobs(columns, &tasks));
     sections.push(drives(columns, overview));
     sections.push(exports(columns, &status.arrays));
@@ -59,7 +59,7 @@ pub fn text(overview: &Overview, screen: Option<usize>) -> String {
             .collect();
         sections.push(format!("LAST WARNINGS\n{}", lines.join("\n")));
     }
-    if let api::Kept { directory: None, problem: None } = status.state {
+    if let view::Kept { directory: None, problem: None } = status.state {
         let text = "no state directory: the daemon serves on its socket only, and its audit log \
                     ends with it";
         sections.push(wrapped(text, columns, 0, 0));
@@ -71,11 +71,11 @@ pub fn text(overview: &Overview, screen: Option<usize>) -> String {
 }
 
 /// What to do next.
-fn next(next: &[api::Next], screen: Option<usize>) -> String {
+fn next(next: &[view::Next], screen: Option<usize>) -> String {
     if next.is_empty() {
         return "nothing to do next".to_owned();
     }
-    let line = |next: &api::Next| match screen {
+    let line = |next: &view::Next| match screen {
         None => format!("{}; {}", next.what, next.action),
         Some(columns) => {
             let what = wrapped(&printable(&next.what), columns, 2, 2);
@@ -87,7 +87,7 @@ fn next(next: &[api::Next], screen: Option<usize>) -> String {
 }
 
 /// A bar of how far a task is.
-pub fn bar(task: &api::Task) -> String {
+pub fn bar(task: &view::Task) -> String {
     let total = u128::from(task.total_bytes.max(1));
     let full = u128::from(task.done_bytes).min(total) * u128::from(CELLS) / total;
     let full = usize::try_from(full).unwrap_or(0);
@@ -95,11 +95,11 @@ pub fn bar(task: &api::Task) -> String {
 }
 
 /// Jobs, with bars and estimates.
-fn jobs(columns: usize, tasks: &[&api::Task]) -> String {
+fn jobs(columns: usize, tasks: &[&view::Task]) -> String {
     if tasks.is_empty() {
         return String::new();
     }
-    let row = |task: &&api::Task| {
+    let row = |task: &&view::Task| {
         let note = task.problem.as_deref().unwrap_or(standing(task)).trim();
         vec![
             printable(&task.id),
@@ -153,8 +153,8 @@ fn drives(columns: usize, overview: &Overview) -> String {
     table_within(columns, &["SLOT", "DRIVE", "SERIAL", "SIZE", "STATE", ""], &rows, &[0, 1, 2, 5])
 }
 
-fn exports(columns: usize, arrays: &[api::Array]) -> String {
-    let row = |export: &api::Export| {
+fn exports(columns: usize, arrays: &[view::Array]) -> String {
+    let row = |export: &view::Export| {
         let hosts = export.nvme.as_ref().map(|nvme| nvme.connections.len());
         vec![
             printable(&export.id),
@@ -189,7 +189,7 @@ fn hosts(columns: usize, hosts: &[Host]) -> String {
 }
 
 /// What a GPU does for parity, where one does.
-fn gpu(parity: &api::Parity) -> Option<String> {
+fn gpu(parity: &view::Parity) -> Option<String> {
     match (&parity.gpu, &parity.problem) {
         // It is told with what is to be done about it.
         (_, Some(_)) => None,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::event::{Event, Severity};
 use crate::status::Named;
-use control::api::{Array, Drive, DriveState, Parity, Status};
+use redfish::view::{Array, Drive, DriveState, Parity, Status};
 use serde_json::json;
 
 fn array(value: serde_json::Value) -> Array {
@@ -59,7 +59,7 @@ fn degraded() -> Overview {
             "uri": "nvme+tcp://192.0.2.1:4420/nqn.2026-01.org.palisade:tank/1", "serving": true,
         }],
     }));
-    let next = api::Next {
+    let next = view::Next {
         what: "the drive with serial S2 is missing".to_owned(),
         action: "bring it back, or rebuild onto another drive with: palisade array replace tank \
                  --slot 2 --with PATH"
@@ -68,7 +68,7 @@ fn degraded() -> Overview {
     let status = Status {
         arrays: vec![tank],
         next: vec![next],
-        state: api::Kept { directory: Some("/var/lib/palisade".to_owned()), problem: None },
+        state: view::Kept { directory: Some("/var/lib/palisade".to_owned()), problem: None },
         ..Status::default()
     };
     let warning = Event {
@@ -160,7 +160,7 @@ WHAT TO DO NEXT
 fn where_all_is_well_nothing_is_to_be_done() {
     let overview = Overview {
         status: Status {
-            state: api::Kept { directory: Some("/s".to_owned()), problem: None },
+            state: view::Kept { directory: Some("/s".to_owned()), problem: None },
             ..Status::default()
         },
         drives: Vec::new(),

@@ -10,10 +10,10 @@
 
 use crate::logins::Login;
 use crate::output::Problem;
-use control::api::Certificate;
 use control::certificate;
 use core::fmt;
 use redfish::messages as say;
+use redfish::view::Certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};

@@ -26,7 +26,7 @@ const STREAM: &str = "text/event-stream";
 pub struct Arguments {
     /// GET, HEAD, POST, PATCH, PUT or DELETE
     method: String,
-    /// Path and query, such as Systems/local or /redfish/v1/Chassis?$expand=.
+    /// Path and query, such as Systems/local or '/redfish/v1/Chassis?$expand=.'
     #[arg(add = ArgValueCompleter::new(crate::complete::paths))]
     path: String,
     /// JSON: as it is, @FILE, or - for the standard input

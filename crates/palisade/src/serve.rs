@@ -2,9 +2,9 @@
 
 use crate::client::socket_or_default;
 use crate::output::Problem;
-use control::api::Error;
 use control::config::{Config, ConfigError, Placement};
 use redfish::messages as say;
+use redfish::view::Error;
 use std::path::{Path, PathBuf};
 
 /// What `palisade serve` takes.

@@ -6,11 +6,11 @@ use crate::fetch;
 use crate::output::{Output, Problem, percent, state, table, table_within, word_of};
 use crate::overview;
 use crate::watch::{self, Drawn};
-use control::api::{self, Answer, KnownDrive};
 use hyper::StatusCode;
 use redfish::dates;
 use redfish::read;
 use redfish::service::uri;
+use redfish::view::{self, Answer, KnownDrive};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct Arguments {
 pub struct Overview {
     /// The daemon and its arrays, and what to do next.
     #[serde(flatten)]
-    pub status: api::Status,
+    pub status: view::Status,
     /// All drives, by path.
     pub drives: Vec<Named>,
     /// Hosts that are connected over NVMe/TCP, by name.
@@ -48,7 +48,7 @@ pub struct Named {
     pub id: String,
     /// What is known of it.
     #[serde(flatten)]
-    pub drive: api::Drive,
+    pub drive: view::Drive,
 }
 
 impl From<KnownDrive> for Named {
@@ -111,7 +111,7 @@ async fn warnings(client: &Client, since: u64) -> Result<Vec<Event>, Problem> {
 }
 
 /// The hosts that exports have. A host that has several by one controller is connected once.
-fn hosts(arrays: &[api::Array]) -> Vec<Host> {
+fn hosts(arrays: &[view::Array]) -> Vec<Host> {
     // With the controllers of each that are counted: their subsystems and numbers.
     type Counted<'a> = (Host, Vec<(&'a str, u16)>);
     let mut hosts: BTreeMap<&str, Counted<'_>> = BTreeMap::new();
@@ -138,19 +138,19 @@ fn hosts(arrays: &[api::Array]) -> Vec<Host> {
 }
 
 /// A table of arrays with what they are busy with.
-pub fn arrays(arrays: &[api::Array]) -> String {
+pub fn arrays(arrays: &[view::Array]) -> String {
     table(&HEADINGS, &rows(arrays))
 }
 
 /// The same within so many columns.
-pub fn arrays_within(columns: usize, arrays: &[api::Array]) -> String {
+pub fn arrays_within(columns: usize, arrays: &[view::Array]) -> String {
     table_within(columns, &HEADINGS, &rows(arrays), &[0, 5, 6])
 }
 
 const HEADINGS: [&str; 7] = ["ARRAY", "LEVEL", "STATE", "SIZE", "FREE", "DRIVES", "DOING"];
 
-fn rows(arrays: &[api::Array]) -> Vec<Vec<String>> {
-    let row = |a: &api::Array| {
+fn rows(arrays: &[view::Array]) -> Vec<Vec<String>> {
+    let row = |a: &view::Array| {
         vec![
             a.name.clone(),
             a.level.clone(),
@@ -165,9 +165,9 @@ fn rows(arrays: &[api::Array]) -> Vec<Vec<String>> {
 }
 
 /// How many slots' drives count, and which do not.
-fn drives(array: &api::Array) -> String {
+fn drives(array: &view::Array) -> String {
     let (good, bad): (Vec<_>, Vec<_>) =
-        array.slots.iter().partition(|slot| slot.state == api::SlotState::InSync);
+        array.slots.iter().partition(|slot| slot.state == view::SlotState::InSync);
     let mut text = format!("{}/{}", good.len(), array.slots.len());
     for slot in bad {
         text.push_str(&format!(" {}:{}", slot.slot, word_of(&slot.state)));
@@ -176,15 +176,15 @@ fn drives(array: &api::Array) -> String {
 }
 
 /// How a task stands that does not go on.
-pub fn standing(task: &api::Task) -> &'static str {
+pub fn standing(task: &view::Task) -> &'static str {
     match task.state {
-        api::TaskState::Running => "",
-        api::TaskState::Stuck => " (stuck)",
-        api::TaskState::Paused => " (paused)",
+        view::TaskState::Running => "",
+        view::TaskState::Stuck => " (stuck)",
+        view::TaskState::Paused => " (paused)",
     }
 }
 
-fn doing(array: &api::Array) -> String {
+fn doing(array: &view::Array) -> String {
     let tasks: Vec<String> = array
         .tasks
         .iter()

@@ -8,9 +8,9 @@ use crate::watch::{self, Drawn};
 use crate::{complete, confirm};
 use clap::Subcommand;
 use clap_complete::engine::ArgValueCompleter;
-use control::api::{self, Answer};
 use control::names;
 use redfish::service::uri;
+use redfish::view::{self, Answer};
 use serde_json::json;
 use units::format_size;
 
@@ -68,9 +68,9 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
 async fn list(is_watched: bool, output: Output, client: &Client) -> Result<(), Problem> {
     let draw = async |_| {
         let arrays = fetch::arrays(client, &[Part::Tasks]).await?;
-        let tasks: Vec<api::Task> = arrays.into_iter().flat_map(|array| array.tasks).collect();
+        let tasks: Vec<view::Task> = arrays.into_iter().flat_map(|array| array.tasks).collect();
         let goes_on = !tasks.is_empty();
-        let answer = Answer::new(api::TaskList { tasks });
+        let answer = Answer::new(view::TaskList { tasks });
         Ok(Drawn { text: output.text(&answer, |list| self::tasks(&list.tasks)), goes_on })
     };
     match is_watched {
@@ -89,7 +89,7 @@ async fn act(id: &str, action: &str, how: How, client: &Client) -> Result<(), Pr
     let arrays = fetch::arrays(client, &[]).await?;
     let array = names::running(&arrays, name)?;
     let is_it =
-        |job: &&api::Job| job.ended.is_none() && job.array == array.uuid && job.task.kind == kind;
+        |job: &&view::Job| job.ended.is_none() && job.array == array.uuid && job.task.kind == kind;
     let mut meant: Vec<_> = jobs.iter().filter(is_it).collect();
     // Tasks of one kind wait and go on together, and end one by one.
     if action != CANCEL {
@@ -98,10 +98,11 @@ async fn act(id: &str, action: &str, how: How, client: &Client) -> Result<(), Pr
     if meant.is_empty() {
         return Err(names::no_task_of(array, kind).into());
     }
-    let change =
-        |job: &api::Job| Change::post(format!("{}/Actions/{action}", uri::job(&job.id)), json!({}));
+    let change = |job: &view::Job| {
+        Change::post(format!("{}/Actions/{action}", uri::job(&job.id)), json!({}))
+    };
     if how.dry_run {
-        let mut plan = api::Plan { dry_run: true, ..api::Plan::default() };
+        let mut plan = view::Plan { dry_run: true, ..view::Plan::default() };
         for job in meant {
             plan.steps.extend(client.plan(&change(job)).await?.plan.steps);
         }
@@ -116,11 +117,11 @@ async fn act(id: &str, action: &str, how: How, client: &Client) -> Result<(), Pr
 }
 
 /// A table of tasks.
-fn tasks(tasks: &[api::Task]) -> String {
+fn tasks(tasks: &[view::Task]) -> String {
     if tasks.is_empty() {
         return "no tasks".to_owned();
     }
-    let row = |task: &api::Task| {
+    let row = |task: &view::Task| {
         vec![
             task.id.clone(),
             word_of(&task.state),
@@ -135,7 +136,7 @@ fn tasks(tasks: &[api::Task]) -> String {
 }
 
 /// How long a task will take; nothing while nothing is known.
-pub fn time_left(task: &api::Task) -> String {
+pub fn time_left(task: &view::Task) -> String {
     let Some(seconds) = task.seconds_left else { return String::new() };
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, s) => format!("{s}s"),
@@ -151,10 +152,10 @@ mod tests {
     #[test]
     fn time_is_said_in_two_units() {
         let left = |seconds_left| {
-            let state = api::TaskState::Running;
-            let task = api::Task {
+            let state = view::TaskState::Running;
+            let task = view::Task {
                 id: "a:scrub".into(),
-                kind: api::TaskKind::Scrub,
+                kind: view::TaskKind::Scrub,
                 done_bytes: 1,
                 total_bytes: 2,
                 progress: 0.5,

@@ -8,10 +8,10 @@ use crate::fetch::{self, Part};
 use crate::output::{How, Output, Problem, table};
 use clap::Subcommand;
 use clap_complete::engine::ArgValueCompleter;
-use control::api::{self, Answer};
 use control::names;
 use redfish::read;
 use redfish::service::uri;
+use redfish::view::{self, Answer};
 use serde_json::json;
 use units::format_size;
 
@@ -94,10 +94,10 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Create { name, size, how } => create(name, *size, *how, client).await?,
         Command::List { output } => {
             let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
-            let running = arrays.into_iter().filter(|a| a.state != api::ArrayState::Stopped);
+            let running = arrays.into_iter().filter(|a| a.state != view::ArrayState::Stopped);
             let mut volumes: Vec<_> = running.flat_map(|array| array.volumes).collect();
             volumes.sort_by(|a, b| (&a.array, &a.name).cmp(&(&b.array, &b.name)));
-            let answer = Answer::new(api::VolumeList { volumes });
+            let answer = Answer::new(view::VolumeList { volumes });
             output.print(&answer, |list| self::volumes(&list.volumes));
         }
         Command::Resize { name, size, yes, how } => {
@@ -164,13 +164,13 @@ async fn resize(
     Ok(())
 }
 
-fn one(volume: &api::Volume) -> String {
+fn one(volume: &view::Volume) -> String {
     volumes(core::slice::from_ref(volume))
 }
 
 /// A table of volumes.
-pub fn volumes(volumes: &[api::Volume]) -> String {
-    let row = |v: &api::Volume| {
+pub fn volumes(volumes: &[view::Volume]) -> String {
+    let row = |v: &view::Volume| {
         vec![format!("{}/{}", v.array, v.name), format_size(v.size_bytes), v.uuid.clone()]
     };
     let rows: Vec<_> = volumes.iter().map(row).collect();

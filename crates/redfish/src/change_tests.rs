@@ -67,18 +67,7 @@ fn array(name: &str, uuid: &str) -> Array {
         strip_bytes: 65536,
         block_bytes: 4096,
         size_bytes: 1 << 30,
-        free_bytes: 0,
         epoch: 1,
-        unclean: false,
-        crash_safe: None,
-        problem: None,
-        warnings: Vec::new(),
-        slots: Vec::new(),
-        tasks: Vec::new(),
-        last_scrub: None,
-        unreadable: Vec::new(),
-        region_map: None,
-        drive_io: Vec::new(),
         volumes: vec![Volume {
             array: name.into(),
             name: "db".into(),
@@ -86,6 +75,7 @@ fn array(name: &str, uuid: &str) -> Array {
             size_bytes: 1 << 20,
         }],
         exports: vec![export(&format!("{name}:1"), None), export(&format!("{name}:2"), Some(nvme))],
+        ..Array::default()
     }
 }
 

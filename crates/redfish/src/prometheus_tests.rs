@@ -420,8 +420,6 @@ fn array() -> Array {
         epoch: 3,
         unclean: true,
         crash_safe: Some(false),
-        problem: None,
-        warnings: vec![],
         slots: vec![slot(0, SlotState::InSync), slot(1, SlotState::Rebuilding)],
         tasks: vec![task()],
         last_scrub: Some(LastScrub {
@@ -456,6 +454,7 @@ fn array() -> Array {
             size_bytes: 1 << 40,
         }],
         exports: vec![export()],
+        ..Array::default()
     }
 }
 

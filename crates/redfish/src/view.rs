@@ -268,7 +268,7 @@ pub struct Parity {
 }
 
 /// How an array is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrayState {
     /// All drives count.
@@ -278,6 +278,7 @@ pub enum ArrayState {
     /// More drives are missing than redundancy covers.
     Failed,
     /// Found on drives, not running.
+    #[default]
     Stopped,
 }
 
@@ -490,7 +491,7 @@ pub struct DriveIo {
 }
 
 /// An array, running or found.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Array {
     /// Its name.
     pub name: String,

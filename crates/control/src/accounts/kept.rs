@@ -13,12 +13,12 @@
 //! - Where there are accounts, one of them is an enabled Administrator, from its creation on: the
 //!   last one stays.
 
-use crate::api::Error;
 use crate::chance;
 use core::fmt;
 use redfish::access::{self, Access, Role};
 use redfish::change::AccountChange;
 use redfish::messages as say;
+use redfish::view::Error;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -394,7 +394,7 @@ mod tests {
         let kept = kept();
         let refused = |act: &dyn Fn(&mut Kept) -> Result<(), Error>| {
             let error = act(&mut kept.clone()).expect_err("refused");
-            assert_eq!(error.code, crate::api::ErrorCode::Refused, "{error:?}");
+            assert_eq!(error.code, redfish::view::ErrorCode::Refused, "{error:?}");
         };
         refused(&|kept| kept.delete("root"));
         refused(&|kept| kept.change("root", &enabled(false), None));

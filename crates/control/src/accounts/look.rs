@@ -1,9 +1,9 @@
 //! What a change of accounts or sessions would do, without doing it.
 
 use super::kept::{Account, Kept};
-use crate::api::Error;
 use redfish::access;
 use redfish::change::{AccessChange, NewAccount};
+use redfish::view::Error;
 
 /// Stands for what is kept of a password that was not computed.
 const NEW: &str = "new";

@@ -4,8 +4,8 @@
 //!
 //! Invariant: a line that was changed has another hash than the one it tells.
 
-use crate::api::{Entry, Verified};
 use crate::chance::hex;
+use redfish::view::{Entry, Verified};
 use sha2::{Digest, Sha256};
 
 /// A hash.

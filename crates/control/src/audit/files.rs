@@ -11,8 +11,8 @@
 //! - A whole line is never cut off, whatever it says: who changed it is found by [`verify`].
 
 use super::chain::{Follower, Hash, Line};
-use crate::api::{Entry, Verified};
 use crate::state::{self, own};
+use redfish::view::{Entry, Verified};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -242,7 +242,7 @@ impl Sink for Files {
 impl Found {
     fn take(&mut self, bytes: &[u8], newest: usize) {
         let Ok(super::chain::Read { entry, .. }) = super::chain::read(bytes) else { return };
-        if entry.result == crate::api::Ending::Intent {
+        if entry.result == redfish::view::Ending::Intent {
             self.open.push(entry.clone());
         } else if let Some(of) = entry.of {
             self.open.retain(|open| open.number != of);

@@ -24,7 +24,6 @@
 
 use super::client::{Client, Failure};
 use super::ring::{Batch, Place, Ring};
-use crate::api::Error;
 use crate::snapshot::random_uuid;
 use crate::state::{SUBSCRIPTIONS as FILE, State};
 use hyper::body::Bytes;
@@ -36,6 +35,7 @@ use redfish::events::{
     ATTEMPTS, Event, INTERVAL_SECONDS, Policy, SUBSCRIPTIONS_MOST, Standing, Subscription, payload,
 };
 use redfish::messages::{self as say, Severity};
+use redfish::view::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -69,20 +69,11 @@ fn array(name: &str) -> Array {
         strip_bytes: 65536,
         block_bytes: 4096,
         size_bytes: GIB,
-        free_bytes: 0,
         epoch: 1,
-        unclean: false,
-        crash_safe: None,
-        problem: None,
-        warnings: Vec::new(),
         slots: (0..3).map(|number| slot(number, name)).collect(),
-        tasks: Vec::new(),
-        last_scrub: None,
-        unreadable: Vec::new(),
-        region_map: None,
-        drive_io: Vec::new(),
         volumes: (1..4).map(|number| volume(name, number)).collect(),
         exports: (1..4).map(|number| export(name, number)).collect(),
+        ..Array::default()
     }
 }
 
