@@ -198,9 +198,10 @@ impl Pump {
         }
     }
 
-    /// Tells a report of metrics, if it is wanted. Who lags misses some.
+    /// Tells a report of metrics, if it is wanted. Who has not taken what came before misses it.
     async fn report(&self, report: Result<Report, RecvError>) -> Result<bool, Ended> {
         match report {
+            Ok(_) if self.parts.capacity() == 0 => Ok(false),
             Ok(report) if self.wants.has(Subject::Report(&report.definition)) => {
                 self.send(report.part).await?;
                 Ok(true)
