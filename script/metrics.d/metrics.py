@@ -146,7 +146,8 @@ class Work(threading.Thread):
         exports = place.daemon.ask("export", "list")["exports"]
         [nvme] = [each for each in exports if each["volume"] == "logs"]
         self.nsid = nvme["nsid"]
-        self.host = Host(nvme["listeners"][0], nvme["subsystem"], NQN)
+        self.listener = nvme["listeners"][0]
+        self.host = Host(self.listener, nvme["subsystem"], NQN)
         self.uri = next(each["uri"] for each in exports if each["volume"] == "db" and "nbd" in each)
         self.content = place.folder / "work"
         self.content.write_bytes(os.urandom(4 << 20))
@@ -164,6 +165,7 @@ class Work(threading.Thread):
         """Ends it; it must have gone well."""
         self.ended.set()
         self.join(LIMIT)
+        claim(not self.is_alive(), "I/O hangs")
         claim(self.problem is None, f"I/O failed: {self.problem}")
 
 
@@ -235,7 +237,7 @@ def configure(place):
     password = place.folder / "password"
     password.write_text(place.password)
     for old, new in (
-        ("scrape_interval: 15s", "scrape_interval: 1s"),
+        ("scrape_interval: 15s", "scrape_interval: 1s\n  evaluation_interval: 1s"),
         ("/etc/prometheus/palisade-password", str(password)),
         ("/etc/prometheus/palisade.pem", str(place.certificate)),
         ("storage.example:8443", f"127.0.0.1:{place.port}"),
@@ -282,7 +284,7 @@ class Prometheus:
         self.process.wait()
 
 
-def scraped(prometheus):
+def scraped(prometheus, work):
     """Prometheus has the daemon's metrics, and each query of the dashboard is answered; how many."""
     until("scrapes", lambda: prometheus.query("sum_over_time(up[1m]) >= 4"))
 
@@ -298,9 +300,38 @@ def scraped(prometheus):
         until(f"{name}s", lambda rate=rate: [value for value in told(rate) if value > 0], 20)
         rate = f'sum(rate(palisade_host_bytes_total{{op="{name}"}}[10s]))'
         until(f"a host's {name}s", lambda rate=rate: [value for value in told(rate) if value > 0], 20)
-    firing = {labels["alertname"] for labels, _ in prometheus.query('ALERTS{alertstate="firing"}')}
-    claim("PalisadeDown" not in firing, f"fires: {firing}")
+    for selector in sorted(set(re.findall(r"\bpalisade_\w+(?:\{[^}]*\})?", expressions()))):
+        until(f"series of {selector}", lambda selector=selector: prometheus.query(selector), 20)
+    alerts(prometheus, work)
     return count
+
+
+def expressions():
+    """What the alerts ask."""
+    return "\n".join(re.findall(r"^ +expr: (.+(?:\n {10,}.+)*)$", ALERTS.read_text(), re.M))
+
+
+def alerts(prometheus, work):
+    """A host that asks for what is not there has an alert fire, and no other does; whatever waits
+    does so for what is wrong."""
+    expected = {"PalisadeTurnedAway"}
+    with contextlib.suppress(ConnectionError):
+        Host(work.listener, f"{NQN}:none", NQN)
+        raise Failure("a subsystem is there that nobody made")
+
+    def states():
+        return {
+            state: {labels["alertname"] for labels, _ in prometheus.query(f'ALERTS{{alertstate="{state}"}}')}
+            for state in ("firing", "pending")
+        }
+
+    until(f"that {expected} fire", lambda: expected <= states()["firing"])
+    told = states()
+    claim(told["firing"] == expected, f"fire: {told}")
+    for name in ("PalisadeArrayDegraded", "PalisadeDriveFailed"):
+        claim(name in told["pending"], f"{name} does not wait: {told}")
+    for name in ("PalisadeDown", "PalisadeStateProblem", "PalisadeHttpsProblem", "PalisadeLatencyHigh"):
+        claim(name not in told["pending"], f"{name} waits: {told}")
 
 
 def streamed(place):
@@ -310,7 +341,7 @@ def streamed(place):
         connection.request("GET", STREAM)
         answer = connection.getresponse()
         claim(answer.status == 200, f"GET {STREAM}: {answer.status}")
-        seen, volumes = set(), []
+        seen, volumes, times = set(), [], []
         end = time.monotonic() + 20
         while len(volumes) < 3 or not {"Cores", "Drives", "Exports", "Hosts", "Jobs"} <= seen:
             claim(time.monotonic() < end, f"reports that came: {seen}")
@@ -321,6 +352,9 @@ def streamed(place):
                 seen.add(report["Id"])
                 if report["Id"] == "Volumes":
                     volumes.append(report)
+                    times.append(time.monotonic())
+    took = times[-1] - times[0]
+    claim(took < len(times), f"{len(times)} reports in {took:.1f} s")
     whole = place.resource("/redfish/v1/TelemetryService/MetricReports/Volumes")["MetricValues"]
     claim(0 < len(volumes[-1]["MetricValues"]) < len(whole), "later reports have what changed")
 
@@ -339,7 +373,7 @@ def all_of(place, target):
         text = answers(place)
         families = known(text)
         streamed(place)
-        count = scraped(prometheus)
+        count = scraped(prometheus, work)
     finally:
         prometheus.stop()
     opened(place)
@@ -353,7 +387,7 @@ def all_of(place, target):
 def main():
     for name in [name for name in os.environ if name.upper().endswith("_PROXY")]:
         del os.environ[name]
-    program, target = (pathlib.Path(word).resolve() for word in sys.argv[1:])
+    program, target = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
     begun = time.monotonic()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix="palisade-", dir=memory) as folder:
@@ -369,7 +403,7 @@ def main():
         finally:
             place.daemon.kill()
             shutil.rmtree(place.folder / "prometheus", ignore_errors=True)
-    print(f"metrics: {told}; {time.monotonic() - begun:.0f} s")
+    print(f"metrics: {told} by Prometheus {sys.argv[3]}; {time.monotonic() - begun:.0f} s")
     return 0
 
 

@@ -29,11 +29,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use units::{CoreId, Uuid};
-
-/// Time between two samples, at least: one a second, by a view that is made every half second.
-const AGAIN: Duration = Duration::from_millis(950);
 
 /// What one core counts of a volume.
 struct Part {
@@ -77,8 +74,8 @@ pub struct Seen {
     pub jobs: Vec<JobCounters>,
 }
 
-/// The last sample, and when it was taken.
-type Last = Option<(Instant, Arc<Counters>)>;
+/// The last sample, and the second in which it was taken.
+type Last = Option<(u64, Arc<Counters>)>;
 
 /// All of it.
 pub struct Ledger {
@@ -159,17 +156,23 @@ impl Ledger {
         self.nvme_turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The sums, at most a second old: taken anew if they are older.
+    /// When it began.
+    pub const fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// The sums of this second, counted from the start on: taken by the first who asks in it.
     pub fn sample(&self, see: impl FnOnce() -> Seen) -> Arc<Counters> {
         let mut last = lock(&self.last);
+        let second = self.start.elapsed().as_secs();
         if let Some((at, counters)) = &*last
-            && at.elapsed() < AGAIN
+            && *at == second
         {
             return counters.clone();
         }
         let before = last.take().map(|(_, counters)| counters).unwrap_or_default();
         let counters = Arc::new(self.add_up(see(), &before));
-        *last = Some((Instant::now(), counters.clone()));
+        *last = Some((second, counters.clone()));
         counters
     }
 
@@ -189,6 +192,7 @@ impl Ledger {
             is_on: self.is_on,
             since: self.since,
             nanos: self.start.elapsed().as_nanos() as u64,
+            at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
             volumes,
             exports: self.exports(&visits),
             hosts: visits.hosts.into_iter().map(host_counters).collect(),

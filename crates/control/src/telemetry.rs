@@ -1,9 +1,13 @@
 //! Reports of metrics, once a second, to the streams that want them.
 //!
-//! Purpose: the first report of a kind that is wanted holds all its values; each one behind it
-//! holds those that changed. Whoever comes later reads the whole report with a GET.
+//! Purpose: the first report of a kind that is wanted holds all its values, and so does one each
+//! minute; those between hold what changed. Whoever comes later, or missed some, reads the whole
+//! report with a GET, or waits for it.
 //!
-//! Invariant: where nobody wants a report, none is made.
+//! Invariants
+//! - Where nobody wants a report, none is made.
+//! - Each report is of a new sample: samples are taken within half of a second, reports sent in the
+//!   other half.
 
 use crate::manager::Manager;
 use redfish::service::{self, uri};
@@ -12,10 +16,13 @@ use redfish::view::View;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval_at};
 
 /// How often.
 const EACH: Duration = Duration::from_secs(1);
+
+/// Each how manieth report holds all values.
+const WHOLE: u32 = 60;
 
 /// The view that each report told last.
 type Told = BTreeMap<Report, Arc<View>>;
@@ -23,11 +30,15 @@ type Told = BTreeMap<Report, Arc<View>>;
 impl Manager {
     /// Sends reports for as long as the daemon runs.
     pub(crate) async fn keep_reporting(&self) {
-        let (mut told, mut ticks) = (Told::new(), interval(EACH));
-        // A thread that was late is not made later by more reports.
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        let mut told = Told::new();
+        let start = self.data.ledger().start() + EACH * 3 / 4;
+        let mut ticks = interval_at(start.into(), EACH);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        for number in 0_u32.. {
             ticks.tick().await;
+            if number.is_multiple_of(WHOLE) {
+                told.clear();
+            }
             self.report_once(&mut told);
             self.metrics.forget_old();
         }

@@ -221,7 +221,8 @@ impl Pump {
         self.manager.events().ring().id_before(self.place)
     }
 
-    /// Tells a report of metrics, if it is wanted. Who lags misses some.
+    /// Tells a report of metrics, if it is wanted. Who has not taken what came before misses
+    /// it.
     fn report(&self, report: Result<Report, RecvError>) -> Result<bool, Ended> {
         match report {
             Ok(report) if self.wants.has(Subject::Report(&report.definition)) => {

@@ -278,6 +278,8 @@ pub struct Counters {
     pub since: u64,
     /// How long after that this was read, nanoseconds of a clock that nobody sets.
     pub nanos: u64,
+    /// When that was, in milliseconds since 1970.
+    pub at: u64,
     /// Volumes that somebody has opened since, by UUID. One that did nothing is the same [`Arc`] as
     /// in the sample before.
     pub volumes: Vec<Arc<VolumeCounters>>,

@@ -16,6 +16,12 @@ pub fn text(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The same, given in milliseconds.
+pub fn text_of_millis(millis: u64) -> String {
+    let whole = text(millis / 1000);
+    format!("{}.{:03}Z", whole.trim_end_matches('Z'), millis % 1000)
+}
+
 /// The moment that a text of this service stands for, in seconds since 1970.
 pub fn seconds(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;

@@ -7,7 +7,7 @@
 //! | Labels | Of |
 //! |---|---|
 //! | `array`, `volume` | names; an array whose name another one has, too, has its UUID behind it |
-//! | `slot` | its number in the array |
+//! | `slot` | its number in the array; `palisade_drive_info` says which drive that is |
 //! | `drive` | the identifier of a drive, which it keeps whatever its path is |
 //! | `export` | `ARRAY:NUMBER`, as the command line names it |
 //! | `host` | the qualified name of a host |
@@ -46,12 +46,10 @@ pub fn exposition(view: &View, daemon: &Daemon, bytes: usize) -> String {
     core::mem::take(text).end()
 }
 
-/// What labels say of arrays and drives.
+/// What labels say of arrays.
 struct Names<'v> {
     /// How many arrays have a name.
     arrays: BTreeMap<&'v str, usize>,
-    /// The identifiers of drives, by path.
-    drives: BTreeMap<&'v str, &'v str>,
 }
 
 impl<'v> Names<'v> {
@@ -60,8 +58,7 @@ impl<'v> Names<'v> {
         for array in &view.status.arrays {
             *arrays.entry(&array.name[..]).or_default() += 1;
         }
-        let drives = view.drives.iter().map(|known| (&known.drive.path[..], &known.id[..]));
-        Self { arrays, drives: drives.collect() }
+        Self { arrays }
     }
 
     /// The label of an array.
@@ -70,11 +67,6 @@ impl<'v> Names<'v> {
             Some(2..) => format!("{} {}", array.name, array.uuid),
             _ => array.name.clone(),
         }
-    }
-
-    /// The label of a drive; empty if there is none.
-    fn drive(&self, path: Option<&str>) -> &'v str {
-        path.and_then(|path| self.drives.get(path)).copied().unwrap_or_default()
     }
 }
 

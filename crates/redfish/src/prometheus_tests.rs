@@ -157,6 +157,7 @@ fn counters(view: &View, from: u64) -> Counters {
         is_on: true,
         since: 0,
         nanos: 5_000_000_000,
+        at: 1_700_000_000_123,
         volumes,
         exports: exports.collect(),
         hosts: vec![HostCounters {

@@ -48,11 +48,7 @@ pub fn write(text: &mut Text, view: &View, names: &Names<'_>) {
     let mut volumes: Vec<(String, &Array, &Volume)> = Vec::new();
     for array in all {
         let name = names.array(array);
-        let of_slot = |slot: u16| {
-            let own = array.slots.iter().find(|own| own.slot == slot);
-            let drive = names.drive(own.and_then(|own| own.drive.as_deref()));
-            labels(&[("array", &name), ("slot", &slot.to_string()), ("drive", drive)])
-        };
+        let of_slot = |slot: u16| labels(&[("array", &name), ("slot", &slot.to_string())]);
         slots.extend(array.slots.iter().map(|slot| (of_slot(slot.slot), slot)));
         requests.extend(array.drive_io.iter().map(|io| (of_slot(io.slot), io)));
         let of_volume = |own: &Volume| labels(&[("array", &name), ("volume", &own.name)]);
@@ -178,7 +174,8 @@ fn slots(text: &mut Text, slots: &Own<'_, SlotInfo>) {
     for (labels, slot) in slots {
         text.states(labels, &SLOT_STATES, &slot.state);
     }
-    let errors = "Reads of a slot's drive that met unreadable blocks since the array started.";
+    let errors =
+        "Reads of a slot's drive that met unreadable blocks, since it or the array started.";
     text.counter("palisade_slot_read_errors_total", errors);
     slots.iter().for_each(|(labels, slot)| text.put(labels, slot.read_errors));
     let rewritten = "Runs of unreadable blocks that were recovered and written back.";

@@ -120,7 +120,7 @@ pub fn report_of(view: &View, report: Report, readings: &[Reading]) -> Value {
         "Id": report.id(),
         "Name": name(report),
         "MetricReportDefinition": link(uri::metric_report_definition(report.id())),
-        "Timestamp": dates::text(view.server.now),
+        "Timestamp": dates::text_of_millis(view.counters.at),
         "MetricValues": readings.iter().map(value).collect::<Vec<_>>(),
     })
 }
