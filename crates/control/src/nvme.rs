@@ -55,10 +55,17 @@ impl Uses {
     }
 }
 
-/// What one queue's view of a volume holds, and with it each command. Counted by this core alone,
-/// but for the first: cores that share a volume do not pass a counter to and fro with every command.
+/// A core's part in the use of a volume.
+struct Part {
+    _used: Arc<()>,
+}
+
+/// What one queue's view of a volume holds, and with it each command. Counted by this core alone:
+/// cores that share a volume do not pass a counter to and fro with every command.
 #[derive(Clone)]
-pub struct Use(#[expect(dead_code, reason = "it is there to be dropped")] Rc<Arc<()>>);
+pub struct Use {
+    _part: Rc<Part>,
+}
 
 /// The volumes of a core.
 pub struct CoreVolumes {
@@ -75,7 +82,8 @@ impl Volumes for CoreVolumes {
     fn open(&self, key: &VolumeKey) -> Option<Self::Volume> {
         let volume = Volume::new(self.core.array(key.array)?, key.volume);
         let counted = Counted::new(volume, &self.env, self.counters.writer(key.volume));
-        Some(counted.holding(Use(Rc::new(self.uses.begin(*key)))))
+        let part = Rc::new(Part { _used: self.uses.begin(*key) });
+        Some(counted.holding(Use { _part: part }))
     }
 
     fn health(&self, key: &VolumeKey) -> Health {

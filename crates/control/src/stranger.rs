@@ -7,7 +7,6 @@
 //! Invariant: a stranger changes nothing, and nothing is sent to anybody else.
 
 use crate::answer;
-use crate::api::{Error, Memory};
 use crate::counters::Ledger;
 use crate::data;
 use crate::gpu::Parity;
@@ -22,6 +21,7 @@ use drives::SharedDrive;
 use engine::Settings;
 use engine::mail::Mail;
 use parity_gpu::{Limits, Placement};
+use redfish::view::{Error, Memory};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -150,8 +150,8 @@ fn accounts_that_can_not_be_read_in_time_keep_nobody_from_arrays() {
     daemon.kill();
 }
 
-/// A change of accounts, sessions or subscriptions that is killed: what is asked, and whether it was
-/// done.
+/// A change of accounts, sessions or subscriptions that is killed: what is asked, and whether it
+/// was done.
 struct Killed {
     asked: (&'static str, String),
     body: Value,
