@@ -56,7 +56,7 @@ impl Uses {
 }
 
 /// What one queue's view of a volume holds, and with it each command. Counted by this core alone,
-/// but for the first: cores that share a volume do not pass a counter to and fro with every command.
+/// but for the first: cores that share a volume do not pass a counter to and fro with each command.
 #[derive(Clone)]
 pub struct Use(#[expect(dead_code, reason = "it is there to be dropped")] Rc<Arc<()>>);
 
