@@ -365,9 +365,10 @@ def all_of(place, target):
     place.accounts()
     work = Work(place)
     work.start()
-    alerts = rules()
     prometheus = Prometheus(place, target / "prometheus.log")
     try:
+        # Prometheus scrapes meanwhile.
+        alerts = rules()
         # Samples of counters are a second apart.
         until("counters of I/O", lambda: "palisade_volume_latency_seconds_count" in place.on_socket()[2])
         text = answers(place)
