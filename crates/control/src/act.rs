@@ -29,7 +29,7 @@ use redfish::messages as say;
 use redfish::routes::{self, Match, Method};
 use redfish::service::{self, uri};
 use redfish::told;
-use redfish::view::{self, Error, NamedDrive};
+use redfish::view::{self, Error, NamedDrive, TaskKind};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,6 +42,8 @@ enum Done {
     Made(String),
     /// A resource was changed.
     Changed(String),
+    /// Background work was begun: the URI of its job.
+    Works(String),
     /// A session was begun: its URI, what opens it, and its account if that has to change its
     /// password.
     Begun(String, String, Option<String>),
@@ -119,6 +121,7 @@ pub async fn carry_out(
     };
     Ok(match done {
         Done::Quietly => Told::nothing(),
+        Done::Works(uri) => Told { location: Some(uri), ..Told::nothing() },
         Done::Says(value) => Told::json(value.map_err(|_| Refusal::internal())?),
         Done::Changed(uri) => resource(&uri).map_or_else(Told::nothing, Told::json),
         Done::Begun(uri, token, must_change) => {
@@ -388,9 +391,13 @@ async fn act(
             manager.fail(&array, &request.drive).await.map(quietly)
         }
         Change::ReplaceDrive { array, request } => {
-            manager.replace(&array, &request).await.map(quietly)
+            manager.replace(&array, &request).await?;
+            Ok(works(manager, &array, TaskKind::Rebuild))
         }
-        Change::Scrub { array, request } => manager.scrub(&array, request).await.map(quietly),
+        Change::Scrub { array, request } => {
+            manager.scrub(&array, request).await?;
+            Ok(works(manager, &array, TaskKind::Scrub))
+        }
         Change::CreateVolume(request) => volume_made(&manager.create_volume(&request).await?),
         Change::CreateVolumeOnDrives { array, size_bytes } => {
             create_on_drives(manager, &array, size_bytes).await
@@ -495,6 +502,14 @@ async fn create_on_drives(
             Err(error)
         }
     }
+}
+
+/// Work of this kind was begun for an array. It may be over already, and is followed by its job all
+/// the same.
+fn works(manager: &Manager, array: &str, kind: TaskKind) -> Done {
+    let view = manager.view();
+    let own = view.jobs.iter().filter(|job| job.array == array && job.task.kind == kind);
+    own.max_by_key(|job| job.began).map_or(Done::Quietly, |job| Done::Works(uri::job(&job.id)))
 }
 
 fn quietly<T>(_: T) -> Done {

@@ -166,9 +166,7 @@ fn denial(uri: &str, denied: Denied) -> Refusal {
         Denied::Wrong => {
             Refusal::base(&Base::UNAUTHORIZED, &[uri, "the name or the password is wrong"])
         }
-        Denied::Locked(wait) => {
-            Refusal::from(Error::new(&say::LOGIN_LOCKED, &[&wait])).with_status(429).after(wait)
-        }
+        Denied::Locked(wait) => Refusal::from(Error::new(&say::LOGIN_LOCKED, &[&wait])).after(wait),
         Denied::Busy(wait) => {
             let text = wait.to_string();
             Refusal::base(&Base::SERVICE_UNAVAILABLE, &[&text]).after(wait)
@@ -180,7 +178,7 @@ fn denial(uri: &str, denied: Denied) -> Refusal {
 fn failed(error: Error) -> Refusal {
     let is_busy = error.is(&say::PASSWORDS_BUSY);
     let refusal = Refusal::from(error);
-    if is_busy { refusal.with_status(503).after(BUSY_SECONDS) } else { refusal }
+    if is_busy { refusal.after(BUSY_SECONDS) } else { refusal }
 }
 
 /// Carries a change of accounts or sessions out.

@@ -9,6 +9,7 @@
 //! - [`Planned::state`] is another wherever something else would be lost, though it has the same
 //!   name: it is made of UUIDs, sizes, epochs, and of drives as they were seen. How far tasks are
 //!   is no part of it.
+//! - A plan of a change of an array has its drives, or those of them that the change is about.
 //! - What the request would be refused for in any case is the error that it would meet.
 
 use crate::digest::{Sum, sum};
@@ -247,7 +248,7 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
         _ if !runs => return Err(names::not_running(name)),
         _ => {}
     }
-    let plan = match change {
+    let mut plan = match change {
         Change::Stop { .. } => {
             let mut all: Vec<String> = ended_exports(array).collect();
             all.push(format!("stop array {name}"));
@@ -283,6 +284,9 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
         }
         _ => Plan::default(),
     };
+    if plan.drives.is_empty() {
+        plan.drives = drives_of(view, array);
+    }
     Ok(plan)
 }
 
@@ -292,8 +296,8 @@ fn ended_exports(array: &Array) -> impl Iterator<Item = String> {
     (count > 0).then(told).into_iter()
 }
 
-/// The drive of a slot, if it has one.
-fn drive_of(view: &View, slot: &SlotInfo) -> Option<PlannedDrive> {
+/// The drive of a slot, if it has one, with its place in the array as what it holds.
+fn drive_of(view: &View, array: &Array, slot: &SlotInfo) -> Option<PlannedDrive> {
     let path = slot.drive.clone()?;
     let known = view.drives.iter().find(|known| known.drive.path == path);
     Some(PlannedDrive {
@@ -301,21 +305,15 @@ fn drive_of(view: &View, slot: &SlotInfo) -> Option<PlannedDrive> {
         bytes: known.map_or(0, |known| known.drive.bytes),
         path,
         serial: slot.serial.clone(),
-        content: None,
+        content: Some(format!("slot {} of Palisade array \"{}\"", slot.slot, array.name)),
         destroys: None,
         refused: false,
     })
 }
 
-/// The drives of an array, with their places in it as what they hold.
+/// The drives of an array.
 fn drives_of(view: &View, array: &Array) -> Vec<PlannedDrive> {
-    let mut drives: Vec<PlannedDrive> =
-        array.slots.iter().filter_map(|slot| drive_of(view, slot)).collect();
-    for drive in &mut drives {
-        let slot = drive.slot.unwrap_or_default();
-        drive.content = Some(format!("slot {slot} of Palisade array \"{}\"", array.name));
-    }
-    drives
+    array.slots.iter().filter_map(|slot| drive_of(view, array, slot)).collect()
 }
 
 fn deleted(view: &View, array: &Array, looked: Looked) -> Plan {
@@ -371,7 +369,7 @@ fn failed(view: &View, array: &Array, drive: &str) -> Result<Plan, Error> {
         failure::told(&missing).about(&array.name)
     })?;
     let step = format!("take the drive in slot {} of array {} out", slot.slot, array.name);
-    Ok(Plan { drives: drive_of(view, slot).into_iter().collect(), ..steps([step]) })
+    Ok(Plan { drives: drive_of(view, array, slot).into_iter().collect(), ..steps([step]) })
 }
 
 fn replaced(array: &Array, slot: u16, looked: Looked) -> Result<Plan, Error> {

@@ -249,6 +249,34 @@ fn made(view: &View, change: &Change, looked: Looked) -> Planned {
     planned
 }
 
+#[test]
+fn a_plan_has_the_drives_that_it_is_about() {
+    for change in all() {
+        let state = match change {
+            Change::Assemble { .. } => ArrayState::Stopped,
+            _ => ArrayState::Optimal,
+        };
+        let planned = made(&view(state), &change, looked(Some("swap space"), true));
+        let drives = &planned.plan.drives;
+        if matches!(change, Change::Job { .. } | Change::FindDrives { .. }) {
+            assert!(drives.is_empty(), "{change:?}");
+            continue;
+        }
+        let count = match change {
+            Change::CreateArray(_) | Change::CreateVolumeOnDrives { .. } => 1,
+            Change::ReplaceDrive { .. } | Change::Wipe(_) | Change::FailDrive { .. } => 1,
+            // The array has three; the look found another one.
+            Change::DeleteArray { .. } => 4,
+            _ => 3,
+        };
+        assert_eq!(drives.len(), count, "{change:?}: {drives:?}");
+        for drive in drives {
+            assert!(drive.path.starts_with("/dev/") && drive.serial.starts_with('S'), "{drive:?}");
+            assert!(drive.bytes > 0 && drive.content.is_some(), "{change:?}: {drive:?}");
+        }
+    }
+}
+
 /// Whether a look can find what this looks at: a drive that is refused is named by nobody.
 fn overwrites(change: &Change) -> bool {
     change.may_destroy(&running())

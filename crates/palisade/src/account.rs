@@ -58,6 +58,9 @@ pub enum Command {
         /// Its name
         #[arg(add = ArgValueCompleter::new(complete::accounts))]
         name: String,
+        /// Taken, though nothing is asked: an account holds no data
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
         how: How,
     },
@@ -122,7 +125,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             let done = format!("account {name} has a new password");
             change(Change::patch(uri::account(name), body), &done, *how, client).await?;
         }
-        Command::Delete { name, how } => {
+        Command::Delete { name, how, .. } => {
             known(name, client).await?;
             let done = format!("account {name} is deleted");
             change(Change::delete(uri::account(name)), &done, *how, client).await?;

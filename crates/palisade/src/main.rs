@@ -190,9 +190,67 @@ fn ask(command: &Command, socket: Option<PathBuf>, url: Option<&str>) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
     use rustix::process::Signal;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
+
+    /// Commands that change nothing of a daemon but who is logged in.
+    const READERS: &[&str] = &[
+        "array list",
+        "array show",
+        "array wait",
+        "audit list",
+        "audit verify",
+        "account list",
+        "bench api",
+        "bench array",
+        "bench nvme-tcp",
+        "bench parity",
+        "check-config",
+        "completion",
+        "demo",
+        "drive inspect",
+        "drive list",
+        "event list",
+        "event watch",
+        "explain",
+        "export list",
+        "export show",
+        "login",
+        "logout",
+        "serve",
+        "status",
+        "task list",
+        "volume list",
+    ];
+
+    /// Commands that do something, by name, and whether they have `--dry-run`.
+    fn leaves(command: &clap::Command, name: &str, found: &mut Vec<(String, bool)>) {
+        for own in command.get_subcommands() {
+            leaves(own, format!("{name} {}", own.get_name()).trim(), found);
+        }
+        if !command.has_subcommands() {
+            let is_dry = |arg: &clap::Arg| {
+                let aliases = arg.get_all_aliases().unwrap_or_default();
+                arg.get_long() == Some("dry-run") || aliases.contains(&"dry-run")
+            };
+            found.push((name.to_owned(), command.get_arguments().any(is_dry)));
+        }
+    }
+
+    #[test]
+    fn every_command_that_changes_something_can_be_planned() {
+        let mut found = Vec::new();
+        leaves(&Arguments::command(), "", &mut found);
+        let mut without: Vec<&str> =
+            found.iter().filter(|own| !own.1).map(|own| own.0.as_str()).collect();
+        let mut readers = READERS.to_vec();
+        without.sort_unstable();
+        readers.sort_unstable();
+        assert_eq!(without, readers);
+    }
 
     /// Set in the process that is to end.
     const CHILD: &str = "PALISADE_TEST_PANICS";

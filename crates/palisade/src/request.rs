@@ -8,7 +8,7 @@ use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Response};
 use redfish::messages as say;
-use redfish::told::{CONFIRM_HEADER, PLAN_HEADER};
+use redfish::told::{CONFIRM_HEADER, PLAN_HEADER, Planned};
 use serde_json::Value;
 use std::io::{IsTerminal, Read, Write};
 
@@ -35,11 +35,14 @@ pub struct Arguments {
     #[arg(long)]
     include: bool,
     /// Ask what the change would do, and change nothing
-    #[arg(long, conflicts_with = "confirm")]
+    #[arg(long, visible_alias = "dry-run", conflicts_with_all = ["confirm", "yes"])]
     plan: bool,
     /// Confirm a change by the token of its plan
     #[arg(long, value_name = "TOKEN")]
     confirm: Option<String>,
+    /// Confirm a change, whatever its plan says
+    #[arg(long, conflicts_with = "confirm")]
+    yes: bool,
     /// Change only what still has this ETag
     #[arg(long, value_name = "ETAG")]
     if_match: Option<String>,
@@ -47,7 +50,13 @@ pub struct Arguments {
 
 /// Sends a request and prints its answer; what is no success is an error, too.
 pub async fn run(arguments: &Arguments, client: &Client) -> Result<(), Problem> {
-    let opened = client.open(&asked(arguments)?).await?;
+    let mut asked = asked(arguments)?;
+    if arguments.yes
+        && let Some(token) = token(&asked, client).await?
+    {
+        asked = asked.with(CONFIRM_HEADER, token);
+    }
+    let opened = client.open(&asked).await?;
     let (head, mut body) = opened.answer.into_parts();
     if arguments.include {
         let mut text = format!("{:?} {}\n", head.version, head.status);
@@ -75,6 +84,16 @@ pub async fn run(arguments: &Arguments, client: &Client) -> Result<(), Problem> 
         // What is no JSON is printed as it is; as an error it says no more.
         false => client.understood(answer).map(|_| ()),
     }
+}
+
+/// The token of a change's plan. What can't be planned has none: the request itself is told why.
+async fn token(asked: &Asked, client: &Client) -> Result<Option<String>, Problem> {
+    if [Method::GET, Method::HEAD].contains(&asked.method) {
+        return Ok(None);
+    }
+    let answer = client.send(&asked.clone().with(PLAN_HEADER, "only")).await?;
+    let told = serde_json::from_slice::<Planned>(answer.body());
+    Ok(told.ok().filter(|_| answer.status().is_success()).map(|planned| planned.token))
 }
 
 fn asked(arguments: &Arguments) -> Result<Asked, Problem> {

@@ -157,7 +157,12 @@ impl Display for Arg {
 impl Entry {
     /// The status of HTTP that goes with it.
     pub fn status(&self) -> u16 {
-        if *self == PLAN_CHANGED { 412 } else { self.kind.status() }
+        match *self {
+            PLAN_CHANGED => 412,
+            LOGIN_LOCKED => 429,
+            PASSWORDS_BUSY => 503,
+            _ => self.kind.status(),
+        }
     }
 
     /// The exit status of a command that ends with it.

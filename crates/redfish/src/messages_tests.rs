@@ -34,6 +34,15 @@ fn every_message_is_whole() {
     }
 }
 
+/// Those that HTTP has a status for that says more than their kind does.
+#[test]
+fn a_status_that_is_not_its_kinds_is_meant() {
+    let other = all().filter(|entry| entry.status() != entry.kind.status());
+    let mut other: Vec<_> = other.map(|entry| (entry.name, entry.status())).collect();
+    other.sort_unstable();
+    assert_eq!(other, [("LoginLocked", 429), ("PasswordsBusy", 503), ("PlanChanged", 412)]);
+}
+
 #[test]
 fn every_notice_is_whole() {
     let mut names: BTreeSet<&str> = all().map(|entry| entry.name).collect();

@@ -76,6 +76,23 @@ fn every_method_of_every_route_is_an_operation() {
 }
 
 #[test]
+fn headers_of_requests_and_answers_are_told() {
+    let paths = &document()["paths"];
+    let has = |uri: &str, method: &str, name: &str| {
+        let own = &paths[uri][method]["parameters"];
+        let to = format!("#/components/parameters/{name}");
+        own.as_array().expect(uri).iter().any(|one| one["$ref"] == to)
+    };
+    assert!(has("/redfish/v1/EventService/SSE", "get", "Last-Event-ID"));
+    for name in ["If-Match", "If-None-Match", "Palisade-Plan", "Palisade-Confirm", "Prefer"] {
+        assert!(has("/redfish/v1/SessionService/Sessions", "post", name), "{name}");
+    }
+    assert!(!has("/redfish/v1/Systems", "get", "Prefer"));
+    let answers = &paths["/redfish/v1/SessionService/Sessions"]["post"]["responses"];
+    assert!(answers["201"]["headers"]["X-Auth-Token"].is_object(), "{answers}");
+}
+
+#[test]
 fn our_own_objects_are_told_in_full() {
     let schemas = &document()["components"]["schemas"];
     let slots = &schemas["PalisadeStoragePool"]["properties"]["Slots"]["items"]["$ref"];

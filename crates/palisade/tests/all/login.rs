@@ -304,9 +304,13 @@ fn any_request_is_sent_and_its_answer_printed() {
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
     let plan = json(&api(&["PATCH", uri, &body, "--plan"], ""));
     assert!(plan["Plan"]["Lost"].is_array(), "{plan}");
+    assert_eq!(json(&api(&["PATCH", uri, &body, "--dry-run"], ""))["Plan"], plan["Plan"]);
     let token = plan["Token"].as_str().expect("a token");
     let shrunk = api(&["PATCH", uri, &body, "--confirm", token], "");
     assert_eq!(json(&shrunk)["CapacityBytes"], 4 << 20);
+    let less = api(&["PATCH", uri, "{\"CapacityBytes\": 2097152}", "--yes"], "");
+    assert_eq!(json(&less)["CapacityBytes"], 2 << 20);
+    assert!(json(&api(&["DELETE", "None", "--yes"], ""))["error"].is_object());
     assert!(api(&["DELETE", "None"], "").status.code() == Some(1));
     daemon.stop();
 }

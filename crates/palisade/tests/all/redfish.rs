@@ -397,6 +397,14 @@ fn arrays_volumes_and_exports_come_and_go() {
         let uri = format!("{uri}/Actions/Oem/PalisadeStoragePool.{name}");
         let answer = ask(&place, "POST", &uri, &body);
         assert_eq!(answer.status, 204, "{name}: {answer:?}");
+        // What goes on is followed by its job.
+        let job = answer.headers.get("location");
+        assert_eq!(job.is_some(), ["Scrub", "ReplaceDrive"].contains(&name), "{answer:?}");
+        if let Some(job) = job {
+            let kind = if name == "Scrub" { "scrub" } else { "rebuild" };
+            let told = get(&place, job).to_string().to_lowercase();
+            assert!(told.contains(kind), "{told}");
+        }
     };
     act("FailDrive", json!({ "Drive": { "@odata.id": drive_uri(&place, &drives[1]) } }));
     assert_eq!(get(&place, &uri)["Status"]["Health"], "Warning");

@@ -87,9 +87,9 @@ fn parameters(route: &Route, method: Method) -> Vec<Value> {
             &["Expand", "Select", "Filter", "Top", "Skip", "Only", "If-Match", "If-None-Match"]
         }
         (Method::Get, Kind::Resource) => &["Expand", "Select", "If-Match", "If-None-Match"],
-        (Method::Get, Kind::Stream) => &["Filter"],
+        (Method::Get, Kind::Stream) => &["Filter", "Last-Event-ID"],
         (Method::Get, _) => &[],
-        _ => &["If-Match", "If-None-Match", "Palisade-Plan", "Palisade-Confirm"],
+        _ => &["If-Match", "If-None-Match", "Palisade-Plan", "Palisade-Confirm", "Prefer"],
     };
     names.iter().map(|name| reference("parameters", name)).collect()
 }
@@ -131,14 +131,14 @@ fn responses(route: &Route, (method, word): (Method, &'static str), privilege: P
             }
         }
         (Method::Post, _) if action_name(route.resource).is_none() => {
-            put(201, made());
+            put(201, made(route.resource));
             put(200, object("What would be done, if only that was asked for."));
             put(202, later());
         }
         _ => {
             put(200, object("What came of it, or would be done if only that was asked for."));
             put(202, later());
-            put(204, json!({"description": "It is done, and there is nothing to tell."}));
+            put(204, done());
         }
     }
     Value::Object(all)
@@ -175,11 +175,22 @@ fn read(route: &Route, kind: Kind, is_head: bool) -> Value {
     response
 }
 
-fn made() -> Value {
+fn made(resource: Resource) -> Value {
+    let names: &[&str] = match resource {
+        Resource::Sessions => &["Location", "ETag", "X-Auth-Token"],
+        _ => &["Location", "ETag"],
+    };
     json!({
         "description": "What was made.",
-        "headers": headers(&["Location", "ETag"]),
+        "headers": headers(names),
         "content": json_content(reference("schemas", "Made")),
+    })
+}
+
+fn done() -> Value {
+    json!({
+        "description": "It is done, or has begun as a job; there is nothing else to tell.",
+        "headers": headers(&["Location"]),
     })
 }
 

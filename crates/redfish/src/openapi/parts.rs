@@ -199,6 +199,17 @@ pub fn parameters() -> Value {
         "Palisade-Confirm": header(
             "Palisade-Confirm",
             "The token of a plan: confirms a request that destroys data.",
+            text.clone(),
+        ),
+        "Prefer": header(
+            "Prefer",
+            "With `respond-async` the answer is 202 at once; other preferences count for nothing.",
+            json!({"type": "string"}),
+        ),
+        "Last-Event-ID": header(
+            "Last-Event-ID",
+            "The identifier of the last event that the client was told: it is told all that came \
+             since.",
             text,
         ),
     })
@@ -213,9 +224,10 @@ pub fn headers() -> Value {
         "Allow": header("The methods that there are.", text()),
         "ETag": header("What tells this state of the resource from others.", text()),
         "Link": header("Where the schema is.", text()),
-        "Location": header("Where what was made is.", uri()),
+        "Location": header("Where what was made is, or what goes on.", uri()),
         "Retry-After": header("In how many seconds it may be tried again.", text()),
         "WWW-Authenticate": header("How one can log in.", text()),
+        "X-Auth-Token": header("What requests of the session send, in the same header.", text()),
     })
 }
 
