@@ -330,7 +330,7 @@ def alerts(prometheus, work):
     claim(told["firing"] == expected, f"fire: {told}")
     for name in ("PalisadeArrayDegraded", "PalisadeDriveFailed"):
         claim(name in told["pending"], f"{name} does not wait: {told}")
-    for name in ("PalisadeDown", "PalisadeStateProblem", "PalisadeHttpsProblem", "PalisadeLatencyHigh"):
+    for name in ("PalisadeDown", "PalisadeStateProblem", "PalisadeHttpsProblem"):
         claim(name not in told["pending"], f"{name} waits: {told}")
 
 

@@ -114,6 +114,11 @@ pub async fn carry_out(
     });
     let stopping = || Error::new(&say::STOPPING, &[]);
     let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
+    answered(manager, done)
+}
+
+/// What a client is told of what came of its change.
+fn answered(manager: &Manager, done: Done) -> Result<Told, Refusal> {
     let view = manager.view();
     let resource = |uri: &str| {
         let found = routes::find(uri)?;
@@ -410,11 +415,7 @@ async fn act(
             manager.delete_volume(&array, &volume).await.map(quietly)
         }
         Change::CreateExport(request) => {
-            let export = manager.create_export(&request).await?;
-            let fabric = if export.nvme.is_some() { "nvme" } else { "nbd" };
-            let number = uri::export_number(&export.id).unwrap_or_default();
-            let id = uri::connection_id(&request.array, number);
-            Ok(Done::Made(uri::connection(fabric, &id)))
+            Ok(exported(&manager.create_export(&request).await?, &request.array))
         }
         Change::DeleteExport { id } => manager.delete_export(&id).await.map(quietly),
         Change::Job { id, action } => {
@@ -437,6 +438,13 @@ async fn act(
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
         }
     }
+}
+
+/// What is told of a new export.
+fn exported(export: &view::Export, array: &str) -> Done {
+    let fabric = if export.nvme.is_some() { "nvme" } else { "nbd" };
+    let number = uri::export_number(&export.id).unwrap_or_default();
+    Done::Made(uri::connection(fabric, &uri::connection_id(array, number)))
 }
 
 /// Changes who is told of events.

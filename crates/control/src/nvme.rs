@@ -55,17 +55,9 @@ impl Uses {
     }
 }
 
-/// A core's part in the use of a volume.
-struct Part {
-    _used: Arc<()>,
-}
-
-/// What one queue's view of a volume holds, and with it each command. Counted by this core alone:
-/// cores that share a volume do not pass a counter to and fro with every command.
-#[derive(Clone)]
-pub struct Use {
-    _part: Rc<Part>,
-}
+/// What one queue's view of a volume holds, and with it each command. Clones of an [`Rc`] of it are
+/// counted by this core alone: cores that share a volume pass no counter to and fro by commands.
+pub struct Use(#[expect(dead_code, reason = "it is there to be dropped")] Arc<()>);
 
 /// The volumes of a core.
 pub struct CoreVolumes {
@@ -77,13 +69,12 @@ pub struct CoreVolumes {
 
 impl Volumes for CoreVolumes {
     type Key = VolumeKey;
-    type Volume = Counted<Volume<CoreEnv>, CoreEnv, Use>;
+    type Volume = Counted<Volume<CoreEnv>, CoreEnv, Rc<Use>>;
 
     fn open(&self, key: &VolumeKey) -> Option<Self::Volume> {
         let volume = Volume::new(self.core.array(key.array)?, key.volume);
         let counted = Counted::new(volume, &self.env, self.counters.writer(key.volume));
-        let part = Rc::new(Part { _used: self.uses.begin(*key) });
-        Some(counted.holding(Use { _part: part }))
+        Some(counted.holding(Rc::new(Use(self.uses.begin(*key)))))
     }
 
     fn health(&self, key: &VolumeKey) -> Health {

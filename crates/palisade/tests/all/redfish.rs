@@ -344,6 +344,20 @@ fn a_body_is_read_strictly() {
     daemon.stop();
 }
 
+/// An action of an array; one that goes on in the background names its job.
+fn act_on(place: &Place, pool: &str, name: &str, body: &Value) {
+    let uri = format!("{pool}/Actions/Oem/PalisadeStoragePool.{name}");
+    let answer = ask(place, "POST", &uri, body);
+    assert_eq!(answer.status, 204, "{name}: {answer:?}");
+    let job = answer.headers.get("location");
+    assert_eq!(job.is_some(), ["Scrub", "ReplaceDrive"].contains(&name), "{answer:?}");
+    if let Some(job) = job {
+        let kind = if name == "Scrub" { "scrub" } else { "rebuild" };
+        let told = get(place, job).to_string().to_lowercase();
+        assert!(told.contains(kind), "{told}");
+    }
+}
+
 #[test]
 fn arrays_volumes_and_exports_come_and_go() {
     let mut place = Place::new("redfish: changes", 16);
@@ -393,19 +407,7 @@ fn arrays_volumes_and_exports_come_and_go() {
         assert_eq!(ask(&place, "GET", uri, &Value::Null).status, 404, "{uri}");
     }
 
-    let act = |name: &str, body: Value| {
-        let uri = format!("{uri}/Actions/Oem/PalisadeStoragePool.{name}");
-        let answer = ask(&place, "POST", &uri, &body);
-        assert_eq!(answer.status, 204, "{name}: {answer:?}");
-        // What goes on is followed by its job.
-        let job = answer.headers.get("location");
-        assert_eq!(job.is_some(), ["Scrub", "ReplaceDrive"].contains(&name), "{answer:?}");
-        if let Some(job) = job {
-            let kind = if name == "Scrub" { "scrub" } else { "rebuild" };
-            let told = get(&place, job).to_string().to_lowercase();
-            assert!(told.contains(kind), "{told}");
-        }
-    };
+    let act = |name: &str, body: Value| act_on(&place, &uri, name, &body);
     act("FailDrive", json!({ "Drive": { "@odata.id": drive_uri(&place, &drives[1]) } }));
     assert_eq!(get(&place, &uri)["Status"]["Health"], "Warning");
     let with = json!({ "@odata.id": drive_uri(&place, &drives[3]) });
