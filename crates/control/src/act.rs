@@ -112,8 +112,7 @@ pub async fn carry_out(
             outcome
         }
     });
-    let stopping = || Error::new(&say::STOPPING, &[]);
-    let done = work.await.unwrap_or_else(|_| Err(stopping().into()))?;
+    let done = work.await.unwrap_or_else(|_| Err(Error::new(&say::STOPPING, &[]).into()))?;
     let view = manager.view();
     let resource = |uri: &str| {
         let found = routes::find(uri)?;
@@ -417,14 +416,7 @@ async fn act(
             Ok(Done::Made(uri::connection(fabric, &id)))
         }
         Change::DeleteExport { id } => manager.delete_export(&id).await.map(quietly),
-        Change::Job { id, action } => {
-            let action = match action {
-                JobAction::Suspend => TaskAction::Pause,
-                JobAction::Resume => TaskAction::Resume,
-                JobAction::Cancel => TaskAction::Cancel,
-            };
-            manager.act_on_job(&id, action).await.map(quietly)
-        }
+        Change::Job { id, action } => manager.act_on_job(&id, of_task(action)).await.map(quietly),
         Change::Wipe(request) => {
             let api::Wiped { held, .. } = manager.wipe(&request).await?;
             Ok(Done::says(&told::Wiped { held }))
@@ -436,6 +428,14 @@ async fn act(
             let link = |id: &String| told::Link { uri: uri::drive(id) };
             Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
         }
+    }
+}
+
+const fn of_task(action: JobAction) -> TaskAction {
+    match action {
+        JobAction::Suspend => TaskAction::Pause,
+        JobAction::Resume => TaskAction::Resume,
+        JobAction::Cancel => TaskAction::Cancel,
     }
 }
 

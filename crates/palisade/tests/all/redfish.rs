@@ -129,6 +129,17 @@ pub fn drive_uri(place: &Place, path: &str) -> String {
     found.json()["Drives"][0]["@odata.id"].as_str().expect("a URI").to_owned()
 }
 
+/// What an action begins, and goes on, is followed by its job.
+fn leads_to_its_job(place: &Place, name: &str, answer: &Answer) {
+    let kind = match name {
+        "Scrub" => "scrub",
+        "ReplaceDrive" => "rebuild",
+        _ => return assert_eq!(answer.header("location"), "", "{answer:?}"),
+    };
+    let told = get(place, answer.header("location")).to_string().to_lowercase();
+    assert!(told.contains(kind), "{told}");
+}
+
 /// A request for an array on these drives.
 pub fn pool(place: &Place, name: &str, raid: &str, drives: &[String]) -> Value {
     let link = |path: &String| json!({ "@odata.id": drive_uri(place, path) });
@@ -397,14 +408,7 @@ fn arrays_volumes_and_exports_come_and_go() {
         let uri = format!("{uri}/Actions/Oem/PalisadeStoragePool.{name}");
         let answer = ask(&place, "POST", &uri, &body);
         assert_eq!(answer.status, 204, "{name}: {answer:?}");
-        // What goes on is followed by its job.
-        let job = answer.headers.get("location");
-        assert_eq!(job.is_some(), ["Scrub", "ReplaceDrive"].contains(&name), "{answer:?}");
-        if let Some(job) = job {
-            let kind = if name == "Scrub" { "scrub" } else { "rebuild" };
-            let told = get(&place, job).to_string().to_lowercase();
-            assert!(told.contains(kind), "{told}");
-        }
+        leads_to_its_job(&place, name, &answer);
     };
     act("FailDrive", json!({ "Drive": { "@odata.id": drive_uri(&place, &drives[1]) } }));
     assert_eq!(get(&place, &uri)["Status"]["Health"], "Warning");

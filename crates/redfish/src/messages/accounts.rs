@@ -61,7 +61,7 @@ messages! { ACCOUNTS:
          one the daemon serves its socket only.";
     LOGIN_LOCKED: "LoginLocked" Refused Daemon [Number("SECONDS")]
         "too many logins failed: the next can be tried in %1 s",
-        "wait, or use the daemon's socket on its own machine, where nobody who has a role has to wait",
+        "wait, or use the daemon's socket on its own machine, where who has a role never waits",
         "After five wrong passwords of one account from one address, or twenty from one address, \
          the next has to wait, and longer each time, at most 15 minutes. An account that is tried \
          from many addresses waits at most 30 seconds at those where it never logged in; where it \
