@@ -175,6 +175,15 @@ fn every_change_is_planned_and_nothing_is_done() {
         let (plan, _) = planned(place, asked);
         let lost = plan["Lost"].as_array().expect("a list");
         assert_eq!(!lost.is_empty(), number < destroying, "{asked:?}: {plan}");
+        let drives = plan["Drives"].as_array().expect("a list");
+        let blank = [&stage.drives[4], &stage.drives[5]];
+        assert!(!drives.is_empty(), "{asked:?}: {plan}");
+        for drive in drives {
+            let path = drive["Path"].as_str().expect("a path");
+            assert!(drive["SerialNumber"].is_string(), "{asked:?}: {drive}");
+            let is_blank = blank.iter().any(|blank| *blank == path);
+            assert_eq!(drive["Content"].is_string(), !is_blank, "{asked:?}: {drive}");
+        }
         assert_eq!(all(place), before, "{asked:?}");
     }
     // What the request would meet for sure is told now.
@@ -243,6 +252,31 @@ fn what_destroys_data_is_done_only_with_its_token() {
     assert!([200, 204].contains(&deleted.status), "{deleted:?}");
     assert_eq!(get(place, POOLS)["Members@odata.count"], 0);
     assert!(!stage.daemon.said().contains(&token), "no log has a token");
+    stage.daemon.stop();
+}
+
+#[test]
+fn loss_is_accepted_only_with_its_token() {
+    let stage = Stage::new("confirm: loss", "");
+    let (place, daemon) = (&stage.place, &stage.daemon);
+    daemon.call(&["array", "stop", "tank"]);
+    let asked = stage.action("Assemble", json!({ "AcceptLoss": true }));
+    let (plan, token) = planned(place, &asked);
+    assert!(plan["Lost"][0].as_str().is_some_and(|lost| lost.contains("tank")), "{plan}");
+    assert_eq!(plan["Drives"].as_array().map(Vec::len), Some(4), "{plan}");
+    let answer = unconfirmed(place, &asked);
+    assert_eq!((answer.status, answer.message().as_str()), (403, "ConfirmationRequired"));
+    assert_eq!(answer.json()["Plan"], plan);
+    // The token is for this body only.
+    let degraded = json!({ "AcceptLoss": true, "StartDegraded": true });
+    let other = confirmed(place, &stage.action("Assemble", degraded), &token);
+    assert_eq!((other.status, other.message().as_str()), (403, "ConfirmationNotValid"));
+    assert_eq!(daemon.show("tank")["state"], "stopped");
+    assert_eq!(confirmed(place, &asked, &token).status, 204);
+    assert_eq!(daemon.show("tank")["state"], "optimal");
+    daemon.call(&["array", "stop", "tank"]);
+    let degraded = stage.action("Assemble", json!({ "StartDegraded": true }));
+    assert_eq!(unconfirmed(place, &degraded).status, 204, "nothing is lost by it");
     stage.daemon.stop();
 }
 
