@@ -281,16 +281,16 @@ impl Accounts {
             Err(why) => return Err(why),
         };
         let ((), writing) = self.write(turn, &act)?;
-        let why = match timeout(self.patience, writing).await {
-            Ok(Ok(Err(why))) if why.is(&say::ACCOUNTS_NOT_WRITTEN) => why,
-            Ok(outcome) => return outcome.map_err(|error| not_written(&error))?,
-            Err(_) => self.late(),
-        };
-        self.count(false, &act, &why)
+        match timeout(self.patience, writing).await {
+            // This write is over: one that goes on is another's, and must not bring back what goes.
+            Ok(Ok(Err(why))) if why.is(&say::ACCOUNTS_NOT_WRITTEN) => self.count(true, &act, &why),
+            Ok(outcome) => outcome.map_err(|error| not_written(&error))?,
+            Err(_) => self.count(false, &act, &self.late()),
+        }
     }
 
-    /// Has a change count that is not in the file, of what is being written, too, if that is
-    /// another one; tells of it.
+    /// Makes a change count that is not in the file, and tells so; also in what another is about to
+    /// write, if it `is_behind` that.
     fn count(
         &self,
         is_behind: bool,
@@ -438,7 +438,7 @@ impl Accounts {
             self.rewrite(name, change).await?;
         }
         if unlock {
-            // What can't be written counts for nothing here.
+            // Locks are in memory only: no file is needed.
             self.kept().account(name).ok_or_else(|| Error::new(&say::NO_ACCOUNT, &[&name]))?;
             lock(&self.lockout).renew(name);
         }
@@ -550,6 +550,7 @@ impl Accounts {
                 Ok((account, true))
             }
             None => {
+                basic.doubt(name, origin);
                 if origin.is_locked_out() {
                     let mark = basic.hash(name, password.reveal());
                     lockout.failed(counted, origin, mark, self.moment());

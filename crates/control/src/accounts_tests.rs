@@ -457,6 +457,41 @@ fn who_guesses_leaves_room_for_new_passwords() {
 }
 
 #[test]
+fn what_waits_behind_a_removal_does_not_bring_it_back() {
+    let builder = &mut tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(1).build().expect("a runtime");
+    runtime.block_on(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let accounts = with_two(place.path()).await;
+        let new = place.path().join(format!("{ACCOUNTS}.new"));
+        std::fs::create_dir(&new).expect("made");
+        // The only thread that could write waits until another change waits behind the removal; it
+        // can write again in between.
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let waiting = spawn_blocking(move || wait.recv());
+        let own = accounts.clone();
+        let deleting = tokio::spawn(async move { own.delete("ana").await });
+        let own = accounts.clone();
+        let keeping = tokio::spawn(async move { own.keep_sessions(60).await });
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        let freeing = spawn_blocking(move || std::fs::remove_dir(new));
+        drop(go_on);
+        let error = deleting.await.expect("ran").expect_err("not written");
+        assert!(error.is(&say::ACCOUNTS_UNWRITTEN), "{error:?}");
+        keeping.await.expect("ran").expect("written");
+        let _ = waiting.await;
+        freeing.await.expect("ran").expect("removed");
+        assert_eq!(check(&accounts, from(1), PASSWORD).await, Err(Denied::Wrong));
+        accounts.close().await;
+        drop(accounts);
+        let shown = open(place.path()).shown();
+        assert_eq!((shown.session_seconds, shown.account("ana")), (60, None));
+    });
+}
+
+#[test]
 fn what_was_late_counts_once_it_is_written() {
     let builder = &mut tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().max_blocking_threads(1).build().expect("a runtime");

@@ -16,6 +16,7 @@ use crate::caller::{self, Caller};
 use crate::http::{AGAIN, Asked, Takes};
 use crate::login;
 use crate::manager::Manager;
+use crate::metrics::NoText;
 use crate::peer::{Origin, Peer};
 use crate::pools::Share;
 use crate::reply::{self, Body, Content, Told};
@@ -139,7 +140,10 @@ async fn document(
         // JSON is YAML (YAML 1.2, section 1.2).
         Resource::OpenApiYaml => Body::Text(reply::YAML, OPENAPI.clone()),
         Resource::Metrics => {
-            let text = manager.metrics.text(manager.view()).await.ok_or_else(Refusal::internal)?;
+            let text = manager.metrics.text(manager.view()).await.map_err(|why| match why {
+                NoText::NoRoom => Refusal::no_room(AGAIN),
+                NoText::Failed => Refusal::internal(),
+            })?;
             return Ok(Some(Body::Text(prometheus::CONTENT_TYPE, text)));
         }
         _ => return Ok(None),

@@ -332,18 +332,19 @@ impl Events {
         self.ring.put(told, now());
     }
 
-    /// Somebody may not try to log in for some seconds. Told once.
+    /// Somebody may not try to log in for some seconds. Told once, however many refusals are told:
+    /// so many locks there are at most.
     pub fn locked(&self, account: &str, from: &str, seconds: u64) {
         let mut logins = lock(&self.logins);
-        let now = Instant::now();
-        logins.locks.retain(|_, until| *until > now);
+        let begun = Instant::now();
+        logins.locks.retain(|_, until| *until > begun);
         let who = (account.to_owned(), from.to_owned());
         if logins.locks.contains_key(&who) || logins.locks.len() >= LOCKS {
             return;
         }
-        logins.locks.insert(who, now + Duration::from_secs(seconds.min(86_400)));
-        drop(logins);
-        self.login(&say::LOGINS_WAIT, account, from);
+        logins.locks.insert(who, begun + Duration::from_secs(seconds.min(86_400)));
+        let told = Event::new(&say::LOGINS_WAIT, &[&account, &from], uri::SESSION_SERVICE);
+        self.ring.put(vec![told], now());
     }
 
     /// Whether anybody wants reports of metrics by this definition's URI now.

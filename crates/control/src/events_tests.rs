@@ -92,6 +92,12 @@ fn a_lock_is_told_once() {
     events.locked("ann", "192.0.2.2", 60);
     // The first was over at once.
     assert_eq!(names(&events), ["LoginsWait"; 3]);
+    // Where no more refusals are told, it is told all the same.
+    for _ in 0..=REFUSALS {
+        events.login(&say::LOGIN_REFUSED, "bob", "192.0.2.3");
+    }
+    events.locked("bob", "192.0.2.3", 60);
+    assert_eq!(names(&events).last().map(String::as_str), Some("LoginsWait"));
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! - However often it is asked for, the text is made once in [`KEPT`], on a thread of its own; all
 //!   who ask meanwhile share it.
 //! - Of all texts, [`MOST`] are there at one time. While clients still take as many, the newest one
-//!   is given out; so a text needs no memory of whoever reads it.
+//!   is given out, and none once that is [`OLD`]: who reads slowly must not have others take old
+//!   values for new ones. So a text needs no memory of whoever reads it.
 
 use crate::lock::lock;
 use hyper::body::Bytes;
@@ -22,6 +23,9 @@ use tokio::task::spawn_blocking;
 /// How long a text is given out.
 const KEPT: Duration = Duration::from_millis(500);
 
+/// How old a text is that is not given out, though there is room for no other.
+const OLD: Duration = Duration::from_secs(5);
+
 /// How many texts there are at most.
 const MOST: usize = 3;
 
@@ -30,22 +34,27 @@ const MOST: usize = 3;
 struct Texts {
     /// The newest, and when it was made, until it is old.
     kept: Option<(Instant, Arc<String>)>,
-    /// All that somebody has, by age.
-    all: Vec<Weak<String>>,
+    /// All that somebody has, and when they were made, by age.
+    all: Vec<(Instant, Weak<String>)>,
     /// Bytes of the newest.
     bytes: usize,
 }
 
 impl Texts {
     /// The newest, if it is new enough or no other may be made.
-    fn newest(&mut self) -> Option<Arc<String>> {
+    ///
+    /// # Errors
+    /// No other may be made, and it is too old.
+    fn newest(&mut self) -> Result<Option<Arc<String>>, NoText> {
         self.forget_old();
         if let Some((_, text)) = &self.kept {
-            return Some(text.clone());
+            return Ok(Some(text.clone()));
         }
-        self.all.retain(|text| text.strong_count() > 0);
-        let newest = self.all.last().filter(|_| self.all.len() >= MOST)?;
-        newest.upgrade()
+        self.all.retain(|(_, text)| text.strong_count() > 0);
+        match self.all.last().filter(|_| self.all.len() >= MOST) {
+            Some((made, _)) if made.elapsed() >= OLD => Err(NoText::NoRoom),
+            newest => Ok(newest.and_then(|(_, text)| text.upgrade())),
+        }
     }
 
     fn forget_old(&mut self) {
@@ -54,11 +63,20 @@ impl Texts {
 
     fn put(&mut self, text: String) -> Arc<String> {
         self.bytes = text.len();
-        let text = Arc::new(text);
-        self.kept = Some((Instant::now(), text.clone()));
-        self.all.push(Arc::downgrade(&text));
+        let (text, now) = (Arc::new(text), Instant::now());
+        self.kept = Some((now, text.clone()));
+        self.all.push((now, Arc::downgrade(&text)));
         text
     }
+}
+
+/// Why there is no text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoText {
+    /// Clients still take as many as there may be.
+    NoRoom,
+    /// The thread that makes it failed.
+    Failed,
 }
 
 /// A text as bytes; clones of them are the same.
@@ -100,11 +118,14 @@ impl Metrics {
         }
     }
 
-    /// The text, of this view or of one that is not much older; none if its thread failed.
-    pub async fn text(&self, view: Arc<View>) -> Option<Bytes> {
+    /// The text, of this view or of one that is not much older.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn text(&self, view: Arc<View>) -> Result<Bytes, NoText> {
         // It goes with the thread: whoever asked may go, and no other text is begun before.
         let turn = self.turn.clone().lock_owned().await;
-        let newest = lock(&self.texts).newest();
+        let newest = lock(&self.texts).newest()?;
         let text = match newest {
             Some(text) => text,
             None => {
@@ -118,10 +139,10 @@ impl Metrics {
                     let text = prometheus::exposition(&view, &daemon, room);
                     lock(&texts).put(text)
                 });
-                made.await.ok()?
+                made.await.map_err(|_| NoText::Failed)?
             }
         };
-        Some(Bytes::from_owner(Shared(text)))
+        Ok(Bytes::from_owner(Shared(text)))
     }
 
     /// A text that is old is no longer kept; who reads it has it yet.
@@ -201,6 +222,9 @@ mod tests {
         assert_ne!(all[0].as_ptr(), all[1].as_ptr(), "an old one is made anew");
         let other = metrics.text(Arc::default()).await.expect("a text");
         assert_eq!(other.as_ptr(), all[MOST - 1].as_ptr(), "the newest one");
+        let past = Instant::now().checked_sub(OLD).expect("the machine runs for longer");
+        lock(&metrics.texts).all[MOST - 1].0 = past;
+        assert_eq!(metrics.text(Arc::default()).await, Err(NoText::NoRoom), "it is too old");
         all.remove(0);
         let new = metrics.text(Arc::default()).await.expect("a text");
         assert!(all.iter().all(|old| old.as_ptr() != new.as_ptr()), "there is room for another");
@@ -215,7 +239,7 @@ mod tests {
         make_old(&metrics);
         metrics.forget_old();
         let all = &lock(&metrics.texts).all;
-        assert!(all.iter().all(|text| text.strong_count() == 0));
+        assert!(all.iter().all(|(_, text)| text.strong_count() == 0));
     }
 
     #[tokio::test]
@@ -226,6 +250,6 @@ mod tests {
             core::task::Poll::Ready(asking.as_mut().poll(cx).is_ready())
         });
         assert!(!is_made.await, "it is made in the thread that answers");
-        assert!(asking.await.is_some());
+        assert!(asking.await.is_ok());
     }
 }

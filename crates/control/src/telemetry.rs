@@ -21,7 +21,7 @@ use tokio::time::{MissedTickBehavior, interval_at};
 /// How often.
 const EACH: Duration = Duration::from_secs(1);
 
-/// Each how manieth report holds all values.
+/// A report holds all values once in so many.
 const WHOLE: u32 = 60;
 
 /// The view that each report told last.

@@ -110,9 +110,11 @@ impl Event {
         self.name == notice.name
     }
 
-    /// The account that it is about, which not everybody may know.
+    /// The account that it is about, which not everybody may know; one without a name where this
+    /// daemon does not know what the event tells.
     pub fn account(&self) -> Option<&str> {
-        let first = self.notice()?.args.first()?;
+        let Some(notice) = self.notice() else { return Some("") };
+        let first = notice.args.first()?;
         (first.name() == "ACCOUNT").then(|| self.args.first().map_or("", String::as_str))
     }
 

@@ -81,6 +81,11 @@ impl Basic {
         true
     }
 
+    /// A password of this name was wrong: the next that is right is told.
+    pub fn doubt(&mut self, name: &str, origin: Origin) {
+        self.told.remove(&(name.to_owned(), origin));
+    }
+
     /// What was found right counts no more, as after a minute.
     #[cfg(test)]
     pub fn expire(&mut self) {
@@ -116,6 +121,8 @@ mod tests {
         basic.forget("p");
         assert!(basic.is_news("p", from(1), at(24 * 60 * 60 + 1)), "a new password is news");
         assert!(!basic.is_news("q", from(1), at(60 * 60)));
+        basic.doubt("q", from(1));
+        assert!(basic.is_news("q", from(1), at(60 * 60)), "one was wrong meanwhile");
     }
 
     #[test]

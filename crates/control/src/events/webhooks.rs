@@ -491,6 +491,7 @@ impl Webhooks {
                     });
                 }
                 most = 1;
+                self.pause(&changed, attempts).await;
                 continue;
             }
             if attempts <= ATTEMPTS || !self.give_up(&kept).await {

@@ -151,7 +151,7 @@ fn log(view: &View) -> Value {
         "MaxNumberOfRecords": MOST,
         "OverWritePolicy": "WrapsWhenFull",
         "Persistency": view.events.is_kept,
-        "Status": Standing::GOOD.status(),
+        "Status": super::logs::standing(view).status(),
         "Entries": link(uri::EVENT_ENTRIES),
     })
 }

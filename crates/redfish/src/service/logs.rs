@@ -14,11 +14,15 @@ pub(super) fn services() -> Value {
     collection(uri::LOG_SERVICES, "LogServiceCollection", "Logs", uris)
 }
 
-pub(super) fn audit(view: &View) -> Value {
-    let standing = match view.status.state.problem {
+/// How the logs are that the state directory keeps.
+pub(super) fn standing(view: &View) -> Standing {
+    match view.status.state.problem {
         None => Standing::GOOD,
         Some(_) => Standing::enabled("Warning"),
-    };
+    }
+}
+
+pub(super) fn audit(view: &View) -> Value {
     json!({
         "@odata.id": uri::AUDIT,
         "@odata.type": "#LogService.v1_9_0.LogService",
@@ -32,7 +36,7 @@ pub(super) fn audit(view: &View) -> Value {
         "MaxNumberOfRecords": view.log.most,
         "OverWritePolicy": "WrapsWhenFull",
         "Persistency": view.log.is_kept,
-        "Status": standing.status(),
+        "Status": standing(view).status(),
         "Entries": link(uri::AUDIT_ENTRIES),
         "Actions": {"Oem": {
             "#PalisadeLogService.Verify": {
