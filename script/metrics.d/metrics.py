@@ -7,6 +7,7 @@ only. Each check raises Failure with what is wrong.
 """
 
 import contextlib
+import datetime
 import http.client
 import json
 import math
@@ -334,6 +335,11 @@ def alerts(prometheus, work):
         claim(name not in told["pending"], f"{name} waits: {told}")
 
 
+def moment(text):
+    """The moment of a time of Redfish."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
 def streamed(place):
     """Reports of metrics come by a stream, once a second."""
     connection = OnSocket(place.daemon.socket)
@@ -341,7 +347,7 @@ def streamed(place):
         connection.request("GET", STREAM)
         answer = connection.getresponse()
         claim(answer.status == 200, f"GET {STREAM}: {answer.status}")
-        seen, volumes, times = set(), [], []
+        seen, volumes = set(), []
         end = time.monotonic() + 20
         while len(volumes) < 3 or not {"Cores", "Drives", "Exports", "Hosts", "Jobs"} <= seen:
             claim(time.monotonic() < end, f"reports that came: {seen}")
@@ -352,11 +358,14 @@ def streamed(place):
                 seen.add(report["Id"])
                 if report["Id"] == "Volumes":
                     volumes.append(report)
-                    times.append(time.monotonic())
-    took = times[-1] - times[0]
-    claim(took < len(times), f"{len(times)} reports in {took:.1f} s")
+    times = [moment(report["Timestamp"]) for report in volumes]
+    # Each is of another second; nothing was left out.
+    apart = [(after - before).total_seconds() for before, after in zip(times, times[1:])]
+    claim(all(0 < seconds < 2 for seconds in apart), f"reports are {apart} s apart")
     whole = place.resource("/redfish/v1/TelemetryService/MetricReports/Volumes")["MetricValues"]
-    claim(0 < len(volumes[-1]["MetricValues"]) < len(whole), "later reports have what changed")
+    # One a minute has all.
+    least = min(len(report["MetricValues"]) for report in volumes[1:])
+    claim(0 < least < len(whole), "later reports have what changed")
 
 
 def all_of(place, target):

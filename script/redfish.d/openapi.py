@@ -154,6 +154,19 @@ def tried(place):
     config = place.folder / "schemathesis.toml"
     configure(config, place)
     begun = {name: begin(place, config, name) for name in PARTS}
+    try:
+        return looked_at(place, begun)
+    except subprocess.TimeoutExpired as late:
+        raise Failure(f"schemathesis takes longer than {LIMIT} s") from late
+    finally:
+        # One that failed leaves the other without a daemon.
+        for process in begun.values():
+            process.kill()
+            process.wait()
+
+
+def looked_at(place, begun):
+    """Waits for these parts; how many requests there were, and whether all is well."""
     count, well = 0, True
     for name, process in begun.items():
         status = process.wait(LIMIT)

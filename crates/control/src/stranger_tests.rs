@@ -9,7 +9,7 @@ mod case;
 mod replay;
 
 #[test]
-fn corpora_of_the_fuzz_targets() {
+fn corpora_of_strangers_bytes() {
     let stranger = Stranger::new().expect("it starts");
     replay::corpus("http", 10, |input| case::http(&stranger, input));
     replay::corpus("certificate", 10, case::certificate);
@@ -17,7 +17,7 @@ fn corpora_of_the_fuzz_targets() {
 
 /// Every byte of every input is left out, and changed; every beginning is tried.
 #[test]
-fn corpora_of_the_fuzz_targets_with_bytes_changed() {
+fn corpora_of_strangers_bytes_that_are_changed() {
     let stranger = Stranger::new().expect("it starts");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/http");
     for path in replay::files(&folder) {

@@ -83,7 +83,7 @@ struct Ended {
 pub async fn run(arguments: &Arguments) -> Result<(), Problem> {
     let url = Url::parse(&arguments.at)?;
     let logins = Logins::own()?;
-    let known = logins.at(&url)?;
+    let known = logins.at(&url).or_else(|problem| logins.set_aside(&problem))?;
     let shown = remote::look(&url).await?;
     agree(&url, &shown, known.as_ref(), arguments.fingerprint.as_deref())?;
     let user = match &arguments.user {

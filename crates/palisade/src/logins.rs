@@ -150,7 +150,7 @@ impl Logins {
         if found.mode() & 0o077 != 0 {
             dir.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
         }
-        let mut logins = self.all().or_else(|problem| self.move_aside(&problem).map_err(failed))?;
+        let mut logins = self.all()?;
         logins.retain(|other| other.url != login.url);
         logins.push(login);
         logins.sort_by(|a, b| a.url.cmp(&b.url));
@@ -159,14 +159,18 @@ impl Logins {
         self.replace(text.as_bytes(), &dir).map_err(failed)
     }
 
-    /// Makes room for a new file where the one that is there can't be used. Which certificates were
-    /// known is forgotten with it, and that is said.
-    fn move_aside(&self, problem: &Problem) -> std::io::Result<Vec<Login>> {
-        let old = self.dir.join(OLD);
-        std::fs::rename(self.dir.join(FILE), &old)?;
+    /// Makes room for a new file where the one that is there can't be used: no login is known.
+    /// Which certificates were known is forgotten with it, and that is said.
+    pub fn set_aside(&self, problem: &Problem) -> Result<Option<Login>, Problem> {
+        let (path, old) = (self.dir.join(FILE), self.dir.join(OLD));
+        let dir = std::fs::metadata(&self.dir).map_err(|error| failed(&self.dir, &error))?;
+        if dir.uid() != geteuid().as_raw() {
+            return Err(failed(&self.dir, &OTHERS));
+        }
+        std::fs::rename(&path, &old).map_err(|error| failed(&path, &error))?;
         let (what, old) = (problem.what(), old.display());
         eprintln!("palisade: {what}; it is now {old}, and its logins and certificates are unknown");
-        Ok(Vec::new())
+        Ok(None)
     }
 
     fn replace(&self, bytes: &[u8], dir: &File) -> std::io::Result<()> {
@@ -222,12 +226,15 @@ mod tests {
         std::fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("set");
         let told = logins.all().expect_err("it is not used");
         assert!(told.is(&say::LOGINS_FAILED), "{told:?}");
+        assert_eq!(logins.keep(login("https://b:1", "2")), Err(told.clone()));
+        assert_eq!(logins.set_aside(&told), Ok(None));
         std::fs::set_permissions(&logins.dir, Permissions::from_mode(0o755)).expect("set");
         logins.keep(login("https://b:1", "2")).expect("kept");
         assert_eq!(logins.all(), Ok(vec![login("https://b:1", "2")]));
         assert_eq!(std::fs::metadata(&logins.dir).expect("there").mode() & 0o777, 0o700);
         std::fs::write(&file, "{").expect("written");
-        assert!(logins.all().is_err());
+        let told = logins.all().expect_err("it is not read");
+        assert_eq!(logins.set_aside(&told), Ok(None));
         logins.keep(login("https://c:1", "3")).expect("kept");
         assert_eq!(logins.all(), Ok(vec![login("https://c:1", "3")]));
         let damaged = std::fs::read_to_string(logins.dir.join(OLD));
@@ -257,6 +264,8 @@ mod tests {
             assert!(logins.all().is_err(), "another user's");
             std::os::unix::fs::chown(&logins.dir, Some(65_534), None).expect("given away");
             assert!(logins.keep(login("https://a:1", "1")).is_err(), "nor is it replaced");
+            let told = logins.all().expect_err("it is not used");
+            assert!(logins.set_aside(&told).is_err(), "nor moved aside");
             assert!(file.exists() && !logins.dir.join(OLD).exists());
         }
     }

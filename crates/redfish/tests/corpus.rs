@@ -19,7 +19,7 @@ type Case = fn(&[u8]);
 const TARGETS: [(&str, Case); 2] = [("filter", case::filter), ("request", case::request)];
 
 #[test]
-fn corpora_of_the_fuzz_targets() {
+fn corpora_of_requests() {
     for (target, case) in TARGETS {
         replay::corpus(target, 10, case);
     }

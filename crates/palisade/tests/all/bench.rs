@@ -109,7 +109,10 @@ fn a_small_daemon_is_measured_over_https() {
     for result in results {
         let number = |key: &str| result[key].as_f64().expect("a number");
         let (low, value, high) = (number("low"), number("value"), number("high"));
-        assert!(0.0 <= low && low <= value && value <= high, "{result}");
+        // What memory grew by may be less than nothing.
+        let is_growth = result["name"].as_str().is_some_and(|name| name.contains("-memory-"));
+        assert!(is_growth || 0.0 <= low, "{result}");
+        assert!(low <= value && value <= high, "{result}");
         assert!(result["goal"].is_null() && result["met"].is_null(), "so small a run: {result}");
     }
     let notes = report["notes"].to_string();

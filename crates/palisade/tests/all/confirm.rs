@@ -182,7 +182,7 @@ fn every_change_is_planned_and_nothing_is_done() {
             let path = drive["Path"].as_str().expect("a path");
             assert!(drive["SerialNumber"].is_string(), "{asked:?}: {drive}");
             let is_blank = blank.iter().any(|blank| *blank == path);
-            assert_eq!(drive["Content"].is_string(), !is_blank, "{asked:?}: {drive}");
+            assert!(is_blank || drive["Content"].is_string(), "{asked:?}: {drive}");
         }
         assert_eq!(all(place), before, "{asked:?}");
     }

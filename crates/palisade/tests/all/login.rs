@@ -130,6 +130,12 @@ fn a_login_is_pinned_and_works_as_the_socket_does() {
     refused(&run(&place, &["status", "--url", "http://h"]), 2, "BadUrl");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).expect("set");
     refused(&run(&place, &["status", "--url", &url]), 1, "LoginsFailed");
+    // A login makes room for another file; nothing of the one that is there is used.
+    let again = with(&place, &["login", &url, "--user", "root"], PASSWORD);
+    refused(&again, 3, "CertificateNotTrusted");
+    assert!(text(&again).contains("logins.json.damaged"), "{}", text(&again));
+    let aside = place.file("home/palisade/logins.json.damaged");
+    std::fs::rename(aside, &file).expect("put back");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("set");
     let sessions = asked(&daemon, "SessionService/Sessions");
     let own = sessions["Members"][0]["@odata.id"].as_str().expect("a session").to_owned();

@@ -130,7 +130,7 @@ messages! { COMMAND:
         "On a terminal the name is asked for; a script has to give it.";
     LOGINS_FAILED: "LoginsFailed" Failed Command [Text("FILE"), Text("PROBLEM")]
         "%1: %2",
-        "see to this file's or directory's mode and owner, or remove it and log in anew",
+        "see to this file's or directory's mode and owner, or log in anew: it is moved aside then",
         "Logins are kept in $XDG_STATE_HOME/palisade/logins.json, else \
          ~/.local/state/palisade/logins.json, which has to be its user's alone: who has a token \
          of it is let in.";

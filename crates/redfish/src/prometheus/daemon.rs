@@ -2,6 +2,7 @@
 
 use super::text::Kind::{Counter, Gauge};
 use super::text::{Text, labels, truth};
+use crate::messages as say;
 use crate::view::{Parity, View};
 
 /// What no view says of the daemon.
@@ -108,7 +109,11 @@ fn access(text: &mut Text, view: &View) {
     let listeners = ("palisade_https_listeners", "Addresses on which HTTPS is served.");
     text.one(Gauge, listeners, https.listeners.len());
     let problem = "Whether HTTPS is not served as the configuration says.";
-    text.one(Gauge, ("palisade_https_problem", problem), truth(!https.problems.is_empty()));
+    // Those of a certificate's dates have a metric of their own.
+    let dates = [&say::CERTIFICATE_ENDS, &say::CERTIFICATE_EARLY];
+    let mut problems = https.problems.iter();
+    let is_one = problems.any(|own| !dates.iter().any(|dated| own.what.is(dated)));
+    text.one(Gauge, ("palisade_https_problem", problem), truth(is_one));
     if let Some(certificate) = &https.certificate {
         let until = "palisade_https_certificate_expiry_timestamp_seconds";
         let help = "Until when the certificate of HTTPS is good, in seconds since 1970.";
